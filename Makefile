@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# sonde: README.md has the two commands a user needs, CONTRIBUTING.md the rest.
+# Everything is made under $(B). A new family (bpf/probes/X/), command, report,
+# format, test or workload is found by its place: no list here names it.
+
+B       ?= build
+ARCH    := $(shell uname -m)
+CLANG   ?= clang
+BPFTOOL ?= $(or $(shell command -v bpftool),/usr/sbin/bpftool)
+PREFIX  ?= /usr/local
+VERSION := $(shell cat VERSION)
+# Where scripts/cuda.sh puts CUDA headers and libraries, for tests and demo alone
+CUDA    ?= build/cuda
+
+# All cores; a -j of the command line comes later and wins
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS := -j$(shell nproc) $(MAKEFLAGS)
+endif
+
+ifeq ($(SAN),1)
+override B := $(B)/san
+SAN_FLAGS  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+
+WARN         := -Wall -Wextra -Werror -Wno-unused-parameter
+SONDE_CPP    := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)/gen -DSONDE_VERSION='"$(VERSION)"' $(CPPFLAGS)
+CFLAGS       ?= -O2 -g
+SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
+SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
+LDLIBS       := -lbpf -lelf -lzstd -lxxhash -lcjson -lcapstone -lpthread -lm
+
+BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \
+              -Ibpf -Ibpf/core -Ivmlinux/$(ARCH)
+# Extra families, for tests: directories like those in bpf/probes/
+FAMILIES   := $(patsubst %/,%,$(wildcard bpf/probes/*/) $(EXTRA_FAMILIES))
+
+BPF_SRCS  := $(wildcard bpf/core/*.bpf.c) $(foreach d,$(FAMILIES),$(wildcard $(d)/*.bpf.c))
+BPF_OBJS  := $(BPF_SRCS:%.bpf.c=$(B)/bpf/%.o)
+# All of user/ but main.c, and the families' host side
+LIB_SRCS  := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c)) \
+             $(foreach d,$(FAMILIES),$(filter-out %.bpf.c,$(wildcard $(d)/*.c)))
+LIB_OBJS  := $(LIB_SRCS:%.c=$(B)/obj/%.o)
+
+# Commands are shown with V=1
+say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$@';)
+
+all: $(B)/sonde
+	@:
+
+# Rewritten when the commands or the lists of files change, so that what depends on them is made anew
+CONFIG := $(SONDE_CPP) $(SONDE_CFLAGS) $(SONDE_LD) $(LDLIBS) $(CLANG) $(BPF_CFLAGS) $(BPF_SRCS) $(LIB_SRCS)
+$(B)/gen/config: FORCE | deps-build
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(CONFIG))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONFIG))' > $@
+
+$(B)/bpf/%.o: %.bpf.c $(B)/gen/config
+	@mkdir -p $(@D)
+	$(call say,BPF)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/gen/sonde.bpf.o: $(BPF_OBJS)
+	$(call say,LINK)$(BPFTOOL) gen object $@ $^
+
+$(B)/gen/sonde.skel.h: $(B)/gen/sonde.bpf.o
+	$(call say,SKEL)$(BPFTOOL) gen skeleton $< name sonde_bpf > $@.tmp
+	@mv $@.tmp $@
+
+$(B)/obj/%.o: %.c $(B)/gen/config | $(B)/gen/sonde.skel.h
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(SONDE_CPP) $(SONDE_CFLAGS) -MMD -MP -c $< -o $@
+
+# Listing the events reads them as recording does: an id used twice or a tag without sense fails the build
+$(B)/sonde: $(B)/obj/user/main.o $(LIB_OBJS)
+	$(call say,LINK)$(CC) $(SONDE_LD) $^ $(LDLIBS) -o $@.new
+	@$@.new list events > /dev/null
+	@mv $@.new $@
+
+# Tests: unit, fuzz and golden programs hold all of user/ but main.c; workloads are what
+# tests trace, never sanitized; a fake is a small library in place of a real one.
+# A workload named cuda_* is made once for each CUDA version that is there.
+CHECKS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c tests/fuzz/*.c tests/golden/*.c))
+BENCHES   := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c))
+WORK_SRCS := $(wildcard tests/workloads/*.c tests/probes/*/*.c)
+CUDA_SRCS := $(foreach f,$(WORK_SRCS),$(if $(filter cuda_%,$(notdir $(f))),$(f)))
+WORKLOADS := $(patsubst %.c,$(B)/%,$(filter-out $(CUDA_SRCS),$(WORK_SRCS)))
+FAKES     := $(patsubst %.c,$(B)/%.so,$(wildcard tests/fakes/lib*.c))
+define cuda_rules
+CUDA_WORKLOADS += $(CUDA_SRCS:%.c=$(B)/%-$(1))
+$(CUDA_SRCS:%.c=$(B)/%-$(1)): $(B)/%-$(1): %.c $(B)/gen/config
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(CC) $$(WORK_CFLAGS) -I$(CUDA)/$(1)/include $$< -o $$@ -L$(CUDA)/$(1)/lib -l:libcudart.so.$(1) \
+		-Wl,-rpath,$(abspath $(CUDA)/$(1)/lib)
+endef
+# They do odd things on purpose: warnings are shown, and are no errors
+WORK_CFLAGS = -std=gnu11 -O2 -g -fno-omit-frame-pointer -Wall -D_GNU_SOURCE= -Ibpf -pthread -MMD -MP -MF $@.d
+$(foreach v,12 13,$(if $(wildcard $(CUDA)/$(v)/lib),$(eval $(call cuda_rules,$(v)))))
+
+$(CHECKS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(LIB_OBJS)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(SONDE_LD) $^ $(LDLIBS) -lm -o $@
+$(WORKLOADS): $(B)/%: %.c $(B)/gen/config
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(WORK_CFLAGS) $< -o $@ -lm -ldl
+$(FAKES): $(B)/%.so: %.c $(B)/gen/config
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(WORK_CFLAGS) -shared -fPIC $< -o $@
+checks: $(B)/sonde $(CHECKS)
+	@:
+benches: $(BENCHES)
+	@:
+workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(FAKES)
+	@:
+
+test:
+	@scripts/deps.sh build test
+	@scripts/cuda.sh 12 13 || true
+	@tests/run $(if $(T),'$(T)')
+
+bench:
+	@scripts/deps.sh build test bench
+	@scripts/cuda.sh 13 || true
+	@$(MAKE) --no-print-directory all benches workloads
+	@tests/bench/run $(if $(T),'$(T)')
+
+demo:
+	@scripts/deps.sh build demo
+	@scripts/cuda.sh 13 || true
+	@$(MAKE) --no-print-directory all workloads
+	@scripts/demo.sh $(B)
+
+fresh:
+	@scripts/deps.sh fresh
+	@scripts/fresh.sh
+
+lint:
+	@scripts/deps.sh build lint
+	@$(MAKE) --no-print-directory -s $(B)/gen/sonde.skel.h
+	@scripts/lint.sh
+
+# Tables that are made from the program
+docs: all
+	scripts/doc-tables.py $(B)/sonde > docs/events.md.tmp && mv docs/events.md.tmp docs/events.md
+
+format:
+	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')
+
+dist:
+	@scripts/deps.sh build dist
+	@$(MAKE) --no-print-directory all
+	@scripts/dist.sh $(B) $(VERSION)
+
+# clangd looks in build/ by itself
+compile_commands.json: deps-build
+	@$(MAKE) --no-print-directory -nB V=1 all checks 2> /dev/null | \
+		scripts/compile-commands.py > $(B)/compile_commands.json
+
+install: all
+	install -D -m 755 $(B)/sonde $(DESTDIR)$(PREFIX)/bin/sonde
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/sonde
+	install -m 644 $(wildcard docs/man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 README.md LICENSE $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/sonde
+
+clean:
+	rm -rf $(B)
+
+# Quick, and without the network, when all is there
+deps-build: FORCE
+	@scripts/deps.sh build
+
+-include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
+
+FORCE:
+.PHONY: all docs deps-build checks benches workloads test bench demo fresh lint format compile_commands.json install dist clean FORCE
+.DELETE_ON_ERROR:

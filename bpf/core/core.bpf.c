@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The shared maps and switches, and the programs that every recording needs. */
+#include "sonde.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct processes_map processes SEC(".maps");
+struct threads_map threads SEC(".maps");
+struct rings_map rings SEC(".maps");
+struct ring_bell_map ring_bell SEC(".maps");
+struct losses_map losses SEC(".maps");
+struct probe_hits_map probe_hits SEC(".maps");
+
+const volatile u32 span_mode = SPAN_ENTRY_ONLY;
+const volatile bool filter_on = false;
+const volatile u64 ring_size = 8;
+const volatile u64 ring_mark = 0;
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = parent->tgid, to = child->tgid, flags;
+
+	if (from == to)
+		return 0;
+	/* links on returns with a pid filter leave later children out */
+	flags = process__flags(from) & ~PROCESS_RETURNS;
+	if (flags && bpf_map_update_elem(&processes, &to, &flags, BPF_ANY))
+		loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* What the thread leaves open will never return. */
+static __always_inline void close_all(struct task_struct *task)
+{
+	struct thread *th = bpf_task_storage_get(&threads, task, 0, 0);
+	u32 i;
+
+	if (!th)
+		return;
+	for (i = 0; i < CALL_DEPTH; i++) {
+		if (!th->depth)
+			break;
+		span__drop_top(th, EVENT_OPEN);
+	}
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(core_exec, struct task_struct *task)
+{
+	close_all(bpf_get_current_task_btf());
+	return 0;
+}
+
+/*
+ * The new program's runtimes are found by its mappings, which are made, and may
+ * have been seen by the loader, before sched_process_exec. Its name comes first.
+ */
+SEC("tp_btf/task_rename")
+int BPF_PROG(core_rename, struct task_struct *task)
+{
+	u32 tgid = task->tgid, *flags;
+
+	if (!BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+		return 0;
+	flags = bpf_map_lookup_elem(&processes, &tgid);
+	if (flags)
+		*flags &= ~PROCESS_RUNTIME;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(core_exit, struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+
+	close_all(bpf_get_current_task_btf());
+	if (!task->signal->live.counter)
+		bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}
+
+/* What user space can't read right in a time namespace of its own. */
+u64 clock_monotonic = 0;
+u64 clock_boottime = 0;
+
+SEC("?syscall")
+int core_clock(void *ctx)
+{
+	clock_monotonic = bpf_ktime_get_ns();
+	clock_boottime = bpf_ktime_get_boot_ns();
+	return 0;
+}
+
+SEC("iter/task")
+int core_open_calls(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct open_call *c;
+	struct event *e;
+	struct thread *th;
+	u32 i, size;
+
+	if (!task)
+		return 0;
+	th = bpf_task_storage_get(&threads, task, 0, 0);
+	if (!th)
+		return 0;
+	for (i = 0; i < CALL_DEPTH; i++) {
+		if (i >= th->depth)
+			break;
+		c = &th->calls[i];
+		size = c->size;
+		if (size < sizeof(struct call) || size > CALL_MAX)
+			continue;
+		e = (struct event *)c->record;
+		e->time = bpf_ktime_get_ns();
+		e->flags |= EVENT_OPEN;
+		iter__write(ctx->meta, c->record, size);
+	}
+	return 0;
+}
+
+#define VM_EXEC 4
+
+SEC("?iter/task_vma")
+int core_vmas(struct bpf_iter__task_vma *ctx)
+{
+	struct vm_area_struct *vma = ctx->vma;
+	struct task_struct *task = ctx->task;
+	struct vma_record r = {};
+	struct file *file;
+	char path[256];
+	long n;
+
+	if (!task || !vma || task->pid != task->tgid)
+		return 0;
+	file = vma->vm_file;
+	if (!file || !(vma->vm_flags & VM_EXEC))
+		return 0;
+	r.start = vma->vm_start;
+	r.end = vma->vm_end;
+	r.offset = vma->vm_pgoff << 12;
+	r.dev = file->f_inode->i_sb->s_dev;
+	r.ino = file->f_inode->i_ino;
+	r.generation = file->f_inode->i_generation;
+	r.pid = task->tgid;
+	n = bpf_d_path(&file->f_path, path, sizeof(path));
+	r.path_len = n > 0 && n <= (long)sizeof(path) ? n : 0;
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	n = r.path_len;
+	if (n > 0 && n <= (long)sizeof(path))
+		bpf_seq_write(ctx->meta->seq, path, n);
+	return 0;
+}

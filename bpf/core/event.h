@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How an event is defined: once, as a C struct with BTF tags.
+ *
+ * The BPF object's BTF is the only table of events: user/trace/schema.c reads
+ * it into the schema that every trace carries, and `sonde list`, the docs'
+ * tables and the tests' mirrors are made from that. See docs/adding-a-family.md.
+ *
+ *	struct cuda_copy {
+ *		struct call call;
+ *		u64 bytes UNIT(bytes) DOC("asked for");
+ *	} EVENT(cuda_copy, 0x0301, "a copy asked for through the runtime");
+ *
+ * Fields are little-endian integers, char[N] (text, NUL-padded), enums, nested
+ * structs (flattened; a field's name must be unique in its event) and, as the
+ * last one, `char NAME[]`: text that takes the rest of the record.
+ */
+#ifndef SONDE_EVENT_H
+#define SONDE_EVENT_H
+
+#include "types.h"
+
+#ifdef __bpf__
+#define TAG(s) __attribute__((btf_decl_tag(s)))
+/*
+ * The pointer keeps the struct in the BTF: clang drops types that nothing
+ * refers to. It is weak because several objects include the same header.
+ */
+#define KEEP_TYPE(type) const struct type *const event_##type __attribute__((weak, section(".rodata.events"))) = 0
+#define EVENT(type, id, doc)               \
+	TAG("event:" #id) TAG("doc:" doc); \
+	KEEP_TYPE(type);                   \
+	enum { ID_##type = id }
+#else
+#define TAG(s)
+#define EVENT(type, id, doc) \
+	;                    \
+	enum { ID_##type = id }
+#endif
+
+/* units in use: ns, bytes, hex (an address or handle), string (an id of event meta_string), signal, errno */
+#define UNIT(u) TAG("unit:" #u)
+#define DOC(s)	TAG("doc:" s)
+
+/*
+ * A family: FAMILY(cuda, 0x03, FAMILY_DEFAULT, "what it traces") once in its
+ * header. The id is the high byte of its events' ids.
+ */
+#define FAMILY_DEFAULT "family-default:1" /* traced when -t names nothing */
+#define FAMILY_ASKED   "family-default:0" /* traced when -t asks for it */
+#ifdef __bpf__
+#define FAMILY(name, id, when, doc)                     \
+	struct family_##name {                          \
+		char unused;                            \
+	} TAG("family:" #id) TAG(when) TAG("doc:" doc); \
+	KEEP_TYPE(family_##name)
+#else
+#define FAMILY(name, id, when, doc) struct family_##name
+#endif
+
+/*
+ * A switch of a family, `--cuda=all`: OPTION(cuda, all, "what it adds") in the
+ * family's .bpf.c. Read it as option_cuda_all. Programs whose section says
+ * `span+all/` instead of `span/` are loaded only when it is on.
+ */
+#define OPTION(family, word, doc) \
+	const volatile bool option_##family##_##word TAG("option:" #family "=" #word) TAG("doc:" doc) = false
+
+enum event_flags {
+	EVENT_OPEN = 1, /* still running when the trace, the thread or the program ended: time is when that was */
+	EVENT_RETURN_NOT_SEEN = 2, /* ended by exception or longjmp: time is when that was noticed */
+	EVENT_NO_DURATION = 4, /* only the entry could be probed: start equals time */
+	EVENT_STARTED_BEFORE = 8, /* was already running when tracing began: start is when that was */
+};
+
+/* Begins every event. 24 bytes. */
+struct event {
+	u64 time UNIT(ns) DOC("CLOCK_MONOTONIC; a span's end");
+	u32 pid DOC("process (tgid) as the initial pid namespace numbers it");
+	u32 tid DOC("thread");
+	u16 id DOC("which event this is");
+	u16 probe DOC("which probe made it (see event meta_probe), 0 if none");
+	u16 cpu DOC("CPU that made the record");
+	u16 flags DOC("enum event_flags, or-ed");
+};
+
+/* Begins every event with a duration. 32 bytes. */
+struct span {
+	struct event event;
+	u64 start UNIT(ns) DOC("CLOCK_MONOTONIC");
+};
+
+/* Begins every span that is a function call. 40 bytes. */
+struct call {
+	struct span span;
+	s64 ret DOC("what the function returned, an int or enum");
+};
+
+#define EVENT_FAMILY(id) ((id) >> 8)
+
+/* The largest record of a call: it waits for its return in the thread's open-call stack. */
+#define CALL_MAX 144
+/* Calls of one thread that may be open at once; deeper ones are counted as lost. */
+#define CALL_DEPTH 16
+/* The largest record of all, with its tail. */
+#define RECORD_MAX 4096
+
+#endif

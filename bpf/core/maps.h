@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Maps and switches shared by all BPF programs and the loader; defined in core.bpf.c. */
+#ifndef SONDE_MAPS_H
+#define SONDE_MAPS_H
+
+#include "event.h"
+#include "meta.h"
+#include "ring.h"
+
+/* What the loader knows of a process; key of map `processes`: tgid. */
+enum process_flags {
+	PROCESS_SELECTED = 1, /* named by -p or a descendant of one that is */
+	PROCESS_RUNTIME = 2, /* maps CPython or a CUDA library: sched follows it */
+	PROCESS_RETURNS = 4, /* its calls' returns are probed although there are no session links */
+};
+
+/* How spans see returns; const volatile span_mode. */
+enum span_mode {
+	SPAN_ENTRY_ONLY = 0, /* no session links and no -p: entries alone, marked EVENT_NO_DURATION */
+	SPAN_PAIR = 1, /* entry and return are two links; returns only in processes with PROCESS_RETURNS */
+	SPAN_SESSION = 2, /* one uprobe_session link */
+};
+
+/*
+ * A uprobe's cookie: the probe's number, for links on returns this bit, and
+ * above it the function's group: how many semicolons stand before the function
+ * in the program's section name.
+ */
+#define COOKIE_RETURN	   (1ULL << 32)
+#define COOKIE_GROUP_SHIFT 48
+
+#define MAX_PROBES    1024
+#define MAX_FAMILIES  16
+#define MAX_PROCESSES 65536
+
+struct open_call {
+	u64 sp; /* at the entry: the address of the return address */
+	u64 key; /* what its return will be known by, with sp: see span__key() */
+	u64 out; /* what the entry keeps for the return: see SPAN_OUT */
+	u32 size; /* of the record; 0: free */
+	u32 pad;
+	/* a struct call and what follows it */
+	u8 record[CALL_MAX] __attribute__((aligned(8)));
+};
+
+/* Per thread, in task storage `threads`. */
+struct thread {
+	u32 depth;
+	/* its process is wanted: found once, for a process that was selected stays so to its end */
+	u32 selected;
+	struct open_call calls[CALL_DEPTH];
+};
+
+/* Map `losses`, per CPU: index family * LOSS_REASONS + reason */
+struct loss_count {
+	u64 count;
+	u64 first;
+	u64 last;
+};
+
+/* Map `probe_hits`, per CPU: index probe number */
+struct hit_count {
+	u64 hits;
+	u64 skipped;
+};
+
+/* What the task_vma iterator writes for each executable file mapping; path follows, NUL-terminated. */
+struct vma_record {
+	u64 start, end, offset; /* bytes */
+	u64 dev, ino; /* backing inode */
+	u32 generation; /* of that inode number: file systems reuse them */
+	u32 pid;
+	u32 path_len; /* with its NUL, 0: not known */
+	u32 pad;
+};
+
+#ifdef __bpf__
+#include <bpf/bpf_helpers.h>
+
+struct processes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, u32);
+};
+
+struct threads_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+};
+
+/* An element a possible CPU, each RING_BYTES(ring_size): the loader sets both numbers. */
+struct rings_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct ring));
+};
+
+/* Never holds a thing: what is written to it is thrown away, and wakes the loader. */
+struct ring_bell_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct losses_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_FAMILIES *LOSS_REASONS);
+	__type(key, u32);
+	__type(value, struct loss_count);
+};
+
+struct probe_hits_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_PROBES);
+	__type(key, u32);
+	__type(value, struct hit_count);
+};
+
+extern struct processes_map processes SEC(".maps");
+extern struct threads_map threads SEC(".maps");
+extern struct rings_map rings SEC(".maps");
+extern struct ring_bell_map ring_bell SEC(".maps");
+extern struct losses_map losses SEC(".maps");
+extern struct probe_hits_map probe_hits SEC(".maps");
+
+/* set by the loader before the programs are loaded */
+extern const volatile u32 span_mode; /* enum span_mode */
+extern const volatile bool filter_on; /* only PROCESS_SELECTED */
+extern const volatile u64 ring_size; /* bytes of data, a power of two */
+extern const volatile u64 ring_mark; /* bytes in a ring beyond which its producers wake the loader */
+#endif
+
+#endif

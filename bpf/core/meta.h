@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Events about the trace itself, family 00. The loader writes them; they are
+ * declared like any other event so that a reader needs no second mechanism.
+ */
+#ifndef SONDE_META_H
+#define SONDE_META_H
+
+#include "event.h"
+
+FAMILY(core, 0x00, FAMILY_DEFAULT, "what a trace says about itself");
+
+struct meta_string {
+	struct event event;
+	u32 string DOC("id that other events' fields of unit `string` hold; 0 is the empty string");
+	char text[];
+} EVENT(meta_string, 0x0001, "a text, written once a file before its first use");
+
+struct meta_clock {
+	struct event event;
+	u64 monotonic UNIT(ns) DOC("CLOCK_MONOTONIC");
+	u64 boottime UNIT(ns) DOC("CLOCK_BOOTTIME of the initial time namespace");
+	u64 realtime UNIT(ns) DOC("CLOCK_REALTIME");
+	u64 error UNIT(ns) DOC("width of the bracket in which the three were read");
+} EVENT(meta_clock, 0x0002, "one moment on all clocks, so that traces of several machines merge");
+
+enum loss_reason {
+	LOSS_RING_FULL = 1, /* the record was made and found no room */
+	LOSS_STORAGE = 2, /* no memory for the thread's state */
+	LOSS_DEPTH = 3, /* more calls open in one thread than CALL_DEPTH */
+	LOSS_RECURSION = 4, /* the kernel skipped a program that was already running on that CPU */
+	LOSS_RETURN = 5, /* a call's return was not seen: its record has no true end */
+	LOSS_MAP_FULL = 6, /* a BPF map had no room */
+	LOSS_MMAP = 7, /* mmap records were lost: a library may have gone unnoticed */
+	LOSS_BLIND = 8, /* time between a library's first mapping and its probes; count is libraries */
+	LOSS_READ = 9, /* the target's memory could not be read */
+	LOSS_WRITE = 10, /* the trace file could not be written */
+	LOSS_REASONS
+};
+
+struct meta_loss {
+	struct event event;
+	u64 first UNIT(ns) DOC("start of the time range in which the records were lost");
+	u64 last UNIT(ns) DOC("its end");
+	u64 count DOC("records lost, in this range alone");
+	u16 family DOC("family id");
+	u16 object DOC("object id for reason LOSS_BLIND, else 0");
+	enum loss_reason reason;
+} EVENT(meta_loss, 0x0003, "records that are missing");
+
+enum attach_method {
+	ATTACH_NONE = 0,
+	ATTACH_SESSION = 1, /* one uprobe_session link a program */
+	ATTACH_MULTI = 2, /* uprobe_multi links */
+	ATTACH_PERF = 3, /* a perf event a site */
+	ATTACH_KERNEL = 4, /* tracepoint */
+};
+
+struct meta_object {
+	struct event event;
+	u64 first UNIT(ns) DOC("first mapping seen; equal to live if that was before tracing began");
+	u64 live UNIT(ns) DOC("every call that begins later is counted; 0: nothing was attached");
+	u64 dev UNIT(hex) DOC("device of the backing inode, kernel encoding (major << 20 | minor)");
+	u64 ino DOC("backing inode");
+	u32 path UNIT(string) DOC("as the first process that mapped it sees it");
+	u32 build_id UNIT(string) DOC("GNU build id, hexadecimal");
+	u32 why UNIT(string) DOC("what could not be attached, and the reason; empty if all could");
+	u32 sites DOC("places probed");
+	u16 object DOC("id of this object");
+	u16 family DOC("family id; an object that serves two families has a record for each");
+	enum attach_method method;
+} EVENT(meta_object, 0x0004, "a mapped file that was probed");
+
+struct meta_probe {
+	struct event event;
+	u32 name UNIT(string) DOC("the function's name, or the tracepoint's");
+	u32 program UNIT(string) DOC("BPF program");
+	u32 section UNIT(string) DOC("where the program says it attaches to");
+	u16 number DOC("what the field `probe` of events holds");
+	u16 family DOC("family id");
+} EVENT(meta_probe, 0x0005, "one attach point by name");
+
+struct meta_hits {
+	struct event event;
+	u64 hits DOC("times the probe ran, whole trace");
+	u64 skipped DOC("of these, times the process filter said no");
+	u16 number DOC("probe");
+} EVENT(meta_hits, 0x0006, "how often a probe ran, written at the end");
+
+struct meta_cost {
+	struct event event;
+	u64 wall UNIT(ns) DOC("time since the trace's start");
+	u64 user UNIT(ns) DOC("CPU time of sonde in user space");
+	u64 system UNIT(ns) DOC("CPU time of sonde in the kernel");
+	u64 probes UNIT(ns) DOC("estimated: hits of each probe times its calibrated cost");
+	u64 memory UNIT(bytes) DOC("peak resident memory of sonde");
+	u64 written UNIT(bytes) DOC("trace file so far");
+	u64 hits DOC("probe hits, all probes");
+} EVENT(meta_cost, 0x0007, "what tracing itself cost so far");
+
+enum end_reason {
+	END_SIGNAL = 1,
+	END_DURATION = 2,
+	END_TARGETS = 3, /* every -p target has ended */
+	END_COMMAND = 4,
+	END_ERROR = 5,
+};
+
+struct meta_end {
+	struct event event;
+	enum end_reason reason;
+} EVENT(meta_end, 0x0008, "the recording was stopped in order; absent from a trace that was cut off");
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a family's probes use. A span of a library call is
+ *
+ *	SPAN(cuda_copy_1d, "libcudart.so:cudaMemcpy,cudaMemcpyAsync", cuda_copy)
+ *	{
+ *		e->bytes = ARG3(ctx);
+ *	}
+ *
+ * The body runs at the call's entry and fills the record `e` (zero but for its
+ * header), which then waits in the thread's open-call stack for the return and
+ * goes out there: one record a call. SPAN_EXIT adds a function that is run at
+ * the return, for what the call hands back through pointers; SPAN_OUT(e) keeps
+ * a number for it. SPAN_IF and SPAN_EXIT_IF are loaded only with an option
+ * (`--cuda=all`).
+ *
+ * A program is a kernel link for each library that it probes, and each link
+ * costs time to detach. So one program serves functions whose arguments lie in
+ * different places: a semicolon in the list starts a new group, and the body
+ * gets the group's number, from 0.
+ *
+ *	SPAN(cuda_sync, "libcudart.so:cudaDeviceSynchronize;cudaStreamSynchronize", cuda_sync)
+ *	{
+ *		if (group == 1)
+ *			e->stream = ARG1(ctx);
+ *	}
+ *
+ * Other probes: ENTRY (a uprobe on the entry alone), SITE (a uprobe that the
+ * family's host code places), and libbpf's own sections (tp_btf/...).
+ * A program with section iter/task is run once when tracing stops and writes
+ * what is still open, see iter__write().
+ */
+#ifndef SONDE_BPF_H
+#define SONDE_BPF_H
+
+#include "event.h"
+#include "meta.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#include "maps.h"
+
+#define ARG1(ctx) ((ctx)->di)
+#define ARG2(ctx) ((ctx)->si)
+#define ARG3(ctx) ((ctx)->dx)
+#define ARG4(ctx) ((ctx)->cx)
+#define ARG5(ctx) ((ctx)->r8)
+#define ARG6(ctx) ((ctx)->r9)
+/* The nth argument on the stack (from 0), where the ABI puts the seventh and later ones; reads user memory. */
+#define STACK_ARG(ctx, n)                                                                        \
+	({                                                                                       \
+		u64 __v = 0;                                                                     \
+		bpf_probe_read_user(&__v, sizeof(__v), (const void *)((ctx)->sp + 8 + 8 * (n))); \
+		__v;                                                                             \
+	})
+
+static __always_inline void loss__count(u16 family, u32 reason, u64 now)
+{
+	u32 key = family * LOSS_REASONS + reason;
+	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
+
+	if (!l)
+		return;
+	if (!l->count)
+		l->first = now;
+	l->last = now;
+	/* the program of an interrupt may count in the midst of this */
+	__sync_fetch_and_add(&l->count, 1);
+}
+
+/* Counts a hit of a probe whose program is not a SPAN (those count themselves). */
+static __always_inline struct hit_count *probe__hit(u64 cookie)
+{
+	u32 key = (u32)cookie;
+	struct hit_count *h = bpf_map_lookup_elem(&probe_hits, &key);
+
+	if (h)
+		h->hits++;
+	return h;
+}
+
+static __always_inline u32 process__flags(u32 tgid)
+{
+	u32 *flags = bpf_map_lookup_elem(&processes, &tgid);
+
+	return flags ? *flags : 0;
+}
+
+/* Does the user want this process? To be asked before anything is reserved. */
+static __always_inline bool process__wanted(u32 tgid)
+{
+	return !filter_on || (process__flags(tgid) & PROCESS_SELECTED);
+}
+
+/*
+ * Wakes the loader, unless it has been called already. The question costs about
+ * as much as a record, and a wake-up thirty times that: so only the record that
+ * begins a new page of a ring that is past its mark asks.
+ */
+static __noinline int ring__call(void)
+{
+	void *nothing;
+
+	if (bpf_ringbuf_query(&ring_bell, BPF_RB_AVAIL_DATA))
+		return 0;
+	nothing = bpf_ringbuf_reserve(&ring_bell, sizeof(u64), 0);
+	if (nothing)
+		bpf_ringbuf_discard(nothing, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* A constant size is copied by the program itself, any other by a helper. */
+static __always_inline void ring__copy(void *to, const void *record, u32 size)
+{
+	if (__builtin_constant_p(size) && size % 8 == 0)
+		__builtin_memcpy(__builtin_assume_aligned(to, 8), __builtin_assume_aligned(record, 8), size);
+	else
+		bpf_probe_read_kernel(to, size, record);
+}
+
+/* Sends a whole record, aligned to 8; its header must be filled. */
+static __always_inline void emit(void *record, u32 size)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 need = RING_NEED(size), pos;
+	struct event *e = record;
+	struct ring *r;
+	u64 *at;
+
+	r = bpf_map_lookup_elem(&rings, &cpu);
+	pos = r ? ring__reserve(r, ring_size, need) : RING_NONE;
+	if (!r || pos == RING_NONE) {
+		loss__count(EVENT_FAMILY(e->id), LOSS_RING_FULL, e->time);
+		return;
+	}
+	at = ring__at(r, ring_size, pos);
+	ring__copy(at + 1, record, size);
+	/* in the copy: a word that is read whole just after a part of it was written stalls the CPU */
+	((struct event *)(at + 1))->cpu = cpu;
+	ring__commit(at, size);
+	/* signed: it may have been read already */
+	if ((pos ^ (pos + need)) & ~4095ULL && (s64)(pos - *(volatile u64 *)&r->tail) > (s64)ring_mark)
+		ring__call();
+}
+
+/* Fills the header of an event of the current thread. */
+static __always_inline void event__init(struct event *e, u16 id, u64 cookie, u64 now)
+{
+	u64 pid_tgid = bpf_get_current_pid_tgid();
+
+	e->time = now;
+	e->pid = pid_tgid >> 32;
+	e->tid = (u32)pid_tgid;
+	e->id = id;
+	e->probe = (u16)cookie;
+	e->flags = 0;
+}
+
+/* Sends the topmost open call as one whose true end is unknown. */
+static __noinline int span__drop_top(struct thread *th, u16 flag)
+{
+	struct open_call *c;
+	struct call *call;
+	u32 top;
+
+	if (!th)
+		return 0;
+	top = th->depth - 1;
+	if (top >= CALL_DEPTH) {
+		th->depth = 0;
+		return 0;
+	}
+	th->depth = top;
+	c = &th->calls[top & (CALL_DEPTH - 1)];
+	call = (struct call *)c->record;
+	call->span.event.time = flag == EVENT_NO_DURATION ? call->span.start : bpf_ktime_get_ns();
+	call->span.event.flags |= flag;
+	if (c->size >= sizeof(struct call) && c->size <= CALL_MAX)
+		emit(call, c->size);
+	if (flag == EVENT_RETURN_NOT_SEEN)
+		loss__count(EVENT_FAMILY(call->span.event.id), LOSS_RETURN, call->span.event.time);
+	return 0;
+}
+
+/* Closes calls that the stack has been unwound past: their frames lie below sp. */
+static __noinline int span__drop_below(struct thread *th, u64 sp)
+{
+	u32 i, top;
+
+	if (!th)
+		return 0;
+	for (i = 0; i < CALL_DEPTH; i++) {
+		top = th->depth - 1;
+		if (top >= CALL_DEPTH || th->calls[top & (CALL_DEPTH - 1)].sp >= sp)
+			break;
+		span__drop_top(th, EVENT_RETURN_NOT_SEEN);
+	}
+	return 0;
+}
+
+/*
+ * By what a return is matched with its entry, beside the stack pointer: in a
+ * session the address of the probe, which the kernel keeps for the return too;
+ * else the probe's number.
+ *
+ * At the entry that address is the instruction pointer, at the return it is not:
+ * that tells the two apart. The kernel function made for this question,
+ * bpf_session_is_return, can't be declared in several objects: libbpf 1.1 does
+ * not link them.
+ */
+static __always_inline u64 span__key(struct pt_regs *ctx)
+{
+	return span_mode == SPAN_SESSION ? bpf_get_func_ip(ctx) : bpf_get_attach_cookie(ctx);
+}
+
+static __always_inline bool span__returning(struct pt_regs *ctx, u64 key)
+{
+	return span_mode == SPAN_SESSION ? key != ctx->ip : !!(key & COOKIE_RETURN);
+}
+
+/*
+ * An open call at the same place of the stack as a new one has either been left
+ * by a longjmp, or jumped here at its end (a tail call) and is still to return.
+ * In the second case its return address is what the kernel put there: the
+ * trampoline, at the start of a page.
+ */
+static __noinline int span__is_tail_call(u64 sp)
+{
+	u64 address = 1;
+
+	bpf_probe_read_user(&address, sizeof(address), (const void *)sp);
+	return !(address & 4095);
+}
+
+static __always_inline struct open_call *span__top(struct thread *th)
+{
+	u32 top = th->depth - 1;
+
+	if (top >= CALL_DEPTH)
+		return NULL;
+	return &th->calls[top & (CALL_DEPTH - 1)];
+}
+
+/* The new call's record, or NULL if it is not wanted or can't be kept. */
+static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie, u16 id, u32 size)
+{
+	/* the fields read here cost less than bpf_get_current_pid_tgid() */
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct hit_count *h = probe__hit(cookie);
+	u32 tgid = task->tgid;
+	struct open_call *c;
+	struct thread *th;
+	struct call *call;
+	u64 sp = ctx->sp;
+
+	th = filter_on ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
+	if (!th || !th->selected) {
+		if (!process__wanted(tgid)) {
+			if (h)
+				h->skipped++;
+			return NULL;
+		}
+		th = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!th) {
+			loss__count(EVENT_FAMILY(id), LOSS_STORAGE, bpf_ktime_get_ns());
+			return NULL;
+		}
+		th->selected = true;
+	}
+	c = span__top(th);
+	if (c && c->sp <= sp)
+		span__drop_below(th, span__is_tail_call(sp) ? sp : sp + 1);
+	if (th->depth >= CALL_DEPTH) {
+		loss__count(EVENT_FAMILY(id), LOSS_DEPTH, bpf_ktime_get_ns());
+		return NULL;
+	}
+	c = &th->calls[th->depth & (CALL_DEPTH - 1)];
+	c->sp = sp;
+	c->key = key;
+	c->size = size;
+	call = (struct call *)c->record;
+	__builtin_memset(c->record, 0, size);
+	call->span.event.pid = tgid;
+	call->span.event.tid = task->pid;
+	call->span.event.id = id;
+	call->span.event.probe = (u16)cookie;
+	th->depth++;
+	call->span.start = bpf_ktime_get_ns();
+	return call;
+}
+
+/* What a SPAN program answers at the entry: 1 makes the kernel leave the return alone. */
+static __always_inline int span__opened(struct call *call)
+{
+	struct thread *th;
+
+	if (span_mode == SPAN_SESSION)
+		return 0;
+	if (span_mode == SPAN_PAIR && (process__flags(call->span.event.pid) & PROCESS_RETURNS))
+		return 0;
+	th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!th)
+		return 1;
+	span__drop_top(th, EVENT_NO_DURATION);
+	return 1;
+}
+
+/* The record of the call that returns now, with its time and return value; NULL if its entry was not kept. */
+static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct open_call *c;
+	struct thread *th;
+	struct call *call;
+	u64 sp;
+
+	th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!th)
+		return NULL;
+	/* the return took its address off the stack */
+	sp = ctx->sp - 8;
+	c = span__top(th);
+	if (c && c->sp < sp) {
+		span__drop_below(th, sp);
+		c = span__top(th);
+	}
+	if (span_mode != SPAN_SESSION)
+		key &= ~COOKIE_RETURN;
+	if (!c || c->sp != sp || c->key != key)
+		return NULL;
+	call = (struct call *)c->record;
+	th->depth--;
+	call->span.event.time = now;
+	/* every interface traced so returns an int or an enum: the upper half of the register is undefined */
+	call->ret = (s32)ctx->ax;
+	return call;
+}
+
+/* What the entry leaves for at_return, beside the record: a pointer argument, mostly. */
+#define SPAN_OUT(e) (((struct open_call *)((void *)(e)-offsetof(struct open_call, record)))->out)
+
+#define SPAN__PROGRAM(fn, section, type, at_return)                                             \
+	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group); \
+	SEC(section)                                                                            \
+	int fn(struct pt_regs *ctx)                                                             \
+	{                                                                                       \
+		u64 key = span__key(ctx), cookie;                                               \
+		struct type *e;                                                                 \
+                                                                                                \
+		_Static_assert(sizeof(*e) <= CALL_MAX, "record too large");                     \
+		if (span__returning(ctx, key)) {                                                \
+			e = span__close(ctx, key);                                              \
+			if (e) {                                                                \
+				at_return(e);                                                   \
+				emit(e, sizeof(*e));                                            \
+			}                                                                       \
+			return 0;                                                               \
+		}                                                                               \
+		cookie = bpf_get_attach_cookie(ctx);                                            \
+		e = span__open(ctx, key, cookie, ID_##type, sizeof(*e));                        \
+		if (!e)                                                                         \
+			return 1;                                                               \
+		fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                               \
+		return span__opened((struct call *)e);                                          \
+	}                                                                                       \
+	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
+
+#define SPAN__NOTHING(e)
+
+/* where: "LIBRARY:FUNCTION,FUNCTION;FUNCTION,..."; a library matches by the start of its file name, a function may be a glob */
+#define SPAN(fn, where, type)			       SPAN__PROGRAM(fn, "span/" where, type, SPAN__NOTHING)
+#define SPAN_EXIT(fn, where, type, at_return)	       SPAN__PROGRAM(fn, "span/" where, type, at_return)
+#define SPAN_IF(word, fn, where, type)		       SPAN__PROGRAM(fn, "span+" #word "/" where, type, SPAN__NOTHING)
+#define SPAN_EXIT_IF(word, fn, where, type, at_return) SPAN__PROGRAM(fn, "span+" #word "/" where, type, at_return)
+
+/* Entry alone; the body is the program and returns 0. */
+#define ENTRY(fn, where) SEC("entry/" where) int fn(struct pt_regs *ctx)
+/* A place that the family's host code finds, by this name. */
+#define SITE(fn, name) SEC("site/" name) int fn(struct pt_regs *ctx)
+
+/* From an iter/task program: hands a whole record to the loader. */
+static __always_inline void iter__write(struct bpf_iter_meta *meta, void *record, u32 size)
+{
+	/* a copy: read back from memory, the size would have no bounds for the verifier */
+	u32 head = size;
+
+	bpf_seq_write(meta->seq, &head, sizeof(head));
+	bpf_seq_write(meta->seq, record, size);
+}
+
+#endif

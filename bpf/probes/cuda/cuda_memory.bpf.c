@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Allocation, freeing, pools, pinning and prefetching. */
+#include "core/sonde.bpf.h"
+#include "cuda.h"
+#include "args.h"
+
+struct channel_desc { /* cudaChannelFormatDesc, driver_types.h */
+	s32 bits[4];
+	s32 kind;
+};
+
+enum {
+	ALLOC_PLAIN,
+	ALLOC_HOST,
+	ALLOC_HOST_FLAGS,
+	ALLOC_MANAGED,
+	ALLOC_ASYNC,
+	ALLOC_POOL,
+	ALLOC_PITCH,
+	ALLOC_3D,
+	ALLOC_ARRAY,
+	ALLOC_3D_ARRAY,
+	ALLOC_MIPMAPPED,
+};
+
+/* An array's size is given in elements of the descriptor's size; a height or depth of 0 is a dimension less. */
+static __always_inline u64 array_bytes(u64 desc, u64 width, u64 height, u64 depth)
+{
+	struct channel_desc d = {};
+
+	bpf_probe_read_user(&d, sizeof(d), (const void *)desc);
+	return (u64)(u32)(d.bits[0] + d.bits[1] + d.bits[2] + d.bits[3]) / 8 * width * (height ? height : 1) *
+	       (depth ? depth : 1);
+}
+
+static __always_inline void alloc_return(struct cuda_alloc *e)
+{
+	u64 v = 0;
+
+	if (!e->call.ret)
+		bpf_probe_read_user(&v, sizeof(v), (const void *)SPAN_OUT(e));
+	e->address = v;
+}
+
+/* All begin (address *, ...); a cudaExtent by value is on the stack. */
+SPAN_EXIT(cuda_alloc,
+	  "libcudart.so:"
+	  "cudaMalloc;"
+	  "cudaMallocHost;"
+	  "cudaHostAlloc;"
+	  "cudaMallocManaged;"
+	  "cudaMallocAsync,cudaMallocAsync_ptsz;"
+	  "cudaMallocFromPoolAsync,cudaMallocFromPoolAsync_ptsz;"
+	  "cudaMallocPitch;"
+	  "cudaMalloc3D;"
+	  "cudaMallocArray;"
+	  "cudaMalloc3DArray;"
+	  "cudaMallocMipmappedArray",
+	  cuda_alloc, alloc_return)
+{
+	struct args a = args__read(ctx);
+	u64 s[3] = {};
+
+	SPAN_OUT(e) = a.a1;
+	e->bytes = a.a2;
+	switch (group) {
+	case ALLOC_PLAIN:
+		break;
+	case ALLOC_HOST:
+		e->memory = CUDA_MEMORY_HOST;
+		break;
+	case ALLOC_HOST_FLAGS:
+		e->memory = CUDA_MEMORY_HOST;
+		e->api_flags = a.a3;
+		break;
+	case ALLOC_MANAGED:
+		e->memory = CUDA_MEMORY_MANAGED;
+		e->api_flags = a.a3;
+		break;
+	case ALLOC_ASYNC:
+		e->memory = CUDA_MEMORY_POOL;
+		e->stream = a.a3;
+		break;
+	case ALLOC_POOL:
+		e->memory = CUDA_MEMORY_POOL;
+		e->pool = a.a3;
+		e->stream = a.a4;
+		break;
+	case ALLOC_PITCH: /* address *, pitch *, width, height */
+		e->bytes = a.a3 * a.a4;
+		break;
+	case ALLOC_ARRAY: /* array *, desc, width, height, flags */
+		e->memory = CUDA_MEMORY_ARRAY;
+		e->bytes = array_bytes(a.a2, a.a3, a.a4, 1);
+		e->api_flags = a.a5;
+		break;
+	default: /* ALLOC_3D: cudaPitchedPtr *, extent; the arrays: array *, desc, extent, [levels,] flags */
+		bpf_probe_read_user(s, sizeof(s), (const void *)(a.sp + 8));
+		if (group == ALLOC_3D) {
+			e->bytes = s[0] * s[1] * s[2];
+			break;
+		}
+		e->memory = CUDA_MEMORY_ARRAY;
+		e->bytes = array_bytes(a.a2, s[0], s[1], s[2]);
+		e->api_flags = group == ALLOC_MIPMAPPED ? a.a4 : a.a3;
+	}
+}
+
+/* cudaFree*(address), cudaFreeAsync(address, stream) */
+SPAN(cuda_free,
+     "libcudart.so:"
+     "cudaFree;"
+     "cudaFreeHost;"
+     "cudaFreeAsync,cudaFreeAsync_ptsz;"
+     "cudaFreeArray,cudaFreeMipmappedArray",
+     cuda_free)
+{
+	u64 stream = ARG2(ctx);
+
+	barrier_var(stream);
+	e->address = ARG1(ctx);
+	e->stream = group == 2 ? stream : 0;
+	e->memory = group == 0 ? CUDA_MEMORY_DEVICE :
+		    group == 1 ? CUDA_MEMORY_HOST :
+		    group == 2 ? CUDA_MEMORY_POOL :
+				 CUDA_MEMORY_ARRAY;
+}
+
+/* cudaHostRegister(address, size, flags), cudaHostUnregister(address) */
+SPAN(cuda_host_register, "libcudart.so:cudaHostRegister;cudaHostUnregister", cuda_host_register)
+{
+	e->address = ARG1(ctx);
+	if (group == 0) {
+		e->bytes = ARG2(ctx);
+		e->api_flags = ARG3(ctx);
+	}
+}
+
+static __always_inline void pool_return(struct cuda_pool *e)
+{
+	u64 v = 0;
+
+	if (!SPAN_OUT(e))
+		return;
+	if (!e->call.ret)
+		bpf_probe_read_user(&v, sizeof(v), (const void *)SPAN_OUT(e));
+	e->pool = v;
+}
+
+/* cudaMemPoolDestroy(pool), cudaMemPoolTrimTo(pool, bytes), cudaMemPoolCreate(pool *, props) */
+SPAN_EXIT(cuda_pool, "libcudart.so:cudaMemPoolDestroy;cudaMemPoolTrimTo;cudaMemPoolCreate", cuda_pool, pool_return)
+{
+	u64 first = ARG1(ctx), second = ARG2(ctx);
+
+	barrier_var(first);
+	barrier_var(second);
+	SPAN_OUT(e) = group == 2 ? first : 0;
+	if (group < 2)
+		e->pool = first;
+	if (group == 1)
+		e->bytes = second;
+}
+
+/*
+ * cudaMemPrefetchAsync(address, count, ...): where to and on which stream
+ * differs between CUDA 12 and 13. The batches begin (addresses, sizes, count): they have no bytes here.
+ */
+SPAN(cuda_prefetch,
+     "libcudart.so:cudaMemPrefetchAsync,cudaMemPrefetchAsync_ptsz,cudaMemPrefetchAsync_v2,"
+     "cudaMemPrefetchAsync_v2_ptsz",
+     cuda_prefetch)
+{
+	e->address = ARG1(ctx);
+	e->bytes = ARG2(ctx);
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Waits for the GIL, and who ended them. docs/gil.md is the essay; in short:
+ *
+ * Both ends of a wait hold gil->mutex, so what they read of the GIL is stable:
+ * `switch_number` counts holders, and `last_holder` is the thread state of the
+ * newest. Each GIL's last few holders are kept by that number (struct periods).
+ * A thread that finds the GIL free at the end of its wait takes it before it
+ * lets go of the mutex: so it is the holder of the next number, and when
+ * somebody reads that number's thread state, thread and state are known to
+ * belong together. sched_waking adds when a drop happened, and the drops of
+ * threads that never had to wait.
+ */
+#include "gil_holders.bpf.h"
+
+#define SYS_FUTEX     202
+#define FUTEX_OP      127
+#define FUTEX_WAKE    1
+#define FUTEX_WAKE_OP 5
+#define ETIMEDOUT     110
+
+/* sizes in glibc and musl on x86-64 */
+#define COND_SIZE  48
+#define MUTEX_SIZE 40
+
+/* The wait that a thread is in, or was last. */
+struct gil_open {
+	struct gil_wait wait;
+	u64 mutex;
+	u64 switches; /* at the call */
+	u32 number;
+	bool open;
+	bool legible; /* the GIL's state could be read at the call */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct gil_open);
+} gil_waits SEC(".maps");
+
+/* Processes whose runtime could not be probed itself. Filled by gil.c. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct gil_range);
+} gil_ranges SEC(".maps");
+
+/*
+ * Names the last drop before the end of a wait that a signal ended. If the GIL is
+ * free, that is its last holder's; if it is held, the holder's before, or the
+ * holder's own earlier one, which only a drop that was seen can tell.
+ */
+static __always_inline void attribute(struct gil_wait *w, struct gil_periods *p, u64 process, const struct gil_state *s,
+				      u64 at_call)
+{
+	bool seen = p->drop_time >= w->span.start;
+	u64 last = s->switches - (s->locked ? 1 : 0);
+
+	if (seen && (p->drop_switches == s->switches || p->drop_switches == last)) {
+		w->dropper = p->dropper;
+		w->drop_time = p->drop_time;
+		return;
+	}
+	/* nobody else has had it since the call, and no drop was seen: the condition woke without one, as it may */
+	if (s->locked && s->switches == at_call)
+		return;
+	w->dropper = holder_of(p, process, last);
+}
+
+static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const struct gil_state *s)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct gil_key key = {};
+	struct gil_periods *p;
+	struct gil_open *o;
+
+	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!o) {
+		loss__count(EVENT_FAMILY(ID_gil_wait), LOSS_STORAGE, now);
+		return;
+	}
+	if (o->open) {
+		/* left by cancellation or longjmp */
+		o->wait.span.event.time = now;
+		o->wait.span.event.flags |= EVENT_RETURN_NOT_SEEN;
+		emit(&o->wait, sizeof(o->wait));
+		loss__count(EVENT_FAMILY(ID_gil_wait), LOSS_RETURN, now);
+	}
+	__builtin_memset(&o->wait, 0, sizeof(o->wait));
+	event__init(&o->wait.span.event, ID_gil_wait, cookie, 0);
+	o->wait.gil = cond;
+	o->wait.number = ++o->number;
+	o->mutex = mutex;
+	o->legible = s != NULL;
+	if (s) {
+		key.addr = cond;
+		key.process = process_of(bpf_get_current_task_btf());
+		o->switches = s->switches;
+		p = periods_of(&key);
+		if (p)
+			note_holder_for(p, key.process, s, o->wait.span.event.tid);
+	}
+	o->open = true;
+	o->wait.span.start = bpf_ktime_get_ns();
+}
+
+/* At the end of a wait the thread holds gil->mutex. */
+static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call)
+{
+	struct gil_key key = { .addr = w->gil, .process = process_of(bpf_get_current_task_btf()) };
+	struct gil_periods *p;
+	struct gil_period *next;
+	struct gil_state s;
+
+	if (!read_state(w->gil, &s))
+		return;
+	w->locked = s.locked;
+	w->last_holder = s.last_holder;
+	p = periods_of(&key);
+	if (!p)
+		return;
+	w->holder = note_holder_for(p, key.process, &s, tid);
+	if (w->result == GIL_WAIT_SIGNAL)
+		attribute(w, p, key.process, &s, at_call);
+	/* taking it again from itself is no switch */
+	if (!s.locked && w->holder != tid) {
+		next = period(p, s.switches + 1);
+		next->switches = s.switches + 1;
+		next->state = 0;
+		next->tid = tid;
+	}
+}
+
+static __always_inline void wait_ends(u32 ret)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct gil_open *o;
+
+	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, 0);
+	if (!o || !o->open)
+		return;
+	o->open = false;
+	o->wait.span.event.time = now;
+	o->wait.result = ret == ETIMEDOUT ? GIL_WAIT_TIMEOUT : GIL_WAIT_SIGNAL;
+	if (o->legible)
+		look_at_gil(&o->wait, o->wait.span.event.tid, o->switches);
+	emit(&o->wait, sizeof(o->wait));
+}
+
+/* take_gil's `call pthread_cond_timedwait`: the arguments are &gil->cond, &gil->mutex and the time. */
+SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), mutex = ARG2(ctx);
+	struct hit_count *h = probe__hit(cookie);
+	struct gil_state s;
+
+	if (!process__wanted(bpf_get_current_pid_tgid() >> 32)) {
+		if (h)
+			h->skipped++;
+		return 0;
+	}
+	wait_begins(cookie, cond, mutex, mutex - cond == COND_SIZE && read_state(cond, &s) ? &s : NULL);
+	return 0;
+}
+
+/* The jump on its result. */
+SITE(gil_wait_jump, "end of the wait in take_gil")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	u32 ret = ctx->ax;
+
+	probe__hit(cookie);
+	wait_ends(ret);
+	return 0;
+}
+
+/* The fallback: every process's calls come here, so what is no GIL has to leave fast. */
+SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), mutex = ARG2(ctx), sp = ctx->sp, caller;
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct hit_count *h = probe__hit(cookie);
+	struct gil_range *r;
+	struct gil_state s;
+
+	r = mutex - cond == COND_SIZE ? bpf_map_lookup_elem(&gil_ranges, &tgid) : NULL;
+	if (!r || !process__wanted(tgid))
+		goto skip;
+	if (bpf_probe_read_user(&caller, sizeof(caller), (const void *)sp))
+		goto skip;
+	/* another library may wrap the function: then the caller says nothing, but the main GIL's place does */
+	if (caller - r->text >= r->text_size && cond - r->data >= r->data_size)
+		goto skip;
+	if (!read_state(cond, &s) || !s.locked)
+		goto skip;
+	wait_begins(cookie, cond, mutex, &s);
+	return 0;
+skip:
+	if (h)
+		h->skipped++;
+	return 0;
+}
+
+SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	u32 ret = ctx->ax;
+
+	probe__hit(cookie);
+	wait_ends(ret);
+	return 0;
+}
+
+/* The futex that the current thread is waking others on, 0 if it is doing anything else. */
+static __always_inline u64 futex_being_woken(struct task_struct *me)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
+	u32 op;
+
+	/* a timer that goes off meanwhile wakes too: then me is whoever it interrupted */
+	if (regs->orig_ax != SYS_FUTEX)
+		return 0;
+	op = regs->si & FUTEX_OP;
+	return op == FUTEX_WAKE || op == FUTEX_WAKE_OP ? regs->di : 0;
+}
+
+/*
+ * Which holder's time the current thread ended by the drop that it is in. A drop
+ * signals while it holds the mutex, so then the GIL is free and its last holder is
+ * this thread. After the unlock the GIL may be somebody else's already, and the
+ * unlock may be that of a thread that has just taken the GIL: its holder now.
+ * False: no drop, or it can't be told.
+ */
+static __always_inline bool dropped_period(struct gil_periods *p, u64 process, u32 tid, const struct gil_state *s,
+					   bool by_mutex, u64 *switches)
+{
+	u32 now, before;
+
+	if (!by_mutex) {
+		learn(process, s->last_holder, tid);
+		note_holder(p, process, s);
+		*switches = s->switches;
+		return !s->locked;
+	}
+	now = tid_of(process, s->last_holder);
+	before = holder_of(p, process, s->switches - 1);
+	if (!s->locked && (now == tid || !now)) {
+		*switches = s->switches;
+		return true;
+	}
+	*switches = s->switches - 1;
+	return now != tid && before == tid;
+}
+
+static __always_inline void drop_seen(struct gil_open *o, struct task_struct *me, u32 waiter, bool by_mutex)
+{
+	struct gil_key key = { .addr = o->wait.gil, .process = process_of(me) };
+	struct gil_drop e = {};
+	u64 now = bpf_ktime_get_ns();
+	struct gil_periods *p;
+	struct gil_state s;
+	u32 tid = me->pid;
+	u64 switches;
+
+	p = periods_of(&key);
+	if (!p || !read_state(key.addr, &s) || !dropped_period(p, key.process, tid, &s, by_mutex, &switches))
+		return;
+	/* the signal, then the unlock, wake the same waiter: one drop */
+	if (by_mutex && p->dropper == tid && p->waiter == waiter && p->number == o->number &&
+	    p->drop_switches == switches)
+		return;
+	p->drop_time = now;
+	p->drop_switches = switches;
+	p->dropper = tid;
+	p->waiter = waiter;
+	p->number = o->number;
+	event__init(&e.event, ID_gil_drop, 0, now);
+	e.gil = key.addr;
+	e.waiter = waiter;
+	e.number = o->number;
+	emit(&e, sizeof(e));
+}
+
+SEC("?tp_btf/sched_waking")
+int BPF_PROG(gil_waking, struct task_struct *task)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct gil_open *o, *mine;
+	u64 futex;
+
+	if (me->tgid != task->tgid)
+		return 0;
+	futex = futex_being_woken(me);
+	if (!futex)
+		return 0;
+	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
+	if (!o || !o->open || !o->legible)
+		return 0;
+	if (futex - o->wait.gil >= COND_SIZE && futex - o->mutex >= MUTEX_SIZE)
+		return 0;
+	/* a waiter that wakes another one passes on a signal, or lets go of the mutex to wait */
+	mine = bpf_task_storage_get(&gil_waits, me, 0, 0);
+	if (mine && mine->open)
+		return 0;
+	drop_seen(o, me, task->pid, futex - o->mutex < MUTEX_SIZE);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(gil_thread_exit, struct task_struct *task)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct gil_open *o = bpf_task_storage_get(&gil_waits, me, 0, 0);
+	u32 tgid = task->tgid, tid = task->pid;
+	struct gil_key *state = bpf_map_lookup_elem(&gil_own_states, &tid);
+
+	if (state) {
+		bpf_map_delete_elem(&gil_states, state);
+		bpf_map_delete_elem(&gil_own_states, &tid);
+	}
+
+	if (!task->signal->live.counter)
+		bpf_map_delete_elem(&gil_ranges, &tgid);
+	if (!o || !o->open)
+		return 0;
+	o->open = false;
+	o->wait.span.event.time = bpf_ktime_get_ns();
+	o->wait.span.event.flags |= EVENT_OPEN;
+	emit(&o->wait, sizeof(o->wait));
+	return 0;
+}
+
+/* A child is its parent's copy: its runtime lies where the parent's does. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(gil_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = parent->tgid, to = child->tgid;
+	struct gil_range *r;
+
+	if (from == to)
+		return 0;
+	r = bpf_map_lookup_elem(&gil_ranges, &from);
+	if (r && bpf_map_update_elem(&gil_ranges, &to, r, BPF_ANY))
+		loss__count(EVENT_FAMILY(ID_gil_wait), LOSS_MAP_FULL, bpf_ktime_get_ns());
+	return 0;
+}
+
+/*
+ * The holder of a GIL may never have had to wait for it, and then nothing above
+ * knows its thread. But a thread state holds its thread's pthread_self(), which is
+ * the thread's FS base: gil.c writes whom it seeks into gil_sought and runs this.
+ */
+#define STATE_WORDS 64
+#define CHUNK_WORDS 16
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u32); /* tgid */
+	__type(value, u64); /* thread state */
+} gil_sought SEC(".maps");
+
+static __always_inline bool names_thread(struct task_struct *task, u64 state)
+{
+	u64 self = task->thread.fsbase, words[CHUNK_WORDS];
+	u32 i, j;
+
+	if (!self)
+		return false;
+	for (i = 0; i < STATE_WORDS / CHUNK_WORDS; i++) {
+		if (bpf_copy_from_user_task(words, sizeof(words), (void *)(state + i * sizeof(words)), task, 0))
+			return false;
+		for (j = 0; j < CHUNK_WORDS; j++)
+			if (words[j] == self)
+				return true;
+	}
+	return false;
+}
+
+SEC("?iter.s/task")
+int gil_find_holders(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u32 tgid;
+	u64 *state;
+
+	if (!task)
+		return 0;
+	tgid = task->tgid;
+	state = bpf_map_lookup_elem(&gil_sought, &tgid);
+	if (state && names_thread(task, *state))
+		learn(process_of(task), *state, task->pid);
+	return 0;
+}
+
+SEC("iter/task")
+int gil_open_waits(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct gil_wait wait;
+	struct gil_open *o;
+
+	if (!task)
+		return 0;
+	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
+	if (!o || !o->open)
+		return 0;
+	wait = o->wait;
+	wait.span.event.time = bpf_ktime_get_ns();
+	wait.span.event.flags |= EVENT_OPEN;
+	iter__write(ctx->meta, &wait, sizeof(wait));
+	return 0;
+}

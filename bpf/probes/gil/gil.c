@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The host's side of the GIL: where the probes go, and sched_waking while somebody waits. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "gil.h"
+#include "gil_find.h"
+#include "record/family.h"
+
+#define WAKING	    "gil_waking"
+#define WAKING_IDLE 10000000000ULL /* ns without a wait after which sched_waking is left alone again */
+
+#define HOLDERS	     "gil_find_holders"
+#define SOUGHT_MAX   16 /* at once */
+#define SOUGHT_EVERY 100000000ULL /* ns */
+#define SOUGHT_TRIES 3
+
+/* A thread state that holds a GIL and whose thread is not known. */
+struct sought {
+	u64 state;
+	u32 pid;
+	u32 tries;
+};
+
+/* One session at a time records; what it knows of the GIL. */
+static struct {
+	bool waking; /* attached */
+	bool waking_failed;
+	u64 last_wait; /* ns */
+	bool libc_wanted; /* a runtime needs the fallback */
+	struct sought sought[SOUGHT_MAX];
+	u32 n_sought; /* as many have been asked for, the last SOUGHT_MAX are kept */
+	bool seek;
+	u64 last_seek; /* ns */
+} gil;
+
+/* Why the runtime's own call is not probed; NULL: it can be. */
+static const char *why_not_in_runtime(struct elf *elf, struct gil_wait_place *places, u32 *n)
+{
+	*n = 0;
+	if (session__test_switch("gil-pattern"))
+		return "the pattern is hidden by a test";
+	if (gil_find__shadow_stack(elf))
+		return "it may run with a shadow stack";
+	*n = gil_find__waits(elf, places, GIL_SITES_MAX);
+	return *n ? NULL : "its wait for the GIL was not recognized";
+}
+
+static bool is_libc(struct elf *elf)
+{
+	struct elf_symbol sym;
+
+	/* musl has the first, but then it is also the loader and a Python in need of it has not been seen */
+	return !elf__find_symbol(elf, "pthread_cond_timedwait", &sym) && sym.dynamic &&
+	       !elf__find_symbol(elf, "__libc_start_main", &sym) && sym.dynamic;
+}
+
+static bool is_runtime(struct elf *elf, const char *path)
+{
+	return gil_find__is_cpython(elf) || (gil.libc_wanted && is_libc(elf));
+}
+
+static int libc_sites(struct elf *elf, struct site_list *out, char *why, size_t len)
+{
+	struct gil_libc_place place;
+	const char *reason;
+	u64 offset;
+	u32 i;
+	int err;
+
+	if (gil_find__libc(elf, &place, &reason)) {
+		snprintf(why, len, "the GIL of runtimes that need this libc for it is not traced: %s", reason);
+		return 0;
+	}
+	err = elf__offset(elf, place.enter, &offset);
+	if (!err)
+		err = site_list__add(out, offset, "gil_libc_enter");
+	for (i = 0; !err && i < place.n; i++) {
+		err = elf__offset(elf, place.leave[i], &offset);
+		if (!err)
+			err = site_list__add(out, offset, "gil_libc_leave");
+	}
+	return err;
+}
+
+static int runtime_sites(struct elf *elf, const struct gil_wait_place *places, u32 n, struct site_list *out)
+{
+	u64 offset;
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < n; i++) {
+		err = elf__offset(elf, places[i].call, &offset);
+		if (!err)
+			err = site_list__add(out, offset, "gil_wait_call");
+		if (!err)
+			err = elf__offset(elf, places[i].jump, &offset);
+		if (!err)
+			err = site_list__add(out, offset, "gil_wait_jump");
+	}
+	return err;
+}
+
+static int sites(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why, size_t len)
+{
+	struct gil_wait_place places[GIL_SITES_MAX];
+	u32 n;
+
+	if (!gil_find__is_cpython(elf))
+		return libc_sites(elf, out, why, len);
+	if (gil_find__is_free_threaded(elf)) {
+		snprintf(why, len, "the GIL is not traced: this is a free-threaded CPython, which has none by default");
+		return 0;
+	}
+	if (why_not_in_runtime(elf, places, &n)) {
+		/* libc may have been looked at already, and for nothing */
+		if (!gil.libc_wanted)
+			session__look_again(s, "gil");
+		gil.libc_wanted = true;
+		return 0;
+	}
+	return runtime_sites(elf, places, n, out);
+}
+
+/* What the process adds to the file's addresses; 0 or -ENOENT. */
+static int load_bias(struct elf *elf, const struct mapping *m, u64 *bias)
+{
+	u64 addr, size, offset;
+	u32 i;
+
+	for (i = 0; elf__text(elf, i, &addr, &size); i++) {
+		if (elf__offset(elf, addr, &offset) || offset + size <= m->offset ||
+		    offset >= m->offset + (m->end - m->start))
+			continue;
+		*bias = m->start - m->offset - (addr - offset);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* For the fallback BPF has to know which of a process's waits are for a GIL. */
+static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	struct gil_range range = { .text = m->start, .text_size = m->end - m->start };
+	struct gil_wait_place places[GIL_SITES_MAX];
+	struct elf_symbol sym;
+	u64 bias;
+	int fd;
+	u32 n;
+
+	if (!gil.libc_wanted || !gil_find__is_cpython(elf) || gil_find__is_free_threaded(elf) ||
+	    !why_not_in_runtime(elf, places, &n))
+		return;
+	if (!load_bias(elf, m, &bias) && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
+		range.data = sym.addr + bias;
+		range.data_size = sym.size;
+	}
+	fd = session__map_fd(s, "gil_ranges");
+	if (fd >= 0)
+		bpf_map_update_elem(fd, &m->pid, &range, BPF_ANY);
+}
+
+/* Notes that a wait ended without a name for who holds the GIL. */
+static void seek_holder(const struct gil_wait *w)
+{
+	u32 pid = w->span.event.pid, i;
+	struct sought *k;
+
+	for (i = 0; i < SOUGHT_MAX; i++) {
+		k = &gil.sought[i];
+		if (k->pid != pid || k->state != w->last_holder)
+			continue;
+		if (k->tries < SOUGHT_TRIES)
+			gil.seek = true;
+		return;
+	}
+	gil.sought[gil.n_sought++ % SOUGHT_MAX] = (struct sought){ .state = w->last_holder, .pid = pid };
+	gil.seek = true;
+}
+
+/* Runs the iterator for those that are sought; one of each process at a time. */
+static void find_holders(struct session *s)
+{
+	int fd = session__map_fd(s, "gil_sought");
+	u32 i;
+
+	for (i = 0; fd >= 0 && i < SOUGHT_MAX; i++) {
+		struct sought *k = &gil.sought[i];
+
+		if (!k->pid || k->tries >= SOUGHT_TRIES)
+			continue;
+		if (!bpf_map_update_elem(fd, &k->pid, &k->state, BPF_NOEXIST))
+			k->tries++;
+	}
+	session__run_iter(s, HOLDERS);
+	for (i = 0; fd >= 0 && i < SOUGHT_MAX; i++)
+		bpf_map_delete_elem(fd, &gil.sought[i].pid);
+}
+
+static void event(struct session *s, const struct event *e, u32 size)
+{
+	const struct gil_wait *w = (const struct gil_wait *)e;
+
+	if (e->id != ID_gil_wait || size < sizeof(*w))
+		return;
+	if (w->last_holder && !w->holder)
+		seek_holder(w);
+	if (e->time > gil.last_wait)
+		gil.last_wait = e->time;
+	if (!gil.waking && !gil.waking_failed) {
+		gil.waking = !session__attach(s, WAKING);
+		gil.waking_failed = !gil.waking;
+	}
+}
+
+static void tick(struct session *s, u64 now)
+{
+	if (gil.seek && now >= gil.last_seek + SOUGHT_EVERY) {
+		gil.seek = false;
+		gil.last_seek = now;
+		find_holders(s);
+	}
+	if (!gil.waking || now < gil.last_wait + WAKING_IDLE)
+		return;
+	session__detach(s, WAKING);
+	gil.waking = false;
+}
+
+FAMILY_HOST(gil_host) = {
+	.name = "gil",
+	.is_runtime = is_runtime,
+	.sites = sites,
+	.mapped = mapped,
+	.event = event,
+	.tick = tick,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Events of CPython's global interpreter lock. Source: struct _gil_runtime_state
+ * in Include/internal/pycore_gil.h, take_gil() and drop_gil() in
+ * Python/ceval_gil.h (3.8 to 3.11) and Python/ceval_gil.c (3.12 to 3.15). docs/gil.md
+ * says how waits are found and attributed.
+ */
+#ifndef SONDE_GIL_H
+#define SONDE_GIL_H
+
+#include "core/event.h"
+
+FAMILY(gil, 0x04, FAMILY_DEFAULT, "waits for CPython's global interpreter lock");
+
+enum gil_wait_end {
+	GIL_WAIT_SIGNAL = 1, /* somebody dropped the GIL */
+	GIL_WAIT_TIMEOUT = 2, /* the switch interval was over */
+};
+
+struct gil_wait {
+	struct span span;
+	u64 gil UNIT(hex) DOC("address of the GIL's condition: names the interpreter's GIL within its process");
+	u64 last_holder UNIT(hex) DOC("thread state that holds the GIL at the end, or held it last; 0: not known");
+	u64 drop_time UNIT(ns) DOC("CLOCK_MONOTONIC of the drop that ended the wait; 0: not seen");
+	enum gil_wait_end result;
+	u32 dropper DOC("thread (tid) whose drop ended the wait; 0: holder not seen, or ended by time-out");
+	u32 holder DOC("thread (tid) of last_holder; 0: not known");
+	u32 locked DOC("was the GIL held by somebody at the end: 1: the thread has to wait again");
+	u32 number DOC("number of this wait in its thread, from 1");
+} EVENT(gil_wait, 0x0401, "a wait for the GIL; a thread that waits long makes one for each switch interval");
+
+struct gil_drop {
+	struct event event;
+	u64 gil UNIT(hex) DOC("as in gil_wait");
+	u32 waiter DOC("thread (tid) that this woke");
+	u32 number DOC("number of the waiter's wait");
+} EVENT(gil_drop, 0x0402, "a thread dropped the GIL and thereby woke a waiter");
+
+/* Where a runtime lies in a process; not an event: what gil.c tells the BPF programs. */
+struct gil_range {
+	u64 text, text_size; /* its code */
+	u64 data, data_size; /* _PyRuntime, which holds the main interpreter's GIL */
+};
+
+#endif

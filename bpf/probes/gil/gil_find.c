@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Finding take_gil's wait without a symbol for it. CPython's source has
+ *
+ *	int r = pthread_cond_timedwait(&gil->cond, &gil->mutex, ...);
+ *	if (r == ETIMEDOUT)
+ *
+ * once, in take_gil, and a compiler makes `call; cmp $110,%eax; jcc` of it, with
+ * at most a few moves between: an import, a constant and an order that all
+ * survive stripping. Builds that use
+ * semaphores for locks (all on Linux) have no second such call; the BPF side
+ * checks the arguments' layout in any case.
+ */
+#include <capstone/capstone.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gil_find.h"
+
+#define TARGETS_MAX 16
+/* instructions from the call to the jump, at most */
+#define DISTANCE_MAX 8
+
+/* What a call of the function can go to: code addresses, and words that hold its address. */
+struct targets {
+	u64 code[TARGETS_MAX];
+	u32 n_code;
+	u64 slots[TARGETS_MAX];
+	u32 n_slots;
+};
+
+static int exported(const struct elf_symbol *sym, void *arg)
+{
+	u32 *have = arg;
+
+	/* .dynsym comes first; what only .symtab has is not an interface */
+	if (!sym->dynamic)
+		return 1;
+	if (!strcmp(sym->name, "PyEval_RestoreThread"))
+		*have |= 1;
+	else if (!strcmp(sym->name, "_PyRuntime"))
+		*have |= 2;
+	else if (!strcmp(sym->name, "_Py_MergeZeroLocalRefcount"))
+		*have |= 4;
+	return 0;
+}
+
+static u32 interface(struct elf *elf)
+{
+	u32 have = 0;
+
+	elf__each_symbol(elf, exported, &have);
+	return have;
+}
+
+bool gil_find__is_cpython(struct elf *elf)
+{
+	return (interface(elf) & 3) == 3;
+}
+
+bool gil_find__is_free_threaded(struct elf *elf)
+{
+	return interface(elf) & 4;
+}
+
+static bool contains(const u64 *list, u32 n, u64 value)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (list[i] == value)
+			return true;
+	return false;
+}
+
+static s64 read_rel32(const u8 *p)
+{
+	s32 rel;
+
+	memcpy(&rel, p, sizeof(rel));
+	return rel;
+}
+
+/* Is there a call of one of the targets at p? Its length, 0 if not. */
+static u32 call_at(const struct targets *t, const u8 *p, u64 left, u64 addr)
+{
+	if (left >= 5 && p[0] == 0xe8 && contains(t->code, t->n_code, addr + 5 + read_rel32(p + 1)))
+		return 5;
+	if (left >= 6 && p[0] == 0xff && p[1] == 0x15 && contains(t->slots, t->n_slots, addr + 6 + read_rel32(p + 2)))
+		return 6;
+	return 0;
+}
+
+static bool is_eax(u16 reg)
+{
+	return reg == X86_REG_EAX || reg == X86_REG_RAX || reg == X86_REG_AX || reg == X86_REG_AL || reg == X86_REG_AH;
+}
+
+/* Where the call's result is, and whether it has been compared with ETIMEDOUT. */
+struct result {
+	u16 copy; /* a register that has it besides eax */
+	bool compared;
+};
+
+/* Follows the result through one instruction that is no jump; false: it is lost. */
+static bool follow(csh handle, const cs_insn *insn, struct result *r)
+{
+	const cs_x86 *x = &insn->detail->x86;
+	cs_regs read, write;
+	u8 n_read, n_write, i;
+
+	if (insn->id == X86_INS_CMP && x->operands[0].type == X86_OP_REG && x->operands[1].type == X86_OP_IMM &&
+	    x->operands[1].imm == ETIMEDOUT &&
+	    (x->operands[0].reg == X86_REG_EAX || (r->copy && x->operands[0].reg == r->copy))) {
+		r->compared = true;
+		return true;
+	}
+	if (cs_regs_access(handle, insn, read, &n_read, write, &n_write))
+		return false;
+	for (i = 0; i < n_write; i++)
+		if (is_eax(write[i]) || (r->compared && write[i] == X86_REG_EFLAGS))
+			return false;
+	if (insn->id == X86_INS_MOV && x->operands[0].type == X86_OP_REG && x->operands[1].type == X86_OP_REG &&
+	    x->operands[1].reg == X86_REG_EAX)
+		r->copy = x->operands[0].reg;
+	return true;
+}
+
+/* The jump on the result of a call that returns to addr; 0: there is none. The result is still in eax there. */
+static u64 jump_on_result(const u8 *code, u64 left, u64 addr)
+{
+	struct result r = {};
+	uint64_t at = addr;
+	size_t size = left;
+	u64 jump = 0;
+	cs_insn *insn;
+	csh handle;
+	u32 i;
+
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle))
+		return 0;
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	insn = cs_malloc(handle);
+	for (i = 0; insn && i < DISTANCE_MAX; i++) {
+		if (!cs_disasm_iter(handle, &code, &size, &at, insn))
+			break;
+		/* je or jne: which one depends on how the compiler lays out the loop */
+		if (r.compared && (insn->id == X86_INS_JE || insn->id == X86_INS_JNE)) {
+			jump = insn->address;
+			break;
+		}
+		if (cs_insn_group(handle, insn, CS_GRP_JUMP) || cs_insn_group(handle, insn, CS_GRP_CALL) ||
+		    cs_insn_group(handle, insn, CS_GRP_RET) || !follow(handle, insn, &r))
+			break;
+	}
+	if (insn)
+		cs_free(insn, 1);
+	cs_close(&handle);
+	return jump;
+}
+
+/* Does an instruction begin at addr? Decodes its function from the start; true if there is no unwind table to say where that is. */
+static bool is_instruction(struct elf *elf, u64 addr)
+{
+	u64 start, size, len, pc;
+	const u8 *code;
+	cs_insn *insn;
+	csh handle;
+
+	if (elf__function_at(elf, addr, &start, &size))
+		return true;
+	len = addr - start;
+	if (!len)
+		return true;
+	code = elf__bytes(elf, start, &len);
+	if (!code || start + len != addr || cs_open(CS_ARCH_X86, CS_MODE_64, &handle))
+		return false;
+	insn = cs_malloc(handle);
+	pc = start;
+	while (insn && pc < addr) {
+		uint64_t at = pc;
+		size_t left = len;
+
+		if (!cs_disasm_iter(handle, &code, &left, &at, insn))
+			break;
+		len = left;
+		pc = at;
+	}
+	if (insn)
+		cs_free(insn, 1);
+	cs_close(&handle);
+	return pc == addr;
+}
+
+static u32 scan(struct elf *elf, const struct targets *t, u64 addr, u64 size, struct gil_wait_place *out, u32 max)
+{
+	const u8 *code = elf__bytes(elf, addr, &size);
+	u32 n = 0, call;
+	u64 i, jump;
+
+	for (i = 0; code && i < size && n < max; i++) {
+		if (code[i] != 0xe8 && code[i] != 0xff)
+			continue;
+		call = call_at(t, code + i, size - i, addr + i);
+		jump = call ? jump_on_result(code + i + call, size - i - call, addr + i + call) : 0;
+		if (!jump || !is_instruction(elf, addr + i))
+			continue;
+		out[n].call = addr + i;
+		out[n++].jump = jump;
+	}
+	return n;
+}
+
+u32 gil_find__waits(struct elf *elf, struct gil_wait_place *out, u32 max)
+{
+	static const char name[] = "pthread_cond_timedwait";
+	struct targets t = {};
+	struct elf_symbol sym;
+	u64 addr, size;
+	u32 n = 0, i;
+
+	t.n_code = elf__plt_stubs(elf, name, t.code, TARGETS_MAX - 1);
+	t.n_slots = elf__got_slots(elf, name, t.slots, TARGETS_MAX);
+	/* linked statically, with libc in the same file */
+	if (!elf__find_symbol(elf, name, &sym))
+		t.code[t.n_code++] = sym.addr;
+	if (!t.n_code && !t.n_slots)
+		return 0;
+	for (i = 0; n < max && elf__text(elf, i, &addr, &size); i++)
+		n += scan(elf, &t, addr, size, out + n, max - n);
+	return n;
+}

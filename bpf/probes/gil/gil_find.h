@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where in a binary the GIL is waited for; host code, see docs/gil.md. */
+#ifndef SONDE_GIL_FIND_H
+#define SONDE_GIL_FIND_H
+
+#include "attach/elf.h"
+
+#define GIL_SITES_MAX 16
+
+/* One timed wait of take_gil: addresses of the call, and of the jump on its result. */
+struct gil_wait_place {
+	u64 call;
+	u64 jump;
+};
+
+/* Does the object export CPython's interface (3.7 and later)? */
+bool gil_find__is_cpython(struct elf *elf);
+/* A build that has no GIL unless it is asked for (3.13t and later). */
+bool gil_find__is_free_threaded(struct elf *elf);
+/* Is the object marked as fit for shadow stacks (CET)? */
+bool gil_find__marked_shstk(struct elf *elf);
+/* May a process that maps it run with a shadow stack (CET)? An emulated call would break its return. */
+bool gil_find__shadow_stack(struct elf *elf);
+/* The waits in take_gil and its copies. Returns how many, max at most. */
+u32 gil_find__waits(struct elf *elf, struct gil_wait_place *out, u32 max);
+
+/* The default version of pthread_cond_timedwait in libc: its entry, where the return address is on top of the stack, and its exits. */
+struct gil_libc_place {
+	u64 enter;
+	u64 leave[GIL_SITES_MAX];
+	u32 n;
+};
+
+/* 0, or -ENOENT with the reason in *why. */
+int gil_find__libc(struct elf *elf, struct gil_libc_place *out, const char **why);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Who holds and held each GIL: what gil.bpf.c's programs have seen of it, kept in maps. Included once. */
+#ifndef SONDE_GIL_HOLDERS_BPF_H
+#define SONDE_GIL_HOLDERS_BPF_H
+
+#include "core/sonde.bpf.h"
+#include "gil.h"
+
+#define PERIODS 8
+
+/* The head of struct _gil_runtime_state up to the condition; the same from 3.7 to 3.15. */
+struct gil_state {
+	u64 interval; /* us */
+	u64 last_holder; /* PyThreadState * */
+	u32 locked;
+	u32 pad;
+	u64 switches; /* switch_number */
+};
+
+/*
+ * An address in a process. Python programs run each other by exec, and without
+ * ASLR the next one has its GIL and thread states where the last one had them: so
+ * a process is its tgid and its address space.
+ */
+struct gil_key {
+	u64 addr; /* of a condition, or of a thread state */
+	u64 process;
+};
+
+struct gil_period {
+	u64 switches;
+	u64 state;
+	u32 tid;
+	u32 pad;
+};
+
+struct gil_periods {
+	struct gil_period list[PERIODS]; /* by switches modulo PERIODS */
+	/* the last drop that was seen */
+	u64 drop_time;
+	u64 drop_switches;
+	u32 dropper;
+	u32 waiter;
+	u32 number;
+	u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct gil_key);
+	__type(value, struct gil_periods);
+} gil_gils SEC(".maps");
+
+/* Thread state to tid, and tid to thread state, by which a thread's end empties both. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct gil_key);
+} gil_own_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct gil_key);
+	__type(value, u32);
+} gil_states SEC(".maps");
+
+static __always_inline u64 process_of(struct task_struct *task)
+{
+	u64 mm = 0;
+
+	/* as a number: the verifier lets nobody calculate with the pointer */
+	bpf_probe_read_kernel(&mm, sizeof(mm), &task->mm);
+	return (u32)task->tgid | mm >> 6 << 32;
+}
+
+/* What stands before a condition that is a GIL's. */
+static __always_inline bool read_state(u64 cond, struct gil_state *s)
+{
+	if (bpf_probe_read_user(s, sizeof(*s), (const void *)(cond - sizeof(*s))))
+		return false;
+	return s->locked <= 1 && s->interval && s->interval < (1ULL << 40) && !(s->last_holder & 7);
+}
+
+static __always_inline struct gil_periods *periods_of(struct gil_key *key)
+{
+	static const struct gil_periods none;
+	struct gil_periods *p = bpf_map_lookup_elem(&gil_gils, key);
+
+	if (p)
+		return p;
+	bpf_map_update_elem(&gil_gils, key, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&gil_gils, key);
+}
+
+static __always_inline struct gil_period *period(struct gil_periods *p, u64 switches)
+{
+	return &p->list[switches & (PERIODS - 1)];
+}
+
+static __always_inline u32 tid_of(u64 process, u64 state)
+{
+	struct gil_key key = { .addr = state, .process = process };
+	u32 *tid = state ? bpf_map_lookup_elem(&gil_states, &key) : NULL;
+
+	return tid ? *tid : 0;
+}
+
+static __always_inline void learn(u64 process, u64 state, u32 tid)
+{
+	struct gil_key key = { .addr = state, .process = process }, *old;
+	u32 *known = bpf_map_lookup_elem(&gil_states, &key);
+
+	if (known && *known == tid)
+		return;
+	/* a thread that calls in from C may have a new state each time */
+	old = bpf_map_lookup_elem(&gil_own_states, &tid);
+	if (old)
+		bpf_map_delete_elem(&gil_states, old);
+	if (bpf_map_update_elem(&gil_own_states, &tid, &key, BPF_ANY) ||
+	    bpf_map_update_elem(&gil_states, &key, &tid, BPF_ANY))
+		loss__count(EVENT_FAMILY(ID_gil_wait), LOSS_MAP_FULL, bpf_ktime_get_ns());
+}
+
+/* Notes who holds the GIL now, or held it last; the thread if it is known by then. */
+static __always_inline u32 note_holder(struct gil_periods *p, u64 process, const struct gil_state *s)
+{
+	struct gil_period *now = period(p, s->switches);
+
+	if (now->switches != s->switches) {
+		now->switches = s->switches;
+		now->tid = 0;
+		now->state = 0;
+	}
+	if (now->tid && !now->state)
+		learn(process, s->last_holder, now->tid);
+	now->state = s->last_holder;
+	if (!now->tid)
+		now->tid = tid_of(process, s->last_holder);
+	return now->tid;
+}
+
+/*
+ * The same for a thread that waits for this GIL. It can't be the holder: if it
+ * seems so, its own taking, expected when it found the GIL free, did not count as
+ * a switch, because it had held it last already. Then somebody else took it next.
+ */
+static __always_inline u32 note_holder_for(struct gil_periods *p, u64 process, const struct gil_state *s, u32 waiter)
+{
+	struct gil_key state = { .addr = s->last_holder, .process = process };
+	u32 tid = note_holder(p, process, s);
+
+	if (!s->locked || tid != waiter)
+		return tid;
+	period(p, s->switches)->tid = 0;
+	bpf_map_delete_elem(&gil_states, &state);
+	bpf_map_delete_elem(&gil_own_states, &waiter);
+	return 0;
+}
+
+static __always_inline u32 holder_of(struct gil_periods *p, u64 process, u64 switches)
+{
+	struct gil_period *then = period(p, switches);
+
+	if (then->switches != switches)
+		return 0;
+	return then->tid ?: tid_of(process, then->state);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Events of processes and threads: who they are, when they begin and end. Sources: include/linux/sched.h, kernel/exit.c. */
+#ifndef SONDE_PROC_H
+#define SONDE_PROC_H
+
+#include "core/event.h"
+
+FAMILY(proc, 0x01, FAMILY_DEFAULT, "processes and threads: names, programs, beginnings and ends");
+
+/* Names are chosen by the threads themselves: any bytes but NUL. */
+
+struct proc_task {
+	struct event event;
+	u64 start_time UNIT(ns) DOC("CLOCK_MONOTONIC when the thread was made");
+	u32 ppid DOC("parent process");
+	u32 ns_pid DOC("process as its own pid namespace numbers it");
+	u32 ns_tid DOC("thread, likewise");
+	char comm[16] DOC("the thread's name");
+} EVENT(proc_task, 0x0101, "a thread that was there when tracing began");
+
+struct proc_fork {
+	struct event event;
+	u32 child_pid DOC("process of the new thread; a new one unless it equals pid");
+	u32 child_tid DOC("the new thread");
+	u32 child_ns_pid DOC("child_pid as its own pid namespace numbers it");
+	u32 child_ns_tid DOC("child_tid, likewise");
+	char comm[16] DOC("the name that it begins with");
+} EVENT(proc_fork, 0x0102, "a thread made a thread or a process");
+
+struct proc_exec {
+	struct event event;
+	char comm[16] DOC("the thread's name from here on");
+	u32 old_tid DOC("what the thread was before if it was not its process's first, else 0");
+	char path[] DOC("file, as the caller named it");
+} EVENT(proc_exec, 0x0103, "a process runs another program; its other threads are gone");
+
+struct proc_exit {
+	struct event event;
+	u32 code DOC("exit status, 0 to 255");
+	u32 signal UNIT(signal) DOC("signal that killed it, 0: none");
+	u8 core DOC("1: a core was dumped");
+	u8 group_dead DOC("1: it was its process's last thread");
+} EVENT(proc_exit, 0x0104, "a thread ended");
+
+struct proc_rename {
+	struct event event;
+	char comm[16] DOC("the thread's new name");
+} EVENT(proc_rename, 0x0105, "a thread was given a name; exec does it too");
+
+struct proc_map {
+	struct event event;
+	u64 address UNIT(hex) DOC("first address");
+	u64 address_end UNIT(hex) DOC("address after the last");
+	u64 offset UNIT(bytes) DOC("of the first address, in the file");
+	u64 dev UNIT(hex) DOC("device of the backing inode, kernel encoding (major << 20 | minor)");
+	u64 ino DOC("backing inode");
+	u32 path UNIT(string) DOC("as the process sees it");
+} EVENT(proc_map, 0x0106, "a file is mapped for execution, or was when tracing began");
+
+struct proc_image {
+	struct event event;
+	u32 exe UNIT(string) DOC("the executable file, empty for a kernel thread");
+	u32 command UNIT(string) DOC("command line, arguments separated by blanks");
+} EVENT(proc_image, 0x0107, "what a process runs: at the start of the trace and after each exec");
+
+#endif

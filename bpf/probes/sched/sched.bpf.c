@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Each followed thread is always in one stretch, on or off a CPU; a switch ends
+ * one and begins the next with a single clock reading, so that a thread's spans
+ * tile time. docs/sched.md has the reasons, the errors and the costs measured.
+ *
+ * When did a woken thread become runnable? The kernel counts its run delay from
+ * the moment it is queued, which sched_waking precedes (an idle CPU is sent an
+ * interrupt and queues the thread itself) and sched_wakeup would tell, at the
+ * price of another program at every wake-up of the machine. Neither is needed:
+ * at the switch the kernel's own counter is read, and its queueing time and
+ * the run queue's clock, which the kernel is about to subtract. sched_waking stays for
+ * the one thing that it alone knows, who woke: sched_wakeup runs on the CPU
+ * woken, on top of whatever ran there.
+ */
+#include "core/sonde.bpf.h"
+#include "sched.h"
+
+OPTION(sched, all, "every process, not only those with a runtime");
+
+/* include/linux/sched.h; the same numbers from 6.1 to 6.18 */
+#define TASK_INTERRUPTIBLE   0x0001
+#define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_STOPPED	     0x0004
+#define TASK_TRACED	     0x0008
+#define TASK_PARKED	     0x0040
+#define TASK_DEAD	     0x0080
+#define TASK_NOLOAD	     0x0400
+#define TASK_RTLOCK_WAIT     0x1000
+#define TASK_FROZEN	     0x8000
+#define PF_EXITING	     0x00000004
+#define PF_KTHREAD	     0x00200000
+
+/* include/linux/preempt.h */
+#define SOFTIRQ_SERVED 0x000100
+#define HARDIRQ_OR_NMI 0xff0000
+
+enum place {
+	PLACE_NONE = 0, /* not followed */
+	PLACE_UNKNOWN, /* followed since ->since; its first switch tells where it was */
+	PLACE_ON,
+	PLACE_OFF,
+};
+
+struct stretch {
+	u64 since; /* 0: not known, the stretch makes no record */
+	u64 run_delay; /* the kernel's counters when it last left a CPU */
+	u64 exec;
+	u64 waking; /* only where the kernel's counter can't be read */
+	u32 waker_pid, waker_tid;
+	u16 waker;
+	u16 state;
+	u16 place;
+	u16 cpu;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct stretch);
+} stretches SEC(".maps");
+
+/* When sched_open began to write what is still open: nothing may end after that. */
+u64 sched_stopped = 0;
+
+/* What the host finds in the kernel's BTF: sched.c. */
+struct sched_kernel {
+	s64 preempt_count; /* the per-CPU preempt count's address minus that of the CPU's run queue; 0: not known */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sched_kernel);
+} sched_kernel SEC(".maps");
+
+/* CONFIG_SCHED_INFO and CONFIG_FAIR_GROUP_SCHED; load time turns this into a constant */
+static __always_inline bool has_run_delay(void)
+{
+	return bpf_core_field_exists(((struct task_struct *)0)->sched_info.last_queued) &&
+	       bpf_core_field_exists(((struct sched_entity *)0)->cfs_rq);
+}
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+	u32 need = (filter_on ? PROCESS_SELECTED : 0) | (option_sched_all ? 0 : PROCESS_RUNTIME);
+
+	if (!need)
+		return true;
+	if (task->flags & PF_KTHREAD)
+		return false;
+	return (process__flags(task->tgid) & need) == need;
+}
+
+/* Most tasks of a machine have no storage at all, and one load says so. */
+static __always_inline struct stretch *stretch_of(struct task_struct *task)
+{
+	if (!task->bpf_storage)
+		return NULL;
+	return bpf_task_storage_get(&stretches, task, 0, 0);
+}
+
+static __always_inline struct stretch *new_stretch(struct task_struct *task)
+{
+	struct stretch *st = bpf_task_storage_get(&stretches, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!st)
+		loss__count(EVENT_FAMILY(ID_sched_run), LOSS_STORAGE, bpf_ktime_get_ns());
+	return st;
+}
+
+static __always_inline void note_counters(struct stretch *st, struct task_struct *task)
+{
+	st->run_delay = has_run_delay() ? task->sched_info.run_delay : 0;
+	st->exec = task->se.sum_exec_runtime;
+}
+
+/*
+ * The thread's stretch, NULL if it is not wanted. Storage is made where a thread
+ * is made and by sched_begin, never here: a switch of foreign threads then asks
+ * nothing, and kernels before 6.4 allocate it in a way that may wake a thread,
+ * which must not be under the run queue's lock.
+ */
+static __always_inline struct stretch *follow(struct task_struct *task)
+{
+	struct stretch *st = stretch_of(task);
+
+	if (!st || st->place != PLACE_NONE)
+		return st;
+	if (!wanted(task))
+		return NULL;
+	st->place = PLACE_UNKNOWN;
+	st->since = 0;
+	note_counters(st, task);
+	return st;
+}
+
+static __always_inline u16 state_of(u32 state)
+{
+	if (state & TASK_DEAD)
+		return SCHED_DEAD;
+	if (state & TASK_FROZEN)
+		return SCHED_FROZEN;
+	if (state & TASK_INTERRUPTIBLE)
+		return SCHED_SLEEP;
+	if (state & TASK_UNINTERRUPTIBLE)
+		return state & TASK_NOLOAD ? SCHED_IDLE : SCHED_BLOCKED;
+	/* a sleeping spinlock of a real-time kernel; ps says D too */
+	if (state & TASK_RTLOCK_WAIT)
+		return SCHED_BLOCKED;
+	if (state & TASK_STOPPED)
+		return SCHED_STOPPED;
+	if (state & TASK_TRACED)
+		return SCHED_TRACED;
+	if (state & TASK_PARKED)
+		return SCHED_PARKED;
+	return state ? SCHED_OTHER : SCHED_RUNNABLE;
+}
+
+static __always_inline void fill(struct span *span, struct task_struct *task, const struct stretch *st, u16 id, u64 now)
+{
+	span->event.time = now;
+	span->event.pid = task->tgid;
+	span->event.tid = task->pid;
+	span->event.id = id;
+	span->event.flags = st->place == PLACE_UNKNOWN ? EVENT_STARTED_BEFORE : 0;
+	span->start = st->since;
+}
+
+/* What the kernel has counted, or is about to count, as waiting for a CPU in this stretch. */
+static __always_inline u64 waited(struct stretch *st, struct task_struct *task, u64 now)
+{
+	u64 queued, clock, delay;
+
+	if (!has_run_delay()) {
+		if (st->state == SCHED_RUNNABLE || st->state == SCHED_NEW)
+			return now - st->since;
+		return st->waking > st->since ? now - st->waking : 0;
+	}
+	/* the counter holds what it waited on CPUs that it was moved away from */
+	delay = task->sched_info.run_delay - st->run_delay;
+	queued = task->sched_info.last_queued;
+	clock = task->se.cfs_rq->rq->clock;
+	if (queued && clock > queued)
+		delay += clock - queued;
+	/* it may have waited before it was followed */
+	return st->place == PLACE_UNKNOWN && delay > now - st->since ? now - st->since : delay;
+}
+
+static __always_inline void fill_run(struct sched_run *run, struct task_struct *task, struct stretch *st, u64 now)
+{
+	fill(&run->span, task, st, ID_sched_run, now);
+	run->charged = task->se.sum_exec_runtime - st->exec;
+}
+
+static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct stretch *st, u64 now)
+{
+	fill(&off->span, task, st, ID_sched_off, now);
+	off->state = st->state;
+	off->waited = waited(st, task, now);
+	off->wake = st->since;
+	if (st->state == SCHED_RUNNABLE)
+		/* it may still hold the waker of a sleep that it never began */
+		return;
+	off->waker = st->waker;
+	off->waker_pid = st->waker_pid;
+	off->waker_tid = st->waker_tid;
+	if (st->state != SCHED_NEW && off->waited < now - st->since)
+		off->wake = now - off->waited;
+}
+
+/* Off ends, on begins. */
+static __always_inline void arrive(struct stretch *st, struct task_struct *task, u64 now)
+{
+	struct sched_off off = {};
+
+	if (st->since && st->place != PLACE_ON) {
+		fill_off(&off, task, st, now);
+		emit(&off, sizeof(off));
+	}
+	st->place = PLACE_ON;
+	st->since = now;
+	st->cpu = bpf_get_smp_processor_id();
+	st->waker = WAKER_NONE;
+	st->waker_pid = 0;
+	st->waker_tid = 0;
+}
+
+/* On ends, off begins. */
+static __always_inline void leave(struct stretch *st, struct task_struct *task, u16 state, u32 next_tid, u64 now)
+{
+	struct sched_run run = {};
+
+	if (st->since) {
+		fill_run(&run, task, st, now);
+		run.state = state;
+		run.next_tid = next_tid;
+	}
+	st->place = PLACE_OFF;
+	st->since = now;
+	st->state = state;
+	note_counters(st, task);
+	/*
+	 * An exiting thread's process may have left the set already. Others left it
+	 * by exec or by a filter, and are followed no longer.
+	 */
+	if (state == SCHED_DEAD) {
+		st->place = PLACE_NONE;
+	} else if (!wanted(task) && !(task->flags & PF_EXITING)) {
+		st->place = PLACE_NONE;
+		run.span.event.flags |= EVENT_OPEN;
+	}
+	if (run.span.start)
+		emit(&run, sizeof(run));
+}
+
+/*
+ * The kernel may skip a program (recursion) or not run it at all for some tasks.
+ * Its own books then say what was missed, so that spans still tile.
+ */
+static __noinline int missed_arrival(struct stretch *st, struct task_struct *task, u64 now)
+{
+	u64 ran, at = now;
+
+	if (!st || !task)
+		return 0;
+	if (has_run_delay()) {
+		ran = task->se.cfs_rq->rq->clock - task->sched_info.last_arrival;
+		at = ran < now - st->since ? now - ran : st->since;
+	}
+	arrive(st, task, at);
+	return 0;
+}
+
+static __always_inline void missed_leaving(struct stretch *st, struct task_struct *task, u64 now)
+{
+	u64 ran = task->se.sum_exec_runtime - st->exec;
+
+	leave(st, task, SCHED_OTHER, 0, ran < now - st->since ? st->since + ran : now);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	struct stretch *out = NULL, *in = NULL;
+	u64 now;
+
+	if (sched_stopped)
+		return 0;
+	if (prev->pid)
+		out = follow(prev);
+	if (next->pid)
+		in = follow(next);
+	if (!out && !in)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (out) {
+		/*
+		 * prev_state is what it was before the kernel looked for signals, which
+		 * make it runnable again; the argument says so only in newer kernels.
+		 */
+		if (preempt || !prev->__state)
+			prev_state = 0;
+		if (out->place == PLACE_OFF)
+			missed_arrival(out, prev, now);
+		leave(out, prev, state_of(prev_state), next->pid, now);
+	}
+	if (in) {
+		if (in->place == PLACE_ON)
+			missed_leaving(in, next, now);
+		arrive(in, next, now);
+	}
+	return 0;
+}
+
+/*
+ * x86 keeps the preempt count in a per-CPU variable, which BPF code may name only
+ * where the kernel lists its variables in kallsyms. Its distance from the CPU's
+ * run queue, which is per-CPU too and which every task points to, works everywhere.
+ */
+static __always_inline bool preempt_count(u32 *count)
+{
+	struct cfs_rq *cfs = bpf_get_current_task_btf()->se.cfs_rq;
+	struct sched_kernel *kernel;
+	u64 rq = 0;
+	u32 key = 0;
+
+	kernel = bpf_map_lookup_elem(&sched_kernel, &key);
+	if (!kernel || !kernel->preempt_count || bpf_core_read(&rq, sizeof(rq), &cfs->rq))
+		return false;
+	return !bpf_probe_read_kernel(count, sizeof(*count), (const void *)(rq + kernel->preempt_count));
+}
+
+static __always_inline void note_waker(struct stretch *st)
+{
+	u64 pid_tgid = 0;
+	u32 count = 0;
+
+	if (!preempt_count(&count)) {
+		/* the current thread may be one that was interrupted */
+		st->waker = WAKER_NONE;
+	} else if (count & HARDIRQ_OR_NMI) {
+		st->waker = WAKER_IRQ;
+	} else if (count & SOFTIRQ_SERVED) {
+		st->waker = WAKER_SOFTIRQ;
+	} else {
+		pid_tgid = bpf_get_current_pid_tgid();
+		/* an idle CPU that polls takes other CPUs' requests without an interrupt */
+		st->waker = pid_tgid ? WAKER_THREAD : WAKER_IRQ;
+	}
+	st->waker_pid = pid_tgid >> 32;
+	st->waker_tid = (u32)pid_tgid;
+}
+
+/*
+ * In the waker's context, and under the lock that lets one waker in at a time: a
+ * thread's last one before it runs is the one that counts. It can come before
+ * the switch that it wakes from, so the switch must not forget it.
+ */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *p)
+{
+	struct stretch *st = stretch_of(p);
+
+	if (!st || st->place == PLACE_NONE)
+		return 0;
+	note_waker(st);
+	if (!has_run_delay())
+		st->waking = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The child's process may not be in the set yet. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(sched_forked, struct task_struct *parent, struct task_struct *child)
+{
+	if (!sched_stopped && wanted(parent))
+		new_stretch(child);
+	return 0;
+}
+
+/* A new thread's first time to be runnable; the current thread made it. */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(sched_wakeup_new, struct task_struct *p)
+{
+	struct stretch *st;
+
+	if (sched_stopped)
+		return 0;
+	st = follow(p);
+	if (!st)
+		return 0;
+	st->place = PLACE_OFF;
+	st->since = bpf_ktime_get_ns();
+	st->state = SCHED_NEW;
+	st->run_delay = 0;
+	st->exec = 0;
+	note_waker(st);
+	return 0;
+}
+
+/* Threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+SEC("?iter/task")
+int sched_begin(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct stretch *st;
+
+	if (!task || !task->pid || !wanted(task) || task->flags & PF_EXITING)
+		return 0;
+	st = new_stretch(task);
+	if (!st || st->place != PLACE_NONE)
+		return 0;
+	/* where it is may change under our eyes; the first switch will tell */
+	st->since = bpf_ktime_get_ns();
+	st->state = state_of(task->__state);
+	note_counters(st, task);
+	st->cpu = task->thread_info.cpu;
+	st->place = PLACE_UNKNOWN;
+	return 0;
+}
+
+SEC("iter/task")
+int sched_open(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sched_run run = {};
+	struct sched_off off = {};
+	struct stretch *st;
+
+	if (!sched_stopped)
+		sched_stopped = bpf_ktime_get_ns();
+	if (!task)
+		return 0;
+	st = bpf_task_storage_get(&stretches, task, 0, 0);
+	if (!st || st->place == PLACE_NONE || !st->since || st->since >= sched_stopped)
+		return 0;
+	if (st->place == PLACE_ON || (st->place == PLACE_UNKNOWN && task->on_cpu)) {
+		fill_run(&run, task, st, sched_stopped);
+		run.span.event.cpu = st->cpu;
+		run.span.event.flags |= EVENT_OPEN;
+		iter__write(ctx->meta, &run, sizeof(run));
+		return 0;
+	}
+	fill_off(&off, task, st, sched_stopped);
+	/* not woken yet */
+	if (task->__state && st->state != SCHED_RUNNABLE) {
+		off.wake = 0;
+		off.waited = 0;
+	}
+	off.span.event.cpu = st->cpu;
+	off.span.event.flags |= EVENT_OPEN;
+	iter__write(ctx->meta, &off, sizeof(off));
+	return 0;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The scheduler family's host side: threads that exist already when tracing
+ * begins or when their process becomes a runtime, and what BPF code can't find
+ * out by itself about this kernel.
+ */
+#include "record/family.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <linux/btf.h>
+#include <string.h>
+
+/* As in sched.bpf.c. */
+struct sched_kernel {
+	s64 preempt_count;
+};
+
+struct percpu {
+	const struct btf *btf;
+	const struct btf_type *section;
+};
+
+/* Where a variable lies in the per-CPU section; *type is what it is. Negative if it is not there. */
+static s64 percpu__offset(const struct percpu *p, const char *name, u32 *type)
+{
+	const struct btf_var_secinfo *v = btf_var_secinfos(p->section);
+
+	for (u32 i = 0; i < btf_vlen(p->section); i++, v++) {
+		const struct btf_type *var = btf__type_by_id(p->btf, v->type);
+		const char *found = var ? btf__name_by_offset(p->btf, var->name_off) : NULL;
+
+		if (found && !strcmp(found, name)) {
+			*type = var->type;
+			return v->offset;
+		}
+	}
+	return -1;
+}
+
+static s64 member_offset(const struct btf *btf, u32 type, const char *name)
+{
+	const struct btf_type *t = btf__type_by_id(btf, type);
+	const struct btf_member *m;
+
+	/* struct pcpu_hot is a union of a struct and its padding */
+	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
+		t = btf__type_by_id(btf, t->type);
+	if (!t || !btf_is_composite(t))
+		return -1;
+	m = btf_members(t);
+	for (u32 i = 0; i < btf_vlen(t); i++) {
+		const char *found = btf__name_by_offset(btf, m[i].name_off);
+		s64 inner;
+
+		if (found && !strcmp(found, name))
+			return btf_member_bit_offset(t, i) / 8;
+		if (found && *found)
+			continue;
+		inner = member_offset(btf, m[i].type, name);
+		if (inner >= 0)
+			return btf_member_bit_offset(t, i) / 8 + inner;
+	}
+	return -1;
+}
+
+/* From the run queue to the preempt count of the same CPU; 0 if this kernel's BTF does not say. */
+static s64 preempt_count_distance(const struct btf *btf)
+{
+	s32 id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+	struct percpu p = { .btf = btf, .section = id > 0 ? btf__type_by_id(btf, id) : NULL };
+	s64 rq, count, member;
+	u32 type;
+
+	if (!p.section)
+		return 0;
+	rq = percpu__offset(&p, "runqueues", &type);
+	count = percpu__offset(&p, "__preempt_count", &type);
+	/* 6.2 to 6.14 */
+	if (count < 0) {
+		count = percpu__offset(&p, "pcpu_hot", &type);
+		member = count < 0 ? -1 : member_offset(btf, type, "preempt_count");
+		if (member < 0)
+			return 0;
+		count += member;
+	}
+	return rq < 0 ? 0 : count - rq;
+}
+
+static void describe_kernel(struct session *s)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	int fd = session__map_fd(s, "sched_kernel");
+	struct sched_kernel kernel = {};
+	u32 key = 0;
+
+	if (btf && fd >= 0) {
+		kernel.preempt_count = preempt_count_distance(btf);
+		bpf_map_update_elem(fd, &key, &kernel, BPF_ANY);
+	}
+	btf__free(btf);
+}
+
+static bool begun;
+static u32 last_runtime;
+
+static void begin(struct session *s)
+{
+	if (begun)
+		return;
+	begun = true;
+	describe_kernel(s);
+	session__run_iter(s, "sched_begin");
+}
+
+/*
+ * What makes a process one that is followed without --sched=all, whatever other
+ * families are on: CPython or a CUDA library.
+ */
+static bool is_runtime(struct elf *elf, const char *path)
+{
+	static const char *const libraries[] = { "libcudart.so", "libcuda.so", "libnccl.so" };
+	const char *name = strrchr(path, '/');
+	struct elf_symbol sym;
+
+	name = name ? name + 1 : path;
+	for (u32 i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+		if (!strncmp(name, libraries[i], strlen(libraries[i])))
+			return true;
+	return !elf__find_symbol(elf, "PyGILState_Ensure", &sym);
+}
+
+/* A process's threads exist already when it maps a runtime, and are followed from there on. */
+static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	begin(s);
+	if (m->pid == last_runtime || session__option(s, "sched", "all"))
+		return;
+	last_runtime = m->pid;
+	session__run_iter(s, "sched_begin");
+}
+
+static void on_tick(struct session *s, u64 now)
+{
+	begin(s);
+	/* the same pid may exec, or be another process by now */
+	last_runtime = 0;
+}
+
+FAMILY_HOST(sched) = {
+	.name = "sched",
+	.is_runtime = is_runtime,
+	.mapped = on_mapped,
+	.tick = on_tick,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Events of the scheduler: where each thread spends its time. Sources: kernel/sched/core.c, include/linux/sched.h. */
+#ifndef SONDE_SCHED_H
+#define SONDE_SCHED_H
+
+#include "core/event.h"
+
+FAMILY(sched, 0x02, FAMILY_ASKED, "when threads run, why they do not, and who wakes them");
+
+/* Why a thread is off the CPU. */
+enum sched_state {
+	SCHED_RUNNABLE = 0, /* preempted or yielded: it wants to run */
+	SCHED_SLEEP = 1, /* waits, a signal would end it */
+	SCHED_BLOCKED = 2, /* waits, uninterruptible: disk, page faults, locks of the kernel */
+	SCHED_STOPPED = 3, /* job control */
+	SCHED_TRACED = 4, /* stopped by a debugger */
+	SCHED_DEAD = 5, /* its last switch */
+	SCHED_PARKED = 6, /* kernel thread of a CPU that is off */
+	SCHED_IDLE = 7, /* kernel thread without work */
+	SCHED_FROZEN = 8, /* by the cgroup freezer or for suspend */
+	SCHED_NEW = 9, /* just created, has not run yet */
+	SCHED_OTHER = 10, /* or its leaving was not seen */
+};
+
+enum sched_waker {
+	WAKER_NONE = 0, /* none was needed, or it was not seen */
+	WAKER_THREAD = 1, /* waker_pid and waker_tid */
+	WAKER_SOFTIRQ = 2, /* a timer, a network packet, ... */
+	WAKER_IRQ = 3, /* an interrupt */
+};
+
+struct sched_run {
+	struct span span;
+	enum sched_state state DOC("why it stopped running");
+	u32 next_tid DOC("thread that took the CPU, 0: none (idle)");
+	u64 charged UNIT(ns) DOC("CPU time that the kernel counts for it: less what a hypervisor stole");
+} EVENT(sched_run, 0x0201, "a thread was on a CPU");
+
+struct sched_off {
+	struct span span;
+	/* from here to time it waited for a CPU */
+	u64 wake UNIT(ns) DOC("when it became runnable, start if it always was, 0 if not yet");
+	u64 waited UNIT(ns) DOC("for a CPU, as the kernel counts it");
+	u32 waker_pid DOC("process that woke it, 0: none or an interrupt");
+	u32 waker_tid DOC("thread that woke it, 0: none or an interrupt");
+	enum sched_state state DOC("why it was off the CPU");
+	enum sched_waker waker DOC("what woke it");
+} EVENT(sched_off, 0x0202, "a thread was off the CPU");
+
+#endif

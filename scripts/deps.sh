@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# deps.sh SET..: sees to it that the Debian packages of the named sets are
+# installed. When all are, this is one dpkg-query. SONDE_NO_DEPS=1 turns it off.
+set -euo pipefail
+
+declare -A sets=(
+	[build]="make gcc libc6-dev clang bpftool libbpf-dev libelf-dev libzstd-dev
+		 libxxhash-dev libcjson-dev libcapstone-dev"
+	[demo]="python3 python3-pip"
+	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils debootstrap util-linux"
+	[lint]="git clang-format cppcheck shellcheck python3"
+	[bench]="python3"
+	[dist]="dpkg-dev"
+	[fresh]="git debootstrap util-linux"
+)
+headers="bpf/libbpf.h gelf.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h"
+
+[[ -z ${SONDE_NO_DEPS:-} ]] || exit 0
+wanted=()
+for set in "$@"; do
+	read -r -d '' -a packages <<< "${sets[$set]}" || true
+	wanted+=("${packages[@]}")
+done
+
+if ! command -v dpkg-query > /dev/null; then
+	missing=()
+	for tool in make cc clang bpftool; do
+		PATH=$PATH:/usr/sbin command -v "$tool" > /dev/null || missing+=("$tool")
+	done
+	for h in $headers; do
+		echo "#include <$h>" | cc -E -x c - > /dev/null 2>&1 || missing+=("<$h>")
+	done
+	((${#missing[@]})) || exit 0
+	echo "sonde is made on Debian 12; here these have to be installed by hand first: ${missing[*]}" >&2
+	echo "On Debian the packages are: ${wanted[*]}" >&2
+	exit 1
+fi
+
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2> /dev/null | sed -n 's/^installed //p' || true)
+mapfile -t missing < <(printf '%s\n' "${wanted[@]}" | sort -u | grep -vxF -e "$installed" || true)
+((${#missing[@]})) || exit 0
+
+command="apt-get install -y --no-install-recommends ${missing[*]}"
+if ((EUID != 0)); then
+	echo "Not installed: ${missing[*]}. As root: $command" >&2
+	exit 1
+fi
+echo "Installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The lists may be absent or stale; some source of theirs may not answer while Debian's do
+apt=(apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+install=("${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}")
+"${install[@]}" > "$log" 2>&1 < /dev/null && exit 0
+"${apt[@]}" update -qq >> "$log" 2>&1 < /dev/null || true
+"${install[@]}" >> "$log" 2>&1 < /dev/null && exit 0
+tail -n 20 "$log" >&2
+echo "Could not install what is missing: $command" >&2
+exit 1

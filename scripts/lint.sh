@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# lint.sh: style and static checks over what git knows or would add; any finding is a failure.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+passed=0 failed=0
+
+files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [[ ! -f $f ]] || echo "$f"; done; }
+mapfile -t c < <(files '*.c' '*.h')
+mapfile -t host < <(files 'user/*.c' 'bpf/probes/*.c' | grep -v '\.bpf\.c$')
+mapfile -t all < <(files)
+mapfile -t shell < <(for f in "${all[@]}"; do head -n1 "$f" | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
+mapfile -t python < <(for f in "${all[@]}"; do head -n1 "$f" | grep -aqE '^#!.*python3' && echo "$f"; done)
+
+check() { # NAME COMMAND..
+	local name=$1 out
+	shift
+	if out=$("$@" 2>&1); then
+		echo "ok - $name"
+		passed=$((passed + 1))
+	else
+		echo "$out" | head -n 100
+		echo "not ok - $name"
+		failed=$((failed + 1))
+	fi
+}
+
+spdx() {
+	local f bad=0
+	for f in "${c[@]}" "${shell[@]}" "${python[@]}"; do
+		head -n 3 "$f" | grep -q 'SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause' && continue
+		echo "$f: no SPDX line at its top"
+		bad=1
+	done
+	return $bad
+}
+
+# Another python3 in the PATH has none of Debian's modules
+python_is_debians() { ! grep -nE '^#!/usr/bin/env python' "${python[@]}" /dev/null; }
+
+blanks() { ! grep -nIE '[[:blank:]]+$' "${all[@]}" /dev/null; }
+
+compiles() {
+	local f
+	for f in "${python[@]}"; do
+		python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" || return
+	done
+}
+
+check "clang-format (${#c[@]} files)" clang-format --dry-run -Werror "${c[@]}"
+check "cppcheck (${#host[@]} files)" cppcheck --quiet --std=c11 --language=c -j "$(nproc)" --inline-suppr \
+	--enable=warning,performance,portability --error-exitcode=1 --suppressions-list=scripts/cppcheck.suppress \
+	--library=posix -D_GNU_SOURCE -D__x86_64__ -D"LIBBPF_OPTS(type,name,...)=struct type name" -DSONDE_VERSION='"0"' -Iuser -Ibpf "${host[@]}"
+check "shellcheck (${#shell[@]} files)" shellcheck -e SC2317 "${shell[@]}"
+check "Python parses (${#python[@]} files)" compiles
+check "Python is /usr/bin/python3" python_is_debians
+check "licence lines" spdx
+check "no blanks at a line's end" blanks
+echo "$passed passed, $failed failed, 0 skipped"
+((failed == 0))

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The example of docs/adding-a-family.md; tests/e2e/test_new_family builds it. */
+#ifndef SONDE_TINY_H
+#define SONDE_TINY_H
+
+#include "core/event.h"
+
+FAMILY(tiny, 0x7f, FAMILY_ASKED, "calls of libtiny");
+
+struct tiny_work {
+	struct call call;
+	u64 bytes UNIT(bytes) DOC("how much was asked for");
+} EVENT(tiny_work, 0x7f01, "a piece of work");
+
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Any bytes as an ELF file: every question of attach/elf.h, and the GIL's finders.
+ *
+ *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... elf.c user/attach/elf*.c bpf/probes/gil/gil_find*.c
+ *
+ * Without -DFUZZ (the build with libFuzzer) it has a main of its own that runs the files it is given.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../bpf/probes/gil/gil_find.h"
+#include "attach/elf.h"
+
+struct seen {
+	struct elf *elf;
+	u64 sum;
+	u32 n;
+};
+
+static int on_symbol(const struct elf_symbol *sym, void *arg)
+{
+	struct seen *s = arg;
+	u64 start, size;
+
+	s->sum += strlen(sym->name) + sym->offset;
+	if (s->n++ < 64 && !elf__function_at(s->elf, sym->addr, &start, &size))
+		s->sum += start + size;
+	return s->n > 100000;
+}
+
+static void touch(struct elf *elf)
+{
+	struct gil_wait_place waits[GIL_SITES_MAX];
+	struct seen s = { .elf = elf };
+	struct gil_libc_place libc;
+	u64 addr, size, list[4];
+	const char *why;
+	const u8 *p;
+	u32 i;
+
+	elf__each_symbol(elf, on_symbol, &s);
+	s.sum += strlen(elf__build_id(elf));
+	for (i = 0; elf__text(elf, i, &addr, &size); i++) {
+		p = elf__bytes(elf, addr, &size);
+		if (p)
+			s.sum += p[0] + p[size - 1];
+	}
+	s.sum += elf__plt_stubs(elf, "pthread_cond_timedwait", list, 4) + elf__got_slots(elf, "malloc", list, 4);
+	s.sum += gil_find__is_cpython(elf) + gil_find__is_free_threaded(elf) + gil_find__marked_shstk(elf);
+	s.sum += gil_find__waits(elf, waits, GIL_SITES_MAX);
+	s.sum += gil_find__libc(elf, &libc, &why);
+	/* so that nothing above is optimized away */
+	if (s.sum == 42)
+		printf("\n");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("elf", MFD_CLOEXEC);
+	struct elf *elf;
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	if (!elf__open(&elf, fd))
+		touch(elf);
+	elf__close(elf);
+	close(fd);
+	return 0;
+}
+
+#ifndef FUZZ
+static int run_file(const char *path)
+{
+	uint8_t *data = malloc(1 << 20);
+	size_t size;
+	FILE *f = fopen(path, "rbe");
+
+	if (!data || !f)
+		return 1;
+	size = fread(data, 1, 1 << 20, f);
+	fclose(f);
+	LLVMFuzzerTestOneInput(data, size);
+	free(data);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int i, err = 0;
+
+	for (i = 1; i < argc && !err; i++)
+		err = run_file(argv[i]);
+	return err;
+}
+#endif

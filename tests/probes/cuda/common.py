@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the tests of family cuda share: programs, recordings, events, TAP."""
+import collections
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.environ.get("ROOT", os.path.abspath(os.path.join(os.path.dirname(__file__), "../../..")))
+BUILD = os.environ.get("B", os.path.join(ROOT, "build"))
+SONDE = os.environ.get("SONDE", os.path.join(BUILD, "sonde"))
+CUDA = os.environ.get("CUDA", os.path.join(BUILD, "cuda"))
+HERE = os.path.join(BUILD, "tests", "probes", "cuda")
+FAKE = os.path.join(BUILD, "tests", "fakes", "libcudart.so")
+sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
+
+from sonde_trace import Trace  # noqa: E402
+
+OPEN, RETURN_NOT_SEEN, NO_DURATION = 1, 2, 4  # bpf/core/event.h
+RING_FULL, DEPTH, RECURSION, RETURN, BLIND = 1, 3, 4, 5, 8  # bpf/core/meta.h
+ERRORS = []
+count = 0
+
+
+def ok(passed, name, *why):
+    global count
+    count += 1
+    print(f"{'ok' if passed else 'not ok'} {count} - {name}", flush=True)
+    if not passed:
+        ERRORS.append(name)
+        for w in why:
+            print("# " + str(w).replace("\n", "\n# "), flush=True)
+    return passed
+
+
+def skip(name, why):
+    global count
+    count += 1
+    print(f"ok {count} - {name} # SKIP {why}", flush=True)
+
+
+def done():
+    print(f"1..{count}")
+    sys.exit(1 if ERRORS else 0)
+
+
+def directory():
+    return tempfile.mkdtemp(prefix="sonde-cuda-")
+
+
+def versions(program):
+    """[(version, path)] of a program that is made for each CUDA version that could be had."""
+    found = [(v, os.path.join(HERE, f"{program}-{v}")) for v in ("12", "13")]
+    return [(v, p) for v, p in found if os.path.exists(p)]
+
+
+def fake_library(tmp, version="99"):
+    """A libcudart of our own, by a file name that sonde takes for one."""
+    path = os.path.join(tmp, f"libcudart.so.{version}")
+    shutil.copy(FAKE, path)
+    return path
+
+
+class Program:
+    """A test program that prints `ready`, and does its work after a line on its stdin."""
+
+    def __init__(self, *argv, **env):
+        self.child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                      env=dict(os.environ, **env))
+        self.pid = self.child.pid
+        self.says()
+
+    def says(self, seconds=30):
+        if not select.select([self.child.stdout], [], [], seconds)[0]:
+            raise TimeoutError("the program under test says nothing")
+        return self.child.stdout.readline().strip()
+
+    def go(self):
+        self.child.stdin.write("go\n")
+        self.child.stdin.flush()
+
+    def wait(self, seconds=60):
+        self.child.stdin.close()
+        return self.child.wait(seconds)
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait()
+
+
+class Recording:
+    """sonde record, in a with block: on entry it traces, on exit it has stopped; then .trace, .text, .status."""
+
+    def __init__(self, path, *args, test="", families="cuda"):
+        self.path, self.args, self.test, self.families = path, args, test, families
+
+    def __enter__(self):
+        env = dict(os.environ, SONDE_TEST=self.test)
+        command = [SONDE, "record", "-f", "-o", self.path, "-t", self.families, *self.args]
+        self.child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.text = ""
+        while "tracing into" not in self.text:
+            line = self.child.stderr.readline()
+            if not line:
+                raise RuntimeError("sonde record: " + self.text)
+            self.text += line
+        return self
+
+    def __exit__(self, *exc):
+        self.child.send_signal(signal.SIGINT)
+        try:
+            self.text += self.child.communicate(timeout=100)[1]
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            raise
+        self.status = self.child.returncode
+        if not exc[0]:
+            self.trace = Trace(self.path)
+            self.names = self.probe_names()
+
+    def probe_names(self):
+        strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
+        return {e["number"]: strings.get(e["name"], "") for e in self.trace.events("meta_probe")}
+
+    def calls(self, pids):
+        """All calls of family cuda in these processes, by thread, in order of their start."""
+        threads = collections.defaultdict(list)
+        for kind in self.trace.head["schema"]["events"]:
+            if kind["id"] >> 8 != 3:
+                continue
+            for e in self.trace.events(kind["name"]):
+                if e["pid"] in pids:
+                    # an event may have a field of that name
+                    call = dict(e, event=kind["name"], host_function=e.get("function"))
+                    call["function"] = self.names[e["probe"]]
+                    threads[e["pid"], e["tid"]].append(call)
+        for calls in threads.values():
+            calls.sort(key=lambda e: (e["start"], -e["time"]))
+        return threads
+
+    def losses(self):
+        """{reason: count} of family cuda and of all families."""
+        found = collections.Counter()
+        for e in self.trace.events("meta_loss"):
+            if e["family"] in (0, 3):
+                found[e["reason"]] += e["count"]
+        return found

@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Four threads and two forked children call the real CUDA runtime: the trace has each call of each thread, in order,
+with its return code, and times that lie within the program's own. By every kind of link that a kernel may offer. A perf
+event takes the kernel up to 0.1 s to detach, and each site has one of its own: those run on a small libcudart of ours.
+test: timeout=300"""
+import collections
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from common import NO_DURATION, Program, Recording, directory, done, fake_library, ok, skip, versions  # noqa: E402
+
+ROUNDS = 300
+ALWAYS = {"cudaGetLastError"}  # only with --cuda=all
+
+
+def read_truth(path, all_calls):
+    """{(pid, tid): [(function, ret, before, after)]}, in order."""
+    threads = collections.defaultdict(list)
+    for line in open(path):
+        pid, tid, function, ret, before, after = line.split()
+        if all_calls or function not in ALWAYS:
+            threads[int(pid), int(tid)].append((function, int(ret), int(before), int(after)))
+    for calls in threads.values():
+        calls.sort(key=lambda c: c[2])
+    return threads
+
+
+def compare(name, want, got, durations):
+    """durations(pid): are calls of that process to have one?"""
+    ok(set(want) == set(got), f"{name}: the {len(want)} threads", sorted(want), sorted(got))
+    total = sum(map(len, want.values()))
+    wrong, outside, marks = [], [], []
+    for thread, calls in want.items():
+        seen = got.get(thread, [])
+        timed = durations(thread[0])
+        expect = [(c[0], c[1] if timed else 0) for c in calls]
+        have = [(c["function"], c["ret"]) for c in seen]
+        if expect != have:
+            wrong.append(f"{thread}: {collections.Counter(have)}, not {collections.Counter(expect)}")
+            continue
+        for c, e in zip(calls, seen):
+            if not c[2] <= e["start"] <= e["time"] <= c[3]:
+                outside.append((thread, c, e["start"], e["time"]))
+            if (e["flags"] == NO_DURATION, e["time"] > e["start"]) != (not timed, timed) or e["flags"] & ~NO_DURATION:
+                marks.append((thread, c, e["flags"], e["start"], e["time"]))
+    ok(not wrong, f"{name}: {total} calls by function, thread and return code", *wrong)
+    ok(not outside, f"{name}: times within the program's own", *outside[:5])
+    ok(not marks, f"{name}: " + ("durations" if durations(0) else "durations only where they can be"), *marks[:5])
+
+
+def check(name, program, tmp, pid, test, args=(), durations=lambda pid: True):
+    truth = os.path.join(tmp, "truth")
+    fake = {"LD_LIBRARY_PATH": os.path.join(tmp, "fake")} if "perf" in name else {}
+    p = Program(program, truth, str(ROUNDS), **fake)
+    with Recording(os.path.join(tmp, "trace"), *(["-p", str(p.pid)] if pid else []), *args, test=test) as r:
+        p.go()
+        status = p.wait()
+    ok(status == 0 and r.status == 0 and not r.losses(), f"{name}: nothing lost", status, r.status, r.losses(), r.text)
+    want = read_truth(truth, "--cuda=all" in args)
+    main = p.pid
+    compare(name, want, r.calls({t[0] for t in want}), lambda pid: durations(pid if pid else main, main))
+
+
+def main():
+    found = versions("cuda_truth")
+    if not found:
+        skip("counts", "no CUDA headers and libraries: scripts/cuda.sh 12 13")
+    tmp = directory()
+    os.mkdir(os.path.join(tmp, "fake"))
+    for version, program in found:
+        check(f"CUDA {version}, session", program, tmp, False, "", ["--cuda=all"], lambda pid, main: True)
+    for version, program in found[-1:]:
+        fake_library(os.path.join(tmp, "fake"), version)
+        check("session, -p", program, tmp, True, "", (), lambda pid, main: True)
+        # returns are probed in the process that -p names; a child forked later has entries
+        check("multi, -p", program, tmp, True, "no-session", (), lambda pid, main: pid == main)
+        check("perf, -p", program, tmp, True, "no-session,no-multi", (), lambda pid, main: pid == main)
+        check("multi", program, tmp, False, "no-session", (), lambda pid, main: False)
+        check("perf", program, tmp, False, "no-session,no-multi", (), lambda pid, main: False)
+    shutil.rmtree(tmp)
+    done()
+
+
+main()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Prints what gil_find.h finds in each file it is given, a JSON object a line. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "gil/gil_find.h"
+
+static void dump(const char *path)
+{
+	struct gil_wait_place p[GIL_SITES_MAX];
+	struct gil_libc_place libc;
+	struct elf *elf = NULL;
+	const char *why = "";
+	u32 i, n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+
+	err = fd < 0 ? -1 : elf__open(&elf, fd);
+	printf("{\"path\": \"%s\", \"error\": %d", path, err);
+	if (!err) {
+		n = gil_find__waits(elf, p, GIL_SITES_MAX);
+		printf(", \"cpython\": %d, \"free_threaded\": %d, \"shstk\": %d, \"waits\": [",
+		       gil_find__is_cpython(elf), gil_find__is_free_threaded(elf), gil_find__marked_shstk(elf));
+		for (i = 0; i < n; i++)
+			printf("%s[%llu, %llu]", i ? ", " : "", p[i].call, p[i].jump);
+		err = gil_find__libc(elf, &libc, &why);
+		printf("], \"libc\": {\"why\": \"%s\", \"enter\": %llu, \"leave\": [", err ? why : "", libc.enter);
+		for (i = 0; !err && i < libc.n; i++)
+			printf("%s%llu", i ? ", " : "", libc.leave[i]);
+		printf("]}");
+	}
+	printf("}\n");
+	elf__close(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc; i++)
+		dump(argv[i]);
+	return 0;
+}

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the GIL's tests share: every CPython there is, its helpers, a recording beside the truth."""
+import bisect
+import collections
+import functools
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+SONDE = os.environ.get("SONDE", os.path.join(TOP, "build", "sonde"))
+sys.path.append(os.path.join(TOP, "tests", "reader"))
+
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
+REQUIRED = ["3.11 debian", "3.14 sid", "3.15 sid"]
+
+
+class Tap:
+    """Prints a line a check and ends the program with the right status."""
+
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def ok(self, good, name, why=""):
+        self.n += 1
+        self.failed += not good
+        print("%sok %d - %s" % ("" if good else "not ", self.n, name))
+        if why and not good:
+            print("\n".join("# " + line for line in str(why).splitlines()))
+        sys.stdout.flush()
+        return good
+
+    def skip(self, name, why):
+        self.n += 1
+        print("ok %d - %s # SKIP %s" % (self.n, name, why), flush=True)
+
+    def note(self, text):
+        print("# " + text, flush=True)
+
+    def end(self):
+        print("1..%d" % self.n)
+        sys.exit(1 if self.failed else 0)
+
+
+# root: what the process sees as /; binary: the file that holds the runtime, as seen from here
+Python = collections.namedtuple("Python", "name exe root binary")
+
+
+def _pyenv_root():
+    return os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+
+
+def _runtime_of(exe):
+    """The file with the runtime: libpython where there is a shared one, else the program."""
+    lib = glob.glob(os.path.join(os.path.dirname(os.path.dirname(exe)), "lib", "libpython3.*.so.1.0"))
+    return lib[0] if lib and "/usr/bin/" not in exe else os.path.realpath(exe)
+
+
+@functools.lru_cache(maxsize=None)
+def sid_root():
+    """Where tests/env/sid-root put it, "" if it could not."""
+    p = subprocess.run([os.path.join(TOP, "tests", "env", "sid-root")], stdout=subprocess.PIPE, timeout=300,
+                       universal_newlines=True)
+    return p.stdout.strip() if p.returncode == 0 else ""
+
+
+@functools.lru_cache(maxsize=None)
+def pythons():
+    """({name: Python}, {name: why it is missing}) of all versions."""
+    found, missing = {}, {}
+    for v in VERSIONS[:6]:
+        exe = sorted(glob.glob(os.path.join(_pyenv_root(), "versions", v + ".*", "bin", "python" + v)))
+        name = v + " pyenv"
+        if exe:
+            found[name] = Python(name, exe[-1], "/", _runtime_of(exe[-1]))
+        else:
+            missing[name] = "pyenv has no %s" % v
+    for v in VERSIONS:
+        exe = "/usr/bin/python" + v
+        if os.path.exists(exe):
+            name = v + " debian"
+            found[name] = Python(name, exe, "/", os.path.realpath(exe))
+    root = sid_root()
+    for v in ["3.14", "3.15"]:
+        name = v + " sid"
+        if root and os.path.exists(root + "/usr/bin/python" + v):
+            found[name] = Python(name, "/usr/bin/python" + v, root, os.path.realpath(root + "/usr/bin/python" + v))
+        else:
+            missing[name] = "tests/env/sid-root made none"
+    for name in REQUIRED:
+        if name not in found:
+            missing.setdefault(name, "not installed")
+    return found, missing
+
+
+def each_python(tap, what, fn):
+    """fn(python) for each one; the missing ones are skipped by name, or failed if they are required."""
+    found, missing = pythons()
+    for name in sorted(set(found) | set(missing), key=lambda n: (len(n.split(".")[1].split()[0]), n)):
+        if name in found:
+            fn(found[name])
+        elif name in REQUIRED:
+            tap.ok(False, "%s, %s" % (what, name), missing[name])
+        else:
+            tap.skip("%s, %s" % (what, name), missing[name])
+
+
+class Workplace:
+    """A directory with the helpers, in each root that is asked for; all of it goes at the end."""
+
+    def __enter__(self):
+        self.dirs = {}
+        self.here = tempfile.mkdtemp(prefix="sonde-gil-")
+        includes = "-I" + sysconfig.get_paths()["include"]
+        if not os.path.exists(includes[2:] + "/Python.h"):
+            includes = "-I/usr/include/python3.11"
+        for src in ["gil_truth", "gil_hold"]:
+            subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", includes,
+                            os.path.join(HERE, "built", src + ".c"), "-o", os.path.join(self.here, src + ".so"), "-ldl"],
+                           check=True, timeout=60)
+        shutil.copy(os.path.join(HERE, "gil_work.py"), self.here)
+        os.chmod(self.here, 0o755)
+        return self
+
+    def __exit__(self, *args):
+        for d in list(self.dirs.values()) + [self.here]:
+            shutil.rmtree(d, ignore_errors=True)
+
+    def inside(self, root):
+        """The helpers' directory as seen from here, and from a process in root."""
+        if root == "/":
+            return self.here, self.here
+        if root not in self.dirs:
+            d = tempfile.mkdtemp(prefix="sonde-gil-", dir=root + "/tmp")
+            os.chmod(d, 0o755)
+            for f in os.listdir(self.here):
+                shutil.copy(os.path.join(self.here, f), d)
+            self.dirs[root] = d
+        return self.dirs[root], self.dirs[root][len(root):]
+
+
+Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_drops holds losses status messages")
+
+
+def _start_workload(python, place, kind, seconds, threads, truth):
+    outside, inside = place.inside(python.root)
+    env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": inside, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+    # by env, so that it is not chroot which gets it
+    preload = ["/usr/bin/env", "LD_PRELOAD=%s/gil_truth.so" % inside, "GIL_TRUTH=%s/truth.json" % inside]
+    # -I would leave out PYTHONPATH; -S: no site-packages, the sid root has none
+    command = (preload if truth else []) + [python.exe, "-S", inside + "/gil_work.py", kind, str(seconds), str(threads)]
+    if python.root != "/":
+        command = ["/usr/sbin/chroot", python.root] + command
+    p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True, env=env,
+                         cwd="/")
+    if p.stdout.readline().split()[:1] != ["ready"]:
+        p.kill()
+        raise RuntimeError("%s: the workload did not start" % python.name)
+    return p, os.path.join(outside, "truth.json")
+
+
+def _start_sonde(pid, out, seconds, switches):
+    env = dict(os.environ, SONDE_TEST=switches)
+    p = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(pid), "-d", str(seconds)],
+                         stderr=subprocess.PIPE, universal_newlines=True, env=env)
+    said = []
+    for line in p.stderr:
+        said.append(line)
+        if "tracing into" in line:
+            break
+    else:
+        raise RuntimeError("sonde did not start:\n" + "".join(said))
+    return p, said
+
+
+def record(python, place, kind, seconds, threads, switches="", truth=True):
+    """Runs gil_work.py under the truth library and records all of it."""
+    from sonde_trace import Trace
+    work, truth_file = _start_workload(python, place, kind, seconds, threads, truth)
+    out = os.path.join(place.here, "gil.sonde")
+    sonde = None
+    try:
+        if os.path.exists(out):
+            os.unlink(out)
+        sonde, said = _start_sonde(work.pid, out, seconds + 30, switches)
+        printed = work.communicate("\n", timeout=seconds + 30)[0]
+        said += sonde.communicate(timeout=60)[1].splitlines(True)
+    finally:
+        for p in (work, sonde):
+            if p and p.poll() is None:
+                p.send_signal(signal.SIGKILL)
+                p.wait()
+    holds = [tuple(map(int, line.split()[1:])) for line in printed.splitlines() if line.startswith("hold ")]
+    waits, drops = [], []
+    if truth:
+        with open(truth_file) as f:
+            for line in f:
+                r = json.loads(line)
+                (waits if "wait" in r else drops).append(r.get("wait") or r.get("drop"))
+        os.unlink(truth_file)
+    trace = Trace(out)
+    # blind (8): some other process's Python was mapped meanwhile
+    losses = [e for e in trace.events("meta_loss") if e["family"] == 4 and e["reason"] != 8]
+    result = Recording(list(trace.events("gil_wait")), list(trace.events("gil_drop")), waits, drops, holds,
+                       losses, sonde.returncode, "".join(said))
+    os.unlink(out)
+    return result
+
+
+def compare_counts(r):
+    """
+    [] if sonde's waits equal the truth's: the same number in each thread, the same
+    time in all; else what is wrong. A thread that loses its CPU between the two looks at
+    the clock makes a wait differ by as long as that takes; so few may, and are left out.
+    """
+    wrong, total, true_total, apart, n = [], 0, 0, 0, len(r.truth_waits)
+    mine, truth = collections.defaultdict(list), collections.defaultdict(list)
+    for w in r.waits:
+        mine[w["tid"]].append((w["start"], w["time"] - w["start"]))
+    for w in r.truth_waits:
+        truth[w[0]].append((w[1], w[2] - w[1]))
+    for tid in sorted(set(mine) | set(truth)):
+        a, b = sorted(mine.get(tid, [])), sorted(truth.get(tid, []))
+        if len(a) != len(b):
+            wrong.append("thread %d: %d waits, truly %d" % (tid, len(a), len(b)))
+            continue
+        for x, y in zip(a, b):
+            if abs(x[1] - y[1]) > PREEMPTED_NS:
+                apart += 1
+            else:
+                total += x[1]
+                true_total += y[1]
+    if abs(total - true_total) > 0.01 * true_total + SLACK_NS * n:
+        wrong.append("%d ns, truly %d in %d waits" % (total, true_total, n))
+    if apart > max(3, 0.05 * n):
+        wrong.append("%d of %d waits differ by more than %d ns" % (apart, n, PREEMPTED_NS))
+    return wrong
+
+
+SIGNAL, TIMEOUT = 1, 2  # enum gil_wait_end
+OPEN = 1  # enum event_flags
+# what a wait may seem longer by: the probe on its call is a trap after which the call is yet to be made
+SLACK_NS = 2000
+PREEMPTED_NS = 100000
+
+
+Attribution = collections.namedtuple("Attribution", "right earlier wrong unseen examples")
+
+
+def attribution(r):
+    """
+    How many of the waits that a signal ended name as dropper: the thread of the last
+    drop before their end; the last that let another thread have the GIL, which has
+    since dropped it and taken it again (`earlier`); a wrong one; none.
+    """
+    by_gil = collections.defaultdict(list)
+    for tid, time, cond in r.truth_drops:
+        by_gil[cond].append((time, tid))
+    for drops in by_gil.values():
+        drops.sort()
+    right = earlier = wrong = unseen = 0
+    examples = []
+    for w in r.waits:
+        if w["result"] != SIGNAL:
+            continue
+        drops = by_gil[w["gil"]]
+        i = bisect.bisect_right(drops, (w["time"], 1 << 40)) - 1
+        last = drops[i][1] if i >= 0 else 0
+        before = i
+        while w["locked"] and before >= 0 and drops[before][1] == last and drops[before][0] >= w["start"]:
+            before -= 1
+        if not w["dropper"]:
+            unseen += 1
+        elif w["dropper"] == last:
+            right += 1
+        elif before >= 0 and w["dropper"] == drops[before][1] and w["holder"] in (0, last):
+            earlier += 1
+        else:
+            wrong += 1
+            examples.append((dict(w), drops[max(0, i - 3):i + 3]))
+    return Attribution(right, earlier, wrong, unseen, examples)
+
+
+def add(a, b):
+    return Attribution(*[x + y for x, y in zip(a, b)])
+
+
+def figures(a):
+    n = max(sum(a[:4]), 1)
+    return "of %d waits that a signal ended %.2f%% name the last dropper, %.2f%% the last before the holder took it " \
+        "again, %.2f%% a wrong thread, %.2f%% none" % ((sum(a[:4]),) + tuple(100 * x / n for x in a[:4]))
+
+
+def good(a):
+    """Is it as good as it has to be among threads that compute?"""
+    n = sum(a[:4])
+    return n and a.right + a.earlier >= 0.95 * n and a.wrong < 0.02 * n

@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=120
+"""
+What is easily lost: waits that are open when tracing or the process ends, a holder
+that never lets go, a Python that starts late, interpreters with GILs of their own,
+processes that nobody asked for, and sched_waking after the last wait.
+"""
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import gil_lib
+from gil_lib import OPEN, TIMEOUT
+
+sys.path.append(os.path.join(gil_lib.TOP, "tests", "reader"))
+from sonde_trace import Trace  # noqa: E402
+
+tap = gil_lib.Tap()
+found, missing = gil_lib.pythons()
+DEBIAN = found["3.11 debian"]
+
+
+class Sonde:
+    """`sonde record`, from tracing on to its end."""
+
+    def __init__(self, *args, switches=""):
+        self.out = os.path.join(place.here, "edge.sonde")
+        self.p = subprocess.Popen([gil_lib.SONDE, "record", "-t", "gil", "-f", "-o", self.out, "-d", "60", *args],
+                                  stderr=subprocess.PIPE, universal_newlines=True,
+                                  env=dict(os.environ, SONDE_TEST=switches))
+        running.append(self.p)
+        while "tracing into" not in (self.p.stderr.readline() or "tracing into"):
+            pass
+
+    def stop(self, interrupt=True):
+        if interrupt and self.p.poll() is None:
+            self.p.send_signal(signal.SIGINT)
+        self.messages = self.p.communicate(timeout=30)[1]
+        self.trace = Trace(self.out)
+        return list(self.trace.events("gil_wait"))
+
+
+def work(kind, seconds, threads, python=None):
+    python = python or DEBIAN
+    p = subprocess.Popen([python.exe, "-S", place.here + "/gil_work.py", kind, str(seconds), str(threads)],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
+                         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": place.here, "LC_ALL": "C.UTF-8"})
+    running.append(p)
+    p.stdout.readline()
+    return p
+
+
+def go(p):
+    p.stdin.write("\n")
+    p.stdin.flush()
+
+
+def open_at_the_end():
+    """Two threads want what a third holds: in any moment both are in a wait."""
+    p = work("hog", 1.5, 3)
+    sonde = Sonde("-p", str(p.pid))
+    go(p)
+    p.stdout.readline()
+    time.sleep(0.7)
+    waits = sonde.stop()
+    p.communicate(timeout=30)
+    still = [w for w in waits if w["flags"] & OPEN]
+    # one may have been between two waits of a switch interval; main waits too, in join
+    tap.ok(1 <= len({w["tid"] for w in still}) == len(still) <= 3, "a wait that is open when tracing stops is there", still)
+
+
+def holder_that_never_waits(python):
+    """That takes a look at all threads, a few tenths of a second after the first wait for it."""
+    r = gil_lib.record(python, place, "hog", 0.8, 2, truth=False)
+    hog = r.holds[0]
+    late = [w for w in r.waits if w["result"] == TIMEOUT and hog[1] + 4e8 < w["time"] < hog[2]]
+    named = [w for w in late if w["locked"] and w["holder"] == hog[0]]
+    tap.ok(late and len(named) == len(late), "%s: who holds on is named, also if it never waited" % python.name,
+           (hog, late[:5]))
+
+
+def open_when_killed():
+    p = work("spin", 5, 3)
+    sonde = Sonde("-p", str(p.pid))
+    go(p)
+    time.sleep(0.5)
+    p.kill()
+    p.wait()
+    waits = sonde.stop(interrupt=False)
+    still = [w for w in waits if w["flags"] & OPEN]
+    tap.ok(1 <= len(still) <= 3, "waits that a killed process leaves open are there", still)
+
+
+def starts_late(switches, how):
+    """The library is mapped while sonde runs: waits may be missed for a moment, and the trace says so."""
+    python = next((found[n] for n in ("3.12 pyenv", "3.9 pyenv", "3.13 pyenv") if n in found), None)
+    if not python:
+        return tap.skip("a Python that starts late is traced" + how, "no pyenv")
+    copy = tempfile.mkdtemp(prefix="sonde-gil-")
+    try:
+        # a file that nobody has mapped yet
+        lib = shutil.copy(python.binary, copy)
+        sonde = Sonde(switches=switches)
+        p = subprocess.Popen([python.exe, "-S", place.here + "/gil_work.py", "spin", "0.8", "2"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, universal_newlines=True,
+                             env={"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": copy})
+        running.append(p)
+        p.stdout.readline()
+        time.sleep(0.5)
+        mapped = lib in open("/proc/%d/maps" % p.pid).read()
+        p.communicate("\n", timeout=30)
+        waits = [w for w in sonde.stop() if w["pid"] == p.pid]
+        if not mapped:
+            return tap.skip("a Python that starts late is traced" + how, "this pyenv's Python takes its own library")
+        tap.ok(len(waits) > 50, "a Python that starts late is traced" + how, "%d waits\n%s" % (len(waits), sonde.messages))
+        if switches:
+            return  # by libc it is the C library which is probed, and that was there
+        blind = [e for e in sonde.trace.events("meta_loss") if e["family"] == 4 and e["reason_name"] == "LOSS_BLIND"]
+        tap.ok(blind, "its blind time is told" + how)
+    finally:
+        shutil.rmtree(copy)
+
+
+def only_the_chosen():
+    a, b = work("spin", 0.8, 2), work("spin", 0.8, 2)
+    sonde = Sonde("-p", str(a.pid))
+    for p in (a, b):
+        go(p)
+    for p in (a, b):
+        p.communicate(timeout=30)
+    waits = sonde.stop(interrupt=False)
+    tap.ok(waits and {w["pid"] for w in waits} == {a.pid}, "with -p others are left out",
+           collections.Counter(w["pid"] for w in waits))
+
+
+def interpreters():
+    python = found.get("3.12 pyenv")
+    if not python:
+        return tap.skip("each interpreter's GIL has its own address", missing.get("3.12 pyenv"))
+    p = work("interpreters", 1, 2, python)
+    sonde = Sonde("-p", str(p.pid))
+    p.communicate("\n", timeout=30)
+    waits = sonde.stop(interrupt=False)
+    gils = collections.defaultdict(set)
+    for w in waits:
+        gils[w["gil"]].add(w["tid"])
+    busy = {g: t for g, t in gils.items() if sum(w["gil"] == g for w in waits) > 30}
+    tap.ok(len(busy) == 2, "each interpreter's GIL has its own address", {hex(g): t for g, t in gils.items()})
+
+
+def waking_links(pid):
+    """How many links on sched_waking this sonde holds."""
+    mine = set()
+    for fd in os.listdir("/proc/%d/fdinfo" % pid):
+        try:
+            with open("/proc/%d/fdinfo/%s" % (pid, fd)) as f:
+                mine.update(int(line.split()[1]) for line in f if line.startswith("link_id:"))
+        except OSError:
+            pass
+    out = subprocess.run(["/usr/sbin/bpftool", "-j", "link", "show"], stdout=subprocess.PIPE).stdout
+    return sum(link.get("tp_name") == "sched_waking" and link["id"] in mine for link in json.loads(out or "[]"))
+
+
+def waking_on_demand():
+    p = work("spin", 0.6, 2)
+    sonde = Sonde("-p", str(p.pid))
+    idle = waking_links(sonde.p.pid)
+    go(p)
+    time.sleep(0.5)
+    busy = waking_links(sonde.p.pid)
+    # the process has to stay for sonde to stay; stop it from ending
+    p.send_signal(signal.SIGSTOP)
+    time.sleep(11)
+    after = waking_links(sonde.p.pid)
+    p.send_signal(signal.SIGCONT)
+    p.communicate(timeout=30)
+    sonde.stop()
+    tap.ok((idle, busy, after) == (0, 1, 0), "sched_waking is attached only while somebody waits", (idle, busy, after))
+
+
+running = []
+try:
+    with gil_lib.Workplace() as place:
+        open_at_the_end()
+        gil_lib.each_python(tap, "who holds on is named", holder_that_never_waits)
+        open_when_killed()
+        only_the_chosen()
+        interpreters()
+        starts_late("", "")
+        starts_late("gil-pattern", ", by libc")
+        waking_on_demand()
+finally:
+    for p in running:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+tap.end()

@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=240
+"""
+Every wait for the GIL is recorded, once, with its time, and the thread whose drop
+ended it is named: in each CPython, against what the process itself saw.
+"""
+import bisect
+import collections
+
+import gil_lib
+
+tap = gil_lib.Tap()
+SECONDS = 1.5
+
+
+def drops_while_held(r):
+    """Drops by a thread at a time for which its own log says that it had the GIL."""
+    held, wrong = collections.defaultdict(list), []
+    for tid, taken, dropped in r.holds:
+        held[tid].append((taken, dropped))
+    for times in held.values():
+        times.sort()
+    for d in r.drops:
+        times = held.get(d["tid"], [])
+        i = bisect.bisect_right(times, (d["time"], 1 << 62)) - 1
+        if i >= 0 and times[i][0] < d["time"] < times[i][1]:
+            wrong.append((d["tid"], d["time"], times[i]))
+    return wrong
+
+
+def check_process(name, r):
+    wrong = gil_lib.compare_counts(r)
+    tap.ok(r.truth_waits and not wrong, "%s: as many waits, as long" % name, "\n".join(wrong + [r.messages]))
+    numbers = collections.defaultdict(list)
+    for w in r.waits:
+        numbers[w["tid"]].append(w["number"])
+    tap.ok(all(sorted(n) == list(range(1, len(n) + 1)) for n in numbers.values()),
+           "%s: waits are numbered from 1 in each thread" % name)
+    tap.ok(r.status == 0 and not r.losses, "%s: nothing lost" % name, "%s %s" % (r.losses, r.messages))
+
+
+def check_python(python):
+    spin = gil_lib.record(python, place, "spin", SECONDS, 3)
+    hold = gil_lib.record(python, place, "hold", SECONDS, 3)
+    check_process("%s, spinning in Python" % python.name, spin)
+    check_process("%s, holding in C" % python.name, hold)
+    a = gil_lib.add(gil_lib.attribution(spin), gil_lib.attribution(hold))
+    tap.note("%s: %s" % (python.name, gil_lib.figures(a)))
+    tap.ok(gil_lib.good(a), "%s: who dropped it" % python.name, "\n".join(map(str, a.examples[:5])))
+    late = drops_while_held(hold)
+    tap.ok(hold.drops and not late, "%s: no drop while the dropper has it" % python.name, late[:5])
+
+
+with gil_lib.Workplace() as place:
+    gil_lib.each_python(tap, "waits", check_python)
+tap.end()

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs a small C program under `sonde record` and reads the trace; prints TAP."""
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+# a caller's own reader goes first
+sys.path.append(os.path.join(ROOT, "tests", "reader"))
+
+EVENT_OPEN = 1
+EVENT_STARTED_BEFORE = 8
+
+failed = False
+number = 0
+
+
+def ok(condition, name, detail=""):
+	global failed, number
+	number += 1
+	print(f"{'ok' if condition else 'not ok'} {number} - {name}")
+	if not condition:
+		failed = True
+	if detail:
+		for line in str(detail).splitlines():
+			print(f"# {line}")
+	sys.stdout.flush()
+	return condition
+
+
+def skip_all(why):
+	print(f"ok 1 - everything # SKIP {why}")
+	print("1..1")
+	sys.exit(0)
+
+
+def done():
+	print(f"1..{number}")
+	sys.exit(1 if failed else 0)
+
+
+def compile_c(source):
+	"""The program of this C file: the build's, or made here."""
+	built = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), os.path.relpath(source, ROOT)[:-2])
+	if os.access(built, os.X_OK) and os.stat(built).st_mtime > os.stat(source).st_mtime:
+		return built
+	program = os.path.join(workdir(), os.path.basename(source)[:-2])
+	subprocess.run(["cc", "-O2", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE", "-pthread", source, "-o", program],
+		       check=True)
+	return program
+
+
+_workdir = None
+
+
+def workdir():
+	global _workdir
+	if not _workdir:
+		_workdir = tempfile.mkdtemp(prefix="sonde-test-")
+	return _workdir
+
+
+def steal_ns():
+	with open("/proc/stat") as f:
+		fields = f.readline().split()
+	return int(fields[8]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+class Recording:
+	"""
+	A program that waits for a line on stdin before it begins, recorded from
+	before that line to its end. Its lines on stdout are .output.
+	"""
+
+	def __init__(self, program, families, options=(), limit=40, stop_after=None):
+		if os.geteuid():
+			skip_all("tracing needs root")
+		sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+		self.path = os.path.join(workdir(), "trace.sonde")
+		target = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+		self.pid = target.pid
+		self.tracer = subprocess.Popen([sonde, "record", "-t", families, *options, "-f", "-o", self.path,
+						"-p", str(target.pid), "-d", str(stop_after or limit)],
+					       stderr=subprocess.PIPE, text=True)
+		self.messages = ""
+		try:
+			self._wait_for("tracing into")
+			self.steal = steal_ns()
+			target.stdin.write("go\n")
+			target.stdin.flush()
+			if stop_after:
+				self.messages += self.tracer.communicate(timeout=limit)[1]
+			self.steal = steal_ns() - self.steal
+			self.output = target.communicate(timeout=limit)[0].splitlines()
+			if not stop_after:
+				self.messages += self.tracer.communicate(timeout=limit)[1]
+		finally:
+			for p in (target, self.tracer):
+				if p.poll() is None:
+					p.kill()
+		self.status = self.tracer.returncode
+		from sonde_trace import Trace
+		self.trace = Trace(self.path)
+
+	def _wait_for(self, text):
+		for line in self.tracer.stderr:
+			self.messages += line
+			if text in line:
+				return
+		raise SystemExit(f"Bail out! sonde record did not begin:\n{self.messages}")
+
+	def of(self, kind):
+		"""The program's own events of this kind, by time."""
+		events = [e for e in self.trace.events(kind) if e["pid"] == self.pid]
+		return sorted(events, key=lambda e: (e["time"], e.get("start", 0)))
+
+
+def cleanup():
+	if _workdir and not os.environ.get("KEEP"):
+		shutil.rmtree(_workdir, ignore_errors=True)
+
+
+atexit.register(cleanup)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Where probes go, what section names say, which declarations are refused. */
+#include "test.h"
+
+#include "attach/embedded.h"
+#include "attach/features.h"
+#include "attach/place.h"
+#include "util/section.h"
+
+static u32 place(const char *code, size_t len)
+{
+	return place__entry((const u8 *)code, len);
+}
+
+#define PLACE(code) place(code, sizeof(code) - 1)
+
+TEST(probes_the_first_instruction_without_endbr)
+{
+	CHECK(PLACE("\x55\x48\x89\xe5") == 0); /* push %rbp; mov */
+	CHECK(PLACE("\x48\x83\xec\x18\x90") == 0); /* sub $24,%rsp */
+}
+
+TEST(skips_endbr_if_what_follows_is_emulated)
+{
+	CHECK(PLACE("\xf3\x0f\x1e\xfa\x55\x48\x89\xe5") == 4); /* push %rbp */
+	CHECK(PLACE("\xf3\x0f\x1e\xfa\x41\x57\x41\x56") == 4); /* push %r15 */
+	CHECK(PLACE("\xf3\x0f\x1e\xfa\xe9\x00\x00\x00\x00") == 4); /* jmp */
+	CHECK(PLACE("\xf3\x0f\x1e\xfa\x0f\x84\x10\x00\x00\x00") == 4); /* je */
+}
+
+TEST(stays_on_endbr_before_what_is_single_stepped)
+{
+	CHECK(PLACE("\xf3\x0f\x1e\xfa\x48\x83\xec\x18") == 0); /* sub $24,%rsp: no gain, and nearer to the entry */
+	CHECK(PLACE("\xf3\x0f\x1e\xfa\x85\xff\x74\x05") == 0); /* test %edi,%edi */
+	CHECK(PLACE("\xf3\x0f\x1e\xfb\x55\x90") == 0); /* endbr32 */
+}
+
+TEST(reads_no_further_than_the_bytes_it_is_given)
+{
+	CHECK(PLACE("") == 0);
+	CHECK(PLACE("\xf3\x0f\x1e") == 0);
+	CHECK(PLACE("\xf3\x0f\x1e\xfa") == 0);
+	CHECK(PLACE("\xf3\x0f\x1e\xfa\x55") == 0);
+	CHECK(!place__emulated((const u8 *)"\x0f", 1));
+}
+
+TEST(takes_section_names_apart)
+{
+	struct section s;
+
+	REQUIRE(!section__parse(&s, "span+all/libcudart.so:cudaA,cudaB;cudaC"));
+	CHECK(s.kind == SECTION_SPAN && !s.on_demand);
+	CHECK_TEXT(s.option, "all");
+	CHECK_TEXT(s.library, "libcudart.so");
+	CHECK(section__group(&s, "cudaA") == 0 && section__group(&s, "cudaB") == 0 && section__group(&s, "cudaC") == 1);
+	REQUIRE(!section__parse(&s, "?tp_btf/sched_waking"));
+	CHECK(s.kind == SECTION_TRACEPOINT && s.on_demand);
+	CHECK_TEXT(s.rest, "sched_waking");
+	REQUIRE(!section__parse(&s, "site/wait"));
+	CHECK(s.kind == SECTION_SITE);
+	CHECK(section__parse(&s, "span/libcudart.so") < 0);
+	CHECK(section__parse(&s, "entry/:f") < 0);
+	CHECK(section__parse(&s, "span/lib.so:") < 0);
+}
+
+TEST(knows_a_library_by_the_start_of_its_file_name)
+{
+	struct section s;
+
+	REQUIRE(!section__parse(&s, "span/libcudart.so:f"));
+	CHECK(section__matches_library(&s, "/usr/lib/libcudart.so.13.0.96"));
+	CHECK(section__matches_library(&s, "libcudart.so"));
+	CHECK(!section__matches_library(&s, "/opt/libcudart.so/other.so"));
+	CHECK(!section__matches_library(&s, "/usr/lib/xlibcudart.so"));
+}
+
+TEST(lists_functions)
+{
+	const char *list = "a,b;;c,";
+	char name[8], all[32] = "";
+
+	while (section__next_function(&list, name, sizeof(name)))
+		strcat(strcat(all, name), " ");
+	CHECK_TEXT(all, "a b c ");
+}
+
+TEST(refuses_return_probes_where_something_may_unwind)
+{
+	CHECK(section__refuses_returns("span/libtorch.so:_ZN2at4_ops3add4callERKNS_6TensorE"));
+	CHECK(section__refuses_returns("span/libtorch.so:fine,_ZN1aE"));
+	CHECK(section__refuses_returns("span/libc.so.6:read"));
+	CHECK(section__refuses_returns("span/libpthread.so.0:pthread_cond_timedwait"));
+	CHECK(!section__refuses_returns("span/libcudart.so:cudaMalloc"));
+	CHECK(!section__refuses_returns("entry/libtorch.so:_ZN1aE"));
+	CHECK(!section__refuses_returns("site/wait"));
+}
+
+TEST(opens_the_embedded_object)
+{
+	struct embedded e = {};
+	char err[512] = "";
+	u16 number;
+
+	if (!CHECK(!embedded__open(&e, err, sizeof(err))))
+		printf("# %s\n", err);
+	CHECK(schema__event(e.schema, "cuda_copy") && schema__event(e.schema, "meta_loss"));
+	REQUIRE(e.probes.n_programs > 0);
+	for (u32 i = 0; i < e.probes.n_programs; i++)
+		CHECK(e.probes.programs[i].family);
+	number = probes__number(&e.probes, &e.probes.programs[0], "f");
+	CHECK(number == 1);
+	CHECK(probes__number(&e.probes, &e.probes.programs[0], "g") == 2);
+	CHECK(probes__number(&e.probes, &e.probes.programs[0], "f") == 1);
+	CHECK(probes__number(&e.probes, &e.probes.programs[1], "f") == 3);
+	embedded__close(&e);
+}
+
+TEST(reads_test_switches)
+{
+	setenv("SONDE_TEST", "no-multi,gil-pattern", 1);
+	CHECK(features__test_switch("no-multi") && features__test_switch("gil-pattern"));
+	CHECK(!features__test_switch("no-session") && !features__test_switch("no") && !features__test_switch("gil"));
+	unsetenv("SONDE_TEST");
+	CHECK(!features__test_switch("no-multi"));
+}
+
+TEST_MAIN()

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Headers, sections, symbols and bytes of an ELF file.
+ *
+ * The file belongs to whoever runs the target, so every number in it is a
+ * claim: a section is taken as libelf hands it out raw (bounded by the file),
+ * structs are copied out of it, strings must end inside their table, and bytes
+ * are read with pread, never mapped (a file cut short under a mapping is SIGBUS).
+ */
+#include <elf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "elf_private.h"
+
+#define BLOCK	    65536
+#define BYTES_MAX   (512ULL << 20) /* of one request; no text segment known is larger */
+#define SECTION_MAX (1ULL << 30)
+
+static int read_headers(struct elf *elf)
+{
+	GElf_Ehdr eh;
+	size_t n, i;
+
+	if (elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &eh))
+		return -ENOEXEC;
+	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != ELFDATA2LSB)
+		return -ENOEXEC;
+#ifdef __aarch64__
+	if (eh.e_machine != EM_AARCH64)
+#else
+	if (eh.e_machine != EM_X86_64)
+#endif
+		return -ENOEXEC;
+	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
+		return -ENOEXEC;
+	if (elf_getphdrnum(elf->elf, &n) || !n || n > 0xffff)
+		return -ENOEXEC;
+	elf->segments = calloc(n, sizeof(*elf->segments));
+	if (!elf->segments)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		if (!gelf_getphdr(elf->elf, i, &elf->segments[i]))
+			return -ENOEXEC;
+	elf->n_segments = n;
+	return 0;
+}
+
+int elf__open(struct elf **out, int fd)
+{
+	struct stat st;
+	struct elf *elf;
+	int err;
+
+	*out = NULL;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	elf_version(EV_CURRENT);
+	elf = calloc(1, sizeof(*elf));
+	if (!elf)
+		return -ENOMEM;
+	elf->fd = fd;
+	elf->size = st.st_size;
+	elf->elf = elf_begin(fd, ELF_C_READ, NULL);
+	err = elf->elf ? read_headers(elf) : -ENOEXEC;
+	if (err) {
+		elf__close(elf);
+		return err;
+	}
+	*out = elf;
+	return 0;
+}
+
+void elf__close(struct elf *elf)
+{
+	u32 i;
+
+	if (!elf)
+		return;
+	for (i = 0; i < elf->n_blocks; i++)
+		free(elf->blocks[i].data);
+	free(elf->blocks);
+	free(elf->segments);
+	elf_end(elf->elf);
+	free(elf);
+}
+
+const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out)
+{
+	Elf_Scn *scn = NULL;
+	const char *have;
+	GElf_Shdr sh;
+	Elf_Data *data;
+	size_t strings;
+
+	if (elf_getshdrstrndx(elf->elf, &strings))
+		return NULL;
+	while ((scn = elf_nextscn(elf->elf, scn))) {
+		if (elf_ndxscn(scn) <= *index || !gelf_getshdr(scn, &sh) || sh.sh_size > SECTION_MAX)
+			continue;
+		if (type && sh.sh_type != type)
+			continue;
+		have = name ? elf_strptr(elf->elf, strings, sh.sh_name) : NULL;
+		if (name && (!have || strcmp(have, name)))
+			continue;
+		if (sh.sh_type == SHT_NOBITS)
+			continue;
+		data = elf_rawdata(scn, NULL);
+		if (!data || !data->d_buf)
+			continue;
+		*index = elf_ndxscn(scn);
+		out->addr = sh.sh_addr;
+		out->link = sh.sh_link;
+		out->size = data->d_size;
+		return data->d_buf;
+	}
+	return NULL;
+}
+
+/* Text of a string table's section, which is made to be known to end. */
+static const char *string_table(struct elf *elf, u32 section, u64 *size)
+{
+	Elf_Scn *scn = elf_getscn(elf->elf, section);
+	Elf_Data *data;
+	GElf_Shdr sh;
+
+	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type != SHT_STRTAB || sh.sh_size > SECTION_MAX)
+		return NULL;
+	data = elf_rawdata(scn, NULL);
+	if (!data || !data->d_buf || !data->d_size || ((const char *)data->d_buf)[data->d_size - 1])
+		return NULL;
+	*size = data->d_size;
+	return data->d_buf;
+}
+
+bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out)
+{
+	struct elf_section sec;
+	u32 index = 0;
+
+	out->syms = elf__section_data(elf, NULL, type, &index, &sec);
+	if (!out->syms)
+		return false;
+	out->n = sec.size / sizeof(Elf64_Sym);
+	out->names = string_table(elf, sec.link, &out->names_size);
+	return out->names;
+}
+
+const char *elf_symbols__get(const struct elf_symbols *s, u64 i, Elf64_Sym *sym)
+{
+	if (i >= s->n)
+		return NULL;
+	memcpy(sym, s->syms + i * sizeof(*sym), sizeof(*sym));
+	return sym->st_name < s->names_size ? s->names + sym->st_name : NULL;
+}
+
+static int each_of(struct elf *elf, bool dynamic, int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
+{
+	struct elf_section versions = {};
+	const u8 *version = NULL;
+	struct elf_symbols all;
+	struct elf_symbol s;
+	Elf64_Sym sym;
+	u32 index = 0;
+	u16 v;
+	u64 i;
+	int err;
+
+	if (!elf__symbols(elf, dynamic ? SHT_DYNSYM : SHT_SYMTAB, &all))
+		return 0;
+	if (dynamic)
+		version = elf__section_data(elf, NULL, SHT_GNU_versym, &index, &versions);
+	for (i = 1; i < all.n; i++) {
+		u32 type;
+
+		s.name = elf_symbols__get(&all, i, &sym);
+		type = ELF64_ST_TYPE(sym.st_info);
+		if (!s.name || !*s.name || sym.st_shndx == SHN_UNDEF || type == STT_SECTION || type == STT_FILE ||
+		    type == STT_TLS)
+			continue;
+		s.addr = sym.st_value;
+		s.size = sym.st_size;
+		if (elf__offset(elf, s.addr, &s.offset))
+			continue;
+		s.dynamic = dynamic;
+		s.function = type == STT_FUNC || type == STT_GNU_IFUNC;
+		s.default_version = true;
+		if (version && (i + 1) * sizeof(v) <= versions.size) {
+			memcpy(&v, version + i * sizeof(v), sizeof(v));
+			s.default_version = !(v & 0x8000);
+		}
+		err = fn(&s, arg);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int elf__each_symbol(struct elf *elf, int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
+{
+	int err = each_of(elf, true, fn, arg);
+
+	return err ? err : each_of(elf, false, fn, arg);
+}
+
+struct wanted {
+	const char *name;
+	struct elf_symbol *out;
+};
+
+static int match(const struct elf_symbol *sym, void *arg)
+{
+	struct wanted *w = arg;
+
+	if (!sym->default_version || strcmp(sym->name, w->name))
+		return 0;
+	*w->out = *sym;
+	return 1;
+}
+
+int elf__find_symbol(struct elf *elf, const char *name, struct elf_symbol *out)
+{
+	struct wanted w = { name, out };
+
+	return elf__each_symbol(elf, match, &w) ? 0 : -ENOENT;
+}
+
+/* The segment that loads addr from the file, and how much it has from there on. */
+static const GElf_Phdr *segment_of(struct elf *elf, u64 addr, u64 *left)
+{
+	const GElf_Phdr *p;
+	u32 i;
+
+	for (i = 0; i < elf->n_segments; i++) {
+		p = &elf->segments[i];
+		if (p->p_type != PT_LOAD || addr < p->p_vaddr || addr - p->p_vaddr >= p->p_filesz)
+			continue;
+		if (p->p_offset > elf->size || addr - p->p_vaddr >= elf->size - p->p_offset)
+			continue;
+		*left = p->p_filesz - (addr - p->p_vaddr);
+		if (*left > elf->size - p->p_offset - (addr - p->p_vaddr))
+			*left = elf->size - p->p_offset - (addr - p->p_vaddr);
+		return p;
+	}
+	return NULL;
+}
+
+int elf__offset(struct elf *elf, u64 addr, u64 *offset)
+{
+	const GElf_Phdr *p;
+	u64 left;
+	u32 i;
+
+	p = segment_of(elf, addr, &left);
+	if (p) {
+		*offset = addr - p->p_vaddr + p->p_offset;
+		return 0;
+	}
+	/* zero-filled data has an address but no place in the file: its symbols are still symbols */
+	for (i = 0; i < elf->n_segments; i++) {
+		p = &elf->segments[i];
+		if (p->p_type == PT_LOAD && addr >= p->p_vaddr && addr - p->p_vaddr < p->p_memsz) {
+			*offset = 0;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static const u8 *read_block(struct elf *elf, u64 offset, u64 len)
+{
+	struct elf_block *b;
+	u64 from, to, done;
+	ssize_t n;
+	u32 i;
+
+	for (i = 0; i < elf->n_blocks; i++) {
+		b = &elf->blocks[i];
+		if (offset >= b->offset && offset - b->offset <= b->size && len <= b->size - (offset - b->offset))
+			return b->data + (offset - b->offset);
+	}
+	from = offset & ~(u64)(BLOCK - 1);
+	to = (offset + len + BLOCK - 1) & ~(u64)(BLOCK - 1);
+	if (to > elf->size)
+		to = elf->size;
+	b = reallocarray(elf->blocks, elf->n_blocks + 1, sizeof(*b));
+	if (!b)
+		return NULL;
+	elf->blocks = b;
+	b += elf->n_blocks;
+	b->offset = from;
+	b->size = to - from;
+	b->data = malloc(b->size);
+	if (!b->data)
+		return NULL;
+	for (done = 0; done < b->size; done += n) {
+		n = pread(elf->fd, b->data + done, b->size - done, from + done);
+		if (n <= 0) {
+			free(b->data);
+			return NULL;
+		}
+	}
+	elf->n_blocks++;
+	return b->data + (offset - from);
+}
+
+const u8 *elf__bytes(struct elf *elf, u64 addr, u64 *len)
+{
+	const GElf_Phdr *p;
+	u64 left;
+
+	p = segment_of(elf, addr, &left);
+	if (!p || !*len)
+		return NULL;
+	if (*len > left)
+		*len = left;
+	if (*len > BYTES_MAX)
+		*len = BYTES_MAX;
+	return read_block(elf, p->p_offset + (addr - p->p_vaddr), *len);
+}
+
+bool elf__text(struct elf *elf, u32 i, u64 *addr, u64 *size)
+{
+	const GElf_Phdr *p;
+	u32 k;
+
+	for (k = 0; k < elf->n_segments; k++) {
+		p = &elf->segments[k];
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || i--)
+			continue;
+		*addr = p->p_vaddr;
+		*size = p->p_filesz;
+		return true;
+	}
+	return false;
+}
+
+const u8 *elf__properties(struct elf *elf, u64 *size)
+{
+	u32 i;
+
+	for (i = 0; i < elf->n_segments; i++) {
+		if (elf->segments[i].p_type != PT_GNU_PROPERTY)
+			continue;
+		*size = elf->segments[i].p_filesz;
+		return elf__bytes(elf, elf->segments[i].p_vaddr, size);
+	}
+	return NULL;
+}
+
+/* A note section or segment: name size, descriptor size, type, "GNU", the id; all padded to four bytes. */
+static bool note_build_id(struct elf *elf, const u8 *data, u64 size)
+{
+	u64 pos = 0, name_len, desc_len, i;
+	Elf64_Nhdr note;
+
+	while (size - pos >= sizeof(note)) {
+		memcpy(&note, data + pos, sizeof(note));
+		pos += sizeof(note);
+		name_len = ((u64)note.n_namesz + 3) & ~3ULL;
+		desc_len = ((u64)note.n_descsz + 3) & ~3ULL;
+		if (name_len > size - pos || desc_len > size - pos - name_len)
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(data + pos, "GNU", 4) &&
+		    note.n_descsz && note.n_descsz * 2ULL < sizeof(elf->build_id)) {
+			for (i = 0; i < note.n_descsz; i++) {
+				elf->build_id[2 * i] = "0123456789abcdef"[data[pos + name_len + i] >> 4];
+				elf->build_id[2 * i + 1] = "0123456789abcdef"[data[pos + name_len + i] & 15];
+			}
+			return true;
+		}
+		pos += name_len + desc_len;
+	}
+	return false;
+}
+
+const char *elf__build_id(struct elf *elf)
+{
+	struct elf_section sec;
+	const u8 *data;
+	u32 index = 0, i;
+	u64 len;
+
+	if (elf->build_id[0])
+		return elf->build_id;
+	while ((data = elf__section_data(elf, NULL, SHT_NOTE, &index, &sec)))
+		if (note_build_id(elf, data, sec.size))
+			return elf->build_id;
+	for (i = 0; i < elf->n_segments; i++) {
+		if (elf->segments[i].p_type != PT_NOTE)
+			continue;
+		len = elf->segments[i].p_filesz;
+		data = elf__bytes(elf, elf->segments[i].p_vaddr, &len);
+		if (data && note_build_id(elf, data, len))
+			break;
+	}
+	return elf->build_id;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by the files that implement elf.h, and by nothing else. */
+#ifndef SONDE_ATTACH_ELF_PRIVATE_H
+#define SONDE_ATTACH_ELF_PRIVATE_H
+
+#include <gelf.h>
+
+#include "attach/elf.h"
+
+/* Part of the file, read once and kept. */
+struct elf_block {
+	u64 offset;
+	u64 size;
+	u8 *data;
+};
+
+struct elf {
+	int fd;
+	Elf *elf;
+	u64 size; /* of the file */
+	GElf_Phdr *segments;
+	u32 n_segments;
+	struct elf_block *blocks;
+	u32 n_blocks;
+	char build_id[129];
+};
+
+struct elf_section {
+	u64 addr;
+	u64 size; /* of its data in the file */
+	u32 link;
+};
+
+struct elf_symbols {
+	const u8 *syms; /* Elf64_Sym, maybe not aligned */
+	u64 n;
+	const char *names; /* ends with a NUL */
+	u64 names_size;
+};
+
+/*
+ * The next section after *index with this name (NULL: any) and type (0: any) that
+ * has bytes in the file: its data, NULL if there is none. Begin with *index = 0.
+ */
+const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out);
+/* The symbol table of type SHT_DYNSYM or SHT_SYMTAB. */
+bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out);
+/* The ith symbol and its name; NULL if it has none or i is out of range. */
+const char *elf_symbols__get(const struct elf_symbols *s, u64 i, Elf64_Sym *sym);
+
+#endif

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/embedded.h"
+
+#include "sonde.skel.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libbpf has one log for the process, so this is one too */
+static char libbpf_log[4096];
+
+static int keep_log(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	size_t used = strlen(libbpf_log);
+	char line[1024];
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	if (getenv("SONDE_DEBUG"))
+		fputs(line, stderr);
+	if (used + strlen(line) < sizeof(libbpf_log))
+		strcat(libbpf_log, line);
+	return 0;
+}
+
+const char *embedded__log(void)
+{
+	return libbpf_log;
+}
+
+void embedded__clear_log(void)
+{
+	libbpf_log[0] = '\0';
+}
+
+/* Any section that libbpf does not know is ours: a uprobe whose links we make. */
+static int register_sections(void)
+{
+	static int registered;
+
+	if (!registered)
+		registered = libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_KPROBE, 0, NULL);
+	return registered < 0 ? registered : 0;
+}
+
+int embedded__open(struct embedded *e, char *err, size_t len)
+{
+	int ret;
+
+	embedded__clear_log();
+	libbpf_set_print(keep_log);
+	ret = register_sections();
+	if (!ret) {
+		e->skel = sonde_bpf__open();
+		ret = e->skel ? 0 : -errno;
+	}
+	if (ret) {
+		snprintf(err, len, "cannot open the embedded BPF object: %s\n%s", strerror(-ret), libbpf_log);
+		return ret;
+	}
+	ret = schema__from_btf(&e->schema, bpf_object__btf(e->skel->obj), err, len);
+	if (!ret)
+		ret = probes__init(&e->probes, e->skel->obj, e->schema, err, len);
+	return ret;
+}
+
+void embedded__close(struct embedded *e)
+{
+	probes__free(&e->probes);
+	schema__free(e->schema);
+	sonde_bpf__destroy(e->skel);
+	memset(e, 0, sizeof(*e));
+}

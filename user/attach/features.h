@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What this kernel can do, found by trying it. */
+#ifndef SONDE_ATTACH_FEATURES_H
+#define SONDE_ATTACH_FEATURES_H
+
+#include "core/types.h"
+
+struct features {
+	bool bpf; /* programs can be loaded at all; if not, error says why */
+	int error; /* negative errno of that attempt */
+	bool btf; /* /sys/kernel/btf/vmlinux */
+	bool multi; /* uprobe_multi links, 6.6 */
+	bool session; /* uprobe_session links, 6.13 */
+	/* ns a hit of an empty program on an emulated instruction, 0: not measured */
+	u64 entry_ns; /* entry alone */
+	u64 span_ns; /* entry and return by a session link */
+};
+
+/* Tries each on a function of this process. With `calibrate` also measures (about 50 ms more). */
+void features__probe(struct features *f, bool calibrate);
+/* Does this kernel have a tracepoint that tp_btf programs can attach to? */
+bool features__tracepoint(const char *name);
+/* Is the word in the environment's SONDE_TEST? */
+bool features__test_switch(const char *word);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Uprobe links. Debian 12's libbpf (1.1) knows neither uprobe_multi nor
+ * uprobe_session, so those go through bpf(2) here and nowhere else. Constants
+ * and layouts: include/uapi/linux/bpf.h, Linux 6.6 (multi) and 6.13 (session).
+ */
+#ifndef SONDE_ATTACH_LINK_H
+#define SONDE_ATTACH_LINK_H
+
+#include "core/meta.h"
+
+#define ATTACH_TYPE_UPROBE_MULTI   48
+#define ATTACH_TYPE_UPROBE_SESSION 57
+
+struct bpf_program;
+struct links;
+
+struct link_sites {
+	int fd; /* of the file */
+	const u64 *offsets;
+	const u64 *cookies;
+	u32 n;
+	bool returns; /* ATTACH_MULTI, ATTACH_PERF: on the returns instead of the entries */
+	s32 pid; /* 0: every process */
+};
+
+/* Links of this process: see attach/keeper.h for why a recording's are not. */
+struct links *links__new(void);
+/* One program on n sites of a file. 0 or negative errno. */
+int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
+		  const struct link_sites *sites);
+/* Detaches all, many at a time: the kernel waits some 50 ms for each. */
+void links__free(struct links *l);
+
+/* The raw link-create call: its descriptor or negative errno. */
+int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *sites);
+
+#endif

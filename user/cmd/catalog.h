@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The BPF object inside this program as tables: what it can trace. */
+#ifndef SONDE_CMD_CATALOG_H
+#define SONDE_CMD_CATALOG_H
+
+#include "report/table.h"
+
+struct embedded;
+
+/* Each adds one table; bpf must live until it is printed. */
+void catalog__families(const struct embedded *bpf, struct report_output *out);
+void catalog__probes(const struct embedded *bpf, struct report_output *out);
+void catalog__events(const struct embedded *bpf, struct report_output *out);
+void catalog__fields(const struct embedded *bpf, struct report_output *out);
+void catalog__options(const struct embedded *bpf, struct report_output *out);
+
+#endif

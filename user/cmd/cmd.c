@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/table.h"
+#include "trace/reader.h"
+#include "util/text.h"
+
+static void print_error(const char *format, va_list args)
+{
+	char *clean, *line;
+
+	if (vasprintf(&line, format, args) < 0)
+		return;
+	/* paths and the text of a damaged trace may hold anything; our own line ends stay */
+	fputs("sonde: ", stderr);
+	for (char *next, *part = line; part; part = next) {
+		next = strchr(part, '\n');
+		if (next)
+			*next++ = '\0';
+		clean = text__clean(part, strlen(part));
+		fprintf(stderr, "%s\n%s", clean ? clean : "?", next ? "       " : "");
+		free(clean);
+	}
+	free(line);
+}
+
+void cmd__error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_error(format, args);
+	va_end(args);
+}
+
+int cmd__usage(const char *command, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_error(format, args);
+	va_end(args);
+	fprintf(stderr, "Try 'sonde %s%s--help'.\n", command ? command : "", command ? " " : "");
+	return EXIT_USAGE;
+}
+
+struct trace *cmd__open_trace(const char *path)
+{
+	char why[512] = "";
+	struct trace *t;
+	int err = trace__open(&t, path, why, sizeof(why));
+
+	if (!err)
+		return t;
+	switch (err) {
+	case -ENOENT:
+		cmd__error("%s: no such file", path);
+		break;
+	case -ENOMSG:
+		cmd__error("%s: not a sonde trace; `sonde record` writes one", path);
+		break;
+	case -EPROTO:
+		cmd__error("%s: written by a newer sonde than this one (%s)%s%s\nread it with that version", path,
+			   SONDE_VERSION, *why ? ": " : "", why);
+		break;
+	case -EBADMSG:
+		cmd__error(
+			"%s: damaged: %s\n`sonde record` makes a new one; a copy made while it was written may be torn",
+			path, *why ? why : "a checksum does not match");
+		break;
+	case -EACCES:
+		cmd__error("%s: permission denied\nit belongs to another user: try with sudo", path);
+		break;
+	default:
+		cmd__error("%s: %s", path, *why ? why : strerror(-err));
+	}
+	return NULL;
+}
+
+bool cmd__parse_format(const char *command, const char *word, struct output_options *options)
+{
+	static const char *const words[] = { [OUTPUT_TABLE] = "table", [OUTPUT_CSV] = "csv", [OUTPUT_JSON] = "json" };
+	u32 i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(word, words[i])) {
+			options->format = (enum output_format)i;
+			return true;
+		}
+	}
+	cmd__usage(command, "there is no format '%s': it is table, csv or json", word);
+	return false;
+}
+
+bool cmd__color(FILE *file)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(fileno(file)) && (!no || !*no) && term && strcmp(term, "dumb");
+}
+
+bool cmd__parse_number(const char *command, const char *option, const char *word, u64 min, u64 max, u64 *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(word, &end, 10);
+	if (*word >= '0' && *word <= '9' && !*end && !errno && *out >= min && *out <= max)
+		return true;
+	cmd__usage(command, "%s wants a number from %llu to %llu, not '%s'", option, min, max, word);
+	return false;
+}
+
+int cmd__print(const struct report_output *out, const struct output_options *options)
+{
+	int err = report_output__failed(out) ? -ENOMEM : report_output__print(out, options, stdout);
+
+	/* who reads through `head` has enough */
+	if (!err || err == -EPIPE)
+		return EXIT_DONE;
+	cmd__error("cannot print: %s", strerror(-err));
+	return EXIT_FAILED;
+}

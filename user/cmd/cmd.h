@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A subcommand: one file here that fills a struct command and registers it.
+ * Errors are printed here and in no other directory: to stderr, with what,
+ * which, why and what to do.
+ */
+#ifndef SONDE_CMD_CMD_H
+#define SONDE_CMD_CMD_H
+
+#include <stdio.h>
+
+#include "core/types.h"
+
+enum {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2, /* the command line makes no sense */
+	EXIT_PARTLY = 3, /* done, but something asked for could not be attached */
+};
+
+struct command {
+	const char *name;
+	const char *doc; /* one line for `sonde --help` */
+	int order; /* place in it */
+	/* argv[0] is "sonde NAME"; returns the exit status */
+	int (*run)(int argc, char **argv);
+};
+
+/* Registered by address in a section of their own: a new command touches no list. */
+#define COMMAND(ident)                                                                                              \
+	static const struct command ident;                                                                          \
+	static const struct command *const ident##_entry __attribute__((used, section("sonde_commands"))) = &ident; \
+	static const struct command ident
+
+/* "sonde: ..." with a newline to stderr */
+void cmd__error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same and how to get help; returns EXIT_USAGE. */
+int cmd__usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct trace;
+/* Opens a trace or says why not; NULL then. */
+struct trace *cmd__open_trace(const char *path);
+struct output_options;
+/* --format; false: said that there is no such. */
+bool cmd__parse_format(const char *command, const char *word, struct output_options *options);
+/* Colours only where a person sees them and has not set NO_COLOR. */
+bool cmd__color(FILE *file);
+/* A number from 1 (a pid); false: said what is wrong. */
+bool cmd__parse_number(const char *command, const char *option, const char *word, u64 min, u64 max, u64 *out);
+struct report_output;
+/* Prints to stdout; returns the exit status. */
+int cmd__print(const struct report_output *out, const struct output_options *options);
+
+#endif

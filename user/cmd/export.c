@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* sonde export: converts a trace. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/output.h"
+#include "export/export.h"
+
+static const char usage[] = "usage: sonde export FILE --to FORMAT [-o OUT] [-f]\n"
+			    "\n"
+			    "Converts a trace. The formats:\n"
+			    "\n";
+
+static const char options_help[] =
+	"\n"
+	"  --to FORMAT        what to write\n"
+	"  -o, --output OUT   where to (default: standard output); it can be read by its owner alone\n"
+	"  -f, --force        overwrite OUT if it is there\n"
+	"\n"
+	"examples:\n"
+	"  sonde export run.sonde --to text | grep cudaMemcpy\n"
+	"  sonde export run.sonde --to text -o run.txt\n";
+
+struct request {
+	const char *file, *out;
+	const struct exporter *exporter;
+	bool force;
+};
+
+static void print_exporter(const struct exporter *x, void *arg)
+{
+	fprintf(arg, "  %-12s  %s\n", x->name, x->doc);
+}
+
+static int help(void)
+{
+	fputs(usage, stdout);
+	exporter__each(print_exporter, stdout);
+	fputs(options_help, stdout);
+	return EXIT_DONE;
+}
+
+static const struct option long_options[] = {
+	{ "to", required_argument, NULL, 't' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "force", no_argument, NULL, 'f' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* An exit status, or -1: go on. */
+static int parse(struct request *r, int argc, char **argv)
+{
+	const char *to = NULL;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "o:fh", long_options, NULL)) != -1) {
+		switch (c) {
+		case 't':
+			to = optarg;
+			break;
+		case 'o':
+			r->out = optarg;
+			break;
+		case 'f':
+			r->force = true;
+			break;
+		case 'h':
+			return help();
+		default:
+			fputs("Try 'sonde export --help'.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (argc == optind)
+		return cmd__usage("export", "which trace? `sonde export FILE --to FORMAT`");
+	if (argc > optind + 1)
+		return cmd__usage("export", "more than one trace (%s, %s): exporting several together is not there yet",
+				  argv[optind], argv[optind + 1]);
+	if (!to)
+		return cmd__usage("export", "to which format? `--to text`; `sonde list formats` names them");
+	r->file = argv[optind];
+	r->exporter = exporter__find(to);
+	if (!r->exporter)
+		return cmd__usage("export", "there is no format '%s': `sonde list formats` names them", to);
+	if (r->out && !strcmp(r->out, "-"))
+		r->out = NULL;
+	if (!r->out && r->exporter->binary && isatty(STDOUT_FILENO))
+		return cmd__usage("export", "format %s is not for a terminal: name a file with -o", to);
+	return -1;
+}
+
+static int run(struct export *e, const struct request *r, struct trace *t)
+{
+	struct trace_facts facts = { 0 };
+	struct names *names = NULL;
+	int err;
+
+	err = trace_facts__load(&facts, t, r->file, 0, 0);
+	if (!err)
+		err = names__create(&names, trace__schema(t));
+	if (!err)
+		err = names__load(names, t);
+	e->trace = t;
+	e->facts = &facts;
+	e->names = names;
+	if (!err)
+		err = export__run(e, r->exporter, NULL);
+	if (!err && trace__damaged(t))
+		cmd__error("%s: damaged: what could be read was exported", r->file);
+	names__free(names);
+	trace_facts__free(&facts);
+	return err;
+}
+
+/* NULL: said why not. */
+static FILE *open_output(struct output *output, const struct request *r)
+{
+	char why[512];
+	FILE *out;
+
+	if (output__create(output, r->out, r->force, why, sizeof(why)) || output__publish(output, why, sizeof(why))) {
+		cmd__error("%s", why);
+		output__close(output);
+		return NULL;
+	}
+	out = fdopen(output->fd, "w");
+	if (!out) {
+		cmd__error("%s: %s", r->out, strerror(errno));
+		output__discard(output);
+	}
+	return out;
+}
+
+/* Is the output the trace itself? -f would remove it before it is read. */
+static bool is_same_file(const struct request *r)
+{
+	char a[4096], b[4096];
+
+	return r->out && realpath(r->file, a) && realpath(r->out, b) && !strcmp(a, b);
+}
+
+static int cmd_export(int argc, char **argv)
+{
+	struct request r = { 0 };
+	int err, status = parse(&r, argc, argv);
+	struct export e = { .out = stdout };
+	struct output output = { .fd = -1 };
+	struct trace *t;
+
+	if (status >= 0)
+		return status;
+	if (is_same_file(&r))
+		return cmd__usage("export", "%s is the trace itself", r.out);
+	t = cmd__open_trace(r.file);
+	if (!t)
+		return EXIT_FAILED;
+	if (r.out)
+		e.out = open_output(&output, &r);
+	e.is_stdout = !r.out;
+	if (!e.out) {
+		trace__close(t);
+		return EXIT_FAILED;
+	}
+	err = run(&e, &r, t);
+	if ((r.out ? fclose(e.out) : fflush(e.out)) && !err)
+		err = -errno;
+	trace__close(t);
+	if (!err || (!r.out && (err == -EPIPE || errno == EPIPE)))
+		return EXIT_DONE;
+	cmd__error("%s: export to %s failed: %s", r.file, r.out ? r.out : "standard output", strerror(-err));
+	return EXIT_FAILED;
+}
+
+COMMAND(export) = {
+	.name = "export",
+	.doc = "convert a trace to another format",
+	.order = 30,
+	.run = cmd_export,
+};

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* sonde info: what a trace file is, as against what it says. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/info.h"
+#include "core/meta.h"
+#include "model/clock.h"
+#include "util/text.h"
+
+static const char usage[] =
+	"usage: sonde info FILE [--verify] [--format table|csv|json]\n"
+	"\n"
+	"Says where and when a trace was made, what kinds of events it holds and how many, what was lost,\n"
+	"what tracing cost, and which libraries were probed from when.\n"
+	"\n"
+	"  --verify  check every checksum; exit 1 if anything is damaged\n"
+	"  --format  table for people (default), csv or json\n"
+	"\n"
+	"examples:\n"
+	"  sonde info run.sonde\n"
+	"  sonde info --verify run.sonde && cp run.sonde /archive/\n"
+	"  sonde info run.sonde --format json | jq '.tables.events[] | {name, events}'\n";
+
+static const struct column fact_columns[] = {
+	{ "key", "", VALUE_TEXT, SHOW_NEVER },
+	{ "what", "What", VALUE_TEXT, SHOW_PLAIN },
+	{ "value", "Value", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static void fact(struct table *t, const char *key, const char *what, const char *value)
+{
+	if (value && *value)
+		table__add(t, V_TEXT(key), V_TEXT(what), V_TEXT(value));
+}
+
+static void fact_u64(struct table *t, const char *key, const char *what, const char *format, u64 value)
+{
+	char buf[64];
+
+	snprintf(buf, sizeof(buf), format, value);
+	fact(t, key, what, buf);
+}
+
+static void add_times(const struct trace_facts *f, struct table *t)
+{
+	char buf[128], a[TEXT_NUMBER], b[TEXT_NUMBER];
+	u64 first = f->summary->first, last = f->summary->last;
+
+	if (f->head->realtime) {
+		fact(t, "start_date", "begun", clock__date(buf, sizeof(buf), trace_facts__realtime(f, f->start)));
+		if (f->summary->events)
+			fact(t, "end_date", "last event",
+			     clock__date(buf, sizeof(buf), trace_facts__realtime(f, last)));
+	}
+	if (f->summary->events) {
+		snprintf(buf, sizeof(buf), "%s to %s s", clock__seconds(a, sizeof(a), first, f->start, 6),
+			 clock__seconds(b, sizeof(b), last, f->start, 6));
+		fact(t, "time_range", "events from", buf);
+	}
+	fact(t, "ended", "ended because", end__reason(f->summary->has_index ? f->end_reason : 0));
+}
+
+static void add_facts(const struct trace_facts *f, const struct schema *schema, struct report_output *out)
+{
+	struct table *t = REPORT_TABLE(out, "trace", "Trace", fact_columns);
+	const struct trace_summary *s = f->summary;
+	char a[TEXT_NUMBER], b[TEXT_NUMBER], buf[128];
+	u32 i, n = 0;
+
+	fact(t, "file", "file", f->file);
+	fact(t, "hostname", "host", f->head->hostname);
+	fact(t, "machine_id", "machine id", f->head->machine_id);
+	fact(t, "boot_id", "boot id", f->head->boot_id);
+	fact(t, "kernel", "kernel", f->head->kernel);
+	fact(t, "arch", "architecture", f->head->arch);
+	fact_u64(t, "cpus", "possible CPUs", "%llu", f->head->cpus);
+	fact(t, "sonde_version", "sonde", f->head->sonde_version);
+	fact(t, "command", "command", f->head->command);
+	fact(t, "families", "families asked for", f->head->families);
+	add_times(f, t);
+	snprintf(buf, sizeof(buf), "%s in %llu chunks", text__count(a, sizeof(a), s->events), s->chunks);
+	fact(t, "events", "events", buf);
+	snprintf(buf, sizeof(buf), "%s (%s uncompressed)", text__bytes(a, sizeof(a), s->file_bytes),
+		 text__bytes(b, sizeof(b), s->raw_bytes));
+	fact(t, "bytes", "size", buf);
+	for (i = 0; i < schema->n_events; i++)
+		n += schema->events[i].n;
+	snprintf(buf, sizeof(buf), "%u families, %u kinds of events, %u fields", schema->n_families, schema->n_events,
+		 n);
+	fact(t, "schema", "schema", buf);
+	if (!s->has_index)
+		fact(t, "index", "index", "none: the recording was cut off, the file was scanned");
+	if (s->torn_bytes)
+		fact(t, "torn_bytes", "torn at the end", text__bytes(a, sizeof(a), s->torn_bytes));
+}
+
+static void add_events(struct trace *trace, struct report_output *out)
+{
+	static const struct column columns[] = {
+		{ "name", "Event", VALUE_TEXT, SHOW_PLAIN },
+		{ "id", "Id", VALUE_U64, SHOW_HEX },
+		{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
+		{ "events", "Events", VALUE_U64, SHOW_COUNT },
+		{ "file_bytes", "In the file", VALUE_U64, SHOW_BYTES },
+		{ "raw_bytes", "Raw", VALUE_U64, SHOW_BYTES },
+		{ "bytes_per_event", "Bytes each", VALUE_DOUBLE, SHOW_PLAIN },
+		{ "doc", "What it is", VALUE_TEXT, SHOW_PLAIN },
+	};
+	struct table *t = REPORT_TABLE(out, "events", "Events", columns);
+	const struct schema_family *f;
+	const struct kind_summary *k;
+	u32 i, n;
+
+	k = trace__kinds(trace, &n);
+	for (i = 0; i < n; i++) {
+		f = schema__family_by_id(trace__schema(trace), (u8)EVENT_FAMILY(k[i].event->id));
+		table__add(t, V_TEXT(k[i].event->name), V_U64(k[i].event->id), V_TEXT(f ? f->name : NULL),
+			   V_U64(k[i].events), V_U64(k[i].compressed), V_U64(k[i].raw),
+			   k[i].events ? V_DBL((double)k[i].compressed / (double)k[i].events) : V_NONE,
+			   V_TEXT(k[i].event->doc));
+	}
+}
+
+static int verify(struct trace *t, const char *file, struct report_output *out)
+{
+	char why[512] = "";
+	u64 faults = 0;
+	int err = trace__verify(t, &faults, why, sizeof(why));
+
+	if (!err) {
+		report_output__finding(out, "Every checksum is right.");
+		return EXIT_DONE;
+	}
+	if (err == -EBADMSG)
+		cmd__error("%s: damaged in %llu place%s; the first: %s\nreports leave out the damaged chunks", file,
+			   faults, faults == 1 ? "" : "s", why);
+	else
+		cmd__error("%s: cannot verify: %s", file, *why ? why : strerror(-err));
+	return EXIT_FAILED;
+}
+
+enum { OPT_FORMAT = 256, OPT_VERIFY };
+
+static const struct option long_options[] = {
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+struct request {
+	const char *file;
+	bool verify;
+	struct output_options output;
+};
+
+/* An exit status, or -1: go on. */
+static int parse(struct request *r, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_FORMAT:
+			if (!cmd__parse_format("info", optarg, &r->output))
+				return EXIT_USAGE;
+			break;
+		case OPT_VERIFY:
+			r->verify = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_DONE;
+		default:
+			fputs("Try 'sonde info --help'.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (argc != optind + 1)
+		return cmd__usage("info", argc == optind ? "which trace? `sonde info FILE`" : "one trace at a time");
+	r->file = argv[optind];
+	return -1;
+}
+
+static int fill(struct trace *t, const struct trace_facts *facts, struct report_output *out)
+{
+	struct names *names;
+	int err = names__create(&names, trace__schema(t));
+
+	if (err)
+		return err;
+	err = names__load(names, t);
+	add_facts(facts, trace__schema(t), out);
+	add_events(t, out);
+	if (!err)
+		err = info__objects(t, facts, names, out);
+	if (!err)
+		err = info__cost(t, out);
+	names__free(names);
+	return err;
+}
+
+static int cmd_info(int argc, char **argv)
+{
+	struct request r = { .output = { .rows = -1 } };
+	struct report_output out = { .name = "info" };
+	struct trace_facts facts = { 0 };
+	int printed, err, status = parse(&r, argc, argv);
+	struct trace *t;
+
+	if (status >= 0)
+		return status;
+	t = cmd__open_trace(r.file);
+	if (!t)
+		return EXIT_FAILED;
+	status = r.verify ? verify(t, r.file, &out) : EXIT_DONE;
+	err = trace_facts__load(&facts, t, r.file, 0, 0);
+	if (!err)
+		err = fill(t, &facts, &out);
+	facts.damaged = trace__damaged(t);
+	out.facts = &facts;
+	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);
+	if (err)
+		cmd__error("%s: cannot read it: %s", r.file, strerror(-err));
+	printed = err ? EXIT_FAILED : cmd__print(&out, &r.output);
+	report_output__free(&out);
+	trace_facts__free(&facts);
+	trace__close(t);
+	return status ? status : printed;
+}
+
+COMMAND(info) = {
+	.name = "info",
+	.doc = "what a trace file holds: origin, events, losses, cost; --verify checks it",
+	.order = 40,
+	.run = cmd_info,
+};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Parts of `sonde info` that read events: info_parts.c. */
+#ifndef SONDE_CMD_INFO_H
+#define SONDE_CMD_INFO_H
+
+#include "model/facts.h"
+#include "model/names.h"
+#include "report/table.h"
+
+/* Probed files: live from when, blind how long. 0 or negative errno. */
+int info__objects(struct trace *t, const struct trace_facts *facts, const struct names *names,
+		  struct report_output *out);
+/* What tracing itself cost, in the last record that says so. */
+int info__cost(struct trace *t, struct report_output *out);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* sonde list: what this build can trace, report and write. Needs no privilege. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/embedded.h"
+#include "cmd/catalog.h"
+#include "cmd/cmd.h"
+#include "export/export.h"
+#include "report/report.h"
+
+static const char usage[] =
+	"usage: sonde list [families|probes|events|fields|options|reports|formats].. [--format table|csv|json]\n"
+	"\n"
+	"Lists what this build knows; without a word: families, reports and formats.\n"
+	"\n"
+	"  families  what can be traced, for `record -t`\n"
+	"  probes    where each program attaches\n"
+	"  events    kinds of records\n"
+	"  fields    what stands in them\n"
+	"  options   switches of families, `record --FAMILY=WORD`\n"
+	"  reports   for `report`\n"
+	"  formats   for `export --to`\n"
+	"\n"
+	"  --sort COLUMN, -n ROWS  as for `sonde report`\n"
+	"\n"
+	"examples:\n"
+	"  sonde list probes\n"
+	"  sonde list events fields --format json\n";
+
+static const struct column doc_columns[] = {
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "doc", "What it is", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static void add_report(const struct report *r, void *table)
+{
+	table__add(table, V_TEXT(r->name), V_TEXT(r->doc));
+}
+
+static void list_reports(const struct embedded *bpf, struct report_output *out)
+{
+	report__each(add_report, REPORT_TABLE(out, "reports", "Reports", doc_columns));
+}
+
+static void add_exporter(const struct exporter *x, void *table)
+{
+	table__add(table, V_TEXT(x->name), V_TEXT(x->doc));
+}
+
+static void list_formats(const struct embedded *bpf, struct report_output *out)
+{
+	exporter__each(add_exporter, REPORT_TABLE(out, "formats", "Formats", doc_columns));
+}
+
+static const struct {
+	const char *word;
+	void (*add)(const struct embedded *bpf, struct report_output *out);
+	bool by_default;
+} lists[] = {
+	{ "families", catalog__families, true }, { "probes", catalog__probes, false },
+	{ "events", catalog__events, false },	 { "fields", catalog__fields, false },
+	{ "options", catalog__options, false },	 { "reports", list_reports, true },
+	{ "formats", list_formats, true },
+};
+#define N_LISTS (sizeof(lists) / sizeof(lists[0]))
+
+enum { OPT_FORMAT = 256, OPT_SORT };
+
+static const struct option long_options[] = {
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "sort", required_argument, NULL, OPT_SORT },
+	{ "rows", required_argument, NULL, 'n' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* An exit status, or -1: go on. */
+static int parse(struct output_options *options, u32 *wanted, int argc, char **argv)
+{
+	u64 rows;
+	u32 i;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "n:h", long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_FORMAT:
+			if (!cmd__parse_format("list", optarg, options))
+				return EXIT_USAGE;
+			break;
+		case OPT_SORT:
+			options->sort = optarg;
+			break;
+		case 'n':
+			if (!cmd__parse_number("list", "-n", optarg, 0, 0xffffffff, &rows))
+				return EXIT_USAGE;
+			options->rows = (s64)rows;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_DONE;
+		default:
+			fputs("Try 'sonde list --help'.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	for (; optind < argc; optind++) {
+		for (i = 0; i < N_LISTS && strcmp(lists[i].word, argv[optind]); i++)
+			;
+		if (i == N_LISTS)
+			return cmd__usage("list", "there is no list '%s'", argv[optind]);
+		*wanted |= 1u << i;
+	}
+	return -1;
+}
+
+static int cmd_list(int argc, char **argv)
+{
+	struct output_options options = { .rows = -1 };
+	struct report_output out = { .name = "list" };
+	struct embedded bpf = { 0 };
+	char why[512] = "";
+	u32 i, wanted = 0;
+	int err, status = parse(&options, &wanted, argc, argv);
+
+	if (status >= 0)
+		return status;
+	err = embedded__open(&bpf, why, sizeof(why));
+	if (err) {
+		cmd__error("%s", *why ? why : strerror(-err));
+		embedded__close(&bpf);
+		return EXIT_FAILED;
+	}
+	for (i = 0; i < N_LISTS; i++) {
+		if (wanted ? wanted >> i & 1 : lists[i].by_default)
+			lists[i].add(&bpf, &out);
+	}
+	options.color = options.format == OUTPUT_TABLE && cmd__color(stdout);
+	if (options.sort && report_output__sort(&out, options.sort) == -ENOENT)
+		status = cmd__usage("list", "there is no column '%s'", options.sort);
+	else
+		status = cmd__print(&out, &options);
+	report_output__free(&out);
+	embedded__close(&bpf);
+	return status;
+}
+
+COMMAND(list) = {
+	.name = "list",
+	.doc = "name families, probes, events, reports and formats",
+	.order = 50,
+	.run = cmd_list,
+};

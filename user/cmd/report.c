@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* sonde report: opens a trace, runs one report and prints it. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "model/clock.h"
+#include "model/facts.h"
+#include "report/report.h"
+
+static const char usage[] = "usage: sonde report FILE [REPORT] [OPTIONS]\n"
+			    "\n"
+			    "Says what a trace holds. Without REPORT: a summary. The reports:\n"
+			    "\n";
+
+static const char options_help[] =
+	"\n"
+	"  --format table|csv|json  table for people (default); the others for programs: every row, exact numbers\n"
+	"  --time A..B              only what happened from A until before B: seconds since the trace's start\n"
+	"                           (12.5..14, ..3, 3..) or times of day (12:00:05..12:00:06.5); what lies across\n"
+	"                           a border counts with its whole length\n"
+	"  -p, --pid PID            only this process\n"
+	"  --tid TID                only this thread\n"
+	"  --sort COLUMN            by a column's heading or key; figures largest first, +COLUMN smallest first,\n"
+	"                           -COLUMN the other way round for texts\n"
+	"  -n, --rows ROWS          at most so many rows a table; 0: all\n"
+	"\n"
+	"examples:\n"
+	"  sonde report run.sonde                           a summary\n"
+	"  sonde report run.sonde cuda-api -p 4711          CUDA calls of one process\n"
+	"  sonde report run.sonde gil --time 10..20         who waited for the GIL in these ten seconds\n"
+	"  sonde report run.sonde sched --sort runnable_ns  threads that wanted to run and could not\n"
+	"  sonde report run.sonde cuda-api --format json | jq '.tables.calls[0]'\n";
+
+struct request {
+	const char *file;
+	const struct report *report;
+	const char *time;
+	u64 pid, tid;
+	struct output_options output;
+};
+
+static void print_report(const struct report *r, void *arg)
+{
+	fprintf(arg, "  %-9s  %s\n", r->name, r->doc);
+}
+
+static int help(void)
+{
+	fputs(usage, stdout);
+	report__each(print_report, stdout);
+	fputs(options_help, stdout);
+	return EXIT_DONE;
+}
+
+enum { OPT_FORMAT = 256, OPT_TIME, OPT_TID, OPT_SORT };
+
+static const struct option long_options[] = {
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "time", required_argument, NULL, OPT_TIME },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "sort", required_argument, NULL, OPT_SORT },
+	{ "rows", required_argument, NULL, 'n' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* The words that are no options: FILE [REPORT]. An exit status, or -1: go on. */
+static int parse_words(struct request *r, int n, char **words)
+{
+	if (n > 1) {
+		r->report = report__find(words[n - 1]);
+		n -= r->report != NULL;
+	}
+	if (!n)
+		return cmd__usage("report", "which trace? `sonde report FILE [REPORT]`");
+	if (n > 1 && strchr(words[n - 1], '.') == NULL && strchr(words[n - 1], '/') == NULL)
+		return cmd__usage("report", "there is no report '%s': `sonde list reports` names them", words[n - 1]);
+	if (n > 1)
+		return cmd__usage("report",
+				  "more than one trace (%s, %s): reading several together is not there yet, "
+				  "report one after the other",
+				  words[0], words[1]);
+	r->file = words[0];
+	if (!r->report)
+		r->report = report__find("summary");
+	return -1;
+}
+
+/* An exit status, or -1: go on. */
+static int parse(struct request *r, int argc, char **argv)
+{
+	u64 rows;
+	int c;
+
+	r->output.rows = -1;
+	while ((c = getopt_long(argc, argv, "p:n:h", long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_FORMAT:
+			if (!cmd__parse_format("report", optarg, &r->output))
+				return EXIT_USAGE;
+			break;
+		case OPT_TIME:
+			r->time = optarg;
+			break;
+		case 'p':
+			if (!cmd__parse_number("report", "-p", optarg, 1, 0xffffffff, &r->pid))
+				return EXIT_USAGE;
+			break;
+		case OPT_TID:
+			if (!cmd__parse_number("report", "--tid", optarg, 1, 0xffffffff, &r->tid))
+				return EXIT_USAGE;
+			break;
+		case OPT_SORT:
+			r->output.sort = optarg;
+			break;
+		case 'n':
+			if (!cmd__parse_number("report", "-n", optarg, 0, 0xffffffff, &rows))
+				return EXIT_USAGE;
+			r->output.rows = (s64)rows;
+			break;
+		case 'h':
+			return help();
+		default:
+			fputs("Try 'sonde report --help'.\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	return parse_words(r, argc - optind, argv + optind);
+}
+
+static int sort_failed(const struct report_output *out, const char *column)
+{
+	const struct table *t;
+	u32 i;
+
+	cmd__error("no table of report %s has a column '%s'; there are:", out->name, column);
+	for (t = out->tables; t; t = t->next) {
+		fprintf(stderr, "  %s:", t->name);
+		for (i = 0; i < t->n_columns; i++)
+			fprintf(stderr, " %s", t->columns[i].key);
+		putc('\n', stderr);
+	}
+	return EXIT_USAGE;
+}
+
+struct ns_pids {
+	const struct names *names;
+	u32 pid; /* index of the column */
+};
+
+static struct value ns_pid(const struct value *row, void *arg)
+{
+	const struct ns_pids *n = arg;
+	const struct task *t = row[n->pid].type == VALUE_U64 ? names__task(n->names, (u32)row[n->pid].u, 0) : NULL;
+
+	return t && t->ns_pid ? V_U64(t->ns_pid) : V_NONE;
+}
+
+/* Pids are sonde's own namespace's; what a process in a container calls itself stands beside them, for machines. */
+static void add_ns_pids(struct report_output *out, const struct names *names)
+{
+	static const struct column column = { "ns_pid", "Pid in its namespace", VALUE_U64, SHOW_NEVER };
+
+	for (struct table *t = out->tables; t; t = t->next) {
+		int pid = table__column(t, "pid");
+		struct ns_pids n = { .names = names, .pid = (u32)pid };
+
+		if (pid >= 0)
+			table__insert(t, n.pid + 1, &column, ns_pid, &n);
+	}
+}
+
+static int run_report(const struct request *r, struct report_args *args, struct trace_facts *facts)
+{
+	struct report_output out = { .name = r->report->name, .facts = facts };
+	int err, status;
+
+	err = r->report->run(args, &out);
+	if (!err)
+		add_ns_pids(&out, args->names);
+	/* only reading finds a damaged chunk */
+	facts->damaged = trace__damaged(args->trace);
+	if (!err && r->output.sort)
+		err = report_output__sort(&out, r->output.sort);
+	if (err == -ENOENT && r->output.sort) {
+		status = sort_failed(&out, r->output.sort);
+	} else if (err) {
+		cmd__error("%s: report %s failed: %s", r->file, out.name, strerror(-err));
+		status = EXIT_FAILED;
+	} else {
+		status = cmd__print(&out, &r->output);
+	}
+	report_output__free(&out);
+	return status;
+}
+
+static int with_trace(struct request *r, struct trace *t)
+{
+	struct trace_facts facts = { 0 };
+	struct report_args args = { .trace = t, .pid = (u32)r->pid, .tid = (u32)r->tid, .facts = &facts };
+	char why[512];
+	int err, status;
+
+	args.start = trace__head(t)->monotonic ? trace__head(t)->monotonic : trace__summary(t)->first;
+	if (r->time && clock__parse_range(r->time, args.start, trace__head(t), &args.from, &args.to, why, sizeof(why)))
+		return cmd__usage("report", "%s", why);
+	err = trace_facts__load(&facts, t, r->file, args.from, args.to);
+	facts.pid = args.pid;
+	facts.tid = args.tid;
+	if (!err)
+		err = names__create(&args.names, trace__schema(t));
+	if (!err)
+		err = names__load(args.names, t);
+	if (err) {
+		cmd__error("%s: cannot read it: %s", r->file, strerror(-err));
+		status = EXIT_FAILED;
+	} else {
+		status = run_report(r, &args, &facts);
+	}
+	names__free(args.names);
+	trace_facts__free(&facts);
+	return status;
+}
+
+static int cmd_report(int argc, char **argv)
+{
+	struct request r = { 0 };
+	int status = parse(&r, argc, argv);
+	struct trace *t;
+
+	if (status >= 0)
+		return status;
+	if (!r.report) {
+		cmd__error("this build has no summary: name a report (`sonde list reports`)");
+		return EXIT_FAILED;
+	}
+	t = cmd__open_trace(r.file);
+	if (!t)
+		return EXIT_FAILED;
+	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);
+	status = with_trace(&r, t);
+	trace__close(t);
+	return status;
+}
+
+COMMAND(report) = {
+	.name = "report",
+	.doc = "say what a trace holds: a summary, or one report",
+	.order = 20,
+	.run = cmd_report,
+};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A format that traces are converted to: one file here that fills a struct
+ * exporter and registers it.
+ */
+#ifndef SONDE_EXPORT_EXPORT_H
+#define SONDE_EXPORT_EXPORT_H
+
+#include <stdio.h>
+
+#include "model/facts.h"
+#include "model/names.h"
+
+struct export
+{
+	struct trace *trace;
+	const struct trace_facts *facts;
+	const struct names *names; /* loaded */
+	FILE *out;
+	bool is_stdout; /* a format that people can't read may refuse a terminal */
+	void *data; /* the exporter's own */
+};
+
+struct exporter {
+	const char *name; /* "text" */
+	const char *doc; /* one line for `sonde list formats` */
+	bool binary; /* not for a terminal */
+	/* All return 0 or negative errno, which ends the export. */
+	int (*begin)(struct export *e); /* once, before all rows; may set data. NULL: nothing to do */
+	int (*rows)(struct export *e, const struct rows *rows); /* in file order: one kind of one chunk */
+	int (*end)(
+		struct export *e); /* once, after begin, also when something failed: frees data. NULL: nothing to do */
+};
+
+#define EXPORTER(ident)                                                                                               \
+	static const struct exporter ident;                                                                           \
+	static const struct exporter *const ident##_entry __attribute__((used, section("sonde_exporters"))) = &ident; \
+	static const struct exporter ident
+
+const struct exporter *exporter__find(const char *name);
+/* Calls fn for each, by name. */
+void exporter__each(void (*fn)(const struct exporter *x, void *arg), void *arg);
+/* begin, all rows (filter: NULL for everything), end. 0 or negative errno. */
+int export__run(struct export *e, const struct exporter *x, const struct trace_filter *filter);
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Finds the subcommand and runs it; what they are is in user/cmd/. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+
+/* made by the linker */
+extern const struct command *const __start_sonde_commands[] __attribute__((weak));
+extern const struct command *const __stop_sonde_commands[] __attribute__((weak));
+
+static const struct command *find(const char *name)
+{
+	const struct command *const *c;
+
+	for (c = __start_sonde_commands; c < __stop_sonde_commands; c++) {
+		if (!strcmp((*c)->name, name))
+			return *c;
+	}
+	return NULL;
+}
+
+static void help(FILE *out)
+{
+	const struct command *const *c, *next, *last = NULL;
+
+	fputs("sonde attaches to what already runs on this machine and says where the time goes:\n"
+	      "the CUDA API, Python's GIL, the operating system. Nothing is restarted or changed.\n"
+	      "\n"
+	      "usage: sonde COMMAND [ARGUMENTS]\n"
+	      "\n",
+	      out);
+	for (;; last = next) {
+		next = NULL;
+		for (c = __start_sonde_commands; c < __stop_sonde_commands; c++) {
+			if (last && ((*c)->order < last->order ||
+				     ((*c)->order == last->order && strcmp((*c)->name, last->name) <= 0)))
+				continue;
+			if (!next || (*c)->order < next->order ||
+			    ((*c)->order == next->order && strcmp((*c)->name, next->name) < 0))
+				next = *c;
+		}
+		if (!next)
+			break;
+		fprintf(out, "  %-8s  %s\n", next->name, next->doc);
+	}
+	fputs("\n"
+	      "examples:\n"
+	      "  sudo sonde record -o run.sonde -d 10    trace the whole machine for ten seconds\n"
+	      "  sonde report run.sonde                  what happened in it\n"
+	      "\n"
+	      "'sonde COMMAND --help' says more.\n",
+	      out);
+}
+
+/* A closed 0, 1 or 2 must not become the trace's descriptor: messages would go into it. */
+static bool standard_files(void)
+{
+	/* each opened the wrong way round, so that its use still is an error */
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+			return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *c;
+	char name[64];
+
+	/* `sonde report ... | head` ends by a failed write, not by a signal */
+	signal(SIGPIPE, SIG_IGN);
+	if (!standard_files())
+		return EXIT_FAILED;
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
+		help(stdout);
+		return EXIT_DONE;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("sonde " SONDE_VERSION);
+		return EXIT_DONE;
+	}
+	if (!strcmp(argv[1], "help")) {
+		argv[1] = argv[2];
+		argv[2] = (char *)"--help";
+	}
+	c = find(argv[1]);
+	if (!c)
+		return cmd__usage(NULL, "there is no command '%s'", argv[1]);
+	/* getopt_long begins its messages with it */
+	snprintf(name, sizeof(name), "sonde %s", c->name);
+	argv[1] = name;
+	return c->run(argc - 1, argv + 1);
+}

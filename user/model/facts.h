@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What every output says of its trace: where and when it was made, whether it is whole, and what is missing. */
+#ifndef SONDE_MODEL_FACTS_H
+#define SONDE_MODEL_FACTS_H
+
+#include "trace/reader.h"
+
+/* What was lost, for one family, reason and object together. */
+struct loss {
+	u16 family;
+	u16 object; /* 0 unless blind */
+	s64 reason;
+	u64 count;
+	u64 first, last; /* CLOCK_MONOTONIC ns */
+	const char *family_name; /* NULL: not in the schema */
+	const char *reason_name; /* "ring full", .. */
+	const char *path; /* of the object, NULL */
+};
+
+struct trace_facts {
+	const char *file;
+	const struct trace_head *head;
+	const struct trace_summary *summary;
+	u64 start; /* CLOCK_MONOTONIC ns that --time counts from */
+	u64 from, to; /* of the report; to 0: no limit */
+	u32 pid, tid; /* 0: all */
+	s64 end_reason; /* enum end_reason; 0: the recording was cut off */
+	u64 damaged; /* chunks that could not be read */
+	struct loss *losses;
+	u32 n_losses;
+};
+
+/*
+ * Reads the losses that touch [from, to) and how the trace ended. file and t must outlive it. 0 or negative errno.
+ */
+int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to);
+void trace_facts__free(struct trace_facts *f);
+/* The time of a CLOCK_MONOTONIC moment on CLOCK_REALTIME. */
+u64 trace_facts__realtime(const struct trace_facts *f, u64 monotonic);
+/* "ring full": what people read for an enum loss_reason. */
+const char *loss__reason(s64 reason);
+/* Why the recording ended, in words. */
+const char *end__reason(s64 reason);
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/clock.h"
+#include "util/text.h"
+
+#define WHO_WIDTH  26
+#define WHAT_WIDTH 24
+
+void line__heading(FILE *out)
+{
+	fprintf(out, "# %13s  %-*s  %-8s  %-*s  %10s  %s\n", "time/s", WHO_WIDTH, "thread pid/tid", "family",
+		WHAT_WIDTH, "function or event", "duration", "fields (@: seconds since the trace's start)");
+}
+
+static void print_text(FILE *out, const char *text, size_t len)
+{
+	char *clean = text__clean(text, len);
+	bool quote = !len || (clean && strpbrk(clean, " \"=") != NULL);
+
+	fprintf(out, "%s%s%s", quote ? "\"" : "", clean ? clean : "?", quote ? "\"" : "");
+	free(clean);
+}
+
+static void print_number(FILE *out, const struct line_context *c, const struct schema_field *f, s64 value)
+{
+	const char *name = f->type == FIELD_ENUM ? schema_field__value_name(f, value) : NULL;
+	const char *text, *unit = f->unit;
+	char buf[TEXT_NUMBER];
+
+	if (name) {
+		fputs(name, out);
+	} else if (!strcmp(unit, "hex")) {
+		fprintf(out, "0x%llx", (u64)value);
+	} else if (!strcmp(unit, "string")) {
+		text = c->names ? names__string(c->names, (u32)value) : "";
+		print_text(out, text, strlen(text));
+	} else if (!strcmp(unit, "ns") && c->start && (u64)value >= c->start) {
+		/* a moment, not a length: nothing in a trace is longer than the machine's uptime at its start */
+		fprintf(out, "@%s", clock__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
+	} else if (!strcmp(unit, "errno") && value < 0 && strerrorname_np((int)-value)) {
+		fprintf(out, "-%s", strerrorname_np((int)-value));
+	} else if (!strcmp(unit, "signal") && value > 0 && sigabbrev_np((int)value)) {
+		fprintf(out, "SIG%s", sigabbrev_np((int)value));
+	} else {
+		unit = !strcmp(unit, "bytes") ? "B" : !strcmp(unit, "errno") || !strcmp(unit, "signal") ? "" : unit;
+		if (f->type == FIELD_UNSIGNED)
+			fprintf(out, "%llu%s", (u64)value, unit);
+		else
+			fprintf(out, "%lld%s", value, unit);
+	}
+}
+
+static void print_field(FILE *out, const struct line_context *c, const struct view *v, const struct schema_field *f)
+{
+	char buf[TEXT_NUMBER];
+	const char *text;
+	u32 len;
+
+	fprintf(out, " %s=", f->name);
+	if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {
+		text = view__text(v, f, &len);
+		print_text(out, text, len);
+	} else if (f->type == FIELD_FLOAT) {
+		fprintf(out, "%s%s", text__double(buf, sizeof(buf), view__double(v, f)), f->unit);
+	} else {
+		print_number(out, c, f, view__s64(v, f));
+	}
+}
+
+/* Fields of struct event and struct span have columns of their own; nothing else lies there. */
+static bool has_column(const struct view *v, const struct schema_field *f)
+{
+	return f->offset < (v->event->is_span ? sizeof(struct span) : sizeof(struct event));
+}
+
+static void print_flags(FILE *out, u64 flags)
+{
+	if (flags & EVENT_OPEN)
+		fputs(" [not returned]", out);
+	if (flags & EVENT_RETURN_NOT_SEEN)
+		fputs(" [return not seen]", out);
+	if (flags & EVENT_NO_DURATION)
+		fputs(" [entry alone]", out);
+	if (flags & EVENT_STARTED_BEFORE)
+		fputs(" [began before tracing]", out);
+}
+
+/* pads to width characters */
+static void print_padded(FILE *out, const char *text, int width)
+{
+	char *clean = text__clean(text, strlen(text));
+	size_t have = clean ? text__width(clean) : 0;
+
+	fprintf(out, "%s%*s", clean ? clean : "", have < (size_t)width ? (int)((size_t)width - have) : 0, "");
+	free(clean);
+}
+
+static void print_who(FILE *out, const struct line_context *c, u32 pid, u32 tid)
+{
+	const char *comm = c->names && pid ? names__comm(c->names, pid, tid) : NULL;
+	char who[64];
+
+	if (!pid && !tid)
+		snprintf(who, sizeof(who), "-");
+	else
+		snprintf(who, sizeof(who), "%s%s%u/%u", comm ? comm : "", comm ? " " : "", pid, tid);
+	print_padded(out, who, WHO_WIDTH);
+}
+
+int line__print(FILE *out, const struct line_context *c, const struct view *v)
+{
+	struct common_fields f = common_fields__of(v->event);
+	const struct schema_family *family = schema__family_by_id(c->schema, (u8)EVENT_FAMILY(v->event->id));
+	u64 time = (u64)view__s64(v, f.time), start = (u64)view__s64(v, f.start), flags = (u64)view__s64(v, f.flags);
+	u16 probe = (u16)view__s64(v, f.probe);
+	const char *what = c->names && probe ? names__probe(c->names, probe) : NULL;
+	char buf[TEXT_NUMBER];
+	u32 i;
+
+	fprintf(out, "%15s  ", clock__seconds(buf, sizeof(buf), time, c->start, 9));
+	print_who(out, c, (u32)view__s64(v, f.pid), (u32)view__s64(v, f.tid));
+	fprintf(out, "  %-8s  ", family ? family->name : "?");
+	/* a call's probe is its function; elsewhere the probe is only how it was seen */
+	print_padded(out, v->event->is_call && what ? what : v->event->name, WHAT_WIDTH);
+	if (v->event->is_span && !(flags & EVENT_NO_DURATION))
+		text__ns(buf, sizeof(buf), time > start ? time - start : 0);
+	else
+		snprintf(buf, sizeof(buf), "-");
+	fprintf(out, "  %10s ", buf);
+	if (f.cpu)
+		fprintf(out, " cpu=%lld", view__s64(v, f.cpu));
+	for (i = 0; i < v->event->n; i++) {
+		if (!has_column(v, &v->event->fields[i]))
+			print_field(out, c, v, &v->event->fields[i]);
+	}
+	print_flags(out, flags);
+	putc('\n', out);
+	return ferror(out) ? -EIO : 0;
+}
+
+int line__print_record(FILE *out, const struct line_context *c, const void *record, u32 size)
+{
+	struct view v;
+
+	if (!view__of_record(&v, c->schema, record, size))
+		return -EINVAL;
+	return line__print(out, c, &v);
+}

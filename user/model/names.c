@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct task_key {
+	u32 pid, tid;
+};
+
+struct named_task {
+	struct task task;
+	char name[17]; /* comm with a NUL */
+	u64 imaged; /* when exe and command were */
+	u64 named; /* when the name was: in a chunk, events stand by kind and not by time */
+};
+
+struct names {
+	const struct schema *schema;
+	struct trace *trace; /* has the strings; NULL: they are fed */
+	struct map tasks; /* struct task_key -> struct named_task */
+	struct map probes; /* u16 -> u32 string id */
+	struct map strings; /* u32 -> char * */
+};
+
+int names__create(struct names **out, const struct schema *s)
+{
+	struct names *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->schema = s;
+	map__init(&n->tasks, sizeof(struct task_key), sizeof(struct named_task));
+	map__init(&n->probes, sizeof(u16), sizeof(u32));
+	map__init(&n->strings, sizeof(u32), sizeof(char *));
+	*out = n;
+	return 0;
+}
+
+void names__free(struct names *n)
+{
+	u32 i;
+
+	if (!n)
+		return;
+	for (i = 0; i < n->strings.n; i++)
+		free(*(char **)map__value(&n->strings, i));
+	map__free(&n->tasks);
+	map__free(&n->probes);
+	map__free(&n->strings);
+	free(n);
+}
+
+static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid)
+{
+	struct task_key key = { pid, tid };
+	struct named_task *t = map__get(&n->tasks, &key);
+
+	if (t) {
+		t->task.pid = pid;
+		t->task.tid = tid;
+	}
+	return t;
+}
+
+static void task__set_name(struct named_task *t, u64 time, const char *comm, u32 len)
+{
+	if (!len || time < t->named)
+		return;
+	t->named = time;
+	len = len < sizeof(t->task.comm) ? len : sizeof(t->task.comm);
+	memset(t->name, 0, sizeof(t->name));
+	memcpy(t->name, comm, len);
+	memcpy(t->task.comm, t->name, sizeof(t->task.comm));
+}
+
+static void task__set_comm(struct named_task *t, const struct view *v)
+{
+	u32 len;
+	const char *comm = view__text(v, schema_event__field(v->event, "comm"), &len);
+
+	task__set_name(t, (u64)view__get(v, "time"), comm, len);
+}
+
+static int feed_fork(struct names *n, const struct view *v)
+{
+	u32 pid = (u32)view__get(v, "child_pid"), tid = (u32)view__get(v, "child_tid");
+	const char *parent = names__comm(n, (u32)view__get(v, "pid"), (u32)view__get(v, "tid"));
+	struct named_task *t;
+	char comm[17] = "";
+
+	/* a copy: the parent's name may be the one that changes, where a tid is used again */
+	if (parent)
+		snprintf(comm, sizeof(comm), "%s", parent);
+	t = names__get_task(n, pid, tid ? tid : pid);
+	if (!t)
+		return -ENOMEM;
+	t->task.start = (u64)view__get(v, "time");
+	t->task.end = 0;
+	t->task.ns_pid = (u32)view__get(v, "child_ns_pid");
+	if (pid != (u32)view__get(v, "pid"))
+		t->task.ppid = (u32)view__get(v, "pid");
+	if (schema_event__field(v->event, "comm"))
+		task__set_comm(t, v);
+	else
+		task__set_name(t, t->task.start, comm, (u32)strlen(comm));
+	return 0;
+}
+
+static int feed_task(struct names *n, const struct view *v)
+{
+	const char *kind = v->event->name;
+	struct named_task *t;
+
+	if (!strcmp(kind, "proc_fork"))
+		return feed_fork(n, v);
+	t = names__get_task(n, (u32)view__get(v, "pid"), (u32)view__get(v, "tid"));
+	if (!t)
+		return -ENOMEM;
+	if (!strcmp(kind, "proc_exit")) {
+		t->task.end = (u64)view__get(v, "time");
+		return 0;
+	}
+	if (!strcmp(kind, "proc_image")) {
+		/* one a program: the last is what it runs, or ran to its end */
+		if ((u64)view__get(v, "time") >= t->imaged) {
+			t->imaged = (u64)view__get(v, "time");
+			t->task.exe = (u32)view__get(v, "exe");
+			t->task.command = (u32)view__get(v, "command");
+		}
+		return 0;
+	}
+	task__set_comm(t, v);
+	if (!strcmp(kind, "proc_task")) {
+		t->task.ppid = (u32)view__get(v, "ppid");
+		t->task.ns_pid = (u32)view__get(v, "ns_pid");
+	}
+	return 0;
+}
+
+static int feed_string(struct names *n, const struct view *v)
+{
+	u32 len, id = (u32)view__get(v, "string");
+	const char *text = view__text(v, schema_event__field(v->event, "text"), &len);
+	char *copy, **slot;
+
+	copy = strndup(text, len);
+	slot = copy ? map__get(&n->strings, &id) : NULL;
+	if (!slot) {
+		free(copy);
+		return -ENOMEM;
+	}
+	free(*slot);
+	*slot = copy;
+	return 0;
+}
+
+int names__feed(struct names *n, const struct view *v)
+{
+	const char *kind = v->event->name;
+	u32 *string;
+	u16 probe;
+
+	if (!strcmp(kind, "meta_string"))
+		return feed_string(n, v);
+	if (!strcmp(kind, "meta_probe")) {
+		probe = (u16)view__get(v, "number");
+		string = map__get(&n->probes, &probe);
+		if (!string)
+			return -ENOMEM;
+		*string = (u32)view__get(v, "name");
+		return 0;
+	}
+	if (!strcmp(kind, "proc_task") || !strcmp(kind, "proc_fork") || !strcmp(kind, "proc_exec") ||
+	    !strcmp(kind, "proc_exit") || !strcmp(kind, "proc_rename") || !strcmp(kind, "proc_image"))
+		return feed_task(n, v);
+	return 0;
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = names__feed(arg, &v);
+	return err;
+}
+
+int names__load(struct names *n, struct trace *t)
+{
+	static const char *const kinds[] = { "meta_probe", "proc_task",	  "proc_fork", "proc_exec",
+					     "proc_exit",  "proc_rename", "proc_image" };
+	const struct schema_event *wanted[sizeof(kinds) / sizeof(kinds[0]) + 1] = { 0 };
+	struct trace_filter filter = { .kinds = wanted };
+	const struct schema_event *e;
+	u32 i, found = 0;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		e = schema__event(n->schema, kinds[i]);
+		if (e)
+			wanted[found++] = e;
+	}
+	n->trace = t;
+	return found ? trace__read(t, &filter, on_rows, n) : 0;
+}
+
+const char *names__string(const struct names *n, u32 id)
+{
+	char **text;
+
+	if (n->trace)
+		return trace__string(n->trace, id);
+	text = map__find(&n->strings, &id);
+	return text ? *text : "";
+}
+
+const char *names__probe(const struct names *n, u16 probe)
+{
+	const u32 *string = map__find(&n->probes, &probe);
+	const char *name = string ? names__string(n, *string) : "";
+
+	return *name ? name : NULL;
+}
+
+const struct task *names__task(const struct names *n, u32 pid, u32 tid)
+{
+	struct task_key key = { pid, tid ? tid : pid };
+	const struct named_task *t = map__find(&n->tasks, &key);
+
+	return t ? &t->task : NULL;
+}
+
+const char *names__comm(const struct names *n, u32 pid, u32 tid)
+{
+	struct task_key key = { pid, tid ? tid : pid };
+	const struct named_task *t = map__find(&n->tasks, &key);
+
+	if (!t || !t->name[0]) {
+		key.tid = pid;
+		t = map__find(&n->tasks, &key);
+	}
+	return t && t->name[0] ? t->name : NULL;
+}
+
+void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg)
+{
+	const struct named_task *t;
+	u32 i;
+
+	for (i = 0; i < n->tasks.n; i++) {
+		t = map__value(&n->tasks, i);
+		if (t->task.pid == t->task.tid)
+			fn(&t->task, arg);
+	}
+}
+
+char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
+{
+	const char *comm = names__comm(n, pid, tid);
+
+	snprintf(buf, size, "%s %u", comm ? comm : tid && tid != pid ? "thread" : "process", tid ? tid : pid);
+	return buf;
+}

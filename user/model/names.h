@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Names for numbers: functions of probes, threads and processes, texts. Fed from
+ * a whole trace, or record by record while recording.
+ */
+#ifndef SONDE_MODEL_NAMES_H
+#define SONDE_MODEL_NAMES_H
+
+#include "model/view.h"
+#include "util/map.h"
+
+struct names;
+
+struct task {
+	u32 pid, tid;
+	u32 ppid, ns_pid; /* 0: not known */
+	char comm[16]; /* the last one seen; NUL-padded, not always terminated: names__comm */
+	u32 exe, command; /* string ids, 0: not known */
+	u64 start; /* CLOCK_MONOTONIC ns; 0: not seen to start */
+	u64 end; /* 0: not seen to end */
+};
+
+int names__create(struct names **out, const struct schema *s);
+void names__free(struct names *n);
+/* Reads all events that name something. n must be fresh; t must outlive it. 0 or negative errno. */
+int names__load(struct names *n, struct trace *t);
+/* Takes one event, if it names something. 0 or -ENOMEM. */
+int names__feed(struct names *n, const struct view *v);
+
+/* The function of field `probe`; NULL: not known. */
+const char *names__probe(const struct names *n, u16 probe);
+/* NULL: never seen. tid 0 means the process (its main thread). */
+const struct task *names__task(const struct names *n, u32 pid, u32 tid);
+/* Of the thread, else of its process; NULL: not known. Lives until the next feed or free. */
+const char *names__comm(const struct names *n, u32 pid, u32 tid);
+/* Of a field of unit `string`; "" for 0 or one not seen. */
+const char *names__string(const struct names *n, u32 id);
+/* Calls fn for each process known, by first appearance. */
+void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
+
+/* "python3 4711", without a name "process 4711" or "thread 4712", into buf; returns buf. */
+char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
+
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/view.h"
+
+#include <string.h>
+
+bool view__of_record(struct view *v, const struct schema *s, const void *record, u32 size)
+{
+	struct event head;
+
+	memset(v, 0, sizeof(*v));
+	if (size < sizeof(head))
+		return false;
+	memcpy(&head, record, sizeof(head));
+	v->event = schema__event_by_id(s, head.id);
+	v->record = record;
+	v->size = size;
+	return v->event && size >= v->event->size;
+}
+
+s64 view__s64(const struct view *v, const struct schema_field *f)
+{
+	u64 raw = 0;
+
+	if (!f)
+		return 0;
+	if (v->rows)
+		return rows__s64(v->rows, f, v->i);
+	if (f->type == FIELD_TEXT || f->type == FIELD_TAIL || f->size > 8 || f->offset > v->size ||
+	    f->size > v->size - f->offset)
+		return 0;
+	if (f->type == FIELD_FLOAT)
+		return (s64)view__double(v, f);
+	memcpy(&raw, (const char *)v->record + f->offset, f->size);
+	if (f->size == 8 || f->type == FIELD_UNSIGNED || !f->size)
+		return (s64)raw;
+	/* enums too are signed unless the top bit is a name's: none of ours is */
+	raw <<= 64 - 8 * f->size;
+	return (s64)raw >> (64 - 8 * f->size);
+}
+
+double view__double(const struct view *v, const struct schema_field *f)
+{
+	double d = 0;
+	float s = 0;
+
+	if (!f)
+		return 0;
+	if (v->rows)
+		return rows__double(v->rows, f, v->i);
+	if (f->type != FIELD_FLOAT)
+		return (double)view__s64(v, f);
+	if (f->offset > v->size || f->size > v->size - f->offset)
+		return 0;
+	if (f->size == sizeof(d)) {
+		memcpy(&d, (const char *)v->record + f->offset, sizeof(d));
+	} else if (f->size == sizeof(s)) {
+		memcpy(&s, (const char *)v->record + f->offset, sizeof(s));
+		d = (double)s;
+	}
+	return d;
+}
+
+const char *view__text(const struct view *v, const struct schema_field *f, u32 *len)
+{
+	const char *text;
+
+	*len = 0;
+	if (!f || (f->type != FIELD_TEXT && f->type != FIELD_TAIL))
+		return "";
+	if (v->rows) {
+		text = rows__text(v->rows, f, v->i, len);
+	} else {
+		if (f->offset > v->size)
+			return "";
+		text = (const char *)v->record + f->offset;
+		*len = v->size - f->offset;
+		if (f->type == FIELD_TEXT && f->size < *len)
+			*len = f->size;
+	}
+	*len = (u32)strnlen(text, *len);
+	return text;
+}
+
+s64 view__get(const struct view *v, const char *name)
+{
+	return view__s64(v, schema_event__field(v->event, name));
+}
+
+struct common_fields common_fields__of(const struct schema_event *e)
+{
+	return (struct common_fields){
+		.time = schema_event__field(e, "time"),
+		.pid = schema_event__field(e, "pid"),
+		.tid = schema_event__field(e, "tid"),
+		.probe = schema_event__field(e, "probe"),
+		.cpu = schema_event__field(e, "cpu"),
+		.flags = schema_event__field(e, "flags"),
+		.start = e->is_span ? schema_event__field(e, "start") : NULL,
+		.ret = e->is_call ? schema_event__field(e, "ret") : NULL,
+	};
+}

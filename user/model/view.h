@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One event, whether it stands in a chunk's columns or is a raw record from a ring. */
+#ifndef SONDE_MODEL_VIEW_H
+#define SONDE_MODEL_VIEW_H
+
+#include "trace/reader.h"
+
+struct view {
+	const struct schema_event *event;
+	const struct rows *rows; /* row i of these, or else */
+	u32 i;
+	const void *record; /* this, of size bytes */
+	u32 size;
+};
+
+/* false: no such kind in the schema, or the record is shorter than its kind. */
+bool view__of_record(struct view *v, const struct schema *s, const void *record, u32 size);
+/* A NULL field, or one beyond the record, reads as 0 or "". */
+s64 view__s64(const struct view *v, const struct schema_field *f);
+double view__double(const struct view *v, const struct schema_field *f);
+const char *view__text(const struct view *v, const struct schema_field *f, u32 *len);
+/* The fields that all events, spans and calls have, looked up once a chunk. */
+struct common_fields {
+	const struct schema_field *time, *pid, *tid, *probe, *cpu, *flags;
+	const struct schema_field *start, *ret; /* NULL: no span, no call */
+};
+struct common_fields common_fields__of(const struct schema_event *e);
+
+/* By name: for what is read rarely. */
+s64 view__get(const struct view *v, const char *name);
+
+#endif

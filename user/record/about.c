@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a trace says about itself: the machine, the clocks, the probes, the costs. */
+#include "record/internal.h"
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+static u64 read_clock(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* MONOTONIC and BOOTTIME in BPF (a time namespace shifts clock_gettime), REALTIME between two readings. */
+static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *error)
+{
+	int fd = bpf_program__fd(s->skel->progs.core_clock);
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	u64 best = ~0ULL;
+
+	for (int i = 0; i < 5; i++) {
+		u64 before, r, width;
+
+		if (bpf_prog_test_run_opts(fd, &opts))
+			return -errno;
+		before = s->skel->bss->clock_monotonic;
+		r = read_clock(CLOCK_REALTIME);
+		if (bpf_prog_test_run_opts(fd, &opts))
+			return -errno;
+		width = s->skel->bss->clock_monotonic - before;
+		if (width >= best)
+			continue;
+		best = width;
+		*mono = before + width / 2;
+		*boot = s->skel->bss->clock_boottime - width / 2;
+		*real = r;
+		*error = width;
+	}
+	s->clock_offset = s->skel->bss->clock_monotonic - read_clock(CLOCK_MONOTONIC);
+	/* what is left of the difference is the time between the two readings */
+	if (s->clock_offset > -1000000 && s->clock_offset < 1000000)
+		s->clock_offset = 0;
+	return 0;
+}
+
+void about__clock(struct session *s)
+{
+	struct meta_clock r = { .event = session__event(s, ID_meta_clock) };
+	u64 mono, boot, real, error;
+
+	if (read_clocks(s, &mono, &boot, &real, &error))
+		return;
+	r.monotonic = mono;
+	r.boottime = boot;
+	r.realtime = real;
+	r.error = error;
+	session__emit(s, &r, sizeof(r));
+}
+
+/* The first line of a file in buf, "" if there is none. */
+static char *first_line(const char *path, char *buf, size_t len)
+{
+	FILE *f = fopen(path, "re");
+
+	buf[0] = '\0';
+	if (f && fgets(buf, len, f))
+		buf[strcspn(buf, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	return buf;
+}
+
+/* buf keeps the texts; it must live as long as head. */
+void about__head(struct session *s, struct trace_head *head, char *buf, size_t len)
+{
+	static struct utsname un;
+	static char hostname[256], machine[64], boot[64];
+	size_t used = 0;
+
+	uname(&un);
+	gethostname(hostname, sizeof(hostname) - 1);
+	*head = (struct trace_head){
+		.hostname = hostname,
+		.machine_id = first_line("/etc/machine-id", machine, sizeof(machine)),
+		.boot_id = first_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)),
+		.kernel = un.release,
+		.arch = un.machine,
+		.sonde_version = SONDE_VERSION,
+		.command = s->args->command,
+		.families = buf,
+		.cpus = libbpf_num_possible_cpus(),
+	};
+	buf[0] = '\0';
+	for (u32 i = 0; i < s->schema->n_families && used < len; i++)
+		if (s->schema->families[i].id && s->family_on[s->schema->families[i].id])
+			used += snprintf(buf + used, len - used, "%s%s", used ? "," : "", s->schema->families[i].name);
+	read_clocks(s, &head->monotonic, &head->boottime, &head->realtime, &head->clock_error);
+}
+
+/* Names of the probes numbered from + 1 on. */
+void about__probes(struct session *s, u32 from)
+{
+	for (u32 i = from; i < s->embedded.probes.n; i++) {
+		const struct probe *p = &s->embedded.probes.list[i];
+		struct meta_probe r = {
+			.event = session__event(s, ID_meta_probe),
+			.name = session__intern(s, p->name),
+			.program = session__intern(s, p->program->name),
+			.section = session__intern(s, p->program->full_section),
+			.number = p->number,
+			.family = p->program->family->id,
+		};
+
+		session__emit(s, &r, sizeof(r));
+	}
+}
+
+static bool read_hits(struct session *s, u32 number, struct hit_count *buf, u32 cpus, u64 *hits, u64 *skipped)
+{
+	*hits = *skipped = 0;
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.probe_hits), &number, buf))
+		return false;
+	for (u32 i = 0; i < cpus; i++) {
+		*hits += buf[i].hits;
+		*skipped += buf[i].skipped;
+	}
+	return true;
+}
+
+static u64 sum_hits(struct session *s, bool write)
+{
+	u32 cpus = libbpf_num_possible_cpus();
+	struct hit_count *buf = calloc(cpus, sizeof(*buf));
+	u64 total = 0, hits, skipped;
+
+	for (u32 i = 0; buf && i < s->embedded.probes.n; i++) {
+		struct meta_hits r = {};
+
+		if (!read_hits(s, s->embedded.probes.list[i].number, buf, cpus, &hits, &skipped))
+			continue;
+		total += hits;
+		if (!write || !hits)
+			continue;
+		r.event = session__event(s, ID_meta_hits);
+		r.hits = hits;
+		r.skipped = skipped;
+		r.number = s->embedded.probes.list[i].number;
+		session__emit(s, &r, sizeof(r));
+	}
+	free(buf);
+	return total;
+}
+
+u64 about__total_hits(struct session *s)
+{
+	return sum_hits(s, false);
+}
+
+void about__hits(struct session *s)
+{
+	sum_hits(s, true);
+}
+
+/*
+ * What the probes cost the targets. A hit's trap is calibrated on this machine;
+ * what a program then does is not in it (`make bench`: a quarter of it for a span).
+ */
+u64 about__probes_ns(struct session *s, u64 hits)
+{
+	return hits * (s->span_mode == SPAN_SESSION ? s->features.span_ns : s->features.entry_ns);
+}
+
+void about__cost(struct session *s)
+{
+	struct meta_cost r = { .event = session__event(s, ID_meta_cost) };
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	r.wall = session__now(s) - s->started;
+	r.user = u.ru_utime.tv_sec * 1000000000ULL + u.ru_utime.tv_usec * 1000ULL;
+	r.system = u.ru_stime.tv_sec * 1000000000ULL + u.ru_stime.tv_usec * 1000ULL;
+	r.hits = about__total_hits(s);
+	r.probes = about__probes_ns(s, r.hits);
+	r.memory = u.ru_maxrss * 1024ULL;
+	r.written = trace_writer__bytes(s->writer);
+	session__emit(s, &r, sizeof(r));
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From the rings into the trace. */
+#include "record/internal.h"
+#include "sonde.skel.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void note_host(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (f)
+		s->hosts[f->id] = h->event ? h : NULL;
+}
+
+void drain__append(struct session *s, const void *record, u32 size)
+{
+	const struct event *e = record;
+	const struct family_host *h;
+	int err;
+
+	if (size < sizeof(*e))
+		return;
+	err = trace_writer__append(s->writer, record, size);
+	/* -EINVAL: of a kind or size that the schema does not know; the writer counts those as lost */
+	if (err && err != -EINVAL && !s->write_error)
+		s->write_error = err;
+	if (s->args->print)
+		s->args->print(s->schema, record, size, s->args->print_arg);
+	s->traced += EVENT_FAMILY(e->id) != 0;
+	h = s->hosts[EVENT_FAMILY(e->id)];
+	if (h)
+		h->event(s, e, size);
+}
+
+static void on_record(void *arg, void *record, u32 size)
+{
+	drain__append(arg, record, size);
+}
+
+int drain__open(struct session *s, char *err, size_t len)
+{
+	const struct bpf_map *rings = s->skel->maps.rings;
+	int ret = rings__open(&s->rings, bpf_map__fd(rings), bpf_map__fd(s->skel->maps.ring_bell),
+			      bpf_map__max_entries(rings), s->ring_size);
+
+	family_host__each(s, note_host, NULL);
+	if (ret)
+		snprintf(err, len, "cannot map the rings: %s", strerror(-ret));
+	return ret;
+}
+
+void drain__rings(struct session *s)
+{
+	s->more = rings__read(s->rings, on_record, s);
+}
+
+/* With all probes gone a program may still be at its last record, if its CPU does other things. */
+void drain__last(struct session *s)
+{
+	drain__rings(s);
+	for (int ms = 0; ms < 1000 && rings__pending(s->rings); ms++) {
+		usleep(1000);
+		drain__rings(s);
+	}
+	if (rings__pending(s->rings))
+		session__warn(s, "a probe began a record and did not end it: what came after it on its CPU is missing");
+}
+
+void drain__close(struct session *s)
+{
+	rings__close(s->rings);
+	s->rings = NULL;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The host's side of a family, bpf/probes/FAMILY/FAMILY.c, for what a section
+ * name can't say: where in a binary its SITE programs go, tracepoints that are
+ * attached only while they are needed, state of each process that BPF needs.
+ * Most families have none.
+ */
+#ifndef SONDE_RECORD_FAMILY_H
+#define SONDE_RECORD_FAMILY_H
+
+#include "attach/elf.h"
+#include "core/event.h"
+
+struct session;
+
+struct site {
+	u64 offset; /* in the file */
+	const char *program; /* the BPF program to run there, by function name */
+};
+
+struct site_list {
+	struct site *sites;
+	u32 n;
+};
+
+/* 0 or -ENOMEM */
+int site_list__add(struct site_list *list, u64 offset, const char *program);
+
+/* One file mapping that holds code. */
+struct mapping {
+	u32 pid;
+	u64 start, end; /* addresses in the process */
+	u64 offset; /* bytes in the file */
+	u64 dev, ino; /* backing inode */
+	u32 generation; /* of that inode number */
+	const char *path;
+	u64 time; /* CLOCK_MONOTONIC ns: when it was made, or found at the start */
+};
+
+struct family_host {
+	const char *name; /* the family's */
+	/* Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone. */
+	bool (*is_runtime)(struct elf *elf, const char *path);
+	/*
+	 * Fills the places of the family's SITE programs in an object for which
+	 * is_runtime said yes. What can't be placed is said in why (of size len), "" if
+	 * all could. 0 or negative errno.
+	 */
+	int (*sites)(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why,
+		     size_t len);
+	/* A process maps such an object (also one that had mapped it before tracing began). elf is open during the call. */
+	void (*mapped)(struct session *s, struct elf *elf, const struct mapping *m);
+	/* The loader drains one of the family's records. */
+	void (*event)(struct session *s, const struct event *e, u32 size);
+	/* About every 100 ms; now is CLOCK_MONOTONIC ns. */
+	void (*tick)(struct session *s, u64 now);
+};
+
+#define FAMILY_HOST(ident)                                                     \
+	static const struct family_host ident;                                 \
+	static const struct family_host *const ident##_entry                   \
+		__attribute__((used, section("sonde_family_hosts"))) = &ident; \
+	static const struct family_host ident
+
+/* The host's side of a family by its name, NULL: it has none. */
+const struct family_host *family_host__find(const char *name);
+
+/* CLOCK_MONOTONIC as BPF sees it, ns. */
+u64 session__now(const struct session *s);
+/* The trace's id of a text, for fields of unit `string`. */
+u32 session__intern(struct session *s, const char *text);
+/* Writes a record made in user space; its header must be filled. */
+int session__emit(struct session *s, const void *record, u32 size);
+/* Runs an iterator program and writes the records that it hands over (iter__write). */
+int session__run_iter(struct session *s, const char *program);
+/* Is the process among those asked for? */
+bool session__wants(const struct session *s, u32 pid);
+
+/*
+ * Asks the family's is_runtime again of all mapped objects that it said no to, soon:
+ * it has learned that one of them matters. May be called by sites().
+ */
+void session__look_again(struct session *s, const char *family);
+
+/* Programs whose section begins with '?' are attached and detached by their family alone. 0 or negative errno. */
+int session__attach(struct session *s, const char *program);
+void session__detach(struct session *s, const char *program);
+/* A BPF map of the object by name: its descriptor, or -ENOENT. */
+int session__map_fd(struct session *s, const char *map);
+/* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */
+bool session__test_switch(const char *word);
+/* Was --FAMILY=WORD given? */
+bool session__option(struct session *s, const char *family, const char *word);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of user/record/ share. */
+#ifndef SONDE_RECORD_INTERNAL_H
+#define SONDE_RECORD_INTERNAL_H
+
+#include "attach/embedded.h"
+#include "core/maps.h"
+#include "record/ring.h"
+#include "record/session.h"
+
+struct sonde_bpf;
+struct objects;
+struct losses;
+
+struct demand_link { /* a '?' program that its family has attached */
+	const struct program *program;
+	struct bpf_link *link;
+};
+
+struct target {
+	u32 pid;
+	int pidfd; /* -1: ended */
+};
+
+struct session {
+	const struct session_args *args;
+	struct embedded embedded;
+	/* shortcuts into it */
+	struct sonde_bpf *skel;
+	struct bpf_object *obj;
+	struct schema *schema;
+	struct features features;
+	enum span_mode span_mode;
+	enum attach_method span_method, entry_method;
+	bool family_on[256]; /* by family id */
+	const struct family_host *hosts[256]; /* those that look at their records, by family id */
+
+	struct trace_writer *writer;
+	int write_error; /* first failed write */
+	struct rings *rings;
+	u64 ring_size; /* bytes of data of each */
+	struct mmaps *mmaps;
+	int epoll_fd;
+	struct keeper *keeper; /* has the uprobe links */
+	struct bpf_link **tracepoints;
+	u32 n_tracepoints;
+	struct demand_link *demand;
+	u32 n_demand;
+
+	struct objects *objects;
+	struct losses *losses;
+	struct target *targets;
+	u32 n_targets;
+
+	s64 clock_offset; /* BPF's CLOCK_MONOTONIC minus ours: not 0 in a time namespace */
+	u64 started; /* ns: everything found at the start is attached */
+	u64 cpu_at_start; /* ns of CPU time that loading and attaching took */
+	u64 next_tick, next_second;
+	bool more; /* the last look at the rings took as much as one look may: there is more */
+	u64 traced; /* records of targets, not about the trace itself */
+	char *warnings[64];
+	u32 n_warnings, next_warning;
+	u32 not_attached;
+};
+
+/* services.c */
+void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct event session__event(const struct session *s, u16 id);
+
+/* hosts.c */
+void family_host__each(struct session *s, void (*fn)(struct session *s, const struct family_host *h, void *arg),
+		       void *arg);
+
+/* load.c: open, choose, configure, load */
+int load__open(struct session *s, char *err, size_t len);
+int load__load(struct session *s, char *err, size_t len);
+
+/* drain.c */
+int drain__open(struct session *s, char *err, size_t len);
+void drain__append(struct session *s, const void *record, u32 size);
+void drain__rings(struct session *s);
+void drain__last(struct session *s);
+void drain__close(struct session *s);
+
+/* objects.c: mapped files and the probes in them */
+int objects__new(struct session *s);
+void objects__free(struct objects *o);
+int objects__scan(struct session *s, u32 pid);
+void objects__follow(struct session *s);
+u32 objects__probed(const struct objects *o);
+
+/* losses.c */
+int losses__new(struct session *s);
+void losses__free(struct losses *l);
+void losses__poll(struct session *s);
+void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object);
+u64 losses__total(const struct losses *l);
+
+/* targets.c: -p */
+int targets__open(struct session *s, char *err, size_t len);
+void targets__select(struct session *s);
+void targets__close(struct session *s);
+u32 process__get(const struct session *s, u32 pid);
+void process__set(struct session *s, u32 pid, u32 flags);
+
+/* about.c: what a trace says about itself */
+void about__head(struct session *s, struct trace_head *head, char *buf, size_t len);
+void about__clock(struct session *s);
+void about__probes(struct session *s, u32 from);
+void about__hits(struct session *s);
+void about__cost(struct session *s);
+u64 about__total_hits(struct session *s);
+u64 about__probes_ns(struct session *s, u64 hits);
+
+#endif

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From the embedded BPF object to loaded programs: which families, which options, what this kernel can do. */
+#include "record/internal.h"
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+/* Sets a variable of .rodata before loading. */
+static int set_rodata(struct session *s, const char *name, const void *value, size_t size)
+{
+	const struct btf *btf = bpf_object__btf(s->obj);
+	int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
+	const struct btf_type *sec = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	const struct btf_var_secinfo *v = sec ? btf_var_secinfos(sec) : NULL;
+	size_t len = sec ? sec->size : 0;
+	char *data = (char *)s->skel->rodata;
+
+	for (int i = 0; v && data && i < btf_vlen(sec); i++, v++) {
+		const char *n = btf__name_by_offset(btf, btf__type_by_id(btf, v->type)->name_off);
+
+		if (strcmp(n, name))
+			continue;
+		if (v->size != size || v->offset + size > len)
+			return -EINVAL;
+		memcpy(data + v->offset, value, size);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static void list_families(const struct schema *schema, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (u32 i = 0; i < schema->n_families && used < len; i++)
+		if (schema->families[i].id)
+			used += snprintf(buf + used, len - used, "%s%s", used ? ", " : "", schema->families[i].name);
+}
+
+/* -t A,B replaces the default set, -t +A adds to it. */
+static int choose_families(struct session *s, char *err, size_t len)
+{
+	const char *list = s->args->families, *p = list;
+	char name[64], known[256];
+
+	s->family_on[0] = true;
+	if (!list || *list == '+')
+		for (u32 i = 0; i < s->schema->n_families; i++)
+			s->family_on[s->schema->families[i].id] |= s->schema->families[i].by_default;
+	if (!list)
+		return 0;
+	if (!list[strspn(list, "+,")]) {
+		snprintf(err, len, "-t '%s' names no family", list);
+		return -EINVAL;
+	}
+	while (section__next_function(&p, name, sizeof(name))) {
+		const char *n = name + (*name == '+');
+		const struct schema_family *f = schema__family(s->schema, n);
+
+		if (!f || !f->id) {
+			list_families(s->schema, known, sizeof(known));
+			snprintf(err, len, "unknown family '%s' in -t; there are: %s", n, known);
+			return -EINVAL;
+		}
+		s->family_on[f->id] = true;
+	}
+	return 0;
+}
+
+bool session__option(struct session *s, const char *family, const char *word)
+{
+	size_t len = strlen(family);
+
+	for (const char *const *o = s->args->options; o && *o; o++)
+		if (!strncmp(*o, family, len) && (*o)[len] == '=' && !strcmp(*o + len + 1, word))
+			return true;
+	return false;
+}
+
+static int set_options(struct session *s, char *err, size_t len)
+{
+	for (const char *const *o = s->args->options; o && *o; o++) {
+		const struct schema_option *known = NULL;
+		char var[128];
+		bool on = true;
+
+		for (u32 i = 0; i < s->schema->n_options && !known; i++) {
+			known = &s->schema->options[i];
+			snprintf(var, sizeof(var), "%s=%s", known->family, known->word);
+			if (strcmp(var, *o))
+				known = NULL;
+		}
+		if (!known) {
+			snprintf(err, len, "unknown option --%s", *o);
+			return -EINVAL;
+		}
+		/* asking for more of a family asks for the family */
+		s->family_on[schema__family(s->schema, known->family)->id] = true;
+		snprintf(var, sizeof(var), "option_%s_%s", known->family, known->word);
+		if (set_rodata(s, var, &on, sizeof(on))) {
+			snprintf(err, len, "option --%s: the BPF object has no variable %s", *o, var);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int load__open(struct session *s, char *err, size_t len)
+{
+	int ret = embedded__open(&s->embedded, err, len);
+
+	s->schema = s->embedded.schema;
+	s->skel = s->embedded.skel;
+	if (!ret) {
+		s->obj = s->skel->obj;
+		ret = choose_families(s, err, len);
+	}
+	return ret ? ret : set_options(s, err, len);
+}
+
+/* Why nothing can be traced here, in words. */
+static int check_privilege(struct session *s, char *err, size_t len)
+{
+	if (!s->features.bpf && (s->features.error == -EPERM || s->features.error == -EACCES)) {
+		snprintf(
+			err, len,
+			"not permitted to load BPF programs: run sonde as root "
+			"(or with CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH and CAP_CHECKPOINT_RESTORE)");
+		return s->features.error;
+	}
+	if (!s->features.bpf) {
+		snprintf(err, len, "this kernel loads no BPF programs: %s", strerror(-s->features.error));
+		return s->features.error;
+	}
+	if (!s->features.btf) {
+		snprintf(err, len,
+			 "this kernel has no BTF (/sys/kernel/btf/vmlinux): sonde needs Linux 6.1 or newer built with "
+			 "CONFIG_DEBUG_INFO_BTF=y");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static void choose_methods(struct session *s)
+{
+	const struct features *f = &s->features;
+
+	s->entry_method = f->multi ? ATTACH_MULTI : ATTACH_PERF;
+	if (f->session) {
+		s->span_mode = SPAN_SESSION;
+		s->span_method = ATTACH_SESSION;
+	} else {
+		/* a return probe on everybody's calls is not safe without the entry filter: design.md, Attaching 4 */
+		s->span_mode = s->args->n_pids ? SPAN_PAIR : SPAN_ENTRY_ONLY;
+		s->span_method = s->entry_method;
+	}
+}
+
+static bool wanted(struct session *s, const struct program *p)
+{
+	if (!s->family_on[p->family->id])
+		return false;
+	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
+}
+
+static void choose_programs(struct session *s)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		struct program *p = &s->embedded.probes.programs[i];
+		enum attach_method m = p->section.kind == SECTION_SPAN ? s->span_method : s->entry_method;
+
+		p->enabled = wanted(s, p);
+		if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
+			session__warn(s, "tracepoint %s: this kernel has none; family %s goes on without it",
+				      p->section.rest, p->family->name);
+			p->enabled = false;
+		}
+		bpf_program__set_autoload(p->prog, p->enabled);
+		if (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
+		    p->section.kind == SECTION_SITE)
+			bpf_program__set_expected_attach_type(p->prog, m == ATTACH_SESSION ?
+									       ATTACH_TYPE_UPROBE_SESSION :
+								       m == ATTACH_MULTI ? ATTACH_TYPE_UPROBE_MULTI :
+											   0);
+	}
+}
+
+/* 64 MiB for all CPUs together, but no ring smaller or larger than makes sense. */
+static u64 ring_size(u32 cpus)
+{
+	u64 size = 4 << 20;
+
+	if (features__test_switch("small-ring"))
+		return 2 * RECORD_MAX;
+	while (size > (256 << 10) && size * cpus > (64 << 20))
+		size /= 2;
+	return size;
+}
+
+static int size_rings(struct session *s)
+{
+	u32 cpus = libbpf_num_possible_cpus();
+	u64 mark;
+	int ret;
+
+	s->ring_size = ring_size(cpus);
+	mark = s->ring_size / 8;
+	ret = bpf_map__set_max_entries(s->skel->maps.rings, cpus);
+	if (!ret)
+		ret = bpf_map__set_value_size(s->skel->maps.rings, RING_BYTES(s->ring_size));
+	if (!ret)
+		ret = set_rodata(s, "ring_size", &s->ring_size, sizeof(u64));
+	return ret ? ret : set_rodata(s, "ring_mark", &mark, sizeof(mark));
+}
+
+int load__load(struct session *s, char *err, size_t len)
+{
+	bool filter = s->args->n_pids > 0;
+	int ret = check_privilege(s, err, len);
+
+	if (ret)
+		return ret;
+	choose_methods(s);
+	choose_programs(s);
+	ret = set_rodata(s, "span_mode", &s->span_mode, sizeof(u32));
+	if (!ret)
+		ret = set_rodata(s, "filter_on", &filter, sizeof(filter));
+	if (!ret)
+		ret = size_rings(s);
+	embedded__clear_log();
+	if (!ret)
+		ret = sonde_bpf__load(s->skel);
+	if (ret)
+		snprintf(err, len, "the kernel refused the BPF programs: %s\n%s", strerror(-ret), embedded__log());
+	return ret;
+}

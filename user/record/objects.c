@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Every mapped file with code, once each by its backing inode: is it something
+ * that a family probes, where, and since when.
+ */
+#include "record/objects.h"
+
+#include "attach/place.h"
+#include "attach/vmas.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define OVERLAYFS_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
+
+struct objects {
+	void *by_inode; /* tsearch: struct object by dev, ino */
+	void *by_record; /* tsearch: struct alias by what mmap records say */
+	u16 next_id;
+	u32 probed;
+	u32 again; /* bit by family id: it wants to be asked once more */
+};
+
+/* An object under the identity that mmap records give it: on overlayfs that is another one than the backing inode's. */
+struct alias {
+	u32 maj, min;
+	u64 ino, generation;
+	struct object *object;
+};
+
+static int compare_objects(const void *a, const void *b)
+{
+	const struct object *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return x->generation < y->generation ? -1 : x->generation > y->generation;
+}
+
+static int compare_aliases(const void *a, const void *b)
+{
+	const struct alias *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	if (x->generation != y->generation)
+		return x->generation < y->generation ? -1 : 1;
+	if (x->maj != y->maj)
+		return x->maj < y->maj ? -1 : 1;
+	return x->min < y->min ? -1 : x->min > y->min;
+}
+
+int objects__new(struct session *s)
+{
+	s->objects = calloc(1, sizeof(*s->objects));
+	return s->objects ? 0 : -ENOMEM;
+}
+
+static void free_object(void *node)
+{
+	struct object *o = node;
+
+	elf__close(o->elf);
+	if (o->fd >= 0)
+		close(o->fd);
+	free(o->path);
+	free(o);
+}
+
+void objects__free(struct objects *o)
+{
+	if (!o)
+		return;
+	tdestroy(o->by_inode, free_object);
+	tdestroy(o->by_record, free);
+	free(o);
+}
+
+u32 objects__probed(const struct objects *o)
+{
+	return o ? o->probed : 0;
+}
+
+/* The process has gone already: its file may still be where it said, if that is the same file. */
+static int open_by_path(const struct mapping *m)
+{
+	int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct statfs fs;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	/* on overlayfs these numbers are not the backing inode's, and one file would be probed twice */
+	if (fstatfs(fd, &fs) || fs.f_type == OVERLAYFS_MAGIC || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    st.st_ino != m->ino || (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) != m->dev) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+/* The file behind a mapping, wherever it is: in another mount namespace, deleted, replaced. */
+static int open_mapping(const struct mapping *m)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? open_by_path(m) : fd;
+}
+
+static struct object *new_object(struct session *s, const struct mapping *m, u64 first)
+{
+	struct object *o = calloc(1, sizeof(*o)), **slot;
+
+	if (!o)
+		return NULL;
+	*o = (struct object){ .dev = m->dev,
+			      .ino = m->ino,
+			      .generation = m->generation,
+			      .first = first,
+			      .fd = -1,
+			      .path = strdup(m->path) };
+	slot = o->path ? tsearch(o, &s->objects->by_inode, compare_objects) : NULL;
+	if (!slot) {
+		free(o->path);
+		free(o);
+		return NULL;
+	}
+	return o;
+}
+
+/* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
+static void examine(struct session *s, struct object *o, const struct mapping *m)
+{
+	bool live = o->live;
+
+	if (o->fd < 0)
+		o->fd = open_mapping(m);
+	if (o->fd < 0)
+		return;
+	o->examined = true;
+	if (!o->elf && elf__open(&o->elf, o->fd)) {
+		object__refuse(s, o, "not an ELF file that can be read");
+		close(o->fd);
+		o->fd = -1;
+		return;
+	}
+	if (!o->families)
+		o->id = s->objects->next_id + 1;
+	if (object__attach(s, o)) {
+		if (o->id > s->objects->next_id)
+			s->objects->next_id = o->id;
+		s->objects->probed += !live && o->live;
+	}
+	/* only runtimes are looked at again, when another process maps them */
+	if (!o->families) {
+		elf__close(o->elf);
+		o->elf = NULL;
+		close(o->fd);
+		o->fd = -1;
+	}
+}
+
+struct notify {
+	const struct mapping *m;
+	struct object *o;
+};
+
+/* Families that look for runtimes hear of those alone; one that does not hears of every mapping. */
+static void notify_host(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+	struct notify *n = arg;
+
+	if (!h->mapped || !f || !s->family_on[f->id])
+		return;
+	if (!h->is_runtime || (n->o->families & (1u << f->id)))
+		h->mapped(s, n->o->elf, n->m);
+}
+
+static struct object *mapped(struct session *s, const struct mapping *m, u64 first)
+{
+	struct object key = { .dev = m->dev, .ino = m->ino, .generation = m->generation }, **found, *o;
+	struct notify n = { .m = m };
+
+	found = tfind(&key, &s->objects->by_inode, compare_objects);
+	o = found ? *found : new_object(s, m, first);
+	if (!o)
+		return NULL;
+	if (!o->examined)
+		examine(s, o, m);
+	if (o->families)
+		process__set(s, m->pid, PROCESS_RUNTIME);
+	n.o = o;
+	if (session__wants(s, m->pid))
+		family_host__each(s, notify_host, &n);
+	return o;
+}
+
+struct scan {
+	struct session *s;
+	u64 now;
+	/* looking for the object of one mmap record */
+	const struct mmap_record *record;
+	struct object *found;
+};
+
+static void on_mapping(const struct mapping *at, void *arg)
+{
+	struct scan *scan = arg;
+	const struct mmap_record *r = scan->record;
+	struct mapping m = *at;
+	struct object *o;
+
+	/* the process's other mappings have records of their own */
+	if (r && (r->start < m.start || r->start >= m.end))
+		return;
+	m.time = scan->now;
+	o = mapped(scan->s, &m, scan->now);
+	if (r)
+		scan->found = o;
+}
+
+static const struct bpf_program *vma_program(struct session *s)
+{
+	return probes__program(&s->embedded.probes, "core_vmas")->prog;
+}
+
+static int scan(struct session *s, u32 pid)
+{
+	struct scan scan = { .s = s, .now = session__now(s) };
+
+	return vmas__scan(vma_program(s), pid, on_mapping, &scan);
+}
+
+void session__look_again(struct session *s, const char *family)
+{
+	const struct schema_family *f = schema__family(s->schema, family);
+
+	if (f)
+		s->objects->again |= 1u << f->id;
+}
+
+static void forget_no(const void *node, VISIT which, void *arg)
+{
+	struct object *o = *(struct object *const *)node;
+	const u32 *again = arg;
+
+	if ((which == postorder || which == leaf) && (o->families & *again) != *again)
+		o->examined = false;
+}
+
+static int look_again(struct session *s)
+{
+	if (!s->objects->again)
+		return 0;
+	twalk_r(s->objects->by_inode, forget_no, &s->objects->again);
+	s->objects->again = 0;
+	return scan(s, 0);
+}
+
+int objects__scan(struct session *s, u32 pid)
+{
+	int err = scan(s, pid);
+
+	return err ? err : look_again(s);
+}
+
+static void remember(struct session *s, const struct mmap_record *r, struct object *o)
+{
+	struct alias *a = calloc(1, sizeof(*a)), **slot;
+
+	if (!a)
+		return;
+	*a = (struct alias){ .maj = r->maj, .min = r->min, .ino = r->ino, .generation = r->generation, .object = o };
+	slot = tsearch(a, &s->objects->by_record, compare_aliases);
+	if (!slot || *slot != a)
+		free(a);
+}
+
+/* The mapping is not there any more: its record is all there is to go by. */
+static void mapped_by_the_gone(struct session *s, const struct mmap_record *r)
+{
+	struct mapping m = {
+		.pid = r->pid,
+		.start = r->start,
+		.end = r->start + r->len,
+		.offset = r->offset,
+		.path = r->path,
+		.dev = ((u64)r->maj << 20) | r->min,
+		.ino = r->ino,
+		.generation = r->generation,
+		.time = r->time,
+	};
+	struct object *o = mapped(s, &m, r->time);
+
+	/* nobody will know whether it was a library that a family probes */
+	if (!o || !o->examined)
+		losses__add(s, 0, LOSS_MMAP, 1, r->time, session__now(s), 0);
+}
+
+static void on_record(const struct mmap_record *r, void *arg)
+{
+	struct alias key = { .maj = r->maj, .min = r->min, .ino = r->ino, .generation = r->generation }, **a;
+	struct session *s = arg;
+	struct scan scan = { .s = s, .now = r->time, .record = r };
+
+	if (!r->ino || r->pid == (u32)getpid())
+		return; /* vdso, anonymous */
+	a = tfind(&key, &s->objects->by_record, compare_aliases);
+	if (a && (*a)->object->examined) {
+		struct mapping m = {
+			.pid = r->pid,
+			.start = r->start,
+			.end = r->start + r->len,
+			.offset = r->offset,
+			.path = r->path,
+			.dev = (*a)->object->dev,
+			.ino = (*a)->object->ino,
+			.generation = (*a)->object->generation,
+			.time = r->time,
+		};
+
+		mapped(s, &m, r->time);
+		return;
+	}
+	vmas__scan(vma_program(s), r->pid, on_mapping, &scan);
+	if (scan.found && scan.found->examined)
+		remember(s, r, scan.found);
+	else
+		mapped_by_the_gone(s, r);
+}
+
+void objects__follow(struct session *s)
+{
+	u64 before = s->next_tick, lost = mmaps__drain(s->mmaps, on_record, s);
+
+	look_again(s);
+	if (!lost)
+		return;
+	/* what the lost records would have said is in the mappings themselves, unless they are gone again */
+	losses__add(s, 0, LOSS_MMAP, lost, before, session__now(s), 0);
+	objects__scan(s, 0);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a recording offers the families' host code (record/family.h) and the other files here. */
+#include "record/internal.h"
+
+#include "attach/vmas.h"
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void session__warn(struct session *s, const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+
+	if (s->n_warnings == sizeof(s->warnings) / sizeof(s->warnings[0]))
+		return;
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) >= 0)
+		s->warnings[s->n_warnings++] = text;
+	va_end(ap);
+}
+
+char *session__next_warning(struct session *s)
+{
+	char *w;
+
+	if (s->next_warning == s->n_warnings)
+		return NULL;
+	w = s->warnings[s->next_warning];
+	s->warnings[s->next_warning++] = NULL;
+	if (s->next_warning == s->n_warnings)
+		s->next_warning = s->n_warnings = 0;
+	return w;
+}
+
+u64 session__now(const struct session *s)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec + s->clock_offset;
+}
+
+struct event session__event(const struct session *s, u16 id)
+{
+	return (struct event){ .time = session__now(s), .id = id };
+}
+
+u32 session__intern(struct session *s, const char *text)
+{
+	return trace_writer__intern(s->writer, text, text ? strlen(text) : 0);
+}
+
+int session__emit(struct session *s, const void *record, u32 size)
+{
+	drain__append(s, record, size);
+	return s->write_error;
+}
+
+int session__map_fd(struct session *s, const char *map)
+{
+	return bpf_object__find_map_fd_by_name(s->obj, map);
+}
+
+bool session__test_switch(const char *word)
+{
+	return features__test_switch(word);
+}
+
+int session__run_iter(struct session *s, const char *name)
+{
+	const struct program *p = probes__program(&s->embedded.probes, name);
+	u64 record[RECORD_MAX / sizeof(u64)]; /* aligned as a record from a ring is */
+	size_t len, pos = 0;
+	char *buf;
+	u32 size;
+	int err;
+
+	if (!p || !p->enabled)
+		return -ENOENT;
+	err = iter__read_all(p->prog, 0, &buf, &len);
+	if (err)
+		return err;
+	while (len - pos >= sizeof(size)) {
+		memcpy(&size, buf + pos, sizeof(size));
+		pos += sizeof(size);
+		if (size > len - pos || size > sizeof(record))
+			break;
+		memcpy(record, buf + pos, size);
+		drain__append(s, record, size);
+		pos += size;
+	}
+	free(buf);
+	return 0;
+}
+
+int session__attach(struct session *s, const char *name)
+{
+	const struct program *p = probes__program(&s->embedded.probes, name);
+	struct demand_link *bigger;
+	struct bpf_link *link;
+
+	if (!p || !p->enabled)
+		return -ENOENT;
+	for (u32 i = 0; i < s->n_demand; i++)
+		if (s->demand[i].program == p)
+			return 0;
+	bigger = realloc(s->demand, (s->n_demand + 1) * sizeof(*bigger));
+	if (!bigger)
+		return -ENOMEM;
+	s->demand = bigger;
+	link = bpf_program__attach(p->prog);
+	if (!link)
+		return -errno;
+	s->demand[s->n_demand++] = (struct demand_link){ .program = p, .link = link };
+	return 0;
+}
+
+void session__detach(struct session *s, const char *name)
+{
+	for (u32 i = 0; i < s->n_demand; i++) {
+		if (strcmp(s->demand[i].program->name, name))
+			continue;
+		bpf_link__destroy(s->demand[i].link);
+		s->demand[i] = s->demand[--s->n_demand];
+		return;
+	}
+}

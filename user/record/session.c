@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record/internal.h"
+
+#include "sonde.skel.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TICK_NS	  100000000ULL
+#define SECOND_NS 1000000000ULL
+
+/* BPF programs see the first namespace's pids, /proc this one's. 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h */
+static bool in_first_pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) || st.st_ino == 0xEFFFFFFC;
+}
+
+int session__open(struct session **out, const struct session_args *args, char *err, size_t len)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	*out = s;
+	s->args = args;
+	s->epoll_fd = -1;
+	if (!in_first_pid_namespace()) {
+		snprintf(err, len,
+			 "this is a pid namespace of its own: processes have other numbers here than in the kernel\n"
+			 "run sonde in the host's: docker run --pid=host, or nsenter -t 1 -p");
+		return -ENOTSUP;
+	}
+	ret = load__open(s, err, len);
+	if (ret)
+		return ret;
+	features__probe(&s->features, true);
+	ret = targets__open(s, err, len);
+	return ret ? ret : load__load(s, err, len);
+}
+
+static int attach_tracepoint(struct session *s, const struct program *p, char *err, size_t len)
+{
+	struct bpf_link *link = bpf_program__attach(p->prog);
+	int ret;
+
+	if (!link) {
+		ret = -errno;
+		snprintf(err, len, "cannot attach to the tracepoint %s: %s", p->section.rest, strerror(-ret));
+		return ret;
+	}
+	s->tracepoints[s->n_tracepoints++] = link;
+	return 0;
+}
+
+/*
+ * Programs of one tracepoint run in the order of their links. The core's come
+ * last: they change the set of processes, by which families' decide.
+ */
+static int attach_tracepoints(struct session *s, char *err, size_t len)
+{
+	int ret = 0;
+
+	s->tracepoints = calloc(s->embedded.probes.n_programs, sizeof(*s->tracepoints));
+	if (!s->tracepoints)
+		return -ENOMEM;
+	for (int core = 0; core <= 1; core++)
+		for (u32 i = 0; i < s->embedded.probes.n_programs && !ret; i++) {
+			const struct program *p = &s->embedded.probes.programs[i];
+
+			if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !p->section.on_demand &&
+			    (p->family->id == 0) == core)
+				ret = attach_tracepoint(s, p, err, len);
+		}
+	return ret;
+}
+
+static int open_epoll(struct session *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	const int *fds;
+	u32 n = mmaps__fds(s->mmaps, &fds);
+
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0)
+		return -errno;
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring_bell), &ev))
+		return -errno;
+	for (u32 i = 0; i < n; i++)
+		if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fds[i], &ev))
+			return -errno;
+	return 0;
+}
+
+/* Everything about the trace that is there from the start. */
+int session__create(struct session *s, int fd, char *err, size_t len)
+{
+	struct trace_head head;
+	char families[256];
+	int ret;
+
+	about__head(s, &head, families, sizeof(families));
+	ret = trace_writer__create(&s->writer, fd, s->schema, &head);
+	if (ret) {
+		snprintf(err, len, "cannot write the trace: %s", strerror(-ret));
+		return ret;
+	}
+	about__clock(s);
+	return 0;
+}
+
+static int follow(struct session *s, char *err, size_t len)
+{
+	int ret = mmaps__open(&s->mmaps);
+
+	if (ret) {
+		snprintf(err, len, "cannot follow new mappings (perf_event_open): %s%s", strerror(-ret),
+			 ret == -EACCES || ret == -EPERM ? "; run sonde as root or with CAP_PERFMON" : "");
+		return ret;
+	}
+	ret = open_epoll(s);
+	if (ret)
+		snprintf(err, len, "cannot wait for events: %s", strerror(-ret));
+	return ret;
+}
+
+static void host_tick(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->tick && f && s->family_on[f->id])
+		h->tick(s, *(u64 *)arg);
+}
+
+int session__start(struct session *s, char *err, size_t len)
+{
+	int ret = drain__open(s, err, len);
+	struct rusage u;
+
+	if (!ret && (losses__new(s) || objects__new(s))) {
+		snprintf(err, len, "out of memory");
+		ret = -ENOMEM;
+	}
+	if (!ret) {
+		ret = keeper__start(&s->keeper);
+		if (ret)
+			snprintf(err, len, "cannot start the process that keeps the probes: %s", strerror(-ret));
+	}
+	if (!ret)
+		ret = follow(s, err, len);
+	if (!ret)
+		ret = attach_tracepoints(s, err, len);
+	if (ret)
+		return ret;
+	targets__select(s);
+	ret = objects__scan(s, 0);
+	if (ret) {
+		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));
+		return ret;
+	}
+	getrusage(RUSAGE_SELF, &u);
+	s->cpu_at_start = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
+			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
+	s->started = session__now(s);
+	s->next_tick = s->started + TICK_NS;
+	s->next_second = s->started + SECOND_NS;
+	/* what families say of that moment is not to wait for the first tick */
+	family_host__each(s, host_tick, &s->started);
+	return 0;
+}
+
+static int check_writer(struct session *s, char *err, size_t len)
+{
+	if (!s->write_error)
+		return 0;
+	snprintf(err, len, "cannot write the trace: %s; what was written before is whole and readable",
+		 strerror(-s->write_error));
+	return s->write_error;
+}
+
+int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
+{
+	struct epoll_event ev[16];
+	u64 now;
+	int ret;
+
+	/* one look does not empty a full ring */
+	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
+	objects__follow(s);
+	drain__rings(s);
+	now = session__now(s);
+	if (now >= s->next_tick) {
+		family_host__each(s, host_tick, &now);
+		ret = trace_writer__tick(s->writer, now);
+		if (ret && !s->write_error)
+			s->write_error = ret;
+		s->next_tick = now + TICK_NS;
+	}
+	if (now >= s->next_second) {
+		losses__poll(s);
+		about__cost(s);
+		about__clock(s);
+		s->next_second = now + SECOND_NS;
+	}
+	return check_writer(s, err, len);
+}
+
+/* What is still open: families' iterators over all tasks. */
+static void write_open(struct session *s)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
+
+		if (p->enabled && p->section.kind == SECTION_ITER && !p->section.on_demand)
+			session__run_iter(s, p->name);
+	}
+}
+
+/* Detaching takes a tenth of a second, with perf events many seconds: meanwhile the rings fill up. */
+static void detach_uprobes(struct session *s)
+{
+	struct pollfd p;
+
+	while (s->n_demand)
+		session__detach(s, s->demand[0].program->name);
+	if (!s->keeper)
+		return;
+	keeper__detach(s->keeper);
+	p = (struct pollfd){ .fd = keeper__fd(s->keeper), .events = POLLIN };
+	while (s->rings && s->writer && poll(&p, 1, s->more ? 0 : 10) == 0) {
+		drain__rings(s);
+		trace_writer__tick(s->writer, session__now(s));
+	}
+	keeper__free(s->keeper);
+	s->keeper = NULL;
+}
+
+static void detach_tracepoints(struct session *s)
+{
+	for (u32 i = 0; i < s->n_tracepoints; i++)
+		bpf_link__destroy(s->tracepoints[i]);
+	s->n_tracepoints = 0;
+}
+
+/*
+ * The probes go first: what is open when they are gone stays open in the maps,
+ * where the iterators find it; the other way round a call could be written twice.
+ */
+int session__stop(struct session *s, enum end_reason reason, char *err, size_t len)
+{
+	struct meta_end end = {};
+	int ret;
+
+	detach_uprobes(s);
+	detach_tracepoints(s);
+	write_open(s);
+	drain__last(s);
+	losses__poll(s);
+	about__hits(s);
+	about__clock(s);
+	about__cost(s);
+	end.event = session__event(s, ID_meta_end);
+	end.reason = reason;
+	session__emit(s, &end, sizeof(end));
+	ret = trace_writer__finish(s->writer);
+	if (ret && !s->write_error)
+		s->write_error = ret;
+	return check_writer(s, err, len);
+}
+
+/* Do the chosen families probe anything that is mapped, or tracepoints alone? */
+static bool wants_objects(const struct session *s)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
+
+		if (p->enabled && (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
+				   p->section.kind == SECTION_SITE))
+			return true;
+	}
+	return false;
+}
+
+void session__status(struct session *s, struct session_status *out)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	if (!s->writer) {
+		*out = (struct session_status){ .not_attached = s->not_attached };
+		return;
+	}
+	*out = (struct session_status){
+		.events = trace_writer__events(s->writer),
+		.bytes = trace_writer__bytes(s->writer),
+		.lost = losses__total(s->losses),
+		.cut_off = s->write_error != 0,
+		.traced = s->traced,
+		.hits = about__total_hits(s),
+		.wall_ns = session__now(s) - s->started,
+		.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
+			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL - s->cpu_at_start,
+		.wants_objects = wants_objects(s),
+		.objects = objects__probed(s->objects),
+		.not_attached = s->not_attached,
+	};
+	out->probes_ns = about__probes_ns(s, out->hits);
+}
+
+void session__free(struct session *s)
+{
+	if (!s)
+		return;
+	detach_uprobes(s);
+	detach_tracepoints(s);
+	free(s->demand);
+	free(s->tracepoints);
+	drain__close(s);
+	mmaps__close(s->mmaps);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	trace_writer__free(s->writer);
+	objects__free(s->objects);
+	losses__free(s->losses);
+	targets__close(s);
+	embedded__close(&s->embedded);
+	for (u32 i = s->next_warning; i < s->n_warnings; i++)
+		free(s->warnings[i]);
+	free(s);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One recording: open the BPF object, choose families, load, attach, drain into
+ * the trace, stop. Commands use the calls below; the struct is for the files of
+ * this directory.
+ */
+#ifndef SONDE_RECORD_SESSION_H
+#define SONDE_RECORD_SESSION_H
+
+#include "attach/features.h"
+#include "attach/keeper.h"
+#include "attach/mmaps.h"
+#include "attach/probes.h"
+#include "record/family.h"
+#include "trace/writer.h"
+
+struct session_args {
+	const char *families; /* -t, NULL: the default set */
+	const char *const *options; /* "cuda=all", NULL-terminated */
+	const u32 *pids; /* -p */
+	u32 n_pids;
+	const char *command; /* sonde's own command line, for the trace */
+	/* Each record as it is drained (--print), NULL: none. */
+	void (*print)(const struct schema *schema, const void *record, u32 size, void *arg);
+	void *print_arg;
+};
+
+struct session;
+
+/* All: 0 or negative errno with a message that says what, which object, why and what to do. */
+/* Chooses, loads the programs; nothing is attached yet. */
+int session__open(struct session **out, const struct session_args *args, char *err, size_t len);
+/* Writes the trace's head into fd. */
+int session__create(struct session *s, int fd, char *err, size_t len);
+/* Attaches; tracing runs when it returns. */
+int session__start(struct session *s, char *err, size_t len);
+/* Waits at most timeout_ms for something to do and does it. */
+int session__poll(struct session *s, int timeout_ms, char *err, size_t len);
+/* Have all -p targets ended? */
+bool session__targets_ended(const struct session *s);
+/* Detaches, writes what is still open, the losses and the costs, and ends the file. */
+int session__stop(struct session *s, enum end_reason reason, char *err, size_t len);
+void session__free(struct session *s);
+
+/* For the summary at the end and for messages meanwhile. */
+struct session_status {
+	u64 events, bytes, lost, hits;
+	bool cut_off; /* the file could not be written to the end */
+	u64 traced; /* events of targets, not about the trace itself */
+	u64 wall_ns, cpu_ns, probes_ns;
+	bool wants_objects; /* some of the families probe libraries */
+	u32 objects; /* probed */
+	u32 not_attached; /* things asked for that could not be attached: exit status 3 */
+};
+void session__status(struct session *s, struct session_status *out);
+/* Messages about what could not be attached, oldest first; NULL: no more. malloc'ed. */
+char *session__next_warning(struct session *s);
+
+#endif

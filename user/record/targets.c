@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The processes that -p names, their descendants, and what BPF is told of each process. */
+#include "record/internal.h"
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+u32 process__get(const struct session *s, u32 pid)
+{
+	u32 flags = 0;
+
+	bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.processes), &pid, &flags);
+	return flags;
+}
+
+static bool has_ended(u32 pid)
+{
+	struct pollfd p = { .fd = syscall(__NR_pidfd_open, pid, 0), .events = POLLIN };
+	bool ended = p.fd < 0 ? errno == ESRCH : poll(&p, 1, 0) > 0;
+
+	if (p.fd >= 0)
+		close(p.fd);
+	return ended;
+}
+
+/* Adds flags; what is there stays. */
+void process__set(struct session *s, u32 pid, u32 flags)
+{
+	u32 before = process__get(s, pid);
+
+	flags |= before;
+	if (flags == before)
+		return;
+	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.processes), &pid, &flags, BPF_ANY))
+		losses__add(s, 0, LOSS_MAP_FULL, 1, session__now(s), session__now(s), 0);
+	/* the program that takes ended processes out may have run before: nothing else would */
+	if (has_ended(pid))
+		bpf_map_delete_elem(bpf_map__fd(s->skel->maps.processes), &pid);
+}
+
+bool session__wants(const struct session *s, u32 pid)
+{
+	return !s->args->n_pids || (process__get(s, pid) & PROCESS_SELECTED);
+}
+
+/* Before anything is loaded: do they live? */
+int targets__open(struct session *s, char *err, size_t len)
+{
+	u32 alive = 0;
+
+	s->targets = calloc(s->args->n_pids + 1, sizeof(*s->targets));
+	if (!s->targets) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	for (u32 i = 0; i < s->args->n_pids; i++) {
+		struct target *t = &s->targets[s->n_targets++];
+
+		t->pid = s->args->pids[i];
+		t->pidfd = syscall(__NR_pidfd_open, t->pid, 0);
+		if (t->pidfd >= 0)
+			alive++;
+		else if (errno == EINVAL || errno == ENOENT)
+			session__warn(s, "-p %u is a thread, not a process: name its process (Tgid in /proc/%u/status)",
+				      t->pid, t->pid);
+		else
+			session__warn(s, "-p %u: no such process", t->pid);
+		s->not_attached += t->pidfd < 0;
+	}
+	if (s->n_targets && !alive) {
+		snprintf(err, len, "none of the processes named by -p is running: nothing to trace");
+		return -ESRCH;
+	}
+	return 0;
+}
+
+static u32 parent_of(u32 pid)
+{
+	char path[64], line[512], *p;
+	u32 ppid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	/* the name in parentheses may hold anything, so look from its end */
+	if (fgets(line, sizeof(line), f) && (p = strrchr(line, ')')))
+		sscanf(p + 1, " %*c %u", &ppid);
+	fclose(f);
+	return ppid;
+}
+
+/* One walk over /proc; how many processes were added. */
+static int add_children(struct session *s)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	int added = 0;
+
+	while (dir && (d = readdir(dir))) {
+		u32 pid = atoi(d->d_name), ppid;
+
+		if (!isdigit((unsigned char)d->d_name[0]) || (process__get(s, pid) & PROCESS_SELECTED))
+			continue;
+		ppid = parent_of(pid);
+		if (ppid && (process__get(s, ppid) & PROCESS_SELECTED)) {
+			process__set(s, pid, PROCESS_SELECTED);
+			/* not of a zombie: it would be found again and again */
+			added += (process__get(s, pid) & PROCESS_SELECTED) != 0;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return added;
+}
+
+/* With the fork program running: what is forked from now on inherits, what was before is found here. */
+void targets__select(struct session *s)
+{
+	for (u32 i = 0; i < s->n_targets; i++)
+		if (s->targets[i].pidfd >= 0)
+			process__set(s, s->targets[i].pid, PROCESS_SELECTED);
+	while (s->n_targets && add_children(s))
+		;
+}
+
+bool session__targets_ended(const struct session *s)
+{
+	for (u32 i = 0; i < s->n_targets; i++) {
+		/* a pidfd is readable when its process has ended; a negative one is passed over */
+		struct pollfd p = { .fd = s->targets[i].pidfd, .events = POLLIN };
+
+		if (p.fd >= 0 && poll(&p, 1, 0) < 1)
+			return false;
+	}
+	return s->n_targets > 0;
+}
+
+void targets__close(struct session *s)
+{
+	for (u32 i = 0; i < s->n_targets; i++)
+		if (s->targets[i].pidfd >= 0)
+			close(s->targets[i].pidfd);
+	free(s->targets);
+	s->n_targets = 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* CUDA calls, counted: for report cuda-api and for the summary. */
+#ifndef SONDE_REPORT_CUDA_API_H
+#define SONDE_REPORT_CUDA_API_H
+
+#include "model/stats.h"
+#include "report/report.h"
+
+struct cuda_call_key {
+	u32 pid, tid;
+	u32 function; /* see cuda_api.c */
+	u32 unused;
+};
+
+struct cuda_return_key {
+	struct cuda_call_key call;
+	s64 ret;
+};
+
+struct cuda_group {
+	struct stats time;
+	u64 errors;
+	u64 untimed; /* calls of which only the entry was seen, or that had not returned: not in time */
+};
+
+struct cuda_api {
+	struct stats_pool pool;
+	struct map by_thread; /* struct cuda_call_key -> struct cuda_group */
+	struct map by_name; /* probe -> struct cuda_group */
+	struct map returns; /* struct cuda_return_key -> u64 */
+	struct map functions; /* probe or kind -> the one that stands for its name */
+	const struct schema *schema;
+	struct names *names;
+	u64 total; /* ns, all calls */
+	u64 calls, open;
+	struct cuda_call_key stuck; /* the longest call that had not returned at the end */
+	u64 longest_open;
+};
+
+/* 0 or negative errno; cuda_api__free in any case. */
+int cuda_api__read(struct cuda_api *a, const struct report_args *args);
+void cuda_api__free(struct cuda_api *a);
+/* Adds the table of functions that nsys calls cuda_api_sum. */
+struct table *cuda_api__table(struct cuda_api *a, struct report_output *out, const char *name);
+/* Says in words what the calls cost; nothing without calls. summary is that table. */
+void cuda_api__find(struct cuda_api *a, struct report_output *out, const struct table *summary);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a trace does not have: lost records, times before a library was probed, calls filtered out. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/facts.h"
+#include "report/report.h"
+#include "util/text.h"
+
+struct losses {
+	const struct report_args *args;
+	struct table *losses, *blind, *skipped;
+};
+
+static const struct column loss_columns[] = {
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN }, { "reason", "Reason", VALUE_TEXT, SHOW_PLAIN },
+	{ "count", "Lost", VALUE_U64, SHOW_COUNT },	{ "from_ns", "From (s)", VALUE_S64, SHOW_SECONDS },
+	{ "to_ns", "To (s)", VALUE_S64, SHOW_SECONDS }, { "path", "Object", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static const struct column blind_columns[] = {
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },		 { "from_ns", "Mapped (s)", VALUE_S64, SHOW_SECONDS },
+	{ "live_ns", "Probed (s)", VALUE_S64, SHOW_SECONDS },	 { "blind_ns", "Blind", VALUE_U64, SHOW_NS },
+	{ "why", "Not probed because", VALUE_TEXT, SHOW_PLAIN }, { "path", "Object", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static const struct column skipped_columns[] = {
+	{ "probe", "Probe", VALUE_TEXT, SHOW_PLAIN },
+	{ "hits", "Hits", VALUE_U64, SHOW_COUNT },
+	{ "skipped", "Not of a target", VALUE_U64, SHOW_COUNT },
+};
+
+static const char *family_name(const struct losses *l, u64 id)
+{
+	const struct schema_family *f = schema__family_by_id(trace__schema(l->args->trace), (u8)id);
+
+	return f ? f->name : NULL;
+}
+
+static int on_objects(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct losses *l = arg;
+	u64 first, live, start = l->args->start;
+	const char *why;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		first = (u64)view__get(&v, "first");
+		live = (u64)view__get(&v, "live");
+		why = names__string(l->args->names, (u32)view__get(&v, "why"));
+		/* of what the scan at the start found, the time before the trace is not missing */
+		if (first < start)
+			first = start;
+		if (live && live <= first && !*why)
+			continue;
+		if (l->args->to && first >= l->args->to)
+			continue;
+		if (live && live <= l->args->from && !*why)
+			continue;
+		table__add(l->blind, V_TEXT(family_name(l, (u64)view__get(&v, "family"))), V_S64((s64)(first - start)),
+			   live ? V_S64((s64)(live - start)) : V_NONE,
+			   live ? V_U64(live > first ? live - first : 0) : V_NONE, V_TEXT(*why ? why : NULL),
+			   V_TEXT(names__string(l->args->names, (u32)view__get(&v, "path"))));
+	}
+	return 0;
+}
+
+static int on_hits(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct losses *l = arg;
+	const char *name;
+	char number[16];
+	u16 probe;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		if (!view__get(&v, "skipped"))
+			continue;
+		probe = (u16)view__get(&v, "number");
+		name = names__probe(l->args->names, probe);
+		snprintf(number, sizeof(number), "%u", probe);
+		table__add(l->skipped, V_TEXT(name ? name : number), V_U64((u64)view__get(&v, "hits")),
+			   V_U64((u64)view__get(&v, "skipped")));
+	}
+	return 0;
+}
+
+/* Events about the trace are of no process and bear the time when they were written: they are all read. */
+static int read_all(const struct report_args *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
+		    void *arg)
+{
+	struct report_args all = *args;
+
+	all.from = all.to = 0;
+	all.pid = all.tid = 0;
+	return report__read_kind(&all, kind, cb, arg);
+}
+
+static void find(const struct losses *l, struct report_output *out)
+{
+	const struct trace_facts *f = l->args->facts;
+	char buf[TEXT_NUMBER];
+	u64 lost = 0;
+	u32 i;
+
+	for (i = 0; i < f->n_losses; i++) {
+		if (!f->losses[i].object)
+			lost += f->losses[i].count;
+	}
+	if (lost)
+		report_output__finding(out, "%s records are missing.", text__count(buf, sizeof(buf), lost));
+	else
+		report_output__finding(out, "No record is missing%s.",
+				       l->blind->n_rows ? " where the probes were in place" : "");
+	if (l->blind->n_rows)
+		report_output__finding(out, "%u objects were not probed from the start or not in full.",
+				       l->blind->n_rows);
+}
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	const struct trace_facts *f = args->facts;
+	struct losses l = { .args = args };
+	u32 i;
+	int err;
+
+	l.losses = REPORT_TABLE(out, "losses", "Lost records", loss_columns);
+	l.blind = REPORT_TABLE(out, "blind", "Objects that were mapped before they were probed, or not probed in full",
+			       blind_columns);
+	l.skipped = REPORT_TABLE(out, "skipped",
+				 "Hits of probes by processes that are no targets: not recorded, as asked",
+				 skipped_columns);
+	for (i = 0; i < f->n_losses; i++)
+		table__add(l.losses, V_TEXT(f->losses[i].family_name), V_TEXT(f->losses[i].reason_name),
+			   V_U64(f->losses[i].count), V_S64((s64)(f->losses[i].first - f->start)),
+			   V_S64((s64)(f->losses[i].last - f->start)), V_TEXT(f->losses[i].path));
+	err = read_all(args, "meta_object", on_objects, &l);
+	if (!err)
+		err = read_all(args, "meta_hits", on_hits, &l);
+	table__sort(l.losses, "count");
+	table__sort(l.blind, "blind_ns");
+	table__sort(l.skipped, "skipped");
+	find(&l, out);
+	return err;
+}
+
+REPORT(losses) = {
+	.name = "losses",
+	.doc = "what is missing: lost records by family, reason and time; libraries probed late or not",
+	.run = run,
+};

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A report for people and as CSV. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/meta.h"
+#include "model/clock.h"
+#include "model/facts.h"
+#include "report/table.h"
+#include "util/text.h"
+
+#define BOLD  "\033[1m"
+#define DIM   "\033[2m"
+#define RED   "\033[31m"
+#define PLAIN "\033[0m"
+
+static const char *paint(const struct output_options *options, const char *color)
+{
+	return options->color ? color : "";
+}
+
+static void print_clean(FILE *file, const char *text)
+{
+	char *clean = text__clean(text, strlen(text));
+
+	fputs(clean ? clean : "?", file);
+	free(clean);
+}
+
+static bool is_figure(const struct column *c)
+{
+	return c->type != VALUE_TEXT;
+}
+
+/* A unit of one letter gets a space behind it, so that the points stand below each other. */
+static void pad_unit(char *buf, size_t size, size_t width)
+{
+	char *space = strchr(buf, ' ');
+	size_t len = strlen(buf), pad = space ? width - strlen(space + 1) : 0;
+
+	for (; pad && len + 1 < size; pad--)
+		buf[len++] = ' ';
+	buf[len] = '\0';
+}
+
+static void format_u64(char *buf, size_t size, enum column_show show, u64 u)
+{
+	switch (show) {
+	case SHOW_COUNT:
+		text__count(buf, size, u);
+		break;
+	case SHOW_NS:
+		text__ns(buf, size, u);
+		pad_unit(buf, size, 2);
+		break;
+	case SHOW_BYTES:
+		text__bytes(buf, size, u);
+		pad_unit(buf, size, 3);
+		break;
+	case SHOW_HEX:
+		snprintf(buf, size, "0x%llx", u);
+		break;
+	case SHOW_SECONDS:
+		clock__seconds(buf, size, u, 0, 6);
+		break;
+	default:
+		snprintf(buf, size, "%llu", u);
+	}
+}
+
+static void format_double(char *buf, size_t size, enum column_show show, double d)
+{
+	char whole[TEXT_NUMBER];
+
+	if (show == SHOW_NS || show == SHOW_BYTES) {
+		format_u64(buf, size, show, d > 0 ? (u64)(d + 0.5) : 0);
+	} else if (show == SHOW_COUNT && d >= 0 && d < 1e18) {
+		/* as nsys does: 1,234.5 */
+		u64 tenths = (u64)(d * 10 + 0.5);
+
+		snprintf(buf, size, "%s.%llu", text__count(whole, sizeof(whole), tenths / 10), tenths % 10);
+	} else {
+		snprintf(buf, size, "%.1f", d);
+	}
+}
+
+/* A cell as people see it, malloc'ed; NULL: no memory. */
+static char *format_cell(const struct column *c, const struct value *v)
+{
+	char buf[TEXT_NUMBER + 8];
+
+	switch (v->type) {
+	case VALUE_NONE:
+		return strdup("-");
+	case VALUE_U64:
+		format_u64(buf, sizeof(buf), c->show, v->u);
+		break;
+	case VALUE_S64:
+		if (c->show == SHOW_SECONDS)
+			clock__seconds(buf, sizeof(buf), (u64)v->s, 0, 6);
+		else
+			snprintf(buf, sizeof(buf), "%lld", v->s);
+		break;
+	case VALUE_DOUBLE:
+		format_double(buf, sizeof(buf), c->show, v->d);
+		break;
+	case VALUE_TEXT:
+		return text__clean(v->text, strlen(v->text));
+	}
+	return strdup(buf);
+}
+
+static u32 rows_wanted(const struct table *t, s64 rows, bool people)
+{
+	u64 n = rows >= 0 ? (u64)rows : people ? t->limit : 0;
+
+	return n && n < t->n_rows ? (u32)n : t->n_rows;
+}
+
+static bool is_last_shown(const struct table *t, u32 column)
+{
+	for (column++; column < t->n_columns; column++) {
+		if (t->columns[column].show != SHOW_NEVER)
+			return false;
+	}
+	return true;
+}
+
+/* One line of cells; takes no trailing blanks. */
+static void print_line(FILE *file, const struct table *t, char *const *cells, const size_t *widths)
+{
+	bool first = true;
+	size_t pad, len;
+	u32 c;
+
+	for (c = 0; c < t->n_columns; c++) {
+		if (t->columns[c].show == SHOW_NEVER)
+			continue;
+		if (!first)
+			fputs("  ", file);
+		first = false;
+		pad = widths[c] - text__width(cells[c]);
+		len = strlen(cells[c]);
+		for (; is_last_shown(t, c) && len && cells[c][len - 1] == ' '; len--)
+			;
+		if (is_figure(&t->columns[c]))
+			fprintf(file, "%*s%.*s", (int)pad, "", (int)len, cells[c]);
+		else
+			fprintf(file, "%s%*s", cells[c], is_last_shown(t, c) ? 0 : (int)pad, "");
+	}
+}
+
+static void print_cells(FILE *file, const struct output_options *options, const struct table *t, char **cells, u32 rows)
+{
+	size_t i, width, *widths = calloc(t->n_columns, sizeof(*widths));
+	u32 c;
+
+	if (!widths)
+		return;
+	/* row 0 is the headings */
+	for (i = 0; i < (size_t)(rows + 1) * t->n_columns; i++) {
+		width = text__width(cells[i]);
+		c = (u32)(i % t->n_columns);
+		widths[c] = width > widths[c] ? width : widths[c];
+	}
+	fputs(paint(options, DIM), file);
+	print_line(file, t, cells, widths);
+	fprintf(file, "%s\n", paint(options, PLAIN));
+	for (i = 1; i <= rows; i++) {
+		print_line(file, t, cells + i * t->n_columns, widths);
+		putc('\n', file);
+	}
+	free(widths);
+}
+
+static void print_table(FILE *file, const struct output_options *options, const struct table *t)
+{
+	u32 i, c, rows = rows_wanted(t, options->rows, true);
+	size_t n = (size_t)(rows + 1) * t->n_columns, at = 0;
+	char **cells = calloc(n ? n : 1, sizeof(*cells));
+	bool whole = cells != NULL;
+
+	fprintf(file, "%s%s%s\n", paint(options, BOLD), t->title, paint(options, PLAIN));
+	if (!t->n_rows) {
+		fputs("(none)\n\n", file);
+		free(cells);
+		return;
+	}
+	for (c = 0; whole && c < t->n_columns; c++)
+		whole = (cells[at++] = strdup(t->columns[c].heading)) != NULL;
+	for (i = 0; i < rows; i++) {
+		for (c = 0; whole && c < t->n_columns; c++)
+			whole = (cells[at++] = format_cell(&t->columns[c], &table__row(t, i)[c])) != NULL;
+	}
+	if (whole)
+		print_cells(file, options, t, cells, rows);
+	else
+		fputs("(no memory to print this)\n", file);
+	if (rows < t->n_rows)
+		fprintf(file, "%s... %u of %u rows; -n 0 shows all%s\n", paint(options, DIM), rows, t->n_rows,
+			paint(options, PLAIN));
+	putc('\n', file);
+	for (; cells && at; at--)
+		free(cells[at - 1]);
+	free(cells);
+}
+
+static void print_loss(FILE *file, const struct loss *l, u64 start)
+{
+	char from[TEXT_NUMBER], to[TEXT_NUMBER], count[TEXT_NUMBER];
+
+	clock__seconds(from, sizeof(from), l->first, start, 3);
+	clock__seconds(to, sizeof(to), l->last, start, 3);
+	text__count(count, sizeof(count), l->count);
+	fprintf(file, "%s: ", l->family_name ? l->family_name : "unknown family");
+	if (l->reason == LOSS_BLIND) {
+		fputs("what began in ", file);
+		print_clean(file, l->path && *l->path ? l->path : "a library");
+		fprintf(file, " between %s and %s s, before it was probed", from, to);
+	} else {
+		fprintf(file, "%s record%s between %s and %s s: %s", count, l->count == 1 ? "" : "s", from, to,
+			l->reason_name);
+	}
+}
+
+/* What is missing; ends everything that people read. prefix begins each line. */
+static void print_losses(FILE *file, const struct output_options *options, const struct trace_facts *f,
+			 const char *prefix)
+{
+	u32 i;
+
+	if (!f->summary->has_index || !f->end_reason)
+		fprintf(file,
+			"%s%sThe recording was cut off%s: what was written before is here, what waited then (a second at most) is lost.\n",
+			prefix, paint(options, RED), paint(options, PLAIN));
+	if (f->damaged)
+		fprintf(file,
+			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` says more).\n",
+			prefix, paint(options, RED), paint(options, PLAIN));
+	if (!f->n_losses) {
+		fprintf(file, "%s%s\n", prefix,
+			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");
+		return;
+	}
+	for (i = 0; i < f->n_losses; i++) {
+		fprintf(file, "%s%slost%s ", prefix, paint(options, RED), paint(options, PLAIN));
+		print_loss(file, &f->losses[i], f->start);
+		putc('\n', file);
+	}
+}
+
+void print__people(const struct report_output *out, const struct output_options *options, FILE *file)
+{
+	const struct table *t;
+	u32 i;
+
+	for (i = 0; i < out->n_findings; i++) {
+		print_clean(file, out->findings[i]);
+		putc('\n', file);
+	}
+	if (out->n_findings && out->tables)
+		putc('\n', file);
+	for (t = out->tables; t; t = t->next) {
+		/* a finding already says that there is nothing */
+		if (!t->machine_only && (t->n_rows || !out->n_findings))
+			print_table(file, options, t);
+	}
+	for (i = 0; i < out->n_notes; i++) {
+		print_clean(file, out->notes[i]);
+		putc('\n', file);
+	}
+	if (out->facts)
+		print_losses(file, options, out->facts, "");
+}
+
+/* RFC 4180, but with \n for LF as every tool on Linux wants it. */
+static void csv_text(FILE *file, const char *text)
+{
+	char *p, *clean = text__clean(text, strlen(text));
+
+	if (!clean)
+		return;
+	if (!strpbrk(clean, ",\"") && *clean != '#' && *clean != ' ' && *clean) {
+		fputs(clean, file);
+	} else if (*clean) {
+		putc('"', file);
+		for (p = clean; *p; p++) {
+			if (*p == '"')
+				putc('"', file);
+			putc(*p, file);
+		}
+		putc('"', file);
+	} else {
+		/* the empty text; an empty field is an unknown one */
+		fputs("\"\"", file);
+	}
+	free(clean);
+}
+
+static void csv_cell(FILE *file, const struct value *v)
+{
+	char buf[TEXT_NUMBER];
+
+	switch (v->type) {
+	case VALUE_NONE:
+		break;
+	case VALUE_U64:
+		fprintf(file, "%llu", v->u);
+		break;
+	case VALUE_S64:
+		fprintf(file, "%lld", v->s);
+		break;
+	case VALUE_DOUBLE:
+		fputs(text__double(buf, sizeof(buf), v->d), file);
+		break;
+	case VALUE_TEXT:
+		csv_text(file, v->text);
+		break;
+	}
+}
+
+void print__csv(const struct report_output *out, const struct output_options *options, FILE *file)
+{
+	static const struct output_options plain = { 0 };
+	const struct table *t;
+	u32 i, c;
+
+	for (t = out->tables; t; t = t->next) {
+		fprintf(file, "# %s\n", t->name);
+		for (c = 0; c < t->n_columns; c++)
+			fprintf(file, "%s%s", c ? "," : "", t->columns[c].key);
+		putc('\n', file);
+		for (i = 0; i < rows_wanted(t, options->rows, false); i++) {
+			for (c = 0; c < t->n_columns; c++) {
+				if (c)
+					putc(',', file);
+				csv_cell(file, &table__row(t, i)[c]);
+			}
+			putc('\n', file);
+		}
+	}
+	if (out->facts)
+		print_losses(file, &plain, out->facts, "# ");
+}
+
+int report_output__print(const struct report_output *out, const struct output_options *options, FILE *file)
+{
+	int err = 0;
+
+	errno = 0;
+	if (options->format == OUTPUT_JSON)
+		err = print__json(out, options, file);
+	else if (options->format == OUTPUT_CSV)
+		print__csv(out, options, file);
+	else
+		print__people(out, options, file);
+	if (fflush(file) || ferror(file))
+		return errno ? -errno : -EIO;
+	return err;
+}

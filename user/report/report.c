@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* made by the linker; weak: a program without a report links too */
+extern const struct report *const __start_sonde_reports[] __attribute__((weak));
+extern const struct report *const __stop_sonde_reports[] __attribute__((weak));
+
+int report__read(const struct report_args *args, const struct schema_event *const *kinds,
+		 int (*cb)(const struct rows *rows, void *arg), void *arg)
+{
+	struct trace_filter filter = {
+		.kinds = kinds,
+		.from = args->from,
+		.to = args->to,
+		.pid = args->pid,
+		.tid = args->tid,
+	};
+
+	return trace__read(args->trace, &filter, cb, arg);
+}
+
+int report__read_kind(const struct report_args *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
+		      void *arg)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), kind), NULL };
+
+	return kinds[0] ? report__read(args, kinds, cb, arg) : 0;
+}
+
+u64 report__inside(const struct report_args *args, u64 from, u64 to)
+{
+	if (from < args->from)
+		from = args->from;
+	if (args->to && to > args->to)
+		to = args->to;
+	return to > from ? to - from : 0;
+}
+
+/* Is it one of the words of a comma-separated list? */
+static bool in_list(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL) {
+		if (!strncmp(list, word, len) && (!list[len] || list[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+void report__nothing(const struct report_args *args, struct report_output *out, const char *what, const char *family)
+{
+	const char *asked = trace__head(args->trace)->families;
+	bool timed = args->from || args->to;
+
+	report_output__finding(out, "%s%s%s.", what, timed ? " in this time" : "",
+			       args->tid ? " of this thread" :
+			       args->pid ? " of this process" :
+					   "");
+	if (asked && *asked && !in_list(asked, family))
+		report_output__finding(out, "The trace was made without family %s: `sonde record -t +%s` adds it.",
+				       family, family);
+}
+
+u64 report__duration(const struct report_args *args)
+{
+	const struct trace_summary *s = trace__summary(args->trace);
+	/* calls that were running when tracing began reach back further */
+	u64 from = args->from > args->start ? args->from : args->start;
+	u64 to = args->to && args->to < s->last ? args->to : s->last;
+
+	return to > from ? to - from : 0;
+}
+
+const struct report *report__find(const char *name)
+{
+	const struct report *const *r;
+
+	for (r = __start_sonde_reports; r < __stop_sonde_reports; r++) {
+		if (!strcmp((*r)->name, name))
+			return *r;
+	}
+	return NULL;
+}
+
+/* Visits in order of name without sorting: there are few. */
+void report__each(void (*fn)(const struct report *r, void *arg), void *arg)
+{
+	const struct report *const *r, *next, *last = NULL;
+
+	for (;; last = next) {
+		next = NULL;
+		for (r = __start_sonde_reports; r < __stop_sonde_reports; r++) {
+			if (last && strcmp((*r)->name, last->name) <= 0)
+				continue;
+			if (!next || strcmp((*r)->name, next->name) < 0)
+				next = *r;
+		}
+		if (!next)
+			return;
+		fn(next, arg);
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where threads spent their time on and off the CPUs: for report sched and for the summary. */
+#ifndef SONDE_REPORT_SCHED_H
+#define SONDE_REPORT_SCHED_H
+
+#include "model/stats.h"
+#include "report/report.h"
+
+struct sched_key {
+	u32 pid, tid;
+};
+
+struct sched_waker_key {
+	struct sched_key woken, waker;
+};
+
+struct sched_thread {
+	u64 run_ns; /* on a CPU */
+	u64 runnable_ns; /* waited for one */
+	u64 sleep_ns, blocked_ns, other_ns; /* waited for something else */
+	u64 charged_ns, waited_ns; /* run and runnable as the kernel counts them: less what a hypervisor stole */
+	u64 switches, preempted;
+	struct stats latency; /* ns from each wake-up to running */
+	struct sched_key waker; /* who woke it most often */
+	u64 waker_count;
+};
+
+struct sched_report {
+	struct map threads; /* struct sched_key -> struct sched_thread */
+	struct map wakers; /* struct sched_waker_key -> u64 */
+	struct stats_pool pool;
+};
+
+/* 0 or negative errno; sched_report__free in any case. */
+int sched_report__read(struct sched_report *s, const struct report_args *args);
+void sched_report__free(struct sched_report *s);
+/* Says in words how busy the CPUs were and who waited longest for one; nothing without threads. */
+void sched_report__find(const struct sched_report *s, const struct report_args *args, struct report_output *out);
+
+#endif

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What ran and where its time went, on one page: the report that nobody has to ask for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/cuda_api.h"
+#include "report/gil.h"
+#include "report/sched.h"
+#include "util/text.h"
+
+#define RUNTIMES_LEN 160
+
+struct process {
+	u64 events;
+	u64 families; /* bit of each family id below 64 that has events */
+	u64 cuda_calls, cuda_ns, gil_waits, gil_ns, cpu_ns;
+	char runtimes[RUNTIMES_LEN]; /* file names of what it mapped, comma-separated */
+};
+
+struct summary {
+	const struct report_args *args;
+	struct map processes; /* u32 pid -> struct process */
+	struct cuda_api cuda;
+	struct gil_report gil;
+	struct sched_report sched;
+};
+
+static const struct column process_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "events", "Events", VALUE_U64, SHOW_COUNT },
+	{ "cpu_ns", "On CPU", VALUE_U64, SHOW_NS },
+	{ "cuda_calls", "CUDA calls", VALUE_U64, SHOW_COUNT },
+	{ "cuda_ns", "In CUDA calls", VALUE_U64, SHOW_NS },
+	{ "gil_waits", "GIL waits", VALUE_U64, SHOW_NEVER },
+	{ "gil_wait_ns", "Waited for GIL", VALUE_U64, SHOW_NS },
+	{ "start_ns", "Started (s)", VALUE_S64, SHOW_NEVER },
+	{ "end_ns", "Ended (s)", VALUE_S64, SHOW_SECONDS },
+	{ "families", "Seen by", VALUE_TEXT, SHOW_PLAIN },
+	{ "runtimes", "Runtimes", VALUE_TEXT, SHOW_PLAIN },
+	{ "command", "Command", VALUE_TEXT, SHOW_NEVER },
+};
+
+static const struct column thread_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
+	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },
+	{ "runnable_ns", "Wanted CPU", VALUE_U64, SHOW_NS },
+	{ "switches", "Switches", VALUE_U64, SHOW_COUNT },
+};
+
+static struct process *process_of(struct summary *s, u32 pid)
+{
+	return map__get(&s->processes, &pid);
+}
+
+/* CPython, CUDA, NCCL: by the start of the file's name. */
+static bool is_runtime(const char *file)
+{
+	return !strncmp(file, "libcudart", 9) || !strncmp(file, "libcuda.so", 10) || !strncmp(file, "libnccl", 7) ||
+	       !strncmp(file, "libpython", 9) || !strncmp(file, "python", 6);
+}
+
+static void process__add_runtime(struct process *p, const char *path)
+{
+	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	size_t len = strlen(p->runtimes);
+
+	if (!is_runtime(file) || strstr(p->runtimes, file))
+		return;
+	snprintf(p->runtimes + len, sizeof(p->runtimes) - len, "%s%s", len ? ", " : "", file);
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct common_fields f = common_fields__of(v.event);
+	const struct schema_field *path = strcmp(v.event->name, "proc_map") ? NULL :
+									      schema_event__field(v.event, "path");
+	u32 family = EVENT_FAMILY(v.event->id);
+	struct summary *s = arg;
+	struct process *p;
+	u32 pid;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		pid = (u32)view__s64(&v, f.pid);
+		p = pid ? process_of(s, pid) : NULL;
+		if (pid && !p)
+			return -ENOMEM;
+		if (!p)
+			continue;
+		p->events++;
+		p->families |= family < 64 ? 1ull << family : 0;
+		if (path)
+			process__add_runtime(p, names__string(s->args->names, (u32)view__s64(&v, path)));
+	}
+	return 0;
+}
+
+/* All kinds but those about the trace itself. */
+static int read_events(struct summary *s)
+{
+	const struct schema *schema = trace__schema(s->args->trace);
+	const struct schema_event **kinds = calloc(schema->n_events + 1, sizeof(*kinds));
+	u32 i, n = 0;
+	int err = 0;
+
+	if (!kinds)
+		return -ENOMEM;
+	for (i = 0; i < schema->n_events; i++) {
+		if (EVENT_FAMILY(schema->events[i].id))
+			kinds[n++] = &schema->events[i];
+	}
+	if (n)
+		err = report__read(s->args, kinds, on_rows, s);
+	free(kinds);
+	return err;
+}
+
+static int add_up(struct summary *s)
+{
+	const struct cuda_group *call;
+	const struct gil_waits *waits;
+	struct process *p;
+	u32 i;
+
+	for (i = 0; i < s->cuda.by_thread.n; i++) {
+		call = map__value(&s->cuda.by_thread, i);
+		p = process_of(s, ((const struct cuda_call_key *)map__key(&s->cuda.by_thread, i))->pid);
+		if (!p)
+			return -ENOMEM;
+		p->cuda_calls += call->time.count + call->untimed;
+		p->cuda_ns += call->time.total;
+	}
+	for (i = 0; i < s->gil.threads.n; i++) {
+		waits = map__value(&s->gil.threads, i);
+		p = process_of(s, ((const struct gil_thread_key *)map__key(&s->gil.threads, i))->gil.pid);
+		if (!p)
+			return -ENOMEM;
+		p->gil_waits += waits->time.count;
+		p->gil_ns += waits->time.total;
+	}
+	for (i = 0; i < s->sched.threads.n; i++) {
+		p = process_of(s, ((const struct sched_key *)map__key(&s->sched.threads, i))->pid);
+		if (!p)
+			return -ENOMEM;
+		p->cpu_ns += ((const struct sched_thread *)map__value(&s->sched.threads, i))->run_ns;
+	}
+	return 0;
+}
+
+static void family_list(const struct schema *schema, u64 families, char *buf, size_t size)
+{
+	size_t len = 0;
+	u32 i;
+
+	buf[0] = '\0';
+	for (i = 0; i < schema->n_families && len < size; i++) {
+		if (schema->families[i].id < 64 && families & 1ull << schema->families[i].id)
+			len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? "," : "",
+						schema->families[i].name);
+	}
+}
+
+/* Has a runtime, or did something of another family than proc: not just there. */
+static bool is_interesting(const struct summary *s, const struct process *p)
+{
+	const struct schema_family *proc = schema__family(trace__schema(s->args->trace), "proc");
+
+	return *p->runtimes || p->families & ~(proc && proc->id < 64 ? 1ull << proc->id : 0);
+}
+
+/* Returns how many processes were left out; none is where all would be. */
+static u32 fill_processes(struct summary *s, struct table *t)
+{
+	const struct report_args *args = s->args;
+	const struct process *p;
+	const struct task *task;
+	char families[128];
+	const char *command;
+	u32 i, pid, dull = 0;
+
+	for (i = 0; i < s->processes.n; i++)
+		dull += !is_interesting(s, map__value(&s->processes, i));
+	if (dull == s->processes.n)
+		dull = 0;
+	for (i = 0; i < s->processes.n; i++) {
+		pid = *(const u32 *)map__key(&s->processes, i);
+		p = map__value(&s->processes, i);
+		if (dull && !is_interesting(s, p))
+			continue;
+		task = names__task(args->names, pid, pid);
+		command = task ? names__string(args->names, task->command) : "";
+		family_list(trace__schema(args->trace), p->families, families, sizeof(families));
+		table__add(t, V_U64(pid), V_TEXT(names__comm(args->names, pid, 0)), V_U64(p->events),
+			   p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE, p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE,
+			   p->cuda_calls ? V_U64(p->cuda_ns) : V_NONE, p->gil_waits ? V_U64(p->gil_waits) : V_NONE,
+			   p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
+			   task && task->start ? V_S64((s64)(task->start - args->start)) : V_NONE,
+			   task && task->end ? V_S64((s64)(task->end - args->start)) : V_NONE, V_TEXT(families),
+			   V_TEXT(*p->runtimes ? p->runtimes : NULL), V_TEXT(*command ? command : NULL));
+	}
+	table__sort(t, "events");
+	table__sort(t, "gil_wait_ns");
+	table__sort(t, "cuda_ns");
+	return dull;
+}
+
+static void fill_threads(struct summary *s, struct table *t)
+{
+	const struct sched_thread *thread;
+	const struct sched_key *k;
+	u32 i;
+
+	for (i = 0; i < s->sched.threads.n; i++) {
+		thread = map__value(&s->sched.threads, i);
+		k = map__key(&s->sched.threads, i);
+		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(s->args->names, k->pid, k->tid)),
+			   V_U64(thread->run_ns), V_U64(thread->runnable_ns), V_U64(thread->switches));
+	}
+	table__sort(t, "run_ns");
+}
+
+static int read_all(struct summary *s)
+{
+	int err = read_events(s);
+
+	if (!err)
+		err = cuda_api__read(&s->cuda, s->args);
+	if (!err)
+		err = gil_report__read(&s->gil, s->args);
+	if (!err)
+		err = sched_report__read(&s->sched, s->args);
+	return err ? err : add_up(s);
+}
+
+static void fill(struct summary *s, struct report_output *out)
+{
+	struct table *processes, *calls, *threads;
+	char duration[TEXT_NUMBER];
+	u32 dull;
+
+	text__ns(duration, sizeof(duration), report__duration(s->args));
+	processes = REPORT_TABLE(out, "processes", "Processes", process_columns);
+	processes->limit = 15;
+	dull = fill_processes(s, processes);
+	if (dull)
+		report_output__finding(out, "%s of %u process%s; %u others had nothing to trace.", duration,
+				       processes->n_rows, processes->n_rows == 1 ? "" : "es", dull);
+	else if (processes->n_rows)
+		report_output__finding(out, "%s of %u process%s.", duration, processes->n_rows,
+				       processes->n_rows == 1 ? "" : "es");
+	else
+		report_output__finding(out, "%s in which nothing was recorded.", duration);
+	gil_report__find(&s->gil, out, report__duration(s->args), 3);
+	calls = cuda_api__table(&s->cuda, out, "cuda_calls");
+	calls->limit = 10;
+	cuda_api__find(&s->cuda, out, calls);
+	sched_report__find(&s->sched, s->args, out);
+	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
+	threads->limit = 10;
+	fill_threads(s, threads);
+	if (s->cuda.calls || s->gil.interpreters.n || s->sched.threads.n)
+		report_output__note(out, "More: `sonde report FILE%s%s%s`.", s->cuda.calls ? " cuda-api" : "",
+				    s->gil.interpreters.n ? s->cuda.calls ? "|gil" : " gil" : "",
+				    s->sched.threads.n ? s->cuda.calls || s->gil.interpreters.n ? "|sched" : " sched" :
+							 "");
+}
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	struct summary s = { .args = args };
+	int err;
+
+	map__init(&s.processes, sizeof(u32), sizeof(struct process));
+	err = read_all(&s);
+	if (!err)
+		fill(&s, out);
+	cuda_api__free(&s.cuda);
+	gil_report__free(&s.gil);
+	sched_report__free(&s.sched);
+	map__free(&s.processes);
+	return err;
+}
+
+REPORT(summary) = {
+	.name = "summary",
+	.doc = "what ran, and what it waited for, on one page",
+	.run = run,
+};

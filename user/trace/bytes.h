@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A growing buffer. */
+#ifndef SONDE_TRACE_BYTES_H
+#define SONDE_TRACE_BYTES_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/types.h"
+
+struct bytes {
+	u8 *at;
+	size_t n, room;
+};
+
+/* Room for `more` bytes behind the n there are. */
+static inline int bytes__reserve(struct bytes *b, size_t more)
+{
+	size_t room = b->room ? b->room : 256;
+	void *at;
+
+	if (more <= b->room - b->n)
+		return 0;
+	if (more > SIZE_MAX / 4 || b->n > SIZE_MAX / 4)
+		return -ENOMEM;
+	while (room - b->n < more)
+		room *= 2;
+	at = realloc(b->at, room);
+	if (!at)
+		return -ENOMEM;
+	b->at = at;
+	b->room = room;
+	return 0;
+}
+
+static inline int bytes__add(struct bytes *b, const void *p, size_t n)
+{
+	int err = bytes__reserve(b, n);
+
+	if (err)
+		return err;
+	if (n)
+		memcpy(b->at + b->n, p, n);
+	b->n += n;
+	return 0;
+}
+
+static inline void bytes__free(struct bytes *b)
+{
+	free(b->at);
+	memset(b, 0, sizeof(*b));
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The JSON of a trace's first frame. */
+#ifndef SONDE_TRACE_HEAD_H
+#define SONDE_TRACE_HEAD_H
+
+#include "trace/writer.h"
+
+struct cJSON;
+
+/* The JSON's text, malloc'ed; NULL: no memory. */
+char *head__print(const struct schema *schema, const struct trace_head *head);
+/* The texts of head point into json. What is missing is "" or 0. */
+void head__parse(struct trace_head *head, const struct cJSON *json);
+
+#endif

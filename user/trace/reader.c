@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "core/meta.h"
+#include "trace/format.h"
+#include "trace/head.h"
+#include "trace/reader_priv.h"
+#include "trace/schema_build.h"
+
+#define STRINGS_MAX (1ULL << 30) /* bytes of interned texts that are kept */
+
+struct opening {
+	struct trace *t;
+	char *err;
+	size_t err_len;
+};
+
+#define FAIL(o, code, ...) schema__fail((o)->err, (o)->err_len, code, __VA_ARGS__)
+
+static int read_failed(struct opening *o, int err)
+{
+	if (err == -EBADMSG)
+		return FAIL(o, err, "the file is cut off or damaged in its head");
+	return FAIL(o, err, "cannot read: %s", strerror(-err));
+}
+
+/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+static int open_file(struct opening *o, const char *path)
+{
+	struct stat st;
+
+	o->t->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (o->t->fd < 0)
+		return FAIL(o, -errno, "cannot open: %s", strerror(errno));
+	if (fstat(o->t->fd, &st))
+		return FAIL(o, -errno, "cannot stat: %s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return FAIL(o, -ENOMSG, "not a sonde trace: no regular file");
+	o->t->size = st.st_size;
+	return o->t->size ? 0 : FAIL(o, -ENOMSG, "not a sonde trace: the file is empty");
+}
+
+static int read_head_frame(struct opening *o, u8 *first, struct bytes *frame)
+{
+	const u8 *payload = first + FRAME_HEADER;
+	struct trace *t = o->t;
+	u64 want = FRAME_HEADER + FILE_PAYLOAD;
+	u32 magic_end = FRAME_HEADER + FILE_MAGIC_SIZE, size;
+	u16 major;
+	int err = trace_file__read(t, 0, first, t->size < want ? t->size : want);
+
+	if (err)
+		return read_failed(o, err);
+	if (t->size < magic_end || get32(first) != FRAME_MAGIC || memcmp(payload, FILE_MAGIC, FILE_MAGIC_SIZE))
+		return FAIL(o, -ENOMSG, "not a sonde trace");
+	if (t->size < want)
+		return read_failed(o, -EBADMSG);
+	major = get16(payload + FILE_MAJOR);
+	if (major > FORMAT_MAJOR)
+		return FAIL(o, -EPROTO, "the file has format version %u, this sonde reads up to %u: use a newer sonde",
+			    major, FORMAT_MAJOR);
+	t->minor = get16(payload + FILE_MINOR);
+	if (get32(first + 4) != FILE_PAYLOAD || major != FORMAT_MAJOR ||
+	    get64(payload + FILE_HASH) != XXH64(payload, FILE_HASH, 0))
+		return read_failed(o, -EBADMSG);
+	size = get32(payload + FILE_HEAD_SIZE);
+	if (size > t->size - want || get32(payload + FILE_HEAD_RAW) > HEAD_RAW_MAX)
+		return read_failed(o, -EBADMSG);
+	err = bytes__reserve(frame, size ? size : 1);
+	if (!err)
+		err = trace_file__read(t, want, frame->at, size);
+	if (!err && XXH64(frame->at, size, 0) != get64(payload + FILE_HEAD_HASH))
+		err = -EBADMSG;
+	frame->n = size;
+	t->body = want + size;
+	return err ? read_failed(o, err) : 0;
+}
+
+static int read_head(struct opening *o)
+{
+	u8 first[FRAME_HEADER + FILE_PAYLOAD] = {};
+	struct bytes frame = {}, text = {};
+	struct trace *t = o->t;
+	size_t raw, size;
+	int err = read_head_frame(o, first, &frame);
+
+	raw = get32(first + FRAME_HEADER + FILE_HEAD_RAW);
+	if (!err && bytes__reserve(&text, raw + 1))
+		err = read_failed(o, -ENOMEM);
+	if (!err) {
+		size = ZSTD_decompress(text.at, raw, frame.at, frame.n);
+		if (ZSTD_isError(size) || size != raw)
+			err = read_failed(o, -EBADMSG);
+	}
+	if (!err) {
+		t->json = cJSON_ParseWithLength((const char *)text.at, raw);
+		err = t->json ? schema__from_json(&t->schema, cJSON_GetObjectItemCaseSensitive(t->json, "schema"),
+						  o->err, o->err_len) :
+				FAIL(o, -EBADMSG, "the file's head is no JSON");
+	}
+	if (!err)
+		head__parse(&t->head, t->json);
+	bytes__free(&frame);
+	bytes__free(&text);
+	return err && err != -ENOMEM && err != -ENOMSG && err != -EPROTO && err != -EIO ? -EBADMSG : err;
+}
+
+static int find_chunks(struct opening *o)
+{
+	struct trace *t = o->t;
+	int err = chunk_table__from_index(&t->table, t);
+	bool damaged = err == -EBADMSG;
+
+	t->summary.has_index = !err;
+	if (err == -ENOENT || err == -EBADMSG)
+		err = chunk_table__scan(&t->table, t);
+	if (err)
+		return FAIL(o, err, "cannot read: %s", strerror(-err));
+	t->table.faults += damaged;
+	return 0;
+}
+
+static int summarize(struct opening *o)
+{
+	struct trace *t = o->t;
+	struct trace_summary *s = &t->summary;
+	u32 n = t->schema->n_events, from, to;
+	size_t i;
+
+	t->kinds = calloc(n ? n : 1, sizeof(*t->kinds));
+	if (!t->kinds)
+		return FAIL(o, -ENOMEM, "no memory");
+	for (i = 0; i < t->table.n; i++) {
+		const struct chunk *c = &t->table.chunks[i];
+
+		s->first = !i || c->first < s->first ? c->first : s->first;
+		s->last = c->last > s->last ? c->last : s->last;
+	}
+	for (i = 0; i < t->table.n_kinds; i++) {
+		const struct chunk_kind *k = &t->table.kinds[i];
+		const struct schema_event *e = schema__event_by_id(t->schema, k->id);
+
+		if (!e)
+			continue;
+		t->kinds[e - t->schema->events].event = e;
+		t->kinds[e - t->schema->events].events += k->rows;
+		t->kinds[e - t->schema->events].compressed += k->compressed;
+		t->kinds[e - t->schema->events].raw += k->raw;
+		s->events += k->rows;
+		s->raw_bytes += k->raw;
+	}
+	for (from = to = 0; from < n; from++)
+		if (t->kinds[from].event)
+			t->kinds[to++] = t->kinds[from];
+	t->n_kinds = to;
+	s->chunks = t->table.n;
+	s->file_bytes = t->size;
+	s->torn_bytes = t->table.torn;
+	return 0;
+}
+
+static int add_texts(const struct rows *rows, void *arg)
+{
+	const struct schema_field *id = schema_event__field(rows__event(rows), "string");
+	const struct schema_field *text = schema_event__field(rows__event(rows), "text");
+	struct trace *t = arg;
+	u32 i, len;
+	int err;
+
+	for (i = 0; i < rows__count(rows); i++) {
+		const char *at = rows__text(rows, text, i, &len);
+
+		if (t->n_texts == t->texts_room) {
+			size_t room = t->texts_room ? t->texts_room * 2 : 256;
+			void *more = reallocarray(t->texts, room, sizeof(*t->texts));
+
+			if (!more)
+				return -ENOMEM;
+			t->texts = more;
+			t->texts_room = room;
+		}
+		t->texts[t->n_texts++] = (struct text_entry){ rows__u64(rows, id, i), t->text.n };
+		err = bytes__add(&t->text, at, len);
+		if (!err)
+			err = bytes__add(&t->text, "", 1);
+		if (err)
+			return err;
+		if (t->text.n > STRINGS_MAX)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct text_entry *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static int load_texts(struct opening *o)
+{
+	const struct schema_event *kinds[] = { schema__event(o->t->schema, "meta_string"), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+	int err = kinds[0] ? trace__read(o->t, &filter, add_texts, o->t) : 0;
+
+	if (err == -E2BIG)
+		return FAIL(o, -EBADMSG, "the file holds more than %llu MiB of names", STRINGS_MAX >> 20);
+	if (err)
+		return FAIL(o, err, "cannot read the file's names: %s", strerror(-err));
+	if (o->t->n_texts)
+		qsort(o->t->texts, o->t->n_texts, sizeof(*o->t->texts), by_id);
+	o->t->damaged = 0; /* counted again by whoever reads */
+	return 0;
+}
+
+int trace__open(struct trace **out, const char *path, char *err, size_t err_len)
+{
+	struct opening o = { calloc(1, sizeof(struct trace)), err, err_len };
+	int res;
+
+	*out = NULL;
+	if (!o.t)
+		return FAIL(&o, -ENOMEM, "no memory");
+	res = open_file(&o, path);
+	if (!res)
+		res = read_head(&o);
+	if (!res)
+		res = find_chunks(&o);
+	if (!res)
+		res = summarize(&o);
+	if (!res)
+		res = load_texts(&o);
+	if (res)
+		trace__close(o.t);
+	else
+		*out = o.t;
+	return res;
+}
+
+void trace__close(struct trace *t)
+{
+	if (!t)
+		return;
+	if (t->fd >= 0)
+		close(t->fd);
+	chunk_table__free(&t->table);
+	schema__free(t->schema);
+	cJSON_Delete(t->json);
+	bytes__free(&t->text);
+	free(t->texts);
+	free(t->kinds);
+	free(t);
+}
+
+const struct schema *trace__schema(const struct trace *t)
+{
+	return t->schema;
+}
+
+const struct trace_head *trace__head(const struct trace *t)
+{
+	return &t->head;
+}
+
+const struct trace_summary *trace__summary(const struct trace *t)
+{
+	return &t->summary;
+}
+
+const struct kind_summary *trace__kinds(const struct trace *t, u32 *n)
+{
+	*n = t->n_kinds;
+	return t->kinds;
+}
+
+const char *trace__string(const struct trace *t, u32 id)
+{
+	size_t low = 0, high = t->n_texts;
+
+	while (id && low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->texts[middle].id == id)
+			return (const char *)t->text.at + t->texts[middle].at;
+		if (t->texts[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return "";
+}
+
+u64 trace__damaged(const struct trace *t)
+{
+	return t->damaged + t->table.faults;
+}

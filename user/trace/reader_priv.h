@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Between the reader's files. */
+#ifndef SONDE_TRACE_READER_PRIV_H
+#define SONDE_TRACE_READER_PRIV_H
+
+#include <zstd.h>
+
+#include "trace/bytes.h"
+#include "trace/column.h"
+#include "trace/reader.h"
+
+struct chunk_kind {
+	u16 id;
+	u32 rows, compressed, raw;
+};
+
+struct chunk {
+	u64 offset, number, first, last;
+	u32 size; /* header and frames */
+	u32 n; /* kinds */
+	size_t kinds; /* index of the first in the table's kinds */
+};
+
+struct chunk_table {
+	struct chunk *chunks;
+	size_t n, room;
+	struct chunk_kind *kinds;
+	size_t n_kinds, kinds_room;
+	u64 torn; /* bytes at the end that make no whole frame */
+	u64 faults; /* places where something else stood than should */
+};
+
+struct text_entry {
+	u32 id;
+	u64 at;
+};
+
+struct trace {
+	int fd;
+	u64 size; /* when it was opened */
+	u64 body; /* offset of what follows the head */
+	u16 minor;
+	struct schema *schema;
+	struct cJSON *json; /* texts of head point into it */
+	struct trace_head head;
+	struct trace_summary summary;
+	struct kind_summary *kinds;
+	u32 n_kinds;
+	struct chunk_table table;
+	struct bytes text; /* interned, each with a NUL */
+	struct text_entry *texts; /* by id */
+	size_t n_texts, texts_room;
+	u64 damaged;
+};
+
+/* chunks.c: n bytes at offset; -EBADMSG if the file ends before. */
+int trace_file__read(const struct trace *t, u64 offset, void *to, size_t n);
+/* The table from the index. -ENOENT: there is none, -EBADMSG: it is damaged. */
+int chunk_table__from_index(struct chunk_table *table, const struct trace *t);
+/* The table from the chunks themselves. 0, -ENOMEM or a read error; damage is counted in the table. */
+int chunk_table__scan(struct chunk_table *table, const struct trace *t);
+void chunk_table__free(struct chunk_table *table);
+
+struct chunk_header {
+	struct chunk chunk; /* without offset */
+	u32 header_size; /* its frame */
+	const u8 *entries;
+};
+/* A header's frame of `size` bytes. -EBADMSG if anything in it is wrong. */
+int chunk_header__parse(struct chunk_header *h, const u8 *frame, u32 size);
+int chunk_table__add(struct chunk_table *table, const struct chunk_header *h);
+/* Reads the index frame of `size` bytes at offset and checks all but its entries. */
+int index_frame__read(struct bytes *b, const struct trace *t, u64 offset, u32 size);
+
+/* rows.c */
+struct column_data {
+	struct column_view view;
+	u64 *values; /* room for the rows; texts: offsets of rows + 1 */
+	const u8 *text; /* texts only */
+	u64 constant;
+	bool is_constant; /* values is not used then */
+	bool decoded;
+};
+
+struct rows {
+	const struct schema_event *event;
+	u32 count; /* after filtering */
+	u32 all;
+	u32 *selected; /* rows that passed the filter; NULL: all */
+	struct column_data *columns;
+	/* buffers, kept from chunk to chunk */
+	ZSTD_DCtx *zstd;
+	struct bytes header, compressed, content, arena, selection, column_room;
+};
+
+void rows__release(struct rows *r);
+/*
+ * Loads one kind of a chunk whose entry is given: checksum, decompression and
+ * structure are checked. -EBADMSG: damaged.
+ */
+int rows__load(struct rows *r, const struct trace *t, const struct schema_event *e, const u8 *entry, u64 offset);
+/* Leaves the rows that the filter wants. */
+int rows__select(struct rows *r, const struct trace_filter *f, const u8 *entry);
+/* Reads a chunk's header into r->header and checks it against the table. */
+int rows__chunk_header(struct rows *r, const struct trace *t, const struct chunk *c, struct chunk_header *h);
+/* Decodes a column if that was not done. */
+const u64 *rows__values(const struct rows *r, u32 index);
+
+#endif

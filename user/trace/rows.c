@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One kind's rows out of one chunk: loading, filtering, reading. */
+#include <errno.h>
+#include <xxhash.h>
+
+#include "trace/format.h"
+#include "trace/kind.h"
+#include "trace/reader_priv.h"
+
+void rows__release(struct rows *r)
+{
+	ZSTD_freeDCtx(r->zstd);
+	bytes__free(&r->header);
+	bytes__free(&r->compressed);
+	bytes__free(&r->content);
+	bytes__free(&r->arena);
+	bytes__free(&r->selection);
+	bytes__free(&r->column_room);
+}
+
+static int buffer(struct bytes *b, size_t n)
+{
+	b->n = 0;
+	return bytes__reserve(b, n ? n : 1);
+}
+
+int rows__chunk_header(struct rows *r, const struct trace *t, const struct chunk *c, struct chunk_header *h)
+{
+	u32 size = FRAME_HEADER + CHUNK_ENTRIES + c->n * KIND_ENTRY + 8;
+	int err = buffer(&r->header, size);
+
+	if (!err)
+		err = trace_file__read(t, c->offset, r->header.at, size);
+	if (!err)
+		err = chunk_header__parse(h, r->header.at, size);
+	if (!err && (h->chunk.size != c->size || h->chunk.number != c->number))
+		err = -EBADMSG;
+	return err;
+}
+
+static int decompress(struct rows *r, const struct trace *t, const u8 *entry, u64 offset)
+{
+	u32 compressed = get32(entry + KIND_COMPRESSED), content = get32(entry + KIND_CONTENT);
+	size_t size;
+	int err;
+
+	if (content > CONTENT_MAX)
+		return -EBADMSG;
+	if (!r->zstd)
+		r->zstd = ZSTD_createDCtx();
+	err = r->zstd ? buffer(&r->compressed, compressed) : -ENOMEM;
+	if (!err)
+		err = trace_file__read(t, offset, r->compressed.at, compressed);
+	if (err)
+		return err;
+	if (XXH64(r->compressed.at, compressed, 0) != get64(entry + KIND_HASH))
+		return -EBADMSG;
+	err = buffer(&r->content, content);
+	if (err)
+		return err;
+	size = ZSTD_decompressDCtx(r->zstd, r->content.at, content, r->compressed.at, compressed);
+	return ZSTD_isError(size) || size != content ? -EBADMSG : 0;
+}
+
+/* The offsets of a text column's rows in its bytes, which stand at *at. */
+static int lay_out_text(struct column_data *c, const struct schema_field *f, u32 rows, const u8 **at, const u8 *end)
+{
+	u32 max = f->type == FIELD_TEXT ? f->size : TEXT_MAX, i;
+	u64 sum = 0, length;
+
+	/* the lengths are decoded into the place of the offsets, which are one more */
+	if (c->view.transform == COLUMN_BEFORE || c->view.transform == COLUMN_DELTA)
+		return -EBADMSG;
+	column_view__decode(&c->view, c->values, NULL, rows);
+	for (i = 0; i < rows; i++) {
+		length = c->values[i];
+		c->values[i] = sum;
+		if (length > max)
+			return -EBADMSG;
+		sum += length;
+	}
+	c->values[rows] = sum;
+	if (sum > (size_t)(end - *at))
+		return -EBADMSG;
+	c->text = *at;
+	*at += sum;
+	c->decoded = true;
+	c->is_constant = false;
+	return 0;
+}
+
+static int lay_out(struct rows *r)
+{
+	const u8 *at = r->content.at, *end = at + r->content.n;
+	const struct schema_event *e = r->event;
+	size_t stored = 0, next = 0;
+	u32 i;
+	int err = 0;
+
+	for (i = 0; i < e->n && !err; i++) {
+		const struct schema_field *f = &e->fields[i];
+		struct column_data *c = &r->columns[i];
+
+		memset(c, 0, sizeof(*c));
+		err = column_view__head(&c->view, field__is_text(f) ? 4 : f->size, &at, end);
+		if (!err && !field__is_text(f))
+			c->is_constant = column_view__constant(&c->view, &c->constant);
+		stored += !c->is_constant;
+	}
+	if (!err && r->columns[0].view.transform == COLUMN_BEFORE)
+		err = -EBADMSG;
+	if (!err)
+		err = buffer(&r->arena, stored * (r->all + 1) * sizeof(u64));
+	for (i = 0; i < e->n && !err; i++) {
+		struct column_data *c = &r->columns[i];
+
+		err = column_view__planes(&c->view, r->all, &at, end);
+		if (c->is_constant || err)
+			continue;
+		c->values = (u64 *)r->arena.at + next;
+		next += r->all + 1;
+		if (field__is_text(&e->fields[i]))
+			err = lay_out_text(c, &e->fields[i], r->all, &at, end);
+	}
+	return !err && at != end ? -EBADMSG : err;
+}
+
+static bool is_signed(const struct schema_field *f)
+{
+	u32 i;
+
+	for (i = 0; f->type == FIELD_ENUM && i < f->values->n; i++)
+		if (f->values->values[i].value < 0)
+			return true;
+	return f->type == FIELD_SIGNED;
+}
+
+static u64 extend(u64 v, u32 size)
+{
+	u32 shift = 64 - 8 * size;
+
+	return (u64)((s64)(v << shift) >> shift);
+}
+
+static void decode(const struct rows *r, u32 index)
+{
+	struct column_data *c = &r->columns[index];
+	const struct schema_field *f = &r->event->fields[index];
+	const u64 *time = c->view.transform == COLUMN_BEFORE ? rows__values(r, 0) : NULL;
+	u64 constant;
+	u32 i;
+
+	if (time == NULL && c->view.transform == COLUMN_BEFORE) {
+		/* every row has the same time, so there is no array of it */
+		constant = r->columns[0].constant;
+		c->view.transform = COLUMN_PLAIN;
+		column_view__decode(&c->view, c->values, NULL, r->all);
+		for (i = 0; i < r->all; i++)
+			c->values[i] = constant - c->values[i];
+	} else {
+		column_view__decode(&c->view, c->values, time, r->all);
+	}
+	if (f->size < 8 && is_signed(f))
+		for (i = 0; i < r->all; i++)
+			c->values[i] = extend(c->values[i], f->size);
+	c->decoded = true;
+}
+
+const u64 *rows__values(const struct rows *r, u32 index)
+{
+	struct column_data *c = &r->columns[index];
+
+	if (c->is_constant)
+		return NULL;
+	if (!c->decoded)
+		decode(r, index);
+	return c->values;
+}
+
+int rows__load(struct rows *r, const struct trace *t, const struct schema_event *e, const u8 *entry, u64 offset)
+{
+	int err;
+	u32 i;
+
+	r->event = e;
+	r->all = r->count = get32(entry + KIND_ROWS);
+	r->selected = NULL;
+	if ((u64)r->all * e->size > ROWS_BYTES_MAX)
+		return -EBADMSG;
+	err = buffer(&r->column_room, e->n * sizeof(struct column_data));
+	if (!err)
+		err = decompress(r, t, entry, offset);
+	if (err)
+		return err;
+	r->columns = (struct column_data *)r->column_room.at;
+	r->content.n = get32(entry + KIND_CONTENT);
+	err = lay_out(r);
+	for (i = 0; i < e->n && !err; i++)
+		if (r->columns[i].is_constant && e->fields[i].size < 8 && is_signed(&e->fields[i]))
+			r->columns[i].constant = extend(r->columns[i].constant, e->fields[i].size);
+	return err;
+}
+
+static u64 raw_value(const struct rows *r, u32 index, u32 row)
+{
+	const u64 *values = rows__values(r, index);
+
+	return values ? values[row] : r->columns[index].constant;
+}
+
+/* The field's index, or -1: files of later versions may lack what is common today. */
+static int index_of(const struct schema_event *e, const char *name)
+{
+	const struct schema_field *f = schema_event__field(e, name);
+
+	return f ? (int)f->index : -1;
+}
+
+static bool in_time(const struct rows *r, const struct trace_filter *f, int start, u32 row)
+{
+	u64 end = raw_value(r, 0, row), begin = start < 0 ? end : raw_value(r, start, row);
+
+	if (f->to && begin >= f->to)
+		return false;
+	return end > f->from || begin >= f->from;
+}
+
+int rows__select(struct rows *r, const struct trace_filter *f, const u8 *entry)
+{
+	bool by_time = get64(entry + KIND_FIRST) < f->from || (f->to && get64(entry + KIND_LAST) >= f->to);
+	int start = r->event->is_span ? index_of(r->event, "start") : -1;
+	int pid = index_of(r->event, "pid"), tid = index_of(r->event, "tid");
+	u32 i, n = 0;
+	int err;
+
+	if (!by_time && !f->pid && !f->tid)
+		return 0;
+	err = buffer(&r->selection, r->all * sizeof(u32));
+	if (err)
+		return err;
+	r->selected = (u32 *)r->selection.at;
+	for (i = 0; i < r->all; i++) {
+		if ((f->pid && (u32)raw_value(r, pid, i) != f->pid) ||
+		    (f->tid && (u32)raw_value(r, tid, i) != f->tid) || (by_time && !in_time(r, f, start, i)))
+			continue;
+		r->selected[n++] = i;
+	}
+	r->count = n;
+	return 0;
+}
+
+const struct schema_event *rows__event(const struct rows *r)
+{
+	return r->event;
+}
+
+u32 rows__count(const struct rows *r)
+{
+	return r->count;
+}
+
+static u64 value_at(const struct rows *r, const struct schema_field *f, u32 i)
+{
+	return raw_value(r, f->index, r->selected ? r->selected[i] : i);
+}
+
+static double float_of(u64 bits, u32 size)
+{
+	u32 low = bits;
+	double d;
+	float s;
+
+	if (size == 4) {
+		memcpy(&s, &low, sizeof(s));
+		return s;
+	}
+	memcpy(&d, &bits, sizeof(d));
+	return d;
+}
+
+s64 rows__s64(const struct rows *r, const struct schema_field *f, u32 i)
+{
+	u64 v;
+	double d;
+
+	if (!f || field__is_text(f))
+		return 0;
+	v = value_at(r, f, i);
+	if (f->type != FIELD_FLOAT)
+		return v;
+	d = float_of(v, f->size);
+	/* what no integer holds, NaN among it, is 0 */
+	return d >= -0x1p63 && d < 0x1p63 ? (s64)d : 0;
+}
+
+double rows__double(const struct rows *r, const struct schema_field *f, u32 i)
+{
+	u64 v;
+
+	if (!f || field__is_text(f))
+		return 0;
+	v = value_at(r, f, i);
+	if (f->type == FIELD_FLOAT)
+		return float_of(v, f->size);
+	return is_signed(f) ? (double)(s64)v : (double)v;
+}
+
+const char *rows__text(const struct rows *r, const struct schema_field *f, u32 i, u32 *len)
+{
+	const struct column_data *c;
+
+	*len = 0;
+	if (!f || !field__is_text(f))
+		return "";
+	c = &r->columns[f->index];
+	i = r->selected ? r->selected[i] : i;
+	*len = c->values[i + 1] - c->values[i];
+	return (const char *)c->text + c->values[i];
+}

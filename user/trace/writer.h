@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Writes a .sonde file (docs/format.md) in bounded memory; nothing waits in it longer than a second. */
+#ifndef SONDE_TRACE_WRITER_H
+#define SONDE_TRACE_WRITER_H
+
+#include "trace/schema.h"
+
+struct trace_writer;
+
+/* What the first frame says about the machine and the run; NULL members are left out. */
+struct trace_head {
+	const char *hostname;
+	const char *machine_id; /* /etc/machine-id */
+	const char *boot_id;
+	const char *kernel; /* uname -r */
+	const char *arch; /* uname -m */
+	const char *sonde_version;
+	const char *command; /* sonde's own command line */
+	const char *families; /* comma-separated, what was asked for */
+	u32 cpus; /* possible CPUs */
+	/* one moment on three clocks, ns (the same as the first meta_clock event) */
+	u64 monotonic, boottime, realtime, clock_error;
+};
+
+/* fd stays the caller's and must be empty and seekable or a pipe. 0 or negative errno. */
+int trace_writer__create(struct trace_writer **out, int fd, const struct schema *schema, const struct trace_head *head);
+/*
+ * Takes one record as it came from the ring: its struct event names the kind.
+ * -EINVAL: unknown kind or a size that does not fit it (counted, not written).
+ * Any other error is a failed write (ENOSPC, ...): the file keeps every whole
+ * chunk that was written before; later calls return the same error at once.
+ */
+int trace_writer__append(struct trace_writer *w, const void *record, u32 size);
+/* The id of a text, writing its meta_string record if it is new. 0: the empty string (also for NULL). */
+u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len);
+/* Writes out what has waited for half a second or more by `now` (CLOCK_MONOTONIC ns); call it every 100 ms. */
+int trace_writer__tick(struct trace_writer *w, u64 now);
+/* Writes out everything that waits. */
+int trace_writer__flush(struct trace_writer *w);
+/* Flushes and writes the index. */
+int trace_writer__finish(struct trace_writer *w);
+u64 trace_writer__bytes(const struct trace_writer *w);
+u64 trace_writer__events(const struct trace_writer *w);
+void trace_writer__free(struct trace_writer *w);
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "util/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static size_t value_offset(const struct map *m)
+{
+	return (m->key_size + 7) & ~(size_t)7;
+}
+
+void map__init(struct map *m, size_t key_size, size_t value_size)
+{
+	memset(m, 0, sizeof(*m));
+	m->key_size = key_size;
+	m->value_size = value_size;
+}
+
+void map__free(struct map *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->n; i++)
+		free(m->entries[i]);
+	free(m->entries);
+	free(m->slots);
+	map__init(m, m->key_size, m->value_size);
+}
+
+const void *map__key(const struct map *m, u32 i)
+{
+	return m->entries[i];
+}
+
+void *map__value(const struct map *m, u32 i)
+{
+	return (char *)m->entries[i] + value_offset(m);
+}
+
+/* The slot that holds the key, or the free one where it belongs. n_slots is not 0. */
+static u32 *map__slot(const struct map *m, const void *key)
+{
+	u32 mask = m->n_slots - 1;
+	u32 at = (u32)XXH3_64bits(key, m->key_size) & mask;
+
+	while (m->slots[at] && memcmp(m->entries[m->slots[at] - 1], key, m->key_size))
+		at = (at + 1) & mask;
+	return &m->slots[at];
+}
+
+void *map__find(const struct map *m, const void *key)
+{
+	u32 *slot;
+
+	if (!m->n_slots)
+		return NULL;
+	slot = map__slot(m, key);
+	return *slot ? map__value(m, *slot - 1) : NULL;
+}
+
+/* Keeps the slots at most half full and room for one more entry. */
+static bool map__grow(struct map *m)
+{
+	u32 i, *slots, n = m->n_slots ? m->n_slots * 2 : 64;
+	void **entries;
+
+	if (m->n_slots && m->n < m->n_slots / 2)
+		return true;
+	if (n > 1u << 30)
+		return false;
+	entries = realloc(m->entries, n / 2 * sizeof(*entries));
+	if (!entries)
+		return false;
+	m->entries = entries;
+	m->allocated = n / 2;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return false;
+	free(m->slots);
+	m->slots = slots;
+	m->n_slots = n;
+	for (i = 0; i < m->n; i++)
+		*map__slot(m, m->entries[i]) = i + 1;
+	return true;
+}
+
+void *map__get(struct map *m, const void *key)
+{
+	void *entry, *value = map__find(m, key);
+
+	if (value)
+		return value;
+	if (!map__grow(m))
+		return NULL;
+	entry = calloc(1, value_offset(m) + m->value_size);
+	if (!entry)
+		return NULL;
+	memcpy(entry, key, m->key_size);
+	m->entries[m->n] = entry;
+	*map__slot(m, key) = ++m->n;
+	return map__value(m, m->n - 1);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "util/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of the UTF-8 sequence at p, 0 if it is none; *c is its code point. */
+static size_t utf8_decode(const unsigned char *p, size_t len, u32 *c)
+{
+	size_t i, n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+
+	if (!n || n > len)
+		return 0;
+	*c = n == 1 ? p[0] : p[0] & (0x7f >> n);
+	for (i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		*c = *c << 6 | (p[i] & 0x3f);
+	}
+	/* overlong, surrogate, beyond Unicode */
+	if ((n == 3 && *c < 0x800) || (n == 4 && *c < 0x10000) || (*c >= 0xd800 && *c < 0xe000) || *c > 0x10ffff)
+		return 0;
+	return n;
+}
+
+/* Would printing this character do something else than show it? */
+static bool is_dangerous(u32 c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;
+}
+
+static size_t put_escaped(char *out, u32 c)
+{
+	if (c == '\n' || c == '\t' || c == '\r')
+		return (size_t)sprintf(out, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+	return (size_t)sprintf(out, c < 0x100 ? "\\x%02x" : "\\u{%04x}", c);
+}
+
+char *text__clean(const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	/* the longest escape of one byte is 4, of one character 8 for at least 3 bytes */
+	char *out = malloc(len * 4 + 1);
+	size_t n, at = 0;
+	u32 c;
+
+	if (!out)
+		return NULL;
+	for (; len; p += n, len -= n) {
+		n = utf8_decode(p, len, &c);
+		if (!n) {
+			at += put_escaped(out + at, *p);
+			n = 1;
+		} else if (is_dangerous(c)) {
+			at += put_escaped(out + at, c);
+		} else {
+			memcpy(out + at, p, n);
+			at += n;
+		}
+	}
+	out[at] = '\0';
+	return out;
+}
+
+char *text__utf8(const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	char *out = malloc(len * 3 + 1);
+	size_t n, at = 0;
+	u32 c;
+
+	if (!out)
+		return NULL;
+	for (; len && *p; p += n, len -= n) {
+		n = utf8_decode(p, len, &c);
+		memcpy(out + at, n ? (const char *)p : "\xef\xbf\xbd", n ? n : 3);
+		at += n ? n : 3;
+		n += !n;
+	}
+	out[at] = '\0';
+	return out;
+}
+
+size_t text__width(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+char *text__ns(char *buf, size_t size, u64 ns)
+{
+	/* whole numbers: 999,999,999 ns must not become "1000.000 ms" */
+	if (ns < 1000)
+		snprintf(buf, size, "%llu ns", ns);
+	else if (ns < 1000000)
+		snprintf(buf, size, "%llu.%03llu us", ns / 1000, ns % 1000);
+	else if (ns < 1000000000)
+		snprintf(buf, size, "%llu.%03llu ms", ns / 1000000, ns / 1000 % 1000);
+	else
+		snprintf(buf, size, "%llu.%03llu s", ns / 1000000000, ns / 1000000 % 1000);
+	return buf;
+}
+
+char *text__bytes(char *buf, size_t size, u64 bytes)
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double d = (double)bytes / 1024;
+	u32 i = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, size, "%llu B", bytes);
+		return buf;
+	}
+	for (; d >= 1023.995 && i < 5; i++)
+		d /= 1024;
+	snprintf(buf, size, "%.2f %s", d, units[i]);
+	return buf;
+}
+
+char *text__count(char *buf, size_t size, u64 n)
+{
+	char digits[24];
+	int i, at = 0, len = snprintf(digits, sizeof(digits), "%llu", n);
+
+	for (i = 0; i < len && (size_t)at + 2 < size; i++) {
+		if (i && (len - i) % 3 == 0)
+			buf[at++] = ',';
+		if ((size_t)at + 1 < size)
+			buf[at++] = digits[i];
+	}
+	buf[at] = '\0';
+	return buf;
+}
+
+char *text__double(char *buf, size_t size, double d)
+{
+	int digits;
+
+	for (digits = 15; digits <= 17; digits++) {
+		snprintf(buf, size, "%.*g", digits, d);
+		if (strtod(buf, NULL) == d)
+			break;
+	}
+	return buf;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Text for people: untrusted names made harmless, numbers with units. */
+#ifndef SONDE_UTIL_TEXT_H
+#define SONDE_UTIL_TEXT_H
+
+#include "core/types.h"
+
+/*
+ * A copy that is safe on a terminal: control characters become \n, \t or \xNN,
+ * bytes that are no UTF-8 \xNN, invisible characters that turn the direction of
+ * text \u{NNNN}. A backslash stays one, so this is to be read, not to be parsed.
+ * malloc'ed, NULL: no memory.
+ */
+char *text__clean(const char *text, size_t len);
+/* A copy in valid UTF-8 that keeps control characters (JSON escapes them itself): bad bytes become U+FFFD. */
+char *text__utf8(const char *text, size_t len);
+/* Characters (not bytes) of a UTF-8 text. */
+size_t text__width(const char *text);
+
+/* All write at most size bytes with a NUL and return buf. */
+char *text__ns(char *buf, size_t size, u64 ns); /* "850 ns", "1.234 ms", "83.100 s" */
+char *text__bytes(char *buf, size_t size, u64 bytes); /* "512 B", "1.50 MiB" */
+char *text__count(char *buf, size_t size, u64 n); /* "1,234,567" */
+char *text__double(char *buf, size_t size, double d); /* shortest form that reads back the same */
+
+/* Enough for any of them */
+#define TEXT_NUMBER 48
+
+#endif

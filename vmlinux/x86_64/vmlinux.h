@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel types that sonde's BPF programs read: only the fields in use,
+ * relocated at load time against the running kernel's BTF (CO-RE), so their
+ * order and offsets here mean nothing. Source: Linux 6.1 to 6.18 headers, named
+ * at each type.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s8 s8;
+typedef __s16 s16;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+enum { false = 0, true = 1 };
+typedef int pid_t;
+typedef __u32 dev_t;
+typedef unsigned long size_t;
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_F_MMAPABLE = 1 << 10,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_RB_AVAIL_DATA = 0,
+	BPF_F_USER_STACK = 256,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* arch/x86/include/asm/ptrace.h */
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+/* include/linux/types.h, kdev_t.h, fs.h, path.h */
+struct super_block {
+	dev_t s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	u32 i_generation;
+};
+
+struct path {
+	void *mnt;
+	void *dentry;
+};
+
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+};
+
+/* include/linux/mm_types.h */
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+/* include/linux/pid.h, pid_namespace.h */
+struct pid_namespace {
+	unsigned int level;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+/* arch/x86/include/asm/processor.h */
+struct thread_struct {
+	unsigned long fsbase;
+};
+
+/* include/linux/types.h, sched/signal.h */
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to exit */
+};
+
+/* arch/x86/include/asm/thread_info.h */
+struct thread_info {
+	u32 cpu;
+};
+
+/* kernel/sched/sched.h */
+struct rq {
+	u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+/* include/linux/sched.h */
+struct sched_info {
+	u64 run_delay, last_arrival, last_queued;
+};
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	struct bpf_local_storage *bpf_storage;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	int on_cpu;
+	unsigned int __state;
+	int pid;
+	int tgid;
+	int exit_code;
+	int prio;
+	unsigned int flags;
+	unsigned int in_execve : 1;
+	char comm[16];
+	u64 start_time;
+	u64 start_boottime;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct signal_struct *signal;
+	struct mm_struct *mm;
+	struct thread_struct thread;
+};
+
+struct mm_struct {
+	unsigned long arg_start, arg_end;
+};
+
+/* include/linux/binfmts.h */
+struct linux_binprm {
+	const char *filename;
+};
+
+/* include/linux/bpf.h, kernel/bpf/task_iter.c: what iterators get */
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	u64 session_id;
+	u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct bpf_iter__task_vma {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct vm_area_struct *vma;
+};
+
+#pragma clang attribute pop
+
+#endif
