@@ -2,7 +2,7 @@
 /* Launches, graphs, host functions and what makes the host wait. Signatures: cuda_runtime_api.h. */
 #include "core/sonde.bpf.h"
 #include "cuda.h"
-#include "args.h"
+#include "core/args.h"
 
 OPTION(cuda, all, "also the calls that a framework makes many times an operator and that say nothing");
 

@@ -6,7 +6,7 @@
  */
 #include "core/sonde.bpf.h"
 #include "cuda.h"
-#include "args.h"
+#include "core/args.h"
 
 /* driver_types.h */
 struct cuda_3d_place {

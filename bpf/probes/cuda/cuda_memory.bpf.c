@@ -2,7 +2,7 @@
 /* Allocation, freeing, pools, pinning and prefetching. */
 #include "core/sonde.bpf.h"
 #include "cuda.h"
-#include "args.h"
+#include "core/args.h"
 
 struct channel_desc { /* cudaChannelFormatDesc, driver_types.h */
 	s32 bits[4];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_CUDA_ARGS_H
-#define SONDE_CUDA_ARGS_H
+#ifndef SONDE_ARGS_H
+#define SONDE_ARGS_H
 
-#include "core/sonde.bpf.h"
+#include "sonde.bpf.h"
 
 struct args {
 	u64 a1, a2, a3, a4, a5, a6, sp;
