@@ -369,7 +369,10 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 
 #define SPAN__NOTHING(e)
 
-/* where: "LIBRARY:FUNCTION,FUNCTION;FUNCTION,..."; a library matches by the start of its file name, a function may be a glob */
+/*
+ * where: "LIBRARY:FUNCTION,FUNCTION;FUNCTION,..."; a library matches by the start of its file name. A function may be a
+ * glob: what another program names is not its, so that one program can take the rest.
+ */
 #define SPAN(fn, where, type)			       SPAN__PROGRAM(fn, "span/" where, type, SPAN__NOTHING)
 #define SPAN_EXIT(fn, where, type, at_return)	       SPAN__PROGRAM(fn, "span/" where, type, at_return)
 #define SPAN_IF(word, fn, where, type)		       SPAN__PROGRAM(fn, "span+" #word "/" where, type, SPAN__NOTHING)

@@ -91,8 +91,8 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 	return 0;
 }
 
-/* The functions that a program's section names, as far as this object has them. */
-static void find_functions(struct places *p, const struct program *program)
+/* The functions that a program's section names, or those that its globs match, as far as this object has them. */
+static void find_functions(struct places *p, const struct program *program, bool globs)
 {
 	const char *list = program->section.rest;
 	struct elf_symbol sym;
@@ -101,11 +101,31 @@ static void find_functions(struct places *p, const struct program *program)
 	p->program = program;
 	p->pattern = name;
 	while (section__next_function(&list, name, sizeof(name))) {
-		if (strpbrk(name, "*?["))
+		if (globs != !!strpbrk(name, "*?["))
+			continue;
+		if (globs)
 			elf__each_symbol(p->o->elf, on_symbol, p);
 		else if (!elf__find_symbol(p->o->elf, name, &sym))
 			add_function(p, &sym);
 	}
+}
+
+/* Names first: a function is the program's that names it, whatever another's glob says. True: the library is the family's. */
+static bool find_by_name(struct places *p, const struct schema_family *f)
+{
+	const struct probes *probes = &p->s->embedded.probes;
+	bool found = false;
+
+	for (u32 i = 0; i < 2 * probes->n_programs; i++) {
+		const struct program *program = &probes->programs[i % probes->n_programs];
+
+		if (program->enabled && program->family == f &&
+		    section__matches_library(&program->section, p->o->path)) {
+			find_functions(p, program, i >= probes->n_programs);
+			found = true;
+		}
+	}
+	return found;
 }
 
 /* The places that the family's host code finds. true: it is a runtime of the family. */
@@ -203,18 +223,11 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 {
 	struct places p = { .s = s, .o = o };
 	u32 attached = 0, probes = s->embedded.probes.n;
-	bool runtime = false, span = false;
+	bool runtime, span = false;
 	char why[256] = "";
 	int err = 0;
 
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *program = &s->embedded.probes.programs[i];
-
-		if (program->enabled && program->family == f && section__matches_library(&program->section, o->path)) {
-			find_functions(&p, program);
-			runtime = true;
-		}
-	}
+	runtime = find_by_name(&p, f);
 	runtime |= find_sites(&p, family_host__find(f->name), why, sizeof(why));
 	if (!runtime)
 		return;
