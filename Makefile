@@ -11,6 +11,8 @@ PREFIX  ?= /usr/local
 VERSION := $(shell cat VERSION)
 # Where scripts/cuda.sh puts CUDA headers and libraries, for tests and demo alone
 CUDA    ?= build/cuda
+# Where scripts/nccl.sh puts NCCL's, for tests alone
+NCCL    ?= build/nccl
 
 # All cores; a -j of the command line comes later and wins
 ifeq ($(MAKELEVEL),0)
@@ -27,7 +29,7 @@ SONDE_CPP    := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)/gen -DSONDE_VERSION='"$(VERSIO
 CFLAGS       ?= -O2 -g
 SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
 SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
-LDLIBS       := -lbpf -lelf -lzstd -lxxhash -lcjson -lcapstone -lpthread -lm
+LDLIBS       := -lbpf -ldw -lelf -lzstd -lxxhash -lcjson -lcapstone -lpthread -lm
 
 BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \
@@ -77,12 +79,13 @@ $(B)/sonde: $(B)/obj/user/main.o $(LIB_OBJS)
 
 # Tests: unit, fuzz and golden programs hold all of user/ but main.c; workloads are what
 # tests trace, never sanitized; a fake is a small library in place of a real one.
-# A workload named cuda_* is made once for each CUDA version that is there.
+# A workload named cuda_* is made once for each CUDA version that is there, one named nccl_* for each of NCCL.
 CHECKS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c tests/fuzz/*.c tests/golden/*.c))
 BENCHES   := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c))
 WORK_SRCS := $(wildcard tests/workloads/*.c tests/probes/*/*.c)
 CUDA_SRCS := $(foreach f,$(WORK_SRCS),$(if $(filter cuda_%,$(notdir $(f))),$(f)))
-WORKLOADS := $(patsubst %.c,$(B)/%,$(filter-out $(CUDA_SRCS),$(WORK_SRCS)))
+NCCL_SRCS := $(foreach f,$(WORK_SRCS),$(if $(filter nccl_%,$(notdir $(f))),$(f)))
+WORKLOADS := $(patsubst %.c,$(B)/%,$(filter-out $(CUDA_SRCS) $(NCCL_SRCS),$(WORK_SRCS)))
 FAKES     := $(patsubst %.c,$(B)/%.so,$(wildcard tests/fakes/lib*.c))
 define cuda_rules
 CUDA_WORKLOADS += $(CUDA_SRCS:%.c=$(B)/%-$(1))
@@ -91,8 +94,17 @@ $(CUDA_SRCS:%.c=$(B)/%-$(1)): $(B)/%-$(1): %.c $(B)/gen/config
 	$$(call say,CC)$$(CC) $$(WORK_CFLAGS) -I$(CUDA)/$(1)/include $$< -o $$@ -L$(CUDA)/$(1)/lib -l:libcudart.so.$(1) \
 		-Wl,-rpath,$(abspath $(CUDA)/$(1)/lib)
 endef
+# Found at run time by LD_LIBRARY_PATH, so that a fake can stand in
+define nccl_rules
+NCCL_WORKLOADS += $(NCCL_SRCS:%.c=$(B)/%-$(1))
+$(NCCL_SRCS:%.c=$(B)/%-$(1)): $(B)/%-$(1): %.c $(B)/gen/config
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(CC) $$(WORK_CFLAGS) -I$(NCCL)/$(1)/include -I$(CUDA)/13/include $$< -o $$@ \
+		-L$(NCCL)/$(1)/lib -l:libnccl.so.2
+endef
 # They do odd things on purpose: warnings are shown, and are no errors
 WORK_CFLAGS = -std=gnu11 -O2 -g -fno-omit-frame-pointer -Wall -D_GNU_SOURCE= -Ibpf -pthread -MMD -MP -MF $@.d
+$(if $(wildcard $(CUDA)/13/include),$(foreach v,$(notdir $(patsubst %/lib/,%,$(wildcard $(NCCL)/*/lib/))),$(eval $(call nccl_rules,$(v)))))
 $(foreach v,12 13,$(if $(wildcard $(CUDA)/$(v)/lib),$(eval $(call cuda_rules,$(v)))))
 
 $(CHECKS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(LIB_OBJS)
@@ -108,12 +120,13 @@ checks: $(B)/sonde $(CHECKS)
 	@:
 benches: $(BENCHES)
 	@:
-workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(FAKES)
+workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
 	@:
 
 test:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
+	@scripts/nccl.sh || true
 	@tests/run $(if $(T),'$(T)')
 
 bench:

@@ -5,16 +5,16 @@
 set -euo pipefail
 
 declare -A sets=(
-	[build]="make gcc libc6-dev clang bpftool libbpf-dev libelf-dev libzstd-dev
+	[build]="make gcc libc6-dev clang bpftool libbpf-dev libelf-dev libdw-dev libzstd-dev
 		 libxxhash-dev libcjson-dev libcapstone-dev"
 	[demo]="python3 python3-pip"
-	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils debootstrap util-linux"
+	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils gdb debootstrap util-linux"
 	[lint]="git clang-format cppcheck shellcheck python3"
 	[bench]="python3"
 	[dist]="dpkg-dev"
 	[fresh]="git debootstrap util-linux"
 )
-headers="bpf/libbpf.h gelf.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h"
+headers="bpf/libbpf.h gelf.h elfutils/libdw.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h"
 
 [[ -z ${SONDE_NO_DEPS:-} ]] || exit 0
 wanted=()

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The host's side of NCCL: where each mapped libnccl's struct ncclComm has what the programs read of it. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "attach/dwarf.h"
+#include "nccl.h"
+#include "record/family.h"
+
+#define PATIENCE 100 /* ms */
+
+enum {
+	START_MAGIC,
+	END_MAGIC,
+	HASH,
+	RANK,
+	SIZE,
+	DEVICE,
+	MEMBERS,
+};
+
+/* Names in struct ncclComm, comm.h of NCCL 2.21 to 2.32. */
+static const struct dwarf_member members[MEMBERS] = {
+	[START_MAGIC] = { "startMagic", 8, 0 },
+	[END_MAGIC] = { "endMagic", 8, 0 },
+	[HASH] = { "commHash", 8, 0 },
+	[RANK] = { "rank", 4, 0 },
+	[SIZE] = { "nRanks", 4, 0 },
+	[DEVICE] = { "cudaDev", 4, 0 },
+};
+
+struct library {
+	struct dwarf_job job;
+	struct nccl_library event;
+	u32 generation; /* of the inode's number */
+};
+
+/* One session at a time records. An index here is one in nccl_layouts. */
+static struct {
+	struct library list[NCCL_LAYOUTS];
+	u32 n;
+} libraries;
+
+static bool is_runtime(struct elf *elf, const char *path)
+{
+	const char *file = strrchr(path, '/');
+
+	return !strncmp(file ? file + 1 : path, "libnccl.so", 10);
+}
+
+/* The layout is known, or will never be. */
+static void answered(struct session *s, struct library *l, int err, const struct dwarf_member *m)
+{
+	u32 index = l - libraries.list;
+	int fd = session__map_fd(s, "nccl_layouts");
+
+	l->event.event.time = session__now(s);
+	l->event.took += l->event.event.time;
+	if (err) {
+		l->event.why = session__intern(s, dwarf__error(err));
+	} else {
+		l->event.layout = (struct nccl_layout){
+			.start_magic = m[START_MAGIC].offset,
+			.end_magic = m[END_MAGIC].offset,
+			.hash = m[HASH].offset,
+			.rank = m[RANK].offset,
+			.size = m[SIZE].offset,
+			.device = m[DEVICE].offset,
+		};
+		if (fd >= 0)
+			bpf_map_update_elem(fd, &index, &l->event.layout, BPF_ANY);
+	}
+	session__emit(s, &l->event, sizeof(l->event));
+}
+
+static void poll_job(struct session *s, struct library *l, int timeout_ms)
+{
+	struct dwarf_member m[MEMBERS];
+	int err;
+
+	memcpy(m, members, sizeof(m));
+	err = dwarf_job__poll(&l->job, timeout_ms, m, MEMBERS);
+	if (err != -EAGAIN)
+		answered(s, l, err, m);
+}
+
+static void add_library(struct session *s, struct library *l, struct elf *elf, const struct mapping *m)
+{
+	int err;
+
+	l->generation = m->generation;
+	l->event = (struct nccl_library){
+		.event = { .id = ID_nccl_library, .pid = m->pid, .tid = m->pid },
+		.dev = m->dev,
+		.ino = m->ino,
+		.path = session__intern(s, m->path),
+		.took = -session__now(s),
+	};
+	err = dwarf_job__start(&l->job, elf, "ncclComm", members, MEMBERS);
+	if (err)
+		answered(s, l, err, NULL);
+	else
+		poll_job(s, l, PATIENCE);
+}
+
+/*
+ * A child process reads its DWARF; this one goes on if that takes longer than it does
+ * with NCCL's own builds. Until then communicators are not described; each is at its
+ * next use.
+ */
+static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	int fd = session__map_fd(s, "nccl_processes");
+	struct library *l;
+	u32 i;
+
+	for (i = 0; i < libraries.n; i++) {
+		l = &libraries.list[i];
+		if (l->event.dev == m->dev && l->event.ino == m->ino && l->generation == m->generation)
+			break;
+	}
+	if (i == NCCL_LAYOUTS)
+		return;
+	if (i == libraries.n) {
+		libraries.n++;
+		add_library(s, &libraries.list[i], elf, m);
+	}
+	if (fd >= 0)
+		bpf_map_update_elem(fd, &m->pid, &i, BPF_ANY);
+}
+
+static void tick(struct session *s, u64 now)
+{
+	u32 i;
+
+	for (i = 0; i < libraries.n; i++)
+		if (libraries.list[i].job.pid)
+			poll_job(s, &libraries.list[i], 0);
+}
+
+FAMILY_HOST(nccl_host) = {
+	.name = "nccl",
+	.is_runtime = is_runtime,
+	.mapped = mapped,
+	.tick = tick,
+};

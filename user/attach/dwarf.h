@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where a C struct of an ELF file has its members, by the file's own DWARF.
+ *
+ * libdw believes what a file says, and the file belongs to whoever runs the
+ * target: so a child process asks it, one without privileges and with limits on
+ * time and memory. If the file makes it crash or spin, the answer is an error.
+ */
+#ifndef SONDE_ATTACH_DWARF_H
+#define SONDE_ATTACH_DWARF_H
+
+#include "attach/elf.h"
+
+#define DWARF_MEMBERS 16
+
+struct dwarf_member {
+	const char *name;
+	u64 size; /* bytes that it must have */
+	u64 offset; /* the answer, in bytes */
+};
+
+/*
+ * In this process. 0, -ENODATA (no DWARF), -ENOENT (no such struct), -ENOKEY (no such
+ * member), -EPROTO (a member of another size, or not in the struct) or negative errno.
+ */
+int dwarf__members(int fd, const char *type, struct dwarf_member *members, u32 n);
+
+struct dwarf_job {
+	int pid; /* 0: none */
+	int fd;
+};
+
+/* In a child. elf may be closed meanwhile. n is at most DWARF_MEMBERS. 0 or negative errno. */
+int dwarf_job__start(struct dwarf_job *job, struct elf *elf, const char *type, const struct dwarf_member *members,
+		     u32 n);
+/* Waits at most so long. -EAGAIN: not done. Else as dwarf__members, or -EFAULT: the child came to grief; and the job is over. */
+int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *members, u32 n);
+/* An error of these in words. */
+const char *dwarf__error(int err);
+
+#endif
