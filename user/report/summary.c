@@ -7,6 +7,7 @@
 
 #include "report/cuda_api.h"
 #include "report/gil.h"
+#include "report/nccl_api.h"
 #include "report/sched.h"
 #include "util/text.h"
 
@@ -23,6 +24,7 @@ struct summary {
 	const struct report_args *args;
 	struct map processes; /* u32 pid -> struct process */
 	struct cuda_api cuda;
+	struct nccl_api nccl;
 	struct gil_report gil;
 	struct sched_report sched;
 };
@@ -231,10 +233,34 @@ static int read_all(struct summary *s)
 	if (!err)
 		err = cuda_api__read(&s->cuda, s->args);
 	if (!err)
+		err = nccl_api__read(&s->nccl, s->args);
+	if (!err)
 		err = gil_report__read(&s->gil, s->args);
 	if (!err)
 		err = sched_report__read(&s->sched, s->args);
 	return err ? err : add_up(s);
+}
+
+/* Which reports have something to say. */
+static void tell_more(const struct summary *s, struct report_output *out)
+{
+	const struct {
+		const char *report;
+		bool there;
+	} more[] = {
+		{ "cuda-api", s->cuda.calls },
+		{ "nccl-api", s->nccl.calls },
+		{ "gil", s->gil.interpreters.n },
+		{ "sched", s->sched.threads.n },
+	};
+	char text[64] = "";
+	size_t i, len = 0;
+
+	for (i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		if (more[i].there)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? "|" : "", more[i].report);
+	if (len)
+		report_output__note(out, "More: `sonde report FILE %s`.", text);
 }
 
 static void fill(struct summary *s, struct report_output *out)
@@ -259,15 +285,12 @@ static void fill(struct summary *s, struct report_output *out)
 	calls = cuda_api__table(&s->cuda, out, "cuda_calls");
 	calls->limit = 10;
 	cuda_api__find(&s->cuda, out, calls);
+	nccl_api__find(&s->nccl, out);
 	sched_report__find(&s->sched, s->args, out);
 	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
 	threads->limit = 10;
 	fill_threads(s, threads);
-	if (s->cuda.calls || s->gil.interpreters.n || s->sched.threads.n)
-		report_output__note(out, "More: `sonde report FILE%s%s%s`.", s->cuda.calls ? " cuda-api" : "",
-				    s->gil.interpreters.n ? s->cuda.calls ? "|gil" : " gil" : "",
-				    s->sched.threads.n ? s->cuda.calls || s->gil.interpreters.n ? "|sched" : " sched" :
-							 "");
+	tell_more(s, out);
 }
 
 static int run(const struct report_args *args, struct report_output *out)
@@ -280,6 +303,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	if (!err)
 		fill(&s, out);
 	cuda_api__free(&s.cuda);
+	nccl_api__free(&s.nccl);
 	gil_report__free(&s.gil);
 	sched_report__free(&s.sched);
 	map__free(&s.processes);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* NCCL's calls and communicators, counted: for report nccl-api and for the summary. */
+#ifndef SONDE_REPORT_NCCL_API_H
+#define SONDE_REPORT_NCCL_API_H
+
+#include "model/stats.h"
+#include "report/report.h"
+
+struct nccl_handle {
+	u64 comm;
+	u32 pid;
+	u32 unused;
+};
+
+/* One communicator of those that an address has stood for, one after the other. */
+struct nccl_rank {
+	u64 since; /* when it was first described; 0: never */
+	u64 hash;
+	s32 rank, size, device; /* size 0: not known */
+	u64 calls, bytes, errors, open;
+	u64 ns; /* in its calls */
+};
+
+struct nccl_handles {
+	struct nccl_rank *list; /* by since */
+	u32 n;
+};
+
+struct nccl_function {
+	struct stats time;
+	u64 bytes;
+	u64 errors;
+	u64 open;
+	u64 untimed; /* not in time: open ones, and those of which only the entry was seen */
+};
+
+struct nccl_failure_key {
+	u32 pid, tid;
+	u32 function;
+	s32 ret;
+};
+
+/* A call that had not returned at the end. */
+struct nccl_open {
+	u32 pid, tid;
+	u32 function;
+	s32 rank, size; /* size 0: not known */
+	u64 comm;
+	u64 ns;
+};
+
+struct nccl_api {
+	struct stats_pool pool;
+	struct map functions; /* probe, or 0x10000 + kind -> struct nccl_function */
+	struct map comms; /* struct nccl_handle -> struct nccl_handles */
+	struct map failures; /* struct nccl_failure_key -> u64 */
+	struct nccl_open *open;
+	const struct schema *schema;
+	struct names *names;
+	u64 calls, total, errors; /* total: ns */
+	u32 n_open;
+};
+
+/* 0 or negative errno; nccl_api__free in any case. */
+int nccl_api__read(struct nccl_api *a, const struct report_args *args);
+void nccl_api__free(struct nccl_api *a);
+/* Says in words what the calls cost; nothing without calls. */
+void nccl_api__find(struct nccl_api *a, struct report_output *out);
+
+#endif
