@@ -77,7 +77,7 @@ child(int elf, int out, const char *type, const struct dwarf_member *members, u3
 	a.err = dwarf__members(elf, type, m, n);
 	for (u32 i = 0; i < n; i++)
 		a.offsets[i] = m[i].offset;
-	_exit(write(out, &a, sizeof(a)) != sizeof(a));
+	_exit(write(out, &a, sizeof(a)) == sizeof(a) ? 0 : 1);
 }
 
 int dwarf_job__start(struct dwarf_job *job, struct elf *elf, const char *type, const struct dwarf_member *members,

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Members of structs by this program's own debug information, against offsetof; damaged files; the child that reads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attach/dwarf.h"
+#include "test.h"
+
+struct dwarf_declared;
+
+struct dwarf_example {
+	char pad[70003];
+	int number;
+	struct {
+		int rank; /* another one */
+	} inner;
+	unsigned long long hash;
+	short rank;
+};
+
+struct dwarf_declared *dwarf_unused;
+struct dwarf_example dwarf_example;
+
+static const struct dwarf_member wanted[] = { { "number", 4, 0 }, { "hash", 8, 0 }, { "rank", 2, 0 } };
+#define N (sizeof(wanted) / sizeof(wanted[0]))
+
+static void check_offsets(const struct dwarf_member *m)
+{
+	CHECK(m[0].offset == offsetof(struct dwarf_example, number));
+	CHECK(m[1].offset == offsetof(struct dwarf_example, hash));
+	CHECK(m[2].offset == offsetof(struct dwarf_example, rank));
+}
+
+static int self(void)
+{
+	/* used, or they would not be in the debug information */
+	dwarf_example.number = !dwarf_unused;
+	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
+
+static int ask(int fd, const char *type, const char *member, u64 size)
+{
+	struct dwarf_member m = { member, size, 0 };
+
+	return dwarf__members(fd, type, &m, 1);
+}
+
+static int in_child(int fd, const char *type, struct dwarf_member *m)
+{
+	struct dwarf_job job = {};
+	struct elf *elf;
+	int err = elf__open(&elf, fd);
+
+	memcpy(m, wanted, sizeof(wanted));
+	if (err)
+		return err;
+	err = dwarf_job__start(&job, elf, type, m, N);
+	elf__close(elf);
+	/* the answer may take its time on a busy machine */
+	return err ? err : dwarf_job__poll(&job, 100000, m, N);
+}
+
+/* A copy of the first `size` bytes, with one of about each `every` (0: none) overwritten from `from` on. */
+static int damage(int original, off_t from, off_t size, unsigned int every)
+{
+	char path[] = "/tmp/sonde-dwarf-XXXXXX";
+	char *data = malloc(size);
+	int fd = mkstemp(path);
+	off_t i;
+
+	if (fd < 0 || !data || pread(original, data, size, 0) != size)
+		abort();
+	unlink(path);
+	for (i = from; every && i < size; i += 1 + rand() % every)
+		data[i] = (char)rand();
+	if (write(fd, data, size) != size)
+		abort();
+	free(data);
+	return fd;
+}
+
+TEST(offsets_are_the_compilers)
+{
+	struct dwarf_member m[N];
+	int fd = self();
+
+	memcpy(m, wanted, sizeof(wanted));
+	REQUIRE(!dwarf__members(fd, "dwarf_example", m, N));
+	check_offsets(m);
+	close(fd);
+}
+
+TEST(a_child_finds_the_same)
+{
+	struct dwarf_member m[N];
+	int fd = self();
+
+	REQUIRE(!in_child(fd, "dwarf_example", m));
+	check_offsets(m);
+	close(fd);
+}
+
+TEST(says_what_is_wrong)
+{
+	int fd = self(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	CHECK(ask(fd, "dwarf_nowhere", "rank", 2) == -ENOENT);
+	CHECK(ask(fd, "dwarf_declared", "rank", 2) == -ENOENT);
+	CHECK(ask(fd, "dwarf_example", "colour", 2) == -ENOKEY);
+	CHECK(ask(fd, "dwarf_example", "rank", 4) == -EPROTO);
+	CHECK(ask(null, "dwarf_example", "rank", 2) == -ENODATA);
+	close(fd);
+	close(null);
+}
+
+/* Whatever they do to libdw, there is an answer. */
+TEST(damaged_files)
+{
+	struct dwarf_member m[N];
+	int fd = self(), bad, err;
+	struct stat st;
+	u32 i;
+
+	REQUIRE(!fstat(fd, &st));
+	srand(1);
+	for (i = 0; i < 64; i++) {
+		/* the larger part of an unstripped program is debug information */
+		bad = damage(fd, st.st_size / 3, st.st_size, 1u << (4 + i % 16));
+		err = in_child(bad, "dwarf_example", m);
+		CHECK(err <= 0 && err != -EAGAIN);
+		close(bad);
+	}
+	for (i = 1; i < 16; i++) {
+		bad = damage(fd, 0, st.st_size / 16 * i, 0);
+		err = in_child(bad, "dwarf_example", m);
+		CHECK(err < 0 && err != -EAGAIN);
+		close(bad);
+	}
+	close(fd);
+}
+
+TEST_MAIN()
