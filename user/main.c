@@ -27,7 +27,7 @@ static void help(FILE *out)
 	const struct command *const *c, *next, *last = NULL;
 
 	fputs("sonde attaches to what already runs on this machine and says where the time goes:\n"
-	      "the CUDA API, Python's GIL, the operating system. Nothing is restarted or changed.\n"
+	      "the CUDA API, NCCL, Python's GIL, the operating system. Nothing is restarted or changed.\n"
 	      "\n"
 	      "usage: sonde COMMAND [ARGUMENTS]\n"
 	      "\n",
