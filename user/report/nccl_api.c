@@ -23,18 +23,33 @@ static const char *result_name(s32 ret)
 	return ret >= 0 && (size_t)ret < sizeof(known) / sizeof(known[0]) ? known[ret] : NULL;
 }
 
-/* One probe is one name: a function is always the same program's. */
-static u32 function_of(const struct nccl_api *a, const struct schema_event *e, u16 probe)
-{
-	return names__probe(a->names, probe) ? probe : 0x10000u | e->id;
-}
-
 static const char *function_name(const struct nccl_api *a, u32 function)
 {
 	const char *name = function < 0x10000 ? names__probe(a->names, (u16)function) : NULL;
 	const struct schema_event *e = name ? NULL : schema__event_by_id(a->schema, (u16)function);
 
 	return name ? name : e ? e->name : "?";
+}
+
+/* The number that stands for a function: its first probe's. In a trace of several machines it has more than one. */
+static int function_of(struct nccl_api *a, const struct schema_event *e, u16 probe, u32 *out)
+{
+	u32 raw = names__probe(a->names, probe) ? probe : 0x10000u | e->id, i, other, *known;
+
+	known = map__find(&a->probes, &raw);
+	if (!known) {
+		known = map__get(&a->probes, &raw);
+		if (!known)
+			return -ENOMEM;
+		*known = raw;
+		for (i = 0; i + 1 < a->probes.n && *known == raw; i++) {
+			other = *(const u32 *)map__value(&a->probes, i);
+			if (!strcmp(function_name(a, other), function_name(a, raw)))
+				*known = other;
+		}
+	}
+	*out = *known;
+	return 0;
 }
 
 static struct nccl_rank *add_rank(struct nccl_handles *h)
@@ -223,12 +238,11 @@ static int count_call(struct nccl_api *a, const struct seen *c, bool transfer)
 	return stats__add(&f->time, &a->pool, c->ns);
 }
 
-static struct seen look(const struct nccl_api *a, const struct view *v, const struct call_fields *f)
+static int look(struct nccl_api *a, const struct view *v, const struct call_fields *f, struct seen *c)
 {
-	struct seen c = {
+	*c = (struct seen){
 		.pid = (u32)view__s64(v, f->common.pid),
 		.tid = (u32)view__s64(v, f->common.tid),
-		.function = function_of(a, v->event, (u16)view__s64(v, f->common.probe)),
 		.flags = (u16)view__s64(v, f->common.flags),
 		.time = (u64)view__s64(v, f->common.time),
 		.bytes = f->transfer ? (u64)view__s64(v, f->bytes) : 0,
@@ -236,10 +250,10 @@ static struct seen look(const struct nccl_api *a, const struct view *v, const st
 		.ret = (s32)view__s64(v, f->common.ret),
 	};
 
-	c.ns = c.time - (u64)view__s64(v, f->common.start);
-	c.returned = !(c.flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION));
-	c.failed = c.returned && c.ret && c.ret != IN_PROGRESS;
-	return c;
+	c->ns = c->time - (u64)view__s64(v, f->common.start);
+	c->returned = !(c->flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION));
+	c->failed = c->returned && c->ret && c->ret != IN_PROGRESS;
+	return function_of(a, v->event, (u16)view__s64(v, f->common.probe), &c->function);
 }
 
 static int on_calls(const struct rows *rows, void *arg)
@@ -253,8 +267,9 @@ static int on_calls(const struct rows *rows, void *arg)
 	f.bytes = schema_event__field(v.event, "bytes");
 	f.transfer = !strcmp(v.event->name, "nccl_collective") || !strcmp(v.event->name, "nccl_p2p");
 	for (; !err && v.i < rows__count(rows); v.i++) {
-		c = look(arg, &v, &f);
-		err = count_call(arg, &c, f.transfer);
+		err = look(arg, &v, &f, &c);
+		if (!err)
+			err = count_call(arg, &c, f.transfer);
 	}
 	return err;
 }
@@ -283,6 +298,7 @@ int nccl_api__read(struct nccl_api *a, const struct report_args *args)
 	int err;
 
 	*a = (struct nccl_api){ .schema = trace__schema(args->trace), .names = args->names };
+	map__init(&a->probes, sizeof(u32), sizeof(u32));
 	map__init(&a->functions, sizeof(u32), sizeof(struct nccl_function));
 	map__init(&a->comms, sizeof(struct nccl_handle), sizeof(struct nccl_handles));
 	map__init(&a->failures, sizeof(struct nccl_failure_key), sizeof(u64));
@@ -298,6 +314,7 @@ void nccl_api__free(struct nccl_api *a)
 		stats__free(&((struct nccl_function *)map__value(&a->functions, i))->time, &a->pool);
 	for (i = 0; i < a->comms.n; i++)
 		free(((struct nccl_handles *)map__value(&a->comms, i))->list);
+	map__free(&a->probes);
 	map__free(&a->functions);
 	map__free(&a->comms);
 	map__free(&a->failures);

@@ -51,7 +51,8 @@ struct nccl_open {
 
 struct nccl_api {
 	struct stats_pool pool;
-	struct map functions; /* probe, or 0x10000 + kind -> struct nccl_function */
+	struct map probes; /* probe, or 0x10000 + kind -> the one that stands for its name */
+	struct map functions; /* the same -> struct nccl_function */
 	struct map comms; /* struct nccl_handle -> struct nccl_handles */
 	struct map failures; /* struct nccl_failure_key -> u64 */
 	struct nccl_open *open;

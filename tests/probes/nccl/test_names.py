@@ -10,7 +10,6 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cuda"))
 from common import BUILD, NCCL, done, ok, skip  # noqa: E402
 
 FUNCTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "functions.txt")
