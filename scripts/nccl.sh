@@ -37,6 +37,10 @@ from_pypi() { # VERSION DIR
 	[[ -s $2/include/nccl.h && -s $2/lib/libnccl.so.2 ]] || { echo "not in the wheel" > "$2/why"; return 1; }
 }
 
+if [[ -n ${FRESH:-} ]]; then
+	echo "NCCL: not downloaded into a root that is thrown away"
+	exit 1
+fi
 status=0
 (($#)) || set -- 2.21.5 2.27.7 2.32.3
 for version in "$@"; do

@@ -82,6 +82,7 @@ struct nccl_comm {
 		DOC("communicator made, ended or destroyed, the first of ncclCommInitAll; 0 if making it failed");
 	u64 parent UNIT(hex) DOC("communicator that it was made from");
 	u64 unique_id UNIT(hex) DOC("first 8 bytes of the id: a random number, the same in all its ranks");
+	u64 devices UNIT(hex) DOC("address of the list of devices, of ncclCommInitAll; 0: they are the ranks");
 	s32 rank DOC("as passed, -1: the function takes none");
 	s32 size DOC("ranks, as passed, -1: the function takes none");
 	s32 color DOC("of a split");

@@ -62,20 +62,14 @@ static __noinline int all_made(u64 comms, u64 devices, u32 n)
 static __always_inline void comm_return(struct nccl_comm *e)
 {
 	u64 out = SPAN_OUT(e), where = out & OUT_ADDRESS;
-	u64 devices = 0;
 
 	if (!where)
 		return;
-	if (out >> OUT_GROUP_SHIFT == INIT_ALL) {
-		/* where they are was kept here */
-		devices = e->parent;
-		e->parent = 0;
-	}
 	e->comm = out_handle(&e->call, where);
 	if (!e->comm)
 		return;
 	if (out >> OUT_GROUP_SHIFT == INIT_ALL) {
-		all_made(where, devices, e->size);
+		all_made(where, e->devices, e->size);
 	} else if (e->rank >= 0 && e->size > 0) {
 		comm__made(e->comm, e->rank, e->size, -1);
 	} else {
@@ -130,7 +124,7 @@ SPAN_EXIT(nccl_comm,
 		e->rank = a.a3;
 		e->unique_id = read_id(a.sp + 8);
 	} else if (group == INIT_ALL) {
-		e->parent = a.a3;
+		e->devices = a.a3;
 	} else if (group == INIT_SCALABLE) {
 		e->rank = a.a3;
 		e->unique_id = read_id(a.a5);

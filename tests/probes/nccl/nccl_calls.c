@@ -154,7 +154,8 @@ static void communicators(void)
 	/* a rank that is too large fails before anything is asked of a device */
 	CALL("nccl_comm", ncclCommInitRank, (&made, 4, id, 9), INIT, 0ull, 0ull, first, 9, 4, 0, 0, 0);
 	CALL("nccl_comm", ncclCommInitRankConfig, (&made, 5, id, 10, &c), INIT, 0ull, 0ull, first, 10, 5, 0, 0, 0);
-	CALL("nccl_comm", ncclCommInitAll, (two, 2, devices), INIT, 0ull, 0ull, 0ull, -1, 2, 0, 0, 0);
+	CALL("nccl_comm", ncclCommInitAll, (two, 2, devices), INIT " devices=%llu", 0ull, 0ull, 0ull, -1, 2, 0, 0, 0,
+	     H(devices));
 	CALL("nccl_comm", ncclCommSplit, (COMM, 3, 4, &made, &c), INIT, 0ull, H(COMM), 0ull, -1, -1, 3, 4, 0);
 #if LIBRARY >= 22300
 	CALL("nccl_comm", ncclCommInitRankScalable, (&made, 6, 11, 1, &id, &c), INIT, 0ull, 0ull, first, 11, 6, 0, 0,

@@ -22,11 +22,11 @@ MADE = {"init": (11, 16, 6, 0x1234), "scalable": (31, 32, 6, 0x5ca1ab1e), "join"
 DERIVED = {"split": (2, 8, 6, 0x1234 + 3), "shrink": (10, 15, 6, 0x1234 + 100), "grow": (11, 17, 5, 0x9109)}
 
 
-def run(library, tmp):
+def run(library, tmp, test=""):
     """(recording, {name: (pid, communicator)})"""
     p = Program(os.path.join(HERE, "comms"), library)
     names = {}
-    with Recording(os.path.join(tmp, "trace"), "-p", str(p.pid)) as r:
+    with Recording(os.path.join(tmp, "trace"), "-p", str(p.pid), test=test) as r:
         p.go()
         while not {"done", "tid"} <= set(names):
             name, pid, address = p.child.stdout.readline().split()
@@ -51,14 +51,14 @@ def described(r, names):
     return found, len(events)
 
 
-def check_with(r, names):
+def check_with(r, names, how):
     found, n = described(r, names)
     for name, want in {**OLDER, **MADE, **DERIVED}.items():
         expect = [want + (FROM_MEMORY,)]
         if name == "group": # before its first use only the call knows
             expect.insert(0, want[:2] + (-1, 0, FROM_CALL))
-        ok(found[name] == expect, f"communicator '{name}' is described once, as {want}", found[name])
-    ok(n == len(OLDER) + len(MADE) + len(DERIVED) + 1, "and no other", n)
+        ok(found[name] == expect, f"{how}: communicator '{name}' is described once, as {want}", found[name])
+    ok(n == len(OLDER) + len(MADE) + len(DERIVED) + 1, f"{how}: and no other", n)
 
 
 def check_without(r, names):
@@ -107,8 +107,10 @@ def main():
     shutil.copy(FAKE, library)
     r, names, pid = run(library, tmp)
     ok(r.status == 0 and not r.losses(), "nothing lost", r.status, r.losses(), r.text)
-    check_with(r, names)
+    check_with(r, names, "session")
     check_calls(r, names, pid)
+    r, names, pid = run(library, tmp, "no-session")
+    check_with(r, names, "multi, -p")
     if not shutil.which("strip"):
         skip("without debug information", "strip is not installed")
     else:
