@@ -80,3 +80,5 @@ TEST(refuses_what_can_not_match)
 	CHECK(comm_glob__compile(&g, "sixteen---------") == -E2BIG);
 	CHECK(comm_glob__compile(&g, "***************************") == 0);
 }
+
+TEST_MAIN()

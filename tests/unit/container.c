@@ -144,3 +144,5 @@ TEST(long_paths_are_cut)
 	CHECK(!*c.name);
 	free(text);
 }
+
+TEST_MAIN()

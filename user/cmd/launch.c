@@ -103,10 +103,14 @@ void launch__unmap(struct launch *l)
 
 int launch__go(struct launch *l, char *err, size_t len)
 {
+	sighandler_t before;
 	int error = 0;
 	ssize_t n;
 
+	/* it may have been ended before it began, by the Ctrl-C that was meant for both */
+	before = signal(SIGPIPE, SIG_IGN);
 	n = write(l->go, "", 1);
+	signal(SIGPIPE, before);
 	close(l->go);
 	/* closed by the exec */
 	do {

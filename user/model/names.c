@@ -129,6 +129,8 @@ static int feed_task(struct names *n, const struct view *v)
 			t->imaged = (u64)view__get(v, "time");
 			t->task.exe = (u32)view__get(v, "exe");
 			t->task.command = (u32)view__get(v, "command");
+			t->task.container = (u32)view__get(v, "container");
+			t->task.pod = (u32)view__get(v, "pod");
 		}
 		return 0;
 	}

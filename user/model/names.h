@@ -16,6 +16,7 @@ struct task {
 	u32 ppid, ns_pid; /* 0: not known */
 	char comm[16]; /* the last one seen; NUL-padded, not always terminated: names__comm */
 	u32 exe, command; /* string ids, 0: not known */
+	u32 container, pod; /* likewise; 0: in none, or not known */
 	u64 start; /* CLOCK_MONOTONIC ns; 0: not seen to start */
 	u64 end; /* 0: not seen to end */
 };

@@ -40,6 +40,8 @@ static const struct column process_columns[] = {
 	{ "end_ns", "Ended (s)", VALUE_S64, SHOW_SECONDS },
 	{ "families", "Seen by", VALUE_TEXT, SHOW_PLAIN },
 	{ "runtimes", "Runtimes", VALUE_TEXT, SHOW_PLAIN },
+	{ "container", "Container", VALUE_TEXT, SHOW_PLAIN },
+	{ "pod", "Pod", VALUE_TEXT, SHOW_NEVER },
 	{ "command", "Command", VALUE_TEXT, SHOW_NEVER },
 };
 
@@ -179,8 +181,8 @@ static u32 fill_processes(struct summary *s, struct table *t)
 	const struct report_args *args = s->args;
 	const struct process *p;
 	const struct task *task;
+	const char *command, *container, *pod;
 	char families[128];
-	const char *command;
 	u32 i, pid, dull = 0;
 
 	for (i = 0; i < s->processes.n; i++)
@@ -194,6 +196,8 @@ static u32 fill_processes(struct summary *s, struct table *t)
 			continue;
 		task = names__task(args->names, pid, pid);
 		command = task ? names__string(args->names, task->command) : "";
+		container = task ? names__string(args->names, task->container) : "";
+		pod = task ? names__string(args->names, task->pod) : "";
 		family_list(trace__schema(args->trace), p->families, families, sizeof(families));
 		table__add(t, V_U64(pid), V_TEXT(names__comm(args->names, pid, 0)), V_U64(p->events),
 			   p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE, p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE,
@@ -201,7 +205,8 @@ static u32 fill_processes(struct summary *s, struct table *t)
 			   p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
 			   task && task->start ? V_S64((s64)(task->start - args->start)) : V_NONE,
 			   task && task->end ? V_S64((s64)(task->end - args->start)) : V_NONE, V_TEXT(families),
-			   V_TEXT(*p->runtimes ? p->runtimes : NULL), V_TEXT(*command ? command : NULL));
+			   V_TEXT(*p->runtimes ? p->runtimes : NULL),
+			   V_TEXT(*container ? container : NULL), V_TEXT(*pod ? pod : NULL), V_TEXT(*command ? command : NULL));
 	}
 	table__sort(t, "events");
 	table__sort(t, "gil_wait_ns");
