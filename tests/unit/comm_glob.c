@@ -20,18 +20,47 @@ static bool follow(const struct comm_glob *g, const char *comm)
 	return state & g->end;
 }
 
-static const char *const patterns[] = {
-	"python3",   "python*", "*",	  "?",	       "*thon*",  "*n3",	  "p*n*3",	 "[a-p]ython?", "[!p]*",
-	"[^p]*",     "[]x]*",	"[a-",	  "a\\*b",     "\\?",	  "**a**",	  "a-b",	 "[a-c-]*",	"*[0-9]",
-	"[\\]]*",    "a*b*c*d", "a*a*a*", "*a*a*a*a*", "?????*",  "a?????????????", "[!a-y]", "[]-a]*",	"python",
-	"*:*",	     "kworker*", "*?",	  "[*]",       "[?]x*[y]"
-};
-static const char *const names[] = {
-	"",    "python3", "python",	      "python3.11",	 "x",	"]x",  "[a-",	 "a*b",	 "a\\*b",
-	"?",   "a",	  "aa",		      "aaa",		 "aaaa", "aab", "a-b",	 "-",	 "b9",
-	"9",   "abcd",	  "aXbXcXd",	      "aaaaaaaaaaaaaaa", "z",	"*",   "?xxy",	 "\xff\xfe", "kworker/0:1H",
-	"sh",  "ython",	  "a1234567890123",   "]",		 "[",	"^",   "node:1", "pythonpythonpyt"
-};
+static const char *const patterns[] = { "python3", "python*",	  "*",	    "?",	 "*thon*",   "*n3",
+					"p*n*3",   "[a-p]ython?", "[!p]*",  "[^p]*",	 "[]x]*",    "[ab",
+					"a\\*b",   "\\?",	  "**a**",  "a-b",	 "[a-c-]*",  "*[0-9]",
+					"[\\]]*",  "a*b*c*d",	  "a*a*a*", "*a*a*a*a*", "?????*",   "a?????????????",
+					"[!a-y]",  "[]-a]*",	  "python", "*:*",	 "kworker*", "*?",
+					"[*]",	   "[?]x*[y]" };
+static const char *const names[] = { "",
+				     "python3",
+				     "python",
+				     "python3.11",
+				     "x",
+				     "]x",
+				     "[a-",
+				     "a*b",
+				     "a\\*b",
+				     "?",
+				     "a",
+				     "aa",
+				     "aaa",
+				     "aaaa",
+				     "aab",
+				     "a-b",
+				     "-",
+				     "b9",
+				     "9",
+				     "abcd",
+				     "aXbXcXd",
+				     "aaaaaaaaaaaaaaa",
+				     "z",
+				     "*",
+				     "?xxy",
+				     "\xff\xfe",
+				     "kworker/0:1H",
+				     "sh",
+				     "ython",
+				     "a1234567890123",
+				     "]",
+				     "[",
+				     "^",
+				     "node:1",
+				     "pythonpythonpyt" };
 
 TEST(matches_what_fnmatch_matches)
 {

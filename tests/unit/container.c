@@ -60,7 +60,8 @@ static const struct {
 	  "0a1b2c3d-1234-5678-9abc-def012345678" },
 	/* as seen from a cgroup namespace of another container */
 	{ "/../cri-containerd-" ID ".scope", "containerd-3f4a5b6c7d8e", "" },
-	{ "/../../pod0a1b2c3d-1234-5678-9abc-def012345678/" ID, "3f4a5b6c7d8e", "0a1b2c3d-1234-5678-9abc-def012345678" },
+	{ "/../../pod0a1b2c3d-1234-5678-9abc-def012345678/" ID, "3f4a5b6c7d8e",
+	  "0a1b2c3d-1234-5678-9abc-def012345678" },
 	/* named ones */
 	{ "/lxc/web01", "lxc-web01", "" },
 	{ "/lxc.payload.web01", "lxc-web01", "" },

@@ -18,8 +18,10 @@ static const struct {
 	const char *prefix;
 	const char *runtime;
 } runtimes[] = {
-	{ "docker", "docker" },	  { "cri-containerd", "containerd" }, { "nerdctl", "containerd" }, { "crio", "crio" },
-	{ "libpod", "podman" },	  { "podman", "podman" },	      { "cri-dockerd", "docker" },
+	{ "docker", "docker" },	     { "cri-containerd", "containerd" },
+	{ "nerdctl", "containerd" }, { "crio", "crio" },
+	{ "libpod", "podman" },	     { "podman", "podman" },
+	{ "cri-dockerd", "docker" },
 };
 
 static bool is_id(const char *p, size_t n)

@@ -92,8 +92,8 @@ static bool add_from(struct needed *n, const char *dirs, const char *name, const
 			skip = 7;
 		else if (!strncmp(p, "${ORIGIN}", 9))
 			skip = 9;
-		snprintf(path, sizeof(path), "%.*s%.*s/%s", skip ? origin_len : 0, slash ? origin : ".", len - skip, p + skip,
-			 name);
+		snprintf(path, sizeof(path), "%.*s%.*s/%s", skip ? origin_len : 0, slash ? origin : ".", len - skip,
+			 p + skip, name);
 		if (add(n, path))
 			return true;
 	}
@@ -125,7 +125,8 @@ static bool add_cached(struct needed *n, const char *name)
 
 static void find(struct needed *n, const char *name, const char *rpath, const char *runpath, const char *origin)
 {
-	static const char *const defaults = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib";
+	static const char *const defaults =
+		"/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib";
 
 	if (strchr(name, '/')) {
 		add(n, name);

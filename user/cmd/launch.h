@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#define EXIT_OWN_FAILURE 125 /* sonde's own, where the status is otherwise CMD's: as env(1) and timeout(1) have it */
+#define EXIT_OWN_FAILURE  125 /* sonde's own, where the status is otherwise CMD's: as env(1) and timeout(1) have it */
 #define EXIT_NOT_RUNNABLE 126
 #define EXIT_NOT_FOUND	  127
 

@@ -247,7 +247,8 @@ static int parse_command(struct record_args *a, int argc, char **argv)
 	}
 	if (optind == argc)
 		return 0;
-	fprintf(stderr, "sonde record: unexpected argument '%s'; a command to be traced stands behind --\n", argv[optind]);
+	fprintf(stderr, "sonde record: unexpected argument '%s'; a command to be traced stands behind --\n",
+		argv[optind]);
 	return -EINVAL;
 }
 
@@ -475,7 +476,8 @@ static void wait_for_command(struct record_args *a)
 {
 	if (!a->launch.pid || launch__ended(&a->launch, false))
 		return;
-	fprintf(stderr, "sonde: %s (process %d) goes on untraced; waiting for its end\n", a->launch.argv[0], a->launch.pid);
+	fprintf(stderr, "sonde: %s (process %d) goes on untraced; waiting for its end\n", a->launch.argv[0],
+		a->launch.pid);
 	while (!launch__ended(&a->launch, false)) {
 		pass_signals(a);
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);

@@ -247,6 +247,23 @@ const char *names__comm(const struct names *n, u32 pid, u32 tid)
 	return t && t->name[0] ? t->name : NULL;
 }
 
+void names__container(const struct names *n, u32 pid, const char **container, const char **pod)
+{
+	const struct named_task *t = NULL;
+
+	/* ids are used again, so parents may run in a circle */
+	for (int i = 0; i < 64; i++) {
+		struct task_key key = { pid, pid };
+
+		t = map__find(&n->tasks, &key);
+		if (!t || t->imaged || !t->task.ppid)
+			break;
+		pid = t->task.ppid;
+	}
+	*container = t ? names__string(n, t->task.container) : "";
+	*pod = t ? names__string(n, t->task.pod) : "";
+}
+
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg)
 {
 	const struct named_task *t;

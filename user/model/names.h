@@ -34,6 +34,8 @@ const char *names__probe(const struct names *n, u16 probe);
 const struct task *names__task(const struct names *n, u32 pid, u32 tid);
 /* Of the thread, else of its process; NULL: not known. Lives until the next feed or free. */
 const char *names__comm(const struct names *n, u32 pid, u32 tid);
+/* Container and pod of a process, its parent's where it has only been forked; "": in none, or not known. */
+void names__container(const struct names *n, u32 pid, const char **container, const char **pod);
 /* Of a field of unit `string`; "" for 0 or one not seen. */
 const char *names__string(const struct names *n, u32 id);
 /* Calls fn for each process known, by first appearance. */

@@ -108,7 +108,8 @@ static int find_directory(struct cgroup_place *out, const char *word, struct sta
 	}
 	if (!find_mount(&m, is_v2, NULL))
 		return -ENOENT;
-	if ((size_t)snprintf(out->path, sizeof(out->path), "%s/%s", m.point, word + (*word == '/')) >= sizeof(out->path))
+	if ((size_t)snprintf(out->path, sizeof(out->path), "%s/%s", m.point, word + (*word == '/')) >=
+	    sizeof(out->path))
 		return -ENAMETOOLONG;
 	if (stat(out->path, st) || statfs(out->path, fs))
 		return -errno;
@@ -122,10 +123,11 @@ int cgroup__find(struct cgroup_place *out, const char *word, char *err, size_t l
 	int ret = *word ? find_directory(out, word, &st, &fs) : -ENOENT;
 
 	if (ret) {
-		snprintf(err, len,
-			 "--cgroup '%s': no such cgroup: it is a directory of a cgroup file system, or a path below the "
-			 "cgroup v2 mount as /proc/PID/cgroup shows it",
-			 word);
+		snprintf(
+			err, len,
+			"--cgroup '%s': no such cgroup: it is a directory of a cgroup file system, or a path below the "
+			"cgroup v2 mount as /proc/PID/cgroup shows it",
+			word);
 		return ret;
 	}
 	if (!S_ISDIR(st.st_mode) || (fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC)) {

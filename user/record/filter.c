@@ -33,7 +33,8 @@ struct filter {
 static int open_comms(struct filter *f, const struct session_args *args, char *err, size_t len)
 {
 	for (u32 i = 0; i < args->n_comms; i++) {
-		int ret = f->n_globs < COMM_GLOBS ? comm_glob__compile(&f->globs[f->n_globs++], args->comms[i]) : -ENOSPC;
+		int ret = f->n_globs < COMM_GLOBS ? comm_glob__compile(&f->globs[f->n_globs++], args->comms[i]) :
+						    -ENOSPC;
 
 		if (ret == -ENOSPC)
 			snprintf(err, len, "at most %u names with --comm", COMM_GLOBS);
@@ -95,7 +96,8 @@ void filter__close(struct session *s)
 }
 
 /* Before loading: read-only data. */
-int filter__configure(struct session *s, int (*set)(struct session *s, const char *name, const void *value, size_t size))
+int filter__configure(struct session *s,
+		      int (*set)(struct session *s, const char *name, const void *value, size_t size))
 {
 	const struct filter *f = s->filter;
 	bool on = s->filter_need;

@@ -109,7 +109,8 @@ void process__set(struct session *s, u32 pid, u32 flags);
 /* filter.c: --comm and --cgroup */
 int filter__open(struct session *s, char *err, size_t len);
 void filter__close(struct session *s);
-int filter__configure(struct session *s, int (*set)(struct session *s, const char *name, const void *value, size_t size));
+int filter__configure(struct session *s,
+		      int (*set)(struct session *s, const char *name, const void *value, size_t size));
 int filter__load(struct session *s);
 int filter__seed(struct session *s);
 void filter__note(struct session *s, const struct event *e, u32 size);
