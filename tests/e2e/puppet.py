@@ -43,6 +43,7 @@ def fork(first, n):
 for line in sys.stdin:
 	word, *args = line.split()
 	if word == "exec":
+		print("going", flush=True)
 		os.execv(args[0], args + ["-u", "-c", os.environ["PUPPET_SCRIPT"]])
 	print({"calls": calls, "name": name, "thread_name": thread_name, "fork": fork, "hello": os.getpid}[word](*args),
 	      flush=True)
@@ -80,8 +81,7 @@ class Puppet:
 
     def exec(self, program):
         """Runs itself anew under another name."""
-        self.process.stdin.write(f"exec {program}\n")
-        self.process.stdin.flush()
+        self.do(f"exec {program}")
         self.do("hello")
 
     def end(self):

@@ -37,9 +37,9 @@ static int open_comms(struct filter *f, const struct session_args *args, char *e
 						    -ENOSPC;
 
 		if (ret == -ENOSPC)
-			snprintf(err, len, "at most %u names with --comm", COMM_GLOBS);
+			snprintf(err, len, "at most %d names with --comm", COMM_GLOBS);
 		else if (ret == -E2BIG)
-			snprintf(err, len, "--comm '%s': a process name has at most %u characters (/proc/PID/comm)",
+			snprintf(err, len, "--comm '%s': a process name has at most %d characters (/proc/PID/comm)",
 				 args->comms[i], COMM_STEPS);
 		else if (ret)
 			snprintf(err, len, "--comm names no process");
@@ -55,7 +55,7 @@ static int open_cgroups(struct filter *f, const struct session_args *args, char 
 		int ret;
 
 		if (f->n_cgroups == FILTER_CGROUPS) {
-			snprintf(err, len, "at most %u cgroups with --cgroup", FILTER_CGROUPS);
+			snprintf(err, len, "at most %d cgroups with --cgroup", FILTER_CGROUPS);
 			return -EINVAL;
 		}
 		ret = cgroup__find(&f->cgroups[f->n_cgroups++], args->cgroups[i], err, len);
