@@ -122,7 +122,7 @@ static __always_inline u32 comm__flag(struct task_struct *task)
 /* By the default hierarchy, cgroup v2; of the others the loader reads who is in. */
 static __always_inline u32 cgroup__flag(struct task_struct *task)
 {
-	if (!(filter_need & PROCESS_CGROUP) || filter_hierarchy)
+	if (!(filter_need & PROCESS_CGROUP) || filter_hierarchy || !bpf_core_field_exists(task->cgroups))
 		return 0;
 	return cgroup__wanted(BPF_CORE_READ(task, cgroups, dfl_cgrp)) ? PROCESS_CGROUP : 0;
 }

@@ -147,19 +147,23 @@ static void print_end(struct session *s, const char *path)
 		st.hits, 100 * st.probes_ns / wall, 100 * st.cpu_ns / wall);
 }
 
-/* --delay: until the time has come, or there is nothing to wait for any more. */
+/* --delay: has the time come? */
+static bool may_start(const struct record_args *a, u64 end)
+{
+	return a->delay_signal ? begins : now_ns() >= end;
+}
+
+/* Until then, or until there is nothing to wait for any more. */
 static void wait_for_start(struct session *s, struct record_args *a)
 {
-	u64 end = now_ns() + (u64)(a->delay * 1e9), now;
+	u64 end = now_ns() + (u64)(a->delay * 1e9);
 
 	if (a->delay_signal)
 		fprintf(stderr, "sonde: SIGUSR1 starts: kill -USR1 %d\n", getpid());
-	else if (a->delay > 0)
+	else
 		fprintf(stderr, "sonde: starts in %g s\n", a->delay);
-	while (!stops && (a->delay_signal ? !begins : (now = now_ns()) < end)) {
-		u64 ns = a->delay_signal || end - now > 50000000 ? 50000000 : end - now;
-
-		nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+	while (!stops && !may_start(a, end)) {
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 		pass_signals(a);
 		if (a->launch.pid ? launch__ended(&a->launch, false) : session__targets_ended(s))
 			break;
