@@ -4,7 +4,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-struct processes_map processes SEC(".maps");
 struct threads_map threads SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct ring_bell_map ring_bell SEC(".maps");
@@ -12,23 +11,9 @@ struct losses_map losses SEC(".maps");
 struct probe_hits_map probe_hits SEC(".maps");
 
 const volatile u32 span_mode = SPAN_ENTRY_ONLY;
-const volatile bool filter_on = false;
+const volatile bool no_args = false;
 const volatile u64 ring_size = 8;
 const volatile u64 ring_mark = 0;
-
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
-{
-	u32 from = parent->tgid, to = child->tgid, flags;
-
-	if (from == to)
-		return 0;
-	/* links on returns with a pid filter leave later children out */
-	flags = process__flags(from) & ~PROCESS_RETURNS;
-	if (flags && bpf_map_update_elem(&processes, &to, &flags, BPF_ANY))
-		loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
-	return 0;
-}
 
 /* What the thread leaves open will never return. */
 static __always_inline void close_all(struct task_struct *task)
@@ -52,31 +37,10 @@ int BPF_PROG(core_exec, struct task_struct *task)
 	return 0;
 }
 
-/*
- * The new program's runtimes are found by its mappings, which are made, and may
- * have been seen by the loader, before sched_process_exec. Its name comes first.
- */
-SEC("tp_btf/task_rename")
-int BPF_PROG(core_rename, struct task_struct *task)
-{
-	u32 tgid = task->tgid, *flags;
-
-	if (!BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
-		return 0;
-	flags = bpf_map_lookup_elem(&processes, &tgid);
-	if (flags)
-		*flags &= ~PROCESS_RUNTIME;
-	return 0;
-}
-
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(core_exit, struct task_struct *task)
+int BPF_PROG(core_exit_calls, struct task_struct *task)
 {
-	u32 tgid = task->tgid;
-
 	close_all(bpf_get_current_task_btf());
-	if (!task->signal->live.counter)
-		bpf_map_delete_elem(&processes, &tgid);
 	return 0;
 }
 

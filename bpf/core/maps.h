@@ -9,9 +9,12 @@
 
 /* What the loader knows of a process; key of map `processes`: tgid. */
 enum process_flags {
-	PROCESS_SELECTED = 1, /* named by -p or a descendant of one that is */
+	PROCESS_SELECTED = 1, /* every filter that was given names it: follows from those below */
 	PROCESS_RUNTIME = 2, /* maps CPython or a CUDA library: sched follows it */
 	PROCESS_RETURNS = 4, /* its calls' returns are probed although there are no session links */
+	PROCESS_TREE = 8, /* named by -p, the command that sonde runs, or a descendant of one */
+	PROCESS_COMM = 16, /* --comm: its name matches now */
+	PROCESS_CGROUP = 32, /* --cgroup: it is in one of them now */
 };
 
 /* How spans see returns; const volatile span_mode. */
@@ -33,6 +36,28 @@ enum span_mode {
 #define MAX_FAMILIES  16
 #define MAX_PROCESSES 65536
 
+#define COMM_GLOBS     16
+#define FILTER_CGROUPS 16
+#define CGROUP_LEVELS  32 /* deeper ones are not looked at */
+
+/*
+ * A glob for a process name, as an automaton of at most 15 steps, a bit each:
+ * which steps a character takes, which states stay whatever comes ('*'), and the
+ * state at the end. Bit 0 is the state at the start.
+ */
+struct comm_glob {
+	u16 accept[256];
+	u16 loops;
+	u16 end;
+};
+
+/* What the loader asks of core_set. */
+struct process_change {
+	u32 pid;
+	u32 flags; /* to be added */
+	u32 before, now; /* the answer */
+};
+
 struct open_call {
 	u64 sp; /* at the entry: the address of the return address */
 	u64 key; /* what its return will be known by, with sp: see span__key() */
@@ -46,8 +71,7 @@ struct open_call {
 /* Per thread, in task storage `threads`. */
 struct thread {
 	u32 depth;
-	/* its process is wanted: found once, for a process that was selected stays so to its end */
-	u32 selected;
+	u32 selected; /* processes_version when its process was found to be wanted */
 	struct open_call calls[CALL_DEPTH];
 };
 
@@ -83,6 +107,21 @@ struct processes_map {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u32);
 	__type(value, u32);
+};
+
+struct comm_globs_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, COMM_GLOBS);
+	__type(key, u32);
+	__type(value, struct comm_glob);
+};
+
+/* Ids (kernfs) of the cgroups that --cgroup names. */
+struct filter_cgroups_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FILTER_CGROUPS);
+	__type(key, u32);
+	__type(value, u64);
 };
 
 struct threads_map {
@@ -131,6 +170,8 @@ extern struct probe_hits_map probe_hits SEC(".maps");
 /* set by the loader before the programs are loaded */
 extern const volatile u32 span_mode; /* enum span_mode */
 extern const volatile bool filter_on; /* only PROCESS_SELECTED */
+extern u32 processes_version;
+extern const volatile bool no_args; /* command lines and paths stay out of the trace */
 extern const volatile u64 ring_size; /* bytes of data, a power of two */
 extern const volatile u64 ring_mark; /* bytes in a ring beyond which its producers wake the loader */
 #endif

@@ -111,4 +111,11 @@ struct meta_end {
 	enum end_reason reason;
 } EVENT(meta_end, 0x0008, "the recording was stopped in order; absent from a trace that was cut off");
 
+struct meta_member {
+	struct event event;
+	u8 member DOC("1: it is recorded from here on, 0: no longer");
+	u8 exec DOC("1: by running another program, whose name that is");
+	char comm[16] DOC("its name from here on");
+} EVENT(meta_member, 0x0009, "a process came among those that the filters name, or left them, by a name or a cgroup");
+
 #endif

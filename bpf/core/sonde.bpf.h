@@ -249,14 +249,14 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 	/* the fields read here cost less than bpf_get_current_pid_tgid() */
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct hit_count *h = probe__hit(cookie);
-	u32 tgid = task->tgid;
+	u32 tgid = task->tgid, version = processes_version;
 	struct open_call *c;
 	struct thread *th;
 	struct call *call;
 	u64 sp = ctx->sp;
 
 	th = filter_on ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
-	if (!th || !th->selected) {
+	if (!th || th->selected != version) {
 		if (!process__wanted(tgid)) {
 			if (h)
 				h->skipped++;
@@ -267,7 +267,7 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 			loss__count(EVENT_FAMILY(id), LOSS_STORAGE, bpf_ktime_get_ns());
 			return NULL;
 		}
-		th->selected = true;
+		th->selected = version;
 	}
 	c = span__top(th);
 	if (c && c->sp <= sp)

@@ -1,54 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/cmd.h"
-#include "cmd/output.h"
+#include "cmd/record.h"
 #include "model/line.h"
-#include "record/session.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 static const char help[] =
-	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID,..] [-d SECONDS] [--FAMILY=WORD] [--print]\n"
+	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID,..] [--comm NAME,..] [--cgroup PATH]\n"
+	"                    [--delay SECONDS|signal] [-d SECONDS] [--no-args] [--FAMILY=WORD] [--print]\n"
+	"                    [-- CMD ARGS]\n"
 	"\n"
-	"Attaches to everything that runs on this machine, or to what -p names, and writes a trace\n"
-	"until Ctrl-C (a second one quits at once), until the time is up or every -p process has ended.\n"
-	"Nothing is restarted or changed. Needs root.\n"
+	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
+	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
+	"CMD has. Nothing is restarted or changed. Needs root.\n"
 	"\n"
 	"  -o, --output FILE     where to write (sonde-DATE-TIME.sonde), mode 0600\n"
 	"  -f, --force           overwrite FILE\n"
 	"  -t, --trace FAMILIES  what to trace: A,B replaces the default set, +A,+B adds to it\n"
 	"                        (`sonde list families`)\n"
 	"  -p, --pid PIDS        only these processes, their descendants now and later ones\n"
-	"  -d, --duration SEC    stop after this many seconds, fractions allowed\n"
+	"      --comm NAMES      only processes of these names as /proc/PID/comm has them, while they have\n"
+	"                        them; shell patterns (*, ?, [a-z]) of at most 15 characters\n"
+	"      --cgroup PATH     only processes in this cgroup and below it, while they are; a directory of\n"
+	"                        a cgroup file system, or a path below the cgroup v2 mount; repeatable\n"
+	"                        (of several kinds of filters a process must pass each)\n"
+	"      --delay SEC       begin after this many seconds; `signal`: when SIGUSR1 comes.\n"
+	"                        Until then there are no probes\n"
+	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
+	"      --no-args         keep command lines out of the trace, and of paths all but the file's name\n"
 	"      --FAMILY=WORD     a switch of a family, such as --cuda=all or --sched=all\n"
 	"                        (`sonde list families`)\n"
 	"      --print           also print each event as it comes, a line each\n"
 	"  -h, --help            this text\n"
+	"  -- CMD ARGS           runs CMD and traces it, and what it starts, from its first instruction to\n"
+	"                        its end; signals to sonde are passed on to it. -d ends the tracing, not CMD\n"
 	"\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but something asked for could not be attached.\n"
+	"With CMD its own (128+N: ended by signal N); 125 sonde failed, 126 CMD can't be run, 127 not found.\n"
 	"\n"
 	"Examples:\n"
 	"  sonde record -d 10                     ten seconds of everything, then `sonde report FILE`\n"
 	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
-	"  sonde record -t cuda --cuda=all --print -d 2\n";
-
-struct record_args {
-	struct session_args session;
-	const char *output;
-	bool force;
-	double duration; /* seconds, 0: until stopped */
-	u32 pids[256];
-	const char *options[64];
-	u32 n_options;
-};
-
-static volatile sig_atomic_t stops;
+	"  sonde record -t cuda --cuda=all --print -d 2\n"
+	"  sonde record --comm 'python*' --cgroup /system.slice/train.service -d 10\n"
+	"  sonde record -o run.sonde -- python3 train.py --epochs 1\n";
 
 /* --print: a line an event; what the trace says about itself is in `sonde info`. */
 struct printer {
@@ -83,13 +82,6 @@ static void command_line(int argc, char **argv, char *buf, size_t len)
 		used += snprintf(buf + used, len - used, "%s%s", i ? " " : "", argv[i]);
 }
 
-static void on_signal(int sig)
-{
-	/* the second one: leave at once; the kernel takes the probes off, the trace ends at its last chunk */
-	if (stops++)
-		_exit(128 + sig);
-}
-
 static int parse_pids(struct record_args *a, const char *list)
 {
 	char *end;
@@ -116,6 +108,51 @@ static int parse_pids(struct record_args *a, const char *list)
 	return 0;
 }
 
+/* --comm A,B: cuts the word at its commas. */
+static int add_words(const char **list, u32 *n, u32 max, char *words)
+{
+	char *save, *word = strtok_r(words, ",", &save);
+
+	if (!word)
+		return -EINVAL;
+	for (; word && *n < max; word = strtok_r(NULL, ",", &save))
+		list[(*n)++] = word;
+	return 0;
+}
+
+static int parse_comms(struct record_args *a, char *words)
+{
+	if (!add_words(a->comms, &a->session.n_comms, COMM_GLOBS + 1, words))
+		return 0;
+	fprintf(stderr, "sonde record: --comm names no process; without it all names are traced\n");
+	return -EINVAL;
+}
+
+static int parse_cgroup(struct record_args *a, const char *path)
+{
+	if (a->session.n_cgroups <= FILTER_CGROUPS)
+		a->cgroups[a->session.n_cgroups++] = path;
+	return 0;
+}
+
+static int parse_seconds(const char *option, const char *arg, double *out)
+{
+	char *end;
+
+	*out = strtod(arg, &end);
+	if (end == arg || *end || !(*out > 0) || *out > 1e9) {
+		fprintf(stderr, "sonde record: %s wants seconds, more than 0, not '%s'\n", option, arg);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int parse_delay(struct record_args *a, const char *arg)
+{
+	a->delay_signal = !strcmp(arg, "signal");
+	return a->delay_signal ? 0 : parse_seconds("--delay", arg, &a->delay);
+}
+
 /* --FAMILY=WORD: which there are is known only once the BPF object is open. */
 static int parse_family_option(struct record_args *a, const char *arg)
 {
@@ -128,16 +165,22 @@ static int parse_family_option(struct record_args *a, const char *arg)
 	return 0;
 }
 
-static int parse_duration(struct record_args *a, const char *arg)
+/* What stands behind "--". */
+static int parse_command(struct record_args *a, int argc, char **argv)
 {
-	char *end;
-
-	a->duration = strtod(arg, &end);
-	if (end == arg || *end || !(a->duration > 0) || a->duration > 1e9) {
-		fprintf(stderr, "sonde record: -d wants seconds, more than 0, not '%s'\n", arg);
+	if (optind && !strcmp(argv[optind - 1], "--")) {
+		if (optind < argc) {
+			a->launch.argv = argv + optind;
+			return 0;
+		}
+		fprintf(stderr, "sonde record: -- wants a command behind it\n");
 		return -EINVAL;
 	}
-	return 0;
+	if (optind == argc)
+		return 0;
+	fprintf(stderr, "sonde record: unexpected argument '%s'; a command to be traced stands behind --\n",
+		argv[optind]);
+	return -EINVAL;
 }
 
 /* 0: go on; 1: done (help); negative: wrong usage */
@@ -147,13 +190,15 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "output", required_argument, NULL, 'o' },   { "force", no_argument, NULL, 'f' },
 		{ "trace", required_argument, NULL, 't' },    { "pid", required_argument, NULL, 'p' },
 		{ "duration", required_argument, NULL, 'd' }, { "print", no_argument, NULL, 'P' },
+		{ "comm", required_argument, NULL, 'C' },     { "cgroup", required_argument, NULL, 'G' },
+		{ "delay", required_argument, NULL, 'W' },    { "no-args", no_argument, NULL, 'A' },
 		{ "help", no_argument, NULL, 'h' },	      {},
 	};
 	int c, err = 0;
 
 	opterr = 0;
 	optind = 0;
-	while (!err && (c = getopt_long(argc, argv, ":o:ft:p:d:h", options, NULL)) != -1) {
+	while (!err && (c = getopt_long(argc, argv, "+:o:ft:p:d:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'o':
 			a->output = optarg;
@@ -168,7 +213,19 @@ static int parse(struct record_args *a, int argc, char **argv)
 			err = parse_pids(a, optarg);
 			break;
 		case 'd':
-			err = parse_duration(a, optarg);
+			err = parse_seconds("-d", optarg, &a->duration);
+			break;
+		case 'C':
+			err = parse_comms(a, optarg);
+			break;
+		case 'G':
+			err = parse_cgroup(a, optarg);
+			break;
+		case 'W':
+			err = parse_delay(a, optarg);
+			break;
+		case 'A':
+			a->session.no_args = true;
 			break;
 		case 'P':
 			a->session.print = print_record;
@@ -188,158 +245,31 @@ static int parse(struct record_args *a, int argc, char **argv)
 			err = parse_family_option(a, argv[optind - 1]);
 		}
 	}
-	if (!err && optind < argc) {
-		fprintf(stderr, "sonde record: unexpected argument '%s'\n", argv[optind]);
-		err = -EINVAL;
-	}
+	if (!err)
+		err = parse_command(a, argc, argv);
 	a->session.pids = a->pids;
+	a->session.comms = a->comms;
+	a->session.cgroups = a->cgroups;
 	a->session.options = a->options;
 	return err;
 }
 
-static void print_warnings(struct session *s)
-{
-	char *w;
-
-	while ((w = session__next_warning(s))) {
-		cmd__error("%s", w);
-		free(w);
-	}
-}
-
-static void progress(struct session *s, bool last)
-{
-	struct session_status st;
-
-	if (!isatty(STDERR_FILENO))
-		return;
-	session__status(s, &st);
-	fprintf(stderr, "\r\033[Ktracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops%s", st.wall_ns / 1e9,
-		st.events, st.bytes / 1e6, st.lost, last ? "\n" : "");
-}
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
-static int run(struct session *s, const struct record_args *a, enum end_reason *reason, char *err, size_t len)
-{
-	u64 start = now_ns(), end = start + (u64)(a->duration * 1e9), next = start + 1000000000ULL;
-	int ret = 0;
-
-	*reason = END_SIGNAL;
-	while (!ret && !stops) {
-		u64 now = now_ns();
-		int timeout = 100;
-
-		if (a->duration > 0 && now >= end) {
-			*reason = END_DURATION;
-			break;
-		}
-		if (a->duration > 0 && end - now < 100000000ULL)
-			timeout = (end - now) / 1000000 + 1;
-		ret = session__poll(s, timeout, err, len);
-		print_warnings(s);
-		if (session__targets_ended(s)) {
-			*reason = END_TARGETS;
-			break;
-		}
-		if (now >= next) {
-			progress(s, false);
-			next = now + 1000000000ULL;
-		}
-	}
-	if (ret)
-		*reason = END_ERROR;
-	progress(s, true);
-	return ret;
-}
-
-static void print_end(struct session *s, const char *path)
-{
-	struct session_status st;
-	double wall;
-
-	session__status(s, &st);
-	wall = st.wall_ns ? st.wall_ns : 1;
-	if (st.wants_objects && !st.objects)
-		fprintf(stderr, "sonde: no process maps a library that the chosen families probe\n");
-	if (!st.traced)
-		fprintf(stderr, "sonde: nothing was recorded: what was asked for did not happen in this time\n");
-	if (st.cut_off)
-		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
-	else
-		fprintf(stderr, "sonde: %s: %llu events in %.1f s, %.1f KB; %llu lost\n", path, st.events, wall / 1e9,
-			st.bytes / 1e3, st.lost);
-	fprintf(stderr, "sonde: cost: %llu probe hits, about %.2f%% of one CPU in the targets; sonde itself %.2f%%\n",
-		st.hits, 100 * st.probes_ns / wall, 100 * st.cpu_ns / wall);
-}
-
-static int record(struct record_args *a)
-{
-	struct sigaction sa = { .sa_handler = on_signal };
-	struct output out = {};
-	struct session *s = NULL;
-	enum end_reason reason;
-	struct session_status st;
-	char err[8192] = "";
-	int ret, stopped;
-
-	ret = session__open(&s, &a->session, err, sizeof(err));
-	if (!ret)
-		ret = output__create(&out, a->output, a->force, err, sizeof(err));
-	if (ret) {
-		print_warnings(s);
-		goto out;
-	}
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
-	ret = session__create(s, out.fd, err, sizeof(err));
-	if (!ret)
-		ret = output__publish(&out, err, sizeof(err));
-	if (!ret)
-		ret = session__start(s, err, sizeof(err));
-	print_warnings(s);
-	if (ret) {
-		output__discard(&out);
-		goto out;
-	}
-	fprintf(stderr, "sonde: tracing into %s%s\n", out.path, a->duration > 0 ? "" : "; Ctrl-C stops");
-	ret = run(s, a, &reason, err, sizeof(err));
-	stopped = session__stop(s, reason, err, sizeof(err));
-	if (!ret)
-		ret = stopped;
-	print_warnings(s);
-	print_end(s, out.path);
-out:
-	if (*err && ret)
-		cmd__error("%s", err);
-	session__status(s, &st);
-	session__free(s);
-	output__close(&out);
-	if (ret)
-		return ret == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-	return st.not_attached ? EXIT_PARTLY : EXIT_DONE;
-}
-
 static int cmd_record(int argc, char **argv)
 {
-	struct record_args a = {};
+	static struct record_args a;
 	struct printer printer = {};
-	int ret = parse(&a, argc, argv);
 	char command[1024];
+	int ret;
 
-	if (ret)
-		return ret > 0 ? EXIT_DONE : EXIT_USAGE;
+	for (int i = 1; i < argc; i++)
+		a.has_command |= !strcmp(argv[i], "--");
 	command_line(argc, argv, command, sizeof(command));
-	a.session.command = command;
+	ret = parse(&a, argc, argv);
+	if (ret)
+		return ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
+	a.session.command = a.session.no_args ? "(kept out: --no-args)" : command;
 	a.session.print_arg = &printer;
-	ret = record(&a);
+	ret = record__run(&a);
 	names__free(printer.names);
 	return ret;
 }

@@ -129,6 +129,8 @@ static int feed_task(struct names *n, const struct view *v)
 			t->imaged = (u64)view__get(v, "time");
 			t->task.exe = (u32)view__get(v, "exe");
 			t->task.command = (u32)view__get(v, "command");
+			t->task.container = (u32)view__get(v, "container");
+			t->task.pod = (u32)view__get(v, "pod");
 		}
 		return 0;
 	}
@@ -243,6 +245,23 @@ const char *names__comm(const struct names *n, u32 pid, u32 tid)
 		t = map__find(&n->tasks, &key);
 	}
 	return t && t->name[0] ? t->name : NULL;
+}
+
+void names__container(const struct names *n, u32 pid, const char **container, const char **pod)
+{
+	const struct named_task *t = NULL;
+
+	/* ids are used again, so parents may run in a circle */
+	for (int i = 0; i < 64; i++) {
+		struct task_key key = { pid, pid };
+
+		t = map__find(&n->tasks, &key);
+		if (!t || t->imaged || !t->task.ppid)
+			break;
+		pid = t->task.ppid;
+	}
+	*container = t ? names__string(n, t->task.container) : "";
+	*pod = t ? names__string(n, t->task.pod) : "";
 }
 
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg)

@@ -16,6 +16,7 @@ struct task {
 	u32 ppid, ns_pid; /* 0: not known */
 	char comm[16]; /* the last one seen; NUL-padded, not always terminated: names__comm */
 	u32 exe, command; /* string ids, 0: not known */
+	u32 container, pod; /* likewise; 0: in none, or not known */
 	u64 start; /* CLOCK_MONOTONIC ns; 0: not seen to start */
 	u64 end; /* 0: not seen to end */
 };
@@ -33,6 +34,8 @@ const char *names__probe(const struct names *n, u16 probe);
 const struct task *names__task(const struct names *n, u32 pid, u32 tid);
 /* Of the thread, else of its process; NULL: not known. Lives until the next feed or free. */
 const char *names__comm(const struct names *n, u32 pid, u32 tid);
+/* Container and pod of a process, its parent's where it has only been forked; "": in none, or not known. */
+void names__container(const struct names *n, u32 pid, const char **container, const char **pod);
 /* Of a field of unit `string`; "" for 0 or one not seen. */
 const char *names__string(const struct names *n, u32 id);
 /* Calls fn for each process known, by first appearance. */

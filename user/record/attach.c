@@ -205,7 +205,7 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 		.live = sites ? o->live : 0,
 		.dev = o->dev,
 		.ino = o->ino,
-		.path = session__intern(s, o->path),
+		.path = session__intern(s, session__path(s, o->path)),
 		.build_id = session__intern(s, elf__build_id(o->elf)),
 		.why = session__intern(s, why),
 		.sites = sites,

@@ -50,6 +50,8 @@ struct family_host {
 		     size_t len);
 	/* A process maps such an object (also one that had mapped it before tracing began). elf is open during the call. */
 	void (*mapped)(struct session *s, struct elf *elf, const struct mapping *m);
+	/* A process came in by a filter: its threads are older. Its mappings follow, by mapped(). pid 0: several did, look at all. */
+	void (*joined)(struct session *s, u32 pid);
 	/* The loader drains one of the family's records. */
 	void (*event)(struct session *s, const struct event *e, u32 size);
 	/* About every 100 ms; now is CLOCK_MONOTONIC ns. */
@@ -69,10 +71,16 @@ const struct family_host *family_host__find(const char *name);
 u64 session__now(const struct session *s);
 /* The trace's id of a text, for fields of unit `string`. */
 u32 session__intern(struct session *s, const char *text);
+/* --no-args: command lines and paths stay out of the trace. */
+bool session__no_args(const struct session *s);
+/* What may be written of a path: all of it, with --no-args its last part. */
+const char *session__path(const struct session *s, const char *path);
 /* Writes a record made in user space; its header must be filled. */
 int session__emit(struct session *s, const void *record, u32 size);
 /* Runs an iterator program and writes the records that it hands over (iter__write). */
 int session__run_iter(struct session *s, const char *program);
+/* Of one process's tasks alone; pid 0: of all. */
+int session__run_iter_of(struct session *s, const char *program, u32 pid);
 /* Is the process among those asked for? */
 bool session__wants(const struct session *s, u32 pid);
 

@@ -11,6 +11,7 @@
 struct sonde_bpf;
 struct objects;
 struct losses;
+struct filter;
 
 struct demand_link { /* a '?' program that its family has attached */
 	const struct program *program;
@@ -51,6 +52,8 @@ struct session {
 	struct losses *losses;
 	struct target *targets;
 	u32 n_targets;
+	struct filter *filter;
+	u32 filter_need; /* enum process_flags that a process must have to be recorded; 0: no filter */
 
 	s64 clock_offset; /* BPF's CLOCK_MONOTONIC minus ours: not 0 in a time namespace */
 	u64 started; /* ns: everything found at the start is attached */
@@ -102,6 +105,16 @@ void targets__select(struct session *s);
 void targets__close(struct session *s);
 u32 process__get(const struct session *s, u32 pid);
 void process__set(struct session *s, u32 pid, u32 flags);
+
+/* filter.c: --comm and --cgroup */
+int filter__open(struct session *s, char *err, size_t len);
+void filter__close(struct session *s);
+int filter__configure(struct session *s,
+		      int (*set)(struct session *s, const char *name, const void *value, size_t size));
+int filter__load(struct session *s);
+int filter__seed(struct session *s);
+void filter__note(struct session *s, const struct event *e, u32 size);
+void filter__follow(struct session *s);
 
 /* about.c: what a trace says about itself */
 void about__head(struct session *s, struct trace_head *head, char *buf, size_t len);

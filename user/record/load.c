@@ -223,7 +223,6 @@ static int size_rings(struct session *s)
 
 int load__load(struct session *s, char *err, size_t len)
 {
-	bool filter = s->args->n_pids > 0;
 	int ret = check_privilege(s, err, len);
 
 	if (ret)
@@ -232,7 +231,9 @@ int load__load(struct session *s, char *err, size_t len)
 	choose_programs(s);
 	ret = set_rodata(s, "span_mode", &s->span_mode, sizeof(u32));
 	if (!ret)
-		ret = set_rodata(s, "filter_on", &filter, sizeof(filter));
+		ret = set_rodata(s, "no_args", &s->args->no_args, sizeof(bool));
+	if (!ret)
+		ret = filter__configure(s, set_rodata);
 	if (!ret)
 		ret = size_rings(s);
 	embedded__clear_log();

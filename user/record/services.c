@@ -58,6 +58,18 @@ u32 session__intern(struct session *s, const char *text)
 	return trace_writer__intern(s->writer, text, text ? strlen(text) : 0);
 }
 
+bool session__no_args(const struct session *s)
+{
+	return s->args->no_args;
+}
+
+const char *session__path(const struct session *s, const char *path)
+{
+	const char *slash = s->args->no_args ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path;
+}
+
 int session__emit(struct session *s, const void *record, u32 size)
 {
 	drain__append(s, record, size);
@@ -76,6 +88,11 @@ bool session__test_switch(const char *word)
 
 int session__run_iter(struct session *s, const char *name)
 {
+	return session__run_iter_of(s, name, 0);
+}
+
+int session__run_iter_of(struct session *s, const char *name, u32 pid)
+{
 	const struct program *p = probes__program(&s->embedded.probes, name);
 	u64 record[RECORD_MAX / sizeof(u64)]; /* aligned as a record from a ring is */
 	size_t len, pos = 0;
@@ -85,7 +102,7 @@ int session__run_iter(struct session *s, const char *name)
 
 	if (!p || !p->enabled)
 		return -ENOENT;
-	err = iter__read_all(p->prog, 0, &buf, &len);
+	err = iter__read_all(p->prog, pid, &buf, &len);
 	if (err)
 		return err;
 	while (len - pos >= sizeof(size)) {

@@ -47,7 +47,9 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	if (ret)
 		return ret;
 	features__probe(&s->features, true);
-	ret = targets__open(s, err, len);
+	ret = filter__open(s, err, len);
+	if (!ret)
+		ret = targets__open(s, err, len);
 	return ret ? ret : load__load(s, err, len);
 }
 
@@ -66,9 +68,17 @@ static int attach_tracepoint(struct session *s, const struct program *p, char *e
 }
 
 /*
- * Programs of one tracepoint run in the order of their links. The core's come
- * last: they change the set of processes, by which families' decide.
+ * Programs of one tracepoint run in the order of their links. The core's change
+ * the set of processes, by which families' decide: who comes in is in it before
+ * they ask, and who ends is in it until they have.
  */
+static int order_of(const struct program *p)
+{
+	if (p->family->id)
+		return 1;
+	return strcmp(p->section.rest, "sched_process_exit") ? 0 : 2;
+}
+
 static int attach_tracepoints(struct session *s, char *err, size_t len)
 {
 	int ret = 0;
@@ -76,12 +86,12 @@ static int attach_tracepoints(struct session *s, char *err, size_t len)
 	s->tracepoints = calloc(s->embedded.probes.n_programs, sizeof(*s->tracepoints));
 	if (!s->tracepoints)
 		return -ENOMEM;
-	for (int core = 0; core <= 1; core++)
+	for (int order = 0; order <= 2; order++)
 		for (u32 i = 0; i < s->embedded.probes.n_programs && !ret; i++) {
 			const struct program *p = &s->embedded.probes.programs[i];
 
 			if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !p->section.on_demand &&
-			    (p->family->id == 0) == core)
+			    order_of(p) == order)
 				ret = attach_tracepoint(s, p, err, len);
 		}
 	return ret;
@@ -160,10 +170,17 @@ int session__start(struct session *s, char *err, size_t len)
 	}
 	if (!ret)
 		ret = follow(s, err, len);
+	if (!ret && (ret = filter__load(s)))
+		snprintf(err, len, "cannot set the filters: %s", strerror(-ret));
 	if (!ret)
 		ret = attach_tracepoints(s, err, len);
 	if (ret)
 		return ret;
+	ret = filter__seed(s);
+	if (ret) {
+		snprintf(err, len, "cannot read the names and cgroups of the running processes: %s", strerror(-ret));
+		return ret;
+	}
 	targets__select(s);
 	ret = objects__scan(s, 0);
 	if (ret) {
@@ -200,6 +217,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
 	objects__follow(s);
 	drain__rings(s);
+	filter__follow(s);
 	now = session__now(s);
 	if (now >= s->next_tick) {
 		family_host__each(s, host_tick, &now);
@@ -335,6 +353,7 @@ void session__free(struct session *s)
 	objects__free(s->objects);
 	losses__free(s->losses);
 	targets__close(s);
+	filter__close(s);
 	embedded__close(&s->embedded);
 	for (u32 i = s->next_warning; i < s->n_warnings; i++)
 		free(s->warnings[i]);

@@ -19,6 +19,11 @@ struct session_args {
 	const char *const *options; /* "cuda=all", NULL-terminated */
 	const u32 *pids; /* -p */
 	u32 n_pids;
+	const char *const *comms; /* --comm: shell patterns */
+	u32 n_comms;
+	const char *const *cgroups; /* --cgroup: paths */
+	u32 n_cgroups;
+	bool no_args; /* command lines and paths stay out of the trace */
 	const char *command; /* sonde's own command line, for the trace */
 	/* Each record as it is drained (--print), NULL: none. */
 	void (*print)(const struct schema *schema, const void *record, u32 size, void *arg);

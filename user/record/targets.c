@@ -33,15 +33,15 @@ static bool has_ended(u32 pid)
 	return ended;
 }
 
-/* Adds flags; what is there stays. */
+/* Adds flags; what is there stays. BPF does it: it changes them too. */
 void process__set(struct session *s, u32 pid, u32 flags)
 {
-	u32 before = process__get(s, pid);
+	struct process_change c = { .pid = pid, .flags = flags };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &c, .ctx_size_in = sizeof(c));
 
-	flags |= before;
-	if (flags == before)
+	if ((process__get(s, pid) & flags) == flags)
 		return;
-	if (bpf_map_update_elem(bpf_map__fd(s->skel->maps.processes), &pid, &flags, BPF_ANY))
+	if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.core_set), &opts) || (c.now & flags) != flags)
 		losses__add(s, 0, LOSS_MAP_FULL, 1, session__now(s), session__now(s), 0);
 	/* the program that takes ended processes out may have run before: nothing else would */
 	if (has_ended(pid))
@@ -50,7 +50,7 @@ void process__set(struct session *s, u32 pid, u32 flags)
 
 bool session__wants(const struct session *s, u32 pid)
 {
-	return !s->args->n_pids || (process__get(s, pid) & PROCESS_SELECTED);
+	return !s->filter_need || (process__get(s, pid) & PROCESS_SELECTED);
 }
 
 /* Before anything is loaded: do they live? */
@@ -111,13 +111,13 @@ static int add_children(struct session *s)
 	while (dir && (d = readdir(dir))) {
 		u32 pid = atoi(d->d_name), ppid;
 
-		if (!isdigit((unsigned char)d->d_name[0]) || (process__get(s, pid) & PROCESS_SELECTED))
+		if (!isdigit((unsigned char)d->d_name[0]) || (process__get(s, pid) & PROCESS_TREE))
 			continue;
 		ppid = parent_of(pid);
-		if (ppid && (process__get(s, ppid) & PROCESS_SELECTED)) {
-			process__set(s, pid, PROCESS_SELECTED);
+		if (ppid && (process__get(s, ppid) & PROCESS_TREE)) {
+			process__set(s, pid, PROCESS_TREE);
 			/* not of a zombie: it would be found again and again */
-			added += (process__get(s, pid) & PROCESS_SELECTED) != 0;
+			added += (process__get(s, pid) & PROCESS_TREE) != 0;
 		}
 	}
 	if (dir)
@@ -130,7 +130,7 @@ void targets__select(struct session *s)
 {
 	for (u32 i = 0; i < s->n_targets; i++)
 		if (s->targets[i].pidfd >= 0)
-			process__set(s, s->targets[i].pid, PROCESS_SELECTED);
+			process__set(s, s->targets[i].pid, PROCESS_TREE);
 	while (s->n_targets && add_children(s))
 		;
 }

@@ -29,21 +29,25 @@ struct summary {
 	struct sched_report sched;
 };
 
-static const struct column process_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "events", "Events", VALUE_U64, SHOW_COUNT },
-	{ "cpu_ns", "On CPU", VALUE_U64, SHOW_NS },
-	{ "cuda_calls", "CUDA calls", VALUE_U64, SHOW_COUNT },
-	{ "cuda_ns", "In CUDA calls", VALUE_U64, SHOW_NS },
-	{ "gil_waits", "GIL waits", VALUE_U64, SHOW_NEVER },
-	{ "gil_wait_ns", "Waited for GIL", VALUE_U64, SHOW_NS },
-	{ "start_ns", "Started (s)", VALUE_S64, SHOW_NEVER },
-	{ "end_ns", "Ended (s)", VALUE_S64, SHOW_SECONDS },
-	{ "families", "Seen by", VALUE_TEXT, SHOW_PLAIN },
-	{ "runtimes", "Runtimes", VALUE_TEXT, SHOW_PLAIN },
-	{ "command", "Command", VALUE_TEXT, SHOW_NEVER },
-};
+/* People see the containers where there are any. */
+#define PROCESS_COLUMNS(show_container)                                                                             \
+	{                                                                                                           \
+		{ "pid", "PID", VALUE_U64, SHOW_PLAIN }, { "name", "Process", VALUE_TEXT, SHOW_PLAIN },             \
+			{ "events", "Events", VALUE_U64, SHOW_COUNT }, { "cpu_ns", "On CPU", VALUE_U64, SHOW_NS },  \
+			{ "cuda_calls", "CUDA calls", VALUE_U64, SHOW_COUNT },                                      \
+			{ "cuda_ns", "In CUDA calls", VALUE_U64, SHOW_NS },                                         \
+			{ "gil_waits", "GIL waits", VALUE_U64, SHOW_NEVER },                                        \
+			{ "gil_wait_ns", "Waited for GIL", VALUE_U64, SHOW_NS },                                    \
+			{ "start_ns", "Started (s)", VALUE_S64, SHOW_NEVER },                                       \
+			{ "end_ns", "Ended (s)", VALUE_S64, SHOW_SECONDS },                                         \
+			{ "families", "Seen by", VALUE_TEXT, SHOW_PLAIN },                                          \
+			{ "runtimes", "Runtimes", VALUE_TEXT, SHOW_PLAIN },                                         \
+			{ "container", "Container", VALUE_TEXT, show_container },                                   \
+			{ "pod", "Pod", VALUE_TEXT, SHOW_NEVER }, { "command", "Command", VALUE_TEXT, SHOW_NEVER }, \
+	}
+
+static const struct column process_columns[] = PROCESS_COLUMNS(SHOW_NEVER);
+static const struct column contained_columns[] = PROCESS_COLUMNS(SHOW_PLAIN);
 
 static const struct column thread_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
@@ -175,14 +179,26 @@ static bool is_interesting(const struct summary *s, const struct process *p)
 	return *p->runtimes || p->families & ~(proc && proc->id < 64 ? 1ull << proc->id : 0);
 }
 
+static bool has_containers(const struct summary *s)
+{
+	const char *container, *pod;
+
+	for (u32 i = 0; i < s->processes.n; i++) {
+		names__container(s->args->names, *(const u32 *)map__key(&s->processes, i), &container, &pod);
+		if (*container)
+			return true;
+	}
+	return false;
+}
+
 /* Returns how many processes were left out; none is where all would be. */
 static u32 fill_processes(struct summary *s, struct table *t)
 {
 	const struct report_args *args = s->args;
 	const struct process *p;
 	const struct task *task;
+	const char *command, *container, *pod;
 	char families[128];
-	const char *command;
 	u32 i, pid, dull = 0;
 
 	for (i = 0; i < s->processes.n; i++)
@@ -196,6 +212,7 @@ static u32 fill_processes(struct summary *s, struct table *t)
 			continue;
 		task = names__task(args->names, pid, pid);
 		command = task ? names__string(args->names, task->command) : "";
+		names__container(args->names, pid, &container, &pod);
 		family_list(trace__schema(args->trace), p->families, families, sizeof(families));
 		table__add(t, V_U64(pid), V_TEXT(names__comm(args->names, pid, 0)), V_U64(p->events),
 			   p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE, p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE,
@@ -203,7 +220,8 @@ static u32 fill_processes(struct summary *s, struct table *t)
 			   p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
 			   task && task->start ? V_S64((s64)(task->start - args->start)) : V_NONE,
 			   task && task->end ? V_S64((s64)(task->end - args->start)) : V_NONE, V_TEXT(families),
-			   V_TEXT(*p->runtimes ? p->runtimes : NULL), V_TEXT(*command ? command : NULL));
+			   V_TEXT(*p->runtimes ? p->runtimes : NULL), V_TEXT(*container ? container : NULL),
+			   V_TEXT(*pod ? pod : NULL), V_TEXT(*command ? command : NULL));
 	}
 	table__sort(t, "events");
 	table__sort(t, "gil_wait_ns");
@@ -270,7 +288,8 @@ static void fill(struct summary *s, struct report_output *out)
 	u32 dull;
 
 	text__ns(duration, sizeof(duration), report__duration(s->args));
-	processes = REPORT_TABLE(out, "processes", "Processes", process_columns);
+	processes = has_containers(s) ? REPORT_TABLE(out, "processes", "Processes", contained_columns) :
+					REPORT_TABLE(out, "processes", "Processes", process_columns);
 	processes->limit = 15;
 	dull = fill_processes(s, processes);
 	if (dull)

@@ -75,9 +75,18 @@ struct inode {
 	u32 i_generation;
 };
 
+/* include/linux/dcache.h */
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
 struct path {
 	void *mnt;
-	void *dentry;
+	struct dentry *dentry;
 };
 
 struct file {
@@ -146,6 +155,26 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+/* include/linux/kernfs.h, cgroup-defs.h */
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup_root {
+	int hierarchy_id; /* 0: the default one, cgroup v2 */
+};
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+	struct cgroup *ancestors[1];
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct bpf_local_storage *bpf_storage;
@@ -166,6 +195,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
+	struct css_set *cgroups;
 	struct mm_struct *mm;
 	struct thread_struct thread;
 };
@@ -177,6 +207,7 @@ struct mm_struct {
 /* include/linux/binfmts.h */
 struct linux_binprm {
 	const char *filename;
+	struct file *file;
 };
 
 /* include/linux/bpf.h, kernel/bpf/task_iter.c: what iterators get */

@@ -92,7 +92,9 @@ int BPF_PROG(proc_execed, struct task_struct *task, pid_t old_pid, struct linux_
 	bpf_probe_read_kernel_str(e->comm, sizeof(e->comm), task->comm);
 	if (old_pid != task->pid)
 		e->old_tid = old_pid;
-	len = bpf_probe_read_kernel_str(e->path, PATH_ROOM, BPF_CORE_READ(bprm, filename));
+	len = bpf_probe_read_kernel_str(e->path, PATH_ROOM,
+					no_args ? (const char *)BPF_CORE_READ(bprm, file, f_path.dentry, d_name.name) :
+						  BPF_CORE_READ(bprm, filename));
 	/* without its NUL */
 	len = len > 0 && len <= PATH_ROOM ? len - 1 : 0;
 	barrier_var(len);

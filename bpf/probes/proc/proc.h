@@ -31,7 +31,7 @@ struct proc_exec {
 	struct event event;
 	char comm[16] DOC("the thread's name from here on");
 	u32 old_tid UNIT(task) DOC("what the thread was before if it was not its process's first, else 0");
-	char path[] DOC("file, as the caller named it");
+	char path[] DOC("file, as the caller named it; with --no-args the name of the file alone");
 } EVENT(proc_exec, 0x0103, "a process runs another program; its other threads are gone");
 
 struct proc_exit {
@@ -60,7 +60,10 @@ struct proc_map {
 struct proc_image {
 	struct event event;
 	u32 exe UNIT(string) DOC("the executable file, empty for a kernel thread");
-	u32 command UNIT(string) DOC("command line, arguments separated by blanks");
+	u32 command UNIT(string) DOC("command line, arguments separated by blanks; empty with --no-args");
+	u32 cgroup UNIT(string) DOC("its cgroup's path; empty with --no-args");
+	u32 container UNIT(string) DOC("container runtime and start of the id, by the cgroup's path; empty: in none");
+	u32 pod UNIT(string) DOC("uid of its Kubernetes pod, likewise");
 } EVENT(proc_image, 0x0107, "what a process runs: at the start of the trace and after each exec");
 
 #endif

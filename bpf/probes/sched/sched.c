@@ -140,6 +140,11 @@ static void on_mapped(struct session *s, struct elf *elf, const struct mapping *
 	session__run_iter(s, "sched_begin");
 }
 
+static void on_joined(struct session *s, u32 pid)
+{
+	session__run_iter_of(s, "sched_begin", pid);
+}
+
 static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
@@ -151,5 +156,6 @@ FAMILY_HOST(sched) = {
 	.name = "sched",
 	.is_runtime = is_runtime,
 	.mapped = on_mapped,
+	.joined = on_joined,
 	.tick = on_tick,
 };

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The set of processes: which the filters name now. Forks, renames and moves
+ * between cgroups keep it, in the context of whoever does them, so that a
+ * probe's question is one look into a hash.
+ *
+ * A process has several writers: a rename by itself, a move by another process,
+ * the loader. So flags are changed by compare-and-exchange, here alone; the loader
+ * asks core_set for it.
+ */
+#include "sonde.bpf.h"
+
+struct processes_map processes SEC(".maps");
+struct comm_globs_map comm_globs SEC(".maps");
+struct filter_cgroups_map filter_cgroups SEC(".maps");
+
+const volatile bool filter_on = false;
+const volatile u32 filter_need = 0;
+const volatile u32 n_comm_globs = 0;
+const volatile u32 n_filter_cgroups = 0;
+const volatile u32 filter_hierarchy = 0;
+
+/* threads remember that they are wanted under this number: it changes when a process leaves */
+u32 processes_version = 1;
+
+/* As many other writers may come in between before a change is given up: they all do what is rare. */
+#define CHANGE_TRIES 8
+
+static __always_inline u32 with_selected(u32 flags)
+{
+	if ((flags & filter_need) == filter_need)
+		return flags | PROCESS_SELECTED;
+	return flags & ~PROCESS_SELECTED;
+}
+
+/* What the flags were; *now is what they are. */
+static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *now)
+{
+	u32 *flags = bpf_map_lookup_elem(&processes, &tgid), old = 0, seen;
+
+	*now = with_selected(set);
+	if (!flags) {
+		if (!bpf_map_update_elem(&processes, &tgid, now, BPF_NOEXIST))
+			return 0;
+		flags = bpf_map_lookup_elem(&processes, &tgid);
+	}
+	if (!flags) {
+		*now = 0;
+		loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
+		return 0;
+	}
+	for (int i = 0; i < CHANGE_TRIES; i++) {
+		old = *(volatile u32 *)flags;
+		*now = with_selected((old & ~clear) | set);
+		if (*now == old)
+			return old;
+		seen = __sync_val_compare_and_swap(flags, old, *now);
+		if (seen == old)
+			return old;
+	}
+	loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
+	*now = old;
+	return old;
+}
+
+/* Does one of the globs match? See user/record/comm_glob.h for the tables. */
+static __always_inline bool comm__wanted(const char *comm)
+{
+	for (u32 i = 0; i < COMM_GLOBS; i++) {
+		struct comm_glob *g = bpf_map_lookup_elem(&comm_globs, &i);
+		u32 state = 1;
+
+		if (i >= n_comm_globs || !g)
+			break;
+		for (u32 at = 0; at < 16; at++) {
+			u8 c = comm[at];
+
+			if (!c)
+				break;
+			state = (state & g->accept[c]) << 1 | (state & g->loops);
+		}
+		if (state & g->end)
+			return true;
+	}
+	return false;
+}
+
+/* Is it one of the cgroups named, or below one? */
+static __always_inline bool cgroup__wanted(struct cgroup *cgroup)
+{
+	int level = BPF_CORE_READ(cgroup, level);
+
+	for (int up = 0; up < CGROUP_LEVELS && up <= level; up++) {
+		struct cgroup *above = NULL;
+		u64 id;
+
+		bpf_core_read(&above, sizeof(above),
+			      (void *)cgroup + bpf_core_field_offset(struct cgroup, ancestors) + up * sizeof(above));
+		id = BPF_CORE_READ(above, kn, id);
+		for (u32 i = 0; i < FILTER_CGROUPS; i++) {
+			u64 *named = bpf_map_lookup_elem(&filter_cgroups, &i);
+
+			if (i >= n_filter_cgroups || !named)
+				break;
+			if (id == *named)
+				return true;
+		}
+	}
+	return false;
+}
+
+static __always_inline u32 comm__flag(struct task_struct *task)
+{
+	char comm[16];
+
+	if (!(filter_need & PROCESS_COMM))
+		return 0;
+	bpf_probe_read_kernel_str(comm, sizeof(comm), task->comm);
+	return comm__wanted(comm) ? PROCESS_COMM : 0;
+}
+
+/* By the default hierarchy, cgroup v2; of the others the loader reads who is in. */
+static __always_inline u32 cgroup__flag(struct task_struct *task)
+{
+	if (!(filter_need & PROCESS_CGROUP) || filter_hierarchy || !bpf_core_field_exists(task->cgroups))
+		return 0;
+	return cgroup__wanted(BPF_CORE_READ(task, cgroups, dfl_cgrp)) ? PROCESS_CGROUP : 0;
+}
+
+/* Says in the trace that a process came to be recorded, or is no longer. */
+static __always_inline void tell(struct task_struct *task, const char *comm, u32 before, u32 now, bool exec)
+{
+	struct meta_member e = {};
+
+	if (!filter_on || !((before ^ now) & PROCESS_SELECTED))
+		return;
+	if (before & PROCESS_SELECTED)
+		__sync_fetch_and_add(&processes_version, 1);
+	e.event.time = bpf_ktime_get_ns();
+	e.event.pid = task->tgid;
+	e.event.tid = task->tgid;
+	e.event.id = ID_meta_member;
+	e.member = !!(now & PROCESS_SELECTED);
+	e.exec = exec;
+	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), comm);
+	emit(&e, sizeof(e));
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = parent->tgid, to = child->tgid, flags;
+
+	if (from == to)
+		return 0;
+	/* links on returns with a pid filter leave later children out; the name is the forking thread's */
+	flags = process__flags(from) & ~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM);
+	if (!filter_hierarchy)
+		flags &= ~PROCESS_CGROUP;
+	flags = with_selected(flags | comm__flag(child) | cgroup__flag(child));
+	if (!filter_on)
+		flags &= ~PROCESS_SELECTED;
+	if (flags && bpf_map_update_elem(&processes, &to, &flags, BPF_ANY))
+		loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
+	return 0;
+}
+
+/*
+ * A process's name is that of its first thread. The new program's runtimes are
+ * found by its mappings, which are made, and may have been seen by the loader,
+ * before sched_process_exec; its name comes first.
+ */
+SEC("tp_btf/task_rename")
+int BPF_PROG(core_rename, struct task_struct *task, const char *comm)
+{
+	u32 set = 0, clear = 0, before, now;
+	bool exec = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	char name[16] = "";
+
+	if (task->pid != task->tgid)
+		return 0;
+	if (filter_need & PROCESS_COMM) {
+		bpf_probe_read_kernel_str(name, sizeof(name), comm);
+		if (comm__wanted(name))
+			set = PROCESS_COMM;
+		else
+			clear = PROCESS_COMM;
+	}
+	if (exec)
+		clear |= PROCESS_RUNTIME;
+	/* an entry, even an empty one, tells core_seed that the name it has read is old */
+	if (!(filter_need & PROCESS_COMM) && !process__flags(task->tgid))
+		return 0;
+	before = process__change(task->tgid, set, clear, &now);
+	tell(task, comm, before, now, exec);
+	return 0;
+}
+
+/* One thread alone may be moved: a process is where its first thread is. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(core_moved, struct cgroup *to, const char *path, struct task_struct *task, bool threadgroup)
+{
+	u32 before, now;
+	bool in;
+
+	if (!(filter_need & PROCESS_CGROUP) || (u32)BPF_CORE_READ(to, root, hierarchy_id) != filter_hierarchy)
+		return 0;
+	if (!threadgroup && task->pid != task->tgid)
+		return 0;
+	in = cgroup__wanted(to);
+	before = process__change(task->tgid, in ? PROCESS_CGROUP : 0, in ? 0 : PROCESS_CGROUP, &now);
+	tell(task, task->comm, before, now, false);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(core_exit, struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+
+	if (!task->signal->live.counter)
+		bpf_map_delete_elem(&processes, &tgid);
+	return 0;
+}
+
+/*
+ * Who is there when tracing begins: run once the programs above are. An entry
+ * that they have made is newer than what is read here.
+ */
+SEC("?iter/task")
+int core_seed(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u32 tgid, flags;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	tgid = task->tgid;
+	flags = with_selected(comm__flag(task) | cgroup__flag(task));
+	if (flags)
+		bpf_map_update_elem(&processes, &tgid, &flags, BPF_NOEXIST);
+	return 0;
+}
+
+/* The loader's changes: what is there stays. */
+SEC("?syscall")
+int core_set(struct process_change *c)
+{
+	u32 now;
+
+	c->before = process__change(c->pid, c->flags, 0, &now);
+	c->now = now;
+	return 0;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cmd/launch.h"
+
+#include "attach/needed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int say_why(int error, const char *name, char *err, size_t len)
+{
+	snprintf(err, len, "cannot run %s: %s", name, error == ENOENT ? "no such program" : strerror(error));
+	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
+}
+
+int launch__find(struct launch *l, char **argv, char *err, size_t len)
+{
+	int ret = needed__program(argv[0], l->program, sizeof(l->program));
+
+	l->argv = argv;
+	return ret ? say_why(ret == -ENOTDIR ? ENOENT : -ret, argv[0], err, len) : 0;
+}
+
+/* In the child. */
+static void wait_and_run(char **argv, int go, int failed)
+{
+	char byte;
+	int error;
+
+	/* should sonde be killed before it says go, its end of the pipe closes */
+	if (read(go, &byte, 1) != 1)
+		_exit(EXIT_OWN_FAILURE);
+	execvp(argv[0], argv);
+	error = errno;
+	if (write(failed, &error, sizeof(error)) != sizeof(error))
+		_exit(EXIT_OWN_FAILURE);
+	_exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
+}
+
+int launch__fork(struct launch *l)
+{
+	int go[2], failed[2], ret;
+
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	if (pipe2(failed, O_CLOEXEC)) {
+		ret = -errno;
+		close(go[0]);
+		close(go[1]);
+		return ret;
+	}
+	l->pid = fork();
+	if (!l->pid) {
+		close(go[1]);
+		close(failed[0]);
+		wait_and_run(l->argv, go[0], failed[1]);
+	}
+	ret = l->pid < 0 ? -errno : 0;
+	close(go[0]);
+	close(failed[1]);
+	l->go = go[1];
+	l->failed = failed[0];
+	if (l->pid < 0)
+		l->pid = 0;
+	return ret;
+}
+
+static void map_file(int fd, void *arg)
+{
+	struct launch *l = arg;
+	void **maps = realloc(l->maps, (l->n_maps + 1) * sizeof(*maps));
+	void *at;
+
+	if (!maps)
+		return;
+	l->maps = maps;
+	/* it is never touched: a page is enough to be seen */
+	at = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED)
+		return;
+	l->maps[l->n_maps++] = at;
+}
+
+void launch__map(struct launch *l)
+{
+	needed__each(l->program, map_file, l);
+}
+
+void launch__unmap(struct launch *l)
+{
+	for (u32 i = 0; i < l->n_maps; i++)
+		munmap(l->maps[i], 1);
+	free(l->maps);
+	l->maps = NULL;
+	l->n_maps = 0;
+}
+
+int launch__go(struct launch *l, char *err, size_t len)
+{
+	sighandler_t before;
+	int error = 0;
+	ssize_t n;
+
+	/* it may have been ended before it began, by the Ctrl-C that was meant for both */
+	before = signal(SIGPIPE, SIG_IGN);
+	n = write(l->go, "", 1);
+	signal(SIGPIPE, before);
+	close(l->go);
+	/* closed by the exec */
+	do {
+		n = read(l->failed, &error, sizeof(error));
+	} while (n < 0 && errno == EINTR);
+	close(l->failed);
+	l->go = l->failed = 0;
+	if (n != sizeof(error))
+		return 0;
+	launch__ended(l, true);
+	return say_why(error, l->argv[0], err, len);
+}
+
+void launch__signal(struct launch *l, int sig)
+{
+	if (l->pid && !l->ended)
+		kill(l->pid, sig);
+}
+
+bool launch__ended(struct launch *l, bool wait)
+{
+	int status;
+
+	if (!l->pid || l->ended)
+		return true;
+	if (waitpid(l->pid, &status, wait ? 0 : WNOHANG) != l->pid)
+		return false;
+	l->ended = true;
+	l->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return true;
+}
+
+void launch__abandon(struct launch *l)
+{
+	if (!l->pid || l->ended || !l->go)
+		return;
+	close(l->go);
+	close(l->failed);
+	l->go = l->failed = 0;
+	while (!launch__ended(l, true))
+		;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* `sonde record`: what its command line says (record.c), and doing it (record_run.c). */
+#ifndef SONDE_CMD_RECORD_H
+#define SONDE_CMD_RECORD_H
+
+#include "cmd/launch.h"
+#include "core/maps.h"
+#include "record/session.h"
+
+struct record_args {
+	struct session_args session;
+	const char *output;
+	bool force;
+	double duration; /* seconds, 0: until stopped */
+	double delay; /* seconds before it begins */
+	bool delay_signal; /* it begins with SIGUSR1 */
+	bool has_command; /* "--" was given: failures of sonde's own have a status of their own */
+	struct launch launch;
+	u32 pids[256];
+	const char *comms[COMM_GLOBS + 1]; /* one too many is told of by the session */
+	const char *cgroups[FILTER_CGROUPS + 1];
+	const char *options[64];
+	u32 n_options;
+};
+
+/* From the fork of the command, if there is one, to the end of both. Returns the exit status. */
+int record__run(struct record_args *a);
+
+#endif

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A recording from start to end: signals, waiting for the start, the command, what is said about it. */
+#include "cmd/cmd.h"
+#include "cmd/output.h"
+#include "cmd/record.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stops, begins, signals[65];
+static bool with_command;
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	if (sig == SIGUSR1 && !begins) {
+		begins = 1;
+		return;
+	}
+	if (with_command) {
+		/* what a terminal sends has reached the command too, which shares its process group */
+		if (info->si_code != SI_KERNEL)
+			signals[sig] = 1;
+		/* the command may take its time to end, or not want to */
+		if (sig != SIGINT)
+			return;
+	}
+	/* the second one: leave at once; the kernel takes the probes off, the trace ends at its last chunk */
+	if (sig != SIGUSR1 && sig != SIGUSR2 && stops++)
+		_exit(128 + sig);
+}
+
+static void handle_signals(const struct record_args *a)
+{
+	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+
+	with_command = a->launch.argv;
+	begins = !a->delay_signal;
+	for (u32 i = 0; i < sizeof(handled) / sizeof(handled[0]); i++) {
+		/* SIGQUIT and SIGUSR2 mean nothing to sonde itself */
+		if ((handled[i] != SIGQUIT && handled[i] != SIGUSR2) || with_command)
+			sigaction(handled[i], &sa, NULL);
+	}
+}
+
+/* To the command, which has a signal of its own choice to stop. */
+static void pass_signals(struct record_args *a)
+{
+	for (int sig = 1; sig < 65; sig++) {
+		if (!signals[sig])
+			continue;
+		signals[sig] = 0;
+		launch__signal(&a->launch, sig);
+	}
+}
+
+static void print_warnings(struct session *s)
+{
+	char *w;
+
+	while ((w = session__next_warning(s))) {
+		cmd__error("%s", w);
+		free(w);
+	}
+}
+
+static void progress(struct session *s, bool last)
+{
+	struct session_status st;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	session__status(s, &st);
+	fprintf(stderr, "\r\033[Ktracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops%s", st.wall_ns / 1e9,
+		st.events, st.bytes / 1e6, st.lost, last ? "\n" : "");
+}
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static int run(struct session *s, struct record_args *a, enum end_reason *reason, char *err, size_t len)
+{
+	u64 start = now_ns(), end = start + (u64)(a->duration * 1e9), next = start + 1000000000ULL;
+	int ret = 0;
+
+	*reason = END_SIGNAL;
+	/* with a command, Ctrl-C is for that to end by */
+	while (!ret && (!stops || a->launch.pid)) {
+		u64 now = now_ns();
+		int timeout = 100;
+
+		if (a->duration > 0 && now >= end) {
+			*reason = END_DURATION;
+			break;
+		}
+		if (a->duration > 0 && end - now < 100000000ULL)
+			timeout = (end - now) / 1000000 + 1;
+		ret = session__poll(s, timeout, err, len);
+		print_warnings(s);
+		pass_signals(a);
+		if (a->launch.pid && launch__ended(&a->launch, false)) {
+			*reason = END_COMMAND;
+			break;
+		}
+		if (!a->launch.pid && session__targets_ended(s)) {
+			*reason = END_TARGETS;
+			break;
+		}
+		if (now >= next) {
+			progress(s, false);
+			next = now + 1000000000ULL;
+		}
+	}
+	if (ret)
+		*reason = END_ERROR;
+	progress(s, true);
+	return ret;
+}
+
+static void print_end(struct session *s, const char *path)
+{
+	struct session_status st;
+	double wall;
+
+	session__status(s, &st);
+	wall = st.wall_ns ? st.wall_ns : 1;
+	if (st.wants_objects && !st.objects)
+		fprintf(stderr, "sonde: no process maps a library that the chosen families probe\n");
+	if (!st.traced)
+		fprintf(stderr, "sonde: nothing was recorded: what was asked for did not happen in this time\n");
+	if (st.cut_off)
+		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
+	else
+		fprintf(stderr, "sonde: %s: %llu events in %.1f s, %.1f KB; %llu lost\n", path, st.events, wall / 1e9,
+			st.bytes / 1e3, st.lost);
+	fprintf(stderr, "sonde: cost: %llu probe hits, about %.2f%% of one CPU in the targets; sonde itself %.2f%%\n",
+		st.hits, 100 * st.probes_ns / wall, 100 * st.cpu_ns / wall);
+}
+
+/* --delay: has the time come? */
+static bool may_start(const struct record_args *a, u64 end)
+{
+	return a->delay_signal ? begins : now_ns() >= end;
+}
+
+/* Until then, or until there is nothing to wait for any more. */
+static void wait_for_start(struct session *s, struct record_args *a)
+{
+	u64 end = now_ns() + (u64)(a->delay * 1e9);
+
+	if (a->delay_signal)
+		fprintf(stderr, "sonde: SIGUSR1 starts: kill -USR1 %d\n", getpid());
+	else
+		fprintf(stderr, "sonde: starts in %g s\n", a->delay);
+	while (!stops && !may_start(a, end)) {
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		pass_signals(a);
+		if (a->launch.pid ? launch__ended(&a->launch, false) : session__targets_ended(s))
+			break;
+	}
+	begins = 1;
+}
+
+/* Forks the command, which waits: its pid is one of the filter's. 0 or an exit status. */
+static int fork_command(struct record_args *a)
+{
+	char err[512];
+	int ret;
+
+	if (!a->launch.argv)
+		return 0;
+	ret = launch__find(&a->launch, a->launch.argv, err, sizeof(err));
+	if (ret) {
+		cmd__error("%s", err);
+		return ret;
+	}
+	if (a->session.n_pids == sizeof(a->pids) / sizeof(a->pids[0])) {
+		cmd__error("at most %u processes with -p and a command", a->session.n_pids - 1);
+		return EXIT_USAGE;
+	}
+	ret = launch__fork(&a->launch);
+	if (ret) {
+		cmd__error("cannot fork: %s", strerror(-ret));
+		return EXIT_FAILED;
+	}
+	a->pids[a->session.n_pids++] = a->launch.pid;
+	return 0;
+}
+
+/* Lets the command run, if it has not been. 0 or an exit status. */
+static int run_command(struct record_args *a)
+{
+	char err[512];
+	int ret;
+
+	if (!a->launch.go)
+		return 0;
+	ret = launch__go(&a->launch, err, sizeof(err));
+	if (ret)
+		cmd__error("%s", err);
+	return ret;
+}
+
+/* The recording is over, the command not: -d, or an error. */
+static void wait_for_command(struct record_args *a)
+{
+	if (!a->launch.pid || launch__ended(&a->launch, false))
+		return;
+	fprintf(stderr, "sonde: %s (process %d) goes on untraced; waiting for its end\n", a->launch.argv[0],
+		a->launch.pid);
+	while (!launch__ended(&a->launch, false)) {
+		pass_signals(a);
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	}
+}
+
+/* Up to where tracing runs. */
+static int start(struct session *s, struct record_args *a, struct output *out, char *err, size_t len)
+{
+	bool ahead = a->launch.go;
+	int ret;
+
+	ret = session__create(s, out->fd, err, len);
+	if (!ret)
+		ret = output__publish(out, err, len);
+	if (!ret && ahead)
+		launch__map(&a->launch);
+	if (!ret)
+		ret = session__start(s, err, len);
+	launch__unmap(&a->launch);
+	print_warnings(s);
+	if (!ret)
+		fprintf(stderr, "sonde: tracing into %s%s\n", out->path,
+			a->duration > 0 || a->launch.pid ? "" : "; Ctrl-C stops");
+	return ret;
+}
+
+/* Traces until there is an end to it. status: the command's, where it could not be run. */
+static int trace(struct session *s, struct record_args *a, struct output *out, int *status, char *err, size_t len)
+{
+	enum end_reason reason = END_COMMAND;
+	int ret, stopped;
+
+	handle_signals(a);
+	if (a->delay > 0 || a->delay_signal) {
+		*status = run_command(a);
+		if (!*status)
+			wait_for_start(s, a);
+	}
+	ret = *status ? 0 : start(s, a, out, err, len);
+	if (ret || *status) {
+		output__discard(out);
+		return ret;
+	}
+	*status = run_command(a);
+	if (!*status)
+		ret = run(s, a, &reason, err, len);
+	stopped = session__stop(s, reason, err, len);
+	print_warnings(s);
+	if (*status)
+		output__discard(out);
+	else
+		print_end(s, out->path);
+	return ret ? ret : stopped;
+}
+
+static int exit_status(const struct record_args *a, int ret, const struct session_status *st)
+{
+	if (ret && a->has_command)
+		return EXIT_OWN_FAILURE;
+	if (ret)
+		return ret == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	if (a->launch.pid)
+		return a->launch.status;
+	return st->not_attached ? EXIT_PARTLY : EXIT_DONE;
+}
+
+static int record(struct record_args *a)
+{
+	struct output out = {};
+	struct session *s = NULL;
+	struct session_status st;
+	char err[8192] = "";
+	int ret, status = 0;
+
+	ret = session__open(&s, &a->session, err, sizeof(err));
+	if (!ret)
+		ret = output__create(&out, a->output, a->force, err, sizeof(err));
+	print_warnings(s);
+	if (!ret)
+		ret = trace(s, a, &out, &status, err, sizeof(err));
+	if (*err && ret)
+		cmd__error("%s", err);
+	session__status(s, &st);
+	session__free(s);
+	output__close(&out);
+	launch__abandon(&a->launch);
+	if (!status)
+		wait_for_command(a);
+	return status ? status : exit_status(a, ret, &st);
+}
+
+int record__run(struct record_args *a)
+{
+	int ret = fork_command(a);
+
+	if (ret)
+		return ret == EXIT_FAILED || ret == EXIT_USAGE ? EXIT_OWN_FAILURE : ret;
+	return record(a);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record/cgroup.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+/* One line of mountinfo: "36 35 98:0 /root /point options [..] - type source super-options" */
+struct mount {
+	unsigned int maj, min;
+	char point[3072];
+	char type[32];
+	char options[512]; /* the super block's: for cgroup v1 its controllers */
+};
+
+static bool parse_mount(const char *line, struct mount *m)
+{
+	const char *dash = strstr(line, " - ");
+
+	return dash && sscanf(line, "%*u %*u %u:%u %*s %3071s", &m->maj, &m->min, m->point) == 3 &&
+	       sscanf(dash, " - %31s %*s %511s", m->type, m->options) == 2;
+}
+
+/* The first mount for which fn says yes. */
+static bool find_mount(struct mount *m, bool (*fn)(const struct mount *m, const void *arg), const void *arg)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	bool found = false;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (f && !found && getline(&line, &size, f) > 0)
+		found = parse_mount(line, m) && fn(m, arg);
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static bool is_v2(const struct mount *m, const void *arg)
+{
+	return !strcmp(m->type, "cgroup2");
+}
+
+static bool is_device(const struct mount *m, const void *arg)
+{
+	const struct stat *st = arg;
+
+	return m->maj == major(st->st_dev) && m->min == minor(st->st_dev);
+}
+
+static bool has_option(const char *options, const char *word, size_t n)
+{
+	for (const char *p = options; *p; p += strcspn(p, ","), p += *p == ',')
+		if (!strncmp(p, word, n) && (p[n] == ',' || !p[n]))
+			return true;
+	return false;
+}
+
+/* Are all of "cpu,cpuacct" among the mount's options? */
+static bool all_options(const char *options, const char *words)
+{
+	if (!*words)
+		return false;
+	for (const char *p = words; *p; p += strcspn(p, ","), p += *p == ',')
+		if (!has_option(options, p, strcspn(p, ",")))
+			return false;
+	return true;
+}
+
+/* The number of a v1 hierarchy: /proc/self/cgroup lists "NUMBER:CONTROLLERS:PATH". 0: not found */
+static u32 v1_hierarchy(const struct stat *st)
+{
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	u32 number, found = 0;
+	char *line = NULL, words[512];
+	struct mount m;
+	size_t size = 0;
+
+	if (!find_mount(&m, is_device, st)) {
+		if (f)
+			fclose(f);
+		return 0;
+	}
+	while (f && !found && getline(&line, &size, f) > 0)
+		if (sscanf(line, "%u:%511[^:]", &number, words) == 2 && all_options(m.options, words))
+			found = number;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* The directory: as named, else below the cgroup v2 mount. */
+static int find_directory(struct cgroup_place *out, const char *word, struct stat *st, struct statfs *fs)
+{
+	struct mount m;
+
+	if (*word == '/' && !stat(word, st)) {
+		snprintf(out->path, sizeof(out->path), "%s", word);
+		return statfs(word, fs) ? -errno : 0;
+	}
+	if (!find_mount(&m, is_v2, NULL))
+		return -ENOENT;
+	if ((size_t)snprintf(out->path, sizeof(out->path), "%s/%s", m.point, word + (*word == '/')) >=
+	    sizeof(out->path))
+		return -ENAMETOOLONG;
+	if (stat(out->path, st) || statfs(out->path, fs))
+		return -errno;
+	return 0;
+}
+
+int cgroup__find(struct cgroup_place *out, const char *word, char *err, size_t len)
+{
+	struct statfs fs;
+	struct stat st;
+	int ret = *word ? find_directory(out, word, &st, &fs) : -ENOENT;
+
+	if (ret) {
+		snprintf(
+			err, len,
+			"--cgroup '%s': no such cgroup: it is a directory of a cgroup file system, or a path below the "
+			"cgroup v2 mount as /proc/PID/cgroup shows it",
+			word);
+		return ret;
+	}
+	if (!S_ISDIR(st.st_mode) || (fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC)) {
+		snprintf(err, len, "--cgroup '%s': %s is not a cgroup", word,
+			 S_ISDIR(st.st_mode) ? "this directory" : "this");
+		return -ENOTDIR;
+	}
+	/* kernfs gives a node's id as its inode number */
+	out->id = st.st_ino;
+	out->hierarchy = fs.f_type == CGROUP2_SUPER_MAGIC ? 0 : v1_hierarchy(&st);
+	if (!out->hierarchy && fs.f_type == CGROUP_SUPER_MAGIC) {
+		snprintf(err, len, "--cgroup '%s': which cgroup v1 hierarchy this is can't be found out", word);
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static void read_processes(const char *dir, void (*fn)(u32 pid, void *arg), void *arg)
+{
+	char path[4352];
+	unsigned int pid;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%u", &pid) == 1)
+		if (pid)
+			fn(pid, arg);
+	if (f)
+		fclose(f);
+}
+
+void cgroup__each_process(const struct cgroup_place *c, void (*fn)(u32 pid, void *arg), void *arg)
+{
+	char *const paths[] = { (char *)c->path, NULL };
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOSTAT | FTS_NOCHDIR, NULL);
+	FTSENT *e;
+
+	while (fts && (e = fts_read(fts)))
+		if (e->fts_info == FTS_D)
+			read_processes(e->fts_path, fn, arg);
+	if (fts)
+		fts_close(fts);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A shell pattern for a process name as the tables that BPF follows, one look a
+ * character: '*', '?', '[a-z]', '[!a-z]' and '\' as fnmatch(3) has them.
+ */
+#ifndef SONDE_RECORD_COMM_GLOB_H
+#define SONDE_RECORD_COMM_GLOB_H
+
+#include "core/maps.h"
+
+#define COMM_STEPS 15 /* TASK_COMM_LEN without its NUL */
+
+/* 0; -E2BIG: it can match only names longer than any process has; -EINVAL: it is empty */
+int comm_glob__compile(struct comm_glob *g, const char *pattern);
+
+#endif

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The filters other than -p: --comm and --cgroup. BPF decides and follows
+ * (bpf/core/filter.bpf.c); here it is told what to look for, and processes
+ * that come in later are introduced to the families.
+ */
+#include "record/cgroup.h"
+#include "record/comm_glob.h"
+#include "record/internal.h"
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct filter {
+	struct comm_glob globs[COMM_GLOBS];
+	u32 n_globs;
+	struct cgroup_place cgroups[FILTER_CGROUPS];
+	u32 n_cgroups;
+	/* processes that came in, to be looked at with the next look at all */
+	struct {
+		u32 pid;
+		bool exec;
+	} joined[64];
+	u32 n_joined; /* more than there is room for: all are looked at */
+};
+
+static int open_comms(struct filter *f, const struct session_args *args, char *err, size_t len)
+{
+	for (u32 i = 0; i < args->n_comms; i++) {
+		int ret = f->n_globs < COMM_GLOBS ? comm_glob__compile(&f->globs[f->n_globs++], args->comms[i]) :
+						    -ENOSPC;
+
+		if (ret == -ENOSPC)
+			snprintf(err, len, "at most %d names with --comm", COMM_GLOBS);
+		else if (ret == -E2BIG)
+			snprintf(err, len, "--comm '%s': a process name has at most %d characters (/proc/PID/comm)",
+				 args->comms[i], COMM_STEPS);
+		else if (ret)
+			snprintf(err, len, "--comm names no process");
+		if (ret)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int open_cgroups(struct filter *f, const struct session_args *args, char *err, size_t len)
+{
+	for (u32 i = 0; i < args->n_cgroups; i++) {
+		int ret;
+
+		if (f->n_cgroups == FILTER_CGROUPS) {
+			snprintf(err, len, "at most %d cgroups with --cgroup", FILTER_CGROUPS);
+			return -EINVAL;
+		}
+		ret = cgroup__find(&f->cgroups[f->n_cgroups++], args->cgroups[i], err, len);
+		if (ret)
+			return ret;
+		if (f->cgroups[i].hierarchy != f->cgroups[0].hierarchy) {
+			snprintf(err, len, "--cgroup: %s and %s are of two hierarchies; name those of one",
+				 f->cgroups[0].path, f->cgroups[i].path);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Before anything is loaded: what is to be filtered by? */
+int filter__open(struct session *s, char *err, size_t len)
+{
+	const struct session_args *args = s->args;
+	int ret;
+
+	s->filter = calloc(1, sizeof(*s->filter));
+	if (!s->filter) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	ret = open_comms(s->filter, args, err, len);
+	if (!ret)
+		ret = open_cgroups(s->filter, args, err, len);
+	s->filter_need = (args->n_pids ? PROCESS_TREE : 0) | (args->n_comms ? PROCESS_COMM : 0) |
+			 (args->n_cgroups ? PROCESS_CGROUP : 0);
+	return ret;
+}
+
+void filter__close(struct session *s)
+{
+	free(s->filter);
+	s->filter = NULL;
+}
+
+/* Before loading: read-only data. */
+int filter__configure(struct session *s,
+		      int (*set)(struct session *s, const char *name, const void *value, size_t size))
+{
+	const struct filter *f = s->filter;
+	bool on = s->filter_need;
+	int ret = set(s, "filter_on", &on, sizeof(on));
+
+	if (!ret)
+		ret = set(s, "filter_need", &s->filter_need, sizeof(u32));
+	if (!ret)
+		ret = set(s, "n_comm_globs", &f->n_globs, sizeof(u32));
+	if (!ret)
+		ret = set(s, "n_filter_cgroups", &f->n_cgroups, sizeof(u32));
+	return ret ? ret : set(s, "filter_hierarchy", &f->cgroups[0].hierarchy, sizeof(u32));
+}
+
+static void in_v1_cgroup(u32 pid, void *arg)
+{
+	process__set(arg, pid, PROCESS_CGROUP);
+}
+
+/* Before the programs that follow renames and moves are attached: what they look for. */
+int filter__load(struct session *s)
+{
+	const struct filter *f = s->filter;
+	int ret = 0;
+
+	for (u32 i = 0; i < f->n_globs && !ret; i++)
+		ret = bpf_map_update_elem(bpf_map__fd(s->skel->maps.comm_globs), &i, &f->globs[i], BPF_ANY);
+	for (u32 i = 0; i < f->n_cgroups && !ret; i++)
+		ret = bpf_map_update_elem(bpf_map__fd(s->skel->maps.filter_cgroups), &i, &f->cgroups[i].id, BPF_ANY);
+	return ret;
+}
+
+/* With them running: those that are there already. */
+int filter__seed(struct session *s)
+{
+	const struct filter *f = s->filter;
+	int ret = 0;
+
+	if (s->filter_need & (PROCESS_COMM | PROCESS_CGROUP))
+		ret = session__run_iter(s, "core_seed");
+	for (u32 i = 0; i < f->n_cgroups && f->cgroups[0].hierarchy; i++)
+		cgroup__each_process(&f->cgroups[i], in_v1_cgroup, s);
+	return ret;
+}
+
+/* From within the draining of the rings: only noted. */
+void filter__note(struct session *s, const struct event *e, u32 size)
+{
+	const struct meta_member *m = (const struct meta_member *)e;
+	struct filter *f = s->filter;
+
+	if (size < sizeof(*m) || !m->member)
+		return;
+	if (f->n_joined < sizeof(f->joined) / sizeof(f->joined[0])) {
+		f->joined[f->n_joined].pid = e->pid;
+		f->joined[f->n_joined].exec = m->exec;
+	}
+	f->n_joined++;
+}
+
+static void tell_host(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->joined && f && s->family_on[f->id])
+		h->joined(s, *(u32 *)arg);
+}
+
+/*
+ * Its threads and mappings are older than its membership: no event has told of
+ * them. A program just begun maps its files from now on.
+ */
+void filter__follow(struct session *s)
+{
+	struct filter *f = s->filter;
+	u32 n = f->n_joined, max = sizeof(f->joined) / sizeof(f->joined[0]), all = 0;
+
+	f->n_joined = 0;
+	if (n > max) {
+		family_host__each(s, tell_host, &all);
+		objects__scan(s, 0);
+		return;
+	}
+	for (u32 i = 0; i < n; i++) {
+		family_host__each(s, tell_host, &f->joined[i].pid);
+		if (!f->joined[i].exec)
+			objects__scan(s, f->joined[i].pid);
+	}
+}
