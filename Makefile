@@ -33,7 +33,7 @@ LDLIBS       := -lbpf -ldw -lelf -lzstd -lxxhash -lcjson -lcapstone -lpthread -l
 
 BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \
-              -Ibpf -Ibpf/core -Ivmlinux/$(ARCH)
+              -Ibpf -Ibpf/core -Ivmlinux/$(ARCH) -I$(B)/gen
 # Extra families, for tests: directories like those in bpf/probes/
 FAMILIES   := $(patsubst %/,%,$(wildcard bpf/probes/*/) $(EXTRA_FAMILIES))
 
@@ -56,7 +56,12 @@ $(B)/gen/config: FORCE | deps-build
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(CONFIG))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONFIG))' > $@
 
-$(B)/bpf/%.o: %.bpf.c $(B)/gen/config
+# System calls by number, from this system's headers
+$(B)/gen/syscall_nr.h: scripts/syscalls.sh bpf/probes/syscall/calls.txt $(B)/gen/config
+	$(call say,GEN)scripts/syscalls.sh $(CC) bpf/probes/syscall/calls.txt > $@.tmp
+	@mv $@.tmp $@
+
+$(B)/bpf/%.o: %.bpf.c $(B)/gen/config | $(B)/gen/syscall_nr.h
 	@mkdir -p $(@D)
 	$(call say,BPF)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
 

@@ -69,6 +69,13 @@
 #define OPTION(family, word, doc) \
 	const volatile bool option_##family##_##word TAG("option:" #family "=" #word) TAG("doc:" doc) = false
 
+/*
+ * The same with a number, `--syscall-threshold NS`: unit is what it counts. Read it
+ * as option_syscall_threshold; 0 if it was not given.
+ */
+#define OPTION_NUMBER(family, word, unit, doc)                                                               \
+	const volatile u64 option_##family##_##word TAG("option:" #family "=" #word) TAG("number:" unit) TAG("doc:" doc) = 0
+
 enum event_flags {
 	EVENT_OPEN = 1, /* still running when the trace, the thread or the program ended: time is when that was */
 	EVENT_RETURN_NOT_SEEN = 2, /* ended by exception or longjmp: time is when that was noticed */

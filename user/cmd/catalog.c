@@ -162,7 +162,10 @@ void catalog__options(const struct embedded *bpf, struct report_output *out)
 
 	for (i = 0; i < schema->n_options; i++) {
 		o = &schema->options[i];
-		snprintf(option, sizeof(option), "--%s=%s", o->family, o->word);
+		if (*o->number)
+			snprintf(option, sizeof(option), "--%s-%s %s", o->family, o->word, o->number);
+		else
+			snprintf(option, sizeof(option), "--%s=%s", o->family, o->word);
 		table__add(t, V_TEXT(option), V_TEXT(o->family), V_TEXT(o->doc));
 	}
 }

@@ -34,6 +34,7 @@ static const char help[] =
 	"      --no-args         keep command lines out of the trace, and of paths all but the file's name\n"
 	"      --FAMILY=WORD     a switch of a family, such as --cuda=all or --sched=all\n"
 	"                        (`sonde list families`)\n"
+	"      --FAMILY-WORD N   a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
 	"      --print           also print each event as it comes, a line each\n"
 	"  -h, --help            this text\n"
 	"  -- CMD ARGS           runs CMD and traces it, and what it starts, from its first instruction to\n"
@@ -153,9 +154,22 @@ static int parse_delay(struct record_args *a, const char *arg)
 	return a->delay_signal ? 0 : parse_seconds("--delay", arg, &a->delay);
 }
 
-/* --FAMILY=WORD: which there are is known only once the BPF object is open. */
-static int parse_family_option(struct record_args *a, const char *arg)
+/*
+ * --FAMILY=WORD, --FAMILY-WORD NUMBER: which there are is known only once the BPF object is open.
+ * next is the word after it; returns 1 if that was its number.
+ */
+static int parse_family_option(struct record_args *a, const char *arg, const char *next)
 {
+	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next &&
+	    *next >= '0' && *next <= '9' && a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
+		char *option;
+
+		/* kept to the end of the program, as the words of its command line are */
+		if (asprintf(&option, "%s=%s", arg + 2, next) < 0)
+			return -ENOMEM;
+		a->options[a->n_options++] = option;
+		return 1;
+	}
 	if (!arg || strncmp(arg, "--", 2) || !strchr(arg, '=') ||
 	    a->n_options + 1 >= sizeof(a->options) / sizeof(a->options[0])) {
 		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
@@ -242,7 +256,11 @@ static int parse(struct record_args *a, int argc, char **argv)
 					optopt);
 				return -EINVAL;
 			}
-			err = parse_family_option(a, argv[optind - 1]);
+			err = parse_family_option(a, argv[optind - 1], argv[optind]);
+			if (err > 0) {
+				optind++;
+				err = 0;
+			}
 		}
 	}
 	if (!err)

@@ -99,5 +99,10 @@ int session__map_fd(struct session *s, const char *map);
 bool session__test_switch(const char *word);
 /* Was --FAMILY=WORD given? */
 bool session__option(struct session *s, const char *family, const char *word);
+/* What --FAMILY-WORD was given, 0: it was not */
+u64 session__number(struct session *s, const char *family, const char *word);
+
+/* CPython or a CUDA library: an is_runtime for families that follow processes with one, whatever other families are on. */
+bool runtime__is_one(struct elf *elf, const char *path);
 
 #endif

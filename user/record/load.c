@@ -35,6 +35,12 @@ static int set_rodata(struct session *s, const char *name, const void *value, si
 	return -ENOENT;
 }
 
+/* A family by its name, or by the one that Nsight Systems has for it. */
+static const struct schema_family *family_named(const struct schema *schema, const char *name)
+{
+	return schema__family(schema, strcmp(name, "osrt") ? name : "syscall");
+}
+
 static void list_families(const struct schema *schema, char *buf, size_t len)
 {
 	size_t used = 0;
@@ -63,7 +69,7 @@ static int choose_families(struct session *s, char *err, size_t len)
 	}
 	while (section__next_function(&p, name, sizeof(name))) {
 		const char *n = name + (*name == '+');
-		const struct schema_family *f = schema__family(s->schema, n);
+		const struct schema_family *f = family_named(s->schema, n);
 
 		if (!f || !f->id) {
 			list_families(s->schema, known, sizeof(known));
@@ -75,42 +81,107 @@ static int choose_families(struct session *s, char *err, size_t len)
 	return 0;
 }
 
+/* "osrt-threshold=1000" as "syscall-threshold=1000" */
+static const char *own_name(const char *option, char *buf, size_t len)
+{
+	if (strncmp(option, "osrt", 4) || (option[4] != '=' && option[4] != '-'))
+		return option;
+	snprintf(buf, len, "syscall%s", option + 4);
+	return buf;
+}
+
+/* What follows "FAMILYsWORD" and, if there is more, '=': NULL if the option is another */
+static const char *option_value(const char *option, const char *family, char separator, const char *word)
+{
+	size_t len = strlen(family), more = strlen(word);
+
+	if (strncmp(option, family, len) || option[len] != separator || strncmp(option + len + 1, word, more))
+		return NULL;
+	option += len + 1 + more;
+	return !*option ? option : *option == '=' ? option + 1 : NULL;
+}
+
 bool session__option(struct session *s, const char *family, const char *word)
 {
-	size_t len = strlen(family);
+	char buf[128];
 
-	for (const char *const *o = s->args->options; o && *o; o++)
-		if (!strncmp(*o, family, len) && (*o)[len] == '=' && !strcmp(*o + len + 1, word))
+	for (const char *const *o = s->args->options; o && *o; o++) {
+		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '=', word);
+
+		if (value && !*value)
 			return true;
+	}
 	return false;
+}
+
+u64 session__number(struct session *s, const char *family, const char *word)
+{
+	u64 number = 0;
+	char buf[128];
+
+	for (const char *const *o = s->args->options; o && *o; o++) {
+		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '-', word);
+
+		if (value)
+			number = strtoull(value, NULL, 10);
+	}
+	return number;
+}
+
+/* The option that a word of the command line means, and its value; NULL: none */
+static const struct schema_option *find_option(const struct schema *schema, const char *given, const char **value)
+{
+	for (u32 i = 0; i < schema->n_options; i++) {
+		const struct schema_option *o = &schema->options[i];
+		bool number = *o->number;
+
+		*value = option_value(given, o->family, number ? '-' : '=', o->word);
+		if (*value && (number || !**value))
+			return o;
+	}
+	return NULL;
+}
+
+static int set_option(struct session *s, const char *option, char *err, size_t len)
+{
+	char buf[128], var[128];
+	const char *value, *given = own_name(option, buf, sizeof(buf));
+	const struct schema_option *known = find_option(s->schema, given, &value);
+	bool on = true;
+	u64 number;
+	char *end;
+	int ret;
+
+	if (!known) {
+		snprintf(err, len, "unknown option --%s", option);
+		return -EINVAL;
+	}
+	/* asking for more of a family asks for the family */
+	s->family_on[schema__family(s->schema, known->family)->id] = true;
+	snprintf(var, sizeof(var), "option_%s_%s", known->family, known->word);
+	if (*known->number) {
+		errno = 0;
+		number = strtoull(value, &end, 10);
+		if (*value < '0' || *value > '9' || *end || errno) {
+			snprintf(err, len, "option --%s wants a number of %s, not '%s'", option, known->number, value);
+			return -EINVAL;
+		}
+		ret = set_rodata(s, var, &number, sizeof(number));
+	} else {
+		ret = set_rodata(s, var, &on, sizeof(on));
+	}
+	if (ret)
+		snprintf(err, len, "option --%s: the BPF object has no variable %s", option, var);
+	return ret ? -EINVAL : 0;
 }
 
 static int set_options(struct session *s, char *err, size_t len)
 {
-	for (const char *const *o = s->args->options; o && *o; o++) {
-		const struct schema_option *known = NULL;
-		char var[128];
-		bool on = true;
+	int ret = 0;
 
-		for (u32 i = 0; i < s->schema->n_options && !known; i++) {
-			known = &s->schema->options[i];
-			snprintf(var, sizeof(var), "%s=%s", known->family, known->word);
-			if (strcmp(var, *o))
-				known = NULL;
-		}
-		if (!known) {
-			snprintf(err, len, "unknown option --%s", *o);
-			return -EINVAL;
-		}
-		/* asking for more of a family asks for the family */
-		s->family_on[schema__family(s->schema, known->family)->id] = true;
-		snprintf(var, sizeof(var), "option_%s_%s", known->family, known->word);
-		if (set_rodata(s, var, &on, sizeof(on))) {
-			snprintf(err, len, "option --%s: the BPF object has no variable %s", *o, var);
-			return -EINVAL;
-		}
-	}
-	return 0;
+	for (const char *const *o = s->args->options; !ret && o && *o; o++)
+		ret = set_option(s, *o, err, len);
+	return ret;
 }
 
 int load__open(struct session *s, char *err, size_t len)

@@ -63,6 +63,7 @@ void schema__free(struct schema *s)
 		free(s->options[i].family);
 		free(s->options[i].word);
 		free(s->options[i].doc);
+		free(s->options[i].number);
 	}
 	free(s->events);
 	free(s->enums);

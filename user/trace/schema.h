@@ -59,10 +59,11 @@ struct schema_family {
 	bool by_default;
 };
 
-struct schema_option { /* --FAMILY=WORD */
+struct schema_option { /* --FAMILY=WORD, or --FAMILY-WORD NUMBER */
 	char *family;
 	char *word;
 	char *doc;
+	char *number; /* what the number is, "" for a switch; not kept in traces: NULL */
 };
 
 struct schema {

@@ -338,7 +338,8 @@ static int add_option(struct builder *b, u32 type, const char *tag)
 	o->family = strndup(tag, equal - tag);
 	o->word = strdup(equal + 1);
 	o->doc = copy_tag(b, type, -1, "doc:");
-	return o->family && o->word && o->doc ? 0 : no_memory(b);
+	o->number = copy_tag(b, type, -1, "number:");
+	return o->family && o->word && o->doc && o->number ? 0 : no_memory(b);
 }
 
 static int collect_tags(struct builder *b)

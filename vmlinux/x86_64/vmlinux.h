@@ -57,6 +57,8 @@ enum {
 	BPF_F_USER_STACK = 256,
 };
 
+struct bpf_map;
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* arch/x86/include/asm/ptrace.h */
@@ -64,7 +66,7 @@ struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 
-/* include/linux/types.h, kdev_t.h, fs.h, path.h */
+/* include/linux/types.h, kdev_t.h, fs.h, path.h, dcache.h, mount.h, fs/mount.h */
 struct super_block {
 	dev_t s_dev;
 };
@@ -73,6 +75,27 @@ struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	u32 i_generation;
+	unsigned short i_mode;
+};
+
+struct qstr {
+	u32 len;
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
 };
 
 /* include/linux/dcache.h */
@@ -85,13 +108,64 @@ struct dentry {
 };
 
 struct path {
-	void *mnt;
+	struct vfsmount *mnt;
 	struct dentry *dentry;
 };
 
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+	void *private_data;
+};
+
+/* include/linux/fdtable.h */
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+/* include/linux/net.h, in6.h, include/net/sock.h, inet_sock.h, af_unix.h, uapi/linux/un.h */
+struct in6_addr {
+	u8 in6_u[16];
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	u16 skc_num;
+	u16 skc_family;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+};
+
+struct socket {
+	short type;
+	struct sock *sk;
+};
+
+struct sockaddr_un {
+	u16 sun_family;
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[0];
+};
+
+struct unix_sock {
+	struct sock sk;
+	struct unix_address *addr;
+	struct sock *peer;
 };
 
 /* include/linux/mm_types.h */
@@ -133,6 +207,7 @@ struct signal_struct {
 
 /* arch/x86/include/asm/thread_info.h */
 struct thread_info {
+	u32 status;
 	u32 cpu;
 };
 
@@ -197,11 +272,14 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	struct mm_struct *mm;
+	struct files_struct *files;
+	unsigned long nvcsw;
 	struct thread_struct thread;
 };
 
 struct mm_struct {
 	unsigned long arg_start, arg_end;
+	struct file *exe_file;
 };
 
 /* include/linux/binfmts.h */

@@ -113,23 +113,6 @@ static void begin(struct session *s)
 	session__run_iter(s, "sched_begin");
 }
 
-/*
- * What makes a process one that is followed without --sched=all, whatever other
- * families are on: CPython or a CUDA library.
- */
-static bool is_runtime(struct elf *elf, const char *path)
-{
-	static const char *const libraries[] = { "libcudart.so", "libcuda.so", "libnccl.so" };
-	const char *name = strrchr(path, '/');
-	struct elf_symbol sym;
-
-	name = name ? name + 1 : path;
-	for (u32 i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
-		if (!strncmp(name, libraries[i], strlen(libraries[i])))
-			return true;
-	return !elf__find_symbol(elf, "PyGILState_Ensure", &sym);
-}
-
 /* A process's threads exist already when it maps a runtime, and are followed from there on. */
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
@@ -154,7 +137,7 @@ static void on_tick(struct session *s, u64 now)
 
 FAMILY_HOST(sched) = {
 	.name = "sched",
-	.is_runtime = is_runtime,
+	.is_runtime = runtime__is_one,
 	.mapped = on_mapped,
 	.joined = on_joined,
 	.tick = on_tick,

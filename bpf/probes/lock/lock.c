@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The lock family's host side: threads that exist already, and names for call
+ * sites. A site is named when its first wait is drained, some 100 ms after it: a
+ * process that has ended by then leaves its sites without a name.
+ */
+#include "lock.h"
+#include "record/family.h"
+#include "util/map.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SITES_MAX 65536 /* named; more of them stay numbers */
+
+struct site_key {
+	u64 address;
+	u32 pid;
+	u32 unused;
+};
+
+/* Where an address of a process lies. */
+struct place {
+	u64 start, end, offset; /* the mapping, and where it begins in the file */
+	char path[512];
+};
+
+static bool begun;
+static u32 last_runtime;
+static struct map named; /* struct site_key -> bool */
+
+static void begin(struct session *s)
+{
+	if (begun)
+		return;
+	begun = true;
+	map__init(&named, sizeof(struct site_key), sizeof(bool));
+	session__run_iter(s, "lock_begin");
+}
+
+static bool find_place(u32 pid, u64 address, struct place *p)
+{
+	char line[1024];
+	bool found = false;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/%u/maps", pid);
+	f = fopen(line, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		*p->path = '\0';
+		if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %511[^\n]", &p->start, &p->end, &p->offset, p->path) >= 3)
+			found = address >= p->start && address < p->end;
+	}
+	if (f)
+		fclose(f);
+	return found && *p->path == '/';
+}
+
+struct search {
+	u64 offset;
+	struct elf_symbol best;
+};
+
+static int on_symbol(const struct elf_symbol *sym, void *arg)
+{
+	struct search *s = arg;
+
+	if (!sym->function || sym->offset > s->offset || s->offset - sym->offset >= sym->size)
+		return 0;
+	/* of several names the one with the nearest start */
+	if (!s->best.name || sym->offset > s->best.offset)
+		s->best = *sym;
+	return 0;
+}
+
+/* The function at a file offset, as "name+0x12", "" if the file does not say. */
+static void name_place(u32 pid, const struct place *p, u64 offset, char *out, size_t len)
+{
+	struct search search = { .offset = offset };
+	struct elf *elf = NULL;
+	char path[96];
+	int fd;
+
+	*out = '\0';
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid, p->start, p->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!elf__open(&elf, fd)) {
+		elf__each_symbol(elf, on_symbol, &search);
+		if (search.best.name)
+			snprintf(out, len, "%s+0x%llx", search.best.name, offset - search.best.offset);
+	}
+	elf__close(elf);
+	close(fd);
+}
+
+static void name_site(struct session *s, const struct event *e, u64 address)
+{
+	struct site_key key = { .address = address, .pid = e->pid };
+	struct lock_site r = {
+		.event = { .time = e->time, .pid = e->pid, .tid = e->tid, .id = ID_lock_site },
+		.address = address,
+	};
+	struct place p;
+	char symbol[256];
+	bool *known;
+
+	if (!address || map__find(&named, &key) || named.n >= SITES_MAX)
+		return;
+	known = map__get(&named, &key);
+	if (!known || !find_place(e->pid, address, &p))
+		return;
+	*known = true;
+	/* the call is in front of where it returns to, and may be its function's last instruction */
+	r.offset = address - p.start + p.offset;
+	name_place(e->pid, &p, r.offset - 1, symbol, sizeof(symbol));
+	r.module = session__intern(s, p.path);
+	r.symbol = session__intern(s, symbol);
+	session__emit(s, &r, sizeof(r));
+}
+
+static void on_event(struct session *s, const struct event *e, u32 size)
+{
+	const struct lock_wait *w = (const struct lock_wait *)e;
+
+	if (e->id != ID_lock_wait || size < sizeof(*w))
+		return;
+	begin(s);
+	name_site(s, e, w->site);
+	name_site(s, e, w->caller);
+	name_site(s, e, w->caller2);
+}
+
+static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	begin(s);
+	if (m->pid == last_runtime)
+		return;
+	last_runtime = m->pid;
+	session__run_iter(s, "lock_begin");
+}
+
+static void on_tick(struct session *s, u64 now)
+{
+	begin(s);
+	/* the same pid may exec, or be another process by now */
+	last_runtime = 0;
+}
+
+FAMILY_HOST(lock) = {
+	.name = "lock",
+	.is_runtime = runtime__is_one,
+	.mapped = on_mapped,
+	.event = on_event,
+	.tick = on_tick,
+};

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A call is one record, written at its return; until then it stands in its
+ * thread's task storage. A thread is followed if it has such storage, which is
+ * made where a thread is made and by syscall_begin, never at a call: a foreign
+ * thread then costs a load. docs/syscall.md has the odd cases and the costs.
+ */
+#include "syscall_file.bpf.h"
+
+OPTION(syscall, all, "every process, not only those with a runtime");
+OPTION_NUMBER(syscall, threshold, "ns", "calls that are shorter are counted, and have no event of their own");
+
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
+
+/* scripts/syscalls.sh */
+#define ARGS(traits) ((traits) & 7)
+#define HAS_FD	     8 /* the first argument, looked up at the entry */
+#define HAS_FDX	     16 /* the first, at the return */
+#define HAS_FD5	     32 /* the fifth, at the entry */
+#define NEW_FD	     64 /* the return value */
+#define HAS_PATH     128 /* the first argument */
+#define HAS_PATH1    256 /* the second */
+#define HAS_BYTES    512 /* the return value */
+
+#define TABLE 512
+
+static const u16 traits_native[TABLE] = { SYSCALL_TRAITS };
+static const u16 traits_32[TABLE] = { SYSCALL_TRAITS_32 };
+
+#define PATH_ROOM 192
+
+/* A thread that is followed, in task storage. */
+struct syscall_thread {
+	bool on;
+	bool open; /* in the call below */
+	bool unseen; /* was there before, and may have been in a call */
+	u16 traits;
+	u32 path_len;
+	u64 switches; /* voluntary ones at the entry */
+	u64 since; /* followed from then on */
+	/* a struct syscall with its tail */
+	u8 record[sizeof(struct syscall) + PATH_ROOM] __attribute__((aligned(8)));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct syscall_thread);
+} syscall_threads SEC(".maps");
+
+struct short_key {
+	u32 pid;
+	u32 nr;
+};
+
+struct short_calls {
+	u64 count, total, errors;
+};
+
+/* Calls below the threshold since the loader last asked. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct short_key);
+	__type(value, struct short_calls);
+} syscall_shorts SEC(".maps");
+
+/* When syscall_short_calls last ran. */
+u64 syscall_asked = 0;
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+	if (filter_on)
+		return process__flags(task->tgid) & PROCESS_SELECTED;
+	return option_syscall_all || (process__flags(task->tgid) & PROCESS_RUNTIME);
+}
+
+/* Most tasks of a machine have no storage at all, and one load says so. */
+static __always_inline struct syscall_thread *thread_of(struct task_struct *task)
+{
+	if (!task->bpf_storage)
+		return NULL;
+	return bpf_task_storage_get(&syscall_threads, task, 0, 0);
+}
+
+static __always_inline struct syscall_thread *new_thread(struct task_struct *task)
+{
+	struct syscall_thread *t = bpf_task_storage_get(&syscall_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t)
+		loss__count(EVENT_FAMILY(ID_syscall), LOSS_STORAGE, bpf_ktime_get_ns());
+	return t;
+}
+
+static __always_inline struct syscall *call_of(struct syscall_thread *t)
+{
+	return (struct syscall *)t->record;
+}
+
+/* arch/x86/include/asm/thread_info.h: a 32-bit call is being made */
+#define TS_COMPAT     2
+#define X32_BIT	      0x40000000
+
+static __always_inline u32 encode(struct task_struct *task, u32 id)
+{
+	if (task->thread_info.status & TS_COMPAT)
+		return SYSCALL_32 | (id & (SYSCALL_32 - 1));
+	return id & X32_BIT ? SYSCALL_X32 | (id & (SYSCALL_X32 - 1)) : id;
+}
+
+static __always_inline u16 traits_of(u32 nr)
+{
+	bool compat = nr & SYSCALL_32;
+
+	nr &= SYSCALL_X32 - 1;
+	if (nr >= TABLE)
+		return 6;
+	return compat ? traits_32[nr & (TABLE - 1)] : traits_native[nr & (TABLE - 1)];
+}
+
+static __always_inline void read_args(struct syscall *c, u16 traits, struct pt_regs *regs)
+{
+	u32 n = ARGS(traits);
+
+	if (c->nr & SYSCALL_32) {
+		c->arg0 = n > 0 ? (u32)regs->bx : 0;
+		c->arg1 = n > 1 ? (u32)regs->cx : 0;
+		c->arg2 = n > 2 ? (u32)regs->dx : 0;
+		c->arg3 = n > 3 ? (u32)regs->si : 0;
+		c->arg4 = n > 4 ? (u32)regs->di : 0;
+		c->arg5 = n > 5 ? (u32)regs->bp : 0;
+		return;
+	}
+	c->arg0 = n > 0 ? regs->di : 0;
+	c->arg1 = n > 1 ? regs->si : 0;
+	c->arg2 = n > 2 ? regs->dx : 0;
+	c->arg3 = n > 3 ? regs->r10 : 0;
+	c->arg4 = n > 4 ? regs->r8 : 0;
+	c->arg5 = n > 5 ? regs->r9 : 0;
+}
+
+/* The caller's text may not be in memory yet: then the return, after the kernel has read it, tries again. */
+static __always_inline void read_path(struct syscall_thread *t)
+{
+	struct syscall *c = call_of(t);
+	u64 address = t->traits & HAS_PATH ? c->arg0 : c->arg1;
+	long n = bpf_probe_read_user_str(t->record + __builtin_offsetof(struct syscall, path), PATH_ROOM,
+					 (const void *)address);
+
+	t->path_len = n > 0 && n <= PATH_ROOM ? n - 1 : 0;
+}
+
+static __always_inline void open_call(struct syscall_thread *t, struct task_struct *task, struct pt_regs *regs, u32 nr,
+				      u64 now)
+{
+	struct syscall *c = call_of(t);
+
+	__builtin_memset(c, 0, sizeof(struct syscall));
+	c->call.span.event.pid = task->tgid;
+	c->call.span.event.tid = task->pid;
+	c->call.span.event.id = ID_syscall;
+	c->call.span.start = now;
+	c->nr = nr;
+	t->traits = traits_of(nr);
+	t->path_len = 0;
+	t->switches = task->nvcsw;
+	read_args(c, t->traits, regs);
+	t->open = true;
+}
+
+/* Sends the call, which has ended or never will, in its final state. */
+static __noinline int send(struct syscall_thread *t)
+{
+	u32 len;
+
+	if (!t)
+		return 0;
+	t->open = false;
+	len = t->path_len;
+	barrier_var(len);
+	if (len >= PATH_ROOM)
+		len = 0;
+	emit(t->record, __builtin_offsetof(struct syscall, path) + len);
+	return 0;
+}
+
+static __noinline int count_short(struct syscall_thread *t, u64 ns)
+{
+	struct short_calls one = {}, *s;
+	struct short_key key;
+	struct syscall *c;
+
+	if (!t)
+		return 0;
+	c = call_of(t);
+	key.pid = c->call.span.event.pid;
+	key.nr = c->nr;
+	t->open = false;
+	s = bpf_map_lookup_elem(&syscall_shorts, &key);
+	if (!s) {
+		bpf_map_update_elem(&syscall_shorts, &key, &one, BPF_NOEXIST);
+		s = bpf_map_lookup_elem(&syscall_shorts, &key);
+	}
+	if (!s) {
+		loss__count(EVENT_FAMILY(ID_syscall), LOSS_MAP_FULL, bpf_ktime_get_ns());
+		return 0;
+	}
+	__sync_fetch_and_add(&s->count, 1);
+	__sync_fetch_and_add(&s->total, ns);
+	if (c->call.ret < 0 && c->call.ret >= -4095)
+		__sync_fetch_and_add(&s->errors, 1);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct syscall_thread *t = thread_of(task);
+	struct event *e;
+	struct syscall *c;
+
+	if (!t || !t->on)
+		return 0;
+	c = call_of(t);
+	e = &c->call.span.event;
+	t->unseen = false;
+	if (t->open && !(e->flags & EVENT_STARTED_BEFORE)) {
+		/* the kernel skipped a program of ours */
+		e->time = bpf_ktime_get_ns();
+		e->flags |= EVENT_RETURN_NOT_SEEN;
+		loss__count(EVENT_FAMILY(ID_syscall), LOSS_RETURN, e->time);
+		send(t);
+	}
+	open_call(t, task, regs, encode(task, id), 0);
+	if (t->traits & HAS_FD)
+		c->file = file__of_fd(task, (u32)c->arg0);
+	else if (t->traits & HAS_FD5)
+		c->file = file__of_fd(task, (u32)c->arg4);
+	if (t->traits & (HAS_PATH | HAS_PATH1))
+		read_path(t);
+	c->call.span.start = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* A child begins by returning from the call that made it. */
+static __always_inline bool makes_children(u32 nr)
+{
+	switch (nr) {
+	case SYS_clone:
+	case SYS_clone3:
+#ifdef __TARGET_ARCH_x86
+	case SYS_fork:
+	case SYS_vfork:
+	case SYS32_fork:
+	case SYS32_vfork:
+	case SYS32_clone:
+	case SYS32_clone3:
+#endif
+		return true;
+	}
+	return false;
+}
+
+/*
+ * A return whose entry was not seen. The call began before the thread was
+ * followed, or it never began: seccomp and debuggers refuse calls before the entry is told.
+ */
+static __always_inline bool adopt(struct syscall_thread *t, struct task_struct *task, struct pt_regs *regs, long ret,
+				  u64 now)
+{
+	u32 nr = encode(task, regs->orig_ax);
+
+	if ((s32)regs->orig_ax < 0 || (!ret && makes_children(nr)))
+		return false;
+	open_call(t, task, regs, nr, t->unseen ? t->since : now);
+	call_of(t)->call.span.event.flags = t->unseen ? EVENT_STARTED_BEFORE : EVENT_NO_DURATION;
+	return true;
+}
+
+static __always_inline void finish(struct syscall_thread *t, struct task_struct *task, long ret, u64 now)
+{
+	struct syscall *c = call_of(t);
+
+	c->call.span.event.time = now;
+	c->call.ret = c->nr & SYSCALL_32 ? (s32)ret : ret;
+	c->sleeps = task->nvcsw - t->switches;
+	if (c->call.ret > 0 && t->traits & HAS_BYTES)
+		c->bytes = c->call.ret;
+	if (!c->file && c->call.ret >= 0 && t->traits & NEW_FD)
+		c->file = file__of_fd(task, c->call.ret);
+	else if (t->traits & HAS_FDX)
+		c->file = file__of_fd(task, c->arg0);
+	if (!t->path_len && t->traits & (HAS_PATH | HAS_PATH1))
+		read_path(t);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 now = bpf_ktime_get_ns(), ns;
+	struct syscall_thread *t = thread_of(task);
+	struct syscall *c;
+
+	if (!t || (!t->on && !t->open))
+		return 0;
+	if (!t->open && !adopt(t, task, regs, ret, now)) {
+		t->unseen = false;
+		return 0;
+	}
+	t->unseen = false;
+	c = call_of(t);
+	ns = now - c->call.span.start;
+	if (ns < option_syscall_threshold && !c->call.span.event.flags) {
+		c->call.ret = c->nr & SYSCALL_32 ? (s32)ret : ret;
+		count_short(t, ns);
+		return 0;
+	}
+	finish(t, task, ret, now);
+	send(t);
+	return 0;
+}
+
+/* The child's process may not be in the set yet. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(syscall_forked, struct task_struct *parent, struct task_struct *child)
+{
+	struct syscall_thread *t = wanted(parent) ? new_thread(child) : NULL;
+
+	if (t)
+		t->on = true;
+	return 0;
+}
+
+/* What it leaves open will never return: exit above all. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(syscall_thread_exit, struct task_struct *task)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct syscall_thread *t = thread_of(me);
+	struct syscall *c;
+
+	if (!t || !t->open)
+		return 0;
+	t->on = false;
+	c = call_of(t);
+	c->call.span.event.time = bpf_ktime_get_ns();
+	c->call.span.event.flags |= EVENT_OPEN;
+	c->sleeps = me->nvcsw - t->switches;
+	send(t);
+	return 0;
+}
+
+/* The new program may have no runtime; the exec itself is still recorded. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(syscall_execed, struct task_struct *task)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct syscall_thread *t = thread_of(me);
+
+	if (t && !wanted(me))
+		t->on = false;
+	return 0;
+}
+
+/* Threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+SEC("?iter/task")
+int syscall_begin(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct syscall_thread *t;
+	struct pt_regs *regs;
+
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !wanted(task))
+		return 0;
+	t = new_thread(task);
+	if (!t || t->on)
+		return 0;
+	t->since = bpf_ktime_get_ns();
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	/* who sleeps in a call may never return from it; who runs may be anywhere */
+	if (regs && task->__state && (s32)regs->orig_ax >= 0) {
+		open_call(t, task, regs, encode(task, regs->orig_ax), t->since);
+		call_of(t)->call.span.event.flags = EVENT_STARTED_BEFORE;
+		if (t->traits & (HAS_FD | HAS_FDX))
+			call_of(t)->file = file__of_fd(task, (u32)call_of(t)->arg0);
+	}
+	t->unseen = !t->open;
+	t->on = true;
+	return 0;
+}
+
+struct short_context {
+	struct bpf_iter_meta *meta;
+	u64 now;
+};
+
+static long write_short(struct bpf_map *map, struct short_key *key, struct short_calls *s, struct short_context *c)
+{
+	struct syscall_short r = {};
+	u64 count = s->count;
+
+	if (!count)
+		return 0;
+	r.span.event.time = c->now;
+	r.span.event.pid = key->pid;
+	r.span.event.tid = key->pid;
+	r.span.event.id = ID_syscall_short;
+	r.span.start = syscall_asked;
+	r.nr = key->nr;
+	/* what is counted meanwhile stays for the next time */
+	r.count = count;
+	r.total = s->total;
+	r.errors = s->errors;
+	__sync_fetch_and_add(&s->count, -r.count);
+	__sync_fetch_and_add(&s->total, -r.total);
+	__sync_fetch_and_add(&s->errors, -r.errors);
+	iter__write(c->meta, &r, sizeof(r));
+	return 0;
+}
+
+/* Once a second, and at the end. */
+SEC("iter/task")
+int syscall_short_calls(struct bpf_iter__task *ctx)
+{
+	struct short_context c = { .meta = ctx->meta, .now = bpf_ktime_get_ns() };
+
+	if (ctx->meta->seq_num || !ctx->task)
+		return 0;
+	if (option_syscall_threshold && syscall_asked)
+		bpf_for_each_map_elem(&syscall_shorts, write_short, &c, 0);
+	syscall_asked = c.now;
+	return 0;
+}
+
+SEC("iter/task")
+int syscall_open_calls(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct syscall_thread *t;
+	struct syscall *c;
+	u32 size;
+
+	if (!task)
+		return 0;
+	t = thread_of(task);
+	if (!t || !t->open)
+		return 0;
+	c = call_of(t);
+	c->call.span.event.time = bpf_ktime_get_ns();
+	c->call.span.event.flags |= EVENT_OPEN;
+	c->sleeps = task->nvcsw - t->switches;
+	size = t->path_len;
+	barrier_var(size);
+	if (size >= PATH_ROOM)
+		size = 0;
+	size += __builtin_offsetof(struct syscall, path);
+	iter__write(ctx->meta, c, size);
+	return 0;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The syscall family's host side: threads that exist already, and the calls that were only counted. */
+#include "syscall.h"
+
+#include "record/family.h"
+
+#define SECOND_NS 1000000000ULL
+
+static bool begun;
+static u32 last_runtime;
+static u64 next_shorts;
+
+static void begin(struct session *s)
+{
+	u64 threshold = session__number(s, "syscall", "threshold");
+	struct syscall_threshold r = {
+		.event = { .time = session__now(s), .id = ID_syscall_threshold },
+		.threshold = threshold,
+	};
+
+	if (begun)
+		return;
+	begun = true;
+	session__run_iter(s, "syscall_short_calls");
+	session__run_iter(s, "syscall_begin");
+	if (threshold)
+		session__emit(s, &r, sizeof(r));
+}
+
+static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	begin(s);
+	if (m->pid == last_runtime)
+		return;
+	last_runtime = m->pid;
+	session__run_iter(s, "syscall_begin");
+}
+
+static void on_tick(struct session *s, u64 now)
+{
+	begin(s);
+	/* the same pid may exec, or be another process by now */
+	last_runtime = 0;
+	if (now < next_shorts || !session__number(s, "syscall", "threshold"))
+		return;
+	next_shorts = now + SECOND_NS;
+	session__run_iter(s, "syscall_short_calls");
+}
+
+FAMILY_HOST(syscall) = {
+	.name = "syscall",
+	.is_runtime = runtime__is_one,
+	.mapped = on_mapped,
+	.tick = on_tick,
+};

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What makes a process one that sched, syscall and lock follow without being told to follow all. */
+#include "record/family.h"
+
+#include <string.h>
+
+bool runtime__is_one(struct elf *elf, const char *path)
+{
+	static const char *const libraries[] = { "libcudart.so", "libcuda.so", "libnccl.so" };
+	const char *name = strrchr(path, '/');
+	struct elf_symbol sym;
+
+	name = name ? name + 1 : path;
+	for (u32 i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+		if (!strncmp(name, libraries[i], strlen(libraries[i])))
+			return true;
+	return !elf__find_symbol(elf, "PyGILState_Ensure", &sym);
+}

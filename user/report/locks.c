@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Which locks were waited for, by whom, from where, and who let go. What is counted
+ * is episodes: the waits of one thread for one lock until it has taken and released
+ * it, or waits for another.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stats.h"
+#include "report/report.h"
+#include "util/text.h"
+
+struct lock_key {
+	u64 lock;
+	u32 pid;
+	u32 unused;
+};
+
+struct episode_key {
+	u32 pid, tid, number;
+	u32 unused;
+};
+
+struct episode {
+	struct lock_key lock;
+	u64 ns; /* its waits together */
+	u64 waits; /* that were waits: the word had not changed */
+};
+
+struct site_key {
+	u64 address;
+	u32 pid;
+	u32 unused;
+};
+
+/* Who was it most often? Counts by lock and one more number. */
+struct tally_key {
+	struct lock_key lock;
+	u64 what;
+};
+
+struct tally {
+	u64 n;
+};
+
+struct lock {
+	struct stats time; /* of episodes */
+	u64 waits, refused, timed_out, open;
+	u32 threads;
+	u64 site, site_n, owner, owner_n, waker, waker_n; /* the most frequent ones */
+};
+
+struct site {
+	u32 symbol, module; /* strings */
+};
+
+struct locks {
+	const struct report_args *args;
+	struct stats_pool pool;
+	struct map locks; /* struct lock_key -> struct lock */
+	struct map episodes; /* struct episode_key -> struct episode */
+	struct map sites; /* struct site_key -> struct site */
+	struct map by_site, by_owner, by_waker, by_waiter; /* struct tally_key -> struct tally */
+	struct map blame; /* struct tally_key (what: waker and waiter) -> struct episode */
+	u64 waits, total, open, longest_open, with_caller;
+	struct episode_key stuck;
+	struct lock_key stuck_lock;
+};
+
+struct fields {
+	struct common_fields common;
+	const struct schema_field *lock, *site, *caller, *owner, *waker_tid, *episode, *result;
+};
+
+/* Counts, and keeps what is most frequent. */
+static int tally(struct map *m, const struct lock_key *lock, u64 what, u64 *most, u64 *most_n)
+{
+	struct tally_key key = { *lock, what };
+	struct tally *t = what ? map__get(m, &key) : NULL;
+
+	if (!what)
+		return 0;
+	if (!t)
+		return -ENOMEM;
+	if (++t->n > *most_n) {
+		*most_n = t->n;
+		*most = what;
+	}
+	return 0;
+}
+
+static int note_people(struct locks *l, struct lock *lock, const struct lock_key *key, const struct view *v,
+		       const struct fields *f)
+{
+	u64 unused = 0, unused_n = 0;
+	u32 known = l->by_waiter.n;
+	int err = tally(&l->by_waiter, key, (u32)view__s64(v, f->common.tid), &unused, &unused_n);
+
+	lock->threads += l->by_waiter.n - known;
+	if (!err)
+		err = tally(&l->by_site, key, (u64)view__s64(v, f->site), &lock->site, &lock->site_n);
+	if (!err)
+		err = tally(&l->by_owner, key, (u32)view__s64(v, f->owner), &lock->owner, &lock->owner_n);
+	if (!err)
+		err = tally(&l->by_waker, key, (u32)view__s64(v, f->waker_tid), &lock->waker, &lock->waker_n);
+	l->with_caller += view__s64(v, f->caller) != 0;
+	return err;
+}
+
+static int note_blame(struct locks *l, const struct lock_key *lock, u32 waiter, u32 waker, u64 ns)
+{
+	struct tally_key key = { *lock, (u64)waker << 32 | waiter };
+	struct episode *e = map__get(&l->blame, &key);
+
+	if (!e)
+		return -ENOMEM;
+	e->ns += ns;
+	e->waits++;
+	return 0;
+}
+
+static int on_wait(struct locks *l, const struct view *v, const struct fields *f)
+{
+	struct lock_key key = { (u64)view__s64(v, f->lock), (u32)view__s64(v, f->common.pid), 0 };
+	struct episode_key ekey = { key.pid, (u32)view__s64(v, f->common.tid), (u32)view__s64(v, f->episode), 0 };
+	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time), ns = end - start;
+	s64 result = view__s64(v, f->result);
+	struct lock *lock = map__get(&l->locks, &key);
+	struct episode *e;
+	int err;
+
+	if (!lock)
+		return -ENOMEM;
+	if (view__s64(v, f->common.flags) & EVENT_OPEN) {
+		lock->open++;
+		l->open++;
+		if (ns >= l->longest_open) {
+			l->longest_open = ns;
+			l->stuck = ekey;
+			l->stuck_lock = key;
+		}
+	}
+	if (result == -EAGAIN) {
+		lock->refused++;
+		return 0;
+	}
+	lock->waits++;
+	lock->timed_out += result == -ETIMEDOUT;
+	l->waits++;
+	l->total += ns;
+	e = map__get(&l->episodes, &ekey);
+	if (!e)
+		return -ENOMEM;
+	e->lock = key;
+	e->ns += ns;
+	e->waits++;
+	err = note_people(l, lock, &key, v, f);
+	return err ? err : note_blame(l, &key, ekey.tid, (u32)view__s64(v, f->waker_tid), ns);
+}
+
+static int on_waits(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct fields f = {
+		.common = common_fields__of(v.event),
+		.lock = schema_event__field(v.event, "lock"),
+		.site = schema_event__field(v.event, "site"),
+		.caller = schema_event__field(v.event, "caller"),
+		.owner = schema_event__field(v.event, "owner"),
+		.waker_tid = schema_event__field(v.event, "waker_tid"),
+		.episode = schema_event__field(v.event, "episode"),
+		.result = schema_event__field(v.event, "result"),
+	};
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = on_wait(arg, &v, &f);
+	return err;
+}
+
+static int on_sites(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct locks *l = arg;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		struct site_key key = { (u64)view__get(&v, "address"), (u32)view__get(&v, "pid"), 0 };
+		struct site *site = map__get(&l->sites, &key);
+
+		if (!site)
+			return -ENOMEM;
+		site->symbol = (u32)view__get(&v, "symbol");
+		site->module = (u32)view__get(&v, "module");
+	}
+	return 0;
+}
+
+static int read_all(struct locks *l)
+{
+	struct report_args all = *l->args;
+	const struct episode *e;
+	struct lock *lock;
+	int err;
+
+	/* a site is told once, at its first use */
+	all.from = all.to = 0;
+	all.tid = 0;
+	err = report__read_kind(&all, "lock_site", on_sites, l);
+	if (!err)
+		err = report__read_kind(l->args, "lock_wait", on_waits, l);
+	for (u32 i = 0; !err && i < l->episodes.n; i++) {
+		e = map__value(&l->episodes, i);
+		lock = map__find(&l->locks, &e->lock);
+		err = lock ? stats__add(&lock->time, &l->pool, e->ns) : 0;
+	}
+	return err;
+}
+
+/* "take+0x1a (program)", "0x55..." without a name; NULL: none */
+static const char *site_name(const struct locks *l, u32 pid, u64 address, char *buf, size_t size)
+{
+	struct site_key key = { address, pid, 0 };
+	const struct site *site = map__find(&l->sites, &key);
+	const char *symbol, *module, *file;
+
+	if (!address)
+		return NULL;
+	if (!site) {
+		snprintf(buf, size, "0x%llx", address);
+		return buf;
+	}
+	symbol = names__string(l->args->names, site->symbol);
+	module = names__string(l->args->names, site->module);
+	file = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
+	if (*symbol)
+		snprintf(buf, size, "%s (%s)", symbol, file);
+	else
+		snprintf(buf, size, "0x%llx (%s)", address, file);
+	return buf;
+}
+
+static const struct column locks_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "process", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
+	{ "episodes", "Episodes", VALUE_U64, SHOW_COUNT },
+	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
+	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
+	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NEVER },
+	{ "med_ns", "Med", VALUE_DOUBLE, SHOW_NS },
+	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
+	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
+	{ "timed_out", "Timed out", VALUE_U64, SHOW_COUNT },
+	{ "refused", "Not waited", VALUE_U64, SHOW_NEVER },
+	{ "open", "Not ended", VALUE_U64, SHOW_NEVER },
+	{ "owner_tid", "Mostly held by", VALUE_U64, SHOW_PLAIN },
+	{ "owner_waits", "Waits for it", VALUE_U64, SHOW_NEVER },
+	{ "waker_tid", "Let go by", VALUE_U64, SHOW_PLAIN },
+	{ "waker_waits", "Wakes by it", VALUE_U64, SHOW_NEVER },
+	{ "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
+	{ "site_waits", "Waits there", VALUE_U64, SHOW_NEVER },
+};
+
+static const struct column blame_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
+	{ "waiter_tid", "Waiter", VALUE_U64, SHOW_PLAIN },
+	{ "waiter", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "waker_tid", "Let go by", VALUE_U64, SHOW_PLAIN },
+	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
+	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
+};
+
+static const struct column sites_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
+	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
+	{ "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static struct value known(u64 what)
+{
+	return what ? V_U64(what) : V_NONE;
+}
+
+static void fill_locks(struct locks *l, struct table *t)
+{
+	const struct lock_key *k;
+	struct lock *lock;
+	char site[512];
+	bool timed;
+
+	for (u32 i = 0; i < l->locks.n; i++) {
+		k = map__key(&l->locks, i);
+		lock = map__value(&l->locks, i);
+		timed = lock->time.count;
+		table__add(t, V_U64(k->pid), V_TEXT(names__comm(l->args->names, k->pid, 0)), V_U64(k->lock),
+			   V_U64(lock->time.count), V_U64(lock->waits), V_U64(lock->time.total),
+			   timed ? V_DBL(lock->time.mean) : V_NONE, timed ? V_DBL(stats__median(&lock->time)) : V_NONE,
+			   timed ? V_U64(lock->time.max) : V_NONE, V_U64(lock->threads), V_U64(lock->timed_out),
+			   V_U64(lock->refused), V_U64(lock->open), known(lock->owner), known(lock->owner_n),
+			   known(lock->waker), known(lock->waker_n),
+			   V_TEXT(site_name(l, k->pid, lock->site, site, sizeof(site))), known(lock->site_n));
+	}
+	table__sort(t, "total_ns");
+}
+
+static void fill_blame(struct locks *l, struct table *t)
+{
+	const struct tally_key *k;
+	const struct episode *e;
+	u32 waiter, waker;
+
+	for (u32 i = 0; i < l->blame.n; i++) {
+		k = map__key(&l->blame, i);
+		e = map__value(&l->blame, i);
+		waiter = (u32)k->what;
+		waker = (u32)(k->what >> 32);
+		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock), V_U64(waiter),
+			   V_TEXT(names__comm(l->args->names, k->lock.pid, waiter)), known(waker), V_U64(e->waits),
+			   V_U64(e->ns));
+	}
+	table__sort(t, "total_ns");
+}
+
+static void fill_sites(struct locks *l, struct table *t)
+{
+	const struct tally_key *k;
+	char site[512];
+
+	for (u32 i = 0; i < l->by_site.n; i++) {
+		k = map__key(&l->by_site, i);
+		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock),
+			   V_U64(((const struct tally *)map__value(&l->by_site, i))->n),
+			   V_TEXT(site_name(l, k->lock.pid, k->what, site, sizeof(site))));
+	}
+	table__sort(t, "waits");
+}
+
+static void find(struct locks *l, struct report_output *out, const struct table *t)
+{
+	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64];
+	const struct value *top;
+
+	if (l->waits && t->n_rows) {
+		top = table__row(t, 0);
+		report_output__finding(out, "%s wait%s for %u lock%s or condition%s took %s; %.0f%% of that at 0x%llx of %s%s%s.",
+				       text__count(count, sizeof(count), l->waits), l->waits == 1 ? "" : "s", t->n_rows,
+				       t->n_rows == 1 ? "" : "s", t->n_rows == 1 ? "" : "s",
+				       text__ns(total, sizeof(total), l->total),
+				       l->total ? 100.0 * (double)top[5].u / (double)l->total : 0, top[2].u,
+				       names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
+				       top[17].type == VALUE_TEXT ? ", in " : "",
+				       top[17].type == VALUE_TEXT ? top[17].text : "");
+	}
+	if (l->open)
+		report_output__finding(out, "%llu wait%s had not ended; the longest, of %s at 0x%llx, lasted %s.", l->open,
+				       l->open == 1 ? "" : "s",
+				       names__label(l->args->names, who, sizeof(who), l->stuck.pid, l->stuck.tid),
+				       l->stuck_lock.lock, text__ns(total, sizeof(total), l->longest_open));
+	if (l->waits && !l->with_caller)
+		report_output__note(out, "No frame pointers: callers of the call sites are not known.");
+	if (l->waits)
+		report_output__note(out, "A wait is for a mutex, a condition, a semaphore, a barrier or a thread's end: the "
+					 "kernel does not know which. Idle threads wait too.");
+	if (l->pool.approximate)
+		report_output__note(out, "Medians of locks beyond %u episodes are within 0.4%%.", STATS_EXACT);
+}
+
+static void locks__free(struct locks *l)
+{
+	for (u32 i = 0; i < l->locks.n; i++)
+		stats__free(&((struct lock *)map__value(&l->locks, i))->time, &l->pool);
+	map__free(&l->locks);
+	map__free(&l->episodes);
+	map__free(&l->sites);
+	map__free(&l->by_site);
+	map__free(&l->by_owner);
+	map__free(&l->by_waker);
+	map__free(&l->by_waiter);
+	map__free(&l->blame);
+}
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	struct locks l = { .args = args };
+	struct table *locks, *blame, *sites;
+	int err;
+
+	map__init(&l.locks, sizeof(struct lock_key), sizeof(struct lock));
+	map__init(&l.episodes, sizeof(struct episode_key), sizeof(struct episode));
+	map__init(&l.sites, sizeof(struct site_key), sizeof(struct site));
+	map__init(&l.by_site, sizeof(struct tally_key), sizeof(struct tally));
+	map__init(&l.by_owner, sizeof(struct tally_key), sizeof(struct tally));
+	map__init(&l.by_waker, sizeof(struct tally_key), sizeof(struct tally));
+	map__init(&l.by_waiter, sizeof(struct tally_key), sizeof(struct tally));
+	map__init(&l.blame, sizeof(struct tally_key), sizeof(struct episode));
+	err = read_all(&l);
+	locks = REPORT_TABLE(out, "locks", "Locks and conditions waited for", locks_columns);
+	blame = REPORT_TABLE(out, "blame", "Who waited, and who let go", blame_columns);
+	sites = REPORT_TABLE(out, "sites", "Where they were waited for", sites_columns);
+	locks->limit = 30;
+	blame->limit = 20;
+	sites->limit = 20;
+	fill_locks(&l, locks);
+	fill_blame(&l, blame);
+	fill_sites(&l, sites);
+	if (!l.locks.n)
+		report__nothing(args, out, "No wait for a lock was recorded", "lock");
+	find(&l, out, locks);
+	locks__free(&l);
+	return err;
+}
+
+REPORT(locks) = {
+	.name = "locks",
+	.doc = "contended locks and conditions: who waited, how long, for whom, and where in the code",
+	.run = run,
+};

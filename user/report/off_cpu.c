@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/off_cpu.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct off_span {
+	u64 start, end;
+	u64 before; /* ns of all earlier spans of the thread */
+};
+
+struct off_thread {
+	struct off_span *spans;
+	u32 n, allocated;
+};
+
+static int add(struct off_cpu *o, u32 tid, u64 start, u64 end)
+{
+	struct off_thread *t = map__get(&o->threads, &tid);
+	struct off_span *more;
+
+	if (!t)
+		return -ENOMEM;
+	if (t->n == t->allocated) {
+		more = realloc(t->spans, (t->allocated ? t->allocated * 2 : 64) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		t->spans = more;
+		t->allocated = t->allocated ? t->allocated * 2 : 64;
+	}
+	t->spans[t->n++] = (struct off_span){ .start = start, .end = end };
+	o->spans++;
+	return 0;
+}
+
+static int on_offs(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct common_fields f = common_fields__of(v.event);
+	struct off_cpu *o = arg;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows) && o->spans < OFF_CPU_MAX; v.i++)
+		err = add(o, (u32)view__s64(&v, f.tid), (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time));
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct off_span *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* A thread's spans do not overlap, so in order of their starts they are in order of their ends too. */
+static void sort(struct off_thread *t)
+{
+	u64 sum = 0;
+
+	if (t->n)
+		qsort(t->spans, t->n, sizeof(*t->spans), compare);
+	for (u32 i = 0; i < t->n; i++) {
+		t->spans[i].before = sum;
+		sum += t->spans[i].end - t->spans[i].start;
+	}
+}
+
+int off_cpu__read(struct off_cpu *o, const struct report_args *args)
+{
+	int err;
+
+	*o = (struct off_cpu){ 0 };
+	map__init(&o->threads, sizeof(u32), sizeof(struct off_thread));
+	err = report__read_kind(args, "sched_off", on_offs, o);
+	for (u32 i = 0; i < o->threads.n; i++)
+		sort(map__value(&o->threads, i));
+	o->known = o->spans && o->spans < OFF_CPU_MAX;
+	return err;
+}
+
+/* ns off the CPU from the thread's first span to time. */
+static u64 until(const struct off_thread *t, u64 time)
+{
+	u32 low = 0, high = t->n, middle;
+	const struct off_span *s;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (t->spans[middle].start < time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return 0;
+	s = &t->spans[low - 1];
+	return s->before + (time < s->end ? time : s->end) - s->start;
+}
+
+u64 off_cpu__inside(struct off_cpu *o, u32 tid, u64 start, u64 end)
+{
+	const struct off_thread *t = o->known ? map__find(&o->threads, &tid) : NULL;
+	u64 ns = t && end > start ? until(t, end) - until(t, start) : 0;
+
+	o->counted += ns;
+	return ns;
+}
+
+void off_cpu__free(struct off_cpu *o)
+{
+	for (u32 i = 0; i < o->threads.n; i++)
+		free(((struct off_thread *)map__value(&o->threads, i))->spans);
+	map__free(&o->threads);
+}

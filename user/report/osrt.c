@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* System calls by name: nsys's osrt_sum, the same by thread and by file, and what they returned. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stats.h"
+#include "report/off_cpu.h"
+#include "util/text.h"
+
+/* bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
+enum { CALL_X32 = 0x4000, CALL_32 = 0x8000 };
+enum { FILE_SOCKET = 1, AF_UNIX_ = 1, AF_INET_ = 2, AF_INET6_ = 10, SOCK_STREAM_ = 1, SOCK_DGRAM_ = 2 };
+
+struct thread_call {
+	u32 pid, tid, nr;
+	u32 unused;
+};
+
+struct error_key {
+	u32 nr;
+	s32 error;
+};
+
+struct file_key {
+	u32 file, nr;
+};
+
+/* Calls of one kind. */
+struct group {
+	struct stats time;
+	u64 off_ns; /* of it, off the CPU */
+	u64 errors, bytes, sleeps;
+	u64 untimed; /* had not returned, or were refused before they began: not in time */
+	u64 short_count, short_ns, short_errors; /* below the threshold: counted only */
+};
+
+struct osrt {
+	const struct report_args *args;
+	const struct schema_field *nr; /* of event syscall, for names */
+	struct stats_pool pool;
+	struct map by_name; /* u32 nr -> struct group */
+	struct map by_thread; /* struct thread_call -> struct group */
+	struct map by_file; /* struct file_key -> struct group */
+	struct map errors; /* struct error_key -> u64 */
+	struct map files; /* u32 id -> char * */
+	struct off_cpu off;
+	u64 calls, total, open, longest_open;
+	struct thread_call stuck;
+	u64 threshold, shorts;
+};
+
+/* "read", "ia32 read", "syscall 467": a number that the recording machine's headers had no name for */
+static const char *call_name(const struct osrt *o, u32 nr, char *buf, size_t size)
+{
+	const char *name = o->nr ? schema_field__value_name(o->nr, nr) : NULL;
+
+	if (name && !strncmp(name, "SYS_", 4))
+		snprintf(buf, size, "%s", name + 4);
+	else if (name && !strncmp(name, "SYS32_", 6))
+		snprintf(buf, size, "ia32 %s", name + 6);
+	else if (nr & CALL_32)
+		snprintf(buf, size, "ia32 syscall %u", nr & (CALL_32 - 1));
+	else if (nr & CALL_X32)
+		snprintf(buf, size, "x32 syscall %u", nr & (CALL_X32 - 1));
+	else
+		snprintf(buf, size, "syscall %u", nr);
+	return buf;
+}
+
+struct fields {
+	struct common_fields common;
+	const struct schema_field *nr, *file, *bytes, *sleeps;
+};
+
+struct one_call {
+	struct thread_call key;
+	u64 ns, off_ns, bytes, sleeps;
+	u32 file;
+	u16 flags;
+	s64 ret;
+};
+
+static bool is_error(s64 ret)
+{
+	return ret < 0 && ret >= -4095;
+}
+
+static int group__add(struct osrt *o, struct group *g, const struct one_call *c)
+{
+	if (!g)
+		return -ENOMEM;
+	g->errors += is_error(c->ret);
+	g->bytes += c->bytes;
+	g->sleeps += c->sleeps;
+	if (c->flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION)) {
+		g->untimed++;
+		return 0;
+	}
+	g->off_ns += c->off_ns;
+	return stats__add(&g->time, &o->pool, c->ns);
+}
+
+static int count_error(struct osrt *o, const struct one_call *c)
+{
+	struct error_key key = { c->key.nr, (s32)c->ret };
+	u64 *n = is_error(c->ret) ? map__get(&o->errors, &key) : NULL;
+
+	if (n)
+		++*n;
+	return n || !is_error(c->ret) ? 0 : -ENOMEM;
+}
+
+static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
+{
+	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time);
+	struct one_call c = {
+		.key = { (u32)view__s64(v, f->common.pid), (u32)view__s64(v, f->common.tid), (u32)view__s64(v, f->nr), 0 },
+		.ns = end - start,
+		.bytes = (u64)view__s64(v, f->bytes),
+		.sleeps = (u64)view__s64(v, f->sleeps),
+		.file = (u32)view__s64(v, f->file),
+		.flags = (u16)view__s64(v, f->common.flags),
+		.ret = view__s64(v, f->common.ret),
+	};
+	struct file_key file = { c.file, c.key.nr };
+	int err;
+
+	if (!(c.flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION)))
+		c.off_ns = off_cpu__inside(&o->off, c.key.tid, start, end);
+	err = group__add(o, map__get(&o->by_name, &c.key.nr), &c);
+	if (!err)
+		err = group__add(o, map__get(&o->by_thread, &c.key), &c);
+	if (!err && c.file)
+		err = group__add(o, map__get(&o->by_file, &file), &c);
+	o->calls++;
+	if (c.flags & EVENT_OPEN) {
+		o->open++;
+		if (c.ns >= o->longest_open) {
+			o->longest_open = c.ns;
+			o->stuck = c.key;
+		}
+	} else if (!(c.flags & (EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION))) {
+		o->total += c.ns;
+	}
+	return err ? err : count_error(o, &c);
+}
+
+static int on_calls(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct fields f = {
+		.common = common_fields__of(v.event),
+		.nr = schema_event__field(v.event, "nr"),
+		.file = schema_event__field(v.event, "file"),
+		.bytes = schema_event__field(v.event, "bytes"),
+		.sleeps = schema_event__field(v.event, "sleeps"),
+	};
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = on_call(arg, &v, &f);
+	return err;
+}
+
+static int add_short(struct group *g, u64 count, u64 ns, u64 errors)
+{
+	if (!g)
+		return -ENOMEM;
+	g->short_count += count;
+	g->short_ns += ns;
+	g->short_errors += errors;
+	return 0;
+}
+
+static int on_shorts(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct osrt *o = arg;
+	u64 count, ns, errors;
+	u32 nr;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		nr = (u32)view__get(&v, "nr");
+		count = (u64)view__get(&v, "count");
+		ns = (u64)view__get(&v, "total");
+		errors = (u64)view__get(&v, "errors");
+		err = add_short(map__get(&o->by_name, &nr), count, ns, errors);
+		o->shorts += count;
+		o->calls += count;
+		o->total += ns;
+	}
+	return err;
+}
+
+static int on_threshold(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+
+	for (; v.i < rows__count(rows); v.i++)
+		((struct osrt *)arg)->threshold = (u64)view__get(&v, "threshold");
+	return 0;
+}
+
+/* "127.0.0.1:80" or "[::1]:80" */
+static void address(char *buf, size_t size, u16 family, u64 low, u64 high, u16 port)
+{
+	const u8 *a = (const u8 *)&low;
+	char text[64] = "";
+	size_t len = 0;
+
+	if (family == AF_INET_) {
+		snprintf(buf, size, "%u.%u.%u.%u:%u", a[0], a[1], a[2], a[3], port);
+		return;
+	}
+	for (u32 i = 0; i < 8; i++) {
+		a = i < 4 ? (const u8 *)&low : (const u8 *)&high;
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%x", i ? ":" : "",
+					a[i % 4 * 2] << 8 | a[i % 4 * 2 + 1]);
+	}
+	snprintf(buf, size, "[%s]:%u", text, port);
+}
+
+static char *describe_socket(const struct view *v, const char *path, u32 len)
+{
+	u16 family = (u16)view__get(v, "family"), type = (u16)view__get(v, "type");
+	u16 port = (u16)view__get(v, "local_port"), peer_port = (u16)view__get(v, "peer_port");
+	char local[96], peer[96], *text = NULL;
+	int err;
+
+	if (family == AF_UNIX_)
+		err = asprintf(&text, "unix %.*s", len ? (int)len : 11, len ? path : "(unnamed)");
+	else if (family != AF_INET_ && family != AF_INET6_)
+		err = asprintf(&text, "socket of address family %u", family);
+	else {
+		address(local, sizeof(local), family, (u64)view__get(v, "local0"), (u64)view__get(v, "local1"), port);
+		address(peer, sizeof(peer), family, (u64)view__get(v, "peer0"), (u64)view__get(v, "peer1"), peer_port);
+		err = asprintf(&text, "%s %s%s%s",
+			       type == SOCK_STREAM_ ? "tcp" :
+			       type == SOCK_DGRAM_  ? "udp" :
+						      "ip",
+			       local, peer_port ? " to " : "", peer_port ? peer : "");
+	}
+	return err < 0 ? NULL : text;
+}
+
+static int on_files(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *path = schema_event__field(v.event, "path");
+	struct osrt *o = arg;
+	const char *name;
+	char **slot, *text;
+	u32 len, id;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		id = (u32)view__get(&v, "file");
+		name = view__text(&v, path, &len);
+		if (view__get(&v, "kind") == FILE_SOCKET)
+			text = describe_socket(&v, name, len);
+		else if (len)
+			text = strndup(name, len);
+		else if (asprintf(&text, "pipe:[%llu]", (u64)view__get(&v, "ino")) < 0)
+			text = NULL;
+		slot = text ? map__get(&o->files, &id) : NULL;
+		if (!slot) {
+			free(text);
+			return -ENOMEM;
+		}
+		free(*slot);
+		*slot = text;
+	}
+	return 0;
+}
+
+/* A file is told once, at its first use, which may be another thread's and outside of the time asked for. */
+static int read_files(struct osrt *o)
+{
+	struct report_args all = *o->args;
+
+	all.from = all.to = 0;
+	all.pid = all.tid = 0;
+	return report__read_kind(&all, "syscall_file", on_files, o);
+}
+
+static int read_all(struct osrt *o)
+{
+	const struct schema_event *e = schema__event(trace__schema(o->args->trace), "syscall");
+	struct report_args all = *o->args;
+	int err = off_cpu__read(&o->off, o->args);
+
+	all.from = all.to = 0;
+	all.pid = all.tid = 0;
+	o->nr = e ? schema_event__field(e, "nr") : NULL;
+	if (!err)
+		err = report__read_kind(o->args, "syscall", on_calls, o);
+	/* of short calls only the process is known */
+	if (!err && !o->args->tid)
+		err = report__read_kind(o->args, "syscall_short", on_shorts, o);
+	if (!err)
+		err = report__read_kind(&all, "syscall_threshold", on_threshold, o);
+	return err ? err : read_files(o);
+}
+
+/* nsys's osrt_sum by heading; the keys are ours */
+static const struct column summary_columns[] = {
+	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "total_ns", "Total Time (ns)", VALUE_U64, SHOW_COUNT },
+	{ "calls", "Num Calls", VALUE_U64, SHOW_COUNT },
+	{ "avg_ns", "Avg (ns)", VALUE_DOUBLE, SHOW_COUNT },
+	{ "med_ns", "Med (ns)", VALUE_DOUBLE, SHOW_COUNT },
+	{ "min_ns", "Min (ns)", VALUE_U64, SHOW_COUNT },
+	{ "max_ns", "Max (ns)", VALUE_U64, SHOW_COUNT },
+	{ "stddev_ns", "StdDev (ns)", VALUE_DOUBLE, SHOW_COUNT },
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NEVER },
+	{ "sleeps", "Sleeps", VALUE_U64, SHOW_NEVER },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_NEVER },
+	{ "errors", "Errors", VALUE_U64, SHOW_NEVER },
+	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
+	{ "short_calls", "Short calls", VALUE_U64, SHOW_NEVER },
+	{ "short_ns", "Their time", VALUE_U64, SHOW_NEVER },
+};
+
+static const struct column waits_columns[] = {
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },	  { "total_ns", "Total", VALUE_U64, SHOW_NS },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS },  { "sleeps", "Sleeps", VALUE_U64, SHOW_COUNT },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },	  { "errors", "Errors", VALUE_U64, SHOW_COUNT },
+	{ "untimed", "Untimed", VALUE_U64, SHOW_COUNT },
+};
+
+static const struct column threads_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	 { "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "comm", "Thread", VALUE_TEXT, SHOW_PLAIN },	 { "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },	 { "total_ns", "Total", VALUE_U64, SHOW_NS },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS }, { "med_ns", "Med", VALUE_DOUBLE, SHOW_NS },
+	{ "max_ns", "Max", VALUE_U64, SHOW_NS },	 { "bytes", "Bytes", VALUE_U64, SHOW_BYTES },
+	{ "errors", "Errors", VALUE_U64, SHOW_COUNT },	 { "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
+};
+
+static const struct column files_columns[] = {
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },  { "calls", "Calls", VALUE_U64, SHOW_COUNT },
+	{ "total_ns", "Total", VALUE_U64, SHOW_NS }, { "max_ns", "Max", VALUE_U64, SHOW_NS },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES }, { "file", "File or socket", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static const struct column errors_columns[] = {
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "error", "Error", VALUE_TEXT, SHOW_PLAIN },
+	{ "ret", "Returned", VALUE_S64, SHOW_PLAIN },
+	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
+};
+
+static struct value off(const struct osrt *o, u64 ns)
+{
+	return o->off.known ? V_U64(ns) : V_NONE;
+}
+
+static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
+{
+	struct group *g;
+	u64 total, calls;
+	char name[128];
+	bool timed;
+	u32 i, nr;
+
+	for (i = 0; i < o->by_name.n; i++) {
+		g = map__value(&o->by_name, i);
+		nr = *(const u32 *)map__key(&o->by_name, i);
+		call_name(o, nr, name, sizeof(name));
+		total = g->time.total + g->short_ns;
+		calls = g->time.count + g->short_count;
+		/* of the short ones there is only the sum */
+		timed = g->time.count && !g->short_count;
+		table__add(t, V_DBL(o->total ? 100.0 * (double)total / (double)o->total : 0), V_U64(total),
+			   V_U64(calls + g->untimed), calls ? V_DBL((double)total / (double)calls) : V_NONE,
+			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,
+			   g->time.count ? V_U64(g->time.max) : V_NONE,
+			   timed ? V_DBL(stats__stddev(&g->time)) : V_NONE, V_TEXT(name), off(o, g->off_ns),
+			   V_U64(g->sleeps), V_U64(g->bytes), V_U64(g->errors + g->short_errors), V_U64(g->untimed),
+			   V_U64(g->short_count), V_U64(g->short_ns));
+		if (g->sleeps || g->errors || g->bytes || g->untimed)
+			table__add(waits, V_TEXT(name), V_U64(total), off(o, g->off_ns), V_U64(g->sleeps),
+				   V_U64(g->bytes), V_U64(g->errors + g->short_errors), V_U64(g->untimed));
+	}
+	table__sort(t, "total_ns");
+	table__sort(waits, "total_ns");
+}
+
+static void fill_threads(struct osrt *o, struct table *t)
+{
+	const struct thread_call *k;
+	struct group *g;
+	char name[128];
+	bool timed;
+	u32 i;
+
+	for (i = 0; i < o->by_thread.n; i++) {
+		k = map__key(&o->by_thread, i);
+		g = map__value(&o->by_thread, i);
+		timed = g->time.count;
+		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(o->args->names, k->pid, k->tid)),
+			   V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count + g->untimed),
+			   V_U64(g->time.total), off(o, g->off_ns), timed ? V_DBL(stats__median(&g->time)) : V_NONE,
+			   timed ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes), V_U64(g->errors), V_U64(g->untimed));
+	}
+	table__sort(t, "total_ns");
+}
+
+static void fill_files(struct osrt *o, struct table *t)
+{
+	const struct file_key *k;
+	struct group *g;
+	char name[128], **text;
+	u32 i;
+
+	for (i = 0; i < o->by_file.n; i++) {
+		k = map__key(&o->by_file, i);
+		g = map__value(&o->by_file, i);
+		text = map__find(&o->files, &k->file);
+		table__add(t, V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count + g->untimed),
+			   V_U64(g->time.total), g->time.count ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes),
+			   V_TEXT(text ? *text : NULL));
+	}
+	table__sort(t, "total_ns");
+}
+
+/* include/linux/errno.h: what a call that a signal interrupted returns inside the kernel */
+static const char *error_name(s32 error)
+{
+	const char *name = strerrorname_np(-error);
+
+	switch (error) {
+	case -512:
+		return "ERESTARTSYS (signal)";
+	case -513:
+		return "ERESTARTNOINTR (signal)";
+	case -514:
+		return "ERESTARTNOHAND (signal)";
+	case -516:
+		return "ERESTART_RESTARTBLOCK (signal)";
+	}
+	return name ? name : "?";
+}
+
+static void fill_errors(struct osrt *o, struct table *t)
+{
+	const struct error_key *k;
+	char name[128];
+	u32 i;
+
+	for (i = 0; i < o->errors.n; i++) {
+		k = map__key(&o->errors, i);
+		table__add(t, V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_TEXT(error_name(k->error)),
+			   V_S64(k->error), V_U64(*(u64 *)map__value(&o->errors, i)));
+	}
+	table__sort(t, "calls");
+}
+
+static void find(struct osrt *o, struct report_output *out, const struct table *summary)
+{
+	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64], name[128];
+	const struct value *top;
+
+	if (!o->calls || !summary->n_rows)
+		return;
+	top = table__row(summary, 0);
+	report_output__finding(out, "%s system call%s took %s of their threads' time; %.1f%% of that in %s.",
+			       text__count(count, sizeof(count), o->calls), o->calls == 1 ? "" : "s",
+			       text__ns(total, sizeof(total), o->total), top[0].d, top[8].text);
+	if (o->off.known)
+		report_output__finding(out, "Their threads were off the CPU for %s of it.",
+				       text__ns(total, sizeof(total), o->off.counted));
+	if (o->open)
+		report_output__finding(out, "%llu call%s had not returned at the end; the longest, %s of %s, for %s.",
+				       o->open, o->open == 1 ? "" : "s",
+				       call_name(o, o->stuck.nr, name, sizeof(name)),
+				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
+				       text__ns(total, sizeof(total), o->longest_open));
+	if (o->threshold)
+		report_output__note(out, "%s calls shorter than %s were only counted, by process and second: they are in "
+					 "Num Calls, Total Time and Avg of the first table alone.",
+				    text__count(count, sizeof(count), o->shorts),
+				    text__ns(total, sizeof(total), o->threshold));
+	if (o->pool.approximate)
+		report_output__note(out, "Medians of groups beyond %u calls are within 0.4%%.", STATS_EXACT);
+	if (!o->off.known)
+		report_output__note(out, "Time off the CPU inside of calls is known with family sched: "
+					 "`sonde record -t syscall,sched`.");
+}
+
+static void free_groups(struct osrt *o, struct map *m)
+{
+	for (u32 i = 0; i < m->n; i++)
+		stats__free(&((struct group *)map__value(m, i))->time, &o->pool);
+	map__free(m);
+}
+
+static void osrt__free(struct osrt *o)
+{
+	free_groups(o, &o->by_name);
+	free_groups(o, &o->by_thread);
+	free_groups(o, &o->by_file);
+	for (u32 i = 0; i < o->files.n; i++)
+		free(*(char **)map__value(&o->files, i));
+	map__free(&o->files);
+	map__free(&o->errors);
+	off_cpu__free(&o->off);
+}
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	struct osrt o = { .args = args };
+	struct table *summary, *waits, *threads, *files, *errors;
+	int err;
+
+	map__init(&o.by_name, sizeof(u32), sizeof(struct group));
+	map__init(&o.by_thread, sizeof(struct thread_call), sizeof(struct group));
+	map__init(&o.by_file, sizeof(struct file_key), sizeof(struct group));
+	map__init(&o.errors, sizeof(struct error_key), sizeof(u64));
+	map__init(&o.files, sizeof(u32), sizeof(char *));
+	err = read_all(&o);
+	summary = REPORT_TABLE(out, "summary", "System calls by name", summary_columns);
+	waits = REPORT_TABLE(out, "waits", "What they waited, moved and returned", waits_columns);
+	threads = REPORT_TABLE(out, "threads", "System calls by thread", threads_columns);
+	files = REPORT_TABLE(out, "files", "System calls by file and socket", files_columns);
+	errors = REPORT_TABLE(out, "errors", "Calls that returned an error", errors_columns);
+	summary->limit = 30;
+	waits->limit = 20;
+	threads->limit = 20;
+	files->limit = 20;
+	errors->limit = 20;
+	fill_summary(&o, summary, waits);
+	fill_threads(&o, threads);
+	fill_files(&o, files);
+	fill_errors(&o, errors);
+	if (!o.calls)
+		report__nothing(args, out, "No system calls were recorded", "syscall");
+	find(&o, out, summary);
+	osrt__free(&o);
+	return err;
+}
+
+REPORT(osrt) = {
+	.name = "osrt",
+	.doc = "system calls: count, time, bytes and errors by name, thread and file",
+	.run = run,
+};
