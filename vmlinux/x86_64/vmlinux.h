@@ -78,6 +78,7 @@ struct inode {
 	unsigned short i_mode;
 };
 
+/* include/linux/dcache.h, mount.h, fs/mount.h */
 struct qstr {
 	u32 len;
 	const unsigned char *name;
@@ -96,15 +97,6 @@ struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
-};
-
-/* include/linux/dcache.h */
-struct qstr {
-	const unsigned char *name;
-};
-
-struct dentry {
-	struct qstr d_name;
 };
 
 struct path {
