@@ -23,7 +23,7 @@ struct thread_key {
 
 struct reason_key {
 	u16 event, probe;
-	u32 text; /* id of the span's own name, 0: none */
+	u32 text; /* id of the span's own name; the number of its system call; of a lock, is it known whose */
 };
 
 struct waits {
@@ -59,7 +59,8 @@ static const struct wait_class *class_of(const struct schema_event *e)
 
 static bool is_wait(const struct schema_event *e)
 {
-	return schema_event__field(e, "start") && EVENT_FAMILY(e->id) && strncmp(e->name, "sched_", 6);
+	/* syscall_short stands for many calls, and is none */
+	return e->is_span && EVENT_FAMILY(e->id) && strncmp(e->name, "sched_", 6) && strcmp(e->name, "syscall_short");
 }
 
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names)
@@ -117,14 +118,27 @@ char waits__mark(const struct waits *w, u32 reason)
 	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].mark : '?';
 }
 
+/* Of a system call the number names it. */
+static const struct schema_field *call_number(const struct schema_event *e)
+{
+	const struct schema_field *nr = schema_event__field(e, "nr");
+
+	return nr && nr->type == FIELD_ENUM ? nr : NULL;
+}
+
 static const char *name_of(const struct waits *w, const struct schema_event *e, const struct reason_key *key)
 {
-	const char *name = key->text ? names__string(w->names, key->text) : NULL;
+	const struct schema_field *nr = call_number(e);
+	const char *name = nr	     ? schema_field__value_name(nr, key->text) :
+			   key->text ? names__string(w->names, key->text) :
+				       NULL;
 
 	if (!strncmp(e->name, "gil_", 4))
 		return "GIL";
 	if (!strncmp(e->name, "lock_", 5))
-		return "lock";
+		return key->text ? "lock" : "condition or join";
+	if (nr && name && !strncmp(name, "SYS_", 4))
+		name += 4;
 	if (!name || !*name)
 		name = key->probe ? names__probe(w->names, key->probe) : NULL;
 	return name && *name ? name : e->name;
@@ -183,6 +197,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	const struct schema_field *name = schema_event__field(v.event, "name");
+	const struct schema_field *owner;
 	struct common_fields f = common_fields__of(v.event);
 	struct wait_span span = { .rank = class_of(v.event)->rank };
 	struct thread_key key;
@@ -190,13 +205,18 @@ int waits__feed(struct waits *w, const struct rows *rows)
 
 	if (name && strcmp(name->unit, "string"))
 		name = NULL;
+	if (call_number(v.event))
+		name = call_number(v.event);
+	/* a futex that says whose it is, is a lock; else it may be anything */
+	owner = schema_event__field(v.event, "owner");
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		key = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
 		span.start = (u64)view__s64(&v, f.start);
 		span.end = (u64)view__s64(&v, f.time);
 		if (span.end <= span.start)
 			continue;
-		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe), (u32)view__s64(&v, name));
+		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe),
+					owner ? view__s64(&v, owner) != 0 : (u32)view__s64(&v, name));
 		err = span.reason ? add(w, &key, &span) : -ENOMEM;
 	}
 	return err;
