@@ -145,9 +145,10 @@ TEST(takes_a_debug_file_of_the_same_build_id_alone)
 	CHECK(finds(elf));
 	elf__close(elf);
 	/* another build of the same file, under the same name */
-	REQUIRE(run("cd '%s' && echo 'int other(void) { return 1; }' | cc -shared -fPIC -Wl,--build-id -x c -o other.so - "
-		    "&& objcopy --only-keep-debug other.so .debug/it.debug",
-		    dir));
+	REQUIRE(run(
+		"cd '%s' && echo 'int other(void) { return 1; }' | cc -shared -fPIC -Wl,--build-id -x c -o other.so - "
+		"&& objcopy --only-keep-debug other.so .debug/it.debug",
+		dir));
 	elf = open_at("it.so");
 	REQUIRE(elf);
 	CHECK(add(elf, "it.so") == -ENOENT);

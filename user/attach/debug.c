@@ -93,8 +93,9 @@ int debug__check_servers(char *err, size_t len)
 		return -EINVAL;
 	}
 	if (!debuginfod__available()) {
-		snprintf(err, len, "--debuginfod: libdebuginfod.so.1 can't be loaded; install the package "
-				   "libdebuginfod1 (elsewhere: elfutils-debuginfod-client)");
+		snprintf(err, len,
+			 "--debuginfod: libdebuginfod.so.1 can't be loaded; install the package "
+			 "libdebuginfod1 (elsewhere: elfutils-debuginfod-client)");
 		return -ENOENT;
 	}
 	return 0;

@@ -28,6 +28,7 @@ static const char help[] =
 	"  -d, --duration SEC    stop after this many seconds, fractions allowed\n"
 	"      --FAMILY=WORD     a switch of a family, such as --cuda=all or --sched=all\n"
 	"                        (`sonde list families`)\n"
+	"      --debuginfod      ask the servers of DEBUGINFOD_URLS for debug files of stripped libraries\n"
 	"      --print           also print each event as it comes, a line each\n"
 	"  -h, --help            this text\n"
 	"\n"
@@ -144,10 +145,15 @@ static int parse_duration(struct record_args *a, const char *arg)
 static int parse(struct record_args *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' },   { "force", no_argument, NULL, 'f' },
-		{ "trace", required_argument, NULL, 't' },    { "pid", required_argument, NULL, 'p' },
-		{ "duration", required_argument, NULL, 'd' }, { "print", no_argument, NULL, 'P' },
-		{ "help", no_argument, NULL, 'h' },	      {},
+		{ "output", required_argument, NULL, 'o' },
+		{ "force", no_argument, NULL, 'f' },
+		{ "trace", required_argument, NULL, 't' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "print", no_argument, NULL, 'P' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "debuginfod", no_argument, NULL, 'D' },
+		{},
 	};
 	int c, err = 0;
 
@@ -172,6 +178,9 @@ static int parse(struct record_args *a, int argc, char **argv)
 			break;
 		case 'P':
 			a->session.print = print_record;
+			break;
+		case 'D':
+			a->session.debuginfod = true;
 			break;
 		case 'h':
 			fputs(help, stdout);

@@ -61,6 +61,7 @@ struct session {
 	char *warnings[64];
 	u32 n_warnings, next_warning;
 	u32 not_attached;
+	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
 /* services.c */
@@ -86,8 +87,15 @@ void drain__close(struct session *s);
 int objects__new(struct session *s);
 void objects__free(struct objects *o);
 int objects__scan(struct session *s, u32 pid);
+/* Probes a file on disk if a family probes libraries of its name; fd stays the caller's. */
+int objects__ahead(struct session *s, const char *path, int fd);
+/* Calls fn with the path of each object that a process maps. */
+void objects__each_path(struct session *s, void (*fn)(const char *path, void *arg), void *arg);
 void objects__follow(struct session *s);
 u32 objects__probed(const struct objects *o);
+
+/* ahead.c: libraries on disk that no process maps yet */
+void ahead__attach(struct session *s);
 
 /* losses.c */
 int losses__new(struct session *s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/internal.h"
 
+#include "attach/debug.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -37,6 +38,9 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	*out = s;
 	s->args = args;
 	s->epoll_fd = -1;
+	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
+	if (ret)
+		return ret;
 	if (!in_first_pid_namespace()) {
 		snprintf(err, len,
 			 "this is a pid namespace of its own: processes have other numbers here than in the kernel\n"
@@ -170,6 +174,7 @@ int session__start(struct session *s, char *err, size_t len)
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));
 		return ret;
 	}
+	ahead__attach(s);
 	getrusage(RUSAGE_SELF, &u);
 	s->cpu_at_start = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;

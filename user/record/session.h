@@ -19,6 +19,7 @@ struct session_args {
 	const char *const *options; /* "cuda=all", NULL-terminated */
 	const u32 *pids; /* -p */
 	u32 n_pids;
+	bool debuginfod; /* ask servers for debug files of what was stripped */
 	const char *command; /* sonde's own command line, for the trace */
 	/* Each record as it is drained (--print), NULL: none. */
 	void (*print)(const struct schema *schema, const void *record, u32 size, void *arg);
