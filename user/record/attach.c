@@ -336,7 +336,7 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 		o->live = session__now(s);
 	/* what was mapped before tracing began was not blind for a while: the trace begins with its probes */
 	if (!s->started)
-		o->first = o->live;
+		o->first = o->live ? o->live : session__now(s);
 	/* a family may only want to know which processes have the object */
 	if (p.n || *why)
 		write_object(s, o, f->id, attached, span ? s->span_method : s->entry_method, why);

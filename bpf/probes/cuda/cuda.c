@@ -14,9 +14,9 @@ static bool hides_library(struct elf *elf, char *why, size_t len)
 	if (!elf__section_holds(elf, ".nv_fatbin", "") || elf__needs(elf, "libcudart.so") ||
 	    !elf__section_holds(elf, ".rodata", "cudaErrorCudartUnloading"))
 		return false;
-	snprintf(why, len,
-		 "libcudart is linked into it and its symbols are stripped: its calls are not seen; "
-		 "they are with the debug file that belongs to it");
+	snprintf(
+		why, len,
+		"libcudart is linked into it and its symbols are stripped: its calls are seen only with its debug file");
 	return true;
 }
 
