@@ -109,7 +109,7 @@ class Program:
         self.child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       env=dict(os.environ, **env))
         self.pid = self.child.pid
-        self.says()
+        self.first = self.says()
 
     def says(self, seconds=30):
         if not select.select([self.child.stdout], [], [], seconds)[0]:
