@@ -241,7 +241,12 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 {
 	bool span = program->section.kind == SECTION_SPAN;
 	u64 *offsets = calloc(p->n, sizeof(u64)), *cookies = calloc(p->n, sizeof(u64));
-	struct link_sites sites = { .fd = p->o->fd, .offsets = offsets, .cookies = cookies };
+	struct link_sites sites = {
+		.fd = p->o->fd,
+		.offsets = offsets,
+		.cookies = cookies,
+		.object = p->o->id,
+	};
 	int err = offsets && cookies ? 0 : -ENOMEM;
 
 	for (u32 i = 0; i < p->n && !err; i++) {

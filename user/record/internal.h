@@ -41,6 +41,7 @@ struct session {
 	u64 ring_size; /* bytes of data of each */
 	struct mmaps *mmaps;
 	int epoll_fd;
+	int changed_fd; /* inotify: files that are written to */
 	struct keeper *keeper; /* has the uprobe links */
 	struct bpf_link **tracepoints;
 	u32 n_tracepoints;
@@ -96,6 +97,10 @@ u32 objects__probed(const struct objects *o);
 
 /* ahead.c: libraries on disk that no process maps yet */
 void ahead__attach(struct session *s);
+
+/* changed.c: probed files that are overwritten in place */
+int changed__open(struct session *s);
+void changed__poll(struct session *s);
 
 /* losses.c */
 int losses__new(struct session *s);

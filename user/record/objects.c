@@ -142,6 +142,8 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		o->id = s->objects->next_id + 1;
 	if (object__attach(s, o) && o->id > s->objects->next_id)
 		s->objects->next_id = o->id;
+	if (o->live)
+		object__watch(s, o);
 	/* only runtimes are looked at again, when another process maps them */
 	if (!o->families) {
 		elf__close(o->elf);
@@ -361,6 +363,28 @@ int objects__ahead(struct session *s, const char *path, int fd)
 	err = vmas__scan(vma_program(s), getpid(), on_own_mapping, &scan);
 	munmap(map, page);
 	return err;
+}
+
+struct watched {
+	int watch;
+	struct object *found;
+};
+
+static void visit_watch(const void *node, VISIT which, void *arg)
+{
+	struct object *o = *(struct object *const *)node;
+	struct watched *w = arg;
+
+	if ((which == postorder || which == leaf) && o->watch == w->watch)
+		w->found = o;
+}
+
+struct object *objects__watched(struct session *s, int watch)
+{
+	struct watched w = { .watch = watch };
+
+	twalk_r(s->objects->by_inode, visit_watch, &w);
+	return w.found;
 }
 
 struct each_path {

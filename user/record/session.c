@@ -37,7 +37,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	}
 	*out = s;
 	s->args = args;
-	s->epoll_fd = -1;
+	s->epoll_fd = s->changed_fd = -1;
 	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
 	if (ret)
 		return ret;
@@ -135,6 +135,8 @@ static int follow(struct session *s, char *err, size_t len)
 		return ret;
 	}
 	ret = open_epoll(s);
+	if (!ret)
+		ret = changed__open(s);
 	if (ret)
 		snprintf(err, len, "cannot wait for events: %s", strerror(-ret));
 	return ret;
@@ -203,6 +205,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 
 	/* one look does not empty a full ring */
 	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
+	changed__poll(s);
 	objects__follow(s);
 	drain__rings(s);
 	now = session__now(s);
@@ -334,6 +337,8 @@ void session__free(struct session *s)
 	free(s->tracepoints);
 	drain__close(s);
 	mmaps__close(s->mmaps);
+	if (s->changed_fd >= 0)
+		close(s->changed_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
