@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # cuda.sh VERSION..: build/cuda/VERSION/{include,lib} with the CUDA runtime's
-# headers and the real libcudart.so.VERSION, for tests and the demo: from an
-# installed toolkit, else from NVIDIA's wheels on PyPI. sonde itself needs
-# neither. Says which version could not be had, and then exits 1.
+# headers, the real libcudart.so.VERSION and libcudart_static.a, for tests and the
+# demo: from an installed toolkit, else from NVIDIA's wheels on PyPI. sonde itself
+# needs neither. Says which version could not be had, and then exits 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=build/cuda
@@ -42,7 +42,7 @@ from_pypi() { # VERSION DIR
 	done
 	mkdir -p "$2/include" "$2/lib"
 	cp -r "$wheels"/nvidia/*/include/. "$2/include"
-	cp "$wheels"/nvidia/*/lib/libcudart.so.* "$2/lib"
+	cp "$wheels"/nvidia/*/lib/{libcudart.so.*,libcudart_static.a} "$2/lib"
 	rm -r "$wheels"
 }
 

@@ -69,6 +69,7 @@ struct meta_object {
 	u16 object DOC("id of this object");
 	u16 family DOC("family id; an object that serves two families has a record for each");
 	enum attach_method method;
+	u8 ahead DOC("1: found on disk and probed at the start, before any process mapped it");
 } EVENT(meta_object, 0x0004, "a mapped file that was probed");
 
 struct meta_probe {

@@ -2,7 +2,7 @@
 /*
  * Any bytes as an ELF file: every question of attach/elf.h, and the GIL's finders.
  *
- *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... elf.c user/attach/elf*.c bpf/probes/gil/gil_find*.c
+ *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... elf.c user/attach/elf*.c bpf/probes/gil/gil_find*.c -lelf -llzma
  *
  * Without -DFUZZ (the build with libFuzzer) it has a main of its own that runs the files it is given.
  */
@@ -38,12 +38,20 @@ static void touch(struct elf *elf)
 	struct gil_wait_place waits[GIL_SITES_MAX];
 	struct seen s = { .elf = elf };
 	struct gil_libc_place libc;
+	static const char *const names[] = { "PyEval_RestoreThread", "hidden_one", "main" };
+	struct elf_symbol found[3];
 	u64 addr, size, list[4];
+	char link[64];
+	u32 crc;
 	const char *why;
 	const u8 *p;
 	u32 i;
 
+	elf__add_debugdata(elf);
 	elf__each_symbol(elf, on_symbol, &s);
+	s.sum += elf__find_symbols(elf, names, 3, found) + elf__names_hold(elf, "libcudart_static_");
+	s.sum += elf__section_holds(elf, ".rodata", "x") + elf__section_holds(elf, ".nv_fatbin", "");
+	s.sum += elf__needs(elf, "libc.so") + !elf__debuglink(elf, link, sizeof(link), &crc);
 	s.sum += strlen(elf__build_id(elf));
 	for (i = 0; elf__text(elf, i, &addr, &size); i++) {
 		p = elf__bytes(elf, addr, &size);
@@ -67,8 +75,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	if (!elf__open(&elf, fd))
+	if (!elf__open(&elf, fd)) {
+		/* the file as its own debug file: of the same build id, or of none */
+		elf__add_debug(elf, dup(fd), NULL);
 		touch(elf);
+	}
 	elf__close(elf);
 	close(fd);
 	return 0;

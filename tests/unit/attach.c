@@ -72,6 +72,13 @@ TEST(knows_a_library_by_the_start_of_its_file_name)
 	CHECK(section__matches_library(&s, "libcudart.so"));
 	CHECK(!section__matches_library(&s, "/opt/libcudart.so/other.so"));
 	CHECK(!section__matches_library(&s, "/usr/lib/xlibcudart.so"));
+	/* as the driver is installed: a library by its version, a link by its soname, and its copies for containers */
+	REQUIRE(!section__parse(&s, "span/libcuda.so:cuLaunchKernel"));
+	CHECK(section__matches_library(&s, "/usr/lib/x86_64-linux-gnu/libcuda.so.1"));
+	CHECK(section__matches_library(&s, "/usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01"));
+	CHECK(section__matches_library(&s, "/usr/local/cuda/compat/libcuda.so.580.65.06 (deleted)"));
+	CHECK(!section__matches_library(&s, "/usr/local/cuda/lib64/libcudart.so.13"));
+	CHECK(!section__matches_library(&s, "/usr/lib/x86_64-linux-gnu/libcudadebugger.so.1"));
 }
 
 TEST(lists_functions)

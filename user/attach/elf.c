@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Headers, sections, symbols and bytes of an ELF file.
+ * Headers, sections and bytes of an ELF file.
  *
  * The file belongs to whoever runs the target, so every number in it is a
  * claim: a section is taken as libelf hands it out raw (bounded by the file),
@@ -86,8 +86,12 @@ void elf__close(struct elf *elf)
 	for (i = 0; i < elf->n_blocks; i++)
 		free(elf->blocks[i].data);
 	free(elf->blocks);
+	for (i = 0; i < ELF_MORE; i++)
+		elf__close(elf->more[i]);
 	free(elf->segments);
 	elf_end(elf->elf);
+	if (elf->own_fd)
+		close(elf->fd);
 	free(elf);
 }
 
@@ -121,114 +125,6 @@ const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *in
 		return data->d_buf;
 	}
 	return NULL;
-}
-
-/* Text of a string table's section, which is made to be known to end. */
-static const char *string_table(struct elf *elf, u32 section, u64 *size)
-{
-	Elf_Scn *scn = elf_getscn(elf->elf, section);
-	Elf_Data *data;
-	GElf_Shdr sh;
-
-	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type != SHT_STRTAB || sh.sh_size > SECTION_MAX)
-		return NULL;
-	data = elf_rawdata(scn, NULL);
-	if (!data || !data->d_buf || !data->d_size || ((const char *)data->d_buf)[data->d_size - 1])
-		return NULL;
-	*size = data->d_size;
-	return data->d_buf;
-}
-
-bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out)
-{
-	struct elf_section sec;
-	u32 index = 0;
-
-	out->syms = elf__section_data(elf, NULL, type, &index, &sec);
-	if (!out->syms)
-		return false;
-	out->n = sec.size / sizeof(Elf64_Sym);
-	out->names = string_table(elf, sec.link, &out->names_size);
-	return out->names;
-}
-
-const char *elf_symbols__get(const struct elf_symbols *s, u64 i, Elf64_Sym *sym)
-{
-	if (i >= s->n)
-		return NULL;
-	memcpy(sym, s->syms + i * sizeof(*sym), sizeof(*sym));
-	return sym->st_name < s->names_size ? s->names + sym->st_name : NULL;
-}
-
-static int each_of(struct elf *elf, bool dynamic, int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
-{
-	struct elf_section versions = {};
-	const u8 *version = NULL;
-	struct elf_symbols all;
-	struct elf_symbol s;
-	Elf64_Sym sym;
-	u32 index = 0;
-	u16 v;
-	u64 i;
-	int err;
-
-	if (!elf__symbols(elf, dynamic ? SHT_DYNSYM : SHT_SYMTAB, &all))
-		return 0;
-	if (dynamic)
-		version = elf__section_data(elf, NULL, SHT_GNU_versym, &index, &versions);
-	for (i = 1; i < all.n; i++) {
-		u32 type;
-
-		s.name = elf_symbols__get(&all, i, &sym);
-		type = ELF64_ST_TYPE(sym.st_info);
-		if (!s.name || !*s.name || sym.st_shndx == SHN_UNDEF || type == STT_SECTION || type == STT_FILE ||
-		    type == STT_TLS)
-			continue;
-		s.addr = sym.st_value;
-		s.size = sym.st_size;
-		if (elf__offset(elf, s.addr, &s.offset))
-			continue;
-		s.dynamic = dynamic;
-		s.function = type == STT_FUNC || type == STT_GNU_IFUNC;
-		s.default_version = true;
-		if (version && (i + 1) * sizeof(v) <= versions.size) {
-			memcpy(&v, version + i * sizeof(v), sizeof(v));
-			s.default_version = !(v & 0x8000);
-		}
-		err = fn(&s, arg);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-int elf__each_symbol(struct elf *elf, int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
-{
-	int err = each_of(elf, true, fn, arg);
-
-	return err ? err : each_of(elf, false, fn, arg);
-}
-
-struct wanted {
-	const char *name;
-	struct elf_symbol *out;
-};
-
-static int match(const struct elf_symbol *sym, void *arg)
-{
-	struct wanted *w = arg;
-
-	if (!sym->default_version || strcmp(sym->name, w->name))
-		return 0;
-	*w->out = *sym;
-	return 1;
-}
-
-int elf__find_symbol(struct elf *elf, const char *name, struct elf_symbol *out)
-{
-	struct wanted w = { name, out };
-
-	return elf__each_symbol(elf, match, &w) ? 0 : -ENOENT;
 }
 
 /* The segment that loads addr from the file, and how much it has from there on. */

@@ -6,6 +6,8 @@
 #ifndef SONDE_ATTACH_ELF_H
 #define SONDE_ATTACH_ELF_H
 
+#include <stddef.h>
+
 #include "core/types.h"
 
 struct elf;
@@ -15,7 +17,7 @@ struct elf_symbol {
 	u64 addr;
 	u64 size;
 	u64 offset; /* of its first byte in the file */
-	bool dynamic; /* from .dynsym, else from .symtab */
+	bool dynamic; /* from .dynsym */
 	bool default_version; /* not hidden behind name@VERSION */
 	bool function; /* STT_FUNC or STT_GNU_IFUNC */
 };
@@ -24,10 +26,36 @@ struct elf_symbol {
 int elf__open(struct elf **out, int fd);
 void elf__close(struct elf *elf);
 
-/* Defined symbols of .dynsym, then of .symtab; fn returning non-zero ends it and is returned. */
+/*
+ * Defined symbols: of .dynsym, then of .symtab, then those that elf__add_debugdata
+ * and elf__add_debug have added, where a symbol may come again. fn returning
+ * non-zero ends it and is returned.
+ */
 int elf__each_symbol(struct elf *elf, int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
-/* The default version of a dynamic symbol, else one of .symtab. 0 or -ENOENT. */
+/* The first in that order whose version is the default. 0 or -ENOENT. */
 int elf__find_symbol(struct elf *elf, const char *name, struct elf_symbol *out);
+/* The same for n names, sorted by strcmp, in one pass. out[i].name is NULL where there is none; returns how many are missing. */
+u32 elf__find_symbols(struct elf *elf, const char *const *names, u32 n, struct elf_symbol *out);
+/* Has the file no .symtab of its own? */
+bool elf__stripped(struct elf *elf);
+/* Do the names of symbols that are not dynamic hold this text? Cheaper than looking at each. */
+bool elf__names_hold(struct elf *elf, const char *text);
+
+/* Adds the symbols that .gnu_debugdata (a compressed ELF file inside the file) has. 0, -ENOENT: none, or negative errno. */
+int elf__add_debugdata(struct elf *elf);
+/*
+ * Adds the symbols of a separate debug file; takes fd in any case. It must have
+ * the same build id, or, for a file without one, this checksum (of .gnu_debuglink;
+ * NULL: none is known). 0, -ESTALE: another file's, or negative errno.
+ */
+int elf__add_debug(struct elf *elf, int fd, const u32 *crc);
+/* .gnu_debuglink: the debug file's name (a plain file name) and checksum. 0 or -ENOENT. */
+int elf__debuglink(struct elf *elf, char *name, size_t len, u32 *crc);
+/* Does a section of this name hold this text, in its first 256 MiB? text "": is there such a section with bytes? */
+bool elf__section_holds(struct elf *elf, const char *section, const char *text);
+/* Does the file want the library, whose name begins like this, at run time (DT_NEEDED)? */
+bool elf__needs(struct elf *elf, const char *library);
+
 /* GNU build id in hexadecimal, "" if there is none. */
 const char *elf__build_id(struct elf *elf);
 /* The note of GNU properties (CET marks and the like), which may be damaged. NULL: none. */

@@ -14,8 +14,11 @@ struct elf_block {
 	u8 *data;
 };
 
+#define ELF_MORE 2
+
 struct elf {
 	int fd;
+	bool own_fd; /* close it */
 	Elf *elf;
 	u64 size; /* of the file */
 	GElf_Phdr *segments;
@@ -23,6 +26,7 @@ struct elf {
 	struct elf_block *blocks;
 	u32 n_blocks;
 	char build_id[129];
+	struct elf *more[ELF_MORE]; /* what has symbols of this file: .gnu_debugdata, the debug file */
 };
 
 struct elf_section {
@@ -43,6 +47,8 @@ struct elf_symbols {
  * has bytes in the file: its data, NULL if there is none. Begin with *index = 0.
  */
 const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out);
+/* Text of a string table's section, which is known to end with a NUL. */
+const char *elf__string_table(struct elf *elf, u32 section, u64 *size);
 /* The symbol table of type SHT_DYNSYM or SHT_SYMTAB. */
 bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out);
 /* The ith symbol and its name; NULL if it has none or i is out of range. */

@@ -22,7 +22,9 @@ struct request {
 	enum attach_method method;
 	s32 pid;
 	u32 n;
+	u32 object;
 	bool returns;
+	bool drop; /* detach the object's instead */
 };
 
 /* All of it, or -EPIPE. */
@@ -107,7 +109,7 @@ static int receive_request(int sock, struct request *r, int *file)
 
 static int serve_one(int sock, struct links *links, const struct request *r, int file)
 {
-	u64 *offsets = calloc(r->n, sizeof(u64)), *cookies = calloc(r->n, sizeof(u64));
+	u64 *offsets = calloc(r->n + 1, sizeof(u64)), *cookies = calloc(r->n + 1, sizeof(u64));
 	struct link_sites sites = {
 		.fd = file,
 		.offsets = offsets,
@@ -115,6 +117,7 @@ static int serve_one(int sock, struct links *links, const struct request *r, int
 		.n = r->n,
 		.returns = r->returns,
 		.pid = r->pid,
+		.object = r->object,
 	};
 	s32 err = offsets && cookies ? 0 : -ENOMEM;
 
@@ -122,7 +125,9 @@ static int serve_one(int sock, struct links *links, const struct request *r, int
 		err = read_all(sock, offsets, r->n * sizeof(u64));
 	if (!err)
 		err = read_all(sock, cookies, r->n * sizeof(u64));
-	if (!err)
+	if (r->drop)
+		links__drop(links, r->object);
+	else if (!err)
 		err = links__attach(links, r->prog, r->method, &sites);
 	free(offsets);
 	free(cookies);
@@ -198,6 +203,7 @@ int keeper__attach(struct keeper *k, const struct bpf_program *prog, enum attach
 		.method = method,
 		.pid = sites->pid,
 		.n = sites->n,
+		.object = sites->object,
 		.returns = sites->returns,
 	};
 	s32 result;
@@ -210,6 +216,18 @@ int keeper__attach(struct keeper *k, const struct bpf_program *prog, enum attach
 		err = write_all(k->sock, sites->offsets, sites->n * sizeof(u64));
 	if (!err)
 		err = write_all(k->sock, sites->cookies, sites->n * sizeof(u64));
+	if (!err)
+		err = read_all(k->sock, &result, sizeof(result));
+	return err ? err : result;
+}
+
+int keeper__drop(struct keeper *k, u32 object)
+{
+	struct request r = { .object = object, .drop = true };
+	s32 result;
+	/* any descriptor: the request has one beside it */
+	int err = send_request(k->sock, &r, k->sock);
+
 	if (!err)
 		err = read_all(k->sock, &result, sizeof(result));
 	return err ? err : result;

@@ -23,6 +23,8 @@ int keeper__start(struct keeper **out);
 /* As links__attach. -EPIPE: the keeper is gone. */
 int keeper__attach(struct keeper *k, const struct bpf_program *prog, enum attach_method method,
 		   const struct link_sites *sites);
+/* As links__drop. */
+int keeper__drop(struct keeper *k, u32 object);
 /* Tells it to detach and returns at once; its descriptor is readable when it has. */
 void keeper__detach(struct keeper *k);
 int keeper__fd(const struct keeper *k);

@@ -29,11 +29,15 @@ struct link_create_uprobe_multi {
 
 #define UPROBE_MULTI_RETURN 1
 
+struct link {
+	int fd; /* -1: perf, or dropped */
+	struct bpf_link *perf;
+	u32 object;
+};
+
 struct links {
-	int *fds;
+	struct link *list;
 	u32 n, max;
-	struct bpf_link **perf;
-	u32 n_perf, max_perf;
 };
 
 struct links *links__new(void)
@@ -41,28 +45,29 @@ struct links *links__new(void)
 	return calloc(1, sizeof(struct links));
 }
 
-static int grow(void *array, u32 *max, u32 n, size_t size)
+static void close_link(const struct link *link)
 {
-	void **p = array, *bigger;
-	u32 want = *max ? *max * 2 : 64;
-
-	if (n < *max)
-		return 0;
-	bigger = realloc(*p, want * size);
-	if (!bigger)
-		return -ENOMEM;
-	*p = bigger;
-	*max = want;
-	return 0;
+	if (link->fd >= 0)
+		close(link->fd);
+	bpf_link__destroy(link->perf);
 }
 
-static int add_fd(struct links *l, int fd)
+/* Takes the link over; if there is no memory it is detached. */
+static int add(struct links *l, const struct link *link)
 {
-	if (grow(&l->fds, &l->max, l->n, sizeof(*l->fds))) {
-		close(fd);
-		return -ENOMEM;
+	u32 want = l->max ? l->max * 2 : 64;
+	struct link *bigger;
+
+	if (l->n == l->max) {
+		bigger = realloc(l->list, want * sizeof(*bigger));
+		if (!bigger) {
+			close_link(link);
+			return -ENOMEM;
+		}
+		l->list = bigger;
+		l->max = want;
 	}
-	l->fds[l->n++] = fd;
+	l->list[l->n++] = *link;
 	return 0;
 }
 
@@ -94,20 +99,21 @@ int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *si
 
 static int attach_perf(struct links *l, const struct bpf_program *prog, const struct link_sites *sites)
 {
-	struct bpf_link *link;
+	struct link link = { .fd = -1, .object = sites->object };
 	char path[32];
+	int err;
 
 	path_of(sites->fd, path, sizeof(path));
 	for (u32 i = 0; i < sites->n; i++) {
 		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = sites->cookies[i], .retprobe = sites->returns);
 
-		if (grow(&l->perf, &l->max_perf, l->n_perf, sizeof(*l->perf)))
-			return -ENOMEM;
-		link = bpf_program__attach_uprobe_opts(prog, sites->pid ? sites->pid : -1, path, sites->offsets[i],
-						       &opts);
-		if (!link)
+		link.perf = bpf_program__attach_uprobe_opts(prog, sites->pid ? sites->pid : -1, path, sites->offsets[i],
+							    &opts);
+		if (!link.perf)
 			return -errno;
-		l->perf[l->n_perf++] = link;
+		err = add(l, &link);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -115,56 +121,69 @@ static int attach_perf(struct links *l, const struct bpf_program *prog, const st
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites)
 {
-	int fd;
+	struct link link = { .object = sites->object };
 
 	if (!sites->n)
 		return 0;
 	if (method == ATTACH_PERF)
 		return attach_perf(l, prog, sites);
-	fd = link__create_multi(bpf_program__fd(prog),
-				method == ATTACH_SESSION ? ATTACH_TYPE_UPROBE_SESSION : ATTACH_TYPE_UPROBE_MULTI,
-				sites);
-	return fd < 0 ? fd : add_fd(l, fd);
+	link.fd = link__create_multi(bpf_program__fd(prog),
+				     method == ATTACH_SESSION ? ATTACH_TYPE_UPROBE_SESSION : ATTACH_TYPE_UPROBE_MULTI,
+				     sites);
+	return link.fd < 0 ? link.fd : add(l, &link);
 }
 
 struct closer {
-	struct links *l;
-	u32 next;
+	const struct link *list;
+	u32 n, next;
 };
 
 static void *close_some(void *arg)
 {
 	struct closer *c = arg;
-	struct links *l = c->l;
+	u32 i;
 
-	for (;;) {
-		u32 i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
+	while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->n)
+		close_link(&c->list[i]);
+	return NULL;
+}
 
-		if (i < l->n)
-			close(l->fds[i]);
-		else if (i - l->n < l->n_perf)
-			bpf_link__destroy(l->perf[i - l->n]);
-		else
-			return NULL;
+static void close_all(const struct link *list, u32 n)
+{
+	struct closer c = { .list = list, .n = n };
+	pthread_t threads[32];
+	u32 started = 0;
+
+	while (started < n && started < sizeof(threads) / sizeof(threads[0]) &&
+	       !pthread_create(&threads[started], NULL, close_some, &c))
+		started++;
+	close_some(&c);
+	for (u32 i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+void links__drop(struct links *l, u32 object)
+{
+	u32 keep = 0;
+
+	/* the object's to the end */
+	for (u32 i = 0; i < l->n; i++) {
+		struct link link = l->list[i];
+
+		if (link.object == object)
+			continue;
+		l->list[i] = l->list[keep];
+		l->list[keep++] = link;
 	}
+	close_all(l->list + keep, l->n - keep);
+	l->n = keep;
 }
 
 void links__free(struct links *l)
 {
-	pthread_t threads[32];
-	struct closer c = { .l = l };
-	u32 n = 0, want;
-
 	if (!l)
 		return;
-	want = l->n + l->n_perf;
-	while (n < want && n < sizeof(threads) / sizeof(threads[0]) &&
-	       !pthread_create(&threads[n], NULL, close_some, &c))
-		n++;
-	close_some(&c);
-	for (u32 i = 0; i < n; i++)
-		pthread_join(threads[i], NULL);
-	free(l->fds);
-	free(l->perf);
+	close_all(l->list, l->n);
+	free(l->list);
 	free(l);
 }

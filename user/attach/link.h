@@ -22,6 +22,7 @@ struct link_sites {
 	u32 n;
 	bool returns; /* ATTACH_MULTI, ATTACH_PERF: on the returns instead of the entries */
 	s32 pid; /* 0: every process */
+	u32 object; /* by which links__drop knows it */
 };
 
 /* Links of this process: see attach/keeper.h for why a recording's are not. */
@@ -29,6 +30,8 @@ struct links *links__new(void);
 /* One program on n sites of a file. 0 or negative errno. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);
+/* Detaches what was attached for an object. */
+void links__drop(struct links *l, u32 object);
 /* Detaches all, many at a time: the kernel waits some 50 ms for each. */
 void links__free(struct links *l);
 

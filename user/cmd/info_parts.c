@@ -31,6 +31,7 @@ static int on_objects(const struct rows *rows, void *arg)
 			   V_U64((u64)view__get(&v, "sites")), V_S64((s64)(first - start)),
 			   live ? V_S64((s64)(live - start)) : V_NONE,
 			   live ? V_U64(live > first ? live - first : 0) : V_NONE, V_TEXT(how),
+			   V_TEXT(view__get(&v, "ahead") ? "on disk" : "mapped"),
 			   V_TEXT(names__string(o->names, (u32)view__get(&v, "build_id"))), V_TEXT(*why ? why : NULL),
 			   V_TEXT(names__string(o->names, (u32)view__get(&v, "path"))));
 	}
@@ -56,6 +57,7 @@ int info__objects(struct trace *t, const struct trace_facts *facts, const struct
 		{ "live_ns", "Live (s)", VALUE_S64, SHOW_SECONDS },
 		{ "blind_ns", "Blind", VALUE_U64, SHOW_NS },
 		{ "method", "Method", VALUE_TEXT, SHOW_NEVER },
+		{ "found", "Found", VALUE_TEXT, SHOW_PLAIN },
 		{ "build_id", "Build id", VALUE_TEXT, SHOW_NEVER },
 		{ "why", "Not attached because", VALUE_TEXT, SHOW_PLAIN },
 		{ "path", "Path", VALUE_TEXT, SHOW_PLAIN },

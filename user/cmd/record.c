@@ -35,6 +35,7 @@ static const char help[] =
 	"      --FAMILY=WORD     a switch of a family, such as --cuda=all or --sched=all\n"
 	"                        (`sonde list families`)\n"
 	"      --FAMILY-WORD N   a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
+	"      --debuginfod      ask the servers of DEBUGINFOD_URLS for debug files of stripped libraries\n"
 	"      --print           also print each event as it comes, a line each\n"
 	"  -h, --help            this text\n"
 	"  -- CMD ARGS           runs CMD and traces it, and what it starts, from its first instruction to\n"
@@ -160,8 +161,8 @@ static int parse_delay(struct record_args *a, const char *arg)
  */
 static int parse_family_option(struct record_args *a, const char *arg, const char *next)
 {
-	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next &&
-	    *next >= '0' && *next <= '9' && a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
+	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next >= '0' &&
+	    *next <= '9' && a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
 		char *option;
 
 		/* kept to the end of the program, as the words of its command line are */
@@ -201,12 +202,19 @@ static int parse_command(struct record_args *a, int argc, char **argv)
 static int parse(struct record_args *a, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' },   { "force", no_argument, NULL, 'f' },
-		{ "trace", required_argument, NULL, 't' },    { "pid", required_argument, NULL, 'p' },
-		{ "duration", required_argument, NULL, 'd' }, { "print", no_argument, NULL, 'P' },
-		{ "comm", required_argument, NULL, 'C' },     { "cgroup", required_argument, NULL, 'G' },
-		{ "delay", required_argument, NULL, 'W' },    { "no-args", no_argument, NULL, 'A' },
-		{ "help", no_argument, NULL, 'h' },	      {},
+		{ "output", required_argument, NULL, 'o' },
+		{ "force", no_argument, NULL, 'f' },
+		{ "trace", required_argument, NULL, 't' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "duration", required_argument, NULL, 'd' },
+		{ "print", no_argument, NULL, 'P' },
+		{ "comm", required_argument, NULL, 'C' },
+		{ "cgroup", required_argument, NULL, 'G' },
+		{ "delay", required_argument, NULL, 'W' },
+		{ "no-args", no_argument, NULL, 'A' },
+		{ "debuginfod", no_argument, NULL, 'D' },
+		{ "help", no_argument, NULL, 'h' },
+		{},
 	};
 	int c, err = 0;
 
@@ -243,6 +251,9 @@ static int parse(struct record_args *a, int argc, char **argv)
 			break;
 		case 'P':
 			a->session.print = print_record;
+			break;
+		case 'D':
+			a->session.debuginfod = true;
 			break;
 		case 'h':
 			fputs(help, stdout);

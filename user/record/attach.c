@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The probes of one object: where each family's programs go in it, and their links. */
+#include "attach/debug.h"
 #include "attach/place.h"
 #include "record/objects.h"
 
@@ -23,6 +24,7 @@ struct places {
 	struct object *o;
 	const struct program *program; /* whose functions are being looked for */
 	const char *pattern;
+	bool copy; /* the library is linked into the object: its functions are not exported */
 	struct place *list;
 	u32 n, max;
 	int error;
@@ -86,46 +88,127 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	struct places *p = arg;
 
-	if (sym->dynamic && sym->default_version && !fnmatch(p->pattern, sym->name, 0))
+	if ((sym->dynamic || p->copy) && sym->default_version && !fnmatch(p->pattern, sym->name, 0))
 		add_function(p, sym);
 	return 0;
 }
 
-/* The functions that a program's section names, or those that its globs match, as far as this object has them. */
-static void find_functions(struct places *p, const struct program *program, bool globs)
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names in a program's section but for globs, each once and sorted. The array and its text are one block. */
+static const char **split_names(const struct program *program, u32 *n)
+{
+	const char *list = program->section.rest, **names;
+	size_t len = strlen(list), max = len / 2 + 1, used = 0;
+	char name[256], *text;
+
+	*n = 0;
+	names = malloc(max * sizeof(*names) + len + 1);
+	if (!names)
+		return NULL;
+	text = (char *)(names + max);
+	while (section__next_function(&list, name, sizeof(name))) {
+		if (strpbrk(name, "*?["))
+			continue;
+		names[(*n)++] = strcpy(text + used, name);
+		used += strlen(name) + 1;
+	}
+	qsort(names, *n, sizeof(*names), compare_names);
+	for (u32 i = len = 0; i < *n; i++)
+		if (!i || strcmp(names[i], names[i - 1]))
+			names[len++] = names[i];
+	*n = len;
+	return names;
+}
+
+/* The functions that a program's section names, as far as this object has them. */
+static void find_names(struct places *p, const struct program *program)
+{
+	struct elf_symbol *found;
+	const char **names;
+	u32 n;
+
+	p->program = program;
+	names = split_names(program, &n);
+	found = names ? calloc(n + 1, sizeof(*found)) : NULL;
+	if (!found)
+		p->error = -ENOMEM;
+	else if (elf__find_symbols(p->o->elf, names, n, found) == n && n && object__add_debug(p->s, p->o))
+		elf__find_symbols(p->o->elf, names, n, found);
+	for (u32 i = 0; found && i < n; i++)
+		if (found[i].name)
+			add_function(p, &found[i]);
+	free(found);
+	free(names);
+}
+
+/* The functions that the globs in its section match. */
+static void find_globs(struct places *p, const struct program *program)
 {
 	const char *list = program->section.rest;
-	struct elf_symbol sym;
 	char name[256];
 
 	p->program = program;
 	p->pattern = name;
-	while (section__next_function(&list, name, sizeof(name))) {
-		if (globs != !!strpbrk(name, "*?["))
-			continue;
-		if (globs)
+	while (section__next_function(&list, name, sizeof(name)))
+		if (strpbrk(name, "*?["))
 			elf__each_symbol(p->o->elf, on_symbol, p);
-		else if (!elf__find_symbol(p->o->elf, name, &sym))
-			add_function(p, &sym);
-	}
 }
 
-/* Names first: a function is the program's that names it, whatever another's glob says. True: the library is the family's. */
-static bool find_by_name(struct places *p, const struct schema_family *f)
+/* How NVIDIA's static libraries begin the names of what they don't export: libcudart.so's are libcudart_static_HASH. */
+static bool holds_copy(const struct object *o, const char *library)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(library, "."), library);
+	return elf__names_hold(o->elf, text);
+}
+
+/*
+ * true: the object is a library that the family probes by its file name, or has one linked in. Names
+ * first: a function is the program's that names it, whatever another's glob says.
+ */
+static bool find_library(struct places *p, const struct schema_family *f)
 {
 	const struct probes *probes = &p->s->embedded.probes;
-	bool found = false;
+	const char *asked = "";
+	bool copy = false, found = false;
 
 	for (u32 i = 0; i < 2 * probes->n_programs; i++) {
 		const struct program *program = &probes->programs[i % probes->n_programs];
+		const struct section *section = &program->section;
 
-		if (program->enabled && program->family == f &&
-		    section__matches_library(&program->section, p->o->path)) {
-			find_functions(p, program, i >= probes->n_programs);
-			found = true;
+		if (!program->enabled || program->family != f || !section->library[0])
+			continue;
+		p->copy = !section__matches_library(section, p->o->path);
+		if (p->copy && strcmp(asked, section->library)) {
+			asked = section->library;
+			copy = holds_copy(p->o, asked);
 		}
+		if (p->copy && !copy)
+			continue;
+		if (i < probes->n_programs)
+			find_names(p, program);
+		else
+			find_globs(p, program);
+		found = true;
 	}
 	return found;
+}
+
+/* A stripped copy is found by its debug file, or at least told. */
+static bool find_hidden(struct places *p, const struct schema_family *f, char *why, size_t len)
+{
+	const struct family_host *h = family_host__find(f->name);
+
+	if (!h || !h->hides_library || !elf__stripped(p->o->elf) || !h->hides_library(p->o->elf, why, len))
+		return false;
+	if (object__add_debug(p->s, p->o) && find_library(p, f))
+		*why = '\0';
+	return true;
 }
 
 /* The places that the family's host code finds. true: it is a runtime of the family. */
@@ -175,7 +258,12 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 {
 	bool span = program->section.kind == SECTION_SPAN;
 	u64 *offsets = calloc(p->n, sizeof(u64)), *cookies = calloc(p->n, sizeof(u64));
-	struct link_sites sites = { .fd = p->o->fd, .offsets = offsets, .cookies = cookies };
+	struct link_sites sites = {
+		.fd = p->o->fd,
+		.offsets = offsets,
+		.cookies = cookies,
+		.object = p->o->id,
+	};
 	int err = offsets && cookies ? 0 : -ENOMEM;
 
 	for (u32 i = 0; i < p->n && !err; i++) {
@@ -212,6 +300,7 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 		.object = o->id,
 		.family = family,
 		.method = sites ? method : ATTACH_NONE,
+		.ahead = o->ahead,
 	};
 
 	session__emit(s, &r, sizeof(r));
@@ -219,15 +308,24 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 		losses__add(s, family, LOSS_BLIND, 1, o->first, o->live, o->id);
 }
 
+/* NVIDIA's own libraries are like that, a dozen of them in a process: nobody asked for each, and the trace names them. */
+static void warn_hidden(struct session *s, const struct object *o, const struct schema_family *f, const char *why)
+{
+	if (!s->hidden++)
+		session__warn(s, "%s: family %s: %s (`sonde info` names all such files)", o->path, f->name, why);
+}
+
 static void attach_family(struct session *s, struct object *o, const struct schema_family *f)
 {
 	struct places p = { .s = s, .o = o };
 	u32 attached = 0, probes = s->embedded.probes.n;
-	bool runtime, span = false;
+	bool runtime, hidden = false, span = false;
 	char why[256] = "";
 	int err = 0;
 
-	runtime = find_by_name(&p, f);
+	runtime = find_library(&p, f);
+	if (!runtime)
+		runtime = hidden = find_hidden(&p, f, why, sizeof(why));
 	runtime |= find_sites(&p, family_host__find(f->name), why, sizeof(why));
 	if (!runtime)
 		return;
@@ -249,6 +347,8 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 			 err == -ENOTSUPP ? "an instruction that it can't probe" : strerror(-err));
 		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
 		s->not_attached++;
+	} else if (*why && hidden) {
+		warn_hidden(s, o, f, why);
 	} else if (*why) {
 		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
 		s->not_attached++;
@@ -258,11 +358,37 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 		o->live = session__now(s);
 	/* what was mapped before tracing began was not blind for a while: the trace begins with its probes */
 	if (!s->started)
-		o->first = o->live;
+		o->first = o->live ? o->live : session__now(s);
 	/* a family may only want to know which processes have the object */
 	if (p.n || *why)
 		write_object(s, o, f->id, attached, span ? s->span_method : s->entry_method, why);
 	free(p.list);
+}
+
+static void on_idle(void *arg)
+{
+	drain__rings(arg);
+}
+
+bool object__add_debug(struct session *s, struct object *o)
+{
+	struct debug_search search = {
+		.pid = o->pid,
+		.path = o->path,
+		.servers = s->args->debuginfod,
+		.idle = on_idle,
+		.arg = s,
+	};
+	char why[128];
+
+	if (o->debug_sought || !elf__stripped(o->elf))
+		return false;
+	o->debug_sought = true;
+	if (!debug__add(o->elf, &search, why, sizeof(why)))
+		return true;
+	if (*why)
+		session__warn(s, "%s: %s", o->path, why);
+	return false;
 }
 
 void object__refuse(struct session *s, const struct object *o, const char *why)

@@ -42,6 +42,11 @@ struct family_host {
 	/* Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone. */
 	bool (*is_runtime)(struct elf *elf, const char *path);
 	/*
+	 * Asked of a stripped object that neither its name nor its symbols tell: is a library that
+	 * the family probes linked into it? Then why (of size len) says what will not be seen.
+	 */
+	bool (*hides_library)(struct elf *elf, char *why, size_t len);
+	/*
 	 * Fills the places of the family's SITE programs in an object for which
 	 * is_runtime said yes. What can't be placed is said in why (of size len), "" if
 	 * all could. 0 or negative errno.

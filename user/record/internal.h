@@ -42,6 +42,7 @@ struct session {
 	u64 ring_size; /* bytes of data of each */
 	struct mmaps *mmaps;
 	int epoll_fd;
+	int changed_fd; /* inotify: files that are written to */
 	struct keeper *keeper; /* has the uprobe links */
 	struct bpf_link **tracepoints;
 	u32 n_tracepoints;
@@ -64,6 +65,7 @@ struct session {
 	char *warnings[64];
 	u32 n_warnings, next_warning;
 	u32 not_attached;
+	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
 /* services.c */
@@ -89,8 +91,19 @@ void drain__close(struct session *s);
 int objects__new(struct session *s);
 void objects__free(struct objects *o);
 int objects__scan(struct session *s, u32 pid);
+/* Probes a file on disk if a family probes libraries of its name; fd stays the caller's. */
+int objects__ahead(struct session *s, const char *path, int fd);
+/* Calls fn with the path of each object that a process maps. */
+void objects__each_path(struct session *s, void (*fn)(const char *path, void *arg), void *arg);
 void objects__follow(struct session *s);
 u32 objects__probed(const struct objects *o);
+
+/* ahead.c: libraries on disk that no process maps yet */
+void ahead__attach(struct session *s);
+
+/* changed.c: probed files that are overwritten in place */
+int changed__open(struct session *s);
+void changed__poll(struct session *s);
 
 /* losses.c */
 int losses__new(struct session *s);

@@ -7,14 +7,17 @@
 
 #include "attach/place.h"
 #include "attach/vmas.h"
+#include "util/file.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -24,17 +27,9 @@
 
 struct objects {
 	void *by_inode; /* tsearch: struct object by dev, ino */
-	void *by_record; /* tsearch: struct alias by what mmap records say */
 	u16 next_id;
-	u32 probed;
+	u32 probed; /* and mapped by a process */
 	u32 again; /* bit by family id: it wants to be asked once more */
-};
-
-/* An object under the identity that mmap records give it: on overlayfs that is another one than the backing inode's. */
-struct alias {
-	u32 maj, min;
-	u64 ino, generation;
-	struct object *object;
 };
 
 static int compare_objects(const void *a, const void *b)
@@ -46,19 +41,6 @@ static int compare_objects(const void *a, const void *b)
 	if (x->ino != y->ino)
 		return x->ino < y->ino ? -1 : 1;
 	return x->generation < y->generation ? -1 : x->generation > y->generation;
-}
-
-static int compare_aliases(const void *a, const void *b)
-{
-	const struct alias *x = a, *y = b;
-
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	if (x->generation != y->generation)
-		return x->generation < y->generation ? -1 : 1;
-	if (x->maj != y->maj)
-		return x->maj < y->maj ? -1 : 1;
-	return x->min < y->min ? -1 : x->min > y->min;
 }
 
 int objects__new(struct session *s)
@@ -83,7 +65,6 @@ void objects__free(struct objects *o)
 	if (!o)
 		return;
 	tdestroy(o->by_inode, free_object);
-	tdestroy(o->by_record, free);
 	free(o);
 }
 
@@ -95,15 +76,15 @@ u32 objects__probed(const struct objects *o)
 /* The process has gone already: its file may still be where it said, if that is the same file. */
 static int open_by_path(const struct mapping *m)
 {
-	int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = file__open_regular(m->path);
 	struct statfs fs;
 	struct stat st;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* on overlayfs these numbers are not the backing inode's, and one file would be probed twice */
-	if (fstatfs(fd, &fs) || fs.f_type == OVERLAYFS_MAGIC || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    st.st_ino != m->ino || (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) != m->dev) {
+	if (fstatfs(fd, &fs) || fs.f_type == OVERLAYFS_MAGIC || fstat(fd, &st) || st.st_ino != m->ino ||
+	    (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) != m->dev) {
 		close(fd);
 		return -ESTALE;
 	}
@@ -145,13 +126,12 @@ static struct object *new_object(struct session *s, const struct mapping *m, u64
 /* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
 static void examine(struct session *s, struct object *o, const struct mapping *m)
 {
-	bool live = o->live;
-
 	if (o->fd < 0)
 		o->fd = open_mapping(m);
 	if (o->fd < 0)
 		return;
 	o->examined = true;
+	o->pid = m->pid;
 	if (!o->elf && elf__open(&o->elf, o->fd)) {
 		object__refuse(s, o, "not an ELF file that can be read");
 		close(o->fd);
@@ -160,11 +140,10 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 	}
 	if (!o->families)
 		o->id = s->objects->next_id + 1;
-	if (object__attach(s, o)) {
-		if (o->id > s->objects->next_id)
-			s->objects->next_id = o->id;
-		s->objects->probed += !live && o->live;
-	}
+	if (object__attach(s, o) && o->id > s->objects->next_id)
+		s->objects->next_id = o->id;
+	if (o->live)
+		object__watch(s, o);
 	/* only runtimes are looked at again, when another process maps them */
 	if (!o->families) {
 		elf__close(o->elf);
@@ -191,19 +170,29 @@ static void notify_host(struct session *s, const struct family_host *h, void *ar
 		h->mapped(s, n->o->elf, n->m);
 }
 
-static struct object *mapped(struct session *s, const struct mapping *m, u64 first)
+static struct object *find(struct session *s, const struct mapping *m)
 {
-	struct object key = { .dev = m->dev, .ino = m->ino, .generation = m->generation }, **found, *o;
-	struct notify n = { .m = m };
+	struct object key = { .dev = m->dev, .ino = m->ino, .generation = m->generation }, **found;
 
 	found = tfind(&key, &s->objects->by_inode, compare_objects);
-	o = found ? *found : new_object(s, m, first);
+	return found ? *found : NULL;
+}
+
+static struct object *mapped(struct session *s, const struct mapping *m, u64 first)
+{
+	struct object *o = find(s, m);
+	struct notify n = { .m = m };
+
+	if (!o)
+		o = new_object(s, m, first);
 	if (!o)
 		return NULL;
 	if (!o->examined)
 		examine(s, o, m);
 	if (o->families)
 		process__set(s, m->pid, PROCESS_RUNTIME);
+	s->objects->probed += !o->mapped && o->live;
+	o->mapped = o->live;
 	n.o = o;
 	if (session__wants(s, m->pid))
 		family_host__each(s, notify_host, &n);
@@ -279,22 +268,9 @@ int objects__scan(struct session *s, u32 pid)
 	return err ? err : look_again(s);
 }
 
-static void remember(struct session *s, const struct mmap_record *r, struct object *o)
+static struct mapping mapping_of(const struct mmap_record *r)
 {
-	struct alias *a = calloc(1, sizeof(*a)), **slot;
-
-	if (!a)
-		return;
-	*a = (struct alias){ .maj = r->maj, .min = r->min, .ino = r->ino, .generation = r->generation, .object = o };
-	slot = tsearch(a, &s->objects->by_record, compare_aliases);
-	if (!slot || *slot != a)
-		free(a);
-}
-
-/* The mapping is not there any more: its record is all there is to go by. */
-static void mapped_by_the_gone(struct session *s, const struct mmap_record *r)
-{
-	struct mapping m = {
+	return (struct mapping){
 		.pid = r->pid,
 		.start = r->start,
 		.end = r->start + r->len,
@@ -305,43 +281,41 @@ static void mapped_by_the_gone(struct session *s, const struct mmap_record *r)
 		.generation = r->generation,
 		.time = r->time,
 	};
-	struct object *o = mapped(s, &m, r->time);
+}
+
+static void mapped_by_the_gone(struct session *s, const struct mapping *m)
+{
+	struct object *o = mapped(s, m, m->time);
 
 	/* nobody will know whether it was a library that a family probes */
 	if (!o || !o->examined)
-		losses__add(s, 0, LOSS_MMAP, 1, r->time, session__now(s), 0);
+		losses__add(s, 0, LOSS_MMAP, 1, m->time, session__now(s), 0);
 }
 
+/*
+ * On overlayfs a record has numbers of the overlay's own, and the same ones before
+ * and after a file is copied up: such a mapping is looked at each time. A record
+ * with an object's numbers is of no overlay, as no object has those of one.
+ */
 static void on_record(const struct mmap_record *r, void *arg)
 {
-	struct alias key = { .maj = r->maj, .min = r->min, .ino = r->ino, .generation = r->generation }, **a;
 	struct session *s = arg;
 	struct scan scan = { .s = s, .now = r->time, .record = r };
+	struct mapping m;
+	struct object *o;
 
 	if (!r->ino || r->pid == (u32)getpid())
 		return; /* vdso, anonymous */
-	a = tfind(&key, &s->objects->by_record, compare_aliases);
-	if (a && (*a)->object->examined) {
-		struct mapping m = {
-			.pid = r->pid,
-			.start = r->start,
-			.end = r->start + r->len,
-			.offset = r->offset,
-			.path = r->path,
-			.dev = (*a)->object->dev,
-			.ino = (*a)->object->ino,
-			.generation = (*a)->object->generation,
-			.time = r->time,
-		};
-
+	m = mapping_of(r);
+	o = find(s, &m);
+	if (o && o->examined) {
 		mapped(s, &m, r->time);
 		return;
 	}
 	vmas__scan(vma_program(s), r->pid, on_mapping, &scan);
-	if (scan.found && scan.found->examined)
-		remember(s, r, scan.found);
-	else
-		mapped_by_the_gone(s, r);
+	/* the mapping is not there any more: its record is all there is to go by */
+	if (!scan.found || !scan.found->examined)
+		mapped_by_the_gone(s, &m);
 }
 
 void objects__follow(struct session *s)
@@ -354,4 +328,82 @@ void objects__follow(struct session *s)
 	/* what the lost records would have said is in the mappings themselves, unless they are gone again */
 	losses__add(s, 0, LOSS_MMAP, lost, before, session__now(s), 0);
 	objects__scan(s, 0);
+}
+
+/* sonde maps the file itself for a moment, as that shows the backing inode, wherever the file is. */
+static void on_own_mapping(const struct mapping *at, void *arg)
+{
+	struct scan *scan = arg;
+	struct mapping m = *at;
+	struct object *o;
+
+	if (m.start != scan->record->start)
+		return;
+	m.path = scan->record->path;
+	o = find(scan->s, &m);
+	if (!o)
+		o = new_object(scan->s, &m, scan->now);
+	if (o && !o->examined) {
+		o->ahead = true;
+		examine(scan->s, o, &m);
+		o->pid = 0;
+	}
+}
+
+int objects__ahead(struct session *s, const char *path, int fd)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *map = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	struct mmap_record r = { .start = (uintptr_t)map, .path = path };
+	struct scan scan = { .s = s, .now = session__now(s), .record = &r };
+	int err;
+
+	if (map == MAP_FAILED)
+		return -errno;
+	err = vmas__scan(vma_program(s), getpid(), on_own_mapping, &scan);
+	munmap(map, page);
+	return err;
+}
+
+struct watched {
+	int watch;
+	struct object *found;
+};
+
+static void visit_watch(const void *node, VISIT which, void *arg)
+{
+	struct object *o = *(struct object *const *)node;
+	struct watched *w = arg;
+
+	if ((which == postorder || which == leaf) && o->watch == w->watch)
+		w->found = o;
+}
+
+struct object *objects__watched(struct session *s, int watch)
+{
+	struct watched w = { .watch = watch };
+
+	twalk_r(s->objects->by_inode, visit_watch, &w);
+	return w.found;
+}
+
+struct each_path {
+	void (*fn)(const char *path, void *arg);
+	void *arg;
+};
+
+static void visit_path(const void *node, VISIT which, void *arg)
+{
+	struct object *o = *(struct object *const *)node;
+	struct each_path *e = arg;
+
+	if (which == postorder || which == leaf)
+		e->fn(o->path, e->arg);
+}
+
+void objects__each_path(struct session *s, void (*fn)(const char *path, void *arg), void *arg)
+{
+	struct each_path e = { fn, arg };
+
+	twalk_r(s->objects->by_inode, visit_path, &e);
 }

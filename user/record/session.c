@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/internal.h"
 
+#include "attach/debug.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -36,7 +37,10 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	}
 	*out = s;
 	s->args = args;
-	s->epoll_fd = -1;
+	s->epoll_fd = s->changed_fd = -1;
+	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
+	if (ret)
+		return ret;
 	if (!in_first_pid_namespace()) {
 		snprintf(err, len,
 			 "this is a pid namespace of its own: processes have other numbers here than in the kernel\n"
@@ -141,6 +145,8 @@ static int follow(struct session *s, char *err, size_t len)
 		return ret;
 	}
 	ret = open_epoll(s);
+	if (!ret)
+		ret = changed__open(s);
 	if (ret)
 		snprintf(err, len, "cannot wait for events: %s", strerror(-ret));
 	return ret;
@@ -187,6 +193,7 @@ int session__start(struct session *s, char *err, size_t len)
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));
 		return ret;
 	}
+	ahead__attach(s);
 	getrusage(RUSAGE_SELF, &u);
 	s->cpu_at_start = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
@@ -215,6 +222,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 
 	/* one look does not empty a full ring */
 	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
+	changed__poll(s);
 	objects__follow(s);
 	drain__rings(s);
 	filter__follow(s);
@@ -347,6 +355,8 @@ void session__free(struct session *s)
 	free(s->tracepoints);
 	drain__close(s);
 	mmaps__close(s->mmaps);
+	if (s->changed_fd >= 0)
+		close(s->changed_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);

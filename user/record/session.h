@@ -24,6 +24,7 @@ struct session_args {
 	const char *const *cgroups; /* --cgroup: paths */
 	u32 n_cgroups;
 	bool no_args; /* command lines and paths stay out of the trace */
+	bool debuginfod; /* ask servers for debug files of what was stripped */
 	const char *command; /* sonde's own command line, for the trace */
 	/* Each record as it is drained (--print), NULL: none. */
 	void (*print)(const struct schema *schema, const void *record, u32 size, void *arg);

@@ -116,7 +116,8 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 {
 	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time);
 	struct one_call c = {
-		.key = { (u32)view__s64(v, f->common.pid), (u32)view__s64(v, f->common.tid), (u32)view__s64(v, f->nr), 0 },
+		.key = { (u32)view__s64(v, f->common.pid), (u32)view__s64(v, f->common.tid), (u32)view__s64(v, f->nr),
+			 0 },
 		.ns = end - start,
 		.bytes = (u64)view__s64(v, f->bytes),
 		.sleeps = (u64)view__s64(v, f->sleeps),
@@ -325,9 +326,9 @@ static const struct column summary_columns[] = {
 };
 
 static const struct column waits_columns[] = {
-	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },	  { "total_ns", "Total", VALUE_U64, SHOW_NS },
-	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS },  { "sleeps", "Sleeps", VALUE_U64, SHOW_COUNT },
-	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },	  { "errors", "Errors", VALUE_U64, SHOW_COUNT },
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },	 { "total_ns", "Total", VALUE_U64, SHOW_NS },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS }, { "sleeps", "Sleeps", VALUE_U64, SHOW_COUNT },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },	 { "errors", "Errors", VALUE_U64, SHOW_COUNT },
 	{ "untimed", "Untimed", VALUE_U64, SHOW_COUNT },
 };
 
@@ -377,10 +378,10 @@ static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
 		table__add(t, V_DBL(o->total ? 100.0 * (double)total / (double)o->total : 0), V_U64(total),
 			   V_U64(calls + g->untimed), calls ? V_DBL((double)total / (double)calls) : V_NONE,
 			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,
-			   g->time.count ? V_U64(g->time.max) : V_NONE,
-			   timed ? V_DBL(stats__stddev(&g->time)) : V_NONE, V_TEXT(name), off(o, g->off_ns),
-			   V_U64(g->sleeps), V_U64(g->bytes), V_U64(g->errors + g->short_errors), V_U64(g->untimed),
-			   V_U64(g->short_count), V_U64(g->short_ns));
+			   g->time.count ? V_U64(g->time.max) : V_NONE, timed ? V_DBL(stats__stddev(&g->time)) : V_NONE,
+			   V_TEXT(name), off(o, g->off_ns), V_U64(g->sleeps), V_U64(g->bytes),
+			   V_U64(g->errors + g->short_errors), V_U64(g->untimed), V_U64(g->short_count),
+			   V_U64(g->short_ns));
 		if (g->sleeps || g->errors || g->bytes || g->untimed)
 			table__add(waits, V_TEXT(name), V_U64(total), off(o, g->off_ns), V_U64(g->sleeps),
 				   V_U64(g->bytes), V_U64(g->errors + g->short_errors), V_U64(g->untimed));
@@ -475,13 +476,13 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 				       text__ns(total, sizeof(total), o->off.counted));
 	if (o->open)
 		report_output__finding(out, "%llu call%s had not returned at the end; the longest, %s of %s, for %s.",
-				       o->open, o->open == 1 ? "" : "s",
-				       call_name(o, o->stuck.nr, name, sizeof(name)),
+				       o->open, o->open == 1 ? "" : "s", call_name(o, o->stuck.nr, name, sizeof(name)),
 				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
 				       text__ns(total, sizeof(total), o->longest_open));
 	if (o->threshold)
-		report_output__note(out, "%s calls shorter than %s were only counted, by process and second: they are in "
-					 "Num Calls, Total Time and Avg of the first table alone.",
+		report_output__note(out,
+				    "%s calls shorter than %s were only counted, by process and second: they are in "
+				    "Num Calls, Total Time and Avg of the first table alone.",
 				    text__count(count, sizeof(count), o->shorts),
 				    text__ns(total, sizeof(total), o->threshold));
 	if (o->pool.approximate)

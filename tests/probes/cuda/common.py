@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the tests of family cuda share: programs, recordings, events, TAP."""
 import collections
+import contextlib
+import glob
 import os
 import select
 import shutil
@@ -21,6 +23,7 @@ from sonde_trace import Trace  # noqa: E402
 
 OPEN, RETURN_NOT_SEEN, NO_DURATION = 1, 2, 4  # bpf/core/event.h
 RING_FULL, DEPTH, RECURSION, RETURN, BLIND = 1, 3, 4, 5, 8  # bpf/core/meta.h
+ALWAYS = {"cudaGetLastError"}  # only with --cuda=all
 ERRORS = []
 count = 0
 
@@ -64,6 +67,41 @@ def fake_library(tmp, version="99"):
     return path
 
 
+def read_truth(path, all_calls):
+    """{(pid, tid): [(function, ret, before, after)]}, in order."""
+    threads = collections.defaultdict(list)
+    for line in open(path):
+        pid, tid, function, ret, before, after = line.split()
+        if all_calls or function not in ALWAYS:
+            threads[int(pid), int(tid)].append((function, int(ret), int(before), int(after)))
+    for calls in threads.values():
+        calls.sort(key=lambda c: c[2])
+    return threads
+
+
+def compare(name, want, got, durations=lambda pid: True):
+    """durations(pid): are calls of that process to have one?"""
+    ok(set(want) == set(got), f"{name}: the {len(want)} threads", sorted(want), sorted(got))
+    total = sum(map(len, want.values()))
+    wrong, outside, marks = [], [], []
+    for thread, calls in want.items():
+        seen = got.get(thread, [])
+        timed = durations(thread[0])
+        expect = [(c[0], c[1] if timed else 0) for c in calls]
+        have = [(c["function"], c["ret"]) for c in seen]
+        if expect != have:
+            wrong.append(f"{thread}: {collections.Counter(have)}, not {collections.Counter(expect)}")
+            continue
+        for c, e in zip(calls, seen):
+            if not c[2] <= e["start"] <= e["time"] <= c[3]:
+                outside.append((thread, c, e["start"], e["time"]))
+            if (e["flags"] == NO_DURATION, e["time"] > e["start"]) != (not timed, timed) or e["flags"] & ~NO_DURATION:
+                marks.append((thread, c, e["flags"], e["start"], e["time"]))
+    ok(not wrong, f"{name}: {total} calls by function, thread and return code", *wrong)
+    ok(not outside, f"{name}: times within the program's own", *outside[:5])
+    ok(not marks, f"{name}: " + ("durations" if durations(0) else "durations only where they can be"), *marks[:5])
+
+
 class Program:
     """A test program that prints `ready`, and does its work after a line on its stdin."""
 
@@ -71,7 +109,7 @@ class Program:
         self.child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       env=dict(os.environ, **env))
         self.pid = self.child.pid
-        self.says()
+        self.first = self.says()
 
     def says(self, seconds=30):
         if not select.select([self.child.stdout], [], [], seconds)[0]:
@@ -81,6 +119,17 @@ class Program:
     def go(self):
         self.child.stdin.write("go\n")
         self.child.stdin.flush()
+
+    def tree(self):
+        """The process and its descendants."""
+        found, stack = [], [self.pid]
+        while stack:
+            pid = stack.pop()
+            found.append(pid)
+            for path in glob.glob(f"/proc/{pid}/task/*/children"):
+                with contextlib.suppress(OSError):
+                    stack += map(int, open(path).read().split())
+        return found
 
     def wait(self, seconds=60):
         self.child.stdin.close()
@@ -140,6 +189,26 @@ class Recording:
         for calls in threads.values():
             calls.sort(key=lambda e: (e["start"], -e["time"]))
         return threads
+
+    def objects(self):
+        """{path: record} of the files probed for family cuda; the last one of a path."""
+        strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
+        return {strings.get(o["path"], ""): o for o in self.trace.events("meta_object") if o["family"] == 3}
+
+    def threads(self, root):
+        """{(pid, tid) as their own namespace numbers them: (pid, tid)} of all descendants of a process; needs family proc."""
+        pids, found = {root}, {}
+        for e in self.trace.events("proc_task"):
+            if e["pid"] in pids or e["ppid"] in pids:
+                pids.add(e["pid"])
+        for e in self.trace.events("proc_task"):
+            if e["pid"] in pids:
+                found[e["ns_pid"], e["ns_tid"]] = e["pid"], e["tid"]
+        for e in sorted(self.trace.events("proc_fork"), key=lambda e: e["time"]):
+            if e["pid"] in pids:
+                pids.add(e["child_pid"])
+                found[e["child_ns_pid"], e["child_ns_tid"]] = e["child_pid"], e["child_tid"]
+        return found
 
     def losses(self):
         """{reason: count} of family cuda and of all families."""

@@ -4,51 +4,14 @@
 with its return code, and times that lie within the program's own. By every kind of link that a kernel may offer. A perf
 event takes the kernel up to 0.1 s to detach, and each site has one of its own: those run on a small libcudart of ours.
 test: timeout=300"""
-import collections
 import os
 import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import NO_DURATION, Program, Recording, directory, done, fake_library, ok, skip, versions  # noqa: E402
+from common import Program, Recording, compare, directory, done, fake_library, ok, read_truth, skip, versions  # noqa: E402
 
 ROUNDS = 300
-ALWAYS = {"cudaGetLastError"}  # only with --cuda=all
-
-
-def read_truth(path, all_calls):
-    """{(pid, tid): [(function, ret, before, after)]}, in order."""
-    threads = collections.defaultdict(list)
-    for line in open(path):
-        pid, tid, function, ret, before, after = line.split()
-        if all_calls or function not in ALWAYS:
-            threads[int(pid), int(tid)].append((function, int(ret), int(before), int(after)))
-    for calls in threads.values():
-        calls.sort(key=lambda c: c[2])
-    return threads
-
-
-def compare(name, want, got, durations):
-    """durations(pid): are calls of that process to have one?"""
-    ok(set(want) == set(got), f"{name}: the {len(want)} threads", sorted(want), sorted(got))
-    total = sum(map(len, want.values()))
-    wrong, outside, marks = [], [], []
-    for thread, calls in want.items():
-        seen = got.get(thread, [])
-        timed = durations(thread[0])
-        expect = [(c[0], c[1] if timed else 0) for c in calls]
-        have = [(c["function"], c["ret"]) for c in seen]
-        if expect != have:
-            wrong.append(f"{thread}: {collections.Counter(have)}, not {collections.Counter(expect)}")
-            continue
-        for c, e in zip(calls, seen):
-            if not c[2] <= e["start"] <= e["time"] <= c[3]:
-                outside.append((thread, c, e["start"], e["time"]))
-            if (e["flags"] == NO_DURATION, e["time"] > e["start"]) != (not timed, timed) or e["flags"] & ~NO_DURATION:
-                marks.append((thread, c, e["flags"], e["start"], e["time"]))
-    ok(not wrong, f"{name}: {total} calls by function, thread and return code", *wrong)
-    ok(not outside, f"{name}: times within the program's own", *outside[:5])
-    ok(not marks, f"{name}: " + ("durations" if durations(0) else "durations only where they can be"), *marks[:5])
 
 
 def check(name, program, tmp, pid, test, args=(), durations=lambda pid: True):

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/debug.h"
+
+#include "attach/debuginfod.h"
+#include "util/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEBUG_DIR "/usr/lib/debug"
+
+static int add_file(struct elf *elf, const char *path, const u32 *crc)
+{
+	int fd = file__open_regular(path);
+
+	return fd < 0 ? fd : elf__add_debug(elf, fd, crc);
+}
+
+/* ROOT is "/proc/PID/root", then "". */
+static int by_build_id(struct elf *elf, const char *root)
+{
+	const char *id = elf__build_id(elf);
+	char path[PATH_MAX];
+
+	if (strlen(id) < 4)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%s" DEBUG_DIR "/.build-id/%.2s/%s.debug", root, id, id + 2);
+	return add_file(elf, path, NULL);
+}
+
+static int by_link(struct elf *elf, const char *root, const char *file)
+{
+	static const char *const places[] = { "%s%.*s/%s", "%s%.*s/.debug/%s", "%s" DEBUG_DIR "%.*s/%s" };
+	const char *slash = strrchr(file, '/');
+	char name[256], path[PATH_MAX];
+	u32 crc;
+
+	if (!slash || *file != '/' || elf__debuglink(elf, name, sizeof(name), &crc))
+		return -ENOENT;
+	for (u32 i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int n = snprintf(path, sizeof(path), places[i], root, (int)(slash - file), file, name);
+
+		if (n < (int)sizeof(path) && !add_file(elf, path, &crc))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static int by_file(struct elf *elf, const struct debug_search *s)
+{
+	char root[32] = "";
+	int err = -ENOENT;
+
+	if (s->pid) {
+		snprintf(root, sizeof(root), "/proc/%u/root", s->pid);
+		err = by_build_id(elf, root);
+		if (err)
+			err = by_link(elf, root, s->path);
+	}
+	if (err)
+		err = by_build_id(elf, "");
+	return err ? by_link(elf, "", s->path) : 0;
+}
+
+int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t len)
+{
+	int data = elf__add_debugdata(elf), err = by_file(elf, s), fd;
+
+	*why = '\0';
+	if (err && data && s->servers && *elf__build_id(elf)) {
+		fd = debuginfod__fetch(elf__build_id(elf), s->idle, s->arg);
+		err = fd < 0 ? fd : elf__add_debug(elf, fd, NULL);
+		if (err)
+			snprintf(why, len, "debuginfod: %s",
+				 err == -ENOENT ? "no server has its debug file" :
+				 err == -ESTALE ? "a server sent another file's" :
+						  strerror(-err));
+	}
+	return err && data ? -ENOENT : 0;
+}
+
+int debug__check_servers(char *err, size_t len)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	if (!urls || !urls[strspn(urls, " ")]) {
+		snprintf(err, len,
+			 "--debuginfod: DEBUGINFOD_URLS names no server; set it, for example\n"
+			 "DEBUGINFOD_URLS=https://debuginfod.debian.net sonde record --debuginfod");
+		return -EINVAL;
+	}
+	if (!debuginfod__available()) {
+		snprintf(err, len,
+			 "--debuginfod: libdebuginfod.so.1 can't be loaded; install the package "
+			 "libdebuginfod1 (elsewhere: elfutils-debuginfod-client)");
+		return -ENOENT;
+	}
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Symbols that a stripped file has elsewhere: looked for where Debian, Fedora and GDB put them, and on servers if asked for. */
+#ifndef SONDE_ATTACH_DEBUG_H
+#define SONDE_ATTACH_DEBUG_H
+
+#include "attach/elf.h"
+
+struct debug_search {
+	u32 pid; /* a process that sees the file at path, in whose root debug files are looked for first; 0: none */
+	const char *path;
+	bool servers; /* ask those of DEBUGINFOD_URLS */
+	void (*idle)(void *arg); /* called about every 20 ms while a server is waited for */
+	void *arg;
+};
+
+/*
+ * Adds what there is to the symbols of elf: .gnu_debugdata, the debug file by
+ * build id, by .gnu_debuglink, from a server. 0, or -ENOENT: nothing was found; why
+ * (of size len) then says what a server answered, "" if none was asked.
+ */
+int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t len);
+
+/* Can servers be asked? 0, or negative errno with a message that says what is missing. */
+int debug__check_servers(char *err, size_t len);
+
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Functions as elfutils' debuginfod.h declares them; they stand in libdebuginfod.so.1. */
+#include "attach/debuginfod.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define LIMIT_S 30
+
+struct client;
+
+static struct {
+	struct client *(*begin)(void);
+	void (*end)(struct client *c);
+	/* build_id_len 0: build_id is text. path, if not NULL, gets a malloc'ed name. */
+	int (*find)(struct client *c, const unsigned char *build_id, int build_id_len, char **path);
+	void (*set_progress)(struct client *c, int (*fn)(struct client *c, long a, long b));
+} lib;
+
+/* One at a time: what the callback sees, which gets no argument. */
+static time_t deadline;
+
+struct query {
+	const char *build_id;
+	int result;
+	bool done;
+};
+
+static time_t seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+bool debuginfod__available(void)
+{
+	void *h;
+
+	if (lib.find)
+		return true;
+	h = dlopen("libdebuginfod.so.1", RTLD_NOW);
+	if (!h)
+		return false;
+	lib.begin = dlsym(h, "debuginfod_begin");
+	lib.end = dlsym(h, "debuginfod_end");
+	lib.set_progress = dlsym(h, "debuginfod_set_progressfn");
+	if (lib.begin && lib.end && lib.set_progress)
+		lib.find = dlsym(h, "debuginfod_find_debuginfo");
+	return lib.find;
+}
+
+static int on_progress(struct client *c, long a, long b)
+{
+	return seconds() >= deadline;
+}
+
+static void *ask(void *arg)
+{
+	struct query *q = arg;
+	struct client *c = lib.begin();
+
+	q->result = -ENOMEM;
+	if (c) {
+		lib.set_progress(c, on_progress);
+		q->result = lib.find(c, (const unsigned char *)q->build_id, 0, NULL);
+		lib.end(c);
+	}
+	if (q->result < 0 && seconds() >= deadline)
+		q->result = -ETIMEDOUT;
+	__atomic_store_n(&q->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+int debuginfod__fetch(const char *build_id, void (*idle)(void *arg), void *arg)
+{
+	struct query q = { .build_id = build_id };
+	pthread_t thread;
+
+	if (!debuginfod__available())
+		return -ENOSYS;
+	deadline = seconds() + LIMIT_S;
+	if (pthread_create(&thread, NULL, ask, &q))
+		return -EAGAIN;
+	while (!__atomic_load_n(&q.done, __ATOMIC_ACQUIRE)) {
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		if (idle)
+			idle(arg);
+	}
+	pthread_join(thread, NULL);
+	return q.result;
+}

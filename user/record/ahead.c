@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Libraries that no process maps yet, probed before one does, so that it has no
+ * blind time: those that the dynamic linker would find, CUDA's usual folders and
+ * what pip put beside Pythons that are installed or run. Only by the file names
+ * that the chosen families probe, and only as many as make sense.
+ */
+#include "attach/ldcache.h"
+#include "record/internal.h"
+#include "util/file.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AHEAD_MAX 32 /* files; each may take a link for every program */
+#define ROOTS_MAX 64
+
+static const char *const folders[] = {
+	"/usr/local/cuda*/lib64",
+	"/usr/local/cuda*/targets/*/lib",
+	"/opt/cuda/lib64",
+	"/opt/cuda/targets/*/lib",
+	"/usr/lib/python3/dist-packages/nvidia/*/lib",
+	"/usr/local/lib/python3*/*-packages/nvidia/*/lib",
+	"/root/.local/lib/python3*/site-packages/nvidia/*/lib",
+	"/home/*/.local/lib/python3*/site-packages/nvidia/*/lib",
+	"/opt/*/lib/python3*/site-packages/nvidia/*/lib",
+	"/root/*/lib/python3*/site-packages/nvidia/*/lib",
+	"/home/*/*/lib/python3*/site-packages/nvidia/*/lib",
+};
+
+struct ahead {
+	struct session *s;
+	char *roots[ROOTS_MAX]; /* .../site-packages of Pythons that run */
+	u32 n_roots;
+	u32 n;
+};
+
+static bool wanted(const struct session *s, const char *path)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
+
+		if (p->enabled && section__matches_library(&p->section, path))
+			return true;
+	}
+	return false;
+}
+
+static void attach(struct ahead *a, const char *path)
+{
+	char real[PATH_MAX];
+	int fd;
+
+	if (a->n >= AHEAD_MAX || !wanted(a->s, path) || !realpath(path, real) || !wanted(a->s, real))
+		return;
+	fd = file__open_regular(real);
+	if (fd < 0)
+		return;
+	if (!objects__ahead(a->s, real, fd))
+		a->n++;
+	close(fd);
+}
+
+static void on_cached(const char *path, void *arg)
+{
+	attach(arg, path);
+}
+
+/* All files of the folders that match: whether one is wanted is known by its name. */
+static void search_folders(struct ahead *a, const char *pattern)
+{
+	char files[PATH_MAX];
+	glob_t g;
+
+	if (snprintf(files, sizeof(files), "%s/lib*.so*", pattern) >= (int)sizeof(files))
+		return;
+	if (!glob(files, GLOB_NOSORT, NULL, &g))
+		for (size_t i = 0; i < g.gl_pathc; i++)
+			attach(a, g.gl_pathv[i]);
+	globfree(&g);
+}
+
+/* .../site-packages/x/y.so: the folder that packages of that Python are in, once each. */
+static void on_object(const char *path, void *arg)
+{
+	static const char *const names[] = { "/site-packages/", "/dist-packages/" };
+	struct ahead *a = arg;
+
+	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *at = strstr(path, names[i]);
+		size_t len = at ? (size_t)(at - path) + strlen(names[i]) - 1 : 0;
+		u32 k = 0;
+
+		/* a glob of its own would be searched for */
+		if (!at || a->n_roots == ROOTS_MAX || strcspn(path, "*?[\\") < len)
+			continue;
+		while (k < a->n_roots && (strlen(a->roots[k]) != len || memcmp(a->roots[k], path, len)))
+			k++;
+		if (k == a->n_roots && (a->roots[k] = strndup(path, len)))
+			a->n_roots++;
+	}
+}
+
+static bool probes_libraries(const struct session *s)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++)
+		if (s->embedded.probes.programs[i].enabled && s->embedded.probes.programs[i].section.library[0])
+			return true;
+	return false;
+}
+
+void ahead__attach(struct session *s)
+{
+	struct ahead a = { .s = s };
+	char pattern[PATH_MAX];
+
+	if (!probes_libraries(s))
+		return;
+	objects__each_path(s, on_object, &a);
+	for (u32 i = 0; i < a.n_roots; i++) {
+		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a.roots[i]) < (int)sizeof(pattern))
+			search_folders(&a, pattern);
+		free(a.roots[i]);
+	}
+	ldcache__each(on_cached, &a);
+	for (u32 i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		search_folders(&a, folders[i]);
+}

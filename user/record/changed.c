@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Probed files that are written to in place (cp over a library, not mv). The
+ * kernel keeps the instructions that it saw when it put the probes in: in a
+ * process that maps the new contents it would put breakpoints in the middle of
+ * other code, and run the old instructions there. So the probes come off with
+ * the first write, which for most programs is the truncation before it. The file
+ * is looked at anew when a process maps it next.
+ */
+#include "record/objects.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+int changed__open(struct session *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	s->changed_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (s->changed_fd < 0 || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->changed_fd, &ev))
+		return -errno;
+	return 0;
+}
+
+void object__watch(struct session *s, struct object *o)
+{
+	char path[32];
+
+	if (o->watch)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", o->fd);
+	/* a kernel without inotify, or too many watches: such a write is then not noticed */
+	o->watch = inotify_add_watch(s->changed_fd, path, IN_MODIFY);
+	if (o->watch < 0)
+		o->watch = 0;
+}
+
+static void changed(struct session *s, struct object *o)
+{
+	u64 now = session__now(s);
+	int err;
+
+	if (!o->live)
+		return;
+	err = keeper__drop(s->keeper, o->id);
+	session__warn(
+		s,
+		"%s: it was overwritten in place while it was probed: %s; what runs now is not seen, what maps it "
+		"anew is. Replacing a library by renaming (mv, install) has no such gap",
+		o->path, err ? "its probes could not be taken off" : "its probes were taken off");
+	s->not_attached++;
+	losses__add(s, 0, LOSS_BLIND, 1, now, now, o->id);
+	elf__close(o->elf);
+	o->elf = NULL;
+	o->first = now;
+	o->live = o->families = 0;
+	o->examined = o->debug_sought = o->ahead = false;
+}
+
+void changed__poll(struct session *s)
+{
+	char buf[4096] __attribute__((aligned(8)));
+	ssize_t n;
+
+	while ((n = read(s->changed_fd, buf, sizeof(buf))) > 0) {
+		const struct inotify_event *e;
+
+		for (char *p = buf; p < buf + n; p += sizeof(*e) + e->len) {
+			struct object *o;
+
+			e = (const struct inotify_event *)p;
+			o = e->mask & IN_MODIFY ? objects__watched(s, e->wd) : NULL;
+			if (o)
+				changed(s, o);
+		}
+	}
+}
