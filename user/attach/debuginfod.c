@@ -13,6 +13,7 @@
 struct client;
 
 static struct {
+	void *handle; /* kept to the end of the program */
 	struct client *(*begin)(void);
 	void (*end)(struct client *c);
 	/* build_id_len 0: build_id is text. path, if not NULL, gets a malloc'ed name. */
@@ -39,18 +40,16 @@ static time_t seconds(void)
 
 bool debuginfod__available(void)
 {
-	void *h;
-
-	if (lib.find)
-		return true;
-	h = dlopen("libdebuginfod.so.1", RTLD_NOW);
-	if (!h)
+	if (lib.handle)
+		return lib.find;
+	lib.handle = dlopen("libdebuginfod.so.1", RTLD_NOW);
+	if (!lib.handle)
 		return false;
-	lib.begin = dlsym(h, "debuginfod_begin");
-	lib.end = dlsym(h, "debuginfod_end");
-	lib.set_progress = dlsym(h, "debuginfod_set_progressfn");
+	lib.begin = dlsym(lib.handle, "debuginfod_begin");
+	lib.end = dlsym(lib.handle, "debuginfod_end");
+	lib.set_progress = dlsym(lib.handle, "debuginfod_set_progressfn");
 	if (lib.begin && lib.end && lib.set_progress)
-		lib.find = dlsym(h, "debuginfod_find_debuginfo");
+		lib.find = dlsym(lib.handle, "debuginfod_find_debuginfo");
 	return lib.find;
 }
 

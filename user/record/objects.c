@@ -133,7 +133,11 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 	o->examined = true;
 	o->pid = m->pid;
 	if (!o->elf && elf__open(&o->elf, o->fd)) {
-		object__refuse(s, o, "not an ELF file that can be read");
+		/* nobody asked for what lies on disk; it is told when a process maps it */
+		if (o->ahead)
+			o->examined = o->ahead = false;
+		else
+			object__refuse(s, o, "not an ELF file that can be read");
 		close(o->fd);
 		o->fd = -1;
 		return;

@@ -50,7 +50,8 @@ def main():
         p.go()
         status = p.wait()
     python.kill()
-    ok(status == 0 and not r.losses(), "nothing is lost, and no time is blind", status, r.losses(), r.text)
+    ok(status == r.status == 0 and not r.losses(), "nothing is lost, no time is blind, what is no library is passed over",
+       status, r.status, r.losses(), r.text)
     mine = [o for path, o in r.objects().items() if path.startswith(tmp)]
     ok(len(mine) == 1 and mine[0]["ahead"] == 1 and mine[0]["first"] == mine[0]["live"], "one object, found on disk", mine)
     want = read_truth(truth, False)
