@@ -112,6 +112,15 @@ static int count_error(struct osrt *o, const struct one_call *c)
 	return n || !is_error(c->ret) ? 0 : -ENOMEM;
 }
 
+static bool is_exit(const struct osrt *o, u32 nr)
+{
+	char name[128];
+
+	call_name(o, nr, name, sizeof(name));
+	return !strcmp(name, "exit") || !strcmp(name, "exit_group") || !strcmp(name, "ia32 exit") ||
+	       !strcmp(name, "ia32 exit_group");
+}
+
 static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 {
 	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time);
@@ -136,6 +145,9 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 		err = group__add(o, map__get(&o->by_file, &file), &c);
 	o->calls++;
 	if (c.flags & EVENT_OPEN) {
+		/* these never do */
+		if (is_exit(o, c.key.nr))
+			return err;
 		o->open++;
 		if (c.ns >= o->longest_open) {
 			o->longest_open = c.ns;

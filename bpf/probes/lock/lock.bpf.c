@@ -14,6 +14,7 @@ OPTION(lock, all, "every process, not only those with a runtime");
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define TS_COMPAT  2
+#define EBUSY	   16
 
 /* include/uapi/linux/futex.h */
 #define FUTEX_OP	      127
@@ -195,6 +196,23 @@ static __always_inline bool follows_call(u64 address)
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
+#define VM_EXEC 4
+
+static long on_code(struct task_struct *task, struct vm_area_struct *vma, bool *code)
+{
+	*code = vma->vm_flags & VM_EXEC;
+	return 0;
+}
+
+/* While the mappings are being changed nobody can say: then it is. */
+static __always_inline bool is_code(u64 address)
+{
+	bool code = false;
+	long err = bpf_find_vma(bpf_get_current_task_btf(), address, on_code, &code, 0);
+
+	return err ? err == -EBUSY : code;
+}
+
 #define STACK_WORDS 32
 #define STACK_SPAN  (64 << 20)
 
@@ -219,7 +237,7 @@ static __noinline int find_site(struct lock_wait *w, struct pt_regs *regs, struc
 		if (word < 65536 || word - (sp - STACK_SPAN) < 2 * STACK_SPAN || word >> 47 ||
 		    (word >= library->start && word < library->end))
 			continue;
-		if (!follows_call(word))
+		if (!follows_call(word) || !is_code(word))
 			continue;
 		w->site = word;
 		at = sp + i * 8;
