@@ -70,8 +70,9 @@
  * The same with a number, `--syscall-threshold NS`: unit is what it counts. Read it
  * as option_syscall_threshold; 0 if it was not given.
  */
-#define OPTION_NUMBER(family, word, unit, doc)                                                               \
-	const volatile u64 option_##family##_##word TAG("option:" #family "=" #word) TAG("number:" unit) TAG("doc:" doc) = 0
+#define OPTION_NUMBER(family, word, unit, doc)                                                           \
+	const volatile u64 option_##family##_##word TAG("option:" #family "=" #word) TAG("number:" unit) \
+		TAG("doc:" doc) = 0
 
 enum event_flags {
 	EVENT_OPEN = 1, /* still running when the trace, the thread or the program ended: time is when that was */

@@ -123,8 +123,8 @@ static int parse_pids(struct record_args *a, const char *list)
  */
 static int parse_family_option(struct record_args *a, const char *arg, const char *next)
 {
-	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next &&
-	    *next >= '0' && *next <= '9' && a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
+	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next >= '0' &&
+	    *next <= '9' && a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
 		char *option;
 
 		/* kept to the end of the program, as the words of its command line are */

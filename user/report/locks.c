@@ -347,25 +347,25 @@ static void find(struct locks *l, struct report_output *out, const struct table 
 
 	if (l->waits && t->n_rows) {
 		top = table__row(t, 0);
-		report_output__finding(out, "%s wait%s for %u lock%s or condition%s took %s; %.0f%% of that at 0x%llx of %s%s%s.",
-				       text__count(count, sizeof(count), l->waits), l->waits == 1 ? "" : "s", t->n_rows,
-				       t->n_rows == 1 ? "" : "s", t->n_rows == 1 ? "" : "s",
-				       text__ns(total, sizeof(total), l->total),
-				       l->total ? 100.0 * (double)top[5].u / (double)l->total : 0, top[2].u,
-				       names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
-				       top[17].type == VALUE_TEXT ? ", in " : "",
-				       top[17].type == VALUE_TEXT ? top[17].text : "");
+		report_output__finding(
+			out, "%s wait%s for %u lock%s or condition%s took %s; %.0f%% of that at 0x%llx of %s%s%s.",
+			text__count(count, sizeof(count), l->waits), l->waits == 1 ? "" : "s", t->n_rows,
+			t->n_rows == 1 ? "" : "s", t->n_rows == 1 ? "" : "s", text__ns(total, sizeof(total), l->total),
+			l->total ? 100.0 * (double)top[5].u / (double)l->total : 0, top[2].u,
+			names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
+			top[17].type == VALUE_TEXT ? ", in " : "", top[17].type == VALUE_TEXT ? top[17].text : "");
 	}
 	if (l->open)
-		report_output__finding(out, "%llu wait%s had not ended; the longest, of %s at 0x%llx, lasted %s.", l->open,
-				       l->open == 1 ? "" : "s",
+		report_output__finding(out, "%llu wait%s had not ended; the longest, of %s at 0x%llx, lasted %s.",
+				       l->open, l->open == 1 ? "" : "s",
 				       names__label(l->args->names, who, sizeof(who), l->stuck.pid, l->stuck.tid),
 				       l->stuck_lock.lock, text__ns(total, sizeof(total), l->longest_open));
 	if (l->waits && !l->with_caller)
 		report_output__note(out, "No frame pointers: callers of the call sites are not known.");
 	if (l->waits)
-		report_output__note(out, "A wait is for a mutex, a condition, a semaphore, a barrier or a thread's end: the "
-					 "kernel does not know which. Idle threads wait too.");
+		report_output__note(out,
+				    "A wait is for a mutex, a condition, a semaphore, a barrier or a thread's end: the "
+				    "kernel does not know which. Idle threads wait too.");
 	if (l->pool.approximate)
 		report_output__note(out, "Medians of locks beyond %u episodes are within 0.4%%.", STATS_EXACT);
 }

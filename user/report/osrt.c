@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* System calls by name: nsys's osrt_sum, the same by thread and by file, and what they returned. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "model/stats.h"
 #include "report/off_cpu.h"
@@ -11,7 +13,7 @@
 
 /* bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
 enum { CALL_X32 = 0x4000, CALL_32 = 0x8000 };
-enum { FILE_SOCKET = 1, AF_UNIX_ = 1, AF_INET_ = 2, AF_INET6_ = 10, SOCK_STREAM_ = 1, SOCK_DGRAM_ = 2 };
+enum { FILE_SOCKET = 1 };
 
 struct thread_call {
 	u32 pid, tid, nr;
@@ -125,7 +127,8 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 {
 	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time);
 	struct one_call c = {
-		.key = { (u32)view__s64(v, f->common.pid), (u32)view__s64(v, f->common.tid), (u32)view__s64(v, f->nr), 0 },
+		.key = { (u32)view__s64(v, f->common.pid), (u32)view__s64(v, f->common.tid), (u32)view__s64(v, f->nr),
+			 0 },
 		.ns = end - start,
 		.bytes = (u64)view__s64(v, f->bytes),
 		.sleeps = (u64)view__s64(v, f->sleeps),
@@ -219,20 +222,12 @@ static int on_threshold(const struct rows *rows, void *arg)
 /* "127.0.0.1:80" or "[::1]:80" */
 static void address(char *buf, size_t size, u16 family, u64 low, u64 high, u16 port)
 {
-	const u8 *a = (const u8 *)&low;
-	char text[64] = "";
-	size_t len = 0;
+	u64 halves[2] = { low, high };
+	char text[INET6_ADDRSTRLEN];
 
-	if (family == AF_INET_) {
-		snprintf(buf, size, "%u.%u.%u.%u:%u", a[0], a[1], a[2], a[3], port);
-		return;
-	}
-	for (u32 i = 0; i < 8; i++) {
-		a = i < 4 ? (const u8 *)&low : (const u8 *)&high;
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%x", i ? ":" : "",
-					a[i % 4 * 2] << 8 | a[i % 4 * 2 + 1]);
-	}
-	snprintf(buf, size, "[%s]:%u", text, port);
+	if (!inet_ntop(family, halves, text, sizeof(text)))
+		*text = '\0';
+	snprintf(buf, size, family == AF_INET6 ? "[%s]:%u" : "%s:%u", text, port);
 }
 
 static char *describe_socket(const struct view *v, const char *path, u32 len)
@@ -242,17 +237,17 @@ static char *describe_socket(const struct view *v, const char *path, u32 len)
 	char local[96], peer[96], *text = NULL;
 	int err;
 
-	if (family == AF_UNIX_)
+	if (family == AF_UNIX)
 		err = asprintf(&text, "unix %.*s", len ? (int)len : 11, len ? path : "(unnamed)");
-	else if (family != AF_INET_ && family != AF_INET6_)
+	else if (family != AF_INET && family != AF_INET6)
 		err = asprintf(&text, "socket of address family %u", family);
 	else {
 		address(local, sizeof(local), family, (u64)view__get(v, "local0"), (u64)view__get(v, "local1"), port);
 		address(peer, sizeof(peer), family, (u64)view__get(v, "peer0"), (u64)view__get(v, "peer1"), peer_port);
 		err = asprintf(&text, "%s %s%s%s",
-			       type == SOCK_STREAM_ ? "tcp" :
-			       type == SOCK_DGRAM_  ? "udp" :
-						      "ip",
+			       type == SOCK_STREAM ? "tcp" :
+			       type == SOCK_DGRAM  ? "udp" :
+						     "ip",
 			       local, peer_port ? " to " : "", peer_port ? peer : "");
 	}
 	return err < 0 ? NULL : text;
@@ -337,9 +332,9 @@ static const struct column summary_columns[] = {
 };
 
 static const struct column waits_columns[] = {
-	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },	  { "total_ns", "Total", VALUE_U64, SHOW_NS },
-	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS },  { "sleeps", "Sleeps", VALUE_U64, SHOW_COUNT },
-	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },	  { "errors", "Errors", VALUE_U64, SHOW_COUNT },
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },	 { "total_ns", "Total", VALUE_U64, SHOW_NS },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS }, { "sleeps", "Sleeps", VALUE_U64, SHOW_COUNT },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },	 { "errors", "Errors", VALUE_U64, SHOW_COUNT },
 	{ "untimed", "Untimed", VALUE_U64, SHOW_COUNT },
 };
 
@@ -389,10 +384,10 @@ static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
 		table__add(t, V_DBL(o->total ? 100.0 * (double)total / (double)o->total : 0), V_U64(total),
 			   V_U64(calls + g->untimed), calls ? V_DBL((double)total / (double)calls) : V_NONE,
 			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,
-			   g->time.count ? V_U64(g->time.max) : V_NONE,
-			   timed ? V_DBL(stats__stddev(&g->time)) : V_NONE, V_TEXT(name), off(o, g->off_ns),
-			   V_U64(g->sleeps), V_U64(g->bytes), V_U64(g->errors + g->short_errors), V_U64(g->untimed),
-			   V_U64(g->short_count), V_U64(g->short_ns));
+			   g->time.count ? V_U64(g->time.max) : V_NONE, timed ? V_DBL(stats__stddev(&g->time)) : V_NONE,
+			   V_TEXT(name), off(o, g->off_ns), V_U64(g->sleeps), V_U64(g->bytes),
+			   V_U64(g->errors + g->short_errors), V_U64(g->untimed), V_U64(g->short_count),
+			   V_U64(g->short_ns));
 		if (g->sleeps || g->errors || g->bytes || g->untimed)
 			table__add(waits, V_TEXT(name), V_U64(total), off(o, g->off_ns), V_U64(g->sleeps),
 				   V_U64(g->bytes), V_U64(g->errors + g->short_errors), V_U64(g->untimed));
@@ -487,13 +482,13 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 				       text__ns(total, sizeof(total), o->off.counted));
 	if (o->open)
 		report_output__finding(out, "%llu call%s had not returned at the end; the longest, %s of %s, for %s.",
-				       o->open, o->open == 1 ? "" : "s",
-				       call_name(o, o->stuck.nr, name, sizeof(name)),
+				       o->open, o->open == 1 ? "" : "s", call_name(o, o->stuck.nr, name, sizeof(name)),
 				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
 				       text__ns(total, sizeof(total), o->longest_open));
 	if (o->threshold)
-		report_output__note(out, "%s calls shorter than %s were only counted, by process and second: they are in "
-					 "Num Calls, Total Time and Avg of the first table alone.",
+		report_output__note(out,
+				    "%s calls shorter than %s were only counted, by process and second: they are in "
+				    "Num Calls, Total Time and Avg of the first table alone.",
 				    text__count(count, sizeof(count), o->shorts),
 				    text__ns(total, sizeof(total), o->threshold));
 	if (o->pool.approximate)

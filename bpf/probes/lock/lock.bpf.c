@@ -265,10 +265,10 @@ static __always_inline void wait_begins(struct lock_thread *t, struct task_struc
 	event__init(&w->span.event, ID_lock_wait, 0, 0);
 	w->lock = f->word;
 	w->value = f->value;
-	w->op = f->op == FUTEX_OP		    ? LOCK_WAITV :
-		f->op == FUTEX_WAIT_REQUEUE_PI	    ? LOCK_REQUEUE :
+	w->op = f->op == FUTEX_OP				  ? LOCK_WAITV :
+		f->op == FUTEX_WAIT_REQUEUE_PI			  ? LOCK_REQUEUE :
 		f->op == FUTEX_LOCK_PI || f->op == FUTEX_LOCK_PI2 ? LOCK_PI :
-						      LOCK_WAIT;
+								    LOCK_WAIT;
 	t->waiters = 0;
 	if (w->op == LOCK_WAITV) {
 		t->waiters = f->word;

@@ -14,7 +14,7 @@ OPTION_NUMBER(syscall, threshold, "ns", "calls that are shorter are counted, and
 #define PF_KTHREAD 0x00200000
 
 /* scripts/syscalls.sh */
-#define ARGS(traits) ((traits) & 7)
+#define ARGS(traits) ((traits)&7)
 #define HAS_FD	     8 /* the first argument, looked up at the entry */
 #define HAS_FDX	     16 /* the first, at the return */
 #define HAS_FD5	     32 /* the fifth, at the entry */
@@ -100,8 +100,8 @@ static __always_inline struct syscall *call_of(struct syscall_thread *t)
 }
 
 /* arch/x86/include/asm/thread_info.h: a 32-bit call is being made */
-#define TS_COMPAT     2
-#define X32_BIT	      0x40000000
+#define TS_COMPAT 2
+#define X32_BIT	  0x40000000
 
 static __always_inline u32 encode(struct task_struct *task, u32 id)
 {

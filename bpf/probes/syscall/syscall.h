@@ -42,7 +42,8 @@ enum syscall_file_kind {
 struct syscall_file {
 	struct event event;
 	u64 ino DOC("inode number");
-	u64 local0 UNIT(hex) DOC("socket's address as in a packet: IPv4 in the lowest four bytes, or the first half of an IPv6 one");
+	u64 local0 UNIT(hex)
+		DOC("socket's address as in a packet: IPv4 in the lowest four bytes, or the first half of an IPv6 one");
 	u64 local1 UNIT(hex) DOC("second half of an IPv6 address");
 	u64 peer0 UNIT(hex) DOC("the other side's, likewise");
 	u64 peer1 UNIT(hex);
@@ -53,7 +54,8 @@ struct syscall_file {
 	u16 type DOC("of a socket (SOCK_STREAM 1, SOCK_DGRAM 2)");
 	u16 local_port;
 	u16 peer_port;
-	char path[] DOC("seen from the file system's own root when the file was first used; a UNIX socket's name, or its peer's");
+	char path[] DOC(
+		"seen from the file system's own root when the file was first used; a UNIX socket's name, or its peer's");
 } EVENT(syscall_file, 0x0702, "what a descriptor stood for, written before or soon after its first use");
 
 struct syscall_short {
@@ -62,7 +64,8 @@ struct syscall_short {
 	u64 total UNIT(ns) DOC("their time together");
 	u64 errors DOC("of these, calls that returned an error");
 	enum syscall_nr nr;
-} EVENT(syscall_short, 0x0703, "calls shorter than --syscall-threshold of one process in this time, which have no event of their own");
+} EVENT(syscall_short, 0x0703,
+	"calls shorter than --syscall-threshold of one process in this time, which have no event of their own");
 
 struct syscall_threshold {
 	struct event event;

@@ -202,7 +202,7 @@ static __noinline int tell_file(struct file *file, u32 id)
 		end = describe_socket(room, file);
 	} else {
 		pos = build_path(room, file);
-		e->kind = mode == S_IFIFO ? SYSCALL_FILE_PIPE :
+		e->kind = mode == S_IFIFO			   ? SYSCALL_FILE_PIPE :
 			  room->path[pos & (FILE_PATH - 1)] == '/' ? SYSCALL_FILE_PATH :
 								     SYSCALL_FILE_ANON;
 	}

@@ -65,8 +65,8 @@ static __attribute__((noinline)) void wait_once(int *at)
 	uint64_t from = now();
 	long ret = futex(at, FUTEX_WAIT_PRIVATE, 0, NULL);
 
-	printf("wait %d %p %llu %llu %ld\n", gettid_(), (void *)at, (unsigned long long)from,
-	       (unsigned long long)now(), ret < 0 ? -(long)errno : 0);
+	printf("wait %d %p %llu %llu %ld\n", gettid_(), (void *)at, (unsigned long long)from, (unsigned long long)now(),
+	       ret < 0 ? -(long)errno : 0);
 }
 
 static void *woken(void *arg)

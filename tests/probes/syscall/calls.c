@@ -61,8 +61,7 @@ static long call6(int nr, long a, long b, long c, long d, long e, long f)
 }
 
 #define CALL(nr, ...)			 CALL_(nr, ##__VA_ARGS__, 0, 0, 0, 0, 0, 0)
-#define CALL_(nr, a, b, c, d, e, f, ...) \
-	call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define CALL_(nr, a, b, c, d, e, f, ...) call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 static const char *path;
 
