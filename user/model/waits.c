@@ -23,7 +23,7 @@ struct thread_key {
 
 struct reason_key {
 	u16 event, probe;
-	u32 text; /* id of the span's own name, 0: none */
+	u32 text; /* id of the span's own name, or a system call's number plus one; 0: none */
 };
 
 struct waits {
@@ -117,10 +117,24 @@ char waits__mark(const struct waits *w, u32 reason)
 	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].mark : '?';
 }
 
+/* A system call is named by its number, an enum. */
+static const struct schema_field *number_field(const struct schema_event *e)
+{
+	const struct schema_field *nr = schema_event__field(e, "nr");
+
+	return nr && nr->type == FIELD_ENUM ? nr : NULL;
+}
+
 static const char *name_of(const struct waits *w, const struct schema_event *e, const struct reason_key *key)
 {
-	const char *name = key->text ? names__string(w->names, key->text) : NULL;
+	const struct schema_field *nr = number_field(e);
+	const char *name = key->text && !nr ? names__string(w->names, key->text) : NULL;
 
+	if (nr)
+		name = key->text ? schema_field__value_name(nr, (s64)key->text - 1) : NULL;
+	/* SYS_read */
+	if (nr && name && strchr(name, '_'))
+		name = strchr(name, '_') + 1;
 	if (!strncmp(e->name, "gil_", 4))
 		return "GIL";
 	if (!strncmp(e->name, "lock_", 5))
@@ -183,6 +197,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	const struct schema_field *name = schema_event__field(v.event, "name");
+	const struct schema_field *nr = number_field(v.event);
 	struct common_fields f = common_fields__of(v.event);
 	struct wait_span span = { .rank = class_of(v.event)->rank };
 	struct thread_key key;
@@ -196,7 +211,9 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		span.end = (u64)view__s64(&v, f.time);
 		if (span.end <= span.start)
 			continue;
-		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe), (u32)view__s64(&v, name));
+		/* the first call's number is 0, which is no text */
+		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe),
+					nr ? (u32)view__s64(&v, nr) + 1 : (u32)view__s64(&v, name));
 		err = span.reason ? add(w, &key, &span) : -ENOMEM;
 	}
 	return err;

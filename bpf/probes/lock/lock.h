@@ -26,11 +26,11 @@ struct lock_wait {
 		DOC("return address of the innermost call from outside the library that waits; 0: not found");
 	u64 caller UNIT(hex) DOC("return address of its caller, by frame pointer; 0: no frame pointer");
 	u64 caller2 UNIT(hex) DOC("and of that one's");
-	u64 woken UNIT(ns) DOC("when the waker let go, 0: nobody did");
+	u64 woken UNIT(moment) DOC("when the waker let go, 0: nobody did");
 	u32 owner DOC(
 		"thread that had the lock at the start, as the lock word says it: numbered in the process's pid namespace; 0: it does not say");
-	u32 waker_pid DOC("process that woke it");
-	u32 waker_tid DOC("thread that woke it, 0: a signal or the time did, or it did not wait");
+	u32 waker_pid UNIT(task) DOC("process that woke it");
+	u32 waker_tid UNIT(task) DOC("thread that woke it, 0: a signal or the time did, or it did not wait");
 	u32 episode DOC("of this thread: waits of one number are one attempt to get one lock");
 	u32 value UNIT(hex) DOC("what the word was to hold for the wait to begin");
 	s32 result UNIT(errno)

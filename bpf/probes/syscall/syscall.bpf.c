@@ -406,11 +406,11 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 
 	if (!count)
 		return 0;
-	r.span.event.time = c->now;
-	r.span.event.pid = key->pid;
-	r.span.event.tid = key->pid;
-	r.span.event.id = ID_syscall_short;
-	r.span.start = syscall_asked;
+	r.event.time = c->now;
+	r.event.pid = key->pid;
+	r.event.tid = key->pid;
+	r.event.id = ID_syscall_short;
+	r.since = syscall_asked;
 	r.nr = key->nr;
 	/* what is counted meanwhile stays for the next time */
 	r.count = count;

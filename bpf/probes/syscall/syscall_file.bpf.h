@@ -27,7 +27,7 @@ struct file_key {
 	u64 ino;
 	u64 peer; /* address and ports, mixed */
 	u32 generation;
-	u32 unused;
+	u32 tgid; /* each process's trace can be read without the others' */
 };
 
 struct {
@@ -279,10 +279,11 @@ static __noinline u32 file__of_fd(struct task_struct *task, u32 fd, struct file_
 	key.dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
 	key.ino = BPF_CORE_READ(inode, i_ino);
 	key.generation = BPF_CORE_READ(inode, i_generation);
+	key.tgid = task->tgid;
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFSOCK)
 		key.peer = peer_of(file);
 	if (cache->id && cache->key.ino == key.ino && cache->key.dentry == key.dentry &&
-	    cache->key.generation == key.generation && cache->key.peer == key.peer)
+	    cache->key.generation == key.generation && cache->key.peer == key.peer && cache->key.tgid == key.tgid)
 		return cache->id;
 	cache->key = key;
 	cache->id = file__id(file, cache);
