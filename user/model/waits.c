@@ -59,8 +59,7 @@ static const struct wait_class *class_of(const struct schema_event *e)
 
 static bool is_wait(const struct schema_event *e)
 {
-	/* syscall_short stands for many calls, and is none */
-	return e->is_span && EVENT_FAMILY(e->id) && strncmp(e->name, "sched_", 6) && strcmp(e->name, "syscall_short");
+	return e->is_span && EVENT_FAMILY(e->id) && strncmp(e->name, "sched_", 6);
 }
 
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names)

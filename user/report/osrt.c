@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* System calls by name: nsys's osrt_sum, the same by thread and by file, and what they returned. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "model/stats.h"
 #include "report/off_cpu.h"
@@ -11,7 +13,7 @@
 
 /* bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
 enum { CALL_X32 = 0x4000, CALL_32 = 0x8000 };
-enum { FILE_SOCKET = 1, AF_UNIX_ = 1, AF_INET_ = 2, AF_INET6_ = 10, SOCK_STREAM_ = 1, SOCK_DGRAM_ = 2 };
+enum { FILE_SOCKET = 1 };
 
 struct thread_call {
 	u32 pid, tid, nr;
@@ -23,8 +25,18 @@ struct error_key {
 	s32 error;
 };
 
+/* A descriptor's file, as its process was told it. */
+struct told_key {
+	u32 pid, file;
+};
+
+/* What people read, cut: files of one name are one. */
+struct file_name {
+	char text[288];
+};
+
 struct file_key {
-	u32 file, nr;
+	u32 name, nr; /* index in names, call */
 };
 
 /* Calls of one kind. */
@@ -44,7 +56,8 @@ struct osrt {
 	struct map by_thread; /* struct thread_call -> struct group */
 	struct map by_file; /* struct file_key -> struct group */
 	struct map errors; /* struct error_key -> u64 */
-	struct map files; /* u32 id -> char * */
+	struct map told; /* struct told_key -> u32, index in names */
+	struct map names; /* struct file_name -> u32, its index plus one */
 	struct off_cpu off;
 	u64 calls, total, open, longest_open;
 	struct thread_call stuck;
@@ -112,6 +125,15 @@ static int count_error(struct osrt *o, const struct one_call *c)
 	return n || !is_error(c->ret) ? 0 : -ENOMEM;
 }
 
+static bool is_exit(const struct osrt *o, u32 nr)
+{
+	char name[128];
+
+	call_name(o, nr, name, sizeof(name));
+	return !strcmp(name, "exit") || !strcmp(name, "exit_group") || !strcmp(name, "ia32 exit") ||
+	       !strcmp(name, "ia32 exit_group");
+}
+
 static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 {
 	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time);
@@ -125,7 +147,9 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 		.flags = (u16)view__s64(v, f->common.flags),
 		.ret = view__s64(v, f->common.ret),
 	};
-	struct file_key file = { c.file, c.key.nr };
+	struct told_key told = { c.key.pid, c.file };
+	const u32 *name = c.file ? map__find(&o->told, &told) : NULL;
+	struct file_key file = { name ? *name : 0, c.key.nr };
 	int err;
 
 	if (!(c.flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION)))
@@ -133,10 +157,13 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 	err = group__add(o, map__get(&o->by_name, &c.key.nr), &c);
 	if (!err)
 		err = group__add(o, map__get(&o->by_thread, &c.key), &c);
-	if (!err && c.file)
+	if (!err && name)
 		err = group__add(o, map__get(&o->by_file, &file), &c);
 	o->calls++;
 	if (c.flags & EVENT_OPEN) {
+		/* these never do */
+		if (is_exit(o, c.key.nr))
+			return err;
 		o->open++;
 		if (c.ns >= o->longest_open) {
 			o->longest_open = c.ns;
@@ -208,20 +235,12 @@ static int on_threshold(const struct rows *rows, void *arg)
 /* "127.0.0.1:80" or "[::1]:80" */
 static void address(char *buf, size_t size, u16 family, u64 low, u64 high, u16 port)
 {
-	const u8 *a = (const u8 *)&low;
-	char text[64] = "";
-	size_t len = 0;
+	u64 halves[2] = { low, high };
+	char text[INET6_ADDRSTRLEN];
 
-	if (family == AF_INET_) {
-		snprintf(buf, size, "%u.%u.%u.%u:%u", a[0], a[1], a[2], a[3], port);
-		return;
-	}
-	for (u32 i = 0; i < 8; i++) {
-		a = i < 4 ? (const u8 *)&low : (const u8 *)&high;
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%x", i ? ":" : "",
-					a[i % 4 * 2] << 8 | a[i % 4 * 2 + 1]);
-	}
-	snprintf(buf, size, "[%s]:%u", text, port);
+	if (!inet_ntop(family, halves, text, sizeof(text)))
+		*text = '\0';
+	snprintf(buf, size, family == AF_INET6 ? "[%s]:%u" : "%s:%u", text, port);
 }
 
 static char *describe_socket(const struct view *v, const char *path, u32 len)
@@ -231,49 +250,67 @@ static char *describe_socket(const struct view *v, const char *path, u32 len)
 	char local[96], peer[96], *text = NULL;
 	int err;
 
-	if (family == AF_UNIX_)
+	if (family == AF_UNIX)
 		err = asprintf(&text, "unix %.*s", len ? (int)len : 11, len ? path : "(unnamed)");
-	else if (family != AF_INET_ && family != AF_INET6_)
+	else if (family != AF_INET && family != AF_INET6)
 		err = asprintf(&text, "socket of address family %u", family);
 	else {
 		address(local, sizeof(local), family, (u64)view__get(v, "local0"), (u64)view__get(v, "local1"), port);
 		address(peer, sizeof(peer), family, (u64)view__get(v, "peer0"), (u64)view__get(v, "peer1"), peer_port);
 		err = asprintf(&text, "%s %s%s%s",
-			       type == SOCK_STREAM_ ? "tcp" :
-			       type == SOCK_DGRAM_  ? "udp" :
-						      "ip",
+			       type == SOCK_STREAM ? "tcp" :
+			       type == SOCK_DGRAM  ? "udp" :
+						     "ip",
 			       local, peer_port ? " to " : "", peer_port ? peer : "");
 	}
 	return err < 0 ? NULL : text;
+}
+
+/* A malloc'ed text; NULL: no memory */
+static char *describe(const struct view *v, const struct schema_field *path)
+{
+	char *text;
+	u32 len;
+	const char *name = view__text(v, path, &len);
+
+	if (view__get(v, "kind") == FILE_SOCKET)
+		return describe_socket(v, name, len);
+	if (len)
+		return strndup(name, len);
+	return asprintf(&text, "pipe:[%llu]", (u64)view__get(v, "ino")) < 0 ? NULL : text;
+}
+
+static int on_file(struct osrt *o, const struct view *v, const struct schema_field *path)
+{
+	struct told_key key = { (u32)view__get(v, "pid"), (u32)view__get(v, "file") };
+	struct file_name name = { 0 };
+	char *text = describe(v, path);
+	u32 *known, *index;
+
+	if (!text)
+		return -ENOMEM;
+	snprintf(name.text, sizeof(name.text), "%s", text);
+	free(text);
+	known = map__get(&o->names, &name);
+	index = map__get(&o->told, &key);
+	if (!known || !index)
+		return -ENOMEM;
+	/* a new one is the last; the value of one that is known says where it is */
+	if (!*known)
+		*known = o->names.n;
+	*index = *known - 1;
+	return 0;
 }
 
 static int on_files(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	const struct schema_field *path = schema_event__field(v.event, "path");
-	struct osrt *o = arg;
-	const char *name;
-	char **slot, *text;
-	u32 len, id;
+	int err = 0;
 
-	for (; v.i < rows__count(rows); v.i++) {
-		id = (u32)view__get(&v, "file");
-		name = view__text(&v, path, &len);
-		if (view__get(&v, "kind") == FILE_SOCKET)
-			text = describe_socket(&v, name, len);
-		else if (len)
-			text = strndup(name, len);
-		else if (asprintf(&text, "pipe:[%llu]", (u64)view__get(&v, "ino")) < 0)
-			text = NULL;
-		slot = text ? map__get(&o->files, &id) : NULL;
-		if (!slot) {
-			free(text);
-			return -ENOMEM;
-		}
-		free(*slot);
-		*slot = text;
-	}
-	return 0;
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = on_file(arg, &v, path);
+	return err;
 }
 
 /* A file is told once, at its first use, which may be another thread's and outside of the time asked for. */
@@ -296,13 +333,15 @@ static int read_all(struct osrt *o)
 	all.pid = all.tid = 0;
 	o->nr = e ? schema_event__field(e, "nr") : NULL;
 	if (!err)
+		err = read_files(o);
+	if (!err)
 		err = report__read_kind(o->args, "syscall", on_calls, o);
 	/* of short calls only the process is known */
 	if (!err && !o->args->tid)
 		err = report__read_kind(o->args, "syscall_short", on_shorts, o);
 	if (!err)
 		err = report__read_kind(&all, "syscall_threshold", on_threshold, o);
-	return err ? err : read_files(o);
+	return err;
 }
 
 /* nsys's osrt_sum by heading; the keys are ours */
@@ -414,16 +453,14 @@ static void fill_files(struct osrt *o, struct table *t)
 {
 	const struct file_key *k;
 	struct group *g;
-	char name[128], **text;
-	u32 i;
+	char name[128];
 
-	for (i = 0; i < o->by_file.n; i++) {
+	for (u32 i = 0; i < o->by_file.n; i++) {
 		k = map__key(&o->by_file, i);
 		g = map__value(&o->by_file, i);
-		text = map__find(&o->files, &k->file);
 		table__add(t, V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count + g->untimed),
 			   V_U64(g->time.total), g->time.count ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes),
-			   V_TEXT(text ? *text : NULL));
+			   V_TEXT(((const struct file_name *)map__key(&o->names, k->name))->text));
 	}
 	table__sort(t, "total_ns");
 }
@@ -504,9 +541,8 @@ static void osrt__free(struct osrt *o)
 	free_groups(o, &o->by_name);
 	free_groups(o, &o->by_thread);
 	free_groups(o, &o->by_file);
-	for (u32 i = 0; i < o->files.n; i++)
-		free(*(char **)map__value(&o->files, i));
-	map__free(&o->files);
+	map__free(&o->told);
+	map__free(&o->names);
 	map__free(&o->errors);
 	off_cpu__free(&o->off);
 }
@@ -521,7 +557,8 @@ static int run(const struct report_args *args, struct report_output *out)
 	map__init(&o.by_thread, sizeof(struct thread_call), sizeof(struct group));
 	map__init(&o.by_file, sizeof(struct file_key), sizeof(struct group));
 	map__init(&o.errors, sizeof(struct error_key), sizeof(u64));
-	map__init(&o.files, sizeof(u32), sizeof(char *));
+	map__init(&o.told, sizeof(struct told_key), sizeof(u32));
+	map__init(&o.names, sizeof(struct file_name), sizeof(u32));
 	err = read_all(&o);
 	summary = REPORT_TABLE(out, "summary", "System calls by name", summary_columns);
 	waits = REPORT_TABLE(out, "waits", "What they waited, moved and returned", waits_columns);

@@ -14,6 +14,7 @@ OPTION(lock, all, "every process, not only those with a runtime");
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define TS_COMPAT  2
+#define EBUSY	   16
 
 /* include/uapi/linux/futex.h */
 #define FUTEX_OP	      127
@@ -137,10 +138,10 @@ static __always_inline u32 owner_of(u64 word, u32 op, u32 value)
 	if (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET)
 		return 0;
 	if (value & FUTEX_WAITERS)
-		return value & FUTEX_TID_MASK;
-	if (value != 2)
-		return 0;
-	bpf_probe_read_user(&owner, sizeof(owner), (const void *)(word + 8));
+		owner = value & FUTEX_TID_MASK;
+	else if (value == 2)
+		bpf_probe_read_user(&owner, sizeof(owner), (const void *)(word + 8));
+	/* PID_MAX_LIMIT */
 	return owner > 1 && owner <= 4194304 ? owner : 0;
 }
 
@@ -195,36 +196,150 @@ static __always_inline bool follows_call(u64 address)
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
-#define STACK_WORDS 32
+#define VM_EXEC 4
+
+static long on_code(struct task_struct *task, struct vm_area_struct *vma, bool *code)
+{
+	*code = vma->vm_flags & VM_EXEC;
+	return 0;
+}
+
+/* While the mappings are being changed nobody can say: then it is. */
+static __always_inline bool is_code(u64 address)
+{
+	bool code = false;
+	long err = bpf_find_vma(bpf_get_current_task_btf(), address, on_code, &code, 0);
+
+	return err ? err == -EBUSY : code;
+}
+
+/* Is what the slot holds, a place in a table of imported functions, in the library? */
+static __always_inline bool slot_is_in(u64 slot, const struct lock_range *library)
+{
+	u64 function = 0;
+
+	bpf_probe_read_user(&function, sizeof(function), (const void *)slot);
+	return function >= library->start && function < library->end;
+}
+
+/*
+ * Does the call in front of this address go into the library? Through its own
+ * module's table (ff 15), or to a stub (e8) that jumps through it (ff 25, behind
+ * an endbr64 and a bnd where there are).
+ */
+static __always_inline bool calls_library(u64 address, const struct lock_range *library)
+{
+	struct {
+		u8 code[4];
+		s32 distance;
+	} call;
+	struct {
+		u8 code[2];
+		s32 distance;
+	} __attribute__((packed)) jump;
+	u64 stub;
+	u32 word;
+
+	if (bpf_probe_read_user(&call, sizeof(call), (const void *)(address - 8)))
+		return 0;
+	if (call.code[2] == 0xff && call.code[3] == 0x15)
+		return slot_is_in(address + call.distance, library);
+	if (call.code[3] != 0xe8)
+		return 0;
+	stub = address + call.distance;
+	if (bpf_probe_read_user(&word, sizeof(word), (const void *)stub))
+		return 0;
+	if (word == 0xfa1e0ff3)
+		stub += 4;
+	if (bpf_probe_read_user(&word, sizeof(word), (const void *)stub))
+		return 0;
+	if ((word & 0xff) == 0xf2)
+		stub++;
+	if (bpf_probe_read_user(&jump, sizeof(jump), (const void *)stub) || jump.code[0] != 0xff ||
+	    jump.code[1] != 0x25)
+		return 0;
+	return slot_is_in(stub + sizeof(jump) + jump.distance, library);
+}
+
+#define STACK_WORDS 32 /* looked at in one go */
 #define STACK_SPAN  (64 << 20)
+
+struct site_search {
+	struct lock_range library;
+	u64 sp;
+	u64 site, at; /* where on the stack it is */
+	bool sure;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct site_search);
+} lock_searches SEC(".maps");
+
+static __always_inline struct site_search *site_search(void)
+{
+	u32 key = 0;
+
+	return bpf_map_lookup_elem(&lock_searches, &key);
+}
+
+/*
+ * Is this word, which stands at `at`, the call site? Not static: so the verifier looks
+ * at it once, and not at each word of each program that calls it. True: no need to go on.
+ */
+__noinline int lock_try_word(u64 word, u64 at)
+{
+	struct site_search *s = site_search();
+
+	if (!s || word < 65536 || word - (s->sp - STACK_SPAN) < 2 * STACK_SPAN || word >> 47 ||
+	    (word >= s->library.start && word < s->library.end) || !follows_call(word))
+		return false;
+	s->sure = calls_library(word, &s->library);
+	if (!s->sure && (s->site || !is_code(word)))
+		return false;
+	s->site = word;
+	s->at = at;
+	/* a program without such a library has no surer one */
+	return s->sure || !s->library.end;
+}
+
+/* Looks for the call site from sp up. */
+static __noinline int search(u64 sp)
+{
+	u64 words[STACK_WORDS];
+
+	if (bpf_probe_read_user(words, sizeof(words), (const void *)sp))
+		return true;
+	for (u32 i = 0; i < STACK_WORDS; i++)
+		if (lock_try_word(words[i], sp + i * 8))
+			return true;
+	return false;
+}
 
 /*
  * The waiting library's own frames have no frame pointers, but they are small: the
- * first word on the stack that is a return address to somewhere else is the call
- * into it. Most of its functions leave the frame pointer alone: if it lies above
- * that word, the frames from there on are the callers'.
+ * first word on the stack behind a call into it is the call site, or where there is
+ * none the first one that is a return address at all. Words of earlier calls may lie
+ * between. Most of the library's functions leave the frame pointer alone: if it lies
+ * above that word, the frames from there on are the callers'.
  */
 static __noinline int find_site(struct lock_wait *w, struct pt_regs *regs, struct lock_range *library)
 {
-	u64 words[STACK_WORDS], frame[2], sp, at = 0;
+	struct site_search *s = site_search();
+	u64 frame[2], at;
 
-	if (!w || !regs || !library)
+	if (!w || !regs || !library || !s)
 		return 0;
-	sp = BPF_CORE_READ(regs, sp);
-	if (bpf_probe_read_user(words, sizeof(words), (const void *)sp))
-		return 0;
-	for (u32 i = 0; i < STACK_WORDS; i++) {
-		u64 word = words[i];
-
-		if (word < 65536 || word - (sp - STACK_SPAN) < 2 * STACK_SPAN || word >> 47 ||
-		    (word >= library->start && word < library->end))
-			continue;
-		if (!follows_call(word))
-			continue;
-		w->site = word;
-		at = sp + i * 8;
-		break;
-	}
+	s->library = *library;
+	s->sp = BPF_CORE_READ(regs, sp);
+	s->site = 0;
+	s->at = 0;
+	if (!search(s->sp))
+		search(s->sp + STACK_WORDS * 8);
+	w->site = s->site;
+	at = s->at;
 	frame[0] = BPF_CORE_READ(regs, bp);
 	if (!at || frame[0] <= at || frame[0] - at > STACK_SPAN || frame[0] & 7 ||
 	    bpf_probe_read_user(frame, sizeof(frame), (const void *)frame[0]) || !follows_call(frame[1]))

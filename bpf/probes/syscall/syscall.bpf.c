@@ -39,6 +39,7 @@ struct syscall_thread {
 	u32 path_len;
 	u64 switches; /* voluntary ones at the entry */
 	u64 since; /* followed from then on */
+	struct file_cache file; /* used last */
 	/* a struct syscall with its tail */
 	u8 record[sizeof(struct syscall) + PATH_ROOM] __attribute__((aligned(8)));
 };
@@ -236,9 +237,9 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 	}
 	open_call(t, task, regs, encode(task, id), 0);
 	if (t->traits & HAS_FD)
-		c->file = file__of_fd(task, (u32)c->arg0);
+		c->file = file__of_fd(task, (u32)c->arg0, &t->file);
 	else if (t->traits & HAS_FD5)
-		c->file = file__of_fd(task, (u32)c->arg4);
+		c->file = file__of_fd(task, (u32)c->arg4, &t->file);
 	if (t->traits & (HAS_PATH | HAS_PATH1))
 		read_path(t);
 	c->call.span.start = bpf_ktime_get_ns();
@@ -290,9 +291,9 @@ static __always_inline void finish(struct syscall_thread *t, struct task_struct 
 	if (c->call.ret > 0 && t->traits & HAS_BYTES)
 		c->bytes = c->call.ret;
 	if (!c->file && c->call.ret >= 0 && t->traits & NEW_FD)
-		c->file = file__of_fd(task, c->call.ret);
+		c->file = file__of_fd(task, c->call.ret, &t->file);
 	else if (t->traits & HAS_FDX)
-		c->file = file__of_fd(task, c->arg0);
+		c->file = file__of_fd(task, c->arg0, &t->file);
 	if (!t->path_len && t->traits & (HAS_PATH | HAS_PATH1))
 		read_path(t);
 }
@@ -386,7 +387,7 @@ int syscall_begin(struct bpf_iter__task *ctx)
 		open_call(t, task, regs, encode(task, regs->orig_ax), t->since);
 		call_of(t)->call.span.event.flags = EVENT_STARTED_BEFORE;
 		if (t->traits & (HAS_FD | HAS_FDX))
-			call_of(t)->file = file__of_fd(task, (u32)call_of(t)->arg0);
+			call_of(t)->file = file__of_fd(task, (u32)call_of(t)->arg0, &t->file);
 	}
 	t->unseen = !t->open;
 	t->on = true;
@@ -405,11 +406,11 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 
 	if (!count)
 		return 0;
-	r.span.event.time = c->now;
-	r.span.event.pid = key->pid;
-	r.span.event.tid = key->pid;
-	r.span.event.id = ID_syscall_short;
-	r.span.start = syscall_asked;
+	r.event.time = c->now;
+	r.event.pid = key->pid;
+	r.event.tid = key->pid;
+	r.event.id = ID_syscall_short;
+	r.since = syscall_asked;
 	r.nr = key->nr;
 	/* what is counted meanwhile stays for the next time */
 	r.count = count;

@@ -47,7 +47,7 @@ struct syscall_file {
 	u64 local1 UNIT(hex) DOC("second half of an IPv6 address");
 	u64 peer0 UNIT(hex) DOC("the other side's, likewise");
 	u64 peer1 UNIT(hex);
-	u32 file DOC("id that events' field file holds");
+	u32 file DOC("what the field file of this process's calls holds");
 	u32 dev UNIT(hex) DOC("device, kernel encoding (major << 20 | minor)");
 	enum syscall_file_kind kind;
 	u16 family DOC("address family of a socket (AF_INET 2, AF_INET6 10, AF_UNIX 1)");
@@ -56,10 +56,11 @@ struct syscall_file {
 	u16 peer_port;
 	char path[] DOC(
 		"seen from the file system's own root when the file was first used; a UNIX socket's name, or its peer's");
-} EVENT(syscall_file, 0x0702, "what a descriptor stood for, written before or soon after its first use");
+} EVENT(syscall_file, 0x0702, "what a descriptor stands for, once a process");
 
 struct syscall_short {
-	struct span span;
+	struct event event;
+	u64 since UNIT(moment) DOC("they were made between this and time");
 	u64 count DOC("calls");
 	u64 total UNIT(ns) DOC("their time together");
 	u64 errors DOC("of these, calls that returned an error");

@@ -27,7 +27,7 @@ struct file_key {
 	u64 ino;
 	u64 peer; /* address and ports, mixed */
 	u32 generation;
-	u32 unused;
+	u32 tgid; /* each process's trace can be read without the others' */
 };
 
 struct {
@@ -235,33 +235,59 @@ static __always_inline u64 peer_of(struct file *file)
 	       ((u64)BPF_CORE_READ(sk, __sk_common.skc_dport) << 16) + BPF_CORE_READ(sk, __sk_common.skc_num);
 }
 
-/* The id of an open file, which is told if it is new; 0: no such descriptor */
-static __noinline u32 file__of_fd(struct task_struct *task, u32 fd)
+/* The file that a thread used last: most calls are on the same one again. */
+struct file_cache {
+	struct file_key key;
+	u32 id;
+	u32 unused;
+};
+
+/* The id of a file, which is told if it is new */
+static __noinline u32 file__id(struct file *file, struct file_cache *cache)
 {
-	struct file_key key = {};
-	struct file **table, *file = NULL;
-	struct inode *inode;
 	u32 id, *known;
 
-	if (!task || fd >= BPF_CORE_READ(task, files, fdt, max_fds))
+	if (!file || !cache)
 		return 0;
-	table = BPF_CORE_READ(task, files, fdt, fd);
+	known = bpf_map_lookup_elem(&syscall_files, &cache->key);
+	if (known)
+		return *known;
+	id = __sync_fetch_and_add(&syscall_last_file, 1) + 1;
+	if (bpf_map_update_elem(&syscall_files, &cache->key, &id, BPF_ANY))
+		loss__count(EVENT_FAMILY(ID_syscall_file), LOSS_MAP_FULL, bpf_ktime_get_ns());
+	tell_file(file, id);
+	return id;
+}
+
+/* The id of an open file; 0: no such descriptor */
+static __noinline u32 file__of_fd(struct task_struct *task, u32 fd, struct file_cache *cache)
+{
+	struct file **table, *file = NULL;
+	struct file_key key = {};
+	struct fdtable *fdt;
+	struct inode *inode;
+
+	if (!task || !cache)
+		return 0;
+	fdt = task->files->fdt;
+	if (fd >= fdt->max_fds)
+		return 0;
+	table = fdt->fd;
 	if (bpf_probe_read_kernel(&file, sizeof(file), &table[fd]) || !file)
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
 	key.dentry = (u64)BPF_CORE_READ(file, f_path.dentry);
 	key.ino = BPF_CORE_READ(inode, i_ino);
 	key.generation = BPF_CORE_READ(inode, i_generation);
+	key.tgid = task->tgid;
 	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFSOCK)
 		key.peer = peer_of(file);
-	known = bpf_map_lookup_elem(&syscall_files, &key);
-	if (known)
-		return *known;
-	id = __sync_fetch_and_add(&syscall_last_file, 1) + 1;
-	if (bpf_map_update_elem(&syscall_files, &key, &id, BPF_ANY))
-		loss__count(EVENT_FAMILY(ID_syscall_file), LOSS_MAP_FULL, bpf_ktime_get_ns());
-	tell_file(file, id);
-	return id;
+	if (cache->id && cache->key.ino == key.ino && cache->key.dentry == key.dentry &&
+	    cache->key.generation == key.generation && cache->key.peer == key.peer && cache->key.tgid == key.tgid)
+		return cache->id;
+	cache->key = key;
+	cache->id = file__id(file, cache);
+	return cache->id;
 }
 
 #endif

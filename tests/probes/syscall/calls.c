@@ -138,6 +138,23 @@ static void on_signal(int sig)
 {
 }
 
+/* Until the process sleeps in this call. */
+static void until_in(int pid, int nr)
+{
+	char path[64], line[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	while (!*line || line[0] < '0' || line[0] > '9' || atoi(line) != nr) {
+		usleep(1000);
+		f = fopen(path, "r");
+		if (!f || !fgets(line, sizeof(line), f))
+			*line = '\0';
+		if (f)
+			fclose(f);
+	}
+}
+
 /* A read that a signal interrupts, and one that is made anew after it. */
 static void signals(void)
 {
@@ -155,9 +172,11 @@ static void signals(void)
 			abort();
 		child = fork();
 		if (!child) {
-			usleep(100000);
+			until_in(parent, again ? SYS_readv : SYS_read);
 			kill(parent, SIGUSR1);
 			usleep(100000);
+			if (again)
+				until_in(parent, SYS_readv);
 			if (write(p[1], "x", 1) != 1)
 				_exit(1);
 			_exit(0);
