@@ -69,10 +69,34 @@ struct super_block {
 	dev_t s_dev;
 };
 
+/* include/linux/list.h, types.h */
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	u32 i_generation;
+	dev_t i_rdev;
+	struct hlist_head i_dentry;
+};
+
+/* include/linux/dcache.h */
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct path {
@@ -83,6 +107,92 @@ struct path {
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+};
+
+/* include/linux/fdtable.h */
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+/* include/linux/fs.h, mm_types.h, page-flags.h; a page's flags are its first word */
+struct address_space {
+	struct inode *host;
+};
+
+struct page {
+	struct address_space *mapping;
+	unsigned long compound_head;
+};
+
+/* to 6.13, and from 6.14 */
+struct folio {
+	struct address_space *mapping;
+	unsigned int _folio_nr_pages;
+};
+
+struct folio___v614 {
+	unsigned int _nr_pages;
+};
+
+enum pageflags {
+	PG_locked,
+	PG_head,
+	PG_writeback,
+};
+
+/* include/linux/blk_types.h, bvec.h, blk-mq.h, blkdev.h */
+enum req_flag_bits {
+	__REQ_SYNC,
+	__REQ_META,
+	__REQ_FUA,
+	__REQ_PREFLUSH,
+	__REQ_RAHEAD,
+};
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned int bi_size;
+	unsigned int bi_idx;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+	char disk_name[32];
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	u8 bi_status;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
 };
 
 /* include/linux/mm_types.h */
@@ -125,6 +235,7 @@ struct signal_struct {
 /* arch/x86/include/asm/thread_info.h */
 struct thread_info {
 	u32 cpu;
+	u32 status;
 };
 
 /* kernel/sched/sched.h */
@@ -144,6 +255,11 @@ struct sched_info {
 struct sched_entity {
 	u64 sum_exec_runtime;
 	struct cfs_rq *cfs_rq;
+};
+
+/* include/linux/task_io_accounting.h */
+struct task_io_accounting {
+	u64 read_bytes, write_bytes;
 };
 
 struct task_struct {
@@ -167,6 +283,9 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
+	struct files_struct *files;
+	unsigned long min_flt, maj_flt;
+	struct task_io_accounting ioac;
 	struct thread_struct thread;
 };
 
@@ -200,5 +319,12 @@ struct bpf_iter__task_vma {
 };
 
 #pragma clang attribute pop
+
+/* include/uapi/linux/bpf_perf_event.h: not relocated, the verifier rewrites it */
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	u64 sample_period;
+	u64 addr;
+};
 
 #endif
