@@ -15,8 +15,8 @@ struct disk_path_map disk_paths SEC(".maps");
 
 #define MAX_BIOS 65536
 #define MAX_IOS	 16384
-/* Bios of a request that are looked at. */
-#define WALK 64
+/* Bios of a request that are looked at: more than devices take as segments. */
+#define WALK 1024
 
 /* include/linux/blk_types.h; the same numbers from 6.1 to 6.18 */
 #define REQ_OP_MASK	    0xff
@@ -193,27 +193,32 @@ static __always_inline void fill(struct disk_io *io, const struct asked *a)
 	io->file_from = a->file_from;
 }
 
-/* Takes the notes of the request's bios: the first one found is what the record is about. */
-static __always_inline void take_notes(struct disk_io *io, struct bio *bio)
-{
-	struct asked *a;
-	u64 key;
-	u32 i;
+struct walk {
+	struct disk_io *io;
+	struct bio *bio;
+};
 
-	for (i = 0; i < WALK && bio; i++) {
-		key = (u64)bio;
-		a = bpf_map_lookup_elem(&disk_bios, &key);
-		if (a) {
-			if (!io->own_bios++)
-				fill(io, a);
-			/* the request waited as long as the piece that waited longest */
-			if (a->start < io->span.start)
-				io->span.start = a->start;
-			bpf_map_delete_elem(&disk_bios, &key);
-		}
-		bio = BPF_CORE_READ(bio, bi_next);
+static long take_note(u32 i, struct walk *w)
+{
+	struct disk_io *io = w->io;
+	struct bio *bio = w->bio;
+	u64 key = (u64)bio;
+	struct asked *a;
+
+	if (!bio)
+		return 1;
+	io->bios++;
+	a = bpf_map_lookup_elem(&disk_bios, &key);
+	if (a) {
+		if (!io->own_bios++)
+			fill(io, a);
+		/* the request waited as long as the piece that waited longest */
+		if (a->start < io->span.start)
+			io->span.start = a->start;
+		bpf_map_delete_elem(&disk_bios, &key);
 	}
-	io->bios = i;
+	w->bio = BPF_CORE_READ(bio, bi_next);
+	return 0;
 }
 
 SEC("tp_btf/block_rq_issue")
@@ -222,6 +227,7 @@ int BPF_PROG(disk_issued, struct request *rq)
 	u64 now = bpf_ktime_get_ns(), key = (u64)rq;
 	u32 op = rq->cmd_flags & REQ_OP_MASK;
 	struct disk_io io = {}, *again;
+	struct walk w = { .io = &io };
 
 	/* commands that a driver or a program sends by itself, and flushes that serve many */
 	if (!rq->bio || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
@@ -233,7 +239,8 @@ int BPF_PROG(disk_issued, struct request *rq)
 	}
 	if (again)
 		bpf_map_delete_elem(&disk_requests, &key);
-	take_notes(&io, rq->bio);
+	w.bio = rq->bio;
+	bpf_loop(WALK, take_note, &w, 0);
 	if (!io.own_bios)
 		return 0;
 	io.issued = now;
@@ -258,14 +265,42 @@ int BPF_PROG(disk_requeued, struct request *rq)
 	return 0;
 }
 
+/*
+ * An empty bio that flushes the device's cache is served by a request of the
+ * kernel's that may serve others too and names nobody. Its own request is never
+ * issued, and is told by its completion.
+ */
+static __always_inline void flushed(struct request *rq, u8 error)
+{
+	u64 key = (u64)rq->bio;
+	struct asked *a = bpf_map_lookup_elem(&disk_bios, &key);
+	struct disk_io io = {};
+
+	if (!a || !(a->opf & REQ_BIT(__REQ_PREFLUSH)))
+		return;
+	fill(&io, a);
+	io.op = DISK_FLUSH;
+	io.sector = 0;
+	io.status = error;
+	io.bios = 1;
+	io.own_bios = 1;
+	io.span.event.time = bpf_ktime_get_ns();
+	name_disk(&io, rq->q->disk);
+	emit(&io, sizeof(io));
+	bpf_map_delete_elem(&disk_bios, &key);
+}
+
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 {
 	u64 key = (u64)rq;
 	struct disk_io *io = bpf_map_lookup_elem(&disk_requests, &key);
 
-	if (!io)
+	if (!io) {
+		if (rq->bio && !rq->__data_len)
+			flushed(rq, error);
 		return 0;
+	}
 	if (error)
 		io->status = error;
 	/* a device may complete a part of a request; the tracepoint comes before the part is taken off */
@@ -277,31 +312,12 @@ int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 	return 0;
 }
 
-/*
- * A bio that became no request that was issued: merged into one that is gone, or
- * taken apart by a driver without requests, which its pieces tell. An empty one
- * that flushes the device's cache is served by a request that may serve others
- * too and names nobody, so what it took is told here.
- */
+/* A bio of a device without requests (dm, md, zram): what it became is told where that has a request. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(disk_bio_completed, struct request_queue *q, struct bio *bio)
 {
 	u64 key = (u64)bio;
-	struct asked *a = bpf_map_lookup_elem(&disk_bios, &key);
-	struct disk_io io = {};
 
-	if (!a)
-		return 0;
-	if (!a->bytes && a->opf & REQ_BIT(__REQ_PREFLUSH)) {
-		fill(&io, a);
-		io.op = DISK_FLUSH;
-		io.status = bio->bi_status;
-		io.bios = 1;
-		io.own_bios = 1;
-		io.span.event.time = bpf_ktime_get_ns();
-		name_disk(&io, bio->bi_bdev->bd_disk);
-		emit(&io, sizeof(io));
-	}
 	bpf_map_delete_elem(&disk_bios, &key);
 	return 0;
 }

@@ -58,7 +58,7 @@ struct disk_io {
 	enum disk_file_from file_from DOC("how dev and ino are known");
 	u16 traits DOC("enum disk_traits, or-ed");
 	u16 status DOC("0: done; else the kernel's BLK_STS_ number, 10 an I/O error");
-	u16 bios DOC("pieces that were merged into the request, 64 at most are counted");
+	u16 bios DOC("pieces that were merged into the request");
 	u16 own_bios DOC("of these, pieces that threads asked for that are recorded");
 	u16 requeues DOC("times that the device gave it back");
 } EVENT(disk_io, 0x0801, "a block I/O request, from the moment it was asked for to its completion");
