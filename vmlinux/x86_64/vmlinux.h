@@ -262,6 +262,45 @@ struct task_io_accounting {
 	u64 read_bytes, write_bytes;
 };
 
+/* include/net/sock.h, inet_sock.h, include/linux/in6.h, tcp.h, skbuff.h */
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr, skc_rcv_saddr;
+	__be16 skc_dport;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+	unsigned long skc_flags;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+};
+
+struct inet_sock {
+	__be16 inet_sport;
+};
+
+enum sock_flags {
+	SOCK_DONE,
+};
+
+struct tcp_sock {
+	u64 bytes_sent, bytes_retrans, bytes_received;
+	u32 total_retrans;
+	u32 srtt_us;
+};
+
+struct sk_buff {
+	unsigned int len;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct bpf_local_storage *bpf_storage;

@@ -151,7 +151,7 @@ static __always_inline void note(struct bio *bio)
 	note_file(&a, bio, task);
 	if (task->flags & PF_KTHREAD)
 		a.asker = op_of(a.opf) == DISK_WRITE && a.file_from == DISK_FILE_PAGE_CACHE ? DISK_BY_WRITEBACK :
-											       DISK_BY_KERNEL;
+											      DISK_BY_KERNEL;
 	if (bpf_map_update_elem(&disk_bios, &key, &a, BPF_ANY))
 		loss__count(EVENT_FAMILY(ID_disk_io), LOSS_MAP_FULL, a.start);
 }

@@ -10,10 +10,10 @@
  */
 #include "disk.bpf.h"
 
-#define PAGE_SIZE    4096
-#define SECOND_NS    1000000000ULL
-#define MAX_CACHE    16384
-#define STALL_KINDS  3
+#define PAGE_SIZE   4096
+#define SECOND_NS   1000000000ULL
+#define MAX_CACHE   16384
+#define STALL_KINDS 3
 
 /* Per thread */
 struct followed {

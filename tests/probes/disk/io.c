@@ -98,8 +98,8 @@ static void forget(int fd)
 static const struct {
 	long offset, bytes;
 } list[] = {
-	{ 0, 4096 },	      { 8192, 4096 },	 { 65536, 65536 },   { 1 << 20, 131072 },
-	{ 3 << 20, 1 << 20 }, { 4096, 12288 },	 { 2 << 20, 8192 },  { (4 << 20) - 4096, 4096 },
+	{ 0, 4096 },	      { 8192, 4096 },  { 65536, 65536 },  { 1 << 20, 131072 },
+	{ 3 << 20, 1 << 20 }, { 4096, 12288 }, { 2 << 20, 8192 }, { (4 << 20) - 4096, 4096 },
 };
 
 static void direct(void)
@@ -214,8 +214,11 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = { { "direct", direct }, { "borrowed", borrowed }, { "buffered", buffered },
-		      { "cold", cold },	    { "faults", faults } };
+	} modes[] = { { "direct", direct },
+		      { "borrowed", borrowed },
+		      { "buffered", buffered },
+		      { "cold", cold },
+		      { "faults", faults } };
 	unsigned long long before[3], after[3];
 
 	if (argc < 3 || posix_memalign((void **)&buffer, 4096, SIZE))
