@@ -100,6 +100,8 @@ int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
 /* A BPF map of the object by name: its descriptor, or -ENOENT. */
 int session__map_fd(struct session *s, const char *map);
+/* A loaded program's descriptor, for a family that attaches it itself, or -ENOENT. */
+int session__program_fd(struct session *s, const char *program);
 /* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */
 bool session__test_switch(const char *word);
 /* Was --FAMILY=WORD given? */

@@ -81,6 +81,13 @@ int session__map_fd(struct session *s, const char *map)
 	return bpf_object__find_map_fd_by_name(s->obj, map);
 }
 
+int session__program_fd(struct session *s, const char *name)
+{
+	const struct program *p = probes__program(&s->embedded.probes, name);
+
+	return p && p->enabled ? bpf_program__fd(p->prog) : -ENOENT;
+}
+
 bool session__test_switch(const char *word)
 {
 	return features__test_switch(word);

@@ -71,11 +71,22 @@ struct super_block {
 	dev_t s_dev;
 };
 
+/* include/linux/list.h, types.h */
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
 struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	u32 i_generation;
 	unsigned short i_mode;
+	dev_t i_rdev;
+	struct hlist_head i_dentry;
 };
 
 /* include/linux/dcache.h, mount.h, fs/mount.h */
@@ -87,6 +98,9 @@ struct qstr {
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
 };
 
 struct vfsmount {
@@ -122,21 +136,24 @@ struct files_struct {
 
 /* include/linux/net.h, in6.h, include/net/sock.h, inet_sock.h, af_unix.h, uapi/linux/un.h */
 struct in6_addr {
-	u8 in6_u[16];
+	union {
+		u8 u6_addr8[16];
+	} in6_u;
 };
 
 struct sock_common {
-	__be32 skc_daddr;
-	__be32 skc_rcv_saddr;
+	__be32 skc_daddr, skc_rcv_saddr;
 	__be16 skc_dport;
 	u16 skc_num;
 	u16 skc_family;
-	struct in6_addr skc_v6_daddr;
-	struct in6_addr skc_v6_rcv_saddr;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
+	unsigned long skc_flags;
 };
 
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_protocol;
 };
 
 struct socket {
@@ -158,6 +175,82 @@ struct unix_sock {
 	struct sock sk;
 	struct unix_address *addr;
 	struct sock *peer;
+};
+
+/* include/linux/fs.h, mm_types.h, page-flags.h; a page's flags are its first word */
+struct address_space {
+	struct inode *host;
+};
+
+struct page {
+	struct address_space *mapping;
+	unsigned long compound_head;
+};
+
+/* to 6.13, and from 6.14 */
+struct folio {
+	struct address_space *mapping;
+	unsigned int _folio_nr_pages;
+};
+
+struct folio___v614 {
+	unsigned int _nr_pages;
+};
+
+enum pageflags {
+	PG_locked,
+	PG_head,
+	PG_writeback,
+};
+
+/* include/linux/blk_types.h, bvec.h, blk-mq.h, blkdev.h */
+enum req_flag_bits {
+	__REQ_SYNC,
+	__REQ_META,
+	__REQ_FUA,
+	__REQ_PREFLUSH,
+	__REQ_RAHEAD,
+};
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned int bi_size;
+	unsigned int bi_idx;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+	char disk_name[32];
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	u8 bi_status;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
 };
 
 /* include/linux/mm_types.h */
@@ -242,6 +335,30 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+/* include/linux/task_io_accounting.h */
+struct task_io_accounting {
+	u64 read_bytes, write_bytes;
+};
+
+/* include/net/inet_sock.h, include/linux/tcp.h, skbuff.h */
+struct inet_sock {
+	__be16 inet_sport;
+};
+
+enum sock_flags {
+	SOCK_DONE,
+};
+
+struct tcp_sock {
+	u64 bytes_sent, bytes_retrans, bytes_received;
+	u32 total_retrans;
+	u32 srtt_us;
+};
+
+struct sk_buff {
+	unsigned int len;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct bpf_local_storage *bpf_storage;
@@ -266,6 +383,8 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	unsigned long nvcsw;
+	unsigned long min_flt, maj_flt;
+	struct task_io_accounting ioac;
 	struct thread_struct thread;
 };
 
@@ -301,5 +420,12 @@ struct bpf_iter__task_vma {
 };
 
 #pragma clang attribute pop
+
+/* include/uapi/linux/bpf_perf_event.h: not relocated, the verifier rewrites it */
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	u64 sample_period;
+	u64 addr;
+};
 
 #endif

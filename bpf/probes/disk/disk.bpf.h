@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the disk family's objects share: whom to follow, which file a page or a system call means, its name. */
+#ifndef SONDE_DISK_BPF_H
+#define SONDE_DISK_BPF_H
+
+#include "core/sonde.bpf.h"
+#include "disk.h"
+
+/* include/linux/sched.h, arch/x86/include/asm/thread_info.h */
+#define PF_KTHREAD 0x00200000
+#define TS_COMPAT  0x0002
+
+#define PATH_ROOM  1024 /* of a file's name; longer ones are cut at the start of a component */
+#define NAME_ROOM  256 /* of one component, with its NUL */
+#define PATH_DEPTH 16 /* components; what lies above is not told */
+#define MAX_FILES  65536
+
+struct file_key {
+	u64 dev, ino;
+};
+
+/* Files whose name is in the trace already. */
+struct disk_told_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_FILES);
+	__type(key, struct file_key);
+	__type(value, u8);
+};
+
+struct path_room {
+	u8 record[sizeof(struct disk_file) + PATH_ROOM + NAME_ROOM] __attribute__((aligned(8)));
+	struct dentry *chain[PATH_DEPTH];
+};
+
+struct disk_path_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct path_room);
+};
+
+extern struct disk_told_map disk_told SEC(".maps");
+extern struct disk_path_map disk_paths SEC(".maps");
+extern const volatile bool option_disk_all;
+
+/* With -p the processes named; else those with a runtime, or with --disk=all everybody and the kernel's threads. */
+static __always_inline bool disk__wanted(struct task_struct *task)
+{
+	if (filter_on)
+		return process__flags(task->tgid) & PROCESS_SELECTED;
+	if (option_disk_all)
+		return true;
+	return !(task->flags & PF_KTHREAD) && (process__flags(task->tgid) & PROCESS_RUNTIME);
+}
+
+/* A file, or a block device's own inode, which has a device number. */
+static __always_inline u32 inode__key(struct inode *inode, struct file_key *key, u32 from)
+{
+	u32 rdev = BPF_CORE_READ(inode, i_rdev);
+
+	key->ino = BPF_CORE_READ(inode, i_ino);
+	key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	if (!rdev || from != DISK_FILE_PAGE_CACHE)
+		return from;
+	key->dev = rdev;
+	return DISK_FILE_METADATA;
+}
+
+/*
+ * The file that is open under the descriptor that the current system call was
+ * given, if it is one that reads or writes through a descriptor, as x86-64
+ * numbers them. Faults and interrupts leave -1 for the call's number.
+ */
+static __always_inline struct inode *call__inode(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct file *file = NULL, **files;
+	u32 fd;
+
+	if (!regs || task->flags & PF_KTHREAD || task->thread_info.status & TS_COMPAT)
+		return NULL;
+	switch (regs->orig_ax) {
+	case 0: /* read */
+	case 1: /* write */
+	case 17: /* pread64 */
+	case 18: /* pwrite64 */
+	case 19: /* readv */
+	case 20: /* writev */
+	case 74: /* fsync */
+	case 75: /* fdatasync */
+	case 77: /* ftruncate */
+	case 187: /* readahead */
+	case 221: /* fadvise64 */
+	case 277: /* sync_file_range */
+	case 285: /* fallocate */
+	case 295: /* preadv */
+	case 296: /* pwritev */
+	case 327: /* preadv2 */
+	case 328: /* pwritev2 */
+		break;
+	default:
+		return NULL;
+	}
+	fd = regs->di;
+	if (fd >= BPF_CORE_READ(task, files, fdt, max_fds))
+		return NULL;
+	files = BPF_CORE_READ(task, files, fdt, fd);
+	if (bpf_probe_read_kernel(&file, sizeof(file), files + fd) || !file)
+		return NULL;
+	return BPF_CORE_READ(file, f_inode);
+}
+
+static __always_inline bool call__writes(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 call = regs && !(task->thread_info.status & TS_COMPAT) ? regs->orig_ax : -1ULL;
+
+	return call == 1 || call == 18 || call == 20 || call == 296 || call == 328;
+}
+
+static __always_inline struct dentry *inode__dentry(struct inode *inode)
+{
+	struct hlist_node *node = BPF_CORE_READ(inode, i_dentry.first);
+
+	return node ? (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias) : NULL;
+}
+
+/* Writes the file's name, once: leaf to root is noted first, then the components root to leaf. */
+static __noinline int file__tell(struct inode *inode, u64 dev, u64 ino)
+{
+	struct file_key key = { dev, ino };
+	struct dentry *d, *parent;
+	struct disk_file *e;
+	struct path_room *r;
+	u32 zero = 0, pos = 0, n, i;
+	u8 one = 1;
+	long len;
+
+	if (!inode || !ino || bpf_map_lookup_elem(&disk_told, &key))
+		return 0;
+	r = bpf_map_lookup_elem(&disk_paths, &zero);
+	if (!r || bpf_map_update_elem(&disk_told, &key, &one, BPF_ANY))
+		return 0;
+	e = (struct disk_file *)r->record;
+	d = inode__dentry(inode);
+	for (n = 0; n < PATH_DEPTH && d; n++) {
+		parent = BPF_CORE_READ(d, d_parent);
+		if (parent == d)
+			break;
+		r->chain[n] = d;
+		d = parent;
+	}
+	for (i = 0; i < PATH_DEPTH; i++) {
+		if (i >= n || pos >= PATH_ROOM - 1)
+			break;
+		e->path[pos & (PATH_ROOM - 1)] = '/';
+		pos++;
+		d = r->chain[(n - 1 - i) & (PATH_DEPTH - 1)];
+		len = bpf_probe_read_kernel_str(&e->path[pos & (PATH_ROOM - 1)], NAME_ROOM,
+						BPF_CORE_READ(d, d_name.name));
+		if (len > 1 && len <= NAME_ROOM)
+			pos += len - 1;
+	}
+	event__init(&e->event, ID_disk_file, 0, bpf_ktime_get_ns());
+	e->dev = dev;
+	e->ino = ino;
+	barrier_var(pos);
+	if (pos > PATH_ROOM)
+		pos = PATH_ROOM;
+	emit(e, sizeof(*e) + pos);
+	return 0;
+}
+
+#endif

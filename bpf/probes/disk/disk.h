@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Events of disks and memory: block I/O, major page faults, what enters the page
+ * cache, waits for memory. Sources: include/linux/blk_types.h, blk-mq.h and
+ * include/trace/events/{block,filemap,vmscan,compaction}.h, Linux 6.1 to 6.18.
+ */
+#ifndef SONDE_DISK_H
+#define SONDE_DISK_H
+
+#include "core/event.h"
+
+FAMILY(disk, 0x08, FAMILY_ASKED, "block I/O, major page faults, page-cache misses, waits for memory");
+
+enum disk_op {
+	DISK_READ = 0,
+	DISK_WRITE = 1,
+	DISK_FLUSH = 2, /* of the device's cache */
+	DISK_DISCARD = 3, /* also secure erase */
+	DISK_WRITE_ZEROES = 4,
+	DISK_OTHER = 5, /* zones */
+};
+
+enum disk_asker {
+	DISK_BY_PROCESS = 0,
+	DISK_BY_WRITEBACK = 1, /* a thread of the kernel writes pages that somebody changed earlier */
+	DISK_BY_KERNEL = 2, /* a thread of the kernel for itself: journal, loop device, encryption */
+};
+
+/* How dev and ino are known; never guessed. */
+enum disk_file_from {
+	DISK_FILE_NONE = 0, /* not known */
+	DISK_FILE_PAGE_CACHE = 1, /* the pages of the I/O are this file's */
+	DISK_FILE_CALL = 2, /* the system call that asked was given this file */
+	DISK_FILE_METADATA = 3, /* the file system's own blocks: ino is the block device's */
+	DISK_FILE_MAPPING = 4, /* the address that faulted maps it */
+};
+
+enum disk_traits {
+	DISK_SYNC = 1, /* somebody waits */
+	DISK_META = 2, /* marked as metadata by the file system */
+	DISK_FUA = 4, /* past the device's cache */
+	DISK_PREFLUSH = 8, /* after a flush of the device's cache */
+	DISK_READAHEAD = 16, /* read before it was asked for */
+};
+
+struct disk_io {
+	struct span span;
+	/* start to issued it was queued, issued to time it was the device's */
+	u64 issued UNIT(ns)
+		DOC("when the device got it last, 0: never, or not as a request of its own (an empty flush)");
+	u64 sector DOC("first one, of 512 bytes, counted from the start of the whole disk");
+	u64 bytes UNIT(bytes) DOC("of the request");
+	u64 dev UNIT(hex) DOC("of the file: kernel encoding (major << 20 | minor)");
+	u64 ino DOC("of the file");
+	u32 disk_dev UNIT(hex) DOC("the disk: kernel encoding");
+	char disk[16] DOC("the disk's name, such as nvme0n1");
+	enum disk_op op;
+	enum disk_asker asker DOC("what pid and tid are");
+	enum disk_file_from file_from DOC("how dev and ino are known");
+	u16 traits DOC("enum disk_traits, or-ed");
+	u16 status DOC("0: done; else the kernel's BLK_STS_ number, 10 an I/O error");
+	u16 bios DOC("pieces that were merged into the request");
+	u16 own_bios DOC("of these, pieces that threads asked for that are recorded");
+	u16 requeues DOC("times that the device gave it back");
+} EVENT(disk_io, 0x0801, "a block I/O request, from the moment it was asked for to its completion");
+
+struct disk_fault {
+	struct span span;
+	u64 address UNIT(hex) DOC("that was touched");
+	u64 dev UNIT(hex) DOC("of the file that is mapped there; 0: none, or not known");
+	u64 ino DOC("of the file");
+	u64 offset UNIT(bytes) DOC("in the file, of the page");
+	enum disk_file_from file_from DOC("how dev and ino are known");
+} EVENT(disk_fault, 0x0802, "a major page fault: the thread waited for a page to be read");
+
+struct disk_cache {
+	struct span span;
+	u64 dev UNIT(hex);
+	u64 ino;
+	u64 missed UNIT(bytes) DOC("pages added to the cache to be read, readahead included");
+	u64 written UNIT(bytes) DOC("pages added by a write call");
+	u64 adds DOC("times that pages were added");
+	enum disk_file_from file_from DOC("DISK_FILE_METADATA for a block device's own pages");
+} EVENT(disk_cache, 0x0803, "what a process added of one file to the page cache, summed up over a second");
+
+enum disk_stall_kind {
+	DISK_RECLAIM = 0, /* the machine is short of memory */
+	DISK_RECLAIM_CGROUP = 1, /* the thread's cgroup is at its limit */
+	DISK_COMPACTION = 2, /* pages are moved so that a large one fits */
+};
+
+struct disk_stall {
+	struct span span;
+	u64 reclaimed DOC("pages freed; 0 for compaction");
+	enum disk_stall_kind kind;
+} EVENT(disk_stall, 0x0804, "a thread had to free or move memory itself before it got some");
+
+struct disk_task {
+	struct span span;
+	u64 major DOC("major page faults");
+	u64 minor DOC("minor page faults");
+	u64 read UNIT(bytes) DOC("read from disks on its behalf");
+	u64 written UNIT(bytes) DOC("made dirty in the page cache, or written past it");
+} EVENT(disk_task, 0x0805, "what the kernel counted for a thread while it was traced, written at its end");
+
+struct disk_file {
+	struct event event;
+	u64 dev UNIT(hex);
+	u64 ino;
+	char path[];
+} EVENT(disk_file, 0x0806, "the name of a file, as seen from the root of its file system, before its first use");
+
+#endif

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * TCP connections by their changes of state. Whose they are is known only where
+ * the change is made by a thread that uses the socket: connect() makes SYN_SENT,
+ * close() and shutdown() make FIN_WAIT1 and LAST_ACK. All others come from packets, in
+ * whatever thread was interrupted. A connection that came in gets its owner at
+ * the first use of it that a tracepoint shows. docs/disk.md says what is left out.
+ */
+#include "core/sonde.bpf.h"
+#include "net.h"
+
+OPTION(net, all, "every process, not only those with a runtime");
+
+#define MAX_CONNECTIONS 65536
+
+/* include/linux/sched.h, socket.h, in.h, net/tcp_states.h */
+#define PF_KTHREAD	0x00200000
+#define AF_INET		2
+#define AF_INET6	10
+#define IPPROTO_TCP	6
+#define TCP_ESTABLISHED 1
+#define TCP_SYN_SENT	2
+#define TCP_SYN_RECV	3
+#define TCP_FIN_WAIT1	4
+#define TCP_CLOSE	7
+#define TCP_LAST_ACK	9
+
+/* Key: the socket's address. With an owner it is one that is recorded, also after that process has ended. */
+struct connection {
+	u64 begun; /* connect() or the first packet */
+	u64 established; /* 0: not yet */
+	u32 pid, tid; /* 0: nobody has used it yet */
+	u32 side;
+	u32 before; /* it was there before tracing began */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_CONNECTIONS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u64);
+	__type(value, struct connection);
+} net_connections SEC(".maps");
+
+/* As family disk does: with -p the processes named, else those with a runtime or with --net=all everybody. */
+static __always_inline bool wanted(u32 pid)
+{
+	if (filter_on)
+		return process__flags(pid) & PROCESS_SELECTED;
+	return option_net_all || (process__flags(pid) & PROCESS_RUNTIME);
+}
+
+static __always_inline u64 mapped_ipv4(u32 address)
+{
+	return 0xffff00000000ULL | __builtin_bswap32(address);
+}
+
+static __always_inline void fill_ends(struct net_ends *e, const struct sock *sk)
+{
+	u64 both[2];
+
+	/* the socket's own number is gone already when it closes */
+	e->local_port = __builtin_bswap16(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
+	e->peer_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET) {
+		e->local_low = mapped_ipv4(BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr));
+		e->peer_low = mapped_ipv4(BPF_CORE_READ(sk, __sk_common.skc_daddr));
+		return;
+	}
+	bpf_core_read(both, sizeof(both), &sk->__sk_common.skc_v6_rcv_saddr);
+	e->local_high = __builtin_bswap64(both[0]);
+	e->local_low = __builtin_bswap64(both[1]);
+	bpf_core_read(both, sizeof(both), &sk->__sk_common.skc_v6_daddr);
+	e->peer_high = __builtin_bswap64(both[0]);
+	e->peer_low = __builtin_bswap64(both[1]);
+}
+
+static __always_inline void fill_event(struct event *e, const struct connection *c, u16 id, u64 now)
+{
+	e->time = now;
+	e->pid = c->pid;
+	e->tid = c->tid;
+	e->id = id;
+	e->flags = 0;
+}
+
+static __always_inline void note(u64 key, const struct connection *c, u64 now)
+{
+	if (bpf_map_update_elem(&net_connections, &key, c, BPF_ANY))
+		loss__count(EVENT_FAMILY(ID_net_connect), LOSS_MAP_FULL, now);
+}
+
+/* In the thread that asks. */
+static __always_inline void connecting(const struct sock *sk, u64 now)
+{
+	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
+	struct connection c = {};
+
+	if (!wanted(pid_tgid >> 32)) {
+		bpf_map_delete_elem(&net_connections, &key);
+		return;
+	}
+	c.begun = now;
+	c.pid = pid_tgid >> 32;
+	c.tid = (u32)pid_tgid;
+	c.side = NET_CONNECTED;
+	note(key, &c, now);
+}
+
+static __always_inline void connected(const struct sock *sk, struct connection *c, bool failed, u64 now)
+{
+	struct net_connect e = {};
+
+	c->established = now;
+	fill_event(&e.span.event, c, ID_net_connect, now);
+	e.span.start = c->begun;
+	e.failed = failed;
+	fill_ends(&e.ends, sk);
+	emit(&e, sizeof(e));
+}
+
+/* Nobody's yet: the packet that completes it interrupted whoever ran. */
+static __always_inline void came_in(const struct sock *sk, u64 now)
+{
+	struct connection c = { .begun = now, .established = now, .side = NET_ACCEPTED };
+
+	note((u64)sk, &c, now);
+}
+
+/* The current thread uses the socket, and is the first to do so. */
+static __always_inline void used(const struct sock *sk, struct connection *c, u64 now)
+{
+	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
+	struct net_accept e = {};
+
+	if (!wanted(pid_tgid >> 32)) {
+		bpf_map_delete_elem(&net_connections, &key);
+		return;
+	}
+	c->pid = pid_tgid >> 32;
+	c->tid = (u32)pid_tgid;
+	if (c->side != NET_ACCEPTED)
+		return;
+	fill_event(&e.span.event, c, ID_net_accept, now);
+	e.span.start = c->established;
+	fill_ends(&e.ends, sk);
+	emit(&e, sizeof(e));
+}
+
+static __always_inline void write_close(const struct sock *sk, const struct connection *c, u16 flags, u64 now)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct net_close e = {};
+
+	fill_event(&e.span.event, c, ID_net_close, now);
+	e.span.event.flags = flags | (c->before ? EVENT_STARTED_BEFORE : 0);
+	e.span.start = c->established;
+	e.side = c->side;
+	fill_ends(&e.ends, sk);
+	e.sent = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
+	e.received = BPF_CORE_READ(tp, bytes_received);
+	/* the end mark counts as a byte */
+	if (e.received &&
+	    BPF_CORE_READ(sk, __sk_common.skc_flags) & (1UL << bpf_core_enum_value(enum sock_flags, SOCK_DONE)))
+		e.received--;
+	e.retransmits = BPF_CORE_READ(tp, total_retrans);
+	/* in eighths of a microsecond */
+	e.rtt = BPF_CORE_READ(tp, srtt_us) * 125;
+	emit(&e, sizeof(e));
+}
+
+/* A connection that no thread used is told only where everybody is. */
+static __always_inline bool told(const struct connection *c)
+{
+	return c->pid || (!filter_on && option_net_all);
+}
+
+static __always_inline void closed(const struct sock *sk, struct connection *c, u64 now)
+{
+	u64 key = (u64)sk;
+
+	if (c->side == NET_CONNECTED && !c->established)
+		connected(sk, c, true, now);
+	else if (told(c))
+		write_close(sk, c, 0, now);
+	bpf_map_delete_elem(&net_connections, &key);
+}
+
+/* Use, close() or shutdown() of one that was there before tracing began: its counters are those of its whole life. */
+static __always_inline void was_there(const struct sock *sk, u64 now)
+{
+	u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct connection c = { .begun = now, .established = now, .before = 1 };
+
+	c.pid = pid_tgid >> 32;
+	c.tid = (u32)pid_tgid;
+	if (wanted(c.pid))
+		note((u64)sk, &c, now);
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(net_state, const struct sock *sk, const int from, const int to)
+{
+	u64 now, key = (u64)sk;
+	struct connection *c;
+
+	if (BPF_CORE_READ(sk, sk_protocol) != IPPROTO_TCP)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (to == TCP_SYN_SENT) {
+		connecting(sk, now);
+		return 0;
+	}
+	if (from == TCP_SYN_RECV && to == TCP_ESTABLISHED) {
+		came_in(sk, now);
+		return 0;
+	}
+	c = bpf_map_lookup_elem(&net_connections, &key);
+	if (c && from == TCP_SYN_SENT && to == TCP_ESTABLISHED)
+		connected(sk, c, false, now);
+	else if (c && to == TCP_CLOSE)
+		closed(sk, c, now);
+	else if (c && !c->pid && (to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK))
+		used(sk, c, now);
+	else if (!c && (to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK))
+		was_there(sk, now);
+	return 0;
+}
+
+static __always_inline int first_use(struct sock *sk)
+{
+	u64 key = (u64)sk;
+	struct connection *c = bpf_map_lookup_elem(&net_connections, &key);
+
+	if (c && !c->pid)
+		used(sk, c, bpf_ktime_get_ns());
+	else if (!c && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_TCP &&
+		 BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_ESTABLISHED)
+		was_there(sk, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* From 6.5 on */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(net_sent, struct sock *sk)
+{
+	return first_use(sk);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(net_received, struct sock *sk)
+{
+	return first_use(sk);
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(net_retransmitted, const struct sock *sk, const struct sk_buff *skb)
+{
+	u64 key = (u64)sk;
+	struct connection *c = bpf_map_lookup_elem(&net_connections, &key);
+	struct net_retransmit e = {};
+
+	if (!c || !told(c))
+		return 0;
+	fill_event(&e.event, c, ID_net_retransmit, bpf_ktime_get_ns());
+	fill_ends(&e.ends, sk);
+	e.bytes = BPF_CORE_READ(skb, len);
+	e.state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	emit(&e, sizeof(e));
+	return 0;
+}
+
+static long open_connection(void *map, const u64 *key, struct connection *c, void *arg)
+{
+	const struct sock *sk = (const struct sock *)*key;
+	u64 now = bpf_ktime_get_ns();
+	struct net_connect e = {};
+
+	if (!told(c))
+		return 0;
+	if (c->established) {
+		write_close(sk, c, EVENT_OPEN, now);
+		return 0;
+	}
+	fill_event(&e.span.event, c, ID_net_connect, now);
+	e.span.event.flags = EVENT_OPEN;
+	e.span.start = c->begun;
+	fill_ends(&e.ends, sk);
+	emit(&e, sizeof(e));
+	return 0;
+}
+
+/* What stands when tracing stops. */
+SEC("iter/task")
+int net_open(struct bpf_iter__task *ctx)
+{
+	if (!ctx->meta->seq_num && ctx->task)
+		bpf_for_each_map_elem(&net_connections, open_connection, NULL, 0);
+	return 0;
+}
