@@ -164,8 +164,8 @@ static int rows(struct export *e, const struct rows *rows)
 	struct common_fields f = common_fields__of(v.event);
 	int err = 0;
 
-	/* what the trace says of itself; the names of threads stand in their M events */
-	if (!EVENT_FAMILY(v.event->id) && strcmp(v.event->name, "meta_loss") != 0)
+	/* no time line has these; of what the trace says of itself, losses */
+	if (event__is_inventory(v.event) || (!EVENT_FAMILY(v.event->id) && strcmp(v.event->name, "meta_loss") != 0))
 		return 0;
 	for (; !err && v.i < rows__count(rows); v.i++)
 		err = put_event(e, &v, &f);

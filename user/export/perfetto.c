@@ -49,16 +49,8 @@ static const struct drawing {
 	const char *kind;
 	int (*draw)(struct perfetto *p, const struct view *v);
 } drawings[] = {
-	{ "sched_run", perfetto__run },
-	{ "sched_off", perfetto__off },
-	{ "gil_wait", gil_wait },
-	{ "meta_loss", loss },
-	{ "meta_cost", cost },
-	{ "meta_clock", clocks },
-	/* what there was at the start: it names threads */
-	{ "proc_task", nothing },
-	{ "proc_image", nothing },
-	{ "proc_map", nothing },
+	{ "sched_run", perfetto__run }, { "sched_off", perfetto__off }, { "gil_wait", gil_wait },
+	{ "meta_loss", loss },		{ "meta_cost", cost },		{ "meta_clock", clocks },
 };
 
 static const struct drawing *drawing_of(const struct schema_event *e)
@@ -70,7 +62,7 @@ static const struct drawing *drawing_of(const struct schema_event *e)
 		if (!strcmp(e->name, drawings[i].kind))
 			return &drawings[i];
 	}
-	return EVENT_FAMILY(e->id) ? &of_slices : &of_nothing;
+	return EVENT_FAMILY(e->id) && !event__is_inventory(e) ? &of_slices : &of_nothing;
 }
 
 static int on_event(const struct view *v, void *arg)

@@ -48,10 +48,30 @@ static int step(const struct sqlite *s, sqlite3_stmt *insert)
 	return done == SQLITE_DONE ? 0 : failed(s, "insert");
 }
 
+/* A database's text is UTF-8, a name's bytes may be any. */
+static void bind_bytes(sqlite3_stmt *insert, int column, const char *text, size_t len)
+{
+	char *clean;
+	size_t i;
+
+	for (i = 0; i < len && (signed char)text[i] > 0; i++)
+		;
+	if (i == len) {
+		sqlite3_bind_text(insert, column, text, (int)len, SQLITE_TRANSIENT);
+		return;
+	}
+	clean = text__utf8(text, len);
+	if (clean)
+		sqlite3_bind_text(insert, column, clean, -1, free);
+	else
+		sqlite3_bind_null(insert, column);
+}
+
+/* NULL stays one. */
 static void bind_text(sqlite3_stmt *insert, int column, const char *text)
 {
 	if (text)
-		sqlite3_bind_text(insert, column, text, -1, SQLITE_TRANSIENT);
+		bind_bytes(insert, column, text, strlen(text));
 	else
 		sqlite3_bind_null(insert, column);
 }
@@ -167,38 +187,23 @@ static int create_table(const struct sqlite *s, const struct schema_event *e, sq
 	return err;
 }
 
-static int bind_bytes(sqlite3_stmt *insert, int column, const struct field_value *value)
-{
-	char *clean;
-
-	if (value->lasts) {
-		sqlite3_bind_text(insert, column, value->text, (int)value->len, SQLITE_STATIC);
-		return 0;
-	}
-	clean = text__utf8(value->text, value->len);
-	if (!clean)
-		return -ENOMEM;
-	sqlite3_bind_text(insert, column, clean, -1, free);
-	return 0;
-}
-
 static int put_row(struct export *e, sqlite3_stmt *insert, const struct view *v, const struct common_fields *f)
 {
 	const struct sqlite *s = e->data;
 	struct field_value value;
-	int i, err = 0;
+	int i;
 
-	for (i = 0; !err && i < (int)v->event->n; i++) {
+	for (i = 0; i < (int)v->event->n; i++) {
 		field_value__get(&value, e->names, v, &v->event->fields[i], false);
 		if (value.type == FIELD_IS_TEXT)
-			err = bind_bytes(insert, i + 1, &value);
+			bind_bytes(insert, i + 1, value.text, value.len);
 		else if (value.type == FIELD_IS_DOUBLE)
 			sqlite3_bind_double(insert, i + 1, value.d);
 		else
 			sqlite3_bind_int64(insert, i + 1, value.s);
 	}
 	bind_text(insert, i + 1, names__probe(e->names, (u16)view__s64(v, f->probe)));
-	return err ? err : step(s, insert);
+	return step(s, insert);
 }
 
 static int rows(struct export *e, const struct rows *rows)

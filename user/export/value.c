@@ -58,6 +58,11 @@ bool field__is_common(const struct schema_event *e, const struct schema_field *f
 	return f->offset < (e->is_span ? sizeof(struct span) : sizeof(struct event));
 }
 
+bool event__is_inventory(const struct schema_event *e)
+{
+	return !strcmp(e->name, "proc_task") || !strcmp(e->name, "proc_image") || !strcmp(e->name, "proc_map");
+}
+
 const char *event__title(const struct names *names, const struct view *v, u16 probe)
 {
 	const struct schema_field *nr;
