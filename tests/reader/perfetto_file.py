@@ -76,11 +76,20 @@ class PerfettoFile:
         for packet in self.packets:
             self._packet(packet)
         self._events.sort(key=lambda e: e[0])
+        self._check_flows()
         stacks = collections.defaultdict(list)
         for _, event in self._events:
             self._track_event(event, stacks)
         self.open = [s for stack in stacks.values() for s in stack]
         self.switches = {cpu: self._chain(cpu, s) for cpu, s in self._switches.items()}
+
+    def _check_flows(self):
+        """A flow that ends before it begins is dropped."""
+        ended = set()
+        for _, (time, event, *_) in self._events:
+            if ended.intersection(event.flow_ids):
+                self.errors.append(f"a flow ends before it begins at {time}")
+            ended.update(event.terminating_flow_ids)
 
     def _packet(self, packet):
         sequence = self._sequences[packet.trusted_packet_sequence_id]
