@@ -153,18 +153,14 @@ def check_slices(truth, f, label):
 
 
 def check_flows(truth, f, label):
-    drops = {(e["pid"], e["waiter"], e["number"]): e for e in truth.of("gil_drop")}
-    sources = {flow: (f.thread_of(s.track), s.start) for s in f.slices for flow in s.flows}
+    sources = {flow: (*f.thread_of(s.track), s.start) for s in f.slices for flow in s.flows if s.name == "lets go"}
     got = [(sources.get(flow), f.thread_of(s.track), s.start, s.end)
            for s in f.slices for flow in s.flows_end]
-    want = []
-    for w in truth.of("gil_wait"):
-        drop = drops.get((w["pid"], w["tid"], w["number"]))
-        if w["drop_time"] and w["dropper"]:
-            at = min(max(w["drop_time"], w["start"]), w["time"])
-            want.append((((drop["pid"], drop["tid"]), drop["time"] + truth.ahead) if drop else None,
-                         (w["pid"], w["tid"]), at + truth.ahead, w["time"] + truth.ahead))
+    want = [((w["pid"], w["dropper"], w["drop_time"] + truth.ahead), (w["pid"], w["tid"]),
+             min(max(w["drop_time"], w["start"]), w["time"]) + truth.ahead, w["time"] + truth.ahead)
+            for w in truth.of("gil_wait") if w["drop_time"] and w["dropper"]]
     same(f"{label}: flows from who dropped the GIL to who waited", got, want)
+    same(f"{label}: as many beginnings as ends of flows", sources.values(), [w[0] for w in want])
 
 
 def check_sched(truth, f, label):

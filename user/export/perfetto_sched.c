@@ -30,6 +30,7 @@ struct sched_cpu {
 	bool used;
 	u64 end; /* of the last run; the thread has not been switched out yet */
 	u32 running; /* 0: idle */
+	const char *name; /* of that one */
 	u32 state; /* of that one at the end */
 	u32 seeded; /* the frame that has a whole switch of this CPU */
 	u32 n;
@@ -167,7 +168,9 @@ static void put_whole(struct perfetto *p, struct sched_cpu *c, const struct cpu_
 	pb__int(&c->events, 1, perfetto__boottime(p, s->time));
 	pb__int(&c->events, 2, c->running);
 	at = pb__begin(&c->events, 4);
-	if (!c->running)
+	if (c->running)
+		pb__text(&c->events, 1, c->name, strlen(c->name));
+	else
 		pb__text(&c->events, 1, "swapper", 7);
 	pb__int(&c->events, 2, c->running);
 	pb__int(&c->events, 3, PRIORITY);
@@ -191,6 +194,7 @@ static void add_switch(struct perfetto *p, u32 number, u64 time, u32 pid, u32 ne
 		c->switches[c->n++] = s;
 	}
 	c->running = next;
+	c->name = s.name;
 	if (c->n == WAITING)
 		flush(p, number);
 }

@@ -29,14 +29,12 @@ enum {
 	ARGUMENT_TEXT_IID = 17,
 };
 
-/* A wait that somebody ended: when, who, and where he is seen to. */
+/* A wait that somebody ended: when, and who; pid NULL: of the same process. */
 static const struct wake {
-	const char *kind, *time, *pid, *tid; /* fields; pid NULL: of the same process */
-	const char *from; /* the event that the flow comes from; NULL: an instant is made of who let go */
-	const char *number; /* NULL: the wait's start */
+	const char *kind, *time, *pid, *tid;
 } wakes[] = {
-	{ "gil_wait", "drop_time", NULL, "dropper", "gil_drop", "number" },
-	{ "lock_wait", "woken", "waker_pid", "waker_tid", NULL, NULL },
+	{ "gil_wait", "drop_time", NULL, "dropper" },
+	{ "lock_wait", "woken", "waker_pid", "waker_tid" },
 };
 
 size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type)
@@ -114,9 +112,9 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 	}
 }
 
-static u64 flow_of(u32 pid, u32 tid, u64 number)
+static u64 flow_of(u32 pid, u32 tid, u64 start)
 {
-	u64 parts[3] = { pid, tid, number };
+	u64 parts[3] = { pid, tid, start };
 
 	return XXH64(parts, sizeof(parts), 0);
 }
@@ -132,7 +130,7 @@ static const struct wake *wake_of(const struct view *v)
 	return NULL;
 }
 
-/* Who let go, where the trace has no event of it. */
+/* Who let go. One gil_drop may end several waits, and a flow goes to one: so each wait has its own beginning there. */
 static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid, u64 time, u64 flow)
 {
 	const struct track *t = perfetto__thread(p, pid, tid);
@@ -155,13 +153,12 @@ static void put_wake(struct perfetto *p, const struct view *v, const struct wake
 {
 	u32 pid = (u32)view__get(v, "pid"), tid = (u32)view__get(v, "tid"), by = (u32)view__get(v, w->tid);
 	u64 time = (u64)view__get(v, w->time);
-	u64 flow = flow_of(pid, tid, w->number ? (u64)view__get(v, w->number) : span->start);
+	u64 flow = flow_of(pid, tid, span->start);
 	size_t at;
 
 	if (!time || !by)
 		return;
-	if (!w->from)
-		put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, by, time, flow);
+	put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, by, time, flow);
 	time = time < span->start ? span->start : time > span->end ? span->end : time;
 	at = event__begin(p, time, t, EVENT_BEGIN);
 	put_name(p, category, "let go");
@@ -200,17 +197,12 @@ static void put_instant(struct perfetto *p, const struct view *v, const struct c
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
 	const struct track *t = tid ? perfetto__thread(p, pid, tid) :
 				      perfetto__track(p, pid, v->event->id, 0, v->event->name, NULL);
-	size_t at, i;
+	size_t at;
 
 	if (!t)
 		return;
 	at = event__begin(p, time, t, EVENT_INSTANT);
 	put_name(p, category, title);
-	for (i = 0; i < sizeof(wakes) / sizeof(*wakes); i++) {
-		if (wakes[i].from && !strcmp(v->event->name, wakes[i].from))
-			pb__fixed64(&p->packet, EVENT_FLOWS,
-				    flow_of(pid, (u32)view__get(v, "waiter"), (u64)view__get(v, wakes[i].number)));
-	}
 	put_arguments(p, v, f);
 	event__end(p, at);
 }
