@@ -223,7 +223,8 @@ static int cmd_export(int argc, char **argv)
 	trace__close(t);
 	if (!err || (!r.out && (err == -EPIPE || errno == EPIPE)))
 		return EXIT_DONE;
-	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output", strerror(-err));
+	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output",
+		   *e.why ? e.why : strerror(-err));
 	return EXIT_FAILED;
 }
 

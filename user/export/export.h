@@ -19,6 +19,7 @@ struct export
 	FILE *out;
 	const char *path; /* of out; NULL: standard output */
 	const struct schema_event *event; /* of a format of one kind: which */
+	char why[256]; /* set by a format that can say more of a failure than errno does */
 	void *data; /* the exporter's own */
 };
 

@@ -18,15 +18,15 @@ struct task_key {
 };
 
 struct sqlite {
+	struct export *e;
 	sqlite3 *db;
 	struct map inserts; /* u16 id of a kind -> sqlite3_stmt * */
 	struct map tasks; /* struct task_key -> u8 */
 };
 
-/* SQLite says it on standard error; the caller only knows -EIO. */
 static int failed(const struct sqlite *s, const char *what)
 {
-	fprintf(stderr, "sonde export: sqlite: %s: %s\n", what, sqlite3_errmsg(s->db));
+	snprintf(s->e->why, sizeof(s->e->why), "sqlite: %s: %s", what, sqlite3_errmsg(s->db));
 	return -EIO;
 }
 
@@ -120,6 +120,7 @@ static int begin(struct export *e)
 	if (!s)
 		return -ENOMEM;
 	e->data = s;
+	s->e = e;
 	map__init(&s->inserts, sizeof(u16), sizeof(sqlite3_stmt *));
 	map__init(&s->tasks, sizeof(struct task_key), sizeof(u8));
 	/* made by the caller: empty and its owner's alone */
