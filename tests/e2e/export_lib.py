@@ -79,6 +79,10 @@ class Truth:
                 latest[who] = (e["time"], e["comm"].rstrip("\0"))
         return {who: clean(name) for who, (_, name) in latest.items()}
 
+    @staticmethod
+    def thread(e):
+        return (e["pid"], e["tid"]) if e["tid"] else None
+
     def kind(self, e):
         return self.trace.by_name[e["event"]]
 
@@ -86,6 +90,9 @@ class Truth:
         return self.kind(e).is_span and not e["flags"] & NO_DURATION
 
     def title(self, e):
+        number = next((f for f in self.kind(e).fields if f.name == "nr" and f.names), None)
+        if number:
+            return number.names.get(e["nr"], e["event"])
         return clean(self.probes.get(e["probe"], e["event"])) if self.kind(e).is_call else e["event"]
 
     def of(self, *kinds):
@@ -141,12 +148,12 @@ def check_slices(truth, f, label):
     own = [s for s in f.slices if s.category and s.name not in ("let go", "lets go")]
     same(f"{label}: spans: thread, name, times, arguments",
          [(f.thread_of(s.track), s.name, s.category, s.start, s.end, frozen(s.args)) for s in own if not s.instant],
-         [((e["pid"], e["tid"]), truth.title(e), truth.family[truth.kind(e).id >> 8], e["start"] + truth.ahead,
+         [(truth.thread(e), truth.title(e), truth.family[truth.kind(e).id >> 8], e["start"] + truth.ahead,
            e["time"] + truth.ahead, frozen(truth.arguments(e, truth.ahead)))
           for e in truth.drawn() if truth.is_span(e)])
     same(f"{label}: instants: thread, name, times, arguments",
          [(f.thread_of(s.track), s.name, s.start, frozen(s.args)) for s in own if s.instant],
-         [((e["pid"], e["tid"]), truth.title(e), e["time"] + truth.ahead, frozen(truth.arguments(e, truth.ahead)))
+         [(truth.thread(e), truth.title(e), e["time"] + truth.ahead, frozen(truth.arguments(e, truth.ahead)))
           for e in truth.drawn() if not truth.is_span(e)])
     ok(not f.errors and not f.open, f"{label}: every begin has its end, every name and track is known",
        [f.errors[:5], len(f.open)])
@@ -156,10 +163,12 @@ def check_flows(truth, f, label):
     sources = {flow: (*f.thread_of(s.track), s.start) for s in f.slices for flow in s.flows if s.name == "lets go"}
     got = [(sources.get(flow), f.thread_of(s.track), s.start, s.end)
            for s in f.slices for flow in s.flows_end]
-    want = [((w["pid"], w["dropper"], w["drop_time"] + truth.ahead), (w["pid"], w["tid"]),
-             min(max(w["drop_time"], w["start"]), w["time"]) + truth.ahead, w["time"] + truth.ahead)
-            for w in truth.of("gil_wait") if w["drop_time"] and w["dropper"]]
-    same(f"{label}: flows from who dropped the GIL to who waited", got, want)
+    waits = [(w, w["pid"], w["dropper"], w["drop_time"]) for w in truth.of("gil_wait")]
+    waits += [(w, w["waker_pid"], w["waker_tid"], w["woken"]) for w in truth.of("lock_wait")]
+    want = [((pid, tid, time + truth.ahead), (w["pid"], w["tid"]),
+             min(max(time, w["start"]), w["time"]) + truth.ahead, w["time"] + truth.ahead)
+            for w, pid, tid, time in waits if time and tid]
+    same(f"{label}: flows from who let go to who waited", got, want)
     same(f"{label}: as many beginnings as ends of flows", sources.values(), [w[0] for w in want])
 
 
