@@ -3,12 +3,13 @@
  * Any bytes as a trace: opened, read, filtered and verified. Checksums and
  * zstd would stop nearly every change, so the same bytes are also read with
  * all checksums set right, as the content of one kind in a chunk, and as the
- * JSON of a head.
+ * JSON of a head. What opens is exported to every format.
  *
  *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... tests/fuzz/trace.c user/trace/x.c
  *
  * Without -DFUZZ (the build with libFuzzer) it has a main of its own that runs the files it is given.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <zstd.h>
 
 #include "../unit/trace_support.h"
+#include "export/export.h"
 #include "trace/format.h"
 
 static int touch_rows(const struct rows *r, void *arg)
@@ -39,6 +41,43 @@ static int touch_rows(const struct rows *r, void *arg)
 	return 0;
 }
 
+static void export_to(const struct exporter *x, void *arg)
+{
+	struct export e = *(struct export *)arg;
+	const struct kind_summary *kinds;
+	struct trace_filter filter = { 0 };
+	const struct schema_event *one[2] = { 0 };
+	u32 n;
+
+	kinds = trace__kinds(e.trace, &n);
+	if (x->one_kind && !n)
+		return;
+	if (x->one_kind) {
+		e.event = one[0] = kinds[0].event;
+		filter.kinds = one;
+	}
+	e.path = x->needs_file ? ":memory:" : "x.zst";
+	e.out = fopen("/dev/null", "w");
+	if (e.out && export__run(&e, x, &filter) == -EINVAL)
+		abort();
+	fclose(e.out);
+}
+
+static void export_all(struct trace *t)
+{
+	struct trace_facts facts = { 0 };
+	struct export e = { .trace = t, .facts = &facts };
+	struct names *names = NULL;
+
+	if (!trace_facts__load(&facts, t, "fuzz", 0, 0) && !names__create(&names, trace__schema(t)) &&
+	    !names__load(names, t)) {
+		e.names = names;
+		exporter__each(export_to, &e);
+	}
+	names__free(names);
+	trace_facts__free(&facts);
+}
+
 static void read_trace(const u8 *data, size_t size)
 {
 	struct trace_filter some = { .from = 1, .to = ~0ULL / 2, .pid = 1 }, late = { .from = 1500000, .to = 1600000 };
@@ -56,6 +95,7 @@ static void read_trace(const u8 *data, size_t size)
 		trace__read(t, &late, touch_rows, &sum);
 		trace__verify(t, &faults, err, sizeof(err));
 		sum += strlen(trace__string(t, 1));
+		export_all(t);
 		trace__close(t);
 	}
 	close(fd);

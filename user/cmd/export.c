@@ -10,7 +10,7 @@
 #include "cmd/output.h"
 #include "export/export.h"
 
-static const char usage[] = "usage: sonde export FILE.. --to FORMAT [-o OUT] [-f]\n"
+static const char usage[] = "usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND]\n"
 			    "\n"
 			    "Converts a trace, or several to one, on one time line. The formats:\n"
 			    "\n";
@@ -20,15 +20,19 @@ static const char options_help[] =
 	"  --to FORMAT        what to write\n"
 	"  -o, --output OUT   where to (default: standard output); it can be read by its owner alone\n"
 	"  -f, --force        overwrite OUT if it is there\n"
+	"  --event KIND       which events, for csv; `sonde info FILE` names those in a trace\n"
 	"\n"
 	"examples:\n"
 	"  sonde export run.sonde --to text | grep cudaMemcpy\n"
-	"  sonde export run.sonde --to text -o run.txt\n";
+	"  sonde export run.sonde --to perfetto -o run.pftrace      for https://ui.perfetto.dev\n"
+	"  sonde export run.sonde --to perfetto -o run.pftrace.zst  the same, compressed\n"
+	"  sonde export run.sonde --to csv --event cuda_copy -o copies.csv\n"
+	"  sonde export run.sonde --to sqlite -o run.db\n";
 
 struct request {
 	char *const *files;
 	u32 n_files;
-	const char *out;
+	const char *out, *event;
 	const struct exporter *exporter;
 	bool force;
 };
@@ -47,11 +51,9 @@ static int help(void)
 }
 
 static const struct option long_options[] = {
-	{ "to", required_argument, NULL, 't' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "force", no_argument, NULL, 'f' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
+	{ "to", required_argument, NULL, 't' }, { "output", required_argument, NULL, 'o' },
+	{ "force", no_argument, NULL, 'f' },	{ "event", required_argument, NULL, 'e' },
+	{ "help", no_argument, NULL, 'h' },	{ 0 },
 };
 
 /* An exit status, or -1: go on. */
@@ -71,6 +73,9 @@ static int parse(struct request *r, int argc, char **argv)
 		case 'f':
 			r->force = true;
 			break;
+		case 'e':
+			r->event = optarg;
+			break;
 		case 'h':
 			return help();
 		default:
@@ -89,13 +94,45 @@ static int parse(struct request *r, int argc, char **argv)
 		return cmd__usage("export", "there is no format '%s': `sonde list formats` names them", to);
 	if (r->out && !strcmp(r->out, "-"))
 		r->out = NULL;
+	if (!r->out && r->exporter->needs_file)
+		return cmd__usage("export", "format %s has to be a file: name one with -o", to);
 	if (!r->out && r->exporter->binary && isatty(STDOUT_FILENO))
 		return cmd__usage("export", "format %s is not for a terminal: name a file with -o", to);
+	if (r->event && !r->exporter->one_kind)
+		return cmd__usage("export", "--event is for formats of one kind of event (csv): %s takes all", to);
 	return -1;
+}
+
+/* The kind that --event names; NULL: said why not. A kind that the trace knows and that did not occur is one. */
+static const struct schema_event *find_event(const struct request *r, const struct trace *t)
+{
+	const struct schema_event *e = r->event ? schema__event(trace__schema(t), r->event) : NULL;
+	const struct kind_summary *kinds;
+	char *list = NULL;
+	size_t len;
+	FILE *names;
+	u32 i, n;
+
+	if (e)
+		return e;
+	kinds = trace__kinds(t, &n);
+	names = open_memstream(&list, &len);
+	for (i = 0; names && i < n; i++)
+		fprintf(names, " %s", kinds[i].event->name);
+	if (names)
+		fclose(names);
+	if (r->event)
+		cmd__usage("export", "%s has no events '%s'; it has%s", r->files[0], r->event, list ? list : "");
+	else
+		cmd__usage("export", "which events? --event takes one of%s", list ? list : "");
+	free(list);
+	return NULL;
 }
 
 static int run(struct export *e, const struct request *r, struct trace *t)
 {
+	const struct schema_event *kinds[] = { e->event, NULL };
+	struct trace_filter filter = { .kinds = kinds };
 	struct trace_facts facts = { 0 };
 	struct names *names = NULL;
 	int err;
@@ -109,7 +146,7 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	e->facts = &facts;
 	e->names = names;
 	if (!err)
-		err = export__run(e, r->exporter, NULL);
+		err = export__run(e, r->exporter, e->event ? &filter : NULL);
 	if (!err && trace__damaged(t))
 		cmd__error("%s: damaged: what could be read was exported", r->files[0]);
 	names__free(names);
@@ -166,9 +203,16 @@ static int cmd_export(int argc, char **argv)
 	if (notes && *notes)
 		cmd__error("%s", notes);
 	free(notes);
+	if (r.exporter->one_kind) {
+		e.event = find_event(&r, t);
+		if (!e.event) {
+			trace__close(t);
+			return EXIT_USAGE;
+		}
+	}
 	if (r.out)
 		e.out = open_output(&output, &r);
-	e.is_stdout = !r.out;
+	e.path = r.out;
 	if (!e.out) {
 		trace__close(t);
 		return EXIT_FAILED;
@@ -179,7 +223,8 @@ static int cmd_export(int argc, char **argv)
 	trace__close(t);
 	if (!err || (!r.out && (err == -EPIPE || errno == EPIPE)))
 		return EXIT_DONE;
-	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output", strerror(-err));
+	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output",
+		   *e.why ? e.why : strerror(-err));
 	return EXIT_FAILED;
 }
 

@@ -17,7 +17,9 @@ struct export
 	const struct trace_facts *facts;
 	const struct names *names; /* loaded */
 	FILE *out;
-	bool is_stdout; /* a format that people can't read may refuse a terminal */
+	const char *path; /* of out; NULL: standard output */
+	const struct schema_event *event; /* of a format of one kind: which */
+	char why[256]; /* set by a format that can say more of a failure than errno does */
 	void *data; /* the exporter's own */
 };
 
@@ -25,11 +27,13 @@ struct exporter {
 	const char *name; /* "text" */
 	const char *doc; /* one line for `sonde list formats` */
 	bool binary; /* not for a terminal */
+	bool one_kind; /* takes a single kind of event: --event */
+	bool needs_file; /* can't be written to a pipe */
 	/* All return 0 or negative errno, which ends the export. */
 	int (*begin)(struct export *e); /* once, before all rows; may set data. NULL: nothing to do */
 	int (*rows)(struct export *e, const struct rows *rows); /* in file order: one kind of one chunk */
-	int (*end)(
-		struct export *e); /* once, after begin, also when something failed: frees data. NULL: nothing to do */
+	/* once, after begin, also when something failed: frees data. NULL: nothing to do */
+	int (*end)(struct export *e);
 };
 
 #define EXPORTER(ident)                                                                                               \

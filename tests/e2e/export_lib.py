@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the tests of exports share: each format of a trace against what the trace's own reader says."""
+import collections
+import csv
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+
+ROOT, SONDE, TMP = os.environ["ROOT"], os.environ["SONDE"], os.environ["TMPDIR"]
+sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
+import perfetto_file  # noqa: E402
+from sonde_trace import Trace  # noqa: E402
+
+OPEN, NO_DURATION, BLIND = 1, 4, 8
+FLAGS = {1: "not returned", 2: "return not seen", 4: "entry alone", 8: "began before tracing"}
+INVENTORY = ("proc_task", "proc_image", "proc_map")
+COMMON = ("time", "pid", "tid", "id", "probe", "cpu", "flags")
+STATES = {0: 0, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 64, 7: 128, 8: 2}  # enum sched_state -> the kernel's prev_state
+count = failed = 0
+
+
+def ok(passed, name, why=""):
+    global count, failed
+    count += 1
+    failed += not passed
+    print(f"{'ok' if passed else 'not ok'} {count} - {name}", flush=True)
+    if not passed and why != "":
+        print("# " + str(why)[:2000].replace("\n", "\n# "), flush=True)
+    return passed
+
+
+def skip(name, why):
+    global count
+    count += 1
+    print(f"ok {count} - {name} # SKIP {why}", flush=True)
+
+
+def done():
+    print(f"1..{count}")
+    sys.exit(failed > 0)
+
+
+def export(path, fmt, out, *args):
+    """What was said on standard error; None: it failed."""
+    p = subprocess.run([SONDE, "export", path, "--to", fmt, "-f", "-o", out, *args], capture_output=True, text=True)
+    return p.stderr if ok(p.returncode == 0, f"export to {fmt}", p.stderr) else None
+
+
+def clean(data):
+    """Untrusted bytes as text; how many replacement characters an invalid run becomes is left open."""
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    while "\ufffd\ufffd" in text:
+        text = text.replace("\ufffd\ufffd", "\ufffd")
+    return text
+
+
+class Truth:
+    """A trace as its reader sees it, and what people call its parts."""
+
+    def __init__(self, path):
+        self.trace = Trace(path)
+        self.family = {f["id"]: f["name"] for f in self.trace.schema["families"]}
+        self.events = list(self.trace.events())
+        self.probes = {e["number"]: e["name_text"] for e in self.events if e["event"] == "meta_probe"}
+        clocks = self.trace.head.get("clocks", {})
+        self.ahead = int(clocks.get("boottime", 0)) - int(clocks.get("monotonic", 0))
+        self.names = self._names()
+
+    def _names(self):
+        latest = {}
+        for e in self.events:
+            who = (e["child_pid"], e["child_tid"]) if e["event"] == "proc_fork" else (e["pid"], e["tid"])
+            if e["event"] in ("proc_task", "proc_fork", "proc_exec", "proc_rename") and \
+                    e["comm"] and e["time"] >= latest.get(who, (0,))[0]:
+                latest[who] = (e["time"], e["comm"].rstrip("\0"))
+        return {who: clean(name) for who, (_, name) in latest.items()}
+
+    @staticmethod
+    def thread(e):
+        return (e["pid"], e["tid"]) if e["tid"] else None
+
+    def kind(self, e):
+        return self.trace.by_name[e["event"]]
+
+    def is_span(self, e):
+        return self.kind(e).is_span and not e["flags"] & NO_DURATION
+
+    def title(self, e):
+        number = next((f for f in self.kind(e).fields if f.name == "nr" and f.names), None)
+        if number:
+            return number.names.get(e["nr"], e["event"])
+        return clean(self.probes.get(e["probe"], e["event"])) if self.kind(e).is_call else e["event"]
+
+    def of(self, *kinds):
+        return [e for e in self.events if e["event"] in kinds]
+
+    def drawn(self):
+        """What stands on threads' tracks: neither the scheduler nor what the trace says of itself."""
+        return [e for e in self.events if self.kind(e).id >> 8 and e["event"] not in INVENTORY and
+                not e["event"].startswith("sched_")]
+
+    def fields(self, e):
+        """(field, value as people read it: enum's name, string's text, or the number)"""
+        for f in self.kind(e).fields:
+            if f.name in COMMON or (f.name == "start" and self.kind(e).is_span):
+                continue
+            v = e[f.name]
+            if f.unit == "string":
+                v = clean(e[f.name + "_text"])
+            elif f.is_text:
+                v = clean(v.split("\0")[0])
+            elif f.names and f.names.get(v):
+                v = f.names[v]
+            yield f, v
+
+    def arguments(self, e, ahead=0):
+        """The same as viewers get them."""
+        out = {"cpu": e["cpu"]}
+        for f, v in self.fields(e):
+            if f.unit == "errno" and isinstance(v, int) and v < 0:
+                import errno
+                v = errno.errorcode.get(-v, v)
+            elif f.unit == "signal" and v:
+                v = signal.Signals(v).name[3:]
+            elif f.unit == "moment" and v:
+                v += ahead
+            out[f.name] = v
+        out.update({words: True for bit, words in FLAGS.items() if e["flags"] & bit})
+        return out
+
+
+def frozen(args):
+    return tuple(sorted((k, clean(v) if isinstance(v, str) else v) for k, v in args.items()))
+
+
+def same(name, got, want):
+    got, want = collections.Counter(got), collections.Counter(want)
+    n = sum(want.values())
+    return ok(got == want, f"{name} ({n})", f"too many: {list((got - want).items())[:5]}\nmissing: "
+              f"{list((want - got).items())[:5]}")
+
+
+def check_slices(truth, f, label):
+    own = [s for s in f.slices if s.category and s.name not in ("let go", "lets go")]
+    same(f"{label}: spans: thread, name, times, arguments",
+         [(f.thread_of(s.track), s.name, s.category, s.start, s.end, frozen(s.args)) for s in own if not s.instant],
+         [(truth.thread(e), truth.title(e), truth.family[truth.kind(e).id >> 8], e["start"] + truth.ahead,
+           e["time"] + truth.ahead, frozen(truth.arguments(e, truth.ahead)))
+          for e in truth.drawn() if truth.is_span(e)])
+    same(f"{label}: instants: thread, name, times, arguments",
+         [(f.thread_of(s.track), s.name, s.start, frozen(s.args)) for s in own if s.instant],
+         [(truth.thread(e), truth.title(e), e["time"] + truth.ahead, frozen(truth.arguments(e, truth.ahead)))
+          for e in truth.drawn() if not truth.is_span(e)])
+    ok(not f.errors and not f.open, f"{label}: every begin has its end, every name and track is known",
+       [f.errors[:5], len(f.open)])
+
+
+def check_flows(truth, f, label):
+    sources = {flow: (*f.thread_of(s.track), s.start) for s in f.slices for flow in s.flows if s.name == "lets go"}
+    got = [(sources.get(flow), f.thread_of(s.track), s.start, s.end)
+           for s in f.slices for flow in s.flows_end]
+    waits = [(w, w["pid"], w["dropper"], w["drop_time"]) for w in truth.of("gil_wait")]
+    waits += [(w, w["waker_pid"], w["waker_tid"], w["woken"]) for w in truth.of("lock_wait")]
+    want = [((pid, tid, time + truth.ahead), (w["pid"], w["tid"]),
+             min(max(time, w["start"]), w["time"]) + truth.ahead, w["time"] + truth.ahead)
+            for w, pid, tid, time in waits if time and tid]
+    same(f"{label}: flows from who let go to who waited", got, want)
+    same(f"{label}: as many beginnings as ends of flows", sources.values(), [w[0] for w in want])
+
+
+def check_sched(truth, f, label):
+    runs = truth.of("sched_run")
+    same(f"{label}: a CPU's runs: thread, times, state", f.runs(),
+         [(e["cpu"], e["tid"], e["start"] + truth.ahead, e["time"] + truth.ahead, STATES.get(e["state"], 1))
+          for e in runs])
+    irq = {2: 0x10, 3: 0x08}
+    same(f"{label}: wake-ups: when, whom, where to, by whom", f.wakings,
+         [(e["wake"] + truth.ahead, e["tid"], e["cpu"], e["waker_tid"], irq.get(e["waker"], 0))
+          for e in truth.of("sched_off") if e["wake"] and e["state"]])
+    named = {tid: name for rows in f.switches.values() for _, _, _, tid, name in rows if tid}
+    ok(named == {e["tid"]: truth.names.get((e["pid"], e["tid"]), truth.names.get((e["pid"], e["pid"]), ""))
+                 for e in runs}, f"{label}: names in it", named)
+
+
+def check_names(truth, f, label):
+    threads = {(t.thread.pid, t.thread.tid): t.thread.thread_name for t in f.tracks.values() if t.HasField("thread")}
+    wrong = [(who, clean(name), truth.names.get(who)) for who, name in threads.items()
+             if clean(name) != truth.names.get(who, truth.names.get((who[0], who[0]), ""))]
+    ok(not wrong, f"{label}: names of threads ({len(threads)})", wrong)
+    commands = {}
+    for e in sorted(truth.of("proc_image"), key=lambda e: e["time"]):
+        commands[e["pid"]] = [clean(e["command_text"])] if e["command_text"] else []
+    processes = [t.process for t in f.tracks.values() if t.HasField("process")]
+    wrong = [p for p in processes if clean(p.process_name) != truth.names.get((p.pid, p.pid), "") or
+             list(map(clean, p.cmdline)) != commands.get(p.pid, [])]
+    ok(processes and not wrong or not threads, f"{label}: names and command lines of processes ({len(processes)})",
+       wrong)
+
+
+def waiters_over_time(waits, ahead):
+    changes = collections.Counter()
+    for w in waits:
+        changes[w["start"] + ahead] += 1
+        changes[w["time"] + ahead] -= 1
+    n, out = 0, []
+    for time in sorted(changes):
+        n += changes[time]
+        out.append((time, n))
+    return out
+
+
+def check_counters(truth, f, label):
+    by_gil = collections.defaultdict(list)
+    for w in truth.of("gil_wait"):
+        by_gil[w["pid"], w["gil"]].append(w)
+    for (pid, gil), waits in by_gil.items():
+        # changes that cancel out are told or not
+        want = waiters_over_time(waits, truth.ahead)
+        found = f.counter("GIL waiters", pid)
+        ok(want in found, f"{label}: waiters for GIL {gil:#x} of {pid} ({len(want)})", [want[:4], found[0][:4]])
+    costs = truth.of("meta_cost")
+    for name, value in (("sonde: CPU time", lambda e: e["user"] + e["system"]), ("sonde: peak memory",
+                        lambda e: e["memory"]), ("sonde: trace file", lambda e: e["written"])):
+        got = f.counter(name)
+        ok((got[0] if got else []) == [(e["time"] + truth.ahead, value(e)) for e in costs],
+           f"{label}: counter {name} ({len(costs)})", got)
+    losses = [e for e in truth.of("meta_loss") if e["reason"] != BLIND]
+    got = f.counter("lost records")
+    ok((got[0][-1][1] if got else 0) == sum(e["count"] for e in losses), f"{label}: counter of lost records", got)
+
+
+def check_losses(truth, f, label):
+    track = {uuid for uuid, t in f.tracks.items() if t.name == "losses"}
+    marks = [s for s in f.slices if s.track in track]
+    same(f"{label}: losses as marks", [(s.start, s.end) for s in marks if "cut off" not in s.name and
+                                       "damaged" not in s.name],
+         [(e["first"] + truth.ahead, e["last"] + truth.ahead) for e in truth.of("meta_loss")])
+    cut = [s.name for s in marks if "cut off" in s.name]
+    ok(len(cut) == (not truth.of("meta_end")), f"{label}: {'a mark where it was cut off' if cut else 'not cut off'}",
+       cut)
+
+
+def check_perfetto(truth, pb, data, label):
+    f = perfetto_file.PerfettoFile(pb, data)
+    check_slices(truth, f, label)
+    check_flows(truth, f, label)
+    check_sched(truth, f, label)
+    check_names(truth, f, label)
+    check_counters(truth, f, label)
+    check_losses(truth, f, label)
+    ok(all(c[6] - c[3] == truth.ahead for c in f.clocks), f"{label}: clocks ({len(f.clocks)})", f.clocks)
+    return f
+
+
+def check_zst(path, plain, pb, truth, label):
+    """The compressed file is the same packets, and each of its frames opens alone."""
+    packed = plain + ".zst"
+    if export(path, "perfetto", packed) is None:
+        return
+    with open(packed, "rb") as file:
+        data = file.read()
+    frames = split_frames(data)
+    whole = b"".join(frames)
+    check_perfetto(truth, pb, whole, f"{label}, compressed")
+    alone = [perfetto_file.PerfettoFile(pb, frame) for frame in frames]
+    # a slice may begin in one frame and end in the same packet order: both are written at once
+    errors = [e for f in alone for e in f.errors + f.open]
+    ok(not errors and sum(len(f.slices) for f in alone) >= len(truth.drawn()),
+       f"{label}: each of {len(frames)} frames stands alone", errors[:5])
+
+
+def split_frames(data):
+    import zstandard
+    frames = []
+    while data:
+        d = zstandard.ZstdDecompressor().decompressobj()
+        frames.append(d.decompress(data))
+        data = d.unused_data
+    return frames
+
+
+def check_chrome(truth, path, label):
+    with open(path, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+
+    def ns(us):
+        return int(us.replace(".", "")) if isinstance(us, str) else round(us * 1000)
+
+    with open(path, encoding="utf-8") as file:
+        exact = json.loads(file.read(), parse_float=str)["traceEvents"]
+    got = [(e["pid"], e["tid"], clean(e["name"]), ns(e["ts"]), ns(e["dur"])) for e in exact if e["ph"] == "X" and
+           e["cat"] != "core"]
+    same(f"{label}: chrome: spans", got,
+         [(e["pid"], e["tid"], truth.title(e), e["start"], e["time"] - e["start"])
+          for e in truth.events if truth.kind(e).id >> 8 and truth.is_span(e)])
+    names = {(e["pid"], e["tid"]): clean(e["args"]["name"]) for e in events
+             if e["ph"] == "M" and e["name"] == "thread_name"}
+    wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}
+    ok(not wrong and (names or not truth.names), f"{label}: chrome: names ({len(names)})", wrong)
+
+
+def check_csv(truth, trace, kind, label):
+    out = os.path.join(TMP, "out.csv")
+    if export(trace, "csv", out, "--event", kind) is None:
+        return
+    with open(out, newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    fields = truth.trace.by_name[kind].fields
+    ok([h.split(" ")[0] for h in rows[0]] == [f.name for f in fields] + ["probe_name"], f"{label}: csv: heading of {kind}",
+       rows[0])
+
+    def cells(e):
+        words = {f.name: v for f, v in truth.fields(e)}
+        for f in fields:
+            v = words.get(f.name, e[f.name])
+            yield hex(v) if f.unit == "hex" else str(v)
+        yield truth.probes.get(e["probe"], "")
+    got = [tuple(clean(c) for c in r) for r in rows[1:] if not any(f.type == "float" for f in fields)]
+    same(f"{label}: csv: {kind}", got, [tuple(map(clean, cells(e))) for e in truth.of(kind)] if got else [])
+    times = [int(r[0]) for r in rows[1:]]
+    ok(times == sorted(times) and len(times) == len(truth.of(kind)), f"{label}: csv: {kind} in order of time")
+
+
+def signed(v):
+    return v - (1 << 64) if isinstance(v, int) and v >= 1 << 63 else v
+
+
+def check_sqlite(truth, path, label):
+    db = sqlite3.connect(path)
+    for kind, n in sorted(truth.trace.counts().items()):
+        columns = [r[1] for r in db.execute(f'PRAGMA table_info("{kind}")')]
+        got = [tuple(clean(v) if isinstance(v, str) else v for v in row) for row in db.execute(f'SELECT * FROM "{kind}"')]
+        want = []
+        for e in truth.of(kind):
+            words = {f.name: v for f, v in truth.fields(e)}
+            # a number without a name stands as text among names
+            row = [str(v) if f.names else signed(v) for f in truth.kind(e).fields for v in [words.get(f.name, e[f.name])]]
+            want.append((*row, clean(truth.probes[e["probe"]]) if e["probe"] in truth.probes else None))
+        ok(got == want and columns[-1] == "probe_name", f"{label}: sqlite: {kind} ({n})",
+           [(g, w) for g, w in zip(got, want) if g != w][:3])
+    names = {(p, t): clean(n) for p, t, n in db.execute("SELECT * FROM threads") if n}
+    wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}
+    ok(not wrong, f"{label}: sqlite: names of {len(names)} threads", wrong)
+    lost = db.execute("SELECT coalesce(sum(count), 0) FROM losses").fetchone()[0]
+    ok(lost == sum(e["count"] for e in truth.of("meta_loss")), f"{label}: sqlite: losses", lost)
+    ok(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], f"{label}: sqlite: the file is sound")
+    db.close()
+
+
+def check_all(path, pb, label, kinds=()):
+    """All formats of one trace."""
+    truth = Truth(path)
+    out = os.path.join(TMP, "out")
+    if pb and export(path, "perfetto", out + ".pftrace") is not None:
+        with open(out + ".pftrace", "rb") as file:
+            check_perfetto(truth, pb, file.read(), label)
+        check_zst(path, out + ".pftrace", pb, truth, label)
+    if export(path, "chrome", out + ".json") is not None:
+        check_chrome(truth, out + ".json", label)
+    if export(path, "sqlite", out + ".db") is not None:
+        check_sqlite(truth, out + ".db", label)
+    for kind in kinds:
+        check_csv(truth, path, kind, label)
+    return truth

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Reads Perfetto files with the official message classes (PyPI `perfetto`), as trace_processor would: packets in order
+of time, slices by a stack a track, interned names by sequence, a CPU's switches one after the other."""
+import collections
+import os
+import subprocess
+import sys
+
+VERSION = "0.59.1"
+SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
+CLEARED, NEEDED = 1, 2
+
+
+def classes():
+    """The module of message classes, fetched into the build directory once; or None and why not."""
+    where = os.path.join(os.environ["B"], f"perfetto-{VERSION}")
+    if not os.path.isdir(where):
+        done = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", where + ".new",
+                               f"perfetto=={VERSION}"], capture_output=True, text=True)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or ["pip failed"]
+            return None, f"no PyPI package perfetto: {lines[-1]}"
+        os.rename(where + ".new", where)
+    sys.path.insert(0, where)
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+    return perfetto_trace_pb2, None
+
+
+class Slice:
+    """track, start, end (None: never), name, category, args, flows, flows_end; instant: start == end and instant"""
+
+    def __init__(self, track, start, name, category, args, event, instant=False):
+        self.track, self.start, self.name, self.category, self.args = track, start, name, category, args
+        self.end = start if instant else None
+        self.instant = instant
+        self.flows, self.flows_end = list(event.flow_ids), list(event.terminating_flow_ids)
+        self.depth = 0
+
+
+class Sequence:
+    def __init__(self):
+        self.valid = False
+        self.tables = {}
+
+    def take(self, packet, errors):
+        if packet.sequence_flags & CLEARED:
+            self.valid, self.tables = True, collections.defaultdict(dict)
+        elif packet.sequence_flags & NEEDED and not self.valid:
+            errors.append("a packet needs a state that there is not")
+        data = packet.interned_data
+        for kind, field in (("category", data.event_categories), ("name", data.event_names),
+                            ("argument", data.debug_annotation_names)):
+            for entry in field:
+                self.tables[kind][entry.iid] = entry.name
+        for entry in data.debug_annotation_string_values:
+            self.tables["string"][entry.iid] = entry.str.decode()
+
+
+class PerfettoFile:
+    """
+    tracks: uuid -> TrackDescriptor; slices: all, also instants; counters: uuid -> [(time, value)]; switches:
+    cpu -> [(time, prev tid or None, prev state, next tid, next name)]; wakings: [(time, tid, cpu, waker, flags)];
+    processes: pid -> ProcessTree.Process; clocks: [{clock: time}]; errors: what trace_processor would complain of
+    """
+
+    def __init__(self, pb, data):
+        trace = pb.Trace()
+        trace.ParseFromString(data)
+        self.packets = trace.packet
+        self.tracks, self.processes, self.counters = {}, {}, collections.defaultdict(list)
+        self.slices, self.wakings, self.clocks, self.errors = [], [], [], []
+        self.system = None
+        self._switches = collections.defaultdict(list)
+        self._events = []
+        self._sequences = collections.defaultdict(Sequence)
+        for packet in self.packets:
+            self._packet(packet)
+        self._events.sort(key=lambda e: e[0])
+        self._check_flows()
+        stacks = collections.defaultdict(list)
+        for _, event in self._events:
+            self._track_event(event, stacks)
+        self.open = [s for stack in stacks.values() for s in stack]
+        self.switches = {cpu: self._chain(cpu, s) for cpu, s in self._switches.items()}
+
+    def _check_flows(self):
+        """A flow that ends before it begins is dropped."""
+        ended = set()
+        for _, (time, event, *_) in self._events:
+            if ended.intersection(event.flow_ids):
+                self.errors.append(f"a flow ends before it begins at {time}")
+            ended.update(event.terminating_flow_ids)
+
+    def _packet(self, packet):
+        sequence = self._sequences[packet.trusted_packet_sequence_id]
+        sequence.take(packet, self.errors)
+        if packet.HasField("track_descriptor"):
+            self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
+        elif packet.HasField("process_tree"):
+            for p in packet.process_tree.processes:
+                self.processes[p.pid] = p
+        elif packet.HasField("clock_snapshot"):
+            self.clocks.append({c.clock_id: c.timestamp for c in packet.clock_snapshot.clocks})
+        elif packet.HasField("system_info"):
+            self.system = packet.system_info
+        elif packet.HasField("ftrace_events"):
+            if self.system is None:
+                self.errors.append("the scheduler before the kernel's version")
+            self._ftrace(packet.ftrace_events)
+        elif packet.HasField("track_event"):
+            self._resolve(packet, sequence)
+
+    def _resolve(self, packet, sequence):
+        event = packet.track_event
+        if event.track_uuid not in self.tracks:
+            self.errors.append(f"an event on an unknown track {event.track_uuid}")
+        if event.type == COUNTER:
+            self.counters[event.track_uuid].append((packet.timestamp, event.counter_value))
+            return
+        try:
+            name = sequence.tables["name"][event.name_iid] if event.name_iid else event.name
+            category = ",".join(sequence.tables["category"][i] for i in event.category_iids)
+            args = {sequence.tables["argument"][a.name_iid]: self._value(a, sequence) for a in event.debug_annotations}
+        except KeyError as e:
+            self.errors.append(f"nothing interned as {e}")
+            return
+        self._events.append((packet.timestamp, (packet.timestamp, event, name, category, args)))
+
+    @staticmethod
+    def _value(a, sequence):
+        kind = a.WhichOneof("value")
+        return sequence.tables["string"][a.string_value_iid] if kind == "string_value_iid" else getattr(a, kind)
+
+    def _track_event(self, resolved, stacks):
+        time, event, name, category, args = resolved
+        stack = stacks[event.track_uuid]
+        if event.type == SLICE_END:
+            if stack:
+                stack.pop().end = time
+            else:
+                self.errors.append(f"an end without a beginning at {time}")
+            return
+        s = Slice(event.track_uuid, time, name, category, args, event, event.type == INSTANT)
+        s.depth = len(stack)
+        self.slices.append(s)
+        if not s.instant:
+            stack.append(s)
+
+    def _ftrace(self, bundle):
+        rows = self._switches[bundle.cpu]
+        for e in bundle.event:
+            if e.HasField("sched_switch"):
+                w = e.sched_switch
+                rows.append((e.timestamp, w.prev_pid, w.prev_state, w.next_pid, w.next_comm))
+            elif e.HasField("sched_waking"):
+                self.wakings.append((e.timestamp, e.sched_waking.pid, e.sched_waking.target_cpu, e.pid,
+                                     e.common_flags))
+        c, time = bundle.compact_sched, 0
+        for i, delta in enumerate(c.switch_timestamp):
+            time += delta
+            rows.append((time, None, c.switch_prev_state[i], c.switch_next_pid[i],
+                         c.intern_table[c.switch_next_comm_index[i]]))
+
+    def _chain(self, cpu, rows):
+        """A compact switch does not say who left: the one that came last."""
+        rows.sort(key=lambda r: r[0])
+        out, running = [], None
+        for time, prev, state, tid, name in rows:
+            if prev is None and running is None:
+                self.errors.append(f"CPU {cpu} begins with a compact switch")
+            if prev is not None and running is not None and prev != running:
+                self.errors.append(f"CPU {cpu}: {prev} leaves where {running} ran")
+            out.append((time, running if prev is None else prev, state, tid, name))
+            running = tid
+        return out
+
+    def runs(self):
+        """[(cpu, tid, start, end, state)] of all threads but the idle ones."""
+        out = []
+        for cpu, rows in self.switches.items():
+            for a, b in zip(rows, rows[1:]):
+                if a[3]:
+                    out.append((cpu, a[3], a[0], b[0], b[2]))
+            if rows and rows[-1][3]:
+                self.errors.append(f"CPU {cpu}: {rows[-1][3]} never leaves")
+        return out
+
+    def thread_of(self, uuid):
+        """(pid, tid) of a track or of the one that it stands beneath; None: of no thread."""
+        t = self.tracks[uuid]
+        while not t.HasField("thread"):
+            if not t.parent_uuid or t.parent_uuid not in self.tracks:
+                return None
+            t = self.tracks[t.parent_uuid]
+        return t.thread.pid, t.thread.tid
+
+    def counter(self, name, pid=0):
+        """[[(time, value)]] of the counters of that name, of a process if there is one."""
+        out = []
+        for uuid, values in self.counters.items():
+            t = self.tracks[uuid]
+            parent = self.tracks[t.parent_uuid].process.pid if t.parent_uuid else 0
+            if t.name == name and parent == pid:
+                out.append(values)
+        return out

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The JSON of chrome://tracing ("Trace Event Format"), as little of it as shows
+ * spans: X a span, i an event without a duration, M a name. Times are us on
+ * CLOCK_MONOTONIC, to the ns.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/export.h"
+#include "export/value.h"
+#include "util/text.h"
+
+#define EXACT (1ull << 53) /* JSON's numbers are doubles */
+
+struct task_key {
+	u32 pid, tid;
+};
+
+struct chrome {
+	struct map tasks; /* struct task_key -> u8, those that have a name by now */
+	bool any;
+};
+
+static void next_event(struct export *e)
+{
+	struct chrome *c = e->data;
+
+	fputs(c->any ? ",\n" : "\n", e->out);
+	c->any = true;
+}
+
+static int begin(struct export *e)
+{
+	const struct trace_head *head = e->facts->head;
+	struct chrome *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	e->data = c;
+	map__init(&c->tasks, sizeof(struct task_key), sizeof(u8));
+	fprintf(e->out,
+		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\",\"realtime_ahead_ns\":\"%lld\",\"hostname\":",
+		(s64)(head->realtime - head->monotonic));
+	json__print_text(e->out, head->hostname, strlen(head->hostname));
+	fputs("},\"traceEvents\":[", e->out);
+	return 0;
+}
+
+static void put_name(struct export *e, const char *what, u32 pid, u32 tid, const char *name)
+{
+	next_event(e);
+	fprintf(e->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what, pid, tid);
+	json__print_text(e->out, name, strlen(name));
+	fputs("}}", e->out);
+}
+
+/* Names a process and a thread when they are first seen. */
+static int put_names(struct export *e, u32 pid, u32 tid)
+{
+	struct chrome *c = e->data;
+	struct task_key key = { pid, tid };
+	const char *comm;
+	u8 *told;
+
+	told = map__get(&c->tasks, &key);
+	if (!told)
+		return -ENOMEM;
+	if (*told || (!pid && !tid))
+		return 0;
+	*told = 1;
+	comm = names__comm(e->names, pid, tid);
+	if (comm)
+		put_name(e, "thread_name", pid, tid, comm);
+	key.tid = 0;
+	told = map__get(&c->tasks, &key);
+	if (!told)
+		return -ENOMEM;
+	comm = *told ? NULL : names__comm(e->names, pid, 0);
+	*told = 1;
+	if (comm)
+		put_name(e, "process_name", pid, pid, comm);
+	return 0;
+}
+
+static void put_value(struct export *e, const struct view *v, const struct schema_field *f)
+{
+	struct field_value value;
+	char buf[TEXT_NUMBER];
+
+	field_value__get(&value, e->names, v, f, true);
+	if (value.type == FIELD_IS_TEXT)
+		json__print_text(e->out, value.text, value.len);
+	else if (value.type == FIELD_IS_HEX)
+		fprintf(e->out, "\"0x%llx\"", value.u);
+	else if (value.type == FIELD_IS_DOUBLE && value.d - value.d == 0)
+		fputs(text__double(buf, sizeof(buf), value.d), e->out);
+	else if (value.type == FIELD_IS_DOUBLE)
+		fputs("null", e->out);
+	else if (value.type == FIELD_IS_U64)
+		fprintf(e->out, value.u > EXACT ? "\"%llu\"" : "%llu", value.u);
+	else
+		fprintf(e->out, value.s > (s64)EXACT || value.s < -(s64)EXACT ? "\"%lld\"" : "%lld", value.s);
+}
+
+static void put_args(struct export *e, const struct view *v, s64 cpu, u16 flags)
+{
+	const struct schema_event *event = v->event;
+	u32 i;
+
+	fprintf(e->out, "\"args\":{\"cpu\":%lld", cpu);
+	for (i = 0; i < event->n; i++) {
+		if (field__is_common(event, &event->fields[i]))
+			continue;
+		putc(',', e->out);
+		json__print_text(e->out, event->fields[i].name, strlen(event->fields[i].name));
+		putc(':', e->out);
+		put_value(e, v, &event->fields[i]);
+	}
+	for (i = 0; i < 16; i++) {
+		if ((flags >> i & 1) && event_flag__words((u16)(1u << i)))
+			fprintf(e->out, ",\"%s\":true", event_flag__words((u16)(1u << i)));
+	}
+	fputs("}}", e->out);
+}
+
+static void put_us(FILE *out, u64 ns)
+{
+	fprintf(out, "%llu.%03llu", ns / 1000, ns % 1000);
+}
+
+static int put_event(struct export *e, const struct view *v, const struct common_fields *f)
+{
+	const struct schema_family *family =
+		schema__family_by_id(trace__schema(e->trace), (u8)EVENT_FAMILY(v->event->id));
+	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
+	u64 time = (u64)view__s64(v, f->time), start = (u64)view__s64(v, f->start);
+	const char *title = event__title(e->names, v, (u16)view__s64(v, f->probe));
+	u16 flags = (u16)view__s64(v, f->flags);
+	bool lasts = v->event->is_span && !(flags & EVENT_NO_DURATION);
+
+	if (put_names(e, pid, tid))
+		return -ENOMEM;
+	next_event(e);
+	fprintf(e->out, "{\"ph\":\"%s,\"name\":", lasts ? "X\"" : "i\",\"s\":\"t\"");
+	json__print_text(e->out, title, strlen(title));
+	fputs(",\"cat\":", e->out);
+	json__print_text(e->out, family ? family->name : "?", family ? strlen(family->name) : 1);
+	fprintf(e->out, ",\"pid\":%u,\"tid\":%u,\"ts\":", pid, tid);
+	put_us(e->out, lasts ? start : time);
+	if (lasts) {
+		fputs(",\"dur\":", e->out);
+		put_us(e->out, time > start ? time - start : 0);
+	}
+	putc(',', e->out);
+	put_args(e, v, view__s64(v, f->cpu), flags);
+	return ferror(e->out) ? -EIO : 0;
+}
+
+static int rows(struct export *e, const struct rows *rows)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct common_fields f = common_fields__of(v.event);
+	int err = 0;
+
+	/* no time line has these; of what the trace says of itself, losses */
+	if (event__is_inventory(v.event) || (!EVENT_FAMILY(v.event->id) && strcmp(v.event->name, "meta_loss") != 0))
+		return 0;
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = put_event(e, &v, &f);
+	return err;
+}
+
+static int end(struct export *e)
+{
+	struct chrome *c = e->data;
+
+	if (!c)
+		return 0;
+	fputs("\n]}\n", e->out);
+	map__free(&c->tasks);
+	free(c);
+	return ferror(e->out) ? -EIO : 0;
+}
+
+EXPORTER(chrome) = {
+	.name = "chrome",
+	.doc = "JSON for chrome://tracing and other viewers: spans alone",
+	.begin = begin,
+	.rows = rows,
+	.end = end,
+};

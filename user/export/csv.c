@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One kind of event as CSV (RFC 4180), all its fields, in order of time. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/export.h"
+#include "export/order.h"
+#include "export/value.h"
+#include "util/text.h"
+
+static void put_text(FILE *out, const char *text, size_t len)
+{
+	char *clean = text__utf8(text, len);
+	const char *p = clean ? clean : "?";
+
+	if (!strpbrk(p, ",\"\r\n")) {
+		fputs(p, out);
+	} else {
+		putc('"', out);
+		for (; *p; p++) {
+			if (*p == '"')
+				putc('"', out);
+			putc(*p, out);
+		}
+		putc('"', out);
+	}
+	free(clean);
+}
+
+/* What numbers count; what is written as text needs none. */
+static const char *unit_of(const struct schema_field *f)
+{
+	return !strcmp(f->unit, "moment") ? "ns" : !strcmp(f->unit, "ns") || !strcmp(f->unit, "bytes") ? f->unit : "";
+}
+
+static void put_heading(struct export *e)
+{
+	u32 i;
+
+	for (i = 0; i < e->event->n; i++) {
+		const struct schema_field *f = &e->event->fields[i];
+
+		fputs(i ? "," : "", e->out);
+		put_text(e->out, f->name, strlen(f->name));
+		if (*unit_of(f))
+			fprintf(e->out, " (%s)", unit_of(f));
+	}
+	fputs(",probe_name\n", e->out);
+}
+
+static int put_line(const struct view *v, void *arg)
+{
+	struct export *e = arg;
+	struct field_value value;
+	char buf[TEXT_NUMBER];
+	const char *function;
+	u32 i;
+
+	for (i = 0; i < v->event->n; i++) {
+		field_value__get(&value, e->names, v, &v->event->fields[i], false);
+		if (i)
+			putc(',', e->out);
+		if (value.type == FIELD_IS_TEXT)
+			put_text(e->out, value.text, value.len);
+		else if (value.type == FIELD_IS_HEX)
+			fprintf(e->out, "0x%llx", value.u);
+		else if (value.type == FIELD_IS_DOUBLE)
+			fputs(text__double(buf, sizeof(buf), value.d), e->out);
+		else
+			fprintf(e->out, value.type == FIELD_IS_U64 ? "%llu" : "%lld", value.u);
+	}
+	function = names__probe(e->names, (u16)view__get(v, "probe"));
+	putc(',', e->out);
+	put_text(e->out, function ? function : "", function ? strlen(function) : 0);
+	putc('\n', e->out);
+	return ferror(e->out) ? -EIO : 0;
+}
+
+static int begin(struct export *e)
+{
+	e->data = order__new(put_line, e);
+	put_heading(e);
+	return e->data ? 0 : -ENOMEM;
+}
+
+static int rows(struct export *e, const struct rows *rows)
+{
+	return order__add(e->data, rows);
+}
+
+static int end(struct export *e)
+{
+	int err = e->data ? order__finish(e->data) : 0;
+
+	order__free(e->data);
+	return err;
+}
+
+EXPORTER(csv) = {
+	.name = "csv",
+	.doc = "one kind of event (--event), a line each, all its fields",
+	.one_kind = true,
+	.begin = begin,
+	.rows = rows,
+	.end = end,
+};

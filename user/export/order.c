@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "export/order.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW	   2000000000ull /* ns */
+#define MAX_BYTES  (96u << 20)
+#define BLOCK_SIZE (256u << 10)
+
+/* Room for records, one after the other; freed with the last of them. */
+struct block {
+	size_t len, size;
+	u32 records; /* not yet handed on */
+	char data[];
+};
+
+struct entry {
+	u64 time, start;
+	u64 number; /* keeps the file's order among equals */
+	struct block *block;
+	const struct schema_event *event;
+	u32 offset, size;
+};
+
+struct order {
+	int (*fn)(const struct view *v, void *arg);
+	void *arg;
+	struct block *block; /* has room perhaps */
+	struct entry *entries;
+	size_t n, allocated;
+	size_t bytes;
+	u64 number, newest;
+};
+
+struct order *order__new(int (*fn)(const struct view *v, void *arg), void *arg)
+{
+	struct order *o = calloc(1, sizeof(*o));
+
+	if (o) {
+		o->fn = fn;
+		o->arg = arg;
+	}
+	return o;
+}
+
+static void block__put(struct block *b)
+{
+	if (b && !--b->records)
+		free(b);
+}
+
+void order__free(struct order *o)
+{
+	size_t i;
+
+	if (!o)
+		return;
+	for (i = 0; i < o->n; i++)
+		block__put(o->entries[i].block);
+	block__put(o->block);
+	free(o->entries);
+	free(o);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	if (x->start != y->start)
+		return x->start > y->start ? -1 : 1;
+	return x->number < y->number ? -1 : 1;
+}
+
+/* Hands on what is older than `before`, and at least `least` events. */
+static int hand_on(struct order *o, u64 before, size_t least)
+{
+	struct entry *e;
+	size_t i;
+	int err = 0;
+
+	if (!o->n)
+		return 0;
+	qsort(o->entries, o->n, sizeof(*o->entries), compare);
+	for (i = 0; !err && i < o->n && (i < least || o->entries[i].time < before); i++) {
+		e = &o->entries[i];
+		err = o->fn(&(struct view){ .event = e->event, .record = e->block->data + e->offset, .size = e->size },
+			    o->arg);
+		o->bytes -= e->size + sizeof(*e);
+		block__put(e->block);
+	}
+	memmove(o->entries, o->entries + i, (o->n - i) * sizeof(*o->entries));
+	o->n -= i;
+	return err;
+}
+
+/* Room for a record of that size at the end of o->block; NULL: no memory. */
+static char *reserve(struct order *o, u32 size)
+{
+	struct block *b = o->block;
+
+	/* the next one begins at a multiple of 8 */
+	if (b)
+		b->len = (b->len + 7) & ~(size_t)7;
+	if (!b || b->len > b->size || b->size - b->len < size) {
+		b = malloc(sizeof(*b) + (size > BLOCK_SIZE ? size : BLOCK_SIZE));
+		if (!b)
+			return NULL;
+		b->len = 0;
+		b->size = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+		b->records = 1; /* ours */
+		block__put(o->block);
+		o->block = b;
+	}
+	return b->data + b->len;
+}
+
+static int make_room(struct order *o)
+{
+	size_t want = o->allocated ? o->allocated * 2 : 1024;
+	struct entry *more;
+
+	if (o->n < o->allocated)
+		return 0;
+	more = realloc(o->entries, want * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	o->entries = more;
+	o->allocated = want;
+	return 0;
+}
+
+static void put_field(char *record, const struct rows *rows, const struct schema_field *f, u32 i)
+{
+	const char *text;
+	u64 value;
+	double d;
+	float s;
+	u32 len;
+
+	if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {
+		text = rows__text(rows, f, i, &len);
+		memcpy(record + f->offset, text, f->type == FIELD_TEXT && len > f->size ? f->size : len);
+	} else if (f->type == FIELD_FLOAT) {
+		d = rows__double(rows, f, i);
+		s = (float)d;
+		memcpy(record + f->offset, f->size == sizeof(d) ? (void *)&d : &s, f->size);
+	} else {
+		value = rows__u64(rows, f, i);
+		memcpy(record + f->offset, &value, f->size);
+	}
+}
+
+static int add_row(struct order *o, const struct rows *rows, u32 i, const struct common_fields *f,
+		   const struct schema_field *tail)
+{
+	const struct schema_event *event = rows__event(rows);
+	struct entry *entry;
+	u32 j, len = 0;
+	char *record;
+
+	if (tail)
+		rows__text(rows, tail, i, &len);
+	record = reserve(o, event->size + len);
+	if (!record || make_room(o))
+		return -ENOMEM;
+	memset(record, 0, event->size);
+	for (j = 0; j < event->n; j++)
+		put_field(record, rows, &event->fields[j], i);
+	entry = &o->entries[o->n++];
+	*entry = (struct entry){ .time = rows__u64(rows, f->time, i),
+				 .number = o->number++,
+				 .block = o->block,
+				 .event = event,
+				 .offset = (u32)o->block->len,
+				 .size = event->size + len };
+	entry->start = f->start ? rows__u64(rows, f->start, i) : entry->time;
+	o->block->len += entry->size;
+	o->block->records++;
+	o->bytes += entry->size + sizeof(*entry);
+	o->newest = entry->time > o->newest ? entry->time : o->newest;
+	return 0;
+}
+
+int order__add(struct order *o, const struct rows *rows)
+{
+	const struct schema_event *event = rows__event(rows);
+	struct common_fields f = common_fields__of(event);
+	const struct schema_field *last = event->n ? &event->fields[event->n - 1] : NULL;
+	u32 i;
+	int err = 0;
+
+	if (last && last->type != FIELD_TAIL)
+		last = NULL;
+	for (i = 0; !err && i < rows__count(rows); i++)
+		err = add_row(o, rows, i, &f, last);
+	if (!err && o->bytes > MAX_BYTES)
+		err = hand_on(o, 0, o->n / 2);
+	/* the first one is the oldest since the last time this was done: waiting longer spares sorting */
+	if (!err && o->n > 4096 && o->newest > 2 * WINDOW && o->entries[0].time < o->newest - 2 * WINDOW)
+		err = hand_on(o, o->newest - WINDOW, 0);
+	return err;
+}
+
+int order__finish(struct order *o)
+{
+	return hand_on(o, 0, o->n);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Events in order of time (a span's end; of equal ones, that which began later first).
+ *
+ * A file has its events by chunk and in it by kind, and nothing waits longer
+ * than a second in the writer: two seconds of events, put in order, are in order.
+ * A trace that has more of them than memory we allow comes out nearly in order.
+ */
+#ifndef SONDE_EXPORT_ORDER_H
+#define SONDE_EXPORT_ORDER_H
+
+#include "model/view.h"
+
+struct order;
+
+/* fn gets each event as a record, which is gone after the call; it returns 0 or negative errno. NULL: no memory. */
+struct order *order__new(int (*fn)(const struct view *v, void *arg), void *arg);
+/* Takes a copy of all rows and hands on what is old enough. 0 or negative errno, also fn's. */
+int order__add(struct order *o, const struct rows *rows);
+/* Hands on the rest. 0 or negative errno. */
+int order__finish(struct order *o);
+void order__free(struct order *o);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Perfetto's trace format: https://ui.perfetto.dev opens it. Times are on
+ * CLOCK_BOOTTIME, which Perfetto's own traces use. See perfetto.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/perfetto.h"
+
+static int nothing(struct perfetto *p, const struct view *v)
+{
+	return 0;
+}
+
+static int slice(struct perfetto *p, const struct view *v)
+{
+	perfetto__slice(p, v);
+	return 0;
+}
+
+static int gil_wait(struct perfetto *p, const struct view *v)
+{
+	perfetto__slice(p, v);
+	return perfetto__count_gil(p, v);
+}
+
+static int loss(struct perfetto *p, const struct view *v)
+{
+	perfetto__loss(p, v);
+	return 0;
+}
+
+static int cost(struct perfetto *p, const struct view *v)
+{
+	perfetto__cost(p, v);
+	return 0;
+}
+
+static int clocks(struct perfetto *p, const struct view *v)
+{
+	perfetto__put_clocks(p, (u64)view__get(v, "monotonic"), (u64)view__get(v, "realtime"));
+	return 0;
+}
+
+/* All others are slices or instants on their thread, but for what the trace says of itself. */
+static const struct drawing {
+	const char *kind;
+	int (*draw)(struct perfetto *p, const struct view *v);
+} drawings[] = {
+	{ "sched_run", perfetto__run }, { "sched_off", perfetto__off }, { "gil_wait", gil_wait },
+	{ "meta_loss", loss },		{ "meta_cost", cost },		{ "meta_clock", clocks },
+};
+
+static const struct drawing *drawing_of(const struct schema_event *e)
+{
+	static const struct drawing of_slices = { NULL, slice }, of_nothing = { NULL, nothing };
+	size_t i;
+
+	for (i = 0; i < sizeof(drawings) / sizeof(*drawings); i++) {
+		if (!strcmp(e->name, drawings[i].kind))
+			return &drawings[i];
+	}
+	return EVENT_FAMILY(e->id) && !event__is_inventory(e) ? &of_slices : &of_nothing;
+}
+
+static int on_event(const struct view *v, void *arg)
+{
+	struct perfetto *p = arg;
+	int err;
+
+	perfetto__maybe_next_frame(p);
+	err = drawing_of(v->event)->draw(p, v);
+	return err ? err : p->packet.failed ? -ENOMEM : p->err;
+}
+
+static int begin(struct export *e)
+{
+	struct perfetto *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	e->data = p;
+	p->e = e;
+	p->schema = trace__schema(e->trace);
+	p->order = order__new(on_event, p);
+	err = p->order ? perfetto__load_clocks(p) : -ENOMEM;
+	if (!err)
+		err = perfetto__load_containers(p);
+	return err ? err : perfetto__open(p);
+}
+
+static int rows(struct export *e, const struct rows *rows)
+{
+	struct perfetto *p = e->data;
+
+	/* most of a trace's strings and maps are not drawn: they need not be put in order */
+	return drawing_of(rows__event(rows))->draw == nothing ? 0 : order__add(p->order, rows);
+}
+
+static int end(struct export *e)
+{
+	struct perfetto *p = e->data;
+	int err = 0, closed;
+
+	if (!p)
+		return 0;
+	if (p->out) {
+		err = order__finish(p->order);
+		perfetto__flush_sched(p, true);
+		perfetto__finish_marks(p);
+	}
+	closed = perfetto__close(p);
+	order__free(p->order);
+	perfetto__free_tracks(p);
+	perfetto__free_sched(p);
+	perfetto__free_marks(p);
+	free(p);
+	return err ? err : closed;
+}
+
+EXPORTER(perfetto) = {
+	.name = "perfetto",
+	.doc = "for https://ui.perfetto.dev; in zstd frames if OUT ends in .zst",
+	.binary = true,
+	.begin = begin,
+	.rows = rows,
+	.end = end,
+};

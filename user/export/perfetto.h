@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Perfetto's trace format, within the exporter. Field numbers are those of its
+ * public protos (protos/perfetto/trace/, v58).
+ *
+ *	perfetto.c		which event is drawn how
+ *	perfetto_out.c		packets, frames, interned texts
+ *	perfetto_tracks.c	processes, threads and tracks; which spans nest
+ *	perfetto_slices.c	spans, instants, their arguments, flows
+ *	perfetto_sched.c	the scheduler's own tracks
+ *	perfetto_marks.c	losses, counters
+ *
+ * A .zst is a row of zstd frames, each of which stands alone: what a packet
+ * refers to (names, tracks, threads) is told again in the frame. So everything
+ * told remembers the frame in which it was.
+ */
+#ifndef SONDE_EXPORT_PERFETTO_H
+#define SONDE_EXPORT_PERFETTO_H
+
+#include <zstd.h>
+
+#include "export/export.h"
+#include "export/order.h"
+#include "export/protobuf.h"
+#include "export/value.h"
+
+/* TracePacket */
+enum {
+	PACKET_FTRACE_EVENTS = 1,
+	PACKET_PROCESS_TREE = 2,
+	PACKET_CLOCK_SNAPSHOT = 6,
+	PACKET_TIMESTAMP = 8,
+	PACKET_SEQUENCE = 10,
+	PACKET_TRACK_EVENT = 11,
+	PACKET_INTERNED_DATA = 12,
+	PACKET_SEQUENCE_FLAGS = 13,
+	PACKET_SYSTEM_INFO = 45,
+	PACKET_TRACK_DESCRIPTOR = 60,
+};
+
+/* InternedData: what a text is interned as */
+enum intern {
+	INTERN_CATEGORY = 1,
+	INTERN_NAME = 2,
+	INTERN_ARGUMENT = 3,
+	INTERN_STRING = 29,
+};
+
+/* Kinds of tracks beside events' ids */
+enum {
+	TRACK_PROCESS = 0x10000,
+	TRACK_LOSSES,
+	TRACK_LOST_RECORDS,
+	TRACK_CPU_TIME,
+	TRACK_PROBES_TIME,
+	TRACK_MEMORY,
+	TRACK_WRITTEN,
+	TRACK_GIL_WAITERS,
+};
+
+struct interval {
+	u64 start, end;
+};
+
+struct track {
+	u64 uuid;
+	u32 frame; /* in which it was described last */
+	/* what is drawn on it, by time: disjoint, each with all that is inside it */
+	struct interval *drawn;
+	u32 n, allocated;
+};
+
+struct clock_step {
+	u64 monotonic; /* from here on */
+	u64 ahead; /* ns that CLOCK_BOOTTIME is ahead of it */
+};
+
+struct perfetto {
+	struct export *e;
+	const struct schema *schema;
+	struct order *order;
+	FILE *out;
+	int err; /* of a write */
+	struct pb packet, interned, descriptor;
+	u32 frame; /* its number, from 1 */
+	bool fresh; /* nothing was written on the sequence of track events in this frame */
+	u64 frame_bytes;
+	ZSTD_CCtx *zstd; /* NULL: no compression */
+	char *compressed;
+	struct clock_step *clocks; /* by time */
+	u32 n_clocks;
+	struct map interns; /* struct intern_key -> struct interned */
+	struct map tracks; /* struct track_key -> struct track */
+	struct map containers; /* u32 pid -> u32 string id */
+	struct sched_cpu *cpus; /* by number */
+	u32 n_cpus;
+	u64 unordered; /* runs left out: they overlap another on their CPU */
+	struct gil_counts *gils;
+	u64 lost, lost_time;
+};
+
+/* perfetto_out.c. A packet is begun and ended; in between, fields go to p->packet. */
+int perfetto__open(struct perfetto *p);
+int perfetto__close(struct perfetto *p);
+/* May begin a new frame, and then a packet; time is CLOCK_MONOTONIC, 0: the packet has none. */
+void packet__begin(struct perfetto *p, u64 time);
+void packet__end(struct perfetto *p, bool on_sequence);
+/* Ends the frame if it is large; what is told later is told in the next. Not within a packet. */
+void perfetto__maybe_next_frame(struct perfetto *p);
+/* The number of a text that stays where it is; valid in this packet. */
+u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len);
+int perfetto__load_clocks(struct perfetto *p);
+u64 perfetto__boottime(const struct perfetto *p, u64 monotonic);
+void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime);
+
+/* perfetto_tracks.c. NULL: no memory. */
+int perfetto__load_containers(struct perfetto *p);
+struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid);
+/* Of a process, 0: of none. name and unit (a counter's, else NULL) are told to people. */
+struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit);
+/* A thread's own track if the span nests in what is drawn there, else one beside it. */
+struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
+			      const struct interval *span);
+struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span);
+void perfetto__free_tracks(struct perfetto *p);
+
+/* perfetto_slices.c */
+enum event_type { EVENT_BEGIN = 1, EVENT_END = 2, EVENT_INSTANT = 3, EVENT_COUNTER = 4 };
+void perfetto__slice(struct perfetto *p, const struct view *v);
+/* A packet that holds a track event, up to its name; put more into p->packet, then event__end. */
+size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type);
+void event__end(struct perfetto *p, size_t at);
+
+/* perfetto_sched.c */
+int perfetto__run(struct perfetto *p, const struct view *v);
+int perfetto__off(struct perfetto *p, const struct view *v);
+/* Writes what waits. last: there is no more, in the whole trace. */
+void perfetto__flush_sched(struct perfetto *p, bool last);
+void perfetto__free_sched(struct perfetto *p);
+
+/* perfetto_marks.c */
+void perfetto__loss(struct perfetto *p, const struct view *v);
+void perfetto__cost(struct perfetto *p, const struct view *v);
+int perfetto__count_gil(struct perfetto *p, const struct view *v);
+/* At the end: what is missing there, and the counters' rest. */
+void perfetto__finish_marks(struct perfetto *p);
+void perfetto__free_marks(struct perfetto *p);
+
+#endif

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What is missing, as slices on a track of its own, and counters: lost records, what tracing cost, waiters for a GIL. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/meta.h"
+#include "export/perfetto.h"
+
+#define WINDOW	   10000000000ull /* ns: no wait for a GIL is longer, but for odd switch intervals */
+#define MAX_POINTS (1u << 20)
+
+/* TrackEvent */
+enum { EVENT_NAME = 23, EVENT_COUNTER_VALUE = 30 };
+
+struct gil_key {
+	u64 gil;
+	u64 pid;
+};
+
+struct gil_waiters {
+	s64 waiters;
+	u64 last; /* when that was told */
+};
+
+struct gil_point {
+	u64 time;
+	s32 change;
+	u32 gil; /* index in the map */
+};
+
+struct gil_counts {
+	struct map gils; /* struct gil_key -> struct gil_waiters */
+	struct gil_point *points; /* not told yet */
+	u32 n, allocated;
+	u64 newest, told;
+};
+
+static void put_counter(struct perfetto *p, u64 time, const struct track *t, u64 value)
+{
+	size_t at;
+
+	if (!t)
+		return;
+	at = event__begin(p, time, t, EVENT_COUNTER);
+	pb__int(&p->packet, EVENT_COUNTER_VALUE, value);
+	event__end(p, at);
+}
+
+static void put_mark(struct perfetto *p, const struct interval *span, const char *text)
+{
+	const struct track *t = perfetto__place_global(p, TRACK_LOSSES, "losses", span);
+	size_t at;
+
+	if (!t)
+		return;
+	at = event__begin(p, span->start, t, span->start == span->end ? EVENT_INSTANT : EVENT_BEGIN);
+	pb__text(&p->packet, EVENT_NAME, text, strlen(text));
+	event__end(p, at);
+	if (span->start == span->end)
+		return;
+	at = event__begin(p, span->end, t, EVENT_END);
+	event__end(p, at);
+}
+
+static const char *path_of(const struct perfetto *p, u32 family, u32 object)
+{
+	u32 i;
+
+	for (i = 0; i < p->e->facts->n_losses; i++) {
+		const struct loss *l = &p->e->facts->losses[i];
+
+		if (l->object == object && l->family == family && l->path)
+			return l->path;
+	}
+	return "an object";
+}
+
+void perfetto__loss(struct perfetto *p, const struct view *v)
+{
+	struct interval span = { (u64)view__get(v, "first"), (u64)view__get(v, "last") };
+	u32 family_id = (u32)view__get(v, "family"), object = (u32)view__get(v, "object");
+	const struct schema_family *family = schema__family_by_id(p->schema, (u8)family_id);
+	u64 count = (u64)view__get(v, "count");
+	s64 reason = view__get(v, "reason");
+	const char *name = family ? family->name : "?";
+	char text[512];
+
+	if (span.start > span.end)
+		span.start = span.end;
+	if (reason == LOSS_BLIND) {
+		snprintf(text, sizeof(text), "%s: %s not probed yet", name, path_of(p, family_id, object));
+	} else {
+		snprintf(text, sizeof(text), "%s: %llu lost, %s", name, count, loss__reason(reason));
+		p->lost += count;
+		p->lost_time = span.end > p->lost_time ? span.end : p->lost_time;
+		put_counter(p, p->lost_time, perfetto__track(p, 0, TRACK_LOST_RECORDS, 0, "lost records", "count"),
+			    p->lost);
+	}
+	put_mark(p, &span, text);
+}
+
+void perfetto__cost(struct perfetto *p, const struct view *v)
+{
+	u64 time = (u64)view__get(v, "time");
+
+	put_counter(p, time, perfetto__track(p, 0, TRACK_CPU_TIME, 0, "sonde: CPU time", "ns"),
+		    (u64)view__get(v, "user") + (u64)view__get(v, "system"));
+	put_counter(p, time, perfetto__track(p, 0, TRACK_PROBES_TIME, 0, "sonde: probes, estimated", "ns"),
+		    (u64)view__get(v, "probes"));
+	put_counter(p, time, perfetto__track(p, 0, TRACK_MEMORY, 0, "sonde: peak memory", "bytes"),
+		    (u64)view__get(v, "memory"));
+	put_counter(p, time, perfetto__track(p, 0, TRACK_WRITTEN, 0, "sonde: trace file", "bytes"),
+		    (u64)view__get(v, "written"));
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct gil_point *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->gil < y->gil ? -1 : x->gil > y->gil;
+}
+
+/* Tells the counts up to a moment; of changes at one moment the sum. */
+static void tell_gils(struct perfetto *p, u64 before)
+{
+	struct gil_counts *g = p->gils;
+	const struct gil_key *key;
+	struct gil_waiters *w;
+	u32 i;
+
+	qsort(g->points, g->n, sizeof(*g->points), compare);
+	for (i = 0; i < g->n && g->points[i].time < before; i++) {
+		const struct gil_point *point = &g->points[i];
+
+		key = map__key(&g->gils, point->gil);
+		w = map__value(&g->gils, point->gil);
+		w->waiters += point->change;
+		if (i + 1 < g->n && point[1].time == point->time && point[1].gil == point->gil)
+			continue;
+		/* a wait longer than the window began before what was told */
+		w->last = point->time > w->last ? point->time : w->last;
+		put_counter(p, w->last,
+			    perfetto__track(p, (u32)key->pid, TRACK_GIL_WAITERS, point->gil, "GIL waiters", "count"),
+			    (u64)w->waiters);
+	}
+	memmove(g->points, g->points + i, (g->n - i) * sizeof(*g->points));
+	g->n -= i;
+	g->told = before;
+}
+
+static int add_point(struct gil_counts *g, u64 time, s32 change, u32 gil)
+{
+	u32 want = g->allocated ? 2 * g->allocated : 1024;
+	struct gil_point *more;
+
+	if (g->n == g->allocated) {
+		more = realloc(g->points, want * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		g->points = more;
+		g->allocated = want;
+	}
+	g->points[g->n++] = (struct gil_point){ time, change, gil };
+	return 0;
+}
+
+static struct gil_counts *counts_of(struct perfetto *p)
+{
+	if (!p->gils) {
+		p->gils = calloc(1, sizeof(*p->gils));
+		if (p->gils)
+			map__init(&p->gils->gils, sizeof(struct gil_key), sizeof(struct gil_waiters));
+	}
+	return p->gils;
+}
+
+int perfetto__count_gil(struct perfetto *p, const struct view *v)
+{
+	struct gil_key key = { (u64)view__get(v, "gil"), (u64)(u32)view__get(v, "pid") };
+	u64 start = (u64)view__get(v, "start"), end = (u64)view__get(v, "time");
+	struct gil_counts *g = counts_of(p);
+	u32 i;
+
+	if (!g || !map__get(&g->gils, &key))
+		return -ENOMEM;
+	for (i = 0; memcmp(map__key(&g->gils, i), &key, sizeof(key)) != 0; i++)
+		;
+	if (add_point(g, start, 1, i) || add_point(g, end, -1, i))
+		return -ENOMEM;
+	g->newest = end > g->newest ? end : g->newest;
+	if (g->n > MAX_POINTS)
+		tell_gils(p, g->points[g->n / 2].time);
+	else if (g->newest > g->told + 3 * WINDOW)
+		tell_gils(p, g->newest - WINDOW);
+	return 0;
+}
+
+static void put_last_mark(struct perfetto *p, const char *format, u64 count)
+{
+	u64 last = p->e->facts->summary->last;
+	char text[128];
+
+	snprintf(text, sizeof(text), format, count);
+	put_mark(p, &(struct interval){ last, last }, text);
+}
+
+void perfetto__finish_marks(struct perfetto *p)
+{
+	const struct trace_facts *facts = p->e->facts;
+	u64 damaged = trace__damaged(p->e->trace);
+
+	if (p->gils)
+		tell_gils(p, ~0ull);
+	if (damaged > facts->damaged)
+		damaged = facts->damaged ? facts->damaged : damaged;
+	if (damaged)
+		put_last_mark(p, "%llu chunks of the trace are damaged and left out", damaged);
+	if (!facts->end_reason)
+		put_last_mark(p, "the recording was cut off here, %llu bytes of it torn", facts->summary->torn_bytes);
+	if (p->unordered)
+		put_last_mark(p, "%llu runs of threads left out: they overlap others on their CPU", p->unordered);
+}
+
+void perfetto__free_marks(struct perfetto *p)
+{
+	if (!p->gils)
+		return;
+	map__free(&p->gils->gils);
+	free(p->gils->points);
+	free(p->gils);
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The scheduler's own tracks: a CPU's switches, made from the runs of threads.
+ *
+ * Threads that were not followed leave no runs: between two runs of followed ones
+ * the CPU is shown as idle, because when another one left it is not known.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/perfetto.h"
+
+#define WAITING	 512 /* switches of a CPU that are written together */
+#define PRIORITY 120 /* the kernel's default; not recorded */
+#define MAX_CPUS 65536u
+
+/* enum sched_state and sched_waker of bpf/probes/sched/sched.h; by number, as traces outlive headers */
+enum { RUNNABLE = 0, SLEEP, BLOCKED, STOPPED, TRACED, DEAD, PARKED, IDLE, FROZEN };
+enum { BY_SOFTIRQ = 2, BY_IRQ = 3 };
+
+struct cpu_switch {
+	u64 time;
+	u32 next;
+	u32 state; /* as the kernel's prev_state */
+	const char *name; /* of next */
+};
+
+struct sched_cpu {
+	bool used;
+	u64 end; /* of the last run; the thread has not been switched out yet */
+	u32 running; /* 0: idle */
+	const char *name; /* of that one */
+	u32 state; /* of that one at the end */
+	u32 seeded; /* the frame that has a whole switch of this CPU */
+	u32 n;
+	struct cpu_switch *switches;
+	struct pb events; /* whole ones: FtraceEventBundle.event */
+};
+
+/* include/linux/sched.h, __get_task_state of Linux 4.14 and later */
+static u32 kernel_state(s64 state)
+{
+	static const u32 states[] = { [RUNNABLE] = 0, [SLEEP] = 1,   [BLOCKED] = 2, [STOPPED] = 4, [TRACED] = 8,
+				      [DEAD] = 16,    [PARKED] = 64, [IDLE] = 128,  [FROZEN] = 2 };
+
+	return state >= 0 && (size_t)state < sizeof(states) / sizeof(*states) ? states[state] : 1;
+}
+
+static struct sched_cpu *get(struct perfetto *p, u32 number)
+{
+	struct sched_cpu *more;
+	u32 want = number + 1;
+
+	if (number >= MAX_CPUS)
+		return NULL;
+	if (want > p->n_cpus) {
+		more = realloc(p->cpus, want * sizeof(*more));
+		if (!more)
+			return NULL;
+		memset(more + p->n_cpus, 0, (want - p->n_cpus) * sizeof(*more));
+		p->cpus = more;
+		p->n_cpus = want;
+	}
+	more = &p->cpus[number];
+	if (!more->switches)
+		more->switches = malloc(WAITING * sizeof(*more->switches));
+	more->used = true;
+	return more->switches ? more : NULL;
+}
+
+/* A column of compact_sched; times are differences. */
+static void put_column(struct perfetto *p, const struct sched_cpu *c, u32 field,
+		       u64 (*value)(const struct cpu_switch *s))
+{
+	size_t at = pb__begin(&p->packet, field);
+	u64 last = 0, time;
+	u32 i;
+
+	for (i = 0; i < c->n; i++) {
+		if (value) {
+			pb__varint(&p->packet, value(&c->switches[i]));
+			continue;
+		}
+		time = perfetto__boottime(p, c->switches[i].time);
+		pb__varint(&p->packet, time - last);
+		last = time;
+	}
+	pb__end(&p->packet, at);
+}
+
+static u64 state_of(const struct cpu_switch *s)
+{
+	return s->state;
+}
+
+static u64 next_of(const struct cpu_switch *s)
+{
+	return s->next;
+}
+
+static u64 priority_of(const struct cpu_switch *s)
+{
+	return PRIORITY;
+}
+
+/* The names, and for each switch which one. */
+static void put_names(struct perfetto *p, const struct sched_cpu *c)
+{
+	const char *names[WAITING];
+	u32 numbers[WAITING], i, j, n = 0;
+	size_t at;
+
+	for (i = 0; i < c->n; i++) {
+		for (j = 0; j < n && names[j] != c->switches[i].name; j++)
+			;
+		if (j == n) {
+			names[n++] = c->switches[i].name;
+			pb__text(&p->packet, 5, names[j], strlen(names[j]));
+		}
+		numbers[i] = j;
+	}
+	at = pb__begin(&p->packet, 6);
+	for (i = 0; i < c->n; i++)
+		pb__varint(&p->packet, numbers[i]);
+	pb__end(&p->packet, at);
+}
+
+static void flush(struct perfetto *p, u32 number)
+{
+	struct sched_cpu *c = &p->cpus[number];
+	size_t bundle, compact;
+
+	if (!c->n && !c->events.len)
+		return;
+	packet__begin(p, 0);
+	bundle = pb__begin(&p->packet, PACKET_FTRACE_EVENTS);
+	pb__int(&p->packet, 1, number);
+	p->packet.failed |= c->events.failed;
+	pb__append(&p->packet, c->events.data, c->events.len);
+	if (c->n) {
+		compact = pb__begin(&p->packet, 4);
+		put_column(p, c, 1, NULL);
+		put_column(p, c, 2, state_of);
+		put_column(p, c, 3, next_of);
+		put_column(p, c, 4, priority_of);
+		put_names(p, c);
+		pb__end(&p->packet, compact);
+	}
+	pb__end(&p->packet, bundle);
+	packet__end(p, false);
+	c->n = 0;
+	c->events.len = 0;
+}
+
+static const char *name_of(const struct perfetto *p, u32 pid, u32 tid)
+{
+	const char *name = tid ? names__comm(p->e->names, pid, tid) : "swapper";
+
+	return name ? name : "";
+}
+
+/* A CPU's first one in a frame is told in full: a compact one does not say who left. */
+static void put_whole(struct perfetto *p, struct sched_cpu *c, const struct cpu_switch *s)
+{
+	size_t event = pb__begin(&c->events, 2), at;
+
+	pb__int(&c->events, 1, perfetto__boottime(p, s->time));
+	pb__int(&c->events, 2, c->running);
+	at = pb__begin(&c->events, 4);
+	if (c->running)
+		pb__text(&c->events, 1, c->name, strlen(c->name));
+	else
+		pb__text(&c->events, 1, "swapper", 7);
+	pb__int(&c->events, 2, c->running);
+	pb__int(&c->events, 3, PRIORITY);
+	pb__int(&c->events, 4, s->state);
+	pb__text(&c->events, 5, s->name, strlen(s->name));
+	pb__int(&c->events, 6, s->next);
+	pb__int(&c->events, 7, PRIORITY);
+	pb__end(&c->events, at);
+	pb__end(&c->events, event);
+}
+
+static void add_switch(struct perfetto *p, u32 number, u64 time, u32 pid, u32 next)
+{
+	struct sched_cpu *c = &p->cpus[number];
+	struct cpu_switch s = { time, next, c->running ? c->state : 0, name_of(p, pid, next) };
+
+	if (c->seeded != p->frame) {
+		c->seeded = p->frame;
+		put_whole(p, c, &s);
+	} else {
+		c->switches[c->n++] = s;
+	}
+	c->running = next;
+	c->name = s.name;
+	if (c->n == WAITING)
+		flush(p, number);
+}
+
+/* Machines that were merged number their CPUs alike, and their threads apart. */
+static u32 cpu_of(const struct perfetto *p, s64 cpu, u32 tid)
+{
+	return (u32)cpu + (tid >> 22) * (p->e->facts->head->cpus ? p->e->facts->head->cpus : 64);
+}
+
+int perfetto__run(struct perfetto *p, const struct view *v)
+{
+	struct common_fields f = common_fields__of(v->event);
+	u32 pid = (u32)view__s64(v, f.pid), tid = (u32)view__s64(v, f.tid);
+	u64 start = (u64)view__s64(v, f.start), end = (u64)view__s64(v, f.time);
+	u32 number = cpu_of(p, view__s64(v, f.cpu), tid);
+	struct sched_cpu *c = get(p, number);
+
+	if (!c)
+		return number >= MAX_CPUS ? 0 : -ENOMEM;
+	if (start < c->end || end < start) {
+		p->unordered++;
+		return 0;
+	}
+	perfetto__thread(p, pid, tid);
+	/* nobody followed came at once */
+	if (c->running && c->end < start)
+		add_switch(p, number, c->end, 0, 0);
+	add_switch(p, number, start, pid, tid);
+	c->end = end;
+	c->state = kernel_state(view__get(v, "state"));
+	return 0;
+}
+
+/* What woke a thread: its waker is the one that the event happened to. */
+int perfetto__off(struct perfetto *p, const struct view *v)
+{
+	struct common_fields f = common_fields__of(v->event);
+	u32 pid = (u32)view__s64(v, f.pid), tid = (u32)view__s64(v, f.tid);
+	u32 number = cpu_of(p, view__s64(v, f.cpu), tid), waker = (u32)view__get(v, "waker_tid");
+	u64 wake = (u64)view__get(v, "wake");
+	s64 by = view__get(v, "waker");
+	struct sched_cpu *c = get(p, number);
+	const char *name = name_of(p, pid, tid);
+	size_t event, at;
+
+	if (!c)
+		return number >= MAX_CPUS ? 0 : -ENOMEM;
+	perfetto__thread(p, pid, tid);
+	if (waker)
+		perfetto__thread(p, (u32)view__get(v, "waker_pid"), waker);
+	/* one that was preempted needed no waking */
+	if (!wake || view__get(v, "state") == RUNNABLE)
+		return 0;
+	event = pb__begin(&c->events, 2);
+	pb__int(&c->events, 1, perfetto__boottime(p, wake));
+	pb__int(&c->events, 2, waker);
+	if (by == BY_SOFTIRQ || by == BY_IRQ)
+		pb__int(&c->events, 5, by == BY_SOFTIRQ ? 0x10 : 0x08); /* TRACE_FLAG_SOFTIRQ, _HARDIRQ */
+	at = pb__begin(&c->events, 20);
+	pb__text(&c->events, 1, name, strlen(name));
+	pb__int(&c->events, 2, tid);
+	pb__int(&c->events, 3, PRIORITY);
+	pb__int(&c->events, 4, 1);
+	pb__int(&c->events, 5, number);
+	pb__end(&c->events, at);
+	pb__end(&c->events, event);
+	if (c->events.len > 16384)
+		flush(p, number);
+	return 0;
+}
+
+void perfetto__flush_sched(struct perfetto *p, bool last)
+{
+	u32 i;
+
+	for (i = 0; i < p->n_cpus; i++) {
+		if (!p->cpus[i].used)
+			continue;
+		if (last && p->cpus[i].running)
+			add_switch(p, i, p->cpus[i].end, 0, 0);
+		flush(p, i);
+	}
+}
+
+void perfetto__free_sched(struct perfetto *p)
+{
+	u32 i;
+
+	for (i = 0; i < p->n_cpus; i++) {
+		free(p->cpus[i].switches);
+		pb__free(&p->cpus[i].events);
+	}
+	free(p->cpus);
+}

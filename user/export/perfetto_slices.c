@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Spans, instants, their arguments, and flows from who let go to who waited. */
+#include <string.h>
+#include <xxhash.h>
+
+#include "export/perfetto.h"
+
+/* TrackEvent */
+enum {
+	EVENT_CATEGORY_IIDS = 3,
+	EVENT_ARGUMENTS = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_IID = 10,
+	EVENT_TRACK = 11,
+	EVENT_NAME = 23,
+	EVENT_FLOWS = 47,
+	EVENT_FLOWS_END = 48,
+};
+
+/* DebugAnnotation */
+enum {
+	ARGUMENT_NAME_IID = 1,
+	ARGUMENT_BOOL = 2,
+	ARGUMENT_UINT = 3,
+	ARGUMENT_INT = 4,
+	ARGUMENT_DOUBLE = 5,
+	ARGUMENT_TEXT = 6,
+	ARGUMENT_POINTER = 7,
+	ARGUMENT_TEXT_IID = 17,
+};
+
+/* A wait that somebody ended: when, and who; pid NULL: of the same process. */
+static const struct wake {
+	const char *kind, *time, *pid, *tid;
+} wakes[] = {
+	{ "gil_wait", "drop_time", NULL, "dropper" },
+	{ "lock_wait", "woken", "waker_pid", "waker_tid" },
+};
+
+size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type)
+{
+	size_t at;
+
+	packet__begin(p, time);
+	at = pb__begin(&p->packet, PACKET_TRACK_EVENT);
+	pb__int(&p->packet, EVENT_TYPE, type);
+	pb__int(&p->packet, EVENT_TRACK, t->uuid);
+	return at;
+}
+
+void event__end(struct perfetto *p, size_t at)
+{
+	pb__end(&p->packet, at);
+	packet__end(p, true);
+}
+
+static void put_name(struct perfetto *p, const char *category, const char *name)
+{
+	pb__int(&p->packet, EVENT_CATEGORY_IIDS, perfetto__intern(p, INTERN_CATEGORY, category, strlen(category)));
+	pb__int(&p->packet, EVENT_NAME_IID, perfetto__intern(p, INTERN_NAME, name, strlen(name)));
+}
+
+static size_t begin_argument(struct perfetto *p, const char *name)
+{
+	size_t at = pb__begin(&p->packet, EVENT_ARGUMENTS);
+
+	pb__int(&p->packet, ARGUMENT_NAME_IID, perfetto__intern(p, INTERN_ARGUMENT, name, strlen(name)));
+	return at;
+}
+
+static void put_argument(struct perfetto *p, const struct view *v, const struct schema_field *f)
+{
+	size_t at = begin_argument(p, f->name);
+	struct field_value value;
+
+	field_value__get(&value, p->e->names, v, f, true);
+	if (value.type == FIELD_IS_TEXT && value.lasts)
+		pb__int(&p->packet, ARGUMENT_TEXT_IID, perfetto__intern(p, INTERN_STRING, value.text, value.len));
+	else if (value.type == FIELD_IS_TEXT)
+		pb__text(&p->packet, ARGUMENT_TEXT, value.text, value.len);
+	else if (value.type == FIELD_IS_HEX)
+		pb__int(&p->packet, ARGUMENT_POINTER, value.u);
+	else if (value.type == FIELD_IS_DOUBLE)
+		pb__double(&p->packet, ARGUMENT_DOUBLE, value.d);
+	else if (value.u && !strcmp(f->unit, "moment"))
+		pb__int(&p->packet, ARGUMENT_UINT, perfetto__boottime(p, value.u));
+	else
+		pb__int(&p->packet, value.type == FIELD_IS_U64 ? ARGUMENT_UINT : ARGUMENT_INT, value.u);
+	pb__end(&p->packet, at);
+}
+
+static void put_arguments(struct perfetto *p, const struct view *v, const struct common_fields *f)
+{
+	u16 flags = (u16)view__s64(v, f->flags);
+	const char *words;
+	size_t at;
+	u32 i;
+
+	if (f->cpu)
+		put_argument(p, v, f->cpu);
+	for (i = 0; i < v->event->n; i++) {
+		if (!field__is_common(v->event, &v->event->fields[i]))
+			put_argument(p, v, &v->event->fields[i]);
+	}
+	for (i = 0; i < 16; i++) {
+		words = flags >> i & 1 ? event_flag__words((u16)(1u << i)) : NULL;
+		if (!words)
+			continue;
+		at = begin_argument(p, words);
+		pb__int(&p->packet, ARGUMENT_BOOL, 1);
+		pb__end(&p->packet, at);
+	}
+}
+
+static u64 flow_of(u32 pid, u32 tid, u64 start)
+{
+	u64 parts[3] = { pid, tid, start };
+
+	return XXH64(parts, sizeof(parts), 0);
+}
+
+static const struct wake *wake_of(const struct view *v)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(wakes) / sizeof(*wakes); i++) {
+		if (!strcmp(v->event->name, wakes[i].kind))
+			return &wakes[i];
+	}
+	return NULL;
+}
+
+/* Who let go. One gil_drop may end several waits, and a flow goes to one: so each wait has its own beginning there. */
+static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid, u64 time, u64 flow)
+{
+	const struct track *t = perfetto__thread(p, pid, tid);
+	size_t at;
+
+	if (!t)
+		return;
+	at = event__begin(p, time, t, EVENT_INSTANT);
+	put_name(p, category, "lets go");
+	pb__fixed64(&p->packet, EVENT_FLOWS, flow);
+	event__end(p, at);
+}
+
+/*
+ * The end of a wait, from when it was let go until it ran, is a slice in it: flows
+ * end where slices begin, and the wait's own beginning is before its cause.
+ */
+static void put_wake(struct perfetto *p, const struct view *v, const struct wake *w, const char *category,
+		     const struct track *t, const struct interval *span)
+{
+	u32 pid = (u32)view__get(v, "pid"), tid = (u32)view__get(v, "tid"), by = (u32)view__get(v, w->tid);
+	u64 time = (u64)view__get(v, w->time);
+	u64 flow = flow_of(pid, tid, span->start);
+	size_t at;
+
+	if (!time || !by)
+		return;
+	put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, by, time, flow);
+	time = time < span->start ? span->start : time > span->end ? span->end : time;
+	at = event__begin(p, time, t, EVENT_BEGIN);
+	put_name(p, category, "let go");
+	pb__fixed64(&p->packet, EVENT_FLOWS_END, flow);
+	event__end(p, at);
+	at = event__begin(p, span->end, t, EVENT_END);
+	event__end(p, at);
+}
+
+static void put_span(struct perfetto *p, const struct view *v, const struct common_fields *f, const char *category,
+		     const struct interval *span)
+{
+	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe));
+	const struct wake *w = wake_of(v);
+	const struct track *t =
+		perfetto__place(p, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid), v->event, span);
+	size_t at;
+
+	if (!t)
+		return;
+	/* the inner one first: of what ends at one moment, the last in the file is the outer */
+	if (w)
+		put_wake(p, v, w, category, t, span);
+	at = event__begin(p, span->start, t, EVENT_BEGIN);
+	put_name(p, category, title);
+	put_arguments(p, v, f);
+	event__end(p, at);
+	at = event__begin(p, span->end, t, EVENT_END);
+	event__end(p, at);
+}
+
+static void put_instant(struct perfetto *p, const struct view *v, const struct common_fields *f, const char *category,
+			u64 time)
+{
+	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe));
+	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
+	const struct track *t = tid ? perfetto__thread(p, pid, tid) :
+				      perfetto__track(p, pid, v->event->id, 0, v->event->name, NULL);
+	size_t at;
+
+	if (!t)
+		return;
+	at = event__begin(p, time, t, EVENT_INSTANT);
+	put_name(p, category, title);
+	put_arguments(p, v, f);
+	event__end(p, at);
+}
+
+void perfetto__slice(struct perfetto *p, const struct view *v)
+{
+	const struct schema_family *family = schema__family_by_id(p->schema, (u8)EVENT_FAMILY(v->event->id));
+	struct common_fields f = common_fields__of(v->event);
+	struct interval span = { (u64)view__s64(v, f.start), (u64)view__s64(v, f.time) };
+	const char *category = family ? family->name : "?";
+
+	if (!v->event->is_span || (view__s64(v, f.flags) & EVENT_NO_DURATION)) {
+		put_instant(p, v, &f, category, span.end);
+		return;
+	}
+	if (span.start > span.end)
+		span.start = span.end;
+	put_span(p, v, &f, category, &span);
+}

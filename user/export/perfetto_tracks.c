@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Processes, threads and tracks, told when they are first used in a frame, and
+ * the place of each span.
+ *
+ * Perfetto takes the slices of a track for a stack, so only spans that nest may
+ * share one. A thread's calls do; requests that it has in flight do not, and get
+ * tracks of their own beside it, as many as overlap.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/perfetto.h"
+
+#define FIRST_UUID 16
+#define KEPT	   4096 /* intervals of a track; older ones are forgotten */
+
+struct track_key {
+	u32 pid, tid;
+	u32 kind; /* 0: the thread itself */
+	u32 number;
+};
+
+/* TrackDescriptor */
+enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS_DESCRIPTOR = 3, TRACK_THREAD_DESCRIPTOR = 4, TRACK_PARENT = 5 };
+enum { TRACK_COUNTER = 8 };
+
+static struct track *get(struct perfetto *p, const struct track_key *key)
+{
+	struct track *t = map__get(&p->tracks, key);
+
+	if (!t)
+		p->packet.failed = true;
+	else if (!t->uuid)
+		t->uuid = FIRST_UUID + p->tracks.n;
+	return t;
+}
+
+void perfetto__free_tracks(struct perfetto *p)
+{
+	u32 i;
+
+	for (i = 0; i < p->tracks.n; i++)
+		free(((struct track *)map__value(&p->tracks, i))->drawn);
+	map__free(&p->tracks);
+	map__free(&p->containers);
+}
+
+static int on_images(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct perfetto *p = arg;
+	u32 pid, *container;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		pid = (u32)view__get(&v, "pid");
+		container = map__get(&p->containers, &pid);
+		if (!container)
+			return -ENOMEM;
+		*container = (u32)view__get(&v, "container");
+	}
+	return 0;
+}
+
+int perfetto__load_containers(struct perfetto *p)
+{
+	const struct schema_event *kinds[] = { schema__event(p->schema, "proc_image"), NULL };
+	const struct schema_field *f = kinds[0] ? schema_event__field(kinds[0], "container") : NULL;
+	struct trace_filter filter = { .kinds = kinds };
+
+	map__init(&p->tracks, sizeof(struct track_key), sizeof(struct track));
+	map__init(&p->containers, sizeof(u32), sizeof(u32));
+	/* traces without it know of no containers */
+	if (!f || strcmp(f->unit, "string") != 0)
+		return 0;
+	return trace__read(p->e->trace, &filter, on_images, p);
+}
+
+static void put_process_fields(struct perfetto *p, u32 pid, const struct task *task)
+{
+	const char *command = task && task->command ? names__string(p->e->names, task->command) : "";
+	const char *comm = names__comm(p->e->names, pid, 0);
+	const u32 *id = map__find(&p->containers, &pid);
+	const char *container = id ? names__string(p->e->names, *id) : "";
+
+	pb__int(&p->packet, 1, pid);
+	if (*command)
+		pb__text(&p->packet, 2, command, strlen(command));
+	if (comm)
+		pb__text(&p->packet, 6, comm, strlen(comm));
+	if (*container)
+		pb__text(&p->packet, 8, container, strlen(container));
+}
+
+/* ProcessTree has what the descriptor of a track can't say: parents and the pid in the process's own namespace. */
+static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
+{
+	const char *command = task && task->command ? names__string(p->e->names, task->command) : "";
+	const char *comm = names__comm(p->e->names, pid, 0);
+	size_t tree, process;
+
+	packet__begin(p, 0);
+	tree = pb__begin(&p->packet, PACKET_PROCESS_TREE);
+	process = pb__begin(&p->packet, 1);
+	pb__int(&p->packet, 1, pid);
+	if (task && task->ppid)
+		pb__int(&p->packet, 2, task->ppid);
+	if (*command)
+		pb__text(&p->packet, 3, command, strlen(command));
+	else if (comm)
+		pb__text(&p->packet, 3, comm, strlen(comm));
+	if (task && task->ns_pid && task->ns_pid != pid)
+		pb__int(&p->packet, 6, task->ns_pid);
+	pb__end(&p->packet, process);
+	pb__end(&p->packet, tree);
+	packet__end(p, false);
+}
+
+static struct track *process_track(struct perfetto *p, u32 pid)
+{
+	const struct task *task = names__task(p->e->names, pid, 0);
+	struct track *t = get(p, &(struct track_key){ .pid = pid, .kind = TRACK_PROCESS });
+	size_t at, process;
+
+	if (!t || t->frame == p->frame)
+		return t;
+	t->frame = p->frame;
+	put_tree(p, pid, task);
+	packet__begin(p, 0);
+	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
+	pb__int(&p->packet, TRACK_UUID, t->uuid);
+	process = pb__begin(&p->packet, TRACK_PROCESS_DESCRIPTOR);
+	put_process_fields(p, pid, task);
+	pb__end(&p->packet, process);
+	pb__end(&p->packet, at);
+	packet__end(p, false);
+	return t;
+}
+
+struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid)
+{
+	const char *comm = names__comm(p->e->names, pid, tid);
+	struct track *t = get(p, &(struct track_key){ .pid = pid, .tid = tid });
+	size_t at, thread;
+
+	if (!t || t->frame == p->frame || !process_track(p, pid))
+		return t;
+	t->frame = p->frame;
+	packet__begin(p, 0);
+	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
+	pb__int(&p->packet, TRACK_UUID, t->uuid);
+	thread = pb__begin(&p->packet, TRACK_THREAD_DESCRIPTOR);
+	pb__int(&p->packet, 1, pid);
+	pb__int(&p->packet, 2, tid);
+	if (comm)
+		pb__text(&p->packet, 5, comm, strlen(comm));
+	pb__end(&p->packet, thread);
+	pb__end(&p->packet, at);
+	packet__end(p, false);
+	return t;
+}
+
+static void put_counter(struct perfetto *p, const char *unit)
+{
+	size_t at = pb__begin(&p->packet, TRACK_COUNTER);
+
+	if (!strcmp(unit, "ns"))
+		pb__int(&p->packet, 3, 1);
+	else if (!strcmp(unit, "bytes"))
+		pb__int(&p->packet, 3, 3);
+	else
+		pb__int(&p->packet, 3, 2);
+	pb__end(&p->packet, at);
+}
+
+static void describe(struct perfetto *p, struct track *t, u64 parent, const char *name, const char *unit)
+{
+	size_t at;
+
+	t->frame = p->frame;
+	packet__begin(p, 0);
+	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
+	pb__int(&p->packet, TRACK_UUID, t->uuid);
+	pb__text(&p->packet, TRACK_NAME, name, strlen(name));
+	if (parent)
+		pb__int(&p->packet, TRACK_PARENT, parent);
+	if (unit)
+		put_counter(p, unit);
+	pb__end(&p->packet, at);
+	packet__end(p, false);
+}
+
+struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit)
+{
+	struct track *t = get(p, &(struct track_key){ .pid = pid, .kind = kind, .number = number });
+	const struct track *parent = t && pid ? process_track(p, pid) : NULL;
+
+	if (t && t->frame != p->frame)
+		describe(p, t, parent ? parent->uuid : 0, name, unit);
+	return t;
+}
+
+/* Would the span, put behind all that is drawn, stand in the right place of the stack? */
+static bool fits(const struct track *t, const struct interval *span)
+{
+	const struct interval *d;
+	u32 i;
+
+	for (i = t->n; i-- > 0;) {
+		d = &t->drawn[i];
+		if (d->end <= span->start)
+			return true;
+		if (d->start >= span->end)
+			continue;
+		if (d->start <= span->start && d->end >= span->end)
+			return true;
+		/* of two slices that begin at one moment, Perfetto takes the one that comes later for the inner */
+		if (d->start <= span->start || d->end > span->end)
+			return false;
+	}
+	return true;
+}
+
+static int draw(struct track *t, const struct interval *span)
+{
+	struct interval *more;
+	u32 want, after, first;
+
+	if (t->n == t->allocated) {
+		if (t->n >= KEPT) {
+			memmove(t->drawn, t->drawn + t->n / 2, (t->n - t->n / 2) * sizeof(*t->drawn));
+			t->n -= t->n / 2;
+		} else {
+			want = t->allocated ? 2 * t->allocated : 16;
+			more = realloc(t->drawn, want * sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			t->drawn = more;
+			t->allocated = want;
+		}
+	}
+	for (after = t->n; after && t->drawn[after - 1].start >= span->end; after--)
+		;
+	if (after && t->drawn[after - 1].start <= span->start && t->drawn[after - 1].end >= span->end)
+		return 0;
+	/* [first, after) are inside it now */
+	for (first = after; first && t->drawn[first - 1].start >= span->start; first--)
+		;
+	memmove(t->drawn + first + 1, t->drawn + after, (t->n - after) * sizeof(*t->drawn));
+	t->n = t->n - (after - first) + 1;
+	t->drawn[first] = *span;
+	return 0;
+}
+
+/* Requests in flight: a thread goes on while one of its own is open. */
+static bool is_asynchronous(const struct schema_event *e)
+{
+	return !strcmp(e->name, "disk_io");
+}
+
+static struct track *beside(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
+			    const struct interval *span)
+{
+	struct track *t;
+
+	for (;; key->number++) {
+		t = get(p, key);
+		if (!t || fits(t, span))
+			break;
+	}
+	if (t && t->frame != p->frame)
+		describe(p, t, parent, name, NULL);
+	if (t && draw(t, span))
+		p->packet.failed = true;
+	return t;
+}
+
+struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
+			      const struct interval *span)
+{
+	struct track_key key = { .pid = pid, .tid = tid, .kind = e->id, .number = 0 };
+	struct track *t;
+
+	if (!tid)
+		return beside(p, &key, 0, e->name, span);
+	t = perfetto__thread(p, pid, tid);
+	if (!t)
+		return NULL;
+	if (is_asynchronous(e) || !fits(t, span))
+		return beside(p, &key, t->uuid, e->name, span);
+	if (draw(t, span))
+		p->packet.failed = true;
+	return t;
+}
+
+struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span)
+{
+	struct track_key key = { .kind = kind };
+
+	return beside(p, &key, 0, name, span);
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * An SQLite database: a table for each kind of event that occurs, a column for
+ * each field. Enums and interned strings are text. SQLite's integers are signed:
+ * one of 2^63 or more comes out negative. docs/exports.md has queries.
+ */
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/export.h"
+#include "export/value.h"
+#include "util/text.h"
+
+struct task_key {
+	u32 pid, tid;
+};
+
+struct sqlite {
+	struct export *e;
+	sqlite3 *db;
+	struct map inserts; /* u16 id of a kind -> sqlite3_stmt * */
+	struct map tasks; /* struct task_key -> u8 */
+};
+
+static int failed(const struct sqlite *s, const char *what)
+{
+	snprintf(s->e->why, sizeof(s->e->why), "sqlite: %s: %s", what, sqlite3_errmsg(s->db));
+	return -EIO;
+}
+
+static int execute(const struct sqlite *s, const char *sql)
+{
+	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? failed(s, sql) : 0;
+}
+
+static int prepare(const struct sqlite *s, const char *sql, sqlite3_stmt **out)
+{
+	return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) ? failed(s, sql) : 0;
+}
+
+static int step(const struct sqlite *s, sqlite3_stmt *insert)
+{
+	int done = sqlite3_step(insert);
+
+	sqlite3_reset(insert);
+	return done == SQLITE_DONE ? 0 : failed(s, "insert");
+}
+
+/* A database's text is UTF-8, a name's bytes may be any. */
+static void bind_bytes(sqlite3_stmt *insert, int column, const char *text, size_t len)
+{
+	char *clean;
+	size_t i;
+
+	for (i = 0; i < len && (signed char)text[i] > 0; i++)
+		;
+	if (i == len) {
+		sqlite3_bind_text(insert, column, text, (int)len, SQLITE_TRANSIENT);
+		return;
+	}
+	clean = text__utf8(text, len);
+	if (clean)
+		sqlite3_bind_text(insert, column, clean, -1, free);
+	else
+		sqlite3_bind_null(insert, column);
+}
+
+/* NULL stays one. */
+static void bind_text(sqlite3_stmt *insert, int column, const char *text)
+{
+	if (text)
+		bind_bytes(insert, column, text, strlen(text));
+	else
+		sqlite3_bind_null(insert, column);
+}
+
+static int put_info(const struct sqlite *s, sqlite3_stmt *insert, const char *name, const char *text)
+{
+	bind_text(insert, 1, name);
+	bind_text(insert, 2, text);
+	return step(s, insert);
+}
+
+static int put_number(const struct sqlite *s, sqlite3_stmt *insert, const char *name, u64 value)
+{
+	bind_text(insert, 1, name);
+	sqlite3_bind_int64(insert, 2, (sqlite3_int64)value);
+	return step(s, insert);
+}
+
+/* Table info: where and when; clocks at one moment, for times on other clocks. */
+static int put_head(const struct sqlite *s, const struct trace_facts *facts)
+{
+	const struct trace_head *h = facts->head;
+	sqlite3_stmt *insert;
+	int err = execute(s, "CREATE TABLE info(name TEXT, value)");
+
+	if (!err)
+		err = prepare(s, "INSERT INTO info VALUES(?, ?)", &insert);
+	if (err)
+		return err;
+	if (put_info(s, insert, "file", facts->file) || put_info(s, insert, "hostname", h->hostname) ||
+	    put_info(s, insert, "kernel", h->kernel) || put_info(s, insert, "sonde_version", h->sonde_version) ||
+	    put_info(s, insert, "command", h->command) || put_number(s, insert, "start", facts->start) ||
+	    put_number(s, insert, "monotonic", h->monotonic) || put_number(s, insert, "boottime", h->boottime) ||
+	    put_number(s, insert, "realtime", h->realtime) ||
+	    put_info(s, insert, "end_reason", facts->end_reason ? end__reason(facts->end_reason) : NULL))
+		err = -EIO;
+	sqlite3_finalize(insert);
+	return err;
+}
+
+static int begin(struct export *e)
+{
+	struct sqlite *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	e->data = s;
+	s->e = e;
+	map__init(&s->inserts, sizeof(u16), sizeof(sqlite3_stmt *));
+	map__init(&s->tasks, sizeof(struct task_key), sizeof(u8));
+	/* made by the caller: empty and its owner's alone */
+	if (sqlite3_open_v2(e->path, &s->db, SQLITE_OPEN_READWRITE, NULL))
+		return failed(s, e->path);
+	/* one process, one transaction, and a file that is worthless until it is whole */
+	err = execute(s, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");
+	return err ? err : put_head(s, e->facts);
+}
+
+static const char *type_of(const struct schema_field *f)
+{
+	if (f->type == FIELD_FLOAT)
+		return "REAL";
+	return f->type == FIELD_TEXT || f->type == FIELD_TAIL || f->type == FIELD_ENUM || !strcmp(f->unit, "string") ?
+		       "TEXT" :
+		       "INTEGER";
+}
+
+/* A name as SQL has it; a trace may hold any. */
+static void put_quoted(FILE *sql, const char *name)
+{
+	putc('"', sql);
+	for (; *name; name++) {
+		if (*name == '"')
+			putc('"', sql);
+		putc(*name, sql);
+	}
+	putc('"', sql);
+}
+
+/* Makes the table of a kind and the statement that fills it. */
+static int create_table(const struct sqlite *s, const struct schema_event *e, sqlite3_stmt **insert)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *sql = open_memstream(&text, &len);
+	u32 i;
+	int err;
+
+	if (!sql)
+		return -ENOMEM;
+	fputs("CREATE TABLE ", sql);
+	put_quoted(sql, e->name);
+	putc('(', sql);
+	for (i = 0; i < e->n; i++) {
+		put_quoted(sql, e->fields[i].name);
+		fprintf(sql, " %s, ", type_of(&e->fields[i]));
+	}
+	fputs("\"probe_name\" TEXT)", sql);
+	err = fclose(sql) ? -ENOMEM : execute(s, text);
+	free(text);
+	text = NULL;
+	sql = err ? NULL : open_memstream(&text, &len);
+	if (!sql)
+		return err ? err : -ENOMEM;
+	fputs("INSERT INTO ", sql);
+	put_quoted(sql, e->name);
+	fputs(" VALUES(", sql);
+	for (i = 0; i < e->n; i++)
+		fputs("?, ", sql);
+	fputs("?)", sql);
+	err = fclose(sql) ? -ENOMEM : prepare(s, text, insert);
+	free(text);
+	return err;
+}
+
+static int put_row(struct export *e, sqlite3_stmt *insert, const struct view *v, const struct common_fields *f)
+{
+	const struct sqlite *s = e->data;
+	struct field_value value;
+	int i;
+
+	for (i = 0; i < (int)v->event->n; i++) {
+		field_value__get(&value, e->names, v, &v->event->fields[i], false);
+		if (value.type == FIELD_IS_TEXT)
+			bind_bytes(insert, i + 1, value.text, value.len);
+		else if (value.type == FIELD_IS_DOUBLE)
+			sqlite3_bind_double(insert, i + 1, value.d);
+		else
+			sqlite3_bind_int64(insert, i + 1, value.s);
+	}
+	bind_text(insert, i + 1, names__probe(e->names, (u16)view__s64(v, f->probe)));
+	return step(s, insert);
+}
+
+static int rows(struct export *e, const struct rows *rows)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct common_fields f = common_fields__of(v.event);
+	struct sqlite *s = e->data;
+	sqlite3_stmt **insert = map__get(&s->inserts, &v.event->id);
+	struct task_key key;
+	int err = insert ? 0 : -ENOMEM;
+
+	if (!err && !*insert)
+		err = create_table(s, v.event, insert);
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		key = (struct task_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
+		if (key.tid && !map__get(&s->tasks, &key))
+			return -ENOMEM;
+		err = put_row(e, *insert, &v, &f);
+	}
+	return err;
+}
+
+static int put_threads(const struct sqlite *s, const struct names *names)
+{
+	const struct task_key *key;
+	sqlite3_stmt *insert;
+	int err = execute(s, "CREATE TABLE threads(pid INTEGER, tid INTEGER, name TEXT)");
+	u32 i;
+
+	if (!err)
+		err = prepare(s, "INSERT INTO threads VALUES(?, ?, ?)", &insert);
+	if (err)
+		return err;
+	for (i = 0; !err && i < s->tasks.n; i++) {
+		key = map__key(&s->tasks, i);
+		sqlite3_bind_int64(insert, 1, key->pid);
+		sqlite3_bind_int64(insert, 2, key->tid);
+		bind_text(insert, 3, names__comm(names, key->pid, key->tid));
+		err = step(s, insert);
+	}
+	sqlite3_finalize(insert);
+	return err;
+}
+
+struct process_pass {
+	const struct sqlite *s;
+	const struct names *names;
+	sqlite3_stmt *insert;
+	int err;
+};
+
+/* 0, which is "not known" here, as NULL */
+static void bind_known(sqlite3_stmt *insert, int column, u64 value)
+{
+	if (value)
+		sqlite3_bind_int64(insert, column, (sqlite3_int64)value);
+	else
+		sqlite3_bind_null(insert, column);
+}
+
+static void put_process(const struct task *t, void *arg)
+{
+	struct process_pass *p = arg;
+
+	if (p->err)
+		return;
+	sqlite3_bind_int64(p->insert, 1, t->pid);
+	bind_known(p->insert, 2, t->ppid);
+	bind_known(p->insert, 3, t->ns_pid);
+	bind_text(p->insert, 4, names__comm(p->names, t->pid, 0));
+	bind_text(p->insert, 5, t->exe ? names__string(p->names, t->exe) : NULL);
+	bind_text(p->insert, 6, t->command ? names__string(p->names, t->command) : NULL);
+	bind_known(p->insert, 7, t->start);
+	bind_known(p->insert, 8, t->end);
+	p->err = step(p->s, p->insert);
+}
+
+static int put_processes(const struct sqlite *s, const struct names *names)
+{
+	struct process_pass p = { .s = s, .names = names };
+	int err = execute(s, "CREATE TABLE processes(pid INTEGER, ppid INTEGER, ns_pid INTEGER, name TEXT, exe TEXT, "
+			     "command TEXT, start INTEGER, \"end\" INTEGER)");
+
+	if (!err)
+		err = prepare(s, "INSERT INTO processes VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &p.insert);
+	if (err)
+		return err;
+	names__each_process(names, put_process, &p);
+	sqlite3_finalize(p.insert);
+	return p.err;
+}
+
+static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
+{
+	const struct loss *l;
+	sqlite3_stmt *insert;
+	int err = execute(s,
+			  "CREATE TABLE losses(family TEXT, reason TEXT, count INTEGER, first INTEGER, last INTEGER, "
+			  "path TEXT)");
+	u32 i;
+
+	if (!err)
+		err = prepare(s, "INSERT INTO losses VALUES(?, ?, ?, ?, ?, ?)", &insert);
+	if (err)
+		return err;
+	for (i = 0; !err && i < facts->n_losses; i++) {
+		l = &facts->losses[i];
+		bind_text(insert, 1, l->family_name);
+		bind_text(insert, 2, l->reason_name);
+		sqlite3_bind_int64(insert, 3, (sqlite3_int64)l->count);
+		sqlite3_bind_int64(insert, 4, (sqlite3_int64)l->first);
+		sqlite3_bind_int64(insert, 5, (sqlite3_int64)l->last);
+		bind_text(insert, 6, l->path);
+		err = step(s, insert);
+	}
+	sqlite3_finalize(insert);
+	return err;
+}
+
+static int finish(struct export *e)
+{
+	const struct sqlite *s = e->data;
+	int err = put_threads(s, e->names);
+
+	if (!err)
+		err = put_processes(s, e->names);
+	if (!err)
+		err = put_losses(s, e->facts);
+	return err ? err : execute(s, "COMMIT");
+}
+
+static int end(struct export *e)
+{
+	struct sqlite *s = e->data;
+	int err = 0;
+	u32 i;
+
+	if (!s)
+		return 0;
+	/* not after a failure, which ends the transaction too */
+	if (s->db && !sqlite3_get_autocommit(s->db))
+		err = finish(e);
+	for (i = 0; i < s->inserts.n; i++)
+		sqlite3_finalize(*(sqlite3_stmt **)map__value(&s->inserts, i));
+	sqlite3_close(s->db);
+	map__free(&s->inserts);
+	map__free(&s->tasks);
+	free(s);
+	return err;
+}
+
+EXPORTER(sqlite) = {
+	.name = "sqlite",
+	.doc = "an SQLite database: a table for each kind of event",
+	.binary = true,
+	.needs_file = true,
+	.begin = begin,
+	.rows = rows,
+	.end = end,
+};

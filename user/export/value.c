@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "export/value.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/text.h"
+
+static void set_text(struct field_value *out, const char *text)
+{
+	out->type = FIELD_IS_TEXT;
+	out->text = text;
+	out->len = (u32)strlen(text);
+	out->lasts = true;
+}
+
+static const char *word(const struct schema_field *f, s64 value)
+{
+	if (!strcmp(f->unit, "errno") && value < 0)
+		return strerrorname_np((int)-value);
+	if (!strcmp(f->unit, "signal") && value > 0)
+		return sigabbrev_np((int)value);
+	return NULL;
+}
+
+void field_value__get(struct field_value *out, const struct names *names, const struct view *v,
+		      const struct schema_field *f, bool words)
+{
+	const char *name;
+
+	*out = (struct field_value){ 0 };
+	if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {
+		out->type = FIELD_IS_TEXT;
+		out->text = view__text(v, f, &out->len);
+		return;
+	}
+	if (f->type == FIELD_FLOAT) {
+		out->type = FIELD_IS_DOUBLE;
+		out->d = view__double(v, f);
+		return;
+	}
+	out->s = view__s64(v, f);
+	out->u = (u64)out->s;
+	name = f->type == FIELD_ENUM ? schema_field__value_name(f, out->s) : words ? word(f, out->s) : NULL;
+	if (name)
+		set_text(out, name);
+	else if (!strcmp(f->unit, "string"))
+		set_text(out, names__string(names, (u32)out->s));
+	else if (!strcmp(f->unit, "hex"))
+		out->type = FIELD_IS_HEX;
+	else
+		out->type = f->type == FIELD_UNSIGNED ? FIELD_IS_U64 : FIELD_IS_S64;
+}
+
+bool field__is_common(const struct schema_event *e, const struct schema_field *f)
+{
+	return f->offset < (e->is_span ? sizeof(struct span) : sizeof(struct event));
+}
+
+bool event__is_inventory(const struct schema_event *e)
+{
+	return !strcmp(e->name, "proc_task") || !strcmp(e->name, "proc_image") || !strcmp(e->name, "proc_map");
+}
+
+const char *event__title(const struct names *names, const struct view *v, u16 probe)
+{
+	const struct schema_field *nr;
+	const char *name = NULL;
+
+	if (v->event->is_call) {
+		/* system calls: one probe sees them all */
+		nr = schema_event__field(v->event, "nr");
+		if (nr && nr->type == FIELD_ENUM)
+			name = schema_field__value_name(nr, view__s64(v, nr));
+		if (!name && !nr && probe)
+			name = names__probe(names, probe);
+	}
+	return name ? name : v->event->name;
+}
+
+const char *event_flag__words(u16 bit)
+{
+	switch (bit) {
+	case EVENT_OPEN:
+		return "not returned";
+	case EVENT_RETURN_NOT_SEEN:
+		return "return not seen";
+	case EVENT_NO_DURATION:
+		return "entry alone";
+	case EVENT_STARTED_BEFORE:
+		return "began before tracing";
+	default:
+		return NULL;
+	}
+}
+
+void json__print_text(FILE *out, const char *text, size_t len)
+{
+	char *clean = text__utf8(text, len);
+	const char *p;
+
+	putc('"', out);
+	for (p = clean ? clean : "?"; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			fprintf(out, "\\%c", *p);
+		else if ((unsigned char)*p < 0x20)
+			fprintf(out, "\\u%04x", (unsigned int)*p);
+		else
+			putc(*p, out);
+	}
+	putc('"', out);
+	free(clean);
+}
