@@ -18,6 +18,7 @@ struct elf {
 	int fd;
 	Elf *elf;
 	u64 size; /* of the file */
+	u16 machine; /* EM_... */
 	GElf_Phdr *segments;
 	u32 n_segments;
 	struct elf_block *blocks;
