@@ -175,6 +175,8 @@ static void classify_flow(const cs_insn *cs, const struct shape *s, struct insn 
 		out->kind = INSN_COND;
 		out->emulated = plain;
 	}
+	/* a branch with an operand size prefix is refused */
+	out->refused |= s->operand_size;
 	out->target = immediate(cs);
 }
 
@@ -309,22 +311,22 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 	}
 }
 
-/* The 64-bit register that a 32-bit one is part of. */
+/* The 64-bit register that a smaller one is part of. */
 static u16 whole(u16 reg)
 {
-	static const u16 pairs[][2] = {
-		{ X86_REG_EAX, X86_REG_RAX },  { X86_REG_EBX, X86_REG_RBX },  { X86_REG_ECX, X86_REG_RCX },
-		{ X86_REG_EDX, X86_REG_RDX },  { X86_REG_ESI, X86_REG_RSI },  { X86_REG_EDI, X86_REG_RDI },
-		{ X86_REG_EBP, X86_REG_RBP },  { X86_REG_R8D, X86_REG_R8 },   { X86_REG_R9D, X86_REG_R9 },
-		{ X86_REG_R10D, X86_REG_R10 }, { X86_REG_R11D, X86_REG_R11 }, { X86_REG_R12D, X86_REG_R12 },
-		{ X86_REG_R13D, X86_REG_R13 }, { X86_REG_R14D, X86_REG_R14 }, { X86_REG_R15D, X86_REG_R15 },
-		{ X86_REG_AL, X86_REG_RAX },   { X86_REG_BL, X86_REG_RBX },   { X86_REG_CL, X86_REG_RCX },
-		{ X86_REG_DL, X86_REG_RDX },
+#define LEGACY(l) { X86_REG_E##l, X86_REG_R##l }, { X86_REG_##l, X86_REG_R##l }
+#define LETTER(l) LEGACY(l##X), { X86_REG_##l##L, X86_REG_R##l##X }
+#define NUMBERED(n)                                                                                       \
+	{ X86_REG_R##n##D, X86_REG_R##n }, { X86_REG_R##n##W, X86_REG_R##n }, { X86_REG_R##n##B, X86_REG_R##n }
+	static const u16 parts[][2] = {
+		LETTER(A),    LETTER(B),    LETTER(C),	  LETTER(D),	LEGACY(SI),   LEGACY(DI),
+		LEGACY(BP),   NUMBERED(8),  NUMBERED(9),  NUMBERED(10), NUMBERED(11), NUMBERED(12),
+		NUMBERED(13), NUMBERED(14), NUMBERED(15),
 	};
 
-	for (u32 i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-		if (pairs[i][0] == reg)
-			return pairs[i][1];
+	for (u32 i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i][0] == reg)
+			return parts[i][1];
 	return reg;
 }
 

@@ -13,8 +13,6 @@
 #define MOVE_INSNS 12
 #define MOVE_BYTES 64
 
-static const char stepped_exit[] = "a way out has no instruction on it that is emulated";
-
 struct placer *placer__new(struct elf *elf, bool shadow_stack)
 {
 	struct placer *p = calloc(1, sizeof(*p));
@@ -35,6 +33,7 @@ void placer__free(struct placer *p)
 {
 	if (!p)
 		return;
+	cache__close(p->cache, p);
 	decoder__free(p->decoder);
 	callees__free(p->callees);
 	free(p);
@@ -90,33 +89,33 @@ static u64 candidate(struct placer *p, u64 addr, u64 size, bool *push, const cha
 	struct insn insn;
 	u32 i;
 
-	*why = "its code is not in the file";
+	*why = WHY_NO_CODE;
 	for (i = 0; code && i < MOVE_INSNS && at - addr < len; i++) {
 		if (!decoder__insn(p->decoder, code + (at - addr), len - (at - addr), at, &insn)) {
-			*why = "an instruction of it is not known";
+			*why = WHY_UNKNOWN_INSN;
 			return 0;
 		}
 		if (insn.emulated && insn.kind == INSN_CALL && p->shadow_stack) {
-			*why = "an emulated call would break a shadow stack";
+			*why = WHY_SHADOW_STACK;
 			return 0;
 		}
 		*push = insn.kind == INSN_PLAIN && insn.sp.effect == REG_ADD && insn.emulated;
 		if (insn.emulated && !insn.refused)
 			return at;
 		if (insn.kind != INSN_PLAIN) {
-			*why = "its first instructions are single-stepped, up to one that jumps or calls";
+			*why = WHY_STEPPED_JUMP;
 			return 0;
 		}
 		if (insn.sp.effect != REG_SAME) {
-			*why = "its first instructions are single-stepped, up to one that moves the stack pointer";
+			*why = WHY_STEPPED_STACK;
 			return 0;
 		}
 		if (!decoder__keeps_arguments(p->decoder)) {
-			*why = "its first instructions are single-stepped, up to one that changes an argument";
+			*why = WHY_STEPPED_ARGUMENT;
 			return 0;
 		}
 		at += insn.len;
-		*why = "its first instructions are single-stepped";
+		*why = WHY_STEPPED;
 	}
 	return 0;
 }
@@ -145,7 +144,7 @@ static void place_entry(struct placer *p, u64 addr, u64 size, const struct graph
 		*why = NULL;
 		return;
 	}
-	*why = "it could be entered behind its first instruction";
+	*why = WHY_ENTERED;
 	if (need_callees(p) || callees__symbol_between(p->callees, addr, at))
 		return;
 	if (!g) {
@@ -157,7 +156,7 @@ static void place_entry(struct placer *p, u64 addr, u64 size, const struct graph
 	if (g->why && !(push && is_first_after_endbr(p, addr, at))) {
 		*why = g->why;
 	} else if (jumped_into(g, addr, at)) {
-		*why = "a jump goes to where a probe would be emulated";
+		*why = WHY_JUMPED_TO;
 	} else {
 		out->addr = at;
 		out->cost = PLACE_EMULATED;
@@ -228,12 +227,12 @@ static int place_exits(struct placer *p, struct graph *g, struct placement *out)
 		return n;
 	out->exits = n > 0 || !sinks;
 	if (n < 0)
-		out->exits_why = "it has too many ways out";
+		out->exits_why = WHY_MANY_EXITS;
 	else if (!n && sinks)
-		out->exits_why = "its entry and its ways out can't be told apart";
+		out->exits_why = WHY_SAME_PLACE;
 	for (u32 i = 1; i < out->n; i++)
 		if (out->sites[i].cost == PLACE_STEPPED)
-			out->exits_why = stepped_exit;
+			out->exits_why = WHY_EXIT_STEPPED;
 	return 0;
 }
 
@@ -252,13 +251,13 @@ static int place_unwinds(struct placer *p, struct graph *g, struct placement *ou
 	if (n == -ENOMEM)
 		return n;
 	if (n < 0)
-		out->unwind_why = "it has too many ways out by an exception";
+		out->unwind_why = WHY_MANY_UNWINDS;
 	else if (!n && sinks)
-		out->unwind_why = "a way out by an exception has no instruction on it that is emulated";
+		out->unwind_why = WHY_UNWIND;
 	return 0;
 }
 
-int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out)
+static int analyse(struct placer *p, u64 addr, u64 size, struct placement *out)
 {
 	struct graph g = {};
 	int err;
@@ -267,6 +266,8 @@ int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out
 	err = need_callees(p);
 	if (!err)
 		err = graph__build(p, &g, addr, size);
+	for (u32 i = 0; !err && i < g.n_parts; i++)
+		out->parts[out->n_parts++] = (struct place_part){ g.parts[i].addr, g.parts[i].size };
 	if (!err) {
 		place_entry(p, addr, size, &g, &out->sites[0], &out->entry_why);
 		out->n = 1;
@@ -277,5 +278,20 @@ int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out
 	if (!err && !g.why && out->exits)
 		err = place_unwinds(p, &g, out);
 	graph__free(&g);
+	return err;
+}
+
+int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out)
+{
+	int err;
+
+	if (!p->cache_tried)
+		p->cache = cache__open(p);
+	p->cache_tried = true;
+	if (p->cache && cache__get(p->cache, p, addr, size, out))
+		return 0;
+	err = analyse(p, addr, size, out);
+	if (!err && p->cache)
+		cache__put(p->cache, p, addr, size, out);
 	return err;
 }

@@ -30,10 +30,17 @@ struct place_site {
 };
 
 #define PLACE_SITES_MAX 64
+#define PLACE_PARTS_MAX 6
+
+struct place_part {
+	u64 addr, size;
+};
 
 struct placement {
 	struct place_site sites[PLACE_SITES_MAX]; /* the entry, exits, then unwinding */
 	u32 n;
+	struct place_part parts[PLACE_PARTS_MAX]; /* the function's code, as far as it was looked at */
+	u32 n_parts;
 	bool exits; /* every way out that returns is in it */
 	const char *entry_why; /* the entry is dear, NULL: it is not */
 	const char *exits_why; /* exits is false or some are dear, NULL: neither */
@@ -47,7 +54,7 @@ struct placer *placer__new(struct elf *elf, bool shadow_stack);
 void placer__free(struct placer *p);
 /* The entry alone: never fails, it is the function's first instruction in the worst case. size 0: not known. */
 void placer__entry(struct placer *p, u64 addr, u64 size, struct place_site *out, const char **why);
-/* All of them. 0 or -ENOMEM. */
+/* All of them, from the cache if it has been asked before (docs/placement.md). 0 or -ENOMEM. */
 int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out);
 /* The instruction at addr as text, "?" if there is none. */
 const char *placer__text(struct placer *p, u64 addr, char *buf, size_t len);

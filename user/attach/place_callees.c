@@ -67,15 +67,11 @@ static const struct {
 	{ "_ZN3c106detail23torchInternalAssertFail*", CALLEE_UNWINDS },
 };
 
-/* c10::intrusive_ptr<T, ...>::reset_() of any T: drops one reference */
+/* c10::intrusive_ptr<T, ...>::reset_() and reset_not_null_() of any T: drop one reference */
 static bool drops_reference(const char *name)
 {
-	size_t len;
-
-	if (strncmp(name, "_ZN3c1013intrusive_ptrI", 23))
-		return false;
-	len = strlen(name);
-	return len > 10 && !strcmp(name + len - 10, "E6reset_Ev");
+	return !strncmp(name, "_ZN3c1013intrusive_ptrI", 23) &&
+	       (strstr(name, "E6reset_Ev") || strstr(name, "E15reset_not_null_EP"));
 }
 
 /* std::__throw_NAME(...) */
@@ -102,7 +98,8 @@ enum callee callee__by_name(const char *name)
 
 		if (want[0] != name[0])
 			continue;
-		if (want[len] ? !strncmp(name, want, len) && !want[len + 1] : !strcmp(name, want))
+		/* a compiler's copy of a function has a suffix: .isra.0, .part.0 */
+		if (!strncmp(name, want, len) && (want[len] || !name[len] || name[len] == '.'))
 			return names[i].callee;
 	}
 	return CALLEE_UNKNOWN;

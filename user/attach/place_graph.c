@@ -68,12 +68,12 @@ static struct part *add_part(struct builder *b, u64 addr, u64 size)
 	u64 len = size;
 
 	if (g->n_parts == PARTS_MAX || !size || size > CODE_MAX) {
-		refuse(b, size > CODE_MAX ? "it is too large" : "it has too many parts");
+		refuse(b, size > CODE_MAX ? WHY_TOO_LARGE : WHY_PARTS);
 		return NULL;
 	}
 	part->code = elf__bytes(b->p->elf, addr, &len);
 	if (!part->code || len != size) {
-		refuse(b, "its code is not in the file");
+		refuse(b, WHY_NO_CODE);
 		return NULL;
 	}
 	part->map = calloc(size, sizeof(*part->map));
@@ -93,7 +93,7 @@ static u32 new_node(struct builder *b)
 	struct node *bigger;
 
 	if (g->n == NODES_MAX) {
-		refuse(b, "it is too large");
+		refuse(b, WHY_TOO_LARGE);
 		return NONE;
 	}
 	if (g->n == g->max) {
@@ -134,18 +134,18 @@ static u32 visit(struct builder *b, struct part *part, u64 addr, u32 before, str
 	u32 node;
 
 	if (part->map[at] == MAP_INSIDE) {
-		refuse(b, "two of its instructions overlap");
+		refuse(b, WHY_OVERLAP);
 		return NONE;
 	}
 	if (part->map[at])
 		return part->map[at] - 1;
 	if (!decoder__insn(b->p->decoder, part->code + at, part->size - at, addr, &insn)) {
-		refuse(b, "an instruction of it is not known");
+		refuse(b, WHY_UNKNOWN_INSN);
 		return NONE;
 	}
 	for (i = 1; i < insn.len; i++) {
 		if (part->map[at + i]) {
-			refuse(b, "two of its instructions overlap");
+			refuse(b, WHY_OVERLAP);
 			return NONE;
 		}
 		part->map[at + i] = MAP_INSIDE;
@@ -223,11 +223,11 @@ static struct part *part_to(struct builder *b, u64 addr, const struct frame *f)
 	if (f->sp_known && !f->sp)
 		return NULL;
 	if (!f->sp_known) {
-		refuse(b, "a jump leaves it with a stack that is not understood");
+		refuse(b, WHY_LEAVES_STACK);
 		return NULL;
 	}
 	if (elf__function_at(b->p->elf, addr, &start, &size)) {
-		refuse(b, "a jump leaves it into code that is not known");
+		refuse(b, WHY_LEAVES_CODE);
 		return NULL;
 	}
 	return add_part(b, start, size);
@@ -262,7 +262,7 @@ static bool add_extra(struct builder *b, u32 to)
 	u32 *bigger;
 
 	if (g->n_extra == EXTRA_MAX) {
-		refuse(b, "its jump tables are too large");
+		refuse(b, WHY_JUMP_TABLES);
 		return false;
 	}
 	if (g->n_extra == g->max_extra) {
@@ -351,7 +351,7 @@ static void follow_indirect(struct builder *b, u32 node, const struct frame *f)
 	if (f->sp_known && !f->sp)
 		b->g->nodes[node].role = NODE_EXIT; /* to another function, through a pointer */
 	else
-		refuse(b, "it has an indirect jump whose targets are not known");
+		refuse(b, WHY_INDIRECT);
 }
 
 static void follow_next(struct builder *b, u32 node)
@@ -367,7 +367,7 @@ static void follow_next(struct builder *b, u32 node)
 			return;
 		part = part_of(b->g, addr);
 		if (!part) {
-			refuse(b, "it runs on past its end");
+			refuse(b, WHY_PAST_END);
 			return;
 		}
 	}
@@ -511,7 +511,7 @@ static void add_pad(struct builder *b, const struct call_site *c)
 		      !elf__function_at(b->p->elf, c->pad, &start, &size)))
 		part = add_part(b, start, size);
 	if (!part) {
-		refuse(b, "it has a landing pad that is not in it");
+		refuse(b, WHY_PAD);
 		return;
 	}
 	node = visit(b, part, c->pad, NONE, f);
@@ -532,7 +532,7 @@ static void find_pads(struct builder *b)
 		more = false;
 		for (; b->parts_seen < b->g->n_parts && !b->error; b->parts_seen++)
 			if (elf__each_call_site(b->p->elf, b->g->parts[b->parts_seen].addr, on_call_site, b, &has))
-				refuse(b, "its exception tables make no sense");
+				refuse(b, WHY_TABLES);
 		for (i = 0; i < b->n_calls && !b->g->why && !b->error; i++) {
 			struct call_site c = b->calls[i];
 			u32 at = graph__at(b->g, c.pad);
@@ -603,7 +603,7 @@ int graph__build(struct placer *p, struct graph *g, u64 addr, u64 size)
 
 	memset(g, 0, sizeof(*g));
 	if (!size && (elf__function_at(p->elf, addr, &start, &size) || start != addr))
-		refuse(&b, "its size is not known");
+		refuse(&b, WHY_NO_SIZE);
 	part = g->why ? NULL : add_part(&b, addr, size);
 	if (part) {
 		visit(&b, part, addr, NONE, f);

@@ -15,6 +15,7 @@ enum callee {
 };
 
 struct callees;
+struct cache;
 
 /* NULL: no memory */
 struct callees *callees__new(struct elf *elf);
@@ -28,8 +29,35 @@ bool callees__cold(const struct callees *c, u64 addr, u64 *start, u64 *size);
 bool callees__symbol_between(struct callees *c, u64 from, u64 to);
 enum callee callee__by_name(const char *name);
 
+/* Why a function has no probe, or a dear one, where one was wanted. */
+#define WHY_STEPPED	     "its first instructions are single-stepped"
+#define WHY_STEPPED_JUMP     "its first instructions are single-stepped, up to one that jumps or calls"
+#define WHY_STEPPED_STACK    "its first instructions are single-stepped, up to one that moves the stack pointer"
+#define WHY_STEPPED_ARGUMENT "its first instructions are single-stepped, up to one that changes an argument"
+#define WHY_UNKNOWN_INSN     "an instruction of it is not known"
+#define WHY_ENTERED	     "it could be entered behind its first instruction"
+#define WHY_JUMPED_TO	     "a jump goes to where a probe would be emulated"
+#define WHY_SHADOW_STACK     "an emulated call would break a shadow stack"
+#define WHY_EXIT_STEPPED     "a way out has no instruction on it that is emulated"
+#define WHY_SAME_PLACE	     "its entry and its ways out can't be told apart"
+#define WHY_MANY_EXITS	     "it has too many ways out"
+#define WHY_MANY_UNWINDS     "it has too many ways out by an exception"
+#define WHY_UNWIND	     "a way out by an exception has no instruction on it that is emulated"
+#define WHY_OVERLAP	     "two of its instructions overlap"
+#define WHY_INDIRECT	     "it has an indirect jump whose targets are not known"
+#define WHY_LEAVES_STACK     "a jump leaves it with a stack that is not understood"
+#define WHY_LEAVES_CODE	     "a jump leaves it into code that is not known"
+#define WHY_TABLES	     "its exception tables make no sense"
+#define WHY_PAD		     "it has a landing pad that is not in it"
+#define WHY_PAST_END	     "it runs on past its end"
+#define WHY_TOO_LARGE	     "it is too large"
+#define WHY_PARTS	     "it has too many parts"
+#define WHY_JUMP_TABLES	     "its jump tables are too large"
+#define WHY_NO_SIZE	     "its size is not known"
+#define WHY_NO_CODE	     "its code is not in the file"
+
 #define NONE	  0xffffffffu
-#define PARTS_MAX 6
+#define PARTS_MAX PLACE_PARTS_MAX
 
 enum node_role {
 	NODE_PLAIN,
@@ -77,8 +105,16 @@ struct placer {
 	struct elf *elf;
 	struct decoder *decoder;
 	struct callees *callees;
+	struct cache *cache;
+	bool cache_tried;
 	bool shadow_stack;
 };
+
+/* NULL: there is none to be had */
+struct cache *cache__open(struct placer *p);
+void cache__close(struct cache *c, struct placer *p);
+bool cache__get(struct cache *c, struct placer *p, u64 addr, u64 size, struct placement *out);
+void cache__put(struct cache *c, struct placer *p, u64 addr, u64 size, const struct placement *pl);
 
 /* 0 with g->why NULL or not, or -ENOMEM; free it in any case. */
 int graph__build(struct placer *p, struct graph *g, u64 addr, u64 size);
