@@ -357,12 +357,17 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
  */
 static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie)
 {
-	u64 sp = (cookie & COOKIE_BY_FRAME_POINTER ? ctx->bp : ctx->sp) + COOKIE_ABOVE(cookie);
-	u64 now = bpf_ktime_get_ns();
+	u64 sp = ctx->sp, bp = ctx->bp, now = bpf_ktime_get_ns();
 	struct open_call *c;
 	struct thread *th;
 	struct span *span;
 
+	/* both read first: of a choice clang would make one load at an offset that varies, which the verifier refuses */
+	barrier_var(sp);
+	barrier_var(bp);
+	if (cookie & COOKIE_BY_FRAME_POINTER)
+		sp = bp;
+	sp += COOKIE_ABOVE(cookie);
 	probe__hit(cookie);
 	th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!th)
