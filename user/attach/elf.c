@@ -45,16 +45,20 @@ static int read_headers(struct elf *elf)
 	return 0;
 }
 
-int elf__open(struct elf **out, int fd)
+bool elf__is_native(const struct elf *elf)
 {
 #ifdef __aarch64__
-	const u16 native = EM_AARCH64;
+	return elf->machine == EM_AARCH64;
 #else
-	const u16 native = EM_X86_64;
+	return elf->machine == EM_X86_64;
 #endif
+}
+
+int elf__open(struct elf **out, int fd)
+{
 	int err = elf__open_any(out, fd);
 
-	if (err || (*out)->machine == native)
+	if (err || elf__is_native(*out))
 		return err;
 	elf__close(*out);
 	*out = NULL;

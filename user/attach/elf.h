@@ -25,6 +25,8 @@ int elf__open(struct elf **out, int fd);
 /* As elf__open, of any machine: for looking at files alone. */
 int elf__open_any(struct elf **out, int fd);
 void elf__close(struct elf *elf);
+/* Is it for this machine? */
+bool elf__is_native(const struct elf *elf);
 /* EM_... */
 u16 elf__machine(const struct elf *elf);
 

@@ -47,6 +47,15 @@ static int need_callees(struct placer *p)
 	return p->callees ? 0 : -ENOMEM;
 }
 
+bool placer__emulated(struct placer *p, u64 addr)
+{
+	struct insn insn;
+	u64 n = 16;
+	const u8 *code = elf__bytes(p->elf, addr, &n);
+
+	return code && decoder__insn(p->decoder, code, n, addr, &insn) && insn.emulated;
+}
+
 const char *placer__text(struct placer *p, u64 addr, char *buf, size_t len)
 {
 	struct insn insn;

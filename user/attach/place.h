@@ -56,6 +56,8 @@ void placer__free(struct placer *p);
 void placer__entry(struct placer *p, u64 addr, u64 size, struct place_site *out, const char **why);
 /* All of them, from the cache if it has been asked before (docs/placement.md). 0 or -ENOMEM. */
 int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out);
+/* Is the instruction at addr one that the kernel emulates? */
+bool placer__emulated(struct placer *p, u64 addr);
 /* The instruction at addr as text, "?" if there is none. */
 const char *placer__text(struct placer *p, u64 addr, char *buf, size_t len);
 

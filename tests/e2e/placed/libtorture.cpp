@@ -64,7 +64,7 @@ __attribute__((noinline, visibility("hidden"))) uint64_t fill(volatile char *p, 
 		enter(#f "_tail", a, b);                                                                              \
 		return f##_leaf(a + 1, b + 2);                                                                        \
 	}                                                                                                             \
-	uint64_t f##_recurse(uint64_t a, uint64_t b)                                                                  \
+	__attribute__((noipa)) uint64_t f##_recurse(uint64_t a, uint64_t b)                                           \
 	{                                                                                                             \
 		enter(#f "_recurse", a, b);                                                                           \
 		if (!a)                                                                                               \
@@ -80,7 +80,7 @@ __attribute__((noinline, visibility("hidden"))) uint64_t fill(volatile char *p, 
 			longjmp(back, 1);                                                                             \
 		return a;                                                                                             \
 	}                                                                                                             \
-	uint64_t f##_jumped(uint64_t a, uint64_t b)                                                                   \
+	uint64_t f##_jumped(uint64_t a, volatile uint64_t b)                                                                   \
 	{                                                                                                             \
 		enter(#f "_jumped", a, b);                                                                            \
 		if (setjmp(back))                                                                                     \
