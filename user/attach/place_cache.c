@@ -197,7 +197,8 @@ static bool load(struct cache *c, int fd, bool shadow_stack)
 	c->used = c->max = head.bytes;
 	if (!index_file(c, head.n))
 		return false;
-	qsort(c->index, c->n_index, 2 * sizeof(*c->index), by_address);
+	if (c->n_index)
+		qsort(c->index, c->n_index, 2 * sizeof(*c->index), by_address);
 	return true;
 }
 

@@ -127,6 +127,12 @@ static int by_address(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+static void sort(struct list *list)
+{
+	if (list->n)
+		qsort(list->v, list->n, sizeof(*list->v), by_address);
+}
+
 /* The last entry that begins at or before addr. */
 static const struct known *find(const struct list *list, u64 addr)
 {
@@ -247,15 +253,15 @@ struct callees *callees__new(struct elf *elf)
 		return NULL;
 	c->elf = elf;
 	find_slots(c);
-	qsort(c->slots.v, c->slots.n, sizeof(*c->slots.v), by_address);
+	sort(&c->slots);
 	for (i = 0; c->slots.n && i < sizeof(sections) / sizeof(sections[0]); i++) {
 		index = 0;
 		while ((data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
 			(elf__machine(elf) == EM_AARCH64 ? stubs_arm64 : stubs_x86)(c, data, &sec);
 	}
 	elf__each_symbol(elf, on_symbol, c);
-	qsort(c->code.v, c->code.n, sizeof(*c->code.v), by_address);
-	qsort(c->cold.v, c->cold.n, sizeof(*c->cold.v), by_address);
+	sort(&c->code);
+	sort(&c->cold);
 	if (c->failed) {
 		callees__free(c);
 		return NULL;
@@ -332,7 +338,8 @@ bool callees__symbol_between(struct callees *c, u64 from, u64 to)
 
 	if (!c->starts) {
 		elf__each_symbol(c->elf, on_start, c);
-		qsort(c->starts, c->n_starts, sizeof(*c->starts), by_number);
+		if (c->n_starts)
+			qsort(c->starts, c->n_starts, sizeof(*c->starts), by_number);
 	}
 	if (c->failed)
 		return true;

@@ -135,8 +135,9 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	struct resolver *r = arg;
 
-	/* what a glob of --placed means may be local too */
-	if ((sym->dynamic ? sym->default_version : !r->section) && !fnmatch(r->pattern, sym->name, 0))
+	/* what a glob of --placed means may be local too; a part that was moved away is no function */
+	if ((sym->dynamic ? sym->default_version : !r->section) && !strstr(sym->name, ".cold") &&
+	    !fnmatch(r->pattern, sym->name, 0))
 		add_function(r, sym);
 	return r->error;
 }
