@@ -28,7 +28,7 @@ enum span_mode {
  * for placed calls one of the two ends, and what has to be added to the stack
  * pointer (or the frame pointer) there to get the one at the call's entry.
  */
-#define COOKIE_PROBE(cookie)	((cookie) & 0xffff)
+#define COOKIE_PROBE(cookie)	((cookie)&0xffff)
 #define COOKIE_RETURN		(1ULL << 32)
 #define COOKIE_EXIT		(1ULL << 33) /* the call ends here */
 #define COOKIE_UNWIND		(1ULL << 34) /* an exception leaves it here */

@@ -62,7 +62,8 @@
 
 static __always_inline void loss__count(u16 family, u32 reason, u64 now)
 {
-	u32 key = family * LOSS_REASONS + reason;
+	/* a family from outside the tree may have a higher id: counted with core's rather than not at all */
+	u32 key = (family < MAX_FAMILIES ? family : 0) * LOSS_REASONS + reason;
 	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
 
 	if (!l)
@@ -424,26 +425,26 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 #define SPAN_IF(word, fn, where, type)		       SPAN__PROGRAM(fn, "span+" #word "/" where, type, SPAN__NOTHING)
 #define SPAN_EXIT_IF(word, fn, where, type, at_return) SPAN__PROGRAM(fn, "span+" #word "/" where, type, at_return)
 
-#define PLACED__PROGRAM(fn, section, type)                                                                \
-	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group);           \
-	SEC(section)                                                                                      \
-	int fn(struct pt_regs *ctx)                                                                       \
-	{                                                                                                 \
-		u64 cookie = bpf_get_attach_cookie(ctx);                                                  \
-		struct type *e;                                                                           \
-                                                                                                          \
-		_Static_assert(sizeof(*e) <= CALL_MAX, "record too large");                               \
-		if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {                                             \
-			e = (struct type *)placed__close(ctx, cookie);                                    \
-			if (e)                                                                            \
-				emit(e, sizeof(*e));                                                      \
-			return 0;                                                                         \
-		}                                                                                         \
-		e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_##type, sizeof(*e));    \
-		if (e)                                                                                    \
-			fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                                 \
-		return 0;                                                                                 \
-	}                                                                                                 \
+#define PLACED__PROGRAM(fn, section, type)                                                             \
+	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group);        \
+	SEC(section)                                                                                   \
+	int fn(struct pt_regs *ctx)                                                                    \
+	{                                                                                              \
+		u64 cookie = bpf_get_attach_cookie(ctx);                                               \
+		struct type *e;                                                                        \
+                                                                                                       \
+		_Static_assert(sizeof(*e) <= CALL_MAX, "record too large");                            \
+		if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {                                          \
+			e = (struct type *)placed__close(ctx, cookie);                                 \
+			if (e)                                                                         \
+				emit(e, sizeof(*e));                                                   \
+			return 0;                                                                      \
+		}                                                                                      \
+		e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_##type, sizeof(*e)); \
+		if (e)                                                                                 \
+			fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                              \
+		return 0;                                                                              \
+	}                                                                                              \
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
 
 /*

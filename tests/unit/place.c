@@ -45,8 +45,9 @@ static bool open_code(const void *code, size_t len, u16 machine, bool shadow_sta
 	};
 
 	elf_fd = memfd_create("code", MFD_CLOEXEC);
-	if (elf_fd < 0 || write(elf_fd, &eh, sizeof(eh)) != sizeof(eh) || write(elf_fd, &ph, sizeof(ph)) != sizeof(ph) ||
-	    write(elf_fd, code, len) != (ssize_t)len || elf__open_any(&elf, elf_fd))
+	if (elf_fd < 0 || write(elf_fd, &eh, sizeof(eh)) != sizeof(eh) ||
+	    write(elf_fd, &ph, sizeof(ph)) != sizeof(ph) || write(elf_fd, code, len) != (ssize_t)len ||
+	    elf__open_any(&elf, elf_fd))
 		return false;
 	placer = placer__new(elf, shadow_stack);
 	return placer;
@@ -78,11 +79,11 @@ static int entry(const char *code, size_t len, u16 machine, bool shadow_stack, b
 }
 
 #define ENTRY_OF(code, machine, shstk, cheap) entry(code, sizeof(code) - 1, machine, shstk, cheap)
-#define CHEAP_AT(code)                                                      \
-	({                                                                  \
-		bool cheap_;                                                \
-		int at_ = ENTRY_OF(code, EM_X86_64, false, &cheap_);        \
-		cheap_ ? at_ : -100 - at_;                                  \
+#define CHEAP_AT(code)                                               \
+	({                                                           \
+		bool cheap_;                                         \
+		int at_ = ENTRY_OF(code, EM_X86_64, false, &cheap_); \
+		cheap_ ? at_ : -100 - at_;                           \
 	})
 #define DEAR -100 /* at the entry itself */
 
@@ -168,8 +169,8 @@ static bool exit_at(u32 i, u64 at, u8 cost, u32 above)
 {
 	const struct place_site *s = &got.sites[i];
 
-	return i < got.n && s->kind == PLACE_EXIT && s->addr == CODE_ADDR + at && s->cost == cost && s->above == above &&
-	       !s->by_frame_pointer;
+	return i < got.n && s->kind == PLACE_EXIT && s->addr == CODE_ADDR + at && s->cost == cost &&
+	       s->above == above && !s->by_frame_pointer;
 }
 
 /* push %rbx; call *%rax; test %eax,%eax; 5: je 8; nop; 8: pop %rbx; ret */
@@ -272,10 +273,10 @@ TEST(reads_jump_tables)
 
 /* --- arm64 --- */
 
-#define ARM(...)                                                                                                        \
-	({                                                                                                              \
-		static const u32 words_[] = { __VA_ARGS__ };                                                            \
-		place((const char *)words_, sizeof(words_), EM_AARCH64, false);                                         \
+#define ARM(...)                                                                \
+	({                                                                      \
+		static const u32 words_[] = { __VA_ARGS__ };                    \
+		place((const char *)words_, sizeof(words_), EM_AARCH64, false); \
 	})
 
 TEST(knows_what_the_kernel_simulates_on_arm64)
@@ -347,8 +348,9 @@ TEST(knows_callees_by_name)
 	CHECK(callee__by_name("freeaddrinfo") == CALLEE_UNKNOWN);
 	CHECK(callee__by_name("_ZdlPvm") == CALLEE_HARMLESS);
 	CHECK(callee__by_name("_ZN3c106SymInt8release_Ev.isra.0") == CALLEE_HARMLESS);
-	CHECK(callee__by_name("_ZN3c1013intrusive_ptrINS_13GeneratorImplENS_6detail34intrusive_target_default_null_typeI"
-			      "S1_EEE15reset_not_null_EPS1_") == CALLEE_HARMLESS);
+	CHECK(callee__by_name(
+		      "_ZN3c1013intrusive_ptrINS_13GeneratorImplENS_6detail34intrusive_target_default_null_typeI"
+		      "S1_EEE15reset_not_null_EPS1_") == CALLEE_HARMLESS);
 	CHECK(callee__by_name("_Unwind_Resume") == CALLEE_UNWINDS);
 	CHECK(callee__by_name("_ZSt20__throw_length_errorPKc") == CALLEE_UNWINDS);
 	CHECK(callee__by_name("__stack_chk_fail") == CALLEE_DIES);

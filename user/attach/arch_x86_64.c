@@ -209,7 +209,8 @@ static struct reg_change arithmetic(const cs_insn *cs)
 {
 	const cs_x86_op *op = &cs->detail->x86.operands[1];
 
-	if (cs->detail->x86.op_count == 2 && op->type == X86_OP_IMM && op->imm == (s32)op->imm && op->imm != INT32_MIN) {
+	if (cs->detail->x86.op_count == 2 && op->type == X86_OP_IMM && op->imm == (s32)op->imm &&
+	    op->imm != INT32_MIN) {
 		if (cs->id == X86_INS_ADD)
 			return (struct reg_change){ REG_ADD, op->imm };
 		if (cs->id == X86_INS_SUB)
@@ -242,13 +243,16 @@ static void track(const cs_insn *cs, const struct shape *s, struct insn *out)
 	}
 	for (i = 0; i < x->op_count; i++) {
 		const cs_x86_op *op = &x->operands[i];
+		struct reg_change change = { .effect = REG_LOST };
 
 		if (op->type != X86_OP_REG || !(op->access & CS_AC_WRITE))
 			continue;
+		if (!i && cs->id != X86_INS_POP)
+			change = arithmetic(cs);
 		if (op->reg == X86_REG_RSP || op->reg == X86_REG_ESP || op->reg == X86_REG_SP || op->reg == X86_REG_SPL)
-			out->sp = i ? (struct reg_change){ .effect = REG_LOST } : arithmetic(cs);
+			out->sp = change;
 		if (op->reg == X86_REG_RBP || op->reg == X86_REG_EBP || op->reg == X86_REG_BP || op->reg == X86_REG_BPL)
-			out->bp = i || cs->id == X86_INS_POP ? (struct reg_change){ .effect = REG_LOST } : arithmetic(cs);
+			out->bp = change;
 	}
 }
 
@@ -314,14 +318,25 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 /* The 64-bit register that a smaller one is part of. */
 static u16 whole(u16 reg)
 {
-#define LEGACY(l) { X86_REG_E##l, X86_REG_R##l }, { X86_REG_##l, X86_REG_R##l }
-#define LETTER(l) LEGACY(l##X), { X86_REG_##l##L, X86_REG_R##l##X }
-#define NUMBERED(n)                                                                                       \
-	{ X86_REG_R##n##D, X86_REG_R##n }, { X86_REG_R##n##W, X86_REG_R##n }, { X86_REG_R##n##B, X86_REG_R##n }
+#define LEGACY(l)                         \
+	{ X86_REG_E##l, X86_REG_R##l },   \
+	{                                 \
+		X86_REG_##l, X86_REG_R##l \
+	}
+#define LETTER(l)                               \
+	LEGACY(l##X),                           \
+	{                                       \
+		X86_REG_##l##L, X86_REG_R##l##X \
+	}
+#define NUMBERED(n)                                                           \
+	{ X86_REG_R##n##D, X86_REG_R##n }, { X86_REG_R##n##W, X86_REG_R##n }, \
+	{                                                                     \
+		X86_REG_R##n##B, X86_REG_R##n                                 \
+	}
 	static const u16 parts[][2] = {
-		LETTER(A),    LETTER(B),    LETTER(C),	  LETTER(D),	LEGACY(SI),   LEGACY(DI),
-		LEGACY(BP),   NUMBERED(8),  NUMBERED(9),  NUMBERED(10), NUMBERED(11), NUMBERED(12),
-		NUMBERED(13), NUMBERED(14), NUMBERED(15),
+		LETTER(A),    LETTER(B),    LETTER(C),	  LETTER(D),	LEGACY(SI),
+		LEGACY(DI),   LEGACY(BP),   NUMBERED(8),  NUMBERED(9),	NUMBERED(10),
+		NUMBERED(11), NUMBERED(12), NUMBERED(13), NUMBERED(14), NUMBERED(15),
 	};
 
 	for (u32 i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

@@ -65,11 +65,10 @@ struct cache {
 
 /* What may stand in a placement's texts: one that is missing here is only never kept. */
 static const char *const reasons[] = {
-	WHY_STEPPED_JUMP,  WHY_STEPPED_STACK, WHY_STEPPED_ARGUMENT, WHY_STEPPED,	WHY_UNKNOWN_INSN,
-	WHY_ENTERED,	   WHY_JUMPED_TO,     WHY_SHADOW_STACK,	    WHY_EXIT_STEPPED,	WHY_SAME_PLACE,
-	WHY_MANY_EXITS,	   WHY_MANY_UNWINDS,  WHY_UNWIND,	    WHY_OVERLAP,	WHY_INDIRECT,
-	WHY_LEAVES_STACK,  WHY_LEAVES_CODE,   WHY_TABLES,	    WHY_PAD,		WHY_PAST_END,
-	WHY_TOO_LARGE,	   WHY_PARTS,	      WHY_JUMP_TABLES,	    WHY_NO_SIZE,
+	WHY_STEPPED_JUMP, WHY_STEPPED_STACK, WHY_STEPPED_ARGUMENT, WHY_STEPPED,	     WHY_UNKNOWN_INSN, WHY_ENTERED,
+	WHY_JUMPED_TO,	  WHY_SHADOW_STACK,  WHY_EXIT_STEPPED,	   WHY_SAME_PLACE,   WHY_MANY_EXITS,   WHY_MANY_UNWINDS,
+	WHY_UNWIND,	  WHY_OVERLAP,	     WHY_INDIRECT,	   WHY_LEAVES_STACK, WHY_LEAVES_CODE,  WHY_TABLES,
+	WHY_PAD,	  WHY_PAST_END,	     WHY_TOO_LARGE,	   WHY_PARTS,	     WHY_JUMP_TABLES,  WHY_NO_SIZE,
 };
 #define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
 
@@ -310,7 +309,8 @@ static bool unpack(struct placer *p, const u8 *at, struct placement *out)
 		if (site.kind > PLACE_UNWIND || site.cost > PLACE_STEPPED || site.above & 7 || site.above >= 1u << 18 ||
 		    (site.kind == PLACE_ENTRY) != !i || !in_parts(out->parts, out->n_parts, site.addr))
 			return false;
-		out->sites[i] = (struct place_site){ site.addr, site.kind, site.cost, site.by_frame_pointer, site.above };
+		out->sites[i] =
+			(struct place_site){ site.addr, site.kind, site.cost, site.by_frame_pointer, site.above };
 	}
 	out->n = f.n_sites;
 	out->exits = f.exits;

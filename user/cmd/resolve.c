@@ -17,14 +17,10 @@
 #include <unistd.h>
 
 static const struct column place_columns[] = {
-	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
-	{ "object", "Object", VALUE_TEXT, SHOW_NEVER },
-	{ "symbol", "Function", VALUE_TEXT, SHOW_PLAIN },
-	{ "place", "Place", VALUE_TEXT, SHOW_PLAIN },
-	{ "address", "Address", VALUE_U64, SHOW_HEX },
-	{ "instruction", "Instruction", VALUE_TEXT, SHOW_PLAIN },
-	{ "offset_bytes", "Offset", VALUE_S64, SHOW_PLAIN },
-	{ "cost", "Cost", VALUE_TEXT, SHOW_PLAIN },
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },	      { "object", "Object", VALUE_TEXT, SHOW_NEVER },
+	{ "symbol", "Function", VALUE_TEXT, SHOW_PLAIN },     { "place", "Place", VALUE_TEXT, SHOW_PLAIN },
+	{ "address", "Address", VALUE_U64, SHOW_HEX },	      { "instruction", "Instruction", VALUE_TEXT, SHOW_PLAIN },
+	{ "offset_bytes", "Offset", VALUE_S64, SHOW_PLAIN },  { "cost", "Cost", VALUE_TEXT, SHOW_PLAIN },
 	{ "why", "Why not cheaper", VALUE_TEXT, SHOW_PLAIN },
 };
 
@@ -92,7 +88,7 @@ static void add_placed(struct resolver *r, const struct elf_symbol *sym)
 	r->sum.cheap_entries += where.sites[0].cost == PLACE_EMULATED;
 	for (u32 i = 0; i < where.n; i++) {
 		const struct place_site *s = &where.sites[i];
-		const char *why = s->kind == PLACE_ENTRY	 ? where.entry_why :
+		const char *why = s->kind == PLACE_ENTRY   ? where.entry_why :
 				  s->cost == PLACE_STEPPED ? where.exits_why :
 							     NULL;
 

@@ -99,8 +99,7 @@ static struct placer *get_placer(struct places *p)
 static u64 end_cookie(const struct place_site *site)
 {
 	return (site->kind == PLACE_UNWIND ? COOKIE_UNWIND : COOKIE_EXIT) |
-	       (site->by_frame_pointer ? COOKIE_BY_FRAME_POINTER : 0) |
-	       (u64)(site->above / 8) << COOKIE_ABOVE_SHIFT;
+	       (site->by_frame_pointer ? COOKIE_BY_FRAME_POINTER : 0) | (u64)(site->above / 8) << COOKIE_ABOVE_SHIFT;
 }
 
 /* A call whose ends are found in the function's code: all its probes, or none. */

@@ -9,8 +9,9 @@ static const struct {
 	const char *prefix;
 	enum section_kind kind;
 } kinds[] = {
-	{ "span", SECTION_SPAN },	  { "entry", SECTION_ENTRY }, { "site", SECTION_SITE },
-	{ "placed", SECTION_PLACED },	  { "tp_btf", SECTION_TRACEPOINT }, { "iter", SECTION_ITER },   { "iter.s", SECTION_ITER },
+	{ "span", SECTION_SPAN },     { "entry", SECTION_ENTRY },	{ "site", SECTION_SITE },
+	{ "placed", SECTION_PLACED }, { "tp_btf", SECTION_TRACEPOINT }, { "iter", SECTION_ITER },
+	{ "iter.s", SECTION_ITER },
 };
 
 static int copy(char *to, size_t len, const char *from, size_t n)
