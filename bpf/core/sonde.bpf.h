@@ -192,9 +192,15 @@ static __noinline int span__drop_top(struct thread *th, u16 flag)
 	return 0;
 }
 
-/* Closes calls that the stack has been unwound past: their frames lie below sp; placed ones, below placed_sp. */
+/*
+ * Closes calls that the stack has been unwound past: their frames lie below sp;
+ * placed ones, below placed_sp. What a signal handler on a stack of its own
+ * interrupts has not been left, wherever the two stacks lie.
+ */
 static __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 other = task->sas_ss_sp, size = task->sas_ss_size;
 	struct open_call *c;
 	u32 i, top;
 
@@ -206,6 +212,8 @@ static __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 			break;
 		c = &th->calls[top & (CALL_DEPTH - 1)];
 		if (c->sp >= (c->key & KEY_PLACED ? placed_sp : sp))
+			break;
+		if (sp - other < size && c->sp - other >= size)
 			break;
 		span__drop_top(th, EVENT_RETURN_NOT_SEEN);
 	}

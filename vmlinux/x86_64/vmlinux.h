@@ -167,6 +167,8 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
+	unsigned long sas_ss_sp; /* the stack that signal handlers have asked for */
+	size_t sas_ss_size;
 	struct thread_struct thread;
 };
 

@@ -12,6 +12,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -46,18 +47,19 @@ static void on_signal(int)
 	spin_until = spin_until + 1;
 }
 
-static void with_signals(bool other_stack)
+// Handlers run on the thread's stack, or on one at other_stack
+static void with_signals(void *other_stack, size_t size)
 {
-	static char space[65536];
 	stack_t stack = {};
 	struct sigaction sa = {};
 	struct itimerspec every = { { 0, 2000000 }, { 0, 2000000 } };
 	struct sigevent ev = {};
 	timer_t timer;
 
-	stack.ss_sp = space;
-	stack.ss_size = sizeof(space);
-	sigaltstack(&stack, nullptr);
+	stack.ss_sp = other_stack;
+	stack.ss_size = size;
+	if (other_stack)
+		sigaltstack(&stack, nullptr);
 	sa.sa_handler = on_signal;
 	sa.sa_flags = SA_RESTART | (other_stack ? SA_ONSTACK : 0);
 	sigaction(SIGUSR1, &sa, nullptr);
@@ -69,6 +71,44 @@ static void with_signals(bool other_stack)
 	want(c->spin(25, 1), 26, "a call that signals interrupt");
 	timer_delete(timer);
 	signal(SIGUSR1, SIG_IGN);
+}
+
+struct room {
+	char *at;
+	size_t size;
+};
+
+static void *with_higher_stack(void *arg)
+{
+	room *r = static_cast<room *>(arg);
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+	if (r->at < reinterpret_cast<char *>(&set))
+		printf("wrong stacks: the handlers' is not the higher one\n");
+	with_signals(r->at, r->size);
+	return nullptr;
+}
+
+static void signals()
+{
+	static char space[65536];
+	room r = { nullptr, 65536 };
+	sigset_t set;
+	pthread_t thread;
+
+	with_signals(nullptr, 0);
+	with_signals(space, sizeof(space));
+	// mappings are made downwards: this one lies above the thread's stack
+	r.at = static_cast<char *>(mmap(nullptr, r.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &set, nullptr);
+	pthread_create(&thread, nullptr, with_higher_stack, &r);
+	pthread_join(thread, nullptr);
+	pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 // A fresh process for what ends one
@@ -154,8 +194,7 @@ static void odd_ends(bool cancel)
 	want(c->jumped(1, 9), 9, "longjmp");
 	want(c->jumped(2, 9), 2, "no longjmp");
 	want(c->leaf(1, 1), 4, "the call after longjmp");
-	with_signals(false);
-	with_signals(true);
+	signals();
 	want(c->forks(7, 1), 7, "vfork");
 	status = in_child([] { c->execs(1, 2); });
 	want(status, 0, "exec");
