@@ -75,7 +75,7 @@ int core_open_calls(struct bpf_iter__task *ctx)
 			break;
 		c = &th->calls[i];
 		size = c->size;
-		if (size < sizeof(struct call) || size > CALL_MAX)
+		if (size < sizeof(struct span) || size > CALL_MAX)
 			continue;
 		e = (struct event *)c->record;
 		e->time = bpf_ktime_get_ns();

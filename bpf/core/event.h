@@ -82,6 +82,7 @@ enum event_flags {
 	EVENT_RETURN_NOT_SEEN = 2, /* ended by exception or longjmp: time is when that was noticed */
 	EVENT_NO_DURATION = 4, /* only the entry could be probed: start equals time */
 	EVENT_STARTED_BEFORE = 8, /* was already running when tracing began: start is when that was */
+	EVENT_UNWOUND = 16, /* left by an exception or a thread's cancellation: time is when that was */
 };
 
 /* Begins every event. 24 bytes. */

@@ -25,14 +25,22 @@ enum span_mode {
 };
 
 /*
- * A uprobe's cookie: the probe's number, for links on returns this bit, and
- * above it the function's group: how many semicolons stand before the function
- * in the program's section name.
+ * A uprobe's cookie: the probe's number, in the highest bits the function's
+ * group (how many semicolons stand before the function in the program's section
+ * name), and between them what the place is: for links on returns COOKIE_RETURN;
+ * for placed calls one of the two ends, and what has to be added to the stack
+ * pointer (or the frame pointer) there to get the one at the call's entry.
  */
-#define COOKIE_RETURN	   (1ULL << 32)
-#define COOKIE_GROUP_SHIFT 48
+#define COOKIE_PROBE(cookie)	((cookie)&0xffff)
+#define COOKIE_RETURN		(1ULL << 32)
+#define COOKIE_EXIT		(1ULL << 33) /* the call ends here */
+#define COOKIE_UNWIND		(1ULL << 34) /* an exception leaves it here */
+#define COOKIE_BY_FRAME_POINTER (1ULL << 35)
+#define COOKIE_ABOVE_SHIFT	16 /* to 31: in words of 8 bytes */
+#define COOKIE_ABOVE(cookie)	(((cookie) >> COOKIE_ABOVE_SHIFT & 0xffff) * 8)
+#define COOKIE_GROUP_SHIFT	48
 
-#define MAX_PROBES    1024
+#define MAX_PROBES    8192
 #define MAX_FAMILIES  16
 #define MAX_PROCESSES 65536
 

@@ -25,6 +25,10 @@
  *			e->stream = ARG1(ctx);
  *	}
  *
+ * A function whose return address must not be touched (C++, libc: what may be
+ * unwound) is a PLACED call, with the same body: the loader finds its ends in its
+ * code and puts plain probes there (docs/placement.md).
+ *
  * Other probes: ENTRY (a uprobe on the entry alone), SITE (a uprobe that the
  * family's host code places), and libbpf's own sections (tp_btf/...).
  * A program with section iter/task is run once when tracing stops and writes
@@ -58,7 +62,8 @@
 
 static __always_inline void loss__count(u16 family, u32 reason, u64 now)
 {
-	u32 key = family * LOSS_REASONS + reason;
+	/* a family from outside the tree may have a higher id: counted with core's rather than not at all */
+	u32 key = (family < MAX_FAMILIES ? family : 0) * LOSS_REASONS + reason;
 	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
 
 	if (!l)
@@ -73,7 +78,7 @@ static __always_inline void loss__count(u16 family, u32 reason, u64 now)
 /* Counts a hit of a probe whose program is not a SPAN (those count themselves). */
 static __always_inline struct hit_count *probe__hit(u64 cookie)
 {
-	u32 key = (u32)cookie;
+	u32 key = COOKIE_PROBE(cookie);
 	struct hit_count *h = bpf_map_lookup_elem(&probe_hits, &key);
 
 	if (h)
@@ -158,6 +163,9 @@ static __always_inline void event__init(struct event *e, u16 id, u64 cookie, u64
 	e->flags = 0;
 }
 
+/* In the key of a placed call, with its probe's number: no address and no cookie is like it. */
+#define KEY_PLACED (1ULL << 63)
+
 /* Sends the topmost open call as one whose true end is unknown. */
 static __noinline int span__drop_top(struct thread *th, u16 flag)
 {
@@ -177,23 +185,35 @@ static __noinline int span__drop_top(struct thread *th, u16 flag)
 	call = (struct call *)c->record;
 	call->span.event.time = flag == EVENT_NO_DURATION ? call->span.start : bpf_ktime_get_ns();
 	call->span.event.flags |= flag;
-	if (c->size >= sizeof(struct call) && c->size <= CALL_MAX)
+	if (c->size >= sizeof(struct span) && c->size <= CALL_MAX)
 		emit(call, c->size);
 	if (flag == EVENT_RETURN_NOT_SEEN)
 		loss__count(EVENT_FAMILY(call->span.event.id), LOSS_RETURN, call->span.event.time);
 	return 0;
 }
 
-/* Closes calls that the stack has been unwound past: their frames lie below sp. */
-static __noinline int span__drop_below(struct thread *th, u64 sp)
+/*
+ * Closes calls that the stack has been unwound past: their frames lie below sp;
+ * placed ones, below placed_sp. What a signal handler on a stack of its own
+ * interrupts has not been left, wherever the two stacks lie.
+ */
+static __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 other = task->sas_ss_sp, size = task->sas_ss_size;
+	struct open_call *c;
 	u32 i, top;
 
 	if (!th)
 		return 0;
 	for (i = 0; i < CALL_DEPTH; i++) {
 		top = th->depth - 1;
-		if (top >= CALL_DEPTH || th->calls[top & (CALL_DEPTH - 1)].sp >= sp)
+		if (top >= CALL_DEPTH)
+			break;
+		c = &th->calls[top & (CALL_DEPTH - 1)];
+		if (c->sp >= (c->key & KEY_PLACED ? placed_sp : sp))
+			break;
+		if (sp - other < size && c->sp - other >= size)
 			break;
 		span__drop_top(th, EVENT_RETURN_NOT_SEEN);
 	}
@@ -270,8 +290,9 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 		th->selected = version;
 	}
 	c = span__top(th);
+	/* a placed call that jumped here has been closed at its jump */
 	if (c && c->sp <= sp)
-		span__drop_below(th, span__is_tail_call(sp) ? sp : sp + 1);
+		span__drop_below(th, span__is_tail_call(sp) ? sp : sp + 1, sp + 1);
 	if (th->depth >= CALL_DEPTH) {
 		loss__count(EVENT_FAMILY(id), LOSS_DEPTH, bpf_ktime_get_ns());
 		return NULL;
@@ -323,7 +344,7 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 	sp = ctx->sp - 8;
 	c = span__top(th);
 	if (c && c->sp < sp) {
-		span__drop_below(th, sp);
+		span__drop_below(th, sp, sp);
 		c = span__top(th);
 	}
 	if (span_mode != SPAN_SESSION)
@@ -336,6 +357,43 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 	/* every interface traced so returns an int or an enum: the upper half of the register is undefined */
 	call->ret = (s32)ctx->ax;
 	return call;
+}
+
+/*
+ * The record of the placed call that ends at this place: what is open at the
+ * stack pointer that the function had at its entry, which the loader knows from
+ * the function's code.
+ */
+static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie)
+{
+	u64 sp = ctx->sp, bp = ctx->bp, now = bpf_ktime_get_ns();
+	struct open_call *c;
+	struct thread *th;
+	struct span *span;
+
+	/* both read first: of a choice clang would make one load at an offset that varies, which the verifier refuses */
+	barrier_var(sp);
+	barrier_var(bp);
+	if (cookie & COOKIE_BY_FRAME_POINTER)
+		sp = bp;
+	sp += COOKIE_ABOVE(cookie);
+	probe__hit(cookie);
+	th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!th)
+		return NULL;
+	c = span__top(th);
+	if (c && c->sp < sp) {
+		span__drop_below(th, sp, sp);
+		c = span__top(th);
+	}
+	if (!c || c->sp != sp || c->key != (KEY_PLACED | COOKIE_PROBE(cookie)))
+		return NULL;
+	span = (struct span *)c->record;
+	th->depth--;
+	span->event.time = now;
+	if (cookie & COOKIE_UNWIND)
+		span->event.flags |= EVENT_UNWOUND;
+	return span;
 }
 
 /* What the entry leaves for at_return, beside the record: a pointer argument, mostly. */
@@ -377,6 +435,36 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 #define SPAN_EXIT(fn, where, type, at_return)	       SPAN__PROGRAM(fn, "span/" where, type, at_return)
 #define SPAN_IF(word, fn, where, type)		       SPAN__PROGRAM(fn, "span+" #word "/" where, type, SPAN__NOTHING)
 #define SPAN_EXIT_IF(word, fn, where, type, at_return) SPAN__PROGRAM(fn, "span+" #word "/" where, type, at_return)
+
+#define PLACED__PROGRAM(fn, section, type)                                                             \
+	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group);        \
+	SEC(section)                                                                                   \
+	int fn(struct pt_regs *ctx)                                                                    \
+	{                                                                                              \
+		u64 cookie = bpf_get_attach_cookie(ctx);                                               \
+		struct type *e;                                                                        \
+                                                                                                       \
+		_Static_assert(sizeof(*e) <= CALL_MAX, "record too large");                            \
+		if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {                                          \
+			e = (struct type *)placed__close(ctx, cookie);                                 \
+			if (e)                                                                         \
+				emit(e, sizeof(*e));                                                   \
+			return 0;                                                                      \
+		}                                                                                      \
+		e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_##type, sizeof(*e)); \
+		if (e)                                                                                 \
+			fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                              \
+		return 0;                                                                              \
+	}                                                                                              \
+	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
+
+/*
+ * A call of any function, C++ too, whose return address stays as it is: the
+ * loader finds in its code where it ends. The record begins with struct span: what
+ * the function returns is not known there. An exception that leaves the function sets EVENT_UNWOUND.
+ */
+#define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
+#define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)
 
 /* Entry alone; the body is the program and returns 0. */
 #define ENTRY(fn, where) SEC("entry/" where) int fn(struct pt_regs *ctx)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as an ELF file: every question of attach/elf.h, and the GIL's finders.
+ * Any bytes as an ELF file: every question of attach/elf.h, the GIL's finders, and where its functions would be probed.
  *
- *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... elf.c user/attach/elf*.c bpf/probes/gil/gil_find*.c -lelf -llzma
+ *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... elf.c user/attach/elf*.c user/attach/arch*.c \
+ *		user/attach/place*.c bpf/probes/gil/gil_find*.c -lelf -llzma
  *
  * Without -DFUZZ (the build with libFuzzer) it has a main of its own that runs the files it is given.
  */
@@ -15,21 +16,26 @@
 
 #include "../../bpf/probes/gil/gil_find.h"
 #include "attach/elf.h"
+#include "attach/place.h"
 
 struct seen {
 	struct elf *elf;
+	struct placer *placer; /* NULL: no machine that is known */
 	u64 sum;
 	u32 n;
 };
 
 static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
+	struct placement where;
 	struct seen *s = arg;
 	u64 start, size;
 
 	s->sum += strlen(sym->name) + sym->offset;
 	if (s->n++ < 64 && !elf__function_at(s->elf, sym->addr, &start, &size))
 		s->sum += start + size;
+	if (s->placer && s->n < 64 && !placer__function(s->placer, sym->addr, sym->size, &where))
+		s->sum += where.n + where.exits + where.sites[0].addr;
 	return s->n > 100000;
 }
 
@@ -48,10 +54,12 @@ static void touch(struct elf *elf)
 	u32 i;
 
 	elf__add_debugdata(elf);
-	elf__each_symbol(elf, on_symbol, &s);
 	s.sum += elf__find_symbols(elf, names, 3, found) + elf__names_hold(elf, "libcudart_static_");
 	s.sum += elf__section_holds(elf, ".rodata", "x") + elf__section_holds(elf, ".nv_fatbin", "");
 	s.sum += elf__needs(elf, "libc.so") + !elf__debuglink(elf, link, sizeof(link), &crc);
+	s.placer = placer__new(elf, false);
+	elf__each_symbol(elf, on_symbol, &s);
+	placer__free(s.placer);
 	s.sum += strlen(elf__build_id(elf));
 	for (i = 0; elf__text(elf, i, &addr, &size); i++) {
 		p = elf__bytes(elf, addr, &size);
@@ -75,7 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	if (!elf__open(&elf, fd)) {
+	/* of any machine: where probes would be is asked of foreign files too */
+	setenv("SONDE_CACHE", "/dev/null/no", 1);
+	if (!elf__open_any(&elf, fd)) {
 		/* the file as its own debug file: of the same build id, or of none */
 		elf__add_debug(elf, dup(fd), NULL);
 		touch(elf);

@@ -4,45 +4,7 @@
 
 #include "attach/embedded.h"
 #include "attach/features.h"
-#include "attach/place.h"
 #include "util/section.h"
-
-static u32 place(const char *code, size_t len)
-{
-	return place__entry((const u8 *)code, len);
-}
-
-#define PLACE(code) place(code, sizeof(code) - 1)
-
-TEST(probes_the_first_instruction_without_endbr)
-{
-	CHECK(PLACE("\x55\x48\x89\xe5") == 0); /* push %rbp; mov */
-	CHECK(PLACE("\x48\x83\xec\x18\x90") == 0); /* sub $24,%rsp */
-}
-
-TEST(skips_endbr_if_what_follows_is_emulated)
-{
-	CHECK(PLACE("\xf3\x0f\x1e\xfa\x55\x48\x89\xe5") == 4); /* push %rbp */
-	CHECK(PLACE("\xf3\x0f\x1e\xfa\x41\x57\x41\x56") == 4); /* push %r15 */
-	CHECK(PLACE("\xf3\x0f\x1e\xfa\xe9\x00\x00\x00\x00") == 4); /* jmp */
-	CHECK(PLACE("\xf3\x0f\x1e\xfa\x0f\x84\x10\x00\x00\x00") == 4); /* je */
-}
-
-TEST(stays_on_endbr_before_what_is_single_stepped)
-{
-	CHECK(PLACE("\xf3\x0f\x1e\xfa\x48\x83\xec\x18") == 0); /* sub $24,%rsp: no gain, and nearer to the entry */
-	CHECK(PLACE("\xf3\x0f\x1e\xfa\x85\xff\x74\x05") == 0); /* test %edi,%edi */
-	CHECK(PLACE("\xf3\x0f\x1e\xfb\x55\x90") == 0); /* endbr32 */
-}
-
-TEST(reads_no_further_than_the_bytes_it_is_given)
-{
-	CHECK(PLACE("") == 0);
-	CHECK(PLACE("\xf3\x0f\x1e") == 0);
-	CHECK(PLACE("\xf3\x0f\x1e\xfa") == 0);
-	CHECK(PLACE("\xf3\x0f\x1e\xfa\x55") == 0);
-	CHECK(!place__emulated((const u8 *)"\x0f", 1));
-}
 
 TEST(takes_section_names_apart)
 {
@@ -58,6 +20,10 @@ TEST(takes_section_names_apart)
 	CHECK_TEXT(s.rest, "sched_waking");
 	REQUIRE(!section__parse(&s, "site/wait"));
 	CHECK(s.kind == SECTION_SITE);
+	REQUIRE(!section__parse(&s, "placed/libtorch_cpu.so:_ZN2at4_ops*4callE*"));
+	CHECK(s.kind == SECTION_PLACED);
+	CHECK_TEXT(s.library, "libtorch_cpu.so");
+	CHECK(section__parse(&s, "placed/libtorch_cpu.so") < 0);
 	CHECK(section__parse(&s, "span/libcudart.so") < 0);
 	CHECK(section__parse(&s, "entry/:f") < 0);
 	CHECK(section__parse(&s, "span/lib.so:") < 0);
@@ -99,6 +65,8 @@ TEST(refuses_return_probes_where_something_may_unwind)
 	CHECK(section__refuses_returns("span/libpthread.so.0:pthread_cond_timedwait"));
 	CHECK(!section__refuses_returns("span/libcudart.so:cudaMalloc"));
 	CHECK(!section__refuses_returns("entry/libtorch.so:_ZN1aE"));
+	CHECK(!section__refuses_returns("placed/libtorch.so:_ZN1aE"));
+	CHECK(!section__refuses_returns("placed/libc.so.6:read"));
 	CHECK(!section__refuses_returns("site/wait"));
 }
 

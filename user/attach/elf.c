@@ -30,12 +30,7 @@ static int read_headers(struct elf *elf)
 		return -ENOEXEC;
 	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOEXEC;
-#ifdef __aarch64__
-	if (eh.e_machine != EM_AARCH64)
-#else
-	if (eh.e_machine != EM_X86_64)
-#endif
-		return -ENOEXEC;
+	elf->machine = eh.e_machine;
 	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
 		return -ENOEXEC;
 	if (elf_getphdrnum(elf->elf, &n) || !n || n > 0xffff)
@@ -50,7 +45,32 @@ static int read_headers(struct elf *elf)
 	return 0;
 }
 
+bool elf__is_native(const struct elf *elf)
+{
+#ifdef __aarch64__
+	return elf->machine == EM_AARCH64;
+#else
+	return elf->machine == EM_X86_64;
+#endif
+}
+
 int elf__open(struct elf **out, int fd)
+{
+	int err = elf__open_any(out, fd);
+
+	if (err || elf__is_native(*out))
+		return err;
+	elf__close(*out);
+	*out = NULL;
+	return -ENOEXEC;
+}
+
+u16 elf__machine(const struct elf *elf)
+{
+	return elf->machine;
+}
+
+int elf__open_any(struct elf **out, int fd)
 {
 	struct stat st;
 	struct elf *elf;

@@ -24,7 +24,13 @@ struct elf_symbol {
 
 /* fd stays the caller's and must stay open. 0, -ENOEXEC (not an ELF file of this machine, or damaged) or negative errno. */
 int elf__open(struct elf **out, int fd);
+/* As elf__open, of any machine: for looking at files alone. */
+int elf__open_any(struct elf **out, int fd);
 void elf__close(struct elf *elf);
+/* Is it for this machine? */
+bool elf__is_native(const struct elf *elf);
+/* EM_... */
+u16 elf__machine(const struct elf *elf);
 
 /*
  * Defined symbols: of .dynsym, then of .symtab, then those that elf__add_debugdata
@@ -68,6 +74,13 @@ const u8 *elf__bytes(struct elf *elf, u64 addr, u64 *len);
 bool elf__text(struct elf *elf, u32 i, u64 *addr, u64 *size);
 /* The start and size of the function around addr by .eh_frame_hdr and .eh_frame; 0 or -ENOENT. */
 int elf__function_at(struct elf *elf, u64 addr, u64 *start, u64 *size);
+/*
+ * The calls of the function around addr that an exception may come out of, by its language-specific data (LSDA):
+ * fn gets where they stand, [start, start + size), and their landing pad, 0 if the exception goes on to the caller.
+ * *has: there is such data. 0, or -ENOENT if it makes no sense.
+ */
+int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 size, u64 pad, void *arg), void *arg,
+			bool *has);
 /* Addresses of the PLT stubs (of .plt, .plt.sec, .plt.got) that jump to an imported function. Returns how many were found, max at most. */
 u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max);
 /* Addresses of the words that hold an imported function's address: `call *slot(%rip)` (-fno-plt) goes through them. Likewise. */

@@ -16,6 +16,7 @@
 #define ENC_PCREL  0x10
 #define ENC_FORMAT 0x0f
 #define ENC_APPLY  0x70
+#define ENC_NONE   0xff /* DW_EH_PE_omit */
 
 struct cursor {
 	const u8 *data;
@@ -94,8 +95,14 @@ static u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
 	return v;
 }
 
-/* How the FDEs of a CIE encode their addresses. */
-static int cie_encoding(struct elf *elf, u64 addr, u8 *encoding)
+/* How the FDEs of a CIE encode their addresses and those of their LSDA. */
+struct encodings {
+	u8 code;
+	u8 lsda; /* ENC_NONE: none */
+	bool sized; /* says how long its augmentation is */
+};
+
+static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
 {
 	struct cursor c = at(elf, addr, 256);
 	const char *aug;
@@ -115,23 +122,24 @@ static int cie_encoding(struct elf *elf, u64 addr, u8 *encoding)
 		get(&c, 1);
 	else
 		get_leb128(&c); /* return address column */
-	*encoding = 0;
+	*out = (struct encodings){ .lsda = ENC_NONE };
 	if (*aug++ != 'z')
 		return c.bad ? -ENOENT : 0;
+	out->sized = true;
 	get_leb128(&c); /* length of what follows */
 	for (; *aug && !c.bad; aug++) {
 		u8 enc;
 
 		switch (*aug) {
 		case 'R':
-			*encoding = get(&c, 1);
-			return c.bad ? -ENOENT : 0;
+			out->code = get(&c, 1);
+			break;
 		case 'P':
 			enc = get(&c, 1);
 			get_encoded(&c, enc & ENC_FORMAT, false);
 			break;
 		case 'L':
-			get(&c, 1);
+			out->lsda = get(&c, 1);
 			break;
 		case 'S':
 		case 'B':
@@ -143,21 +151,31 @@ static int cie_encoding(struct elf *elf, u64 addr, u8 *encoding)
 	return c.bad ? -ENOENT : 0;
 }
 
-static int read_fde(struct elf *elf, u64 addr, u64 *start, u64 *size)
+/* A function by its description; *lsda is 0 if it has none. */
+static int read_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
 {
-	struct cursor c = at(elf, addr, 64);
+	struct cursor c = at(elf, addr, 128);
+	struct encodings enc;
 	u64 length, back, here;
-	u8 encoding;
+	struct cursor raw;
 
 	length = get(&c, 4);
 	if (length < 8 || length == 0xffffffff)
 		return -ENOENT;
 	here = c.addr + c.pos;
 	back = get(&c, 4);
-	if (c.bad || !back || back > here || cie_encoding(elf, here - back, &encoding))
+	if (c.bad || !back || back > here || cie_encoding(elf, here - back, &enc))
 		return -ENOENT;
-	*start = get_encoded(&c, encoding, true);
-	*size = get_encoded(&c, encoding, false);
+	*start = get_encoded(&c, enc.code, true);
+	*size = get_encoded(&c, enc.code, false);
+	*lsda = 0;
+	if (enc.sized && enc.lsda != ENC_NONE) {
+		get_leb128(&c);
+		raw = c;
+		/* a zero is no pointer, whatever it is relative to */
+		if (get_encoded(&raw, enc.lsda & ENC_FORMAT, false))
+			*lsda = get_encoded(&c, enc.lsda, true);
+	}
 	return c.bad ? -ENOENT : 0;
 }
 
@@ -188,7 +206,7 @@ static int table(struct elf *elf, u64 *base, u64 *first, u64 *n)
 	return c.bad || !*n ? -ENOENT : 0;
 }
 
-int elf__function_at(struct elf *elf, u64 addr, u64 *start, u64 *size)
+static int find_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
 {
 	u64 base, first, n, lo = 0, hi, mid, len;
 	const u8 *entries;
@@ -213,7 +231,59 @@ int elf__function_at(struct elf *elf, u64 addr, u64 *start, u64 *size)
 	if (!hi)
 		return -ENOENT;
 	memcpy(entry, entries + lo * sizeof(entry), sizeof(entry));
-	if (read_fde(elf, base + (u64)(s64)entry[1], start, size))
+	if (read_fde(elf, base + (u64)(s64)entry[1], start, size, lsda))
 		return -ENOENT;
 	return addr >= *start && addr - *start < *size ? 0 : -ENOENT;
+}
+
+int elf__function_at(struct elf *elf, u64 addr, u64 *start, u64 *size)
+{
+	u64 lsda;
+
+	return find_fde(elf, addr, start, size, &lsda);
+}
+
+#define LSDA_MAX (1 << 20) /* bytes of one function's */
+
+/* A number of the call-site table, or the start of landing pads. */
+static u64 get_number(struct cursor *c, u8 encoding)
+{
+	return (encoding & ENC_FORMAT) == 0x01 ? get_leb128(c) : get_encoded(c, encoding & ENC_FORMAT, false);
+}
+
+/* Layout: the Itanium C++ ABI's exception handling tables, as GCC and clang write them. */
+int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 size, u64 pad, void *arg), void *arg,
+			bool *has)
+{
+	u64 start, size, lsda, pads, length, end, from, len, pad;
+	struct cursor c;
+	u8 encoding;
+
+	*has = false;
+	if (find_fde(elf, addr, &start, &size, &lsda) || !lsda)
+		return 0;
+	*has = true;
+	c = at(elf, lsda, LSDA_MAX);
+	pads = start;
+	encoding = get(&c, 1);
+	if (encoding != ENC_NONE) {
+		/* 0: pads are addresses */
+		pads = (encoding & ENC_FORMAT) == 0x01 ? get_leb128(&c) : get_encoded(&c, encoding, true);
+	}
+	encoding = get(&c, 1);
+	if (encoding != ENC_NONE)
+		get_leb128(&c); /* where types end */
+	encoding = get(&c, 1);
+	length = get_leb128(&c);
+	if (c.bad || length > c.size - c.pos || encoding == ENC_NONE)
+		return -ENOENT;
+	for (end = c.pos + length; c.pos < end && !c.bad;) {
+		from = get_number(&c, encoding);
+		len = get_number(&c, encoding);
+		pad = get_number(&c, encoding);
+		get_leb128(&c); /* what to do there */
+		if (!c.bad)
+			fn(start + from, len, pad ? pads + pad : 0, arg);
+	}
+	return c.bad ? -ENOENT : 0;
 }

@@ -21,6 +21,7 @@ struct elf {
 	bool own_fd; /* close it */
 	Elf *elf;
 	u64 size; /* of the file */
+	u16 machine; /* EM_... */
 	GElf_Phdr *segments;
 	u32 n_segments;
 	struct elf_block *blocks;

@@ -40,7 +40,7 @@ static int add_program(struct probes *p, struct bpf_program *prog, const struct 
 	if (section__refuses_returns(out->full_section)) {
 		snprintf(
 			err, len,
-			"BPF program %s: section '%s' puts return probes on C++ or libc code; only entries are safe there",
+			"BPF program %s: section '%s' puts return probes on C++ or libc code, where they break what unwinds; entries and placed calls are safe there",
 			out->name, out->full_section);
 		return -EINVAL;
 	}

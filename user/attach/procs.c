@@ -26,7 +26,7 @@ static bool parse(char *line, u32 pid, struct mapping *m)
 	return true;
 }
 
-static int each_of_process(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg)
+int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg)
 {
 	char name[64], *line = NULL;
 	struct mapping m;
@@ -62,7 +62,7 @@ int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *ar
 
 		if (!isdigit((unsigned char)d->d_name[0]))
 			continue;
-		err = each_of_process(atoi(d->d_name), fn, arg);
+		err = procs__each_mapping_of(atoi(d->d_name), fn, arg);
 		unread += err == -EACCES || err == -EPERM;
 	}
 	closedir(dir);

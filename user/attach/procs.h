@@ -12,4 +12,7 @@
  */
 int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *arg);
 
+/* The same of one process: 0 or negative errno. */
+int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg);
+
 #endif

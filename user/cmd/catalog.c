@@ -40,6 +40,8 @@ static const char *kind_word(const struct section *s)
 		return "call";
 	case SECTION_ENTRY:
 		return "entry";
+	case SECTION_PLACED:
+		return "call, its ends placed";
 	case SECTION_SITE:
 		return "place found by analysis";
 	case SECTION_TRACEPOINT:
@@ -55,9 +57,9 @@ static const char *kind_word(const struct section *s)
 static void add_probes(struct table *t, const struct program *p)
 {
 	const struct section *s = &p->section;
-	char option[128], function[128];
+	char option[128], function[512];
 	const char *list = s->rest;
-	bool more = true, functions = s->kind == SECTION_SPAN || s->kind == SECTION_ENTRY;
+	bool more = true, functions = *s->library;
 
 	snprintf(option, sizeof(option), "--%s=%s", p->family->name, s->option);
 	if (functions)

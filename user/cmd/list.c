@@ -8,6 +8,7 @@
 #include "attach/embedded.h"
 #include "cmd/catalog.h"
 #include "cmd/cmd.h"
+#include "cmd/resolve.h"
 #include "export/export.h"
 #include "report/report.h"
 
@@ -26,9 +27,16 @@ static const char usage[] =
 	"\n"
 	"  --sort COLUMN, -n ROWS  as for `sonde report`\n"
 	"\n"
+	"With `probes`:\n"
+	"  --resolve FILE|PID   where in this file, or in what this process maps, each probe would be,\n"
+	"                       what it costs there and why it can't be cheaper; nothing is attached\n"
+	"  --placed GLOB        and where any other functions could be, as calls whose ends are found too\n"
+	"\n"
 	"examples:\n"
 	"  sonde list probes\n"
-	"  sonde list events fields --format json\n";
+	"  sonde list events fields --format json\n"
+	"  sonde list probes --resolve /usr/local/cuda/lib64/libcudart.so.13\n"
+	"  sonde list probes --resolve libtorch_cpu.so --placed '_ZN2at4_ops*4callE*'\n";
 
 static const struct column doc_columns[] = {
 	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
@@ -65,20 +73,27 @@ static const struct {
 	{ "options", catalog__options, false },	 { "reports", list_reports, true },
 	{ "formats", list_formats, true },
 };
-#define N_LISTS (sizeof(lists) / sizeof(lists[0]))
+#define N_LISTS	    (sizeof(lists) / sizeof(lists[0]))
+#define LIST_PROBES 1 /* its place there */
 
-enum { OPT_FORMAT = 256, OPT_SORT };
+enum { OPT_FORMAT = 256, OPT_SORT, OPT_RESOLVE, OPT_PLACED };
+
+struct resolve_options {
+	const char *what, *placed; /* NULL: not given */
+};
 
 static const struct option long_options[] = {
 	{ "format", required_argument, NULL, OPT_FORMAT },
 	{ "sort", required_argument, NULL, OPT_SORT },
+	{ "resolve", required_argument, NULL, OPT_RESOLVE },
+	{ "placed", required_argument, NULL, OPT_PLACED },
 	{ "rows", required_argument, NULL, 'n' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
 /* An exit status, or -1: go on. */
-static int parse(struct output_options *options, u32 *wanted, int argc, char **argv)
+static int parse(struct output_options *options, struct resolve_options *resolve, u32 *wanted, int argc, char **argv)
 {
 	u64 rows;
 	u32 i;
@@ -92,6 +107,12 @@ static int parse(struct output_options *options, u32 *wanted, int argc, char **a
 			break;
 		case OPT_SORT:
 			options->sort = optarg;
+			break;
+		case OPT_RESOLVE:
+			resolve->what = optarg;
+			break;
+		case OPT_PLACED:
+			resolve->placed = optarg;
 			break;
 		case 'n':
 			if (!cmd__parse_number("list", "-n", optarg, 0, 0xffffffff, &rows))
@@ -113,6 +134,10 @@ static int parse(struct output_options *options, u32 *wanted, int argc, char **a
 			return cmd__usage("list", "there is no list '%s'", argv[optind]);
 		*wanted |= 1u << i;
 	}
+	if (resolve->placed && !resolve->what)
+		return cmd__usage("list", "--placed wants --resolve FILE or PID beside it");
+	if (resolve->what && *wanted != 1u << LIST_PROBES)
+		return cmd__usage("list", "--resolve goes with `probes` alone");
 	return -1;
 }
 
@@ -120,20 +145,24 @@ static int cmd_list(int argc, char **argv)
 {
 	struct output_options options = { .rows = -1 };
 	struct report_output out = { .name = "list" };
+	struct resolve_options resolve = { 0 };
 	struct embedded bpf = { 0 };
 	char why[512] = "";
 	u32 i, wanted = 0;
-	int err, status = parse(&options, &wanted, argc, argv);
+	int err, status = parse(&options, &resolve, &wanted, argc, argv);
 
 	if (status >= 0)
 		return status;
 	err = embedded__open(&bpf, why, sizeof(why));
+	if (!err && resolve.what)
+		err = resolve__add(&bpf, &out, resolve.what, resolve.placed, why, sizeof(why));
 	if (err) {
+		report_output__free(&out);
 		cmd__error("%s", *why ? why : strerror(-err));
 		embedded__close(&bpf);
 		return EXIT_FAILED;
 	}
-	for (i = 0; i < N_LISTS; i++) {
+	for (i = 0; i < N_LISTS && !resolve.what; i++) {
 		if (wanted ? wanted >> i & 1 : lists[i].by_default)
 			lists[i].add(&bpf, &out);
 	}

@@ -84,6 +84,8 @@ static void print_flags(FILE *out, u64 flags)
 		fputs(" [not returned]", out);
 	if (flags & EVENT_RETURN_NOT_SEEN)
 		fputs(" [return not seen]", out);
+	if (flags & EVENT_UNWOUND)
+		fputs(" [unwound]", out);
 	if (flags & EVENT_NO_DURATION)
 		fputs(" [entry alone]", out);
 	if (flags & EVENT_STARTED_BEFORE)

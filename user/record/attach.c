@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/map.h"
+
 #define ENOTSUPP 524 /* include/linux/errno.h: the kernel's own, without a text in libc */
 
 struct place {
@@ -25,8 +27,12 @@ struct places {
 	const struct program *program; /* whose functions are being looked for */
 	const char *pattern;
 	bool copy; /* the library is linked into the object: its functions are not exported */
+	struct placer *placer; /* made when it is needed */
+	struct map taken; /* places by offset and section kind */
 	struct place *list;
 	u32 n, max;
+	u32 functions, unplaced; /* placed calls wanted, and those that can't be */
+	char why[160]; /* the first of these */
 	int error;
 };
 
@@ -41,47 +47,109 @@ int site_list__add(struct site_list *list, u64 offset, const char *program)
 	return 0;
 }
 
-static void add_place(struct places *p, const struct program *program, u64 offset, const char *name, u64 group)
+static void add_place(struct places *p, const struct program *program, u64 offset, u64 cookie)
 {
-	u16 number = probes__number(&p->s->embedded.probes, program, name);
 	struct place *bigger;
 
-	/* two names of one function (an alias) are one call */
-	for (u32 i = 0; i < p->n; i++)
-		if (p->list[i].offset == offset && p->list[i].program->section.kind == program->section.kind)
-			return;
-	if (!number) {
-		p->error = -E2BIG;
-		return;
-	}
 	if (p->n == p->max) {
-		bigger = realloc(p->list, (p->max + 64) * sizeof(*bigger));
+		bigger = reallocarray(p->list, p->max * 2 + 64, sizeof(*bigger));
 		if (!bigger) {
 			p->error = -ENOMEM;
 			return;
 		}
 		p->list = bigger;
-		p->max += 64;
+		p->max = p->max * 2 + 64;
 	}
-	p->list[p->n++] = (struct place){
-		.program = program,
-		.offset = offset,
-		.cookie = number | group << COOKIE_GROUP_SHIFT,
-	};
+	p->list[p->n++] = (struct place){ .program = program, .offset = offset, .cookie = cookie };
+}
+
+/* Two names of one function (an alias) are one call. */
+static bool take(struct places *p, u64 offset, enum section_kind kind)
+{
+	struct {
+		u64 offset, kind;
+	} key = { offset, kind };
+	bool *taken = map__get(&p->taken, &key);
+
+	if (!taken)
+		p->error = -ENOMEM;
+	if (!taken || *taken)
+		return false;
+	*taken = true;
+	return true;
+}
+
+/* The cookie of a program's probe on a function, 0: there is no number left for it. */
+static u64 cookie_of(struct places *p, const struct program *program, const char *name)
+{
+	u16 number = probes__number(&p->s->embedded.probes, program, name);
+
+	if (!number)
+		p->error = -E2BIG;
+	return number;
+}
+
+static struct placer *get_placer(struct places *p)
+{
+	if (!p->placer)
+		p->placer = placer__new(p->o->elf, place__shadow_stack(p->o->elf));
+	if (!p->placer)
+		p->error = -ENOMEM;
+	return p->placer;
+}
+
+static u64 end_cookie(const struct place_site *site)
+{
+	return (site->kind == PLACE_UNWIND ? COOKIE_UNWIND : COOKIE_EXIT) |
+	       (site->by_frame_pointer ? COOKIE_BY_FRAME_POINTER : 0) | (u64)(site->above / 8) << COOKIE_ABOVE_SHIFT;
+}
+
+/* A call whose ends are found in the function's code: all its probes, or none. */
+static void add_placed(struct places *p, const struct elf_symbol *sym, u64 group)
+{
+	struct placement where;
+	u64 offset, cookie;
+
+	if (placer__function(p->placer, sym->addr, sym->size, &where)) {
+		p->error = -ENOMEM;
+		return;
+	}
+	p->functions++;
+	if (!where.exits) {
+		if (!p->unplaced++)
+			snprintf(p->why, sizeof(p->why), "%.80s: %s", sym->name, where.exits_why);
+		return;
+	}
+	cookie = cookie_of(p, p->program, sym->name);
+	for (u32 i = 0; cookie && i < where.n; i++)
+		if (!elf__offset(p->o->elf, where.sites[i].addr, &offset) && take(p, offset, SECTION_PLACED))
+			add_place(p, p->program, offset,
+				  cookie | (i ? end_cookie(&where.sites[i]) : group << COOKIE_GROUP_SHIFT));
 }
 
 static void add_function(struct places *p, const struct elf_symbol *sym)
 {
-	u64 len = 16;
-	const u8 *code = elf__bytes(p->o->elf, sym->addr, &len);
+	u64 group = section__group(&p->program->section, sym->name), offset, cookie;
+	enum section_kind kind = p->program->section.kind;
+	struct place_site site;
+	const char *why;
 
-	if (!sym->function || !code)
+	if (!sym->function || !sym->offset)
 		return;
 	/* a glob may match C++ names, whose returns are not safe to probe */
-	if (p->program->section.kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
+	if (kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
 		return;
-	add_place(p, p->program, sym->offset + place__entry(code, len), sym->name,
-		  section__group(&p->program->section, sym->name));
+	/* by its entry: where it is probed is asked only once */
+	if (!get_placer(p) || !take(p, ~sym->offset, kind))
+		return;
+	if (kind == SECTION_PLACED) {
+		add_placed(p, sym, group);
+		return;
+	}
+	placer__entry(p->placer, sym->addr, sym->size, &site, &why);
+	cookie = cookie_of(p, p->program, sym->name);
+	if (cookie && !elf__offset(p->o->elf, site.addr, &offset))
+		add_place(p, p->program, offset, cookie | group << COOKIE_GROUP_SHIFT);
 }
 
 static int on_symbol(const struct elf_symbol *sym, void *arg)
@@ -103,7 +171,7 @@ static const char **split_names(const struct program *program, u32 *n)
 {
 	const char *list = program->section.rest, **names;
 	size_t len = strlen(list), max = len / 2 + 1, used = 0;
-	char name[256], *text;
+	char name[512], *text;
 
 	*n = 0;
 	names = malloc(max * sizeof(*names) + len + 1);
@@ -149,7 +217,7 @@ static void find_names(struct places *p, const struct program *program)
 static void find_globs(struct places *p, const struct program *program)
 {
 	const char *list = program->section.rest;
-	char name[256];
+	char name[512];
 
 	p->program = program;
 	p->pattern = name;
@@ -227,8 +295,10 @@ static bool find_sites(struct places *p, const struct family_host *h, char *why,
 	for (u32 i = 0; i < sites.n; i++) {
 		const struct program *program = probes__program(&p->s->embedded.probes, sites.sites[i].program);
 
-		if (program && program->enabled)
-			add_place(p, program, sites.sites[i].offset, program->section.rest, 0);
+		u64 cookie = program && program->enabled ? cookie_of(p, program, program->section.rest) : 0;
+
+		if (cookie && take(p, sites.sites[i].offset, SECTION_SITE))
+			add_place(p, program, sites.sites[i].offset, cookie);
 	}
 	free(sites.sites);
 	return true;
@@ -323,12 +393,18 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 	char why[256] = "";
 	int err = 0;
 
+	map__init(&p.taken, 2 * sizeof(u64), sizeof(bool));
 	runtime = find_library(&p, f);
 	if (!runtime)
 		runtime = hidden = find_hidden(&p, f, why, sizeof(why));
 	runtime |= find_sites(&p, family_host__find(f->name), why, sizeof(why));
-	if (!runtime)
+	placer__free(p.placer);
+	if (p.unplaced && !*why)
+		snprintf(why, sizeof(why), "%u of %u functions are not traced: %s", p.unplaced, p.functions, p.why);
+	if (!runtime) {
+		map__free(&p.taken);
 		return;
+	}
 	o->families |= 1u << f->id;
 	for (u32 i = 0; i < s->embedded.probes.n_programs && !err; i++) {
 		const struct program *program = &s->embedded.probes.programs[i];
@@ -362,6 +438,7 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 	/* a family may only want to know which processes have the object */
 	if (p.n || *why)
 		write_object(s, o, f->id, attached, span ? s->span_method : s->entry_method, why);
+	map__free(&p.taken);
 	free(p.list);
 }
 

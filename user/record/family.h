@@ -49,7 +49,8 @@ struct family_host {
 	/*
 	 * Fills the places of the family's SITE programs in an object for which
 	 * is_runtime said yes. What can't be placed is said in why (of size len), "" if
-	 * all could. 0 or negative errno.
+	 * all could. 0 or negative errno. s is NULL for `sonde list probes --resolve`,
+	 * where nothing is recorded.
 	 */
 	int (*sites)(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why,
 		     size_t len);
@@ -91,7 +92,7 @@ bool session__wants(const struct session *s, u32 pid);
 
 /*
  * Asks the family's is_runtime again of all mapped objects that it said no to, soon:
- * it has learned that one of them matters. May be called by sites().
+ * it has learned that one of them matters. May be called by sites(); nothing without a session.
  */
 void session__look_again(struct session *s, const char *family);
 

@@ -256,7 +256,7 @@ static void choose_programs(struct session *s)
 		}
 		bpf_program__set_autoload(p->prog, p->enabled);
 		if (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
-		    p->section.kind == SECTION_SITE)
+		    p->section.kind == SECTION_PLACED || p->section.kind == SECTION_SITE)
 			bpf_program__set_expected_attach_type(p->prog, m == ATTACH_SESSION ?
 									       ATTACH_TYPE_UPROBE_SESSION :
 								       m == ATTACH_MULTI ? ATTACH_TYPE_UPROBE_MULTI :

@@ -241,7 +241,7 @@ static int scan(struct session *s, u32 pid)
 
 void session__look_again(struct session *s, const char *family)
 {
-	const struct schema_family *f = schema__family(s->schema, family);
+	const struct schema_family *f = s ? schema__family(s->schema, family) : NULL;
 
 	if (f)
 		s->objects->again |= 1u << f->id;

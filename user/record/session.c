@@ -313,7 +313,7 @@ static bool wants_objects(const struct session *s)
 		const struct program *p = &s->embedded.probes.programs[i];
 
 		if (p->enabled && (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
-				   p->section.kind == SECTION_SITE))
+				   p->section.kind == SECTION_PLACED || p->section.kind == SECTION_SITE))
 			return true;
 	}
 	return false;

@@ -9,8 +9,9 @@ static const struct {
 	const char *prefix;
 	enum section_kind kind;
 } kinds[] = {
-	{ "span", SECTION_SPAN },	  { "entry", SECTION_ENTRY }, { "site", SECTION_SITE },
-	{ "tp_btf", SECTION_TRACEPOINT }, { "iter", SECTION_ITER },   { "iter.s", SECTION_ITER },
+	{ "span", SECTION_SPAN },     { "entry", SECTION_ENTRY },	{ "site", SECTION_SITE },
+	{ "placed", SECTION_PLACED }, { "tp_btf", SECTION_TRACEPOINT }, { "iter", SECTION_ITER },
+	{ "iter.s", SECTION_ITER },
 };
 
 static int copy(char *to, size_t len, const char *from, size_t n)
@@ -43,7 +44,7 @@ int section__parse(struct section *out, const char *name)
 	if (plus && copy(out->option, sizeof(out->option), plus + 1, slash - plus - 1))
 		return -EINVAL;
 	out->rest = slash + 1;
-	if (out->kind != SECTION_SPAN && out->kind != SECTION_ENTRY)
+	if (out->kind != SECTION_SPAN && out->kind != SECTION_ENTRY && out->kind != SECTION_PLACED)
 		return 0;
 	colon = strchr(out->rest, ':');
 	if (!colon || colon == out->rest || !colon[1])
@@ -77,7 +78,7 @@ unsigned int section__group(const struct section *s, const char *function)
 {
 	const char *list = s->rest;
 	unsigned int group = 0;
-	char name[128];
+	char name[512];
 
 	for (;;) {
 		for (; *list == ',' || *list == ';'; list++)
@@ -102,7 +103,7 @@ bool section__refuses_returns(const char *name)
 {
 	struct section s;
 	const char *list;
-	char function[256];
+	char function[512];
 
 	if (section__parse(&s, name) || s.kind != SECTION_SPAN)
 		return false;

@@ -3,7 +3,7 @@
  * A BPF program's section name, taken apart:
  *	span/libcudart.so:cudaMemcpy,cudaMemcpyAsync	span+all/libcudart.so:cudaGet*
  * where a semicolon in the list of functions starts the next group of them.
- *	entry/LIB:FUNCTIONS  site/NAME  tp_btf/NAME  iter/NAME  ?tp_btf/NAME
+ *	entry/LIB:FUNCTIONS  placed/LIB:FUNCTIONS  site/NAME  tp_btf/NAME  iter/NAME  ?tp_btf/NAME
  */
 #ifndef SONDE_UTIL_SECTION_H
 #define SONDE_UTIL_SECTION_H
@@ -15,6 +15,7 @@ enum section_kind {
 	SECTION_OTHER,
 	SECTION_SPAN,
 	SECTION_ENTRY,
+	SECTION_PLACED, /* a call whose ends are probed where the function's code has them */
 	SECTION_SITE,
 	SECTION_TRACEPOINT, /* tp_btf/ */
 	SECTION_ITER,

@@ -385,6 +385,8 @@ struct task_struct {
 	unsigned long nvcsw;
 	unsigned long min_flt, maj_flt;
 	struct task_io_accounting ioac;
+	unsigned long sas_ss_sp; /* the stack that signal handlers have asked for */
+	size_t sas_ss_size;
 	struct thread_struct thread;
 };
 

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cmd/resolve.h"
+
+#include "attach/place.h"
+#include "attach/procs.h"
+#include "record/family.h"
+#include "util/map.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct column place_columns[] = {
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },	      { "object", "Object", VALUE_TEXT, SHOW_NEVER },
+	{ "symbol", "Function", VALUE_TEXT, SHOW_PLAIN },     { "place", "Place", VALUE_TEXT, SHOW_PLAIN },
+	{ "address", "Address", VALUE_U64, SHOW_HEX },	      { "instruction", "Instruction", VALUE_TEXT, SHOW_PLAIN },
+	{ "offset_bytes", "Offset", VALUE_S64, SHOW_PLAIN },  { "cost", "Cost", VALUE_TEXT, SHOW_PLAIN },
+	{ "why", "Why not cheaper", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static const struct column total_columns[] = {
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
+	{ "object", "Object", VALUE_TEXT, SHOW_PLAIN },
+	{ "functions", "Functions", VALUE_U64, SHOW_COUNT },
+	{ "cheap_entries", "Cheap entries", VALUE_U64, SHOW_COUNT },
+	{ "cheap_entries_percent", "%", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "placed", "To be placed", VALUE_U64, SHOW_COUNT },
+	{ "placed_exits", "Exits found", VALUE_U64, SHOW_COUNT },
+	{ "cheap_exits", "All cheap", VALUE_U64, SHOW_COUNT },
+	{ "cheap_exits_percent", "%", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "places", "Places", VALUE_U64, SHOW_COUNT },
+};
+
+struct totals {
+	u64 functions, cheap_entries, placed, placed_exits, cheap_exits, places;
+};
+
+struct resolver {
+	const struct embedded *bpf;
+	struct table *places, *total;
+	const char *glob; /* --placed */
+	/* the object that is looked at */
+	struct elf *elf;
+	struct placer *placer;
+	const char *path;
+	const char *family;
+	const struct section *section; /* NULL: --placed */
+	const char *pattern;
+	struct totals sum;
+	struct map seen; /* functions by address, in this family */
+	struct map objects; /* by device and inode */
+	u32 pid;
+	u32 n_objects, n_found;
+	int error;
+};
+
+static void add_row(struct resolver *r, const char *symbol, const char *place, u64 addr, s64 offset, int cost,
+		    const char *why)
+{
+	static const char *const costs[] = { [PLACE_EMULATED] = "emulated", [PLACE_STEPPED] = "stepped" };
+	char text[192];
+
+	table__add(r->places, V_TEXT(r->family), V_TEXT(r->path), V_TEXT(symbol), V_TEXT(place),
+		   cost < 0 ? V_NONE : V_U64(addr),
+		   V_TEXT(cost < 0 ? NULL : placer__text(r->placer, addr, text, sizeof(text))),
+		   cost < 0 ? V_NONE : V_S64(offset), V_TEXT(cost < 0 ? "none" : costs[cost]), V_TEXT(why));
+	r->sum.places += cost >= 0;
+}
+
+static void add_placed(struct resolver *r, const struct elf_symbol *sym)
+{
+	static const char *const kinds[] = { "entry", "exit", "unwind" };
+	struct placement where;
+
+	if (placer__function(r->placer, sym->addr, sym->size, &where)) {
+		r->error = -ENOMEM;
+		return;
+	}
+	r->sum.placed++;
+	r->sum.placed_exits += where.exits;
+	r->sum.cheap_exits += where.exits && !where.exits_why;
+	r->sum.cheap_entries += where.sites[0].cost == PLACE_EMULATED;
+	for (u32 i = 0; i < where.n; i++) {
+		const struct place_site *s = &where.sites[i];
+		const char *why = s->kind == PLACE_ENTRY   ? where.entry_why :
+				  s->cost == PLACE_STEPPED ? where.exits_why :
+							     NULL;
+
+		add_row(r, sym->name, kinds[s->kind], s->addr, (s64)(s->addr - sym->addr), s->cost, why);
+	}
+	if (!where.exits)
+		add_row(r, sym->name, kinds[PLACE_EXIT], 0, 0, -1, where.exits_why);
+	if (where.unwind_why)
+		add_row(r, sym->name, kinds[PLACE_UNWIND], 0, 0, -1, where.unwind_why);
+}
+
+static void add_function(struct resolver *r, const struct elf_symbol *sym)
+{
+	bool placed = !r->section || r->section->kind == SECTION_PLACED;
+	struct place_site site;
+	const char *why;
+	bool *seen;
+
+	if (!sym->function || !sym->offset)
+		return;
+	if (r->section && r->section->kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
+		return;
+	seen = map__get(&r->seen, &sym->addr);
+	if (!seen)
+		r->error = -ENOMEM;
+	if (!seen || *seen)
+		return;
+	*seen = true;
+	r->sum.functions++;
+	if (placed) {
+		add_placed(r, sym);
+		return;
+	}
+	placer__entry(r->placer, sym->addr, sym->size, &site, &why);
+	r->sum.cheap_entries += site.cost == PLACE_EMULATED;
+	add_row(r, sym->name, "entry", site.addr, (s64)(site.addr - sym->addr), site.cost, why);
+}
+
+static int on_symbol(const struct elf_symbol *sym, void *arg)
+{
+	struct resolver *r = arg;
+
+	/* what a glob of --placed means may be local too; a part that was moved away is no function */
+	if ((sym->dynamic ? sym->default_version : !r->section) && !strstr(sym->name, ".cold") &&
+	    !fnmatch(r->pattern, sym->name, 0))
+		add_function(r, sym);
+	return r->error;
+}
+
+static void add_program(struct resolver *r, const struct program *p)
+{
+	const char *list = p->section.rest;
+	struct elf_symbol sym;
+	char name[512];
+
+	r->section = &p->section;
+	r->pattern = name;
+	while (section__next_function(&list, name, sizeof(name))) {
+		if (strpbrk(name, "*?["))
+			elf__each_symbol(r->elf, on_symbol, r);
+		else if (!elf__find_symbol(r->elf, name, &sym))
+			add_function(r, &sym);
+	}
+}
+
+/* An address of what the file has at this offset, 0: none. */
+static u64 address_of(struct elf *elf, u64 offset)
+{
+	u64 addr, size, start;
+
+	for (u32 i = 0; elf__text(elf, i, &addr, &size); i++)
+		if (!elf__offset(elf, addr, &start) && offset >= start && offset - start < size)
+			return addr + (offset - start);
+	return 0;
+}
+
+static void add_sites(struct resolver *r, const struct family_host *h)
+{
+	struct site_list list = {};
+	char why[256] = "";
+
+	if (!h || !h->is_runtime || !h->sites || !h->is_runtime(r->elf, r->path))
+		return;
+	h->sites(NULL, r->elf, r->path, &list, why, sizeof(why));
+	for (u32 i = 0; i < list.n; i++) {
+		const struct program *p = probes__program(&r->bpf->probes, list.sites[i].program);
+		u64 addr = address_of(r->elf, list.sites[i].offset);
+		bool cheap = placer__emulated(r->placer, addr);
+
+		if (!p)
+			continue;
+		r->sum.functions++;
+		r->sum.cheap_entries += cheap;
+		add_row(r, p->section.rest, "site", addr, 0, cheap ? PLACE_EMULATED : PLACE_STEPPED, NULL);
+	}
+	if (*why)
+		add_row(r, "(its sites)", "site", 0, 0, -1, why);
+	free(list.sites);
+}
+
+static double percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void begin_family(struct resolver *r, const char *family)
+{
+	r->family = family;
+	memset(&r->sum, 0, sizeof(r->sum));
+	map__init(&r->seen, sizeof(u64), sizeof(bool));
+}
+
+static void end_family(struct resolver *r)
+{
+	const struct totals *t = &r->sum;
+
+	map__free(&r->seen);
+	if (!t->functions)
+		return;
+	r->n_found += t->functions;
+	table__add(r->total, V_TEXT(r->family), V_TEXT(r->path), V_U64(t->functions), V_U64(t->cheap_entries),
+		   V_DBL(percent(t->cheap_entries, t->functions)), V_U64(t->placed), V_U64(t->placed_exits),
+		   V_U64(t->cheap_exits), t->placed ? V_DBL(percent(t->cheap_exits, t->placed)) : V_NONE,
+		   V_U64(t->places));
+}
+
+static void add_object(struct resolver *r)
+{
+	const struct schema *schema = r->bpf->schema;
+
+	for (u32 f = 0; f < schema->n_families; f++) {
+		begin_family(r, schema->families[f].name);
+		for (u32 i = 0; i < r->bpf->probes.n_programs; i++) {
+			const struct program *p = &r->bpf->probes.programs[i];
+
+			if (p->family == &schema->families[f] && section__matches_library(&p->section, r->path))
+				add_program(r, p);
+		}
+		if (elf__is_native(r->elf))
+			add_sites(r, family_host__find(schema->families[f].name));
+		end_family(r);
+	}
+	if (r->glob) {
+		begin_family(r, NULL);
+		r->section = NULL;
+		r->pattern = r->glob;
+		elf__each_symbol(r->elf, on_symbol, r);
+		end_family(r);
+	}
+}
+
+/* An opened file; true: it is one that can be looked at. */
+static int look(struct resolver *r, int fd, const char *path)
+{
+	int err = elf__open_any(&r->elf, fd);
+
+	if (err)
+		return err;
+	r->path = path;
+	r->placer = placer__new(r->elf, elf__is_native(r->elf) && place__shadow_stack(r->elf));
+	if (r->placer)
+		add_object(r);
+	else
+		err = -ENOTSUP;
+	placer__free(r->placer);
+	elf__close(r->elf);
+	r->n_objects += !err;
+	return err;
+}
+
+static void on_mapping(const struct mapping *m, void *arg)
+{
+	struct resolver *r = arg;
+	struct {
+		u64 dev, ino;
+	} key = { m->dev, m->ino };
+	bool *seen = map__get(&r->objects, &key);
+	char file[128];
+	int fd;
+
+	if (!seen || *seen)
+		return;
+	*seen = true;
+	snprintf(file, sizeof(file), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		char *path = NULL;
+
+		/* the first wants a privilege; the second may be another file by now, but is as good to show */
+		if (asprintf(&path, "/proc/%u/root%s", m->pid, m->path) > 0)
+			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		free(path);
+	}
+	if (fd < 0)
+		return;
+	look(r, fd, m->path);
+	close(fd);
+}
+
+static int look_at_process(struct resolver *r, const char *what, char *err, size_t len)
+{
+	int ret = procs__each_mapping_of(r->pid, on_mapping, r);
+
+	if (ret)
+		snprintf(err, len, "process %s: its mappings can't be read: %s", what, strerror(-ret));
+	else if (!r->n_found)
+		snprintf(err, len, "process %s: maps no library that a family probes", what);
+	return ret ? ret : r->n_found ? 0 : -ENOENT;
+}
+
+static int look_at_file(struct resolver *r, const char *what, char *err, size_t len)
+{
+	int fd = open(what, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
+
+	if (fd < 0) {
+		ret = -errno;
+		snprintf(err, len, "%s: %s", what, strerror(-ret));
+		return ret;
+	}
+	ret = look(r, fd, what);
+	close(fd);
+	if (ret)
+		snprintf(err, len, "%s: %s", what,
+			 ret == -ENOEXEC ? "is no ELF file with code for a 64-bit little-endian machine" :
+			 ret == -ENOTSUP ? "is for a machine that is not known; x86-64 and arm64 are" :
+					   strerror(-ret));
+	else if (!r->n_found)
+		snprintf(err, len,
+			 "%s: no family probes a library of this name, or none of its functions is in it; "
+			 "--placed GLOB looks at any",
+			 what);
+	return ret ? ret : r->n_found ? 0 : -ENOENT;
+}
+
+int resolve__add(const struct embedded *bpf, struct report_output *out, const char *what, const char *placed, char *err,
+		 size_t len)
+{
+	struct resolver r = { .bpf = bpf, .glob = placed };
+	bool pid = *what && strspn(what, "0123456789") == strlen(what) && access(what, F_OK);
+	int ret;
+
+	r.places = REPORT_TABLE(out, "places", "Where probes are", place_columns);
+	r.total = REPORT_TABLE(out, "totals", "How many are cheap", total_columns);
+	map__init(&r.objects, 2 * sizeof(u64), sizeof(bool));
+	r.pid = pid ? (u32)strtoul(what, NULL, 10) : 0;
+	ret = pid ? look_at_process(&r, what, err, len) : look_at_file(&r, what, err, len);
+	if (!ret && r.error) {
+		ret = r.error;
+		snprintf(err, len, "%s: %s", what, strerror(-ret));
+	}
+	map__free(&r.objects);
+	return ret;
+}
