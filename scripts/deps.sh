@@ -6,7 +6,7 @@ set -euo pipefail
 
 declare -A sets=(
 	[build]="make gcc libc6-dev clang bpftool libbpf-dev libelf-dev libzstd-dev
-		 libxxhash-dev libcjson-dev libcapstone-dev"
+		 libxxhash-dev libcjson-dev libcapstone-dev libcap-dev"
 	[demo]="python3 python3-pip"
 	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils debootstrap util-linux"
 	[lint]="git clang-format cppcheck shellcheck python3"
@@ -14,7 +14,7 @@ declare -A sets=(
 	[dist]="dpkg-dev"
 	[fresh]="git debootstrap util-linux"
 )
-headers="bpf/libbpf.h gelf.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h"
+headers="bpf/libbpf.h gelf.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h sys/capability.h"
 
 [[ -z ${SONDE_NO_DEPS:-} ]] || exit 0
 wanted=()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/features.h"
 
-#include "attach/keeper.h"
+#include "attach/attacher.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -164,7 +164,7 @@ out:
 		btf__free(btf);
 }
 
-/* In a child, so that a kill of this process in the middle leaves no breakpoint: see attach/keeper.h. */
+/* In a child, so that a kill of this process in the middle leaves no breakpoint: see attach/attacher.h. */
 void features__probe(struct features *f, bool calibrate)
 {
 	int fds[2];
@@ -177,7 +177,7 @@ void features__probe(struct features *f, bool calibrate)
 	}
 	pid = fork();
 	if (!pid) {
-		keeper__ignore_signals();
+		attacher__ignore_signals();
 		probe_here(f, calibrate);
 		/* a short answer is no answer: the parent sees to that */
 		if (write(fds[1], f, sizeof(*f)) < 0)

@@ -127,43 +127,45 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 	return fd < 0 ? fd : add_fd(l, fd);
 }
 
-struct closer {
-	struct links *l;
-	u32 next;
-};
+#define CLOSERS 32 /* links that are closed at once: the kernel waits some 50 ms for each */
 
-static void *close_some(void *arg)
+static void *close_fd(void *arg)
 {
-	struct closer *c = arg;
-	struct links *l = c->l;
+	close((int)(intptr_t)arg);
+	return NULL;
+}
 
-	for (;;) {
-		u32 i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED);
+static void *close_perf(void *arg)
+{
+	bpf_link__destroy(arg);
+	return NULL;
+}
 
-		if (i < l->n)
-			close(l->fds[i]);
-		else if (i - l->n < l->n_perf)
-			bpf_link__destroy(l->perf[i - l->n]);
+u32 links__close_some(struct links *l)
+{
+	pthread_t threads[CLOSERS];
+	u32 n = 0;
+
+	for (u32 i = 0; i < CLOSERS && l->n + l->n_perf; i++) {
+		void *(*fn)(void *) = l->n ? close_fd : close_perf;
+		void *arg = l->n ? (void *)(intptr_t)l->fds[--l->n] : l->perf[--l->n_perf];
+
+		if (pthread_create(&threads[n], NULL, fn, arg))
+			fn(arg);
 		else
-			return NULL;
+			n++;
 	}
+	for (u32 i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	return l->n + l->n_perf;
 }
 
 void links__free(struct links *l)
 {
-	pthread_t threads[32];
-	struct closer c = { .l = l };
-	u32 n = 0, want;
-
 	if (!l)
 		return;
-	want = l->n + l->n_perf;
-	while (n < want && n < sizeof(threads) / sizeof(threads[0]) &&
-	       !pthread_create(&threads[n], NULL, close_some, &c))
-		n++;
-	close_some(&c);
-	for (u32 i = 0; i < n; i++)
-		pthread_join(threads[i], NULL);
+	while (links__close_some(l))
+		;
 	free(l->fds);
 	free(l->perf);
 	free(l);

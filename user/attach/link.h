@@ -24,12 +24,14 @@ struct link_sites {
 	s32 pid; /* 0: every process */
 };
 
-/* Links of this process: see attach/keeper.h for why a recording's are not. */
+/* Links of this process: see attach/attacher.h for which that is. */
 struct links *links__new(void);
 /* One program on n sites of a file. 0 or negative errno. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);
-/* Detaches all, many at a time: the kernel waits some 50 ms for each. */
+/* Detaches many at once, for which the kernel waits some 50 ms; how many links are left. */
+u32 links__close_some(struct links *l);
+/* Detaches all. */
 void links__free(struct links *l);
 
 /* The raw link-create call: its descriptor or negative errno. */

@@ -85,6 +85,11 @@ void session__look_again(struct session *s, const char *family);
 /* Programs whose section begins with '?' are attached and detached by their family alone. 0 or negative errno. */
 int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
+/*
+ * What a process runs: the path of its executable and its command line, its words
+ * separated by blanks; "" for what can't be read. -ESRCH: it is gone.
+ */
+int session__image(struct session *s, u32 pid, char *exe, size_t exe_size, char *command, size_t command_size);
 /* A BPF map of the object by name: its descriptor, or -ENOENT. */
 int session__map_fd(struct session *s, const char *map);
 /* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */

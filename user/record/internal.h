@@ -12,11 +12,6 @@ struct sonde_bpf;
 struct objects;
 struct losses;
 
-struct demand_link { /* a '?' program that its family has attached */
-	const struct program *program;
-	struct bpf_link *link;
-};
-
 struct target {
 	u32 pid;
 	int pidfd; /* -1: ended */
@@ -41,11 +36,7 @@ struct session {
 	u64 ring_size; /* bytes of data of each */
 	struct mmaps *mmaps;
 	int epoll_fd;
-	struct keeper *keeper; /* has the uprobe links */
-	struct bpf_link **tracepoints;
-	u32 n_tracepoints;
-	struct demand_link *demand;
-	u32 n_demand;
+	struct attacher *attacher; /* has the privileges and the links */
 
 	struct objects *objects;
 	struct losses *losses;
@@ -74,6 +65,12 @@ void family_host__each(struct session *s, void (*fn)(struct session *s, const st
 /* load.c: open, choose, configure, load */
 int load__open(struct session *s, char *err, size_t len);
 int load__load(struct session *s, char *err, size_t len);
+
+/* link.c: links on any number of sites; the first error, and how many more are attached (NULL: not asked) */
+int session__link(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites,
+		  u32 *attached);
+/* Takes all of them off. */
+void session__unlink(struct session *s);
 
 /* drain.c */
 int drain__open(struct session *s, char *err, size_t len);

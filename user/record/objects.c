@@ -10,17 +10,11 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-#define OVERLAYFS_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
 
 struct objects {
 	void *by_inode; /* tsearch: struct object by dev, ino */
@@ -92,35 +86,6 @@ u32 objects__probed(const struct objects *o)
 	return o ? o->probed : 0;
 }
 
-/* The process has gone already: its file may still be where it said, if that is the same file. */
-static int open_by_path(const struct mapping *m)
-{
-	int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct statfs fs;
-	struct stat st;
-
-	if (fd < 0)
-		return -errno;
-	/* on overlayfs these numbers are not the backing inode's, and one file would be probed twice */
-	if (fstatfs(fd, &fs) || fs.f_type == OVERLAYFS_MAGIC || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    st.st_ino != m->ino || (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) != m->dev) {
-		close(fd);
-		return -ESTALE;
-	}
-	return fd;
-}
-
-/* The file behind a mapping, wherever it is: in another mount namespace, deleted, replaced. */
-static int open_mapping(const struct mapping *m)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? open_by_path(m) : fd;
-}
-
 static struct object *new_object(struct session *s, const struct mapping *m, u64 first)
 {
 	struct object *o = calloc(1, sizeof(*o)), **slot;
@@ -148,13 +113,14 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 	bool live = o->live;
 
 	if (o->fd < 0)
-		o->fd = open_mapping(m);
-	if (o->fd < 0)
+		o->fd = attacher__open(s->attacher, m);
+	if (o->fd < 0 && o->fd != -ENOEXEC)
 		return;
 	o->examined = true;
-	if (!o->elf && elf__open(&o->elf, o->fd)) {
+	if (o->fd < 0 || (!o->elf && elf__open(&o->elf, o->fd))) {
 		object__refuse(s, o, "not an ELF file that can be read");
-		close(o->fd);
+		if (o->fd >= 0)
+			close(o->fd);
 		o->fd = -1;
 		return;
 	}
@@ -234,16 +200,16 @@ static void on_mapping(const struct mapping *at, void *arg)
 		scan->found = o;
 }
 
-static const struct bpf_program *vma_program(struct session *s)
+static const struct program *vma_program(struct session *s)
 {
-	return probes__program(&s->embedded.probes, "core_vmas")->prog;
+	return probes__program(&s->embedded.probes, "core_vmas");
 }
 
 static int scan(struct session *s, u32 pid)
 {
 	struct scan scan = { .s = s, .now = session__now(s) };
 
-	return vmas__scan(vma_program(s), pid, on_mapping, &scan);
+	return vmas__scan(s->attacher, vma_program(s), pid, on_mapping, &scan);
 }
 
 void session__look_again(struct session *s, const char *family)
@@ -337,7 +303,7 @@ static void on_record(const struct mmap_record *r, void *arg)
 		mapped(s, &m, r->time);
 		return;
 	}
-	vmas__scan(vma_program(s), r->pid, on_mapping, &scan);
+	vmas__scan(s->attacher, vma_program(s), r->pid, on_mapping, &scan);
 	if (scan.found && scan.found->examined)
 		remember(s, r, scan.found);
 	else

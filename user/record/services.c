@@ -85,7 +85,7 @@ int session__run_iter(struct session *s, const char *name)
 
 	if (!p || !p->enabled)
 		return -ENOENT;
-	err = iter__read_all(p->prog, 0, &buf, &len);
+	err = iter__read_all(s->attacher, p, 0, &buf, &len);
 	if (err)
 		return err;
 	while (len - pos >= sizeof(size)) {
@@ -104,32 +104,32 @@ int session__run_iter(struct session *s, const char *name)
 int session__attach(struct session *s, const char *name)
 {
 	const struct program *p = probes__program(&s->embedded.probes, name);
-	struct demand_link *bigger;
-	struct bpf_link *link;
 
-	if (!p || !p->enabled)
-		return -ENOENT;
-	for (u32 i = 0; i < s->n_demand; i++)
-		if (s->demand[i].program == p)
-			return 0;
-	bigger = realloc(s->demand, (s->n_demand + 1) * sizeof(*bigger));
-	if (!bigger)
-		return -ENOMEM;
-	s->demand = bigger;
-	link = bpf_program__attach(p->prog);
-	if (!link)
-		return -errno;
-	s->demand[s->n_demand++] = (struct demand_link){ .program = p, .link = link };
-	return 0;
+	return p && p->enabled ? attacher__attach(s->attacher, p) : -ENOENT;
 }
 
 void session__detach(struct session *s, const char *name)
 {
-	for (u32 i = 0; i < s->n_demand; i++) {
-		if (strcmp(s->demand[i].program->name, name))
-			continue;
-		bpf_link__destroy(s->demand[i].link);
-		s->demand[i] = s->demand[--s->n_demand];
-		return;
-	}
+	const struct program *p = probes__program(&s->embedded.probes, name);
+
+	if (p)
+		attacher__detach(s->attacher, p);
+}
+
+/* Everything in it is the target's to choose: what would move a terminal's cursor is left out. */
+int session__image(struct session *s, u32 pid, char *exe, size_t exe_size, char *command, size_t command_size)
+{
+	size_t exe_len = exe_size - 1, len = command_size - 1;
+	int err = attacher__image(s->attacher, pid, exe, &exe_len, command, &len);
+
+	if (err)
+		return err;
+	exe[exe_len] = '\0';
+	while (len && !command[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)command[i] < ' ' || command[i] == 0x7f)
+			command[i] = ' ';
+	command[len] = '\0';
+	return 0;
 }

@@ -7,8 +7,8 @@
 #ifndef SONDE_RECORD_SESSION_H
 #define SONDE_RECORD_SESSION_H
 
+#include "attach/attacher.h"
 #include "attach/features.h"
-#include "attach/keeper.h"
 #include "attach/mmaps.h"
 #include "attach/probes.h"
 #include "record/family.h"

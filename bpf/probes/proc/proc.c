@@ -8,60 +8,17 @@
 #include "record/family.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define TEXT_MAX 2048
 
-static int open_proc(u32 pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return open(path, O_DIRECTORY | O_CLOEXEC);
-}
-
-/* "" if it can't be read: a kernel thread, or gone */
-static void read_exe(int dir, char *out, size_t size)
-{
-	ssize_t n = readlinkat(dir, "exe", out, size - 1);
-
-	out[n < 0 ? 0 : n] = 0;
-}
-
-static void read_command(int dir, char *out, size_t size)
-{
-	int fd = openat(dir, "cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, out, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	if (n < 0)
-		n = 0;
-	while (n && !out[n - 1])
-		n--;
-	for (ssize_t i = 0; i < n; i++)
-		if ((unsigned char)out[i] < ' ' || out[i] == 0x7f)
-			out[i] = ' ';
-	out[n] = 0;
-}
-
-/* A process that has ended meanwhile has no image; the directory keeps a reused pid out. */
+/* A process that has ended meanwhile has no image. */
 static void emit_image(struct session *s, u32 pid, u64 time)
 {
 	struct proc_image r = { .event = { .time = time, .pid = pid, .tid = pid, .id = ID_proc_image } };
 	char exe[TEXT_MAX], command[TEXT_MAX];
-	int dir = open_proc(pid);
 
-	if (dir < 0)
-		return;
-	read_exe(dir, exe, sizeof(exe));
-	read_command(dir, command, sizeof(command));
-	close(dir);
-	if (!*exe && !*command)
+	if (session__image(s, pid, exe, sizeof(exe), command, sizeof(command)) || (!*exe && !*command))
 		return;
 	r.exe = session__intern(s, exe);
 	r.command = session__intern(s, command);
