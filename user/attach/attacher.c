@@ -83,7 +83,7 @@ void attacher__ignore_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-int attacher__start(struct attacher **out, const struct probes *probes, pid_t command)
+int attacher__start(struct attacher **out, const struct probes *probes, pid_t command, bool perf_events)
 {
 	struct attacher *a = calloc(1, sizeof(*a));
 	int sock[2], err;
@@ -106,7 +106,7 @@ int attacher__start(struct attacher **out, const struct probes *probes, pid_t co
 	}
 	if (!a->pid) {
 		close(sock[0]);
-		attacher__serve(sock[1], probes, command);
+		attacher__serve(sock[1], probes, command, perf_events);
 	}
 	close(sock[1]);
 	a->sock = sock[0];

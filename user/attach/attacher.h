@@ -33,9 +33,9 @@ struct attacher;
 /*
  * Forks it; the programs that it is to attach must be loaded before. command:
  * the process that sonde itself started, the only one attacher__signal may name;
- * 0: none. 0 or negative errno.
+ * 0: none. perf_events: ATTACH_PERF will be asked for. 0 or negative errno.
  */
-int attacher__start(struct attacher **out, const struct probes *probes, pid_t command);
+int attacher__start(struct attacher **out, const struct probes *probes, pid_t command, bool perf_events);
 
 /* All return 0, a descriptor where it says so, or negative errno; -EPIPE: the attacher is gone. */
 

@@ -309,7 +309,7 @@ static void prepare_limits(void)
 	}
 }
 
-void attacher__serve(int sock, const struct probes *probes, pid_t command)
+void attacher__serve(int sock, const struct probes *probes, pid_t command, bool perf_events)
 {
 	struct server *s = calloc(1, sizeof(*s));
 
@@ -323,7 +323,8 @@ void attacher__serve(int sock, const struct probes *probes, pid_t command)
 	s->links = links__new();
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	prepare_limits();
-	if (!s->links || !s->tracepoints || close_others(sock, s->command_fd, probes) || privileges__attacher(command))
+	if (!s->links || !s->tracepoints || close_others(sock, s->command_fd, probes) ||
+	    privileges__attacher(command, perf_events))
 		_exit(1);
 	while (serve_one(s, sock))
 		;

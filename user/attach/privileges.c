@@ -37,14 +37,18 @@ static int keep(const cap_value_t *list, int n)
 	return err;
 }
 
-int privileges__attacher(bool signals)
+int privileges__attacher(bool signals, bool perf_events)
 {
-	static const cap_value_t list[] = { CAP_BPF,		 CAP_PERFMON,		 CAP_SYS_PTRACE,
-					    CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_KILL };
+	cap_value_t list[7] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	int n = 5;
 
+	if (signals)
+		list[n++] = CAP_KILL;
+	if (perf_events)
+		list[n++] = CAP_SYS_ADMIN;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(list, sizeof(list) / sizeof(list[0]) - !signals);
+	return keep(list, n);
 }
 
 static unsigned int id_of(const char *variable)

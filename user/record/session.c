@@ -138,7 +138,7 @@ static void host_tick(struct session *s, const struct family_host *h, void *arg)
  */
 static int split(struct session *s, char *err, size_t len)
 {
-	int ret = attacher__start(&s->attacher, &s->embedded.probes, 0);
+	int ret = attacher__start(&s->attacher, &s->embedded.probes, 0, s->entry_method == ATTACH_PERF);
 
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
