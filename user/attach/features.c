@@ -2,13 +2,12 @@
 #include "attach/features.h"
 
 #include "attach/attacher.h"
+#include "attach/trial.h"
 
-#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,46 +32,6 @@ bool features__test_switch(const char *word)
 	return false;
 }
 
-/* What the links are tried on: begins with an instruction that the kernel emulates. */
-__attribute__((naked, noinline, used)) void features_target(void);
-__attribute__((naked, noinline, used)) void features_target(void)
-{
-#if defined(__x86_64__)
-	__asm__ volatile("push %rbp; pop %rbp; ret");
-#else
-	__asm__ volatile("ret");
-#endif
-}
-
-static int find_offset(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	u64 addr = (u64)(uintptr_t)features_target, *offset = arg;
-
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		u64 start = info->dlpi_addr + p->p_vaddr;
-
-		if (p->p_type == PT_LOAD && addr >= start && addr < start + p->p_filesz) {
-			*offset = addr - start + p->p_offset;
-			return 1;
-		}
-	}
-	return 0;
-}
-
-/* A program that does nothing: a descriptor or negative errno. */
-static int load_empty(u32 attach_type)
-{
-	static const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = attach_type);
-	int fd = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "sonde_try", "GPL", insns, 2, &opts);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static u64 now_ns(void)
 {
 	struct timespec t;
@@ -90,7 +49,7 @@ static u64 time_calls(void)
 		u64 start = now_ns(), took;
 
 		for (int i = 0; i < 20; i++)
-			features_target();
+			trial__target();
 		took = (now_ns() - start) / 20;
 		if (took < best)
 			best = took;
@@ -100,31 +59,14 @@ static u64 time_calls(void)
 
 static bool try_link(u32 attach_type, u64 *cost)
 {
-	u64 offset = 0, cookie = 0;
-	struct link_sites sites = {
-		.offsets = &offset,
-		.cookies = &cookie,
-		.n = 1,
-		.pid = getpid(),
-	};
-	int prog, link;
+	struct trial t;
 
-	if (!dl_iterate_phdr(find_offset, &offset))
+	if (trial__open(&t, attach_type, getpid(), false))
 		return false;
-	sites.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	prog = sites.fd < 0 ? -errno : load_empty(attach_type);
-	if (prog < 0) {
-		close(sites.fd);
-		return false;
-	}
-	link = link__create_multi(prog, attach_type, &sites);
-	if (link >= 0 && cost)
+	if (cost)
 		*cost = time_calls();
-	if (link >= 0)
-		close(link);
-	close(prog);
-	close(sites.fd);
-	return link >= 0;
+	trial__close(&t);
+	return true;
 }
 
 bool features__tracepoint(const char *name)
@@ -148,7 +90,7 @@ static void probe_here(struct features *f, bool calibrate)
 	memset(f, 0, sizeof(*f));
 	btf = btf__load_vmlinux_btf();
 	f->btf = btf && !libbpf_get_error(btf);
-	fd = load_empty(0);
+	fd = trial__load(0);
 	f->bpf = fd >= 0;
 	f->error = fd < 0 ? fd : 0;
 	if (fd >= 0)
@@ -159,6 +101,7 @@ static void probe_here(struct features *f, bool calibrate)
 		f->multi = try_link(ATTACH_TYPE_UPROBE_MULTI, calibrate ? &f->entry_ns : NULL);
 	if (!features__test_switch("no-session"))
 		f->session = try_link(ATTACH_TYPE_UPROBE_SESSION, calibrate ? &f->span_ns : NULL);
+	f->returns = !f->multi || trial__return(f->session);
 out:
 	if (f->btf)
 		btf__free(btf);

@@ -11,6 +11,7 @@ struct features {
 	bool btf; /* /sys/kernel/btf/vmlinux */
 	bool multi; /* uprobe_multi links, 6.6 */
 	bool session; /* uprobe_session links, 6.13 */
+	bool returns; /* a probed return does not get a process killed by its seccomp filter */
 	/* ns a hit of an empty program on an emulated instruction, 0: not measured */
 	u64 entry_ns; /* entry alone */
 	u64 span_ns; /* entry and return by a session link */

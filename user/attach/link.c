@@ -56,7 +56,7 @@ static int grow(void *array, u32 *max, u32 n, size_t size)
 	return 0;
 }
 
-static int add_fd(struct links *l, int fd)
+int links__keep(struct links *l, int fd)
 {
 	if (grow(&l->fds, &l->max, l->n, sizeof(*l->fds))) {
 		close(fd);
@@ -124,7 +124,7 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 	fd = link__create_multi(bpf_program__fd(prog),
 				method == ATTACH_SESSION ? ATTACH_TYPE_UPROBE_SESSION : ATTACH_TYPE_UPROBE_MULTI,
 				sites);
-	return fd < 0 ? fd : add_fd(l, fd);
+	return fd < 0 ? fd : links__keep(l, fd);
 }
 
 #define CLOSERS 32 /* links that are closed at once: the kernel waits some 50 ms for each */

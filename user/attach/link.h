@@ -29,6 +29,8 @@ struct links *links__new(void);
 /* One program on n sites of a file. 0 or negative errno. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);
+/* Takes a link's descriptor over. 0 or -ENOMEM, and it is closed. */
+int links__keep(struct links *l, int fd);
 /* Detaches many at once, for which the kernel waits some 50 ms; how many links are left. */
 u32 links__close_some(struct links *l);
 /* Detaches all. */

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define PORTION	 64 /* sites a link */
-#define PAUSE_US 5000
+#define PAUSE_US 1000
 
 /* In a pause a target's page faults get through, and the rings don't fill up. */
 static void pause_between(struct session *s)
