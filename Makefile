@@ -116,6 +116,13 @@ test:
 	@scripts/cuda.sh 12 13 || true
 	@tests/run $(if $(T),'$(T)')
 
+# 1,000 times on and off a busy program, and 500 kills: half an hour
+stress:
+	@scripts/deps.sh build test
+	@scripts/cuda.sh 12 13 || true
+	@STRESS=1 ROUNDS=1000 tests/run 'e2e/test_rounds'
+	@STRESS=1 KILLS=500 tests/run 'e2e/test_kill'
+
 bench:
 	@scripts/deps.sh build test bench
 	@scripts/cuda.sh 13 || true
@@ -170,5 +177,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks benches workloads test bench demo fresh lint format compile_commands.json install dist clean FORCE
+.PHONY: all docs deps-build checks benches workloads test stress bench demo fresh lint format compile_commands.json install dist clean FORCE
 .DELETE_ON_ERROR:
