@@ -2,9 +2,9 @@
 /*
  * Attaches an empty program to sites of a file in portions, for bench_attach:
  *
- *	attach_links FILE PORTION PAUSE_US METHOD < OFFSETS	one a line, ends with an empty one
+ *	attach_links FILE [SITES PAUSE_US] < OFFSETS	one a line, ends with an empty one
  *
- * METHOD: session or multi. Prints "attached MS", waits for a line, detaches, prints "detached MS".
+ * SITES a link with a pause between them, else as sonde does it. Prints "attached MS", waits for a line, detaches, prints "detached MS".
  */
 #include "attach/link.h"
 
@@ -38,7 +38,7 @@ static int load_empty(u32 attach_type)
 
 int main(int argc, char **argv)
 {
-	u32 type = argc > 4 && !strcmp(argv[4], "multi") ? ATTACH_TYPE_UPROBE_MULTI : ATTACH_TYPE_UPROBE_SESSION;
+	u32 type = ATTACH_TYPE_UPROBE_SESSION;
 	static u64 offsets[65536], cookies[65536];
 	struct link_sites sites = {};
 	u32 n = 0, portion, pause_us;
@@ -48,12 +48,12 @@ int main(int argc, char **argv)
 	int prog, n_links = 0;
 	double start;
 
-	if (argc < 5) {
-		fprintf(stderr, "attach_links FILE PORTION PAUSE_US METHOD\n");
-		return 77;
+	if (argc < 2) {
+		fprintf(stderr, "attach_links FILE [SITES PAUSE_US]\n");
+		return 77; /* make bench runs it without */
 	}
-	portion = atoi(argv[2]);
-	pause_us = atoi(argv[3]);
+	portion = argc > 3 ? atoi(argv[2]) : LINK_SITES;
+	pause_us = argc > 3 ? atoi(argv[3]) : LINK_PAUSE_US;
 	sites.fd = open(argv[1], O_RDONLY | O_CLOEXEC);
 	prog = load_empty(type);
 	while (n < 65536 && fgets(line, sizeof(line), stdin) && *line != '\n')

@@ -41,7 +41,7 @@ static u64 now_ns(void)
 }
 
 /* The lowest of several rounds: interruptions only ever add. */
-static u64 time_calls(void)
+static u64 time_calls(enum trial_target target)
 {
 	u64 best = ~0ULL;
 
@@ -49,24 +49,12 @@ static u64 time_calls(void)
 		u64 start = now_ns(), took;
 
 		for (int i = 0; i < 20; i++)
-			trial__target();
+			trial__targets[target]();
 		took = (now_ns() - start) / 20;
 		if (took < best)
 			best = took;
 	}
 	return best;
-}
-
-static bool try_link(u32 attach_type, u64 *cost)
-{
-	struct trial t;
-
-	if (trial__open(&t, attach_type, getpid(), false))
-		return false;
-	if (cost)
-		*cost = time_calls();
-	trial__close(&t);
-	return true;
 }
 
 bool features__tracepoint(const char *name)
@@ -82,57 +70,96 @@ bool features__tracepoint(const char *name)
 	return btf__find_by_name_kind(vmlinux, type, BTF_KIND_TYPEDEF) > 0;
 }
 
-static void probe_here(struct features *f, bool calibrate)
+struct costs {
+	u64 entry_ns, span_ns;
+};
+
+struct trials {
+	struct trial multi, session, confined;
+};
+
+static void probe_here(struct features *f, struct trials *t)
 {
-	struct btf *btf;
+	struct btf *btf = btf__load_vmlinux_btf();
 	int fd;
 
-	memset(f, 0, sizeof(*f));
-	btf = btf__load_vmlinux_btf();
 	f->btf = btf && !libbpf_get_error(btf);
+	if (f->btf)
+		btf__free(btf);
 	fd = trial__load(0);
 	f->bpf = fd >= 0;
 	f->error = fd < 0 ? fd : 0;
-	if (fd >= 0)
-		close(fd);
 	if (!f->bpf)
-		goto out;
+		return;
+	close(fd);
 	if (!features__test_switch("no-multi"))
-		f->multi = try_link(ATTACH_TYPE_UPROBE_MULTI, calibrate ? &f->entry_ns : NULL);
+		f->multi = !trial__open(&t->multi, TRIAL_MULTI, ATTACH_TYPE_UPROBE_MULTI, getpid(), false);
 	if (!features__test_switch("no-session"))
-		f->session = try_link(ATTACH_TYPE_UPROBE_SESSION, calibrate ? &f->span_ns : NULL);
-	f->returns = !f->multi || trial__return(f->session);
-out:
-	if (f->btf)
-		btf__free(btf);
+		f->session = !trial__open(&t->session, TRIAL_SESSION, ATTACH_TYPE_UPROBE_SESSION, getpid(), false);
+	f->returns = !f->multi || trial__return(&t->confined, f->session);
+}
+
+/* Answers with the features and then, while the parent goes on, with the costs. */
+static void answer(int fd)
+{
+	const struct trial none = { -1, -1, -1 };
+	struct trials t = { none, none, none };
+	struct costs costs = {};
+	struct features f = {};
+
+	attacher__ignore_signals();
+	probe_here(&f, &t);
+	/* a short answer is no answer: the parent sees to that */
+	if (write(fd, &f, sizeof(f)) < 0)
+		_exit(1);
+	if (f.multi)
+		costs.entry_ns = time_calls(TRIAL_MULTI);
+	if (f.session)
+		costs.span_ns = time_calls(TRIAL_SESSION);
+	if (write(fd, &costs, sizeof(costs)) < 0)
+		_exit(1);
+	trial__close(&t.multi);
+	trial__close(&t.session);
+	trial__close(&t.confined);
+	_exit(0);
 }
 
 /* In a child, so that a kill of this process in the middle leaves no breakpoint: see attach/attacher.h. */
-void features__probe(struct features *f, bool calibrate)
+void features__probe(struct features *f)
 {
-	int fds[2];
-	pid_t pid;
+	int fds[2], child;
 
 	memset(f, 0, sizeof(*f));
 	if (pipe2(fds, O_CLOEXEC)) {
 		f->error = -errno;
 		return;
 	}
-	pid = fork();
-	if (!pid) {
-		attacher__ignore_signals();
-		probe_here(f, calibrate);
-		/* a short answer is no answer: the parent sees to that */
-		if (write(fds[1], f, sizeof(*f)) < 0)
-			_exit(1);
-		_exit(0);
-	}
+	child = fork();
+	if (!child)
+		answer(fds[1]);
 	close(fds[1]);
-	if (pid < 0 || read(fds[0], f, sizeof(*f)) != sizeof(*f)) {
+	if (child < 0 || read(fds[0], f, sizeof(*f)) != sizeof(*f)) {
 		memset(f, 0, sizeof(*f));
 		f->error = -ECHILD;
 	}
-	close(fds[0]);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	if (child < 0)
+		close(fds[0]);
+	f->costs = fds[0];
+	f->child = child;
+}
+
+void features__finish(struct features *f)
+{
+	struct costs costs = {};
+
+	if (f->child <= 0)
+		return;
+	if (read(f->costs, &costs, sizeof(costs)) == sizeof(costs)) {
+		f->entry_ns = costs.entry_ns;
+		f->span_ns = costs.span_ns;
+	}
+	close(f->costs);
+	while (waitpid(f->child, NULL, 0) < 0 && errno == EINTR)
 		;
+	f->child = 0;
 }

@@ -26,6 +26,13 @@ struct link_sites {
 
 /* Links of this process: see attach/attacher.h for which that is. */
 struct links *links__new(void);
+/*
+ * Thousands of sites go into links of so many, with such a pause in between:
+ * while the kernel puts breakpoints in, a target that maps or faults waits for its
+ * own address space. docs/design.md, "Attaching", has the measurements.
+ */
+#define LINK_SITES    64
+#define LINK_PAUSE_US 1000
 /* One program on n sites of a file. 0 or negative errno. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);

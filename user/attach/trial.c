@@ -17,25 +17,35 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-__attribute__((naked, noinline, used)) void trial__target(void)
-{
+/* Each begins with an instruction that the kernel emulates. */
 #if defined(__x86_64__)
-	__asm__ volatile("push %rbp; pop %rbp; ret");
+#define TARGET(name) \
+	__attribute__((naked, noinline, used)) static void name(void) { __asm__ volatile("push %rbp; pop %rbp; ret"); }
 #else
-	__asm__ volatile("ret");
+#define TARGET(name) \
+	__attribute__((naked, noinline, used)) static void name(void) { __asm__ volatile("ret"); }
 #endif
-}
+
+TARGET(target_multi)
+TARGET(target_session)
+TARGET(target_return)
+
+void (*const trial__targets[])(void) = { target_multi, target_session, target_return };
+
+struct search {
+	u64 addr, offset;
+};
 
 static int find_offset(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	u64 addr = (u64)(uintptr_t)trial__target, *offset = arg;
+	struct search *s = arg;
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		u64 start = info->dlpi_addr + p->p_vaddr;
 
-		if (p->p_type == PT_LOAD && addr >= start && addr < start + p->p_filesz) {
-			*offset = addr - start + p->p_offset;
+		if (p->p_type == PT_LOAD && s->addr >= start && s->addr < start + p->p_filesz) {
+			s->offset = s->addr - start + p->p_offset;
 			return 1;
 		}
 	}
@@ -54,11 +64,12 @@ int trial__load(u32 attach_type)
 	return fd < 0 ? -errno : fd;
 }
 
-int trial__open(struct trial *t, u32 attach_type, pid_t pid, bool returns)
+int trial__open(struct trial *t, enum trial_target target, u32 attach_type, pid_t pid, bool returns)
 {
-	u64 offset = 0, cookie = 0;
-	struct link_sites sites = { .offsets = &offset, .cookies = &cookie, .n = 1, .pid = pid, .returns = returns };
-	int err = dl_iterate_phdr(find_offset, &offset) ? 0 : -ENOENT;
+	struct search s = { .addr = (u64)(uintptr_t)trial__targets[target] };
+	u64 cookie = 0;
+	struct link_sites sites = { .offsets = &s.offset, .cookies = &cookie, .n = 1, .pid = pid, .returns = returns };
+	int err = dl_iterate_phdr(find_offset, &s) ? 0 : -ENOENT;
 
 	t->file = t->prog = t->link = -1;
 	if (!err) {
@@ -101,21 +112,21 @@ static void return_confined(int go)
 	if (read(go, &byte, 1) != 1 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0))
 		_exit(0); /* no filters in this kernel: none can kill */
-	trial__target();
+	target_return();
 	if (die)
 		syscall(SYS_getpid);
 	syscall(SYS_exit_group, 0);
 	__builtin_unreachable();
 }
 
-bool trial__return(bool session)
+bool trial__return(struct trial *t, bool session)
 {
 	u32 type = session ? ATTACH_TYPE_UPROBE_SESSION : ATTACH_TYPE_UPROBE_MULTI;
 	int go[2], status = 0;
-	struct trial t;
 	pid_t pid;
 	bool tried;
 
+	t->file = t->prog = t->link = -1;
 	if (pipe2(go, O_CLOEXEC))
 		return false;
 	pid = fork();
@@ -124,11 +135,9 @@ bool trial__return(bool session)
 		return_confined(go[0]);
 	}
 	close(go[0]);
-	tried = pid > 0 && !trial__open(&t, type, pid, !session) && write(go[1], "", 1) == 1;
+	tried = pid > 0 && !trial__open(t, TRIAL_RETURN, type, pid, !session) && write(go[1], "", 1) == 1;
 	close(go[1]);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (tried)
-		trial__close(&t);
 	return tried && WIFEXITED(status) && !WEXITSTATUS(status);
 }

@@ -225,7 +225,8 @@ static int diagnose(struct doctor *d)
 		cmd__error("%s", err);
 		return EXIT_FAILED;
 	}
-	features__probe(&d->features, true);
+	features__probe(&d->features);
+	features__finish(&d->features);
 	d->out.name = "doctor";
 	checks(d);
 	REPORT_TABLE(&d->out, "families", "Families of probes", family_columns);

@@ -4,14 +4,11 @@
 
 #include <unistd.h>
 
-#define PORTION	 64 /* sites a link */
-#define PAUSE_US 1000
-
 /* In a pause a target's page faults get through, and the rings don't fill up. */
 static void pause_between(struct session *s)
 {
 	drain__rings(s);
-	usleep(PAUSE_US);
+	usleep(LINK_PAUSE_US);
 }
 
 int session__link(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites,
@@ -25,7 +22,7 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 			pause_between(s);
 		part.offsets = sites->offsets + done;
 		part.cookies = sites->cookies + done;
-		part.n = sites->n - done < PORTION ? sites->n - done : PORTION;
+		part.n = sites->n - done < LINK_SITES ? sites->n - done : LINK_SITES;
 		err = attacher__sites(s->attacher, p, method, &part);
 		if (!err && attached)
 			*attached += part.n;

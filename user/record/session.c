@@ -46,9 +46,13 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	ret = load__open(s, err, len);
 	if (ret)
 		return ret;
-	features__probe(&s->features, true);
+	features__probe(&s->features);
 	ret = targets__open(s, err, len);
-	return ret ? ret : load__load(s, err, len);
+	if (!ret)
+		ret = load__load(s, err, len);
+	/* it measures while this process loads */
+	features__finish(&s->features);
+	return ret;
 }
 
 /*
