@@ -285,7 +285,8 @@ static int close_others(int sock, int command_fd, const struct probes *probes)
 	for (int i = 0; i < n; i++) {
 		if (keep[i] > next)
 			close_range(next, keep[i] - 1, 0);
-		next = keep[i] + 1;
+		if (keep[i] >= next)
+			next = keep[i] + 1;
 	}
 	close_range(next, ~0U, 0);
 	free(keep);
