@@ -164,7 +164,10 @@ compile_commands.json: deps-build
 install: all
 	install -D -m 755 $(B)/sonde $(DESTDIR)$(PREFIX)/bin/sonde
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/sonde
-	install -m 644 $(wildcard docs/man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
+	scripts/man.py $(B)/sonde $(B)/man
+	install -m 644 $(wildcard docs/man/*.1) $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 644 scripts/completion/sonde.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sonde
+	install -D -m 644 scripts/completion/_sonde $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sonde
 	install -m 644 README.md LICENSE $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/sonde
 
 clean:

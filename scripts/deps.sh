@@ -5,10 +5,11 @@
 set -euo pipefail
 
 declare -A sets=(
-	[build]="make gcc libc6-dev clang bpftool libbpf-dev libelf-dev libzstd-dev
+	[build]="make gcc libc6-dev clang bpftool python3 libbpf-dev libelf-dev libzstd-dev
 		 libxxhash-dev libcjson-dev libcapstone-dev libcap-dev"
 	[demo]="python3 python3-pip"
-	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils debootstrap util-linux"
+	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils debootstrap util-linux
+		groff-base zsh"
 	[lint]="git clang-format cppcheck shellcheck python3"
 	[bench]="python3"
 	[dist]="dpkg-dev"

@@ -38,7 +38,10 @@
 	enum { ID_##type = id }
 #endif
 
-/* units in use: ns, bytes, hex (an address or handle), string (an id of event meta_string), signal, errno */
+/*
+ * Units in use: ns (a length of time), moment (ns on CLOCK_MONOTONIC, 0: none), bytes, hex (an
+ * address or handle), string (an id of event meta_string), task (a pid or tid), signal, errno.
+ */
 #define UNIT(u) TAG("unit:" #u)
 #define DOC(s)	TAG("doc:" s)
 
@@ -75,9 +78,9 @@ enum event_flags {
 
 /* Begins every event. 24 bytes. */
 struct event {
-	u64 time UNIT(ns) DOC("CLOCK_MONOTONIC; a span's end");
-	u32 pid DOC("process (tgid) as the initial pid namespace numbers it");
-	u32 tid DOC("thread");
+	u64 time UNIT(moment) DOC("CLOCK_MONOTONIC; a span's end");
+	u32 pid UNIT(task) DOC("process (tgid) as the initial pid namespace numbers it");
+	u32 tid UNIT(task) DOC("thread");
 	u16 id DOC("which event this is");
 	u16 probe DOC("which probe made it (see event meta_probe), 0 if none");
 	u16 cpu DOC("CPU that made the record");
@@ -87,7 +90,7 @@ struct event {
 /* Begins every event with a duration. 32 bytes. */
 struct span {
 	struct event event;
-	u64 start UNIT(ns) DOC("CLOCK_MONOTONIC");
+	u64 start UNIT(moment) DOC("CLOCK_MONOTONIC");
 };
 
 /* Begins every span that is a function call. 40 bytes. */

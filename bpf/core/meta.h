@@ -18,7 +18,7 @@ struct meta_string {
 
 struct meta_clock {
 	struct event event;
-	u64 monotonic UNIT(ns) DOC("CLOCK_MONOTONIC");
+	u64 monotonic UNIT(moment) DOC("CLOCK_MONOTONIC");
 	u64 boottime UNIT(ns) DOC("CLOCK_BOOTTIME of the initial time namespace");
 	u64 realtime UNIT(ns) DOC("CLOCK_REALTIME");
 	u64 error UNIT(ns) DOC("width of the bracket in which the three were read");
@@ -40,8 +40,8 @@ enum loss_reason {
 
 struct meta_loss {
 	struct event event;
-	u64 first UNIT(ns) DOC("start of the time range in which the records were lost");
-	u64 last UNIT(ns) DOC("its end");
+	u64 first UNIT(moment) DOC("start of the time range in which the records were lost");
+	u64 last UNIT(moment) DOC("its end");
 	u64 count DOC("records lost, in this range alone");
 	u16 family DOC("family id");
 	u16 object DOC("object id for reason LOSS_BLIND, else 0");
@@ -58,8 +58,8 @@ enum attach_method {
 
 struct meta_object {
 	struct event event;
-	u64 first UNIT(ns) DOC("first mapping seen; equal to live if that was before tracing began");
-	u64 live UNIT(ns) DOC("every call that begins later is counted; 0: nothing was attached");
+	u64 first UNIT(moment) DOC("first mapping seen; equal to live if that was before tracing began");
+	u64 live UNIT(moment) DOC("every call that begins later is counted; 0: nothing was attached");
 	u64 dev UNIT(hex) DOC("device of the backing inode, kernel encoding (major << 20 | minor)");
 	u64 ino DOC("backing inode");
 	u32 path UNIT(string) DOC("as the first process that mapped it sees it");

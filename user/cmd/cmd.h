@@ -40,6 +40,11 @@ int cmd__usage(const char *command, const char *format, ...) __attribute__((form
 struct trace;
 /* Opens a trace or says why not; NULL then. */
 struct trace *cmd__open_trace(const char *path);
+/*
+ * Opens several as one (model/merge.h), or says why not; NULL then. of each further machine notes, if not NULL,
+ * gets a line, by which its processes are known; malloc'ed.
+ */
+struct trace *cmd__open_traces(char *const *paths, u32 n, char **notes);
 struct output_options;
 /* --format; false: said that there is no such. */
 bool cmd__parse_format(const char *command, const char *word, struct output_options *options);

@@ -10,9 +10,9 @@
 #include "cmd/output.h"
 #include "export/export.h"
 
-static const char usage[] = "usage: sonde export FILE --to FORMAT [-o OUT] [-f]\n"
+static const char usage[] = "usage: sonde export FILE.. --to FORMAT [-o OUT] [-f]\n"
 			    "\n"
-			    "Converts a trace. The formats:\n"
+			    "Converts a trace, or several to one, on one time line. The formats:\n"
 			    "\n";
 
 static const char options_help[] =
@@ -26,7 +26,9 @@ static const char options_help[] =
 	"  sonde export run.sonde --to text -o run.txt\n";
 
 struct request {
-	const char *file, *out;
+	char *const *files;
+	u32 n_files;
+	const char *out;
 	const struct exporter *exporter;
 	bool force;
 };
@@ -77,13 +79,11 @@ static int parse(struct request *r, int argc, char **argv)
 		}
 	}
 	if (argc == optind)
-		return cmd__usage("export", "which trace? `sonde export FILE --to FORMAT`");
-	if (argc > optind + 1)
-		return cmd__usage("export", "more than one trace (%s, %s): exporting several together is not there yet",
-				  argv[optind], argv[optind + 1]);
+		return cmd__usage("export", "which trace? `sonde export FILE.. --to FORMAT`");
 	if (!to)
 		return cmd__usage("export", "to which format? `--to text`; `sonde list formats` names them");
-	r->file = argv[optind];
+	r->files = argv + optind;
+	r->n_files = (u32)(argc - optind);
 	r->exporter = exporter__find(to);
 	if (!r->exporter)
 		return cmd__usage("export", "there is no format '%s': `sonde list formats` names them", to);
@@ -100,7 +100,7 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	struct names *names = NULL;
 	int err;
 
-	err = trace_facts__load(&facts, t, r->file, 0, 0);
+	err = trace_facts__load(&facts, t, r->files[0], 0, 0);
 	if (!err)
 		err = names__create(&names, trace__schema(t));
 	if (!err)
@@ -111,7 +111,7 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	if (!err)
 		err = export__run(e, r->exporter, NULL);
 	if (!err && trace__damaged(t))
-		cmd__error("%s: damaged: what could be read was exported", r->file);
+		cmd__error("%s: damaged: what could be read was exported", r->files[0]);
 	names__free(names);
 	trace_facts__free(&facts);
 	return err;
@@ -136,12 +136,15 @@ static FILE *open_output(struct output *output, const struct request *r)
 	return out;
 }
 
-/* Is the output the trace itself? -f would remove it before it is read. */
+/* Is the output a trace itself? -f would remove it before it is read. */
 static bool is_same_file(const struct request *r)
 {
 	char a[4096], b[4096];
+	bool same = false;
 
-	return r->out && realpath(r->file, a) && realpath(r->out, b) && !strcmp(a, b);
+	for (u32 i = 0; i < r->n_files && r->out && !same; i++)
+		same = realpath(r->files[i], a) && realpath(r->out, b) && !strcmp(a, b);
+	return same;
 }
 
 static int cmd_export(int argc, char **argv)
@@ -150,15 +153,19 @@ static int cmd_export(int argc, char **argv)
 	int err, status = parse(&r, argc, argv);
 	struct export e = { .out = stdout };
 	struct output output = { .fd = -1 };
+	char *notes = NULL;
 	struct trace *t;
 
 	if (status >= 0)
 		return status;
 	if (is_same_file(&r))
 		return cmd__usage("export", "%s is the trace itself", r.out);
-	t = cmd__open_trace(r.file);
+	t = cmd__open_traces(r.files, r.n_files, &notes);
 	if (!t)
 		return EXIT_FAILED;
+	if (notes && *notes)
+		cmd__error("%s", notes);
+	free(notes);
 	if (r.out)
 		e.out = open_output(&output, &r);
 	e.is_stdout = !r.out;
@@ -172,7 +179,7 @@ static int cmd_export(int argc, char **argv)
 	trace__close(t);
 	if (!err || (!r.out && (err == -EPIPE || errno == EPIPE)))
 		return EXIT_DONE;
-	cmd__error("%s: export to %s failed: %s", r.file, r.out ? r.out : "standard output", strerror(-err));
+	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output", strerror(-err));
 	return EXIT_FAILED;
 }
 

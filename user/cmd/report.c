@@ -10,9 +10,10 @@
 #include "model/facts.h"
 #include "report/report.h"
 
-static const char usage[] = "usage: sonde report FILE [REPORT] [OPTIONS]\n"
+static const char usage[] = "usage: sonde report FILE.. [REPORT] [OPTIONS]\n"
 			    "\n"
-			    "Says what a trace holds. Without REPORT: a summary. The reports:\n"
+			    "Says what a trace holds, or several together, on one time line. Without REPORT: a\n"
+			    "summary. The reports:\n"
 			    "\n";
 
 static const char options_help[] =
@@ -32,10 +33,14 @@ static const char options_help[] =
 	"  sonde report run.sonde cuda-api -p 4711          CUDA calls of one process\n"
 	"  sonde report run.sonde gil --time 10..20         who waited for the GIL in these ten seconds\n"
 	"  sonde report run.sonde sched --sort runnable_ns  threads that wanted to run and could not\n"
+	"  sonde report rank0.sonde rank1.sonde gil         two machines' traces, laid together by their clocks\n"
 	"  sonde report run.sonde cuda-api --format json | jq '.tables.calls[0]'\n";
 
 struct request {
-	const char *file;
+	char *const *files;
+	u32 n_files;
+	char label[256]; /* the files, for people */
+	char *notes; /* on what was merged, a line each */
 	const struct report *report;
 	const char *time;
 	u64 pid, tid;
@@ -76,15 +81,15 @@ static int parse_words(struct request *r, int n, char **words)
 		n -= r->report != NULL;
 	}
 	if (!n)
-		return cmd__usage("report", "which trace? `sonde report FILE [REPORT]`");
+		return cmd__usage("report", "which trace? `sonde report FILE.. [REPORT]`");
 	if (n > 1 && strchr(words[n - 1], '.') == NULL && strchr(words[n - 1], '/') == NULL)
 		return cmd__usage("report", "there is no report '%s': `sonde list reports` names them", words[n - 1]);
+	r->files = words;
+	r->n_files = (u32)n;
 	if (n > 1)
-		return cmd__usage("report",
-				  "more than one trace (%s, %s): reading several together is not there yet, "
-				  "report one after the other",
-				  words[0], words[1]);
-	r->file = words[0];
+		snprintf(r->label, sizeof(r->label), "%s and %d more", words[0], n - 1);
+	else
+		snprintf(r->label, sizeof(r->label), "%s", words[0]);
 	if (!r->report)
 		r->report = report__find("summary");
 	return -1;
@@ -182,6 +187,8 @@ static int run_report(const struct request *r, struct report_args *args, struct 
 	err = r->report->run(args, &out);
 	if (!err)
 		add_ns_pids(&out, args->names);
+	if (r->notes && *r->notes)
+		report_output__note(&out, "%s", r->notes);
 	/* only reading finds a damaged chunk */
 	facts->damaged = trace__damaged(args->trace);
 	if (!err && r->output.sort)
@@ -189,7 +196,7 @@ static int run_report(const struct request *r, struct report_args *args, struct 
 	if (err == -ENOENT && r->output.sort) {
 		status = sort_failed(&out, r->output.sort);
 	} else if (err) {
-		cmd__error("%s: report %s failed: %s", r->file, out.name, strerror(-err));
+		cmd__error("%s: report %s failed: %s", r->label, out.name, strerror(-err));
 		status = EXIT_FAILED;
 	} else {
 		status = cmd__print(&out, &r->output);
@@ -208,7 +215,7 @@ static int with_trace(struct request *r, struct trace *t)
 	args.start = trace__head(t)->monotonic ? trace__head(t)->monotonic : trace__summary(t)->first;
 	if (r->time && clock__parse_range(r->time, args.start, trace__head(t), &args.from, &args.to, why, sizeof(why)))
 		return cmd__usage("report", "%s", why);
-	err = trace_facts__load(&facts, t, r->file, args.from, args.to);
+	err = trace_facts__load(&facts, t, r->label, args.from, args.to);
 	facts.pid = args.pid;
 	facts.tid = args.tid;
 	if (!err)
@@ -216,7 +223,7 @@ static int with_trace(struct request *r, struct trace *t)
 	if (!err)
 		err = names__load(args.names, t);
 	if (err) {
-		cmd__error("%s: cannot read it: %s", r->file, strerror(-err));
+		cmd__error("%s: cannot read it: %s", r->label, strerror(-err));
 		status = EXIT_FAILED;
 	} else {
 		status = run_report(r, &args, &facts);
@@ -238,12 +245,13 @@ static int cmd_report(int argc, char **argv)
 		cmd__error("this build has no summary: name a report (`sonde list reports`)");
 		return EXIT_FAILED;
 	}
-	t = cmd__open_trace(r.file);
+	t = cmd__open_traces(r.files, r.n_files, &r.notes);
 	if (!t)
 		return EXIT_FAILED;
 	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);
 	status = with_trace(&r, t);
 	trace__close(t);
+	free(r.notes);
 	return status;
 }
 

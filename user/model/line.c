@@ -39,15 +39,15 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 	} else if (!strcmp(unit, "string")) {
 		text = c->names ? names__string(c->names, (u32)value) : "";
 		print_text(out, text, strlen(text));
-	} else if (!strcmp(unit, "ns") && c->start && (u64)value >= c->start) {
-		/* a moment, not a length: nothing in a trace is longer than the machine's uptime at its start */
+	} else if (value && (!strcmp(unit, "moment") || (!strcmp(unit, "ns") && c->start && (u64)value >= c->start))) {
+		/* the latter in older traces: nothing in one is longer than the machine's uptime at its start */
 		fprintf(out, "@%s", clock__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
 	} else if (!strcmp(unit, "errno") && value < 0 && strerrorname_np((int)-value)) {
 		fprintf(out, "-%s", strerrorname_np((int)-value));
 	} else if (!strcmp(unit, "signal") && value > 0 && sigabbrev_np((int)value)) {
 		fprintf(out, "SIG%s", sigabbrev_np((int)value));
 	} else {
-		unit = !strcmp(unit, "bytes") ? "B" : !strcmp(unit, "errno") || !strcmp(unit, "signal") ? "" : unit;
+		unit = !strcmp(unit, "bytes") ? "B" : !strcmp(unit, "ns") ? "ns" : "";
 		if (f->type == FIELD_UNSIGNED)
 			fprintf(out, "%llu%s", (u64)value, unit);
 		else

@@ -171,6 +171,12 @@ static bool near_time(const u64 *values, const u64 *time, u32 n)
 	return true;
 }
 
+/* In traces from before unit `moment` a length of time has the same unit: near_time tells them apart. */
+static bool is_moment(const struct schema_field *f)
+{
+	return !strcmp(f->unit, "moment") || !strcmp(f->unit, "ns");
+}
+
 static int settle_field(struct kind *k, const struct schema_field *f, const u64 *time)
 {
 	struct column *c = &k->columns[f->index];
@@ -189,7 +195,7 @@ static int settle_field(struct kind *k, const struct schema_field *f, const u64 
 		return column__push_same(c, get_number(k->stage + f->offset, f->size), n);
 	} else {
 		gather(k, f->offset, f->size, values);
-		if (!c->rows && f->size == 8 && c->transform != COLUMN_BEFORE && f->index && !strcmp(f->unit, "ns") &&
+		if (!c->rows && f->size == 8 && c->transform != COLUMN_BEFORE && f->index && is_moment(f) &&
 		    near_time(values, time, n))
 			c->transform = COLUMN_BEFORE;
 	}

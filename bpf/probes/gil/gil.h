@@ -21,10 +21,10 @@ struct gil_wait {
 	struct span span;
 	u64 gil UNIT(hex) DOC("address of the GIL's condition: names the interpreter's GIL within its process");
 	u64 last_holder UNIT(hex) DOC("thread state that holds the GIL at the end, or held it last; 0: not known");
-	u64 drop_time UNIT(ns) DOC("CLOCK_MONOTONIC of the drop that ended the wait; 0: not seen");
+	u64 drop_time UNIT(moment) DOC("the drop that ended the wait; 0: not seen");
 	enum gil_wait_end result;
-	u32 dropper DOC("thread (tid) whose drop ended the wait; 0: holder not seen, or ended by time-out");
-	u32 holder DOC("thread (tid) of last_holder; 0: not known");
+	u32 dropper UNIT(task) DOC("thread (tid) whose drop ended the wait; 0: holder not seen, or ended by time-out");
+	u32 holder UNIT(task) DOC("thread (tid) of last_holder; 0: not known");
 	u32 locked DOC("was the GIL held by somebody at the end: 1: the thread has to wait again");
 	u32 number DOC("number of this wait in its thread, from 1");
 } EVENT(gil_wait, 0x0401, "a wait for the GIL; a thread that waits long makes one for each switch interval");
@@ -32,7 +32,7 @@ struct gil_wait {
 struct gil_drop {
 	struct event event;
 	u64 gil UNIT(hex) DOC("as in gil_wait");
-	u32 waiter DOC("thread (tid) that this woke");
+	u32 waiter UNIT(task) DOC("thread (tid) that this woke");
 	u32 number DOC("number of the waiter's wait");
 } EVENT(gil_drop, 0x0402, "a thread dropped the GIL and thereby woke a waiter");
 

@@ -11,8 +11,8 @@ FAMILY(proc, 0x01, FAMILY_DEFAULT, "processes and threads: names, programs, begi
 
 struct proc_task {
 	struct event event;
-	u64 start_time UNIT(ns) DOC("CLOCK_MONOTONIC when the thread was made");
-	u32 ppid DOC("parent process");
+	u64 start_time UNIT(moment) DOC("when the thread was made");
+	u32 ppid UNIT(task) DOC("parent process");
 	u32 ns_pid DOC("process as its own pid namespace numbers it");
 	u32 ns_tid DOC("thread, likewise");
 	char comm[16] DOC("the thread's name");
@@ -20,8 +20,8 @@ struct proc_task {
 
 struct proc_fork {
 	struct event event;
-	u32 child_pid DOC("process of the new thread; a new one unless it equals pid");
-	u32 child_tid DOC("the new thread");
+	u32 child_pid UNIT(task) DOC("process of the new thread; a new one unless it equals pid");
+	u32 child_tid UNIT(task) DOC("the new thread");
 	u32 child_ns_pid DOC("child_pid as its own pid namespace numbers it");
 	u32 child_ns_tid DOC("child_tid, likewise");
 	char comm[16] DOC("the name that it begins with");
@@ -30,7 +30,7 @@ struct proc_fork {
 struct proc_exec {
 	struct event event;
 	char comm[16] DOC("the thread's name from here on");
-	u32 old_tid DOC("what the thread was before if it was not its process's first, else 0");
+	u32 old_tid UNIT(task) DOC("what the thread was before if it was not its process's first, else 0");
 	char path[] DOC("file, as the caller named it");
 } EVENT(proc_exec, 0x0103, "a process runs another program; its other threads are gone");
 

@@ -32,17 +32,17 @@ enum sched_waker {
 struct sched_run {
 	struct span span;
 	enum sched_state state DOC("why it stopped running");
-	u32 next_tid DOC("thread that took the CPU, 0: none (idle)");
+	u32 next_tid UNIT(task) DOC("thread that took the CPU, 0: none (idle)");
 	u64 charged UNIT(ns) DOC("CPU time that the kernel counts for it: less what a hypervisor stole");
 } EVENT(sched_run, 0x0201, "a thread was on a CPU");
 
 struct sched_off {
 	struct span span;
 	/* from here to time it waited for a CPU */
-	u64 wake UNIT(ns) DOC("when it became runnable, start if it always was, 0 if not yet");
+	u64 wake UNIT(moment) DOC("when it became runnable, start if it always was, 0 if not yet");
 	u64 waited UNIT(ns) DOC("for a CPU, as the kernel counts it");
-	u32 waker_pid DOC("process that woke it, 0: none or an interrupt");
-	u32 waker_tid DOC("thread that woke it, 0: none or an interrupt");
+	u32 waker_pid UNIT(task) DOC("process that woke it, 0: none or an interrupt");
+	u32 waker_tid UNIT(task) DOC("thread that woke it, 0: none or an interrupt");
 	enum sched_state state DOC("why it was off the CPU");
 	enum sched_waker waker DOC("what woke it");
 } EVENT(sched_off, 0x0202, "a thread was off the CPU");

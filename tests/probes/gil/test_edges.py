@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=240
 """
 What is easily lost: waits that are open when tracing or the process ends, a holder
 that never lets go, a Python that starts late, interpreters with GILs of their own,
@@ -77,13 +77,19 @@ def open_at_the_end():
 
 
 def holder_that_never_waits(python):
-    """That takes a look at all threads, a few tenths of a second after the first wait for it."""
-    r = gil_lib.record(python, place, "hog", 0.8, 2, truth=False)
+    """
+    That takes a look at all threads, some time after the first wait for it: how soon
+    depends on the machine. From the first wait that names it, all do, for half of the time at least.
+    """
+    r = gil_lib.record(python, place, "hog", 2, 2, truth=False)
     hog = r.holds[0]
-    late = [w for w in r.waits if w["result"] == TIMEOUT and hog[1] + 4e8 < w["time"] < hog[2]]
-    named = [w for w in late if w["locked"] and w["holder"] == hog[0]]
-    tap.ok(late and len(named) == len(late), "%s: who holds on is named, also if it never waited" % python.name,
-           (hog, late[:5]))
+    waits = sorted((w for w in r.waits if w["result"] == TIMEOUT and hog[1] < w["start"] and w["time"] < hog[2]),
+                   key=lambda w: w["time"])
+    named = [w["locked"] and w["holder"] == hog[0] for w in waits]
+    first = named.index(True) if True in named else len(named)
+    tap.ok(waits and all(named[first:]) and first <= len(named) / 2,
+           "%s: who holds on is named, also if it never waited" % python.name,
+           (hog, len(waits), first, waits[first:first + 5]))
 
 
 def open_when_killed():
@@ -119,7 +125,7 @@ def starts_late(switches, how):
         waits = [w for w in sonde.stop() if w["pid"] == p.pid]
         if not mapped:
             return tap.skip("a Python that starts late is traced" + how, "this pyenv's Python takes its own library")
-        tap.ok(len(waits) > 50, "a Python that starts late is traced" + how, "%d waits\n%s" % (len(waits), sonde.messages))
+        tap.ok(len(waits) > 10, "a Python that starts late is traced" + how, "%d waits\n%s" % (len(waits), sonde.messages))
         if switches:
             return  # by libc it is the C library which is probed, and that was there
         blind = [e for e in sonde.trace.events("meta_loss") if e["family"] == 4 and e["reason_name"] == "LOSS_BLIND"]
@@ -181,20 +187,28 @@ def waking_links(pid):
     return sum(link.get("tp_name") == "sched_waking" and link["id"] in mine for link in json.loads(out or "[]"))
 
 
+def waking_becomes(sonde, want):
+    """Whether sonde soon holds that many links on sched_waking; what it held last."""
+    end = time.monotonic() + 40
+    while True:
+        held = waking_links(sonde.p.pid)
+        if held == want or time.monotonic() > end:
+            return held
+        time.sleep(0.2)
+
+
 def waking_on_demand():
-    p = work("spin", 0.6, 2)
+    p = work("spin", 60, 2)
     sonde = Sonde("-p", str(p.pid))
     idle = waking_links(sonde.p.pid)
     go(p)
-    time.sleep(0.5)
-    busy = waking_links(sonde.p.pid)
-    # the process has to stay for sonde to stay; stop it from ending
+    busy = waking_becomes(sonde, 1)
+    # the process has to stay for sonde to stay; nobody waits while it is stopped
     p.send_signal(signal.SIGSTOP)
-    time.sleep(11)
-    after = waking_links(sonde.p.pid)
-    p.send_signal(signal.SIGCONT)
-    p.communicate(timeout=30)
-    sonde.stop()
+    after = waking_becomes(sonde, 0)
+    p.kill()
+    p.wait()
+    sonde.stop(interrupt=False)
     tap.ok((idle, busy, after) == (0, 1, 0), "sched_waking is attached only while somebody waits", (idle, busy, after))
 
 

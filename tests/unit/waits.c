@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a thread was in the middle of: the higher rank, then the inner one, and nothing where nothing was. */
+#include <cjson/cJSON.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "model/waits.h"
+#include "test.h"
+#include "trace/writer.h"
+
+#define FIELDS                                                                               \
+	"{\"name\":\"time\",\"type\":\"unsigned\",\"size\":8,\"offset\":0,\"unit\":\"ns\"}," \
+	"{\"name\":\"pid\",\"type\":\"unsigned\",\"size\":4,\"offset\":8},"                  \
+	"{\"name\":\"tid\",\"type\":\"unsigned\",\"size\":4,\"offset\":12},"                 \
+	"{\"name\":\"id\",\"type\":\"unsigned\",\"size\":2,\"offset\":16},"                  \
+	"{\"name\":\"probe\",\"type\":\"unsigned\",\"size\":2,\"offset\":18},"               \
+	"{\"name\":\"cpu\",\"type\":\"unsigned\",\"size\":2,\"offset\":20},"                 \
+	"{\"name\":\"flags\",\"type\":\"unsigned\",\"size\":2,\"offset\":22},"               \
+	"{\"name\":\"start\",\"type\":\"unsigned\",\"size\":8,\"offset\":24,\"unit\":\"ns\"}"
+
+static const char schema_json[] =
+	"{\"families\":[{\"id\":0,\"name\":\"core\",\"doc\":\"\",\"default\":true}],\"options\":[],\"enums\":[],\"events\":["
+	"{\"id\":513,\"name\":\"sched_off\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":769,\"name\":\"cuda_sync\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":770,\"name\":\"cuda_copy\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":1025,\"name\":\"gil_wait\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]}]}";
+
+struct record {
+	u64 time;
+	u32 pid, tid;
+	u16 id, probe, cpu, flags;
+	u64 start;
+};
+
+static struct waits *waits;
+static struct trace *trace;
+static struct names *names;
+static struct schema *schema;
+static char said[512];
+
+static int feed(const struct rows *rows, void *arg)
+{
+	return waits__feed(arg, rows);
+}
+
+static int say(u32 reason, u64 from, u64 to, void *arg)
+{
+	size_t used = strlen(said);
+
+	snprintf(said + used, sizeof(said) - used, "%s%llu-%llu %s", used ? ", " : "", from, to,
+		 reason ? waits__reason(arg, reason) : "-");
+	return 0;
+}
+
+static const char *explain(u32 tid, u64 from, u64 to)
+{
+	said[0] = 0;
+	waits__explain(waits, 1, tid, from, to, say, waits);
+	return said;
+}
+
+/* A trace of these spans, read into `waits`. */
+static bool prepare(const struct record *records, u32 n)
+{
+	static struct trace_head head;
+	struct trace_writer *w;
+	char path[64] = "waits-XXXXXX", err[256] = "";
+	struct trace_filter filter = {};
+	cJSON *json = cJSON_Parse(schema_json);
+	int fd;
+
+	if (getenv("TMPDIR"))
+		snprintf(path, sizeof(path), "%s/waits-XXXXXX", getenv("TMPDIR"));
+	fd = mkstemp(path);
+	if (fd < 0 || schema__from_json(&schema, json, err, sizeof(err)) || trace_writer__create(&w, fd, schema, &head))
+		return false;
+	for (u32 i = 0; i < n; i++)
+		trace_writer__append(w, &records[i], sizeof(records[i]));
+	trace_writer__finish(w);
+	trace_writer__free(w);
+	close(fd);
+	if (trace__open(&trace, path, err, sizeof(err)) || names__create(&names, trace__schema(trace)) ||
+	    waits__new(&waits, trace__schema(trace), names))
+		return false;
+	unlink(path);
+	cJSON_Delete(json);
+	filter.kinds = waits__kinds(waits);
+	return !trace__read(trace, &filter, feed, waits);
+}
+
+TEST(cuts_a_wait_by_what_counts)
+{
+	static const struct record records[] = {
+		{ .start = 100, .time = 200, .pid = 1, .tid = 1, .id = 769 },
+		{ .start = 120, .time = 150, .pid = 1, .tid = 1, .id = 770 }, /* inside of it */
+		{ .start = 140, .time = 145, .pid = 1, .tid = 1, .id = 1025 }, /* the GIL goes before both */
+		{ .start = 190, .time = 260, .pid = 1, .tid = 1, .id = 1025 },
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 2, .id = 770 }, /* another thread */
+		{ .start = 10, .time = 20, .pid = 1, .tid = 2, .id = 769 },
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 1, .id = 513 }, /* the scheduler's is no reason */
+	};
+
+	REQUIRE(prepare(records, sizeof(records) / sizeof(records[0])));
+	CHECK_TEXT(explain(1, 90, 300),
+		   "90-100 -, 100-120 cuda_sync, 120-140 cuda_copy, 140-145 GIL, 145-150 cuda_copy, "
+		   "150-190 cuda_sync, 190-260 GIL, 260-300 -");
+	CHECK_TEXT(explain(1, 130, 131), "130-131 cuda_copy");
+	CHECK_TEXT(explain(2, 500, 600), "500-600 cuda_copy");
+	CHECK_TEXT(explain(2, 15, 30), "15-20 cuda_sync, 20-30 cuda_copy");
+	CHECK_TEXT(explain(3, 1, 9), "1-9 -");
+	CHECK_TEXT(explain(1, 9, 9), "");
+	waits__forget(waits);
+	CHECK_TEXT(explain(1, 130, 131), "130-131 -");
+	waits__free(waits);
+	names__free(names);
+	trace__close(trace);
+	schema__free(schema);
+}
+
+TEST_MAIN()

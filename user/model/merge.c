@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/merge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/event.h"
+#include "model/timebase.h"
+#include "util/map.h"
+
+/* Rows read at a time, by the time of their end: so the merged trace is in order, more or less. */
+#define WINDOW_EVENTS (1u << 20)
+
+struct input {
+	struct trace *trace;
+	const char *file;
+	u32 host; /* 0: the first trace's */
+	bool same_clock; /* as the first trace's */
+	struct timebase base;
+	u16 *probes; /* the merged trace's number of each probe; [0x10000] */
+	u16 objects; /* what is added to the numbers of objects */
+	struct map strings; /* u32 -> u32 */
+};
+
+struct merge {
+	struct input *inputs;
+	u32 n;
+	struct schema schema; /* what is in it belongs to the inputs' schemas */
+	struct trace_writer *writer;
+	struct timebase *base; /* of the first */
+	u32 probes; /* numbered so far */
+	u16 objects;
+	u8 *record;
+	char *err;
+	size_t len;
+	/* what is being read */
+	struct input *input;
+	u64 from, to; /* rows that end in [from, to), on the input's clock */
+};
+
+static int fail(struct merge *m, int code, const char *file, const char *what)
+{
+	snprintf(m->err, m->len, "%s: %s", file, what);
+	return code;
+}
+
+/* Of one boot of one machine they share a clock. */
+static bool same_boot(const struct trace_head *a, const struct trace_head *b)
+{
+	return a->boot_id && b->boot_id && *a->boot_id && !strcmp(a->boot_id, b->boot_id);
+}
+
+u32 merge__host(struct trace *const *traces, u32 i)
+{
+	u32 hosts = 0, j, k;
+
+	for (j = 0; j < i; j++)
+		if (same_boot(trace__head(traces[i]), trace__head(traces[j])))
+			return merge__host(traces, j);
+	/* a new one: as many as there are different ones before it */
+	for (j = 0; j < i; j++) {
+		for (k = 0; k < j; k++)
+			if (same_boot(trace__head(traces[j]), trace__head(traces[k])))
+				break;
+		hosts += k == j;
+	}
+	return hosts;
+}
+
+/* The kinds of all inputs; of one that has grown over time, the larger one. */
+static int add_event(struct merge *m, const struct schema_event *e, const char *file)
+{
+	for (u32 i = 0; i < m->schema.n_events; i++) {
+		struct schema_event *have = &m->schema.events[i];
+
+		if (have->id != e->id)
+			continue;
+		if (strcmp(have->name, e->name))
+			return fail(m, -EINVAL, file, "its kinds of event are not those of the other traces");
+		if (e->n > have->n)
+			*have = *e;
+		return 0;
+	}
+	m->schema.events[m->schema.n_events++] = *e;
+	return 0;
+}
+
+static void add_enum(struct merge *m, const struct schema_enum *e)
+{
+	for (u32 i = 0; i < m->schema.n_enums; i++) {
+		if (strcmp(m->schema.enums[i].name, e->name))
+			continue;
+		if (e->n > m->schema.enums[i].n)
+			m->schema.enums[i] = *e;
+		return;
+	}
+	m->schema.enums[m->schema.n_enums++] = *e;
+}
+
+static void add_family(struct merge *m, const struct schema_family *f)
+{
+	for (u32 i = 0; i < m->schema.n_families; i++)
+		if (m->schema.families[i].id == f->id)
+			return;
+	m->schema.families[m->schema.n_families++] = *f;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return ((const struct schema_event *)a)->id - ((const struct schema_event *)b)->id;
+}
+
+static int make_schema(struct merge *m)
+{
+	u32 events = 0, enums = 0, families = 0;
+	int err = 0;
+
+	for (u32 i = 0; i < m->n; i++) {
+		const struct schema *s = trace__schema(m->inputs[i].trace);
+
+		events += s->n_events;
+		enums += s->n_enums;
+		families += s->n_families;
+	}
+	m->schema.events = calloc(events + 1, sizeof(*m->schema.events));
+	m->schema.enums = calloc(enums + 1, sizeof(*m->schema.enums));
+	m->schema.families = calloc(families + 1, sizeof(*m->schema.families));
+	if (!m->schema.events || !m->schema.enums || !m->schema.families)
+		return -ENOMEM;
+	for (u32 i = 0; !err && i < m->n; i++) {
+		const struct schema *s = trace__schema(m->inputs[i].trace);
+
+		for (u32 j = 0; !err && j < s->n_events; j++)
+			err = add_event(m, &s->events[j], m->inputs[i].file);
+		for (u32 j = 0; j < s->n_enums; j++)
+			add_enum(m, &s->enums[j]);
+		for (u32 j = 0; j < s->n_families; j++)
+			add_family(m, &s->families[j]);
+	}
+	qsort(m->schema.events, m->schema.n_events, sizeof(*m->schema.events), by_id);
+	return err;
+}
+
+static int number_hosts(struct merge *m, struct trace *const *traces)
+{
+	for (u32 i = 0; i < m->n; i++) {
+		m->inputs[i].host = merge__host(traces, i);
+		m->inputs[i].same_clock = !m->inputs[i].host;
+		if (m->inputs[i].host >= MERGE_MAX)
+			return fail(m, -E2BIG, m->inputs[i].file, "more machines than can be merged");
+	}
+	return 0;
+}
+
+static int load_clocks(struct merge *m)
+{
+	for (u32 i = 0; i < m->n; i++) {
+		int err = timebase__load(&m->inputs[i].base, m->inputs[i].trace);
+
+		if (err == -ENODATA && m->n > 1)
+			return fail(m, err, m->inputs[i].file, "it has no snapshot of its clocks to merge by");
+		if (err)
+			return err;
+	}
+	m->base = &m->inputs[0].base;
+	return 0;
+}
+
+/* A moment of the input on the merged trace's clock. */
+static u64 shift(const struct merge *m, const struct input *in, u64 moment)
+{
+	if (!moment || in->same_clock)
+		return moment;
+	return timebase__monotonic(m->base, moment + (u64)timebase__ahead(&in->base, moment));
+}
+
+static int intern(struct merge *m, u32 id, u32 *out)
+{
+	u32 *known = map__get(&m->input->strings, &id);
+	const char *text;
+
+	if (!known)
+		return -ENOMEM;
+	if (!*known) {
+		text = trace__string(m->input->trace, id);
+		*known = trace_writer__intern(m->writer, text, strlen(text));
+	}
+	*out = *known;
+	return 0;
+}
+
+/* Does a field of one of the events about the trace itself hold a probe's or an object's number? */
+static bool names_probe(const struct schema_event *e, const struct schema_field *f)
+{
+	return !strcmp(f->name, "probe") ||
+	       (!strcmp(f->name, "number") && (!strcmp(e->name, "meta_probe") || !strcmp(e->name, "meta_hits")));
+}
+
+static bool names_object(const struct schema_event *e, const struct schema_field *f)
+{
+	return !strcmp(f->name, "object") && (!strcmp(e->name, "meta_object") || !strcmp(e->name, "meta_loss"));
+}
+
+static bool is_moment(const struct schema_field *f)
+{
+	/* by name: in traces from before unit `moment` */
+	return !strcmp(f->unit, "moment") || !strcmp(f->name, "time") || !strcmp(f->name, "start");
+}
+
+static int translate(struct merge *m, const struct schema_event *e, const struct schema_field *f, u64 *value)
+{
+	struct input *in = m->input;
+	u32 id = 0;
+	int err = 0;
+
+	if (!strcmp(f->unit, "string") && f->size == 4) {
+		err = intern(m, (u32)*value, &id);
+		*value = id;
+	} else if (is_moment(f)) {
+		*value = shift(m, in, *value);
+	} else if (in->host && *value &&
+		   (!strcmp(f->unit, "task") || !strcmp(f->name, "pid") || !strcmp(f->name, "tid"))) {
+		*value += (u64)in->host * MERGE_TASKS;
+	} else if (names_probe(e, f)) {
+		*value = in->probes[(u16)*value];
+	} else if (names_object(e, f) && *value) {
+		*value += in->objects;
+	}
+	return err;
+}
+
+static int put_field(struct merge *m, const struct rows *rows, u32 i, const struct schema_event *e,
+		     const struct schema_field *to, const struct schema_field *from, u32 *size)
+{
+	const char *text;
+	u64 value;
+	u32 len;
+	int err;
+
+	if (to->type == FIELD_TEXT || to->type == FIELD_TAIL) {
+		text = rows__text(rows, from, i, &len);
+		if (to->type == FIELD_TEXT && len > to->size)
+			len = to->size;
+		memcpy(m->record + to->offset, text, len);
+		*size += to->type == FIELD_TAIL ? len : 0;
+		return 0;
+	}
+	if (to->type == FIELD_FLOAT) {
+		double d = rows__double(rows, from, i);
+		float s = (float)d;
+
+		memcpy(m->record + to->offset, to->size == sizeof(d) ? (void *)&d : &s, to->size);
+		return 0;
+	}
+	value = rows__u64(rows, from, i);
+	err = translate(m, e, to, &value);
+	memcpy(m->record + to->offset, &value, to->size);
+	return err;
+}
+
+static int put_row(struct merge *m, const struct rows *rows, u32 i, const struct schema_event *to)
+{
+	const struct schema_event *from = rows__event(rows);
+	u32 size = to->size;
+	int err = 0;
+
+	memset(m->record, 0, to->size);
+	for (u32 j = 0; !err && j < to->n; j++) {
+		const struct schema_field *f = schema_event__field(from, to->fields[j].name);
+
+		if (f)
+			err = put_field(m, rows, i, to, &to->fields[j], f, &size);
+	}
+	return err ? err : trace_writer__append(m->writer, m->record, size);
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	struct merge *m = arg;
+	const struct schema_event *from = rows__event(rows), *to = schema__event_by_id(&m->schema, from->id);
+	const struct schema_field *time = schema_event__field(from, "time");
+	int err = 0;
+
+	/* texts are written as they come up, probes have been; the other machines' clocks are not this trace's */
+	if (!strcmp(from->name, "meta_string") || !strcmp(from->name, "meta_probe") ||
+	    (!strcmp(from->name, "meta_clock") && m->input != m->inputs))
+		return 0;
+	for (u32 i = 0; !err && i < rows__count(rows); i++) {
+		u64 end = rows__u64(rows, time, i);
+
+		if (end >= m->from && end < m->to)
+			err = put_row(m, rows, i, to);
+	}
+	return err;
+}
+
+/* A probe's number in the merged trace; one of the same name in another trace keeps its own. */
+static int on_probes(const struct rows *rows, void *arg)
+{
+	struct merge *m = arg;
+	const struct schema_event *from = rows__event(rows);
+	const struct schema_field *number = schema_event__field(from, "number");
+	int err = 0;
+
+	for (u32 i = 0; !err && i < rows__count(rows); i++) {
+		u16 *mine = &m->input->probes[(u16)rows__u64(rows, number, i)];
+
+		if (m->probes == 0xffff)
+			return fail(m, -E2BIG, m->input->file, "more probes than one trace can name");
+		if (!*mine)
+			*mine = (u16)++m->probes;
+		err = put_row(m, rows, i, schema__event_by_id(&m->schema, from->id));
+	}
+	return err;
+}
+
+static int on_objects(const struct rows *rows, void *arg)
+{
+	const struct schema_field *object = schema_event__field(rows__event(rows), "object");
+	u16 *most = arg;
+
+	for (u32 i = 0; i < rows__count(rows); i++)
+		if ((u16)rows__u64(rows, object, i) > *most)
+			*most = (u16)rows__u64(rows, object, i);
+	return 0;
+}
+
+static int read_kind(struct input *in, const char *name, int (*cb)(const struct rows *rows, void *arg), void *arg)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(in->trace), name), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+
+	return kinds[0] ? trace__read(in->trace, &filter, cb, arg) : 0;
+}
+
+/* What events refer to by number goes first. */
+static int number_things(struct merge *m)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < m->n; i++) {
+		struct input *in = &m->inputs[i];
+		u16 most = 0;
+
+		m->input = in;
+		in->objects = m->objects;
+		map__init(&in->strings, sizeof(u32), sizeof(u32));
+		in->probes = calloc(0x10000, sizeof(*in->probes));
+		if (!in->probes)
+			return -ENOMEM;
+		err = read_kind(in, "meta_probe", on_probes, m);
+		if (!err)
+			err = read_kind(in, "meta_object", on_objects, &most);
+		m->objects += most;
+	}
+	return err;
+}
+
+/* The whole time in parts: of each, what ends in it, one input after the other. */
+static int copy_events(struct merge *m)
+{
+	u64 first = ~0ull, last = 0, events = 0, step;
+	int err = 0;
+
+	for (u32 i = 0; i < m->n; i++) {
+		const struct trace_summary *s = trace__summary(m->inputs[i].trace);
+		u64 begin = shift(m, &m->inputs[i], s->first), end = shift(m, &m->inputs[i], s->last);
+
+		first = begin < first ? begin : first;
+		last = end > last ? end : last;
+		events += s->events;
+	}
+	step = (last - first) / (events / WINDOW_EVENTS + 1) + 1;
+	for (u64 at = first; !err && at <= last; at += step) {
+		for (u32 i = 0; !err && i < m->n; i++) {
+			struct trace_filter filter = {};
+
+			m->input = &m->inputs[i];
+			/* from the merged trace's clock to the input's: the same way back */
+			m->from = m->input->same_clock ?
+					  at :
+					  timebase__monotonic(&m->input->base, at + (u64)timebase__ahead(m->base, at));
+			m->to = m->input->same_clock ?
+					at + step :
+					timebase__monotonic(&m->input->base,
+							    at + step + (u64)timebase__ahead(m->base, at + step));
+			/* rounding must not leave out the ends */
+			m->from = at == first ? 0 : m->from;
+			m->to = at + step > last ? ~0ull : m->to;
+			filter.from = m->from;
+			filter.to = m->to == ~0ull ? 0 : m->to;
+			err = trace__read(m->input->trace, &filter, on_rows, m);
+		}
+		if (!err)
+			err = trace_writer__flush(m->writer);
+	}
+	return err;
+}
+
+static bool in_list(const char *list, const char *word, size_t len)
+{
+	for (const char *at = list; (at = strstr(at, word)) != NULL; at++)
+		if ((at == list || at[-1] == ',') && (!at[len] || at[len] == ','))
+			return true;
+	return false;
+}
+
+/* What any of the traces was asked to hold */
+static void join_families(struct merge *m, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	*buf = 0;
+	for (u32 i = 0; i < m->n; i++) {
+		const char *at = trace__head(m->inputs[i].trace)->families;
+		char word[64];
+		size_t n;
+
+		for (; at && *at; at += n + (at[n] == ',')) {
+			n = strcspn(at, ",");
+			snprintf(word, sizeof(word), "%.*s", (int)n, at);
+			if (used + n + 2 < len && n < sizeof(word) && !in_list(buf, word, n))
+				used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? "," : "", word);
+		}
+	}
+}
+
+static int run(struct merge *m, struct trace *const *traces, int fd)
+{
+	struct trace_head head = *trace__head(m->inputs[0].trace);
+	char command[512], families[512];
+	int err = number_hosts(m, traces);
+
+	if (!err)
+		err = load_clocks(m);
+	if (!err)
+		err = make_schema(m);
+	if (err)
+		return err;
+	join_families(m, families, sizeof(families));
+	head.families = families;
+	snprintf(command, sizeof(command), "%s and %u more merged", head.command ? head.command : "?", m->n - 1);
+	head.command = command;
+	err = trace_writer__create(&m->writer, fd, &m->schema, &head);
+	if (!err)
+		err = number_things(m);
+	if (!err)
+		err = copy_events(m);
+	return err ? err : trace_writer__finish(m->writer);
+}
+
+int merge__traces(struct trace *const *traces, const char *const *files, u32 n, int fd, char *err, size_t len)
+{
+	struct merge m = { .n = n, .err = err, .len = len };
+	int ret;
+
+	*err = 0;
+	m.inputs = calloc(n, sizeof(*m.inputs));
+	m.record = calloc(1, 1 << 17);
+	ret = m.inputs && m.record ? 0 : -ENOMEM;
+	for (u32 i = 0; !ret && i < n; i++) {
+		m.inputs[i].trace = traces[i];
+		m.inputs[i].file = files[i];
+	}
+	if (!ret)
+		ret = run(&m, traces, fd);
+	if (ret && !*err)
+		snprintf(err, len, "cannot merge the traces: %s", strerror(-ret));
+	for (u32 i = 0; m.inputs && i < n; i++) {
+		timebase__free(&m.inputs[i].base);
+		free(m.inputs[i].probes);
+		if (m.inputs[i].strings.key_size)
+			map__free(&m.inputs[i].strings);
+	}
+	trace_writer__free(m.writer);
+	free(m.schema.events);
+	free(m.schema.enums);
+	free(m.schema.families);
+	free(m.inputs);
+	free(m.record);
+	return ret;
+}

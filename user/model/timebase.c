@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/timebase.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "model/view.h"
+
+static int add(struct timebase *b, u64 monotonic, u64 realtime)
+{
+	struct snapshot *bigger;
+
+	if (!monotonic || !realtime)
+		return 0;
+	if (b->n == b->allocated) {
+		bigger = realloc(b->list, (b->allocated + 64) * sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		b->list = bigger;
+		b->allocated += 64;
+	}
+	b->list[b->n++] = (struct snapshot){ monotonic, (s64)(realtime - monotonic) };
+	return 0;
+}
+
+static int on_clocks(const struct rows *rows, void *arg)
+{
+	const struct schema_event *e = rows__event(rows);
+	const struct schema_field *monotonic = schema_event__field(e, "monotonic");
+	const struct schema_field *realtime = schema_event__field(e, "realtime");
+	int err = 0;
+
+	for (u32 i = 0; !err && i < rows__count(rows); i++)
+		err = add(arg, rows__u64(rows, monotonic, i), rows__u64(rows, realtime, i));
+	return err;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct snapshot *x = a, *y = b;
+
+	return x->monotonic < y->monotonic ? -1 : x->monotonic > y->monotonic;
+}
+
+int timebase__load(struct timebase *b, struct trace *t)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), "meta_clock"), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+	const struct trace_head *head = trace__head(t);
+	int err;
+
+	*b = (struct timebase){ 0 };
+	err = add(b, head->monotonic, head->realtime);
+	if (!err && kinds[0])
+		err = trace__read(t, &filter, on_clocks, b);
+	if (err)
+		return err;
+	qsort(b->list, b->n, sizeof(*b->list), by_time);
+	return b->n ? 0 : -ENODATA;
+}
+
+void timebase__free(struct timebase *b)
+{
+	free(b->list);
+}
+
+s64 timebase__ahead(const struct timebase *b, u64 monotonic)
+{
+	u32 low = 0, high = b->n;
+	const struct snapshot *x, *y;
+
+	/* the first snapshot after it */
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (b->list[mid].monotonic <= monotonic)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low)
+		return b->list[0].ahead;
+	x = &b->list[low - 1];
+	if (low == b->n)
+		return x->ahead;
+	y = &b->list[low];
+	return x->ahead + (s64)((double)(y->ahead - x->ahead) * (double)(monotonic - x->monotonic) /
+				(double)(y->monotonic - x->monotonic));
+}
+
+u64 timebase__monotonic(const struct timebase *b, u64 realtime)
+{
+	/* a clock that is set steps once; for one that is slewed the second look is exact to less than a ns */
+	u64 guess = realtime - (u64)b->list[0].ahead;
+
+	for (int i = 0; i < 3; i++)
+		guess = realtime - (u64)timebase__ahead(b, guess);
+	return guess;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How one trace's CLOCK_MONOTONIC goes against CLOCK_REALTIME: its snapshots, straight lines between them. */
+#ifndef SONDE_MODEL_TIMEBASE_H
+#define SONDE_MODEL_TIMEBASE_H
+
+#include "trace/reader.h"
+
+struct timebase {
+	struct snapshot {
+		u64 monotonic;
+		s64 ahead; /* ns that CLOCK_REALTIME is ahead of it */
+	} * list; /* by time */
+	u32 n, allocated;
+};
+
+/* 0, -ENODATA: the trace has no snapshot, or negative errno. timebase__free in any case. */
+int timebase__load(struct timebase *b, struct trace *t);
+void timebase__free(struct timebase *b);
+/* ns that CLOCK_REALTIME was ahead at that moment */
+s64 timebase__ahead(const struct timebase *b, u64 monotonic);
+/* The moment on b's CLOCK_MONOTONIC at which CLOCK_REALTIME was realtime. */
+u64 timebase__monotonic(const struct timebase *b, u64 realtime);
+
+#endif

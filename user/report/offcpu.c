@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Why threads did not run: a thread's time is on a CPU, wanting one, or waiting,
+ * and the waiting is told by what the thread was in the middle of. The parts of
+ * a thread sum to the time for which the scheduler's events know it.
+ */
+#include <errno.h>
+
+#include "report/stretches.h"
+#include "util/text.h"
+
+struct thread_time {
+	u64 run_ns, wanted_ns, waited_ns;
+	u32 top; /* what it waited longest for, 0: for nothing */
+	u64 top_ns;
+};
+
+struct part_key {
+	struct thread_key thread;
+	u32 what;
+};
+
+struct part {
+	u64 ns, times;
+};
+
+struct waker_key {
+	struct part_key part;
+	struct thread_key waker;
+};
+
+struct offcpu {
+	struct stretches *stretches;
+	struct map threads; /* struct thread_key -> struct thread_time */
+	struct map parts; /* struct part_key -> struct part */
+	struct map wakers; /* struct waker_key -> u64 ns waited that it ended */
+};
+
+static int add_wait(struct offcpu *o, const struct stretch *s)
+{
+	struct part_key key = { s->thread, s->what };
+	struct waker_key waker = { key, s->waker };
+	struct part *p = map__get(&o->parts, &key);
+	u64 *n;
+
+	if (!p)
+		return -ENOMEM;
+	p->ns += s->to - s->from;
+	p->times += s->new;
+	if (!s->waker.tid)
+		return 0;
+	n = map__get(&o->wakers, &waker);
+	if (!n)
+		return -ENOMEM;
+	*n += s->to - s->from;
+	return 0;
+}
+
+static int on_stretch(const struct stretch *s, void *arg)
+{
+	struct offcpu *o = arg;
+	struct thread_time *t = map__get(&o->threads, &s->thread);
+	u64 ns = s->to - s->from;
+
+	if (!t)
+		return -ENOMEM;
+	if (s->what == STRETCH_RUN) {
+		t->run_ns += ns;
+		return 0;
+	}
+	if (s->what == STRETCH_WANTED) {
+		t->wanted_ns += ns;
+		return 0;
+	}
+	t->waited_ns += ns;
+	return add_wait(o, s);
+}
+
+static void find_tops(struct offcpu *o)
+{
+	for (u32 i = 0; i < o->parts.n; i++) {
+		const struct part_key *k = map__key(&o->parts, i);
+		const struct part *p = map__value(&o->parts, i);
+		struct thread_time *t = map__find(&o->threads, &k->thread);
+
+		if (t && p->ns > t->top_ns) {
+			t->top_ns = p->ns;
+			t->top = k->what;
+		}
+	}
+}
+
+static double percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static const struct column thread_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },      { "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN }, { "wall_ns", "Time", VALUE_U64, SHOW_NS },
+	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },   { "runnable_ns", "Wanted CPU", VALUE_U64, SHOW_NS },
+	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },  { "top_percent", "Mostly (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "top", "for", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static void fill_threads(struct offcpu *o, const struct report_args *args, struct table *table)
+{
+	for (u32 i = 0; i < o->threads.n; i++) {
+		const struct thread_key *k = map__key(&o->threads, i);
+		const struct thread_time *t = map__value(&o->threads, i);
+		u64 wall = t->run_ns + t->wanted_ns + t->waited_ns;
+
+		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
+			   V_U64(wall), V_U64(t->run_ns), V_U64(t->wanted_ns), V_U64(t->waited_ns),
+			   t->top ? V_DBL(percent(t->top_ns, wall)) : V_NONE,
+			   V_TEXT(t->top ? stretches__what(o->stretches, t->top) : NULL));
+	}
+	table__sort(table, "wait_ns");
+}
+
+static const struct column part_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
+	{ "reason", "Waited for, or in", VALUE_TEXT, SHOW_PLAIN },
+	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
+	{ "percent", "of its time (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "waits", "Times", VALUE_U64, SHOW_COUNT },
+	{ "waker_pid", "Waker's PID", VALUE_U64, SHOW_NEVER },
+	{ "waker_tid", "Waker's TID", VALUE_U64, SHOW_NEVER },
+	{ "waker", "Mostly ended by", VALUE_TEXT, SHOW_PLAIN },
+	{ "waker_ns", "Ended by it", VALUE_U64, SHOW_NS },
+};
+
+/* Who ended most of each part's time; part -> waker, as a map of its own, for there are many of them. */
+struct best_waker {
+	struct thread_key waker;
+	u64 ns;
+};
+
+static int best_wakers(const struct offcpu *o, struct map *best)
+{
+	map__init(best, sizeof(struct part_key), sizeof(struct best_waker));
+	for (u32 i = 0; i < o->wakers.n; i++) {
+		const struct waker_key *k = map__key(&o->wakers, i);
+		u64 ns = *(const u64 *)map__value(&o->wakers, i);
+		struct best_waker *b = map__get(best, &k->part);
+
+		if (!b)
+			return -ENOMEM;
+		if (ns > b->ns)
+			*b = (struct best_waker){ k->waker, ns };
+	}
+	return 0;
+}
+
+static int fill_parts(struct offcpu *o, const struct report_args *args, struct table *table)
+{
+	struct map best;
+	int err = best_wakers(o, &best);
+
+	for (u32 i = 0; !err && i < o->parts.n; i++) {
+		const struct part_key *k = map__key(&o->parts, i);
+		const struct part *p = map__value(&o->parts, i);
+		const struct thread_time *t = map__find(&o->threads, &k->thread);
+		const struct best_waker *b = map__find(&best, k);
+		char waker[64];
+
+		/* many wakers, each of a little: nobody to name */
+		if (b && b->ns < p->ns / 2)
+			b = NULL;
+		if (b)
+			names__label(args->names, waker, sizeof(waker), b->waker.pid, b->waker.tid);
+		table__add(table, V_U64(k->thread.pid), V_U64(k->thread.tid),
+			   V_TEXT(names__comm(args->names, k->thread.pid, k->thread.tid)),
+			   V_TEXT(stretches__what(o->stretches, k->what)), V_U64(p->ns),
+			   V_DBL(percent(p->ns, t->run_ns + t->wanted_ns + t->waited_ns)), V_U64(p->times),
+			   b ? V_U64(b->waker.pid) : V_NONE, b ? V_U64(b->waker.tid) : V_NONE, V_TEXT(b ? waker : NULL),
+			   b ? V_U64(b->ns) : V_NONE);
+	}
+	map__free(&best);
+	table__sort(table, "wait_ns");
+	return err;
+}
+
+/* A thread that never ran in this time has nothing to do: it is no finding. */
+static void find(const struct offcpu *o, const struct report_args *args, struct report_output *out)
+{
+	const struct thread_time *t, *worst = NULL;
+	const struct thread_key *who = NULL;
+	char label[64], wall[TEXT_NUMBER];
+	u64 all;
+
+	for (u32 i = 0; i < o->threads.n; i++) {
+		t = map__value(&o->threads, i);
+		if (!t->run_ns || (worst && t->top_ns + t->wanted_ns <= worst->top_ns + worst->wanted_ns))
+			continue;
+		worst = t;
+		who = map__key(&o->threads, i);
+	}
+	if (!worst)
+		return;
+	all = worst->run_ns + worst->wanted_ns + worst->waited_ns;
+	names__label(args->names, label, sizeof(label), who->pid, who->tid);
+	text__ns(wall, sizeof(wall), all);
+	if (worst->wanted_ns > worst->top_ns)
+		report_output__finding(out, "%s wanted a CPU and had none for %.0f%% of %s.", label,
+				       percent(worst->wanted_ns, all), wall);
+	else
+		report_output__finding(out, "%s waited for %.0f%% of %s: %s.", label, percent(worst->top_ns, all), wall,
+				       stretches__what(o->stretches, worst->top));
+}
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	struct table *threads = REPORT_TABLE(out, "threads", "Threads: where their time went", thread_columns);
+	struct table *parts = REPORT_TABLE(out, "waits", "What they waited for", part_columns);
+	struct offcpu o = { 0 };
+	int err = stretches__new(&o.stretches, args);
+
+	threads->limit = parts->limit = 30;
+	map__init(&o.threads, sizeof(struct thread_key), sizeof(struct thread_time));
+	map__init(&o.parts, sizeof(struct part_key), sizeof(struct part));
+	map__init(&o.wakers, sizeof(struct waker_key), sizeof(u64));
+	if (!err)
+		err = stretches__read(o.stretches, on_stretch, &o);
+	if (!err) {
+		find_tops(&o);
+		find(&o, args, out);
+		fill_threads(&o, args, threads);
+		err = fill_parts(&o, args, parts);
+	}
+	if (!o.threads.n)
+		report__nothing(args, out, "No scheduling was recorded", "sched");
+	map__free(&o.threads);
+	map__free(&o.parts);
+	map__free(&o.wakers);
+	stretches__free(o.stretches);
+	return err;
+}
+
+REPORT(offcpu) = {
+	.name = "offcpu",
+	.doc = "why threads did not run: what they waited in or for, how long, and who ended it",
+	.run = run,
+};

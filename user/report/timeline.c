@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One line a thread: what it did mostly, in each of sixty parts of the time. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/stretches.h"
+#include "util/text.h"
+
+#define BINS 60
+/* What a part of the time can hold: running first, then the marks */
+static const char marks[] = "#wglncsd.";
+#define MARKS (sizeof(marks) - 1)
+
+struct line {
+	u64 run_ns, known_ns;
+	u64 ns[BINS][MARKS];
+};
+
+struct timeline {
+	struct stretches *stretches;
+	u64 from, width; /* ns: where the first part begins, and how long each is */
+	struct map lines; /* struct thread_key -> struct line */
+};
+
+static u32 class_of(const struct timeline *t, u32 what)
+{
+	const char *at;
+
+	if (what == STRETCH_RUN)
+		return 0;
+	at = strchr(marks, stretches__mark(t->stretches, what));
+	return at ? (u32)(at - marks) : MARKS - 1;
+}
+
+static int on_stretch(const struct stretch *s, void *arg)
+{
+	struct timeline *t = arg;
+	struct line *line = map__get(&t->lines, &s->thread);
+	u32 class = class_of(t, s->what);
+
+	if (!line)
+		return -ENOMEM;
+	line->known_ns += s->to - s->from;
+	line->run_ns += class ? 0 : s->to - s->from;
+	for (u64 from = s->from < t->from ? t->from : s->from; from < s->to;) {
+		u64 bin = (from - t->from) / t->width, end = t->from + (bin + 1) * t->width;
+
+		if (bin >= BINS)
+			break;
+		if (end > s->to)
+			end = s->to;
+		line->ns[bin][class] += end - from;
+		from = end;
+	}
+	return 0;
+}
+
+/* What fills most of a part; running as a bar, by the share of the part. */
+static const char *cell(const u64 *ns, u64 width)
+{
+	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char letters[][2] = { "", "w", "g", "l", "n", "c", "s", "d", "." };
+	u32 best = 0, i;
+
+	for (i = 1; i < MARKS; i++)
+		if (ns[i] > ns[best])
+			best = i;
+	if (!ns[best])
+		return " ";
+	if (best)
+		return letters[best];
+	i = (u32)(8 * ns[0] / width);
+	return bars[i > 7 ? 7 : i];
+}
+
+static const struct column columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
+	{ "run_percent", "On CPU (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "known_ns", "Time", VALUE_U64, SHOW_NEVER },
+	{ "run_ns", "On CPU", VALUE_U64, SHOW_NEVER },
+	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static void fill(const struct timeline *t, const struct report_args *args, struct table *table)
+{
+	for (u32 i = 0; i < t->lines.n; i++) {
+		const struct thread_key *k = map__key(&t->lines, i);
+		const struct line *line = map__value(&t->lines, i);
+		char strip[4 * BINS + 1] = "";
+
+		for (u32 bin = 0; bin < BINS; bin++)
+			strcat(strip, cell(line->ns[bin], t->width));
+		for (size_t len = strlen(strip); len && strip[len - 1] == ' '; len--)
+			strip[len - 1] = '\0';
+		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
+			   V_DBL(line->known_ns ? 100.0 * (double)line->run_ns / (double)line->known_ns : 0),
+			   V_U64(line->known_ns), V_U64(line->run_ns), V_TEXT(strip));
+	}
+	table__sort(table, "run_ns");
+}
+
+static const struct column bin_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "from_ns", "From", VALUE_U64, SHOW_SECONDS },	   { "run_ns", "On CPU", VALUE_U64, SHOW_NS },
+	{ "runnable_ns", "Wanted", VALUE_U64, SHOW_NS },   { "gil_ns", "GIL", VALUE_U64, SHOW_NS },
+	{ "lock_ns", "Locks", VALUE_U64, SHOW_NS },	   { "nccl_ns", "NCCL", VALUE_U64, SHOW_NS },
+	{ "library_ns", "Libraries", VALUE_U64, SHOW_NS }, { "syscall_ns", "System calls", VALUE_U64, SHOW_NS },
+	{ "blocked_ns", "Blocked", VALUE_U64, SHOW_NS },   { "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
+};
+
+/* For machines: what the characters are made of. */
+static void fill_bins(const struct timeline *t, const struct report_args *args, struct table *table)
+{
+	table->machine_only = true;
+	for (u32 i = 0; i < t->lines.n; i++) {
+		const struct thread_key *k = map__key(&t->lines, i);
+		const struct line *line = map__value(&t->lines, i);
+
+		for (u32 bin = 0; bin < BINS; bin++) {
+			const u64 *ns = line->ns[bin];
+
+			table__add(table, V_U64(k->pid), V_U64(k->tid), V_U64(t->from + bin * t->width - args->start),
+				   V_U64(ns[0]), V_U64(ns[1]), V_U64(ns[2]), V_U64(ns[3]), V_U64(ns[4]), V_U64(ns[5]),
+				   V_U64(ns[6]), V_U64(ns[7]), V_U64(ns[8]));
+		}
+	}
+}
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	struct table *lines = REPORT_TABLE(out, "threads", "Threads over time", columns);
+	struct table *bins = REPORT_TABLE(out, "parts", "Parts of the time", bin_columns);
+	u64 duration = report__duration(args);
+	struct timeline t = { .from = args->from > args->start ? args->from : args->start,
+			      .width = duration / BINS + 1 };
+	char width[TEXT_NUMBER];
+	int err = stretches__new(&t.stretches, args);
+
+	lines->limit = 40;
+	map__init(&t.lines, sizeof(struct thread_key), sizeof(struct line));
+	if (!err)
+		err = stretches__read(t.stretches, on_stretch, &t);
+	fill(&t, args, lines);
+	fill_bins(&t, args, bins);
+	if (!t.lines.n)
+		report__nothing(args, out, "No scheduling was recorded", "sched");
+	else
+		report_output__note(
+			out,
+			"Each character is %s: what fills most of it. ▁ to █ on a CPU; waiting: w for a CPU, "
+			"g for the GIL, l for a lock, n in NCCL, c in CUDA or another library, s in a system "
+			"call, d for a disk, . asleep.",
+			text__ns(width, sizeof(width), t.width));
+	map__free(&t.lines);
+	stretches__free(t.stretches);
+	return err;
+}
+
+REPORT(timeline) = {
+	.name = "timeline",
+	.doc = "a line a thread: what it did in each part of the time",
+	.run = run,
+};
