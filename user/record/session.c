@@ -136,22 +136,33 @@ static void host_tick(struct session *s, const struct family_host *h, void *arg)
 		h->tick(s, *(u64 *)arg);
 }
 
-/*
- * All that needs privileges, in this process for the last time: from here on it
- * reads what targets wrote, and asks the attacher.
- */
-static int split(struct session *s, char *err, size_t len)
+static int start_attacher(struct session *s, char *err, size_t len)
 {
 	int ret = attacher__start(&s->attacher, &s->embedded.probes, 0, s->entry_method == ATTACH_PERF);
 
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
+	return ret;
+}
+
+/*
+ * All that needs privileges, in this process for the last time: from here on it
+ * reads what targets wrote, and asks the attacher. Of /proc it has read only who
+ * is whose parent, which `hidepid` keeps from other users.
+ */
+static int start_privileged(struct session *s, char *err, size_t len)
+{
+	int ret = start_attacher(s, err, len);
+
 	if (!ret)
 		ret = drain__open(s, err, len);
 	if (!ret)
 		ret = follow(s, err, len);
+	if (!ret)
+		ret = attach_tracepoints(s, err, len);
 	if (ret)
 		return ret;
+	targets__select(s);
 	ret = privileges__worker();
 	if (ret)
 		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
@@ -160,18 +171,17 @@ static int split(struct session *s, char *err, size_t len)
 
 int session__start(struct session *s, char *err, size_t len)
 {
-	int ret = split(s, err, len);
 	struct rusage u;
+	int ret = 0;
 
-	if (!ret && (losses__new(s) || objects__new(s))) {
+	if (losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
 	}
 	if (!ret)
-		ret = attach_tracepoints(s, err, len);
+		ret = start_privileged(s, err, len);
 	if (ret)
 		return ret;
-	targets__select(s);
 	ret = objects__scan(s, 0);
 	if (ret) {
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));

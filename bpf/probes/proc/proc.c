@@ -7,8 +7,6 @@
 #include "proc.h"
 #include "record/family.h"
 
-#include <dirent.h>
-#include <stdlib.h>
 
 #define TEXT_MAX 2048
 
@@ -27,29 +25,18 @@ static void emit_image(struct session *s, u32 pid, u64 time)
 
 static bool begun;
 
+/* The snapshot's records come back through on_event. */
 static void begin(struct session *s)
 {
-	struct dirent *d;
-	DIR *dir;
-
 	if (begun)
 		return;
 	begun = true;
 	session__run_iter(s, "proc_snapshot");
-	dir = opendir("/proc");
-	while (dir && (d = readdir(dir))) {
-		u32 pid = strtoul(d->d_name, NULL, 10);
-
-		if (pid && session__wants(s, pid))
-			emit_image(s, pid, session__now(s));
-	}
-	if (dir)
-		closedir(dir);
 }
 
 static void on_event(struct session *s, const struct event *e, u32 size)
 {
-	if (e->id == ID_proc_exec)
+	if (e->id == ID_proc_exec || (e->id == ID_proc_task && e->pid == e->tid))
 		emit_image(s, e->pid, e->time);
 }
 
