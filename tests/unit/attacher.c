@@ -99,7 +99,8 @@ TEST(refuses_what_makes_no_sense)
 	CHECK(ask_sites(1, ATTACH_MULTI, 0x10000001, 16, fd) == -EINVAL); /* 16 bytes each, in 32 bits */
 	CHECK(ask_sites(1, ATTACH_MULTI, 1, 16, -1) == -EINVAL);
 	CHECK(ask_sites(2, ATTACH_SESSION, 1, 16, fd) == -EINVAL); /* only spans are probed at the return */
-	request = (struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .returns = 1 };
+	request =
+		(struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .returns = 1 };
 	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
 	CHECK(ask(OP_ATTACH, 1, 0) == -EINVAL); /* no tracepoint */
 	CHECK(ask(OP_ATTACH, 3, 0) == -EINVAL); /* off */

@@ -268,12 +268,12 @@ static int compare_fds(const void *a, const void *b)
 /* Of all that the worker has open: the trace and what it reads are none of this process's business, nor is the terminal. */
 static int close_others(int sock, int command_fd, const struct probes *probes)
 {
-	int *keep = calloc(probes->n_programs + 2, sizeof(*keep)), n = 0, next = STDERR_FILENO + 1;
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int *keep = calloc(probes->n_programs + 2, sizeof(*keep)), n = 0, next = STDERR_FILENO + 1, null;
 
 	if (!keep)
 		return -ENOMEM;
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd <= STDERR_FILENO && null >= 0; fd++)
 		dup2(null, fd);
 	keep[n++] = sock;
 	if (command_fd >= 0)

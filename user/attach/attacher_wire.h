@@ -52,7 +52,6 @@ int message__send(int sock, const void *data, size_t len, int fd);
 ssize_t message__receive(int sock, void *data, size_t size, int *fd);
 
 /* The attacher's side: answers until the socket ends. */
-void attacher__serve(int sock, const struct probes *probes, pid_t command, bool perf_events)
-	__attribute__((noreturn));
+void attacher__serve(int sock, const struct probes *probes, pid_t command, bool perf_events) __attribute__((noreturn));
 
 #endif

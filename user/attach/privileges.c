@@ -77,7 +77,7 @@ int privileges__worker(void)
 		err = -errno;
 	if (!err)
 		err = keep(NULL, 0);
-	/*
+		/*
 	 * The kernel has made a process that changes its user unreadable to that user's
 	 * others, and so it stays: this one has descriptors of files and maps that are not
 	 * theirs. Only the leak checker of a sanitized build has to look into its own parent.

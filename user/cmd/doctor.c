@@ -88,9 +88,11 @@ static void checks(struct doctor *d)
 		   V_TEXT(f->session ? "durations of calls in every process" :
 				       "durations of calls only with -p (Linux 6.13 has it)"));
 	if (f->multi)
-		table__add(t, V_TEXT("returns"), V_TEXT(f->returns ? "safe" : "no"),
-			   V_TEXT(f->returns ? "a probed return passes a strict seccomp filter" :
-					       "a strict seccomp filter kills for a probed return: calls have no durations"));
+		table__add(
+			t, V_TEXT("returns"), V_TEXT(f->returns ? "safe" : "no"),
+			V_TEXT(f->returns ?
+				       "a probed return passes a strict seccomp filter" :
+				       "a strict seccomp filter kills for a probed return: calls have no durations"));
 	if (f->entry_ns) {
 		snprintf(cost, sizeof(cost),
 			 "a probe costs %llu ns, a call with its return %llu ns, and the program's own work",

@@ -165,8 +165,7 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 		cookies[sites.n++] = p->list[i].cookie;
 	}
 	if (!err)
-		err = session__link(p->s, program, span ? p->s->span_method : p->s->entry_method, &sites,
-				    attached);
+		err = session__link(p->s, program, span ? p->s->span_method : p->s->entry_method, &sites, attached);
 	if (!err && sites.n && span && p->s->span_mode == SPAN_PAIR)
 		err = attach_returns(p->s, program, &sites, cookies);
 	free(offsets);

@@ -37,6 +37,7 @@ struct session {
 	struct mmaps *mmaps;
 	int epoll_fd;
 	struct attacher *attacher; /* has the privileges and the links */
+	u32 unpaused; /* sites that were attached without a pause */
 
 	struct objects *objects;
 	struct losses *losses;

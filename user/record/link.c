@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 /* In a pause a target's page faults get through, and the rings don't fill up. */
-static void pause_between(struct session *s)
+static void pause_between(struct session *s, u32 next)
 {
 	drain__rings(s);
 	usleep(LINK_PAUSE_US);
+	s->unpaused = next;
 }
 
 int session__link(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites,
@@ -18,11 +19,12 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 	int ret = 0, err;
 
 	for (u32 done = 0; done < sites->n; done += part.n) {
-		if (done)
-			pause_between(s);
 		part.offsets = sites->offsets + done;
 		part.cookies = sites->cookies + done;
 		part.n = sites->n - done < LINK_SITES ? sites->n - done : LINK_SITES;
+		s->unpaused += part.n;
+		if (s->unpaused > LINK_SITES)
+			pause_between(s, part.n);
 		err = attacher__sites(s->attacher, p, method, &part);
 		if (!err && attached)
 			*attached += part.n;

@@ -214,8 +214,9 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	int ret;
 
 	if (attacher__gone(s->attacher)) {
-		snprintf(err, len, "the process that keeps the probes (sonde-attacher) has ended: nothing more can be "
-				   "traced; what was written before is whole and readable");
+		snprintf(err, len,
+			 "the process that keeps the probes (sonde-attacher) has ended: nothing more can be "
+			 "traced; what was written before is whole and readable");
 		return -EPIPE;
 	}
 

@@ -7,7 +7,6 @@
 #include "proc.h"
 #include "record/family.h"
 
-
 #define TEXT_MAX 2048
 
 /* A process that has ended meanwhile has no image. */
