@@ -59,7 +59,21 @@ static unsigned int id_of(const char *variable)
 	return id && id < NOBODY ? id : NOBODY;
 }
 
-/* Without a capability root would still own root's files: /etc/shadow, the kernel's own under /proc/sys. */
+static bool has(cap_value_t c)
+{
+	cap_t had = cap_get_proc();
+	cap_flag_value_t value = CAP_CLEAR;
+
+	if (had)
+		cap_get_flag(had, c, CAP_EFFECTIVE, &value);
+	cap_free(had);
+	return value == CAP_SET;
+}
+
+/*
+ * Without a capability root would still own root's files: /etc/shadow, the kernel's
+ * own under /proc/sys. A container may have a root that cannot become anybody else.
+ */
 static int leave_root(void)
 {
 	unsigned int uid = id_of("SUDO_UID"), gid = uid == NOBODY ? NOBODY : id_of("SUDO_GID");
@@ -71,7 +85,7 @@ static int leave_root(void)
 
 int privileges__worker(void)
 {
-	int err = geteuid() == 0 ? leave_root() : 0;
+	int err = geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID) ? leave_root() : 0;
 
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
