@@ -29,7 +29,7 @@ SONDE_CPP    := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)/gen -DSONDE_VERSION='"$(VERSIO
 CFLAGS       ?= -O2 -g
 SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
 SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
-LDLIBS       := -lbpf -ldw -lelf -lzstd -lxxhash -lcjson -lcapstone -llzma -lsqlite3 -ldl -lpthread -lm
+LDLIBS       := -lbpf -ldw -lelf -lcap -lzstd -lxxhash -lcjson -lcapstone -llzma -lsqlite3 -ldl -lpthread -lm
 
 BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \
@@ -134,6 +134,13 @@ test:
 	@scripts/nccl.sh || true
 	@tests/run $(if $(T),'$(T)')
 
+# 1,000 times on and off a busy program, and 500 kills: half an hour
+stress:
+	@scripts/deps.sh build test
+	@scripts/cuda.sh 12 13 || true
+	@STRESS=1 ROUNDS=1000 tests/run 'e2e/test_rounds'
+	@STRESS=1 KILLS=500 tests/run 'e2e/test_kill'
+
 bench:
 	@scripts/deps.sh build test bench
 	@scripts/cuda.sh 13 || true
@@ -191,5 +198,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks benches workloads test bench demo fresh lint format compile_commands.json install dist clean FORCE
+.PHONY: all docs deps-build checks benches workloads test stress bench demo fresh lint format compile_commands.json install dist clean FORCE
 .DELETE_ON_ERROR:

@@ -166,8 +166,12 @@ static __always_inline void event__init(struct event *e, u16 id, u64 cookie, u64
 /* In the key of a placed call, with its probe's number: no address and no cookie is like it. */
 #define KEY_PLACED (1ULL << 63)
 
-/* Sends the topmost open call as one whose true end is unknown. */
-static __noinline int span__drop_top(struct thread *th, u16 flag)
+/*
+ * Sends the topmost open call as one whose true end is unknown. Not static, as the
+ * next one: the verifier then looks at it once a program and not once a call and
+ * path, which takes 25 ms a program, and there are twenty.
+ */
+__weak __noinline int span__drop_top(struct thread *th, u16 flag)
 {
 	struct open_call *c;
 	struct call *call;
@@ -197,7 +201,7 @@ static __noinline int span__drop_top(struct thread *th, u16 flag)
  * placed ones, below placed_sp. What a signal handler on a stack of its own
  * interrupts has not been left, wherever the two stacks lie.
  */
-static __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
+__weak __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 other = task->sas_ss_sp, size = task->sas_ss_size;

@@ -12,57 +12,62 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-static int add_file(struct elf *elf, const char *path, const u32 *crc)
+static int add_file(struct elf *elf, const struct debug_search *s, u32 pid, const char *path, const u32 *crc)
 {
-	int fd = file__open_regular(path);
+	char root[PATH_MAX];
+	int fd;
 
+	if (s->open) {
+		fd = s->open(pid, path, s->arg);
+	} else {
+		snprintf(root, sizeof(root), "/proc/%u/root%s", pid, path);
+		fd = file__open_regular(pid ? root : path);
+	}
 	return fd < 0 ? fd : elf__add_debug(elf, fd, crc);
 }
 
-/* ROOT is "/proc/PID/root", then "". */
-static int by_build_id(struct elf *elf, const char *root)
+static int by_build_id(struct elf *elf, const struct debug_search *s, u32 pid)
 {
 	const char *id = elf__build_id(elf);
 	char path[PATH_MAX];
 
 	if (strlen(id) < 4)
 		return -ENOENT;
-	snprintf(path, sizeof(path), "%s" DEBUG_DIR "/.build-id/%.2s/%s.debug", root, id, id + 2);
-	return add_file(elf, path, NULL);
+	snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%.2s/%s.debug", id, id + 2);
+	return add_file(elf, s, pid, path, NULL);
 }
 
-static int by_link(struct elf *elf, const char *root, const char *file)
+static int by_link(struct elf *elf, const struct debug_search *s, u32 pid)
 {
-	static const char *const places[] = { "%s%.*s/%s", "%s%.*s/.debug/%s", "%s" DEBUG_DIR "%.*s/%s" };
-	const char *slash = strrchr(file, '/');
+	static const char *const places[] = { "%.*s/%s", "%.*s/.debug/%s", DEBUG_DIR "%.*s/%s" };
+	const char *slash = strrchr(s->path, '/');
 	char name[256], path[PATH_MAX];
 	u32 crc;
 
-	if (!slash || *file != '/' || elf__debuglink(elf, name, sizeof(name), &crc))
+	if (!slash || *s->path != '/' || elf__debuglink(elf, name, sizeof(name), &crc))
 		return -ENOENT;
 	for (u32 i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		int n = snprintf(path, sizeof(path), places[i], root, (int)(slash - file), file, name);
+		int n = snprintf(path, sizeof(path), places[i], (int)(slash - s->path), s->path, name);
 
-		if (n < (int)sizeof(path) && !add_file(elf, path, &crc))
+		if (n < (int)sizeof(path) && !add_file(elf, s, pid, path, &crc))
 			return 0;
 	}
 	return -ENOENT;
 }
 
+/* In the process's root, then in the host's */
 static int by_file(struct elf *elf, const struct debug_search *s)
 {
-	char root[32] = "";
 	int err = -ENOENT;
 
 	if (s->pid) {
-		snprintf(root, sizeof(root), "/proc/%u/root", s->pid);
-		err = by_build_id(elf, root);
+		err = by_build_id(elf, s, s->pid);
 		if (err)
-			err = by_link(elf, root, s->path);
+			err = by_link(elf, s, s->pid);
 	}
 	if (err)
-		err = by_build_id(elf, "");
-	return err ? by_link(elf, "", s->path) : 0;
+		err = by_build_id(elf, s, 0);
+	return err ? by_link(elf, s, 0) : 0;
 }
 
 int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t len)

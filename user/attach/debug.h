@@ -9,6 +9,8 @@ struct debug_search {
 	u32 pid; /* a process that sees the file at path, in whose root debug files are looked for first; 0: none */
 	const char *path;
 	bool servers; /* ask those of DEBUGINFOD_URLS */
+	/* Opens an ELF file in a process's root (pid 0: in this one's); NULL: as this process may. */
+	int (*open)(u32 pid, const char *path, void *arg);
 	void (*idle)(void *arg); /* called about every 20 ms while a server is waited for */
 	void *arg;
 };

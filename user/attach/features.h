@@ -11,13 +11,18 @@ struct features {
 	bool btf; /* /sys/kernel/btf/vmlinux */
 	bool multi; /* uprobe_multi links, 6.6 */
 	bool session; /* uprobe_session links, 6.13 */
+	bool returns; /* a probed return does not get a process killed by its seccomp filter */
 	/* ns a hit of an empty program on an emulated instruction, 0: not measured */
 	u64 entry_ns; /* entry alone */
 	u64 span_ns; /* entry and return by a session link */
+	/* until features__finish */
+	int costs, child;
 };
 
-/* Tries each on a function of this process. With `calibrate` also measures (about 50 ms more). */
-void features__probe(struct features *f, bool calibrate);
+/* Tries each on a function of sonde's own, in a child that then measures what they cost. */
+void features__probe(struct features *f);
+/* Waits for the costs and for the child's end. */
+void features__finish(struct features *f);
 /* Does this kernel have a tracepoint that tp_btf programs can attach to? */
 bool features__tracepoint(const char *name);
 /* Is the word in the environment's SONDE_TEST? */

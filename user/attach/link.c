@@ -71,6 +71,13 @@ static int add(struct links *l, const struct link *link)
 	return 0;
 }
 
+int links__keep(struct links *l, int fd)
+{
+	struct link link = { .fd = fd };
+
+	return add(l, &link);
+}
+
 /* The kernel wants a path; this one leads to the very file, wherever it is or was. */
 static void path_of(int fd, char *buf, size_t len)
 {
@@ -133,33 +140,46 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 	return link.fd < 0 ? link.fd : add(l, &link);
 }
 
-struct closer {
-	const struct link *list;
-	u32 n, next;
-};
+#define CLOSERS 32 /* links that are closed at once: the kernel waits some 50 ms for each */
 
-static void *close_some(void *arg)
+static void *close_one(void *arg)
 {
-	struct closer *c = arg;
-	u32 i;
-
-	while ((i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->n)
-		close_link(&c->list[i]);
+	close_link(arg);
 	return NULL;
 }
 
-static void close_all(const struct link *list, u32 n)
+/* At most CLOSERS of them */
+static void close_together(struct link *list, u32 n)
 {
-	struct closer c = { .list = list, .n = n };
-	pthread_t threads[32];
+	pthread_t threads[CLOSERS];
 	u32 started = 0;
 
-	while (started < n && started < sizeof(threads) / sizeof(threads[0]) &&
-	       !pthread_create(&threads[started], NULL, close_some, &c))
-		started++;
-	close_some(&c);
+	for (u32 i = 0; i < n; i++) {
+		if (pthread_create(&threads[started], NULL, close_one, &list[i]))
+			close_link(&list[i]);
+		else
+			started++;
+	}
 	for (u32 i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
+}
+
+/* The last n of them */
+static void close_last(struct links *l, u32 n)
+{
+	while (n) {
+		u32 some = n < CLOSERS ? n : CLOSERS;
+
+		close_together(l->list + l->n - some, some);
+		l->n -= some;
+		n -= some;
+	}
+}
+
+u32 links__close_some(struct links *l)
+{
+	close_last(l, l->n < CLOSERS ? l->n : CLOSERS);
+	return l->n;
 }
 
 void links__drop(struct links *l, u32 object)
@@ -175,15 +195,14 @@ void links__drop(struct links *l, u32 object)
 		l->list[i] = l->list[keep];
 		l->list[keep++] = link;
 	}
-	close_all(l->list + keep, l->n - keep);
-	l->n = keep;
+	close_last(l, l->n - keep);
 }
 
 void links__free(struct links *l)
 {
 	if (!l)
 		return;
-	close_all(l->list, l->n);
+	close_last(l, l->n);
 	free(l->list);
 	free(l);
 }

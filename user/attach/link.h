@@ -25,14 +25,25 @@ struct link_sites {
 	u32 object; /* by which links__drop knows it */
 };
 
-/* Links of this process: see attach/keeper.h for why a recording's are not. */
+/* Links of this process: see attach/attacher.h for which that is. */
 struct links *links__new(void);
+/*
+ * Thousands of sites go into links of so many, with such a pause in between:
+ * while the kernel puts breakpoints in, a target that maps or faults waits for its
+ * own address space. docs/design.md, "Attaching", has the measurements.
+ */
+#define LINK_SITES    64
+#define LINK_PAUSE_US 1000
 /* One program on n sites of a file. 0 or negative errno. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);
+/* Takes a link's descriptor over. 0 or -ENOMEM, and it is closed. */
+int links__keep(struct links *l, int fd);
 /* Detaches what was attached for an object. */
 void links__drop(struct links *l, u32 object);
-/* Detaches all, many at a time: the kernel waits some 50 ms for each. */
+/* Detaches many at once, for which the kernel waits some 50 ms; how many links are left. */
+u32 links__close_some(struct links *l);
+/* Detaches all. */
 void links__free(struct links *l);
 
 /* The raw link-create call: its descriptor or negative errno. */

@@ -3,8 +3,6 @@
 
 #include "core/maps.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,48 +42,39 @@ static int read_all(int fd, char **out, size_t *len)
 	return 0;
 }
 
-int iter__read_all(const struct bpf_program *prog, u32 pid, char **out, size_t *len)
+int iter__read_all(struct attacher *a, const struct program *p, u32 pid, char **out, size_t *len)
 {
-	union bpf_iter_link_info info = { .task.pid = pid };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts);
-	struct bpf_link *link;
-	int fd, err;
+	int fd = attacher__iter(a, p, pid), err;
 
-	if (pid) {
-		opts.link_info = &info;
-		opts.link_info_len = sizeof(info);
-	}
-	link = bpf_program__attach_iter(prog, &opts);
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd < 0) {
-		err = -errno;
-	} else {
-		err = read_all(fd, out, len);
-		close(fd);
-	}
-	bpf_link__destroy(link);
+	if (fd < 0)
+		return fd;
+	err = read_all(fd, out, len);
+	close(fd);
 	return err;
 }
 
-/* bpf_d_path had no room for a very long path: the link in /proc says it too. */
-static const char *read_path(const struct vma_record *r, char *buf, size_t size)
+/* bpf_d_path had no room for a very long path: the file itself says it too. */
+static const char *read_path(struct attacher *a, const struct mapping *m, char *buf, size_t size)
 {
-	char link[96];
-	ssize_t n;
+	char link[32];
+	int fd = attacher__open(a, m);
+	ssize_t n = -1;
 
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", r->pid, r->start, r->end);
-	n = readlink(link, buf, size - 1);
+	if (fd >= 0) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, buf, size - 1);
+		close(fd);
+	}
 	buf[n > 0 ? n : 0] = '\0';
 	return buf;
 }
 
-int vmas__scan(const struct bpf_program *prog, u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg)
+int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(const struct mapping *m, void *arg),
+	       void *arg)
 {
 	char *buf, path[4096];
 	size_t len, pos = 0;
-	int err = iter__read_all(prog, pid, &buf, &len);
+	int err = iter__read_all(a, p, pid, &buf, &len);
 
 	if (err)
 		return err;
@@ -108,7 +97,7 @@ int vmas__scan(const struct bpf_program *prog, u32 pid, void (*fn)(const struct 
 		};
 		if (r.path_len)
 			buf[pos + r.path_len - 1] = '\0';
-		m.path = r.path_len ? buf + pos : read_path(&r, path, sizeof(path));
+		m.path = r.path_len ? buf + pos : read_path(a, &m, path, sizeof(path));
 		pos += r.path_len;
 		fn(&m, arg);
 	}

@@ -3,17 +3,16 @@
 #ifndef SONDE_ATTACH_VMAS_H
 #define SONDE_ATTACH_VMAS_H
 
-#include "record/family.h"
-
-struct bpf_program;
+#include "attach/attacher.h"
 
 /*
  * Calls fn for each executable mapping of a file; pid 0: of every process.
- * prog is core_vmas. 0 or negative errno.
+ * p is core_vmas. 0 or negative errno.
  */
-int vmas__scan(const struct bpf_program *prog, u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg);
+int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(const struct mapping *m, void *arg),
+	       void *arg);
 
 /* Runs an iterator program, over one process's tasks or (pid 0) all; its whole output, malloc'ed. 0 or negative errno. */
-int iter__read_all(const struct bpf_program *prog, u32 pid, char **out, size_t *len);
+int iter__read_all(struct attacher *a, const struct program *p, u32 pid, char **out, size_t *len);
 
 #endif

@@ -87,6 +87,12 @@ static void checks(struct doctor *d)
 	table__add(t, V_TEXT("uprobe_session"), V_TEXT(f->session ? "works" : "no"),
 		   V_TEXT(f->session ? "durations of calls in every process" :
 				       "durations of calls only with -p (Linux 6.13 has it)"));
+	if (f->multi)
+		table__add(
+			t, V_TEXT("returns"), V_TEXT(f->returns ? "safe" : "no"),
+			V_TEXT(f->returns ?
+				       "a probed return passes a strict seccomp filter" :
+				       "a strict seccomp filter kills for a probed return: calls have no durations"));
 	if (f->entry_ns) {
 		snprintf(cost, sizeof(cost),
 			 "a probe costs %llu ns, a call with its return %llu ns, and the program's own work",
@@ -112,6 +118,9 @@ static void family(struct doctor *d, const struct schema_family *f)
 		if (p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
 			usable = "no";
 			snprintf(why, sizeof(why), "this kernel has no tracepoint %s", p->section.rest);
+		} else if (p->section.kind == SECTION_SPAN && !d->features.returns) {
+			usable = "partly";
+			snprintf(why, sizeof(why), "no durations: see returns");
 		} else if (p->section.kind == SECTION_SPAN && !d->features.session) {
 			usable = "partly";
 			snprintf(why, sizeof(why), "durations only with -p");
@@ -218,7 +227,8 @@ static int diagnose(struct doctor *d)
 		cmd__error("%s", err);
 		return EXIT_FAILED;
 	}
-	features__probe(&d->features, true);
+	features__probe(&d->features);
+	features__finish(&d->features);
 	d->out.name = "doctor";
 	checks(d);
 	REPORT_TABLE(&d->out, "families", "Families of probes", family_columns);

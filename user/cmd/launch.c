@@ -2,6 +2,7 @@
 #include "cmd/launch.h"
 
 #include "attach/needed.h"
+#include "record/session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,7 +127,10 @@ int launch__go(struct launch *l, char *err, size_t len)
 
 void launch__signal(struct launch *l, int sig)
 {
-	if (l->pid && !l->ended)
+	if (!l->pid || l->ended)
+		return;
+	/* this process is no longer who started it */
+	if (!l->session || session__signal(l->session, l->pid, sig))
 		kill(l->pid, sig);
 }
 

@@ -10,6 +10,8 @@
 
 #include <sys/types.h>
 
+struct session;
+
 #define EXIT_OWN_FAILURE  125 /* sonde's own, where the status is otherwise CMD's: as env(1) and timeout(1) have it */
 #define EXIT_NOT_RUNNABLE 126
 #define EXIT_NOT_FOUND	  127
@@ -18,6 +20,7 @@ struct launch {
 	char **argv; /* NULL: no command was given */
 	char program[4096]; /* its file */
 	pid_t pid; /* 0: none */
+	struct session *session; /* that traces it, and may be the one who can send it signals; NULL: not yet */
 	int go; /* a byte written here lets it run */
 	int failed; /* here it writes errno if it can't */
 	bool ended;

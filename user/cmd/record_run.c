@@ -194,6 +194,7 @@ static int fork_command(struct record_args *a)
 		return EXIT_FAILED;
 	}
 	a->pids[a->session.n_pids++] = a->launch.pid;
+	a->session.command_pid = a->launch.pid;
 	return 0;
 }
 
@@ -294,6 +295,7 @@ static int record(struct record_args *a)
 	int ret, status = 0;
 
 	ret = session__open(&s, &a->session, err, sizeof(err));
+	a->launch.session = s;
 	if (!ret)
 		ret = output__create(&out, a->output, a->force, err, sizeof(err));
 	print_warnings(s);
@@ -302,11 +304,11 @@ static int record(struct record_args *a)
 	if (*err && ret)
 		cmd__error("%s", err);
 	session__status(s, &st);
-	session__free(s);
 	output__close(&out);
 	launch__abandon(&a->launch);
 	if (!status)
 		wait_for_command(a);
+	session__free(s);
 	return status ? status : exit_status(a, ret, &st);
 }
 

@@ -6,6 +6,7 @@
  * that the chosen families probe, and only as many as make sense.
  */
 #include "attach/ldcache.h"
+#include "attach/vmas.h"
 #include "record/internal.h"
 #include "util/file.h"
 
@@ -39,6 +40,10 @@ struct ahead {
 	struct session *s;
 	char *roots[ROOTS_MAX]; /* .../site-packages of Pythons that run */
 	u32 n_roots;
+	struct ahead_file {
+		char *path;
+		int fd;
+	} files[AHEAD_MAX];
 	u32 n;
 };
 
@@ -53,24 +58,29 @@ static bool wanted(const struct session *s, const char *path)
 	return false;
 }
 
-static void attach(struct ahead *a, const char *path)
+static void add(struct ahead *a, const char *path)
 {
 	char real[PATH_MAX];
 	int fd;
 
 	if (a->n >= AHEAD_MAX || !wanted(a->s, path) || !realpath(path, real) || !wanted(a->s, real))
 		return;
+	for (u32 i = 0; i < a->n; i++)
+		if (!strcmp(a->files[i].path, real))
+			return;
 	fd = file__open_regular(real);
 	if (fd < 0)
 		return;
-	if (!objects__ahead(a->s, real, fd))
+	a->files[a->n] = (struct ahead_file){ strdup(real), fd };
+	if (a->files[a->n].path)
 		a->n++;
-	close(fd);
+	else
+		close(fd);
 }
 
 static void on_cached(const char *path, void *arg)
 {
-	attach(arg, path);
+	add(arg, path);
 }
 
 /* All files of the folders that match: whether one is wanted is known by its name. */
@@ -83,14 +93,15 @@ static void search_folders(struct ahead *a, const char *pattern)
 		return;
 	if (!glob(files, GLOB_NOSORT, NULL, &g))
 		for (size_t i = 0; i < g.gl_pathc; i++)
-			attach(a, g.gl_pathv[i]);
+			add(a, g.gl_pathv[i]);
 	globfree(&g);
 }
 
 /* .../site-packages/x/y.so: the folder that packages of that Python are in, once each. */
-static void on_object(const char *path, void *arg)
+static void on_mapping(const struct mapping *m, void *arg)
 {
 	static const char *const names[] = { "/site-packages/", "/dist-packages/" };
+	const char *path = m->path;
 	struct ahead *a = arg;
 
 	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -116,20 +127,37 @@ static bool probes_libraries(const struct session *s)
 	return false;
 }
 
-void ahead__attach(struct session *s)
+void ahead__find(struct session *s)
 {
-	struct ahead a = { .s = s };
 	char pattern[PATH_MAX];
+	struct ahead *a;
 
 	if (!probes_libraries(s))
 		return;
-	objects__each_path(s, on_object, &a);
-	for (u32 i = 0; i < a.n_roots; i++) {
-		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a.roots[i]) < (int)sizeof(pattern))
-			search_folders(&a, pattern);
-		free(a.roots[i]);
+	a = s->ahead = calloc(1, sizeof(*a));
+	if (!a)
+		return;
+	a->s = s;
+	vmas__scan(s->attacher, probes__program(&s->embedded.probes, "core_vmas"), 0, on_mapping, a);
+	for (u32 i = 0; i < a->n_roots; i++) {
+		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a->roots[i]) < (int)sizeof(pattern))
+			search_folders(a, pattern);
+		free(a->roots[i]);
 	}
-	ldcache__each(on_cached, &a);
+	ldcache__each(on_cached, a);
 	for (u32 i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-		search_folders(&a, folders[i]);
+		search_folders(a, folders[i]);
+}
+
+void ahead__attach(struct session *s)
+{
+	struct ahead *a = s->ahead;
+
+	for (u32 i = 0; a && i < a->n; i++) {
+		objects__ahead(s, a->files[i].path, a->files[i].fd);
+		close(a->files[i].fd);
+		free(a->files[i].path);
+	}
+	free(a);
+	s->ahead = NULL;
 }

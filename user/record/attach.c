@@ -314,7 +314,7 @@ static int attach_returns(struct session *s, const struct program *program, stru
 	sites->returns = true;
 	for (u32 i = 0; i < s->n_targets && !err; i++) {
 		sites->pid = s->targets[i].pid;
-		err = keeper__attach(s->keeper, program->prog, s->span_method, sites);
+		err = session__link(s, program, s->span_method, sites, NULL);
 		if (!err)
 			process__set(s, sites->pid, PROCESS_RETURNS);
 		else if (err == -ESRCH)
@@ -343,10 +343,7 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 		cookies[sites.n++] = p->list[i].cookie;
 	}
 	if (!err)
-		err = keeper__attach(p->s->keeper, program->prog, span ? p->s->span_method : p->s->entry_method,
-				     &sites);
-	if (!err)
-		*attached += sites.n;
+		err = session__link(p->s, program, span ? p->s->span_method : p->s->entry_method, &sites, attached);
 	if (!err && sites.n && span && p->s->span_mode == SPAN_PAIR)
 		err = attach_returns(p->s, program, &sites, cookies);
 	free(offsets);
@@ -411,8 +408,6 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 
 		if (program->enabled && program->family == f) {
 			err = attach_program(&p, program, &attached);
-			/* each link takes milliseconds, in which the rings fill up */
-			drain__rings(s);
 			span |= program->section.kind == SECTION_SPAN;
 		}
 	}
@@ -420,7 +415,9 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 		err = p.error;
 	if (err) {
 		snprintf(why, sizeof(why), "the kernel refused probes: %s",
-			 err == -ENOTSUPP ? "an instruction that it can't probe" : strerror(-err));
+			 err == -ENOTSUPP ? "an instruction that it can't probe" :
+			 err == -EPIPE	  ? "the process that attaches them is gone" :
+					    strerror(-err));
 		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
 		s->not_attached++;
 	} else if (*why && hidden) {
@@ -447,12 +444,18 @@ static void on_idle(void *arg)
 	drain__rings(arg);
 }
 
+static int open_debug(u32 pid, const char *path, void *arg)
+{
+	return attacher__open_path(((struct session *)arg)->attacher, pid, path);
+}
+
 bool object__add_debug(struct session *s, struct object *o)
 {
 	struct debug_search search = {
 		.pid = o->pid,
 		.path = o->path,
 		.servers = s->args->debuginfod,
+		.open = open_debug,
 		.idle = on_idle,
 		.arg = s,
 	};

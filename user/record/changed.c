@@ -45,7 +45,7 @@ static void changed(struct session *s, struct object *o)
 
 	if (!o->live)
 		return;
-	err = keeper__drop(s->keeper, o->id);
+	err = attacher__drop(s->attacher, o->id);
 	session__warn(
 		s,
 		"%s: it was overwritten in place while it was probed: %s; what runs now is not seen, what maps it "

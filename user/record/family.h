@@ -96,13 +96,24 @@ bool session__wants(const struct session *s, u32 pid);
  */
 void session__look_again(struct session *s, const char *family);
 
-/* Programs whose section begins with '?' are attached and detached by their family alone. 0 or negative errno. */
+/*
+ * Programs whose section begins with '?' are attached and detached by their family alone: tracepoints, and
+ * programs of section perf_event, which run at each major page fault. 0 or negative errno.
+ */
 int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
+/* What /proc/PID says of a process; "" for what can't be read. -ESRCH: it is gone. */
+struct process_image {
+	char exe[2048];
+	char command[2048]; /* its words separated by blanks */
+	char cgroup[8192]; /* the file's text */
+};
+int session__image(struct session *s, u32 pid, struct process_image *out);
+/* Descriptors of /proc/PID/maps and of the file behind a mapping (only of ELF files), or negative errno. */
+int session__maps(struct session *s, u32 pid);
+int session__open_mapped(struct session *s, const struct mapping *m);
 /* A BPF map of the object by name: its descriptor, or -ENOENT. */
 int session__map_fd(struct session *s, const char *map);
-/* A loaded program's descriptor, for a family that attaches it itself, or -ENOENT. */
-int session__program_fd(struct session *s, const char *program);
 /* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */
 bool session__test_switch(const char *word);
 /* Was --FAMILY=WORD given? */

@@ -12,11 +12,7 @@ struct sonde_bpf;
 struct objects;
 struct losses;
 struct filter;
-
-struct demand_link { /* a '?' program that its family has attached */
-	const struct program *program;
-	struct bpf_link *link;
-};
+struct ahead;
 
 struct target {
 	u32 pid;
@@ -43,12 +39,10 @@ struct session {
 	struct mmaps *mmaps;
 	int epoll_fd;
 	int changed_fd; /* inotify: files that are written to */
-	struct keeper *keeper; /* has the uprobe links */
-	struct bpf_link **tracepoints;
-	u32 n_tracepoints;
-	struct demand_link *demand;
-	u32 n_demand;
+	struct attacher *attacher; /* has the privileges and the links */
+	u32 unpaused; /* sites that were attached without a pause */
 
+	struct ahead *ahead; /* between finding and attaching */
 	struct objects *objects;
 	struct losses *losses;
 	struct target *targets;
@@ -80,6 +74,12 @@ void family_host__each(struct session *s, void (*fn)(struct session *s, const st
 int load__open(struct session *s, char *err, size_t len);
 int load__load(struct session *s, char *err, size_t len);
 
+/* link.c: links on any number of sites; the first error, and how many more are attached (NULL: not asked) */
+int session__link(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites,
+		  u32 *attached);
+/* Takes all of them off. */
+void session__unlink(struct session *s);
+
 /* drain.c */
 int drain__open(struct session *s, char *err, size_t len);
 void drain__append(struct session *s, const void *record, u32 size);
@@ -93,12 +93,11 @@ void objects__free(struct objects *o);
 int objects__scan(struct session *s, u32 pid);
 /* Probes a file on disk if a family probes libraries of its name; fd stays the caller's. */
 int objects__ahead(struct session *s, const char *path, int fd);
-/* Calls fn with the path of each object that a process maps. */
-void objects__each_path(struct session *s, void (*fn)(const char *path, void *arg), void *arg);
 void objects__follow(struct session *s);
 u32 objects__probed(const struct objects *o);
 
 /* ahead.c: libraries on disk that no process maps yet */
+void ahead__find(struct session *s);
 void ahead__attach(struct session *s);
 
 /* changed.c: probed files that are overwritten in place */

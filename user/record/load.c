@@ -225,7 +225,12 @@ static void choose_methods(struct session *s)
 	const struct features *f = &s->features;
 
 	s->entry_method = f->multi ? ATTACH_MULTI : ATTACH_PERF;
-	if (f->session) {
+	if (!f->returns) {
+		s->span_mode = SPAN_ENTRY_ONLY;
+		s->span_method = s->entry_method;
+		session__warn(s, "this kernel lets seccomp filters kill a process for returning from a probed call: no "
+				 "return is probed, calls have no durations");
+	} else if (f->session) {
 		s->span_mode = SPAN_SESSION;
 		s->span_method = ATTACH_SESSION;
 	} else {

@@ -11,7 +11,6 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <search.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,11 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-#define OVERLAYFS_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
 
 struct objects {
 	void *by_inode; /* tsearch: struct object by dev, ino */
@@ -73,35 +68,6 @@ u32 objects__probed(const struct objects *o)
 	return o ? o->probed : 0;
 }
 
-/* The process has gone already: its file may still be where it said, if that is the same file. */
-static int open_by_path(const struct mapping *m)
-{
-	int fd = file__open_regular(m->path);
-	struct statfs fs;
-	struct stat st;
-
-	if (fd < 0)
-		return fd;
-	/* on overlayfs these numbers are not the backing inode's, and one file would be probed twice */
-	if (fstatfs(fd, &fs) || fs.f_type == OVERLAYFS_MAGIC || fstat(fd, &st) || st.st_ino != m->ino ||
-	    (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) != m->dev) {
-		close(fd);
-		return -ESTALE;
-	}
-	return fd;
-}
-
-/* The file behind a mapping, wherever it is: in another mount namespace, deleted, replaced. */
-static int open_mapping(const struct mapping *m)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? open_by_path(m) : fd;
-}
-
 static struct object *new_object(struct session *s, const struct mapping *m, u64 first)
 {
 	struct object *o = calloc(1, sizeof(*o)), **slot;
@@ -127,18 +93,19 @@ static struct object *new_object(struct session *s, const struct mapping *m, u64
 static void examine(struct session *s, struct object *o, const struct mapping *m)
 {
 	if (o->fd < 0)
-		o->fd = open_mapping(m);
-	if (o->fd < 0)
+		o->fd = attacher__open(s->attacher, m);
+	if (o->fd < 0 && o->fd != -ENOEXEC)
 		return;
 	o->examined = true;
 	o->pid = m->pid;
-	if (!o->elf && elf__open(&o->elf, o->fd)) {
+	if (o->fd < 0 || (!o->elf && elf__open(&o->elf, o->fd))) {
 		/* nobody asked for what lies on disk; it is told when a process maps it */
 		if (o->ahead)
 			o->examined = o->ahead = false;
 		else
 			object__refuse(s, o, "not an ELF file that can be read");
-		close(o->fd);
+		if (o->fd >= 0)
+			close(o->fd);
 		o->fd = -1;
 		return;
 	}
@@ -227,16 +194,16 @@ static void on_mapping(const struct mapping *at, void *arg)
 		scan->found = o;
 }
 
-static const struct bpf_program *vma_program(struct session *s)
+static const struct program *vma_program(struct session *s)
 {
-	return probes__program(&s->embedded.probes, "core_vmas")->prog;
+	return probes__program(&s->embedded.probes, "core_vmas");
 }
 
 static int scan(struct session *s, u32 pid)
 {
 	struct scan scan = { .s = s, .now = session__now(s) };
 
-	return vmas__scan(vma_program(s), pid, on_mapping, &scan);
+	return vmas__scan(s->attacher, vma_program(s), pid, on_mapping, &scan);
 }
 
 void session__look_again(struct session *s, const char *family)
@@ -316,7 +283,7 @@ static void on_record(const struct mmap_record *r, void *arg)
 		mapped(s, &m, r->time);
 		return;
 	}
-	vmas__scan(vma_program(s), r->pid, on_mapping, &scan);
+	vmas__scan(s->attacher, vma_program(s), r->pid, on_mapping, &scan);
 	/* the mapping is not there any more: its record is all there is to go by */
 	if (!scan.found || !scan.found->examined)
 		mapped_by_the_gone(s, &m);
@@ -364,7 +331,7 @@ int objects__ahead(struct session *s, const char *path, int fd)
 
 	if (map == MAP_FAILED)
 		return -errno;
-	err = vmas__scan(vma_program(s), getpid(), on_own_mapping, &scan);
+	err = vmas__scan(s->attacher, vma_program(s), getpid(), on_own_mapping, &scan);
 	munmap(map, page);
 	return err;
 }
@@ -389,25 +356,4 @@ struct object *objects__watched(struct session *s, int watch)
 
 	twalk_r(s->objects->by_inode, visit_watch, &w);
 	return w.found;
-}
-
-struct each_path {
-	void (*fn)(const char *path, void *arg);
-	void *arg;
-};
-
-static void visit_path(const void *node, VISIT which, void *arg)
-{
-	struct object *o = *(struct object *const *)node;
-	struct each_path *e = arg;
-
-	if (which == postorder || which == leaf)
-		e->fn(o->path, e->arg);
-}
-
-void objects__each_path(struct session *s, void (*fn)(const char *path, void *arg), void *arg)
-{
-	struct each_path e = { fn, arg };
-
-	twalk_r(s->objects->by_inode, visit_path, &e);
 }

@@ -81,13 +81,6 @@ int session__map_fd(struct session *s, const char *map)
 	return bpf_object__find_map_fd_by_name(s->obj, map);
 }
 
-int session__program_fd(struct session *s, const char *name)
-{
-	const struct program *p = probes__program(&s->embedded.probes, name);
-
-	return p && p->enabled ? bpf_program__fd(p->prog) : -ENOENT;
-}
-
 bool session__test_switch(const char *word)
 {
 	return features__test_switch(word);
@@ -109,7 +102,7 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 
 	if (!p || !p->enabled)
 		return -ENOENT;
-	err = iter__read_all(p->prog, pid, &buf, &len);
+	err = iter__read_all(s->attacher, p, pid, &buf, &len);
 	if (err)
 		return err;
 	while (len - pos >= sizeof(size)) {
@@ -128,32 +121,42 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 int session__attach(struct session *s, const char *name)
 {
 	const struct program *p = probes__program(&s->embedded.probes, name);
-	struct demand_link *bigger;
-	struct bpf_link *link;
 
-	if (!p || !p->enabled)
-		return -ENOENT;
-	for (u32 i = 0; i < s->n_demand; i++)
-		if (s->demand[i].program == p)
-			return 0;
-	bigger = realloc(s->demand, (s->n_demand + 1) * sizeof(*bigger));
-	if (!bigger)
-		return -ENOMEM;
-	s->demand = bigger;
-	link = bpf_program__attach(p->prog);
-	if (!link)
-		return -errno;
-	s->demand[s->n_demand++] = (struct demand_link){ .program = p, .link = link };
-	return 0;
+	return p && p->enabled ? attacher__attach(s->attacher, p) : -ENOENT;
 }
 
 void session__detach(struct session *s, const char *name)
 {
-	for (u32 i = 0; i < s->n_demand; i++) {
-		if (strcmp(s->demand[i].program->name, name))
-			continue;
-		bpf_link__destroy(s->demand[i].link);
-		s->demand[i] = s->demand[--s->n_demand];
-		return;
-	}
+	const struct program *p = probes__program(&s->embedded.probes, name);
+
+	if (p)
+		attacher__detach(s->attacher, p);
+}
+
+int session__image(struct session *s, u32 pid, struct process_image *out)
+{
+	int err = attacher__image(s->attacher, pid, out);
+
+	if (err)
+		return err;
+	/* a target chooses its command line: what would move a terminal's cursor is left out */
+	for (char *p = out->command; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = ' ';
+	return 0;
+}
+
+int session__maps(struct session *s, u32 pid)
+{
+	return attacher__maps(s->attacher, pid);
+}
+
+int session__open_mapped(struct session *s, const struct mapping *m)
+{
+	return attacher__open(s->attacher, m);
+}
+
+int session__signal(struct session *s, pid_t pid, int sig)
+{
+	return s->attacher ? attacher__signal(s->attacher, pid, sig) : -ESRCH;
 }

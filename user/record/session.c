@@ -2,11 +2,11 @@
 #include "record/internal.h"
 
 #include "attach/debug.h"
+#include "attach/privileges.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,25 +50,15 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	ret = load__open(s, err, len);
 	if (ret)
 		return ret;
-	features__probe(&s->features, true);
+	features__probe(&s->features);
 	ret = filter__open(s, err, len);
 	if (!ret)
 		ret = targets__open(s, err, len);
-	return ret ? ret : load__load(s, err, len);
-}
-
-static int attach_tracepoint(struct session *s, const struct program *p, char *err, size_t len)
-{
-	struct bpf_link *link = bpf_program__attach(p->prog);
-	int ret;
-
-	if (!link) {
-		ret = -errno;
-		snprintf(err, len, "cannot attach to the tracepoint %s: %s", p->section.rest, strerror(-ret));
-		return ret;
-	}
-	s->tracepoints[s->n_tracepoints++] = link;
-	return 0;
+	if (!ret)
+		ret = load__load(s, err, len);
+	/* it measures while this process loads */
+	features__finish(&s->features);
+	return ret;
 }
 
 /*
@@ -87,16 +77,17 @@ static int attach_tracepoints(struct session *s, char *err, size_t len)
 {
 	int ret = 0;
 
-	s->tracepoints = calloc(s->embedded.probes.n_programs, sizeof(*s->tracepoints));
-	if (!s->tracepoints)
-		return -ENOMEM;
 	for (int order = 0; order <= 2; order++)
 		for (u32 i = 0; i < s->embedded.probes.n_programs && !ret; i++) {
 			const struct program *p = &s->embedded.probes.programs[i];
 
-			if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !p->section.on_demand &&
-			    order_of(p) == order)
-				ret = attach_tracepoint(s, p, err, len);
+			if (!p->enabled || p->section.kind != SECTION_TRACEPOINT || p->section.on_demand ||
+			    order_of(p) != order)
+				continue;
+			ret = attacher__attach(s->attacher, p);
+			if (ret)
+				snprintf(err, len, "cannot attach to the tracepoint %s: %s", p->section.rest,
+					 strerror(-ret));
 		}
 	return ret;
 }
@@ -110,7 +101,8 @@ static int open_epoll(struct session *s)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll_fd < 0)
 		return -errno;
-	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring_bell), &ev))
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring_bell), &ev) ||
+	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, attacher__fd(s->attacher), &ev))
 		return -errno;
 	for (u32 i = 0; i < n; i++)
 		if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fds[i], &ev))
@@ -160,20 +152,27 @@ static void host_tick(struct session *s, const struct family_host *h, void *arg)
 		h->tick(s, *(u64 *)arg);
 }
 
-int session__start(struct session *s, char *err, size_t len)
+static int start_attacher(struct session *s, char *err, size_t len)
 {
-	int ret = drain__open(s, err, len);
-	struct rusage u;
+	int ret = attacher__start(&s->attacher, &s->embedded.probes, s->args->command_pid,
+				  s->entry_method == ATTACH_PERF);
 
-	if (!ret && (losses__new(s) || objects__new(s))) {
-		snprintf(err, len, "out of memory");
-		ret = -ENOMEM;
-	}
-	if (!ret) {
-		ret = keeper__start(&s->keeper);
-		if (ret)
-			snprintf(err, len, "cannot start the process that keeps the probes: %s", strerror(-ret));
-	}
+	if (ret)
+		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
+	return ret;
+}
+
+/*
+ * All that needs privileges, in this process for the last time: from here on it
+ * reads what targets wrote, and asks the attacher. Of /proc it has read only who
+ * is whose parent, which `hidepid` keeps from other users.
+ */
+static int start_privileged(struct session *s, char *err, size_t len)
+{
+	int ret = start_attacher(s, err, len);
+
+	if (!ret)
+		ret = drain__open(s, err, len);
 	if (!ret)
 		ret = follow(s, err, len);
 	if (!ret && (ret = filter__load(s)))
@@ -188,6 +187,26 @@ int session__start(struct session *s, char *err, size_t len)
 		return ret;
 	}
 	targets__select(s);
+	ahead__find(s);
+	ret = privileges__worker();
+	if (ret)
+		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
+	return ret;
+}
+
+int session__start(struct session *s, char *err, size_t len)
+{
+	struct rusage u;
+	int ret = 0;
+
+	if (losses__new(s) || objects__new(s)) {
+		snprintf(err, len, "out of memory");
+		ret = -ENOMEM;
+	}
+	if (!ret)
+		ret = start_privileged(s, err, len);
+	if (ret)
+		return ret;
 	ret = objects__scan(s, 0);
 	if (ret) {
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));
@@ -219,6 +238,13 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	struct epoll_event ev[16];
 	u64 now;
 	int ret;
+
+	if (attacher__gone(s->attacher)) {
+		snprintf(err, len,
+			 "the process that keeps the probes (sonde-attacher) has ended: nothing more can be "
+			 "traced; what was written before is whole and readable");
+		return -EPIPE;
+	}
 
 	/* one look does not empty a full ring */
 	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
@@ -254,30 +280,14 @@ static void write_open(struct session *s)
 	}
 }
 
-/* Detaching takes a tenth of a second, with perf events many seconds: meanwhile the rings fill up. */
-static void detach_uprobes(struct session *s)
-{
-	struct pollfd p;
-
-	while (s->n_demand)
-		session__detach(s, s->demand[0].program->name);
-	if (!s->keeper)
-		return;
-	keeper__detach(s->keeper);
-	p = (struct pollfd){ .fd = keeper__fd(s->keeper), .events = POLLIN };
-	while (s->rings && s->writer && poll(&p, 1, s->more ? 0 : 10) == 0) {
-		drain__rings(s);
-		trace_writer__tick(s->writer, session__now(s));
-	}
-	keeper__free(s->keeper);
-	s->keeper = NULL;
-}
-
 static void detach_tracepoints(struct session *s)
 {
-	for (u32 i = 0; i < s->n_tracepoints; i++)
-		bpf_link__destroy(s->tracepoints[i]);
-	s->n_tracepoints = 0;
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
+
+		if (p->enabled && p->section.kind == SECTION_TRACEPOINT)
+			attacher__detach(s->attacher, p);
+	}
 }
 
 /*
@@ -289,7 +299,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	struct meta_end end = {};
 	int ret;
 
-	detach_uprobes(s);
+	session__unlink(s);
 	detach_tracepoints(s);
 	write_open(s);
 	drain__last(s);
@@ -349,10 +359,7 @@ void session__free(struct session *s)
 {
 	if (!s)
 		return;
-	detach_uprobes(s);
-	detach_tracepoints(s);
-	free(s->demand);
-	free(s->tracepoints);
+	attacher__free(s->attacher);
 	drain__close(s);
 	mmaps__close(s->mmaps);
 	if (s->changed_fd >= 0)

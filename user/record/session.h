@@ -7,8 +7,10 @@
 #ifndef SONDE_RECORD_SESSION_H
 #define SONDE_RECORD_SESSION_H
 
+#include <sys/types.h>
+
+#include "attach/attacher.h"
 #include "attach/features.h"
-#include "attach/keeper.h"
 #include "attach/mmaps.h"
 #include "attach/probes.h"
 #include "record/family.h"
@@ -25,6 +27,7 @@ struct session_args {
 	u32 n_cgroups;
 	bool no_args; /* command lines and paths stay out of the trace */
 	bool debuginfod; /* ask servers for debug files of what was stripped */
+	pid_t command_pid; /* the process of `-- CMD`, one of pids; 0: none */
 	const char *command; /* sonde's own command line, for the trace */
 	/* Each record as it is drained (--print), NULL: none. */
 	void (*print)(const struct schema *schema, const void *record, u32 size, void *arg);
@@ -40,6 +43,8 @@ int session__open(struct session **out, const struct session_args *args, char *e
 int session__create(struct session *s, int fd, char *err, size_t len);
 /* Attaches; tracing runs when it returns. */
 int session__start(struct session *s, char *err, size_t len);
+/* To the process of `-- CMD`, which this one may not signal any more when it has given up its privileges. */
+int session__signal(struct session *s, pid_t pid, int sig);
 /* Waits at most timeout_ms for something to do and does it. */
 int session__poll(struct session *s, int timeout_ms, char *err, size_t len);
 /* Have all -p targets ended? */

@@ -6,46 +6,16 @@
  */
 #include "record/family.h"
 
-#include <bpf/libbpf.h>
-#include <errno.h>
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 static bool begun;
 static u32 last_runtime;
 
-/* The descriptor is the attachment: it ends with sonde. */
-static int watch_faults(int program, int cpu)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-		.sample_period = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	if (!ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) && !ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
-		return 0;
-	close(fd);
-	return -errno;
-}
-
 static void begin(struct session *s)
 {
-	int program = session__program_fd(s, "disk_faulted");
-
 	if (begun)
 		return;
 	begun = true;
 	session__run_iter(s, "disk_begin");
-	/* a CPU that is off has no event */
-	for (int cpu = 0; program >= 0 && cpu < libbpf_num_possible_cpus(); cpu++)
-		watch_faults(program, cpu);
+	session__attach(s, "disk_faulted");
 }
 
 /* The same processes are followed as by family sched. */

@@ -46,7 +46,7 @@ enum disk_traits {
 struct disk_io {
 	struct span span;
 	/* start to issued it was queued, issued to time it was the device's */
-	u64 issued UNIT(ns)
+	u64 issued UNIT(moment)
 		DOC("when the device got it last, 0: never, or not as a request of its own (an empty flush)");
 	u64 sector DOC("first one, of 512 bytes, counted from the start of the whole disk");
 	u64 bytes UNIT(bytes) DOC("of the request");

@@ -8,7 +8,6 @@
 #include "record/family.h"
 #include "util/map.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,14 +39,13 @@ static void begin(struct session *s)
 	session__run_iter(s, "lock_begin");
 }
 
-static bool find_place(u32 pid, u64 address, struct place *p)
+static bool find_place(struct session *s, u32 pid, u64 address, struct place *p)
 {
-	char line[1024];
+	int fd = session__maps(s, pid);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
 	bool found = false;
-	FILE *f;
+	char line[1024];
 
-	snprintf(line, sizeof(line), "/proc/%u/maps", pid);
-	f = fopen(line, "re");
 	while (f && !found && fgets(line, sizeof(line), f)) {
 		*p->path = '\0';
 		if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %511[^\n]", &p->start, &p->end, &p->offset, p->path) >= 3)
@@ -76,16 +74,14 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 }
 
 /* The function at a file offset, as "name+0x12", "" if the file does not say. */
-static void name_place(u32 pid, const struct place *p, u64 offset, char *out, size_t len)
+static void name_place(struct session *s, u32 pid, const struct place *p, u64 offset, char *out, size_t len)
 {
 	struct search search = { .offset = offset };
+	struct mapping m = { .pid = pid, .start = p->start, .end = p->end };
 	struct elf *elf = NULL;
-	char path[96];
-	int fd;
+	int fd = session__open_mapped(s, &m);
 
 	*out = '\0';
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid, p->start, p->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	if (!elf__open(&elf, fd)) {
@@ -111,13 +107,13 @@ static void name_site(struct session *s, const struct event *e, u64 address)
 	if (!address || map__find(&named, &key) || named.n >= SITES_MAX)
 		return;
 	known = map__get(&named, &key);
-	if (!known || !find_place(e->pid, address, &p))
+	if (!known || !find_place(s, e->pid, address, &p))
 		return;
 	*known = true;
 	/* the call is in front of where it returns to, and may be its function's last instruction */
 	r.offset = address - p.start + p.offset;
-	name_place(e->pid, &p, r.offset - 1, symbol, sizeof(symbol));
-	r.module = session__intern(s, p.path);
+	name_place(s, e->pid, &p, r.offset - 1, symbol, sizeof(symbol));
+	r.module = session__intern(s, session__path(s, p.path));
 	r.symbol = session__intern(s, symbol);
 	session__emit(s, &r, sizeof(r));
 }

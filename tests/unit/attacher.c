@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The attacher against a worker that has been taken over: nonsense is refused, nothing but ELF files is opened. */
+#include "attach/attacher_wire.h"
+#include "test.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOBODYS_PID 0x7ffffff0 /* more than any kernel gives out */
+
+static struct program programs[] = {
+	{ .name = "off", .section.kind = SECTION_SPAN },
+	{ .name = "span", .section.kind = SECTION_SPAN, .enabled = true },
+	{ .name = "entry", .section.kind = SECTION_ENTRY, .enabled = true },
+	{ .name = "tracepoint", .section.kind = SECTION_TRACEPOINT },
+};
+static const struct probes probes = { .programs = programs, .n_programs = 4 };
+
+static struct attacher_request request;
+static struct attacher_reply reply;
+static int sock;
+static pid_t attacher;
+
+static bool start(pid_t command)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return false;
+	fflush(stdout);
+	attacher = fork();
+	if (!attacher) {
+		close(pair[0]);
+		attacher__serve(pair[1], &probes, command, false);
+	}
+	close(pair[1]);
+	sock = pair[0];
+	return attacher > 0;
+}
+
+/* Did it end in order? */
+static bool end(void)
+{
+	int status;
+
+	close(sock);
+	return waitpid(attacher, &status, 0) == attacher && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/* The answer; 1: none came. */
+static int ask_raw(const void *data, size_t len, int fd, int *got)
+{
+	int other;
+
+	if (message__send(sock, data, len, fd) ||
+	    message__receive(sock, &reply, sizeof(reply), &other) < (ssize_t)REPLY_HEAD)
+		return 1;
+	if (got)
+		*got = other;
+	else if (other >= 0)
+		close(other);
+	return reply.result;
+}
+
+static int ask(enum attacher_op op, u32 program, size_t len)
+{
+	request.op = op;
+	request.program = program;
+	return ask_raw(&request, REQUEST_HEAD + len, -1, NULL);
+}
+
+static int ask_sites(u32 program, u32 method, u32 n, size_t len, int fd)
+{
+	request = (struct attacher_request){ .op = OP_SITES, .program = program, .method = method, .n = n };
+	return ask_raw(&request, REQUEST_HEAD + len, fd, NULL);
+}
+
+TEST(refuses_what_makes_no_sense)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	REQUIRE(start(0));
+	CHECK(ask(99, 0, 0) == -EINVAL);
+	CHECK(ask_raw("x", 1, -1, NULL) == -EINVAL);
+	CHECK(ask_sites(0, ATTACH_MULTI, 1, 16, fd) == -EINVAL); /* a program that is off */
+	CHECK(ask_sites(4, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
+	CHECK(ask_sites(~0U, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
+	CHECK(ask_sites(1, 99, 1, 16, fd) == -EINVAL);
+	CHECK(ask_sites(1, ATTACH_MULTI, 0, 0, fd) == -EINVAL);
+	CHECK(ask_sites(1, ATTACH_MULTI, 2, 16, fd) == -EINVAL);
+	CHECK(ask_sites(1, ATTACH_MULTI, ATTACHER_SITES_MAX + 1, sizeof(request.data), fd) == -EINVAL);
+	CHECK(ask_sites(1, ATTACH_MULTI, 0x10000001, 16, fd) == -EINVAL); /* 16 bytes each, in 32 bits */
+	CHECK(ask_sites(1, ATTACH_MULTI, 1, 16, -1) == -EINVAL);
+	CHECK(ask_sites(2, ATTACH_SESSION, 1, 16, fd) == -EINVAL); /* only spans are probed at the return */
+	request =
+		(struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .returns = 1 };
+	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
+	CHECK(ask(OP_ATTACH, 1, 0) == -EINVAL); /* no tracepoint */
+	CHECK(ask(OP_ATTACH, 3, 0) == -EINVAL); /* off */
+	CHECK(ask(OP_DETACH, 77, 0) == -EINVAL);
+	CHECK(ask(OP_ITER, 1, 0) == -EINVAL);
+	CHECK(ask(OP_DETACH_SITES, 0, 0) == 0);
+	CHECK(end());
+	close(fd);
+}
+
+/* The same in every run. */
+static u32 next_random(void)
+{
+	static u32 x = 2463534242;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	return x ^= x << 5;
+}
+
+TEST(lives_through_garbage)
+{
+	int answered = 0, fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	programs[1].enabled = programs[2].enabled = false;
+	REQUIRE(start(0));
+	for (int i = 0; i < 20000; i++) {
+		size_t len = 1 + next_random() % (i % 2 ? sizeof(request) : REQUEST_HEAD + 64);
+		u32 *words = (u32 *)&request;
+
+		for (u32 k = 0; k < (len + 3) / 4; k++)
+			words[k] = next_random();
+		if (i % 4)
+			request.op = next_random() % (OP_SIGNAL + 2);
+		if (i % 3)
+			request.program = next_random() % 5;
+		answered += ask_raw(&request, len, i % 5 ? -1 : fd, NULL) <= 0;
+	}
+	CHECK(answered == 20000);
+	CHECK(end());
+	close(fd);
+}
+
+/* Opens by path, as of a process that is gone. */
+static int ask_open(const char *path, const struct stat *st, int *fd)
+{
+	request = (struct attacher_request){
+		.op = OP_OPEN,
+		.pid = NOBODYS_PID,
+		.n = strlen(path) + 1,
+		.dev = (u64)major(st->st_dev) << 20 | minor(st->st_dev),
+		.ino = st->st_ino,
+	};
+	strcpy(request.data, path);
+	return ask_raw(&request, REQUEST_HEAD + request.n, -1, fd);
+}
+
+TEST(opens_elf_files_alone)
+{
+	char dir[] = "/tmp/sonde-attacher-XXXXXX", elf[64], text[64], fifo[64];
+	struct stat st, got;
+	int fd, err;
+
+	REQUIRE(mkdtemp(dir));
+	snprintf(elf, sizeof(elf), "%s/elf", dir);
+	snprintf(text, sizeof(text), "%s/text", dir);
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	fd = open(elf, O_WRONLY | O_CREAT, 0600);
+	CHECK(write(fd, ELFMAG, SELFMAG) == SELFMAG);
+	close(fd);
+	fd = open(text, O_WRONLY | O_CREAT, 0600);
+	CHECK(write(fd, "a secret", 8) == 8);
+	close(fd);
+	CHECK(!mkfifo(fifo, 0600));
+	REQUIRE(start(0));
+	stat(elf, &st);
+	err = ask_open(elf, &st, &fd);
+	/* on overlayfs a path's inode is not the one that is probed */
+	CHECK(err == -ESTALE || (!err && !fstat(fd, &got) && got.st_ino == st.st_ino));
+	CHECK(err || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+	if (!err) {
+		close(fd);
+		stat(text, &st);
+		CHECK(ask_open(text, &st, NULL) == -ENOEXEC);
+		stat(fifo, &st);
+		CHECK(ask_open(fifo, &st, NULL) == -ENOEXEC);
+		stat(text, &st);
+		CHECK(ask_open(elf, &st, NULL) == -ESTALE);
+	}
+	stat("/dev/null", &st);
+	CHECK(ask_open("/dev/null", &st, NULL) < 0);
+	request = (struct attacher_request){ .op = OP_OPEN, .pid = NOBODYS_PID, .n = 4, .data = "/etc" };
+	CHECK(ask_raw(&request, REQUEST_HEAD + 4, -1, NULL) == -EINVAL); /* no NUL */
+	CHECK(end());
+	unlink(elf);
+	unlink(text);
+	unlink(fifo);
+	rmdir(dir);
+}
+
+TEST(signals_the_command_alone)
+{
+	int status;
+	pid_t command = fork();
+
+	if (!command) {
+		pause();
+		_exit(0);
+	}
+	REQUIRE(command > 0 && start(command));
+	request = (struct attacher_request){ .pid = getpid(), .n = SIGTERM };
+	CHECK(ask(OP_SIGNAL, 0, 0) == -EPERM);
+	request = (struct attacher_request){ .pid = command, .n = 1000 };
+	CHECK(ask(OP_SIGNAL, 0, 0) == -EPERM);
+	request = (struct attacher_request){ .pid = command, .n = SIGTERM };
+	CHECK(ask(OP_SIGNAL, 0, 0) == 0);
+	CHECK(waitpid(command, &status, 0) == command && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	CHECK(ask(OP_SIGNAL, 0, 0) == -ESRCH);
+	CHECK(end());
+}
+
+TEST(opens_what_is_an_elf_file_in_a_root)
+{
+	char path[] = "/proc/self/exe";
+
+	REQUIRE(start(0));
+	request = (struct attacher_request){ .n = sizeof("/bin/sh") };
+	memcpy(request.data, "/bin/sh", sizeof("/bin/sh"));
+	CHECK(ask(OP_OPEN_PATH, 0, request.n) == 0);
+	request.pid = getpid();
+	CHECK(ask(OP_OPEN_PATH, 0, request.n) == 0);
+	request.n = sizeof("/etc/passwd");
+	memcpy(request.data, "/etc/passwd", sizeof("/etc/passwd"));
+	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -ENOEXEC);
+	request.n = sizeof("/dev/null");
+	memcpy(request.data, "/dev/null", sizeof("/dev/null"));
+	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -ENOEXEC);
+	/* a link that leads out of the root */
+	request.n = sizeof(path);
+	memcpy(request.data, path, sizeof(path));
+	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -ELOOP);
+	/* no NUL, no path, no such process */
+	request.n--;
+	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -EINVAL);
+	CHECK(ask(OP_OPEN_PATH, 0, 0) == -EINVAL);
+	request = (struct attacher_request){ .pid = NOBODYS_PID };
+	CHECK(ask(OP_MAPS, 0, 0) == -ENOENT);
+	request.pid = 0;
+	CHECK(ask(OP_MAPS, 0, 0) == -EINVAL);
+	request.pid = getpid();
+	CHECK(ask(OP_MAPS, 0, 0) == 0);
+	CHECK(end());
+}
+
+TEST(says_what_a_process_runs)
+{
+	char exe[4096];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe));
+
+	REQUIRE(n > 0 && n < (ssize_t)sizeof(reply.image.exe) && start(0));
+	request = (struct attacher_request){ .pid = getpid() };
+	CHECK(ask(OP_IMAGE, 0, 0) == 0);
+	CHECK(strlen(reply.image.exe) == (size_t)n && !memcmp(reply.image.exe, exe, n));
+	CHECK(*reply.image.command && strchr(reply.image.cgroup, ':'));
+	request.pid = NOBODYS_PID;
+	CHECK(ask(OP_IMAGE, 0, 0) == -ESRCH);
+	request.pid = -1;
+	CHECK(ask(OP_IMAGE, 0, 0) == -ESRCH);
+	CHECK(end());
+}
+
+TEST_MAIN()

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The process with the privileges of a recording, and how the other one asks it.
+ *
+ * A recording is two processes. The *worker*, which the user started, reads
+ * foreign files and records and writes the trace, with no capability and not as
+ * root. The *attacher*, forked from it, has the few capabilities that are left:
+ * it opens mapped files, creates iterators and owns all links, and reads nothing
+ * foreign. It believes the worker nothing: a request names a program by its
+ * number and carries bounded counts (attach/attacher_wire.h).
+ *
+ * It is also what takes the probes off. A process that is killed while it is
+ * inside the kernel putting probes in or taking them out leaves breakpoints in
+ * its targets for ever: with SIGKILL pending the kernel gives up on the rest
+ * ("uprobe: failed to unregister, leaking uprobe", Linux 6.18). Nobody has a
+ * reason to kill the attacher. When the worker ends, in whatever way, the
+ * attacher's socket does too, and it detaches in order and exits.
+ */
+#ifndef SONDE_ATTACH_ATTACHER_H
+#define SONDE_ATTACH_ATTACHER_H
+
+#include "attach/link.h"
+#include "attach/probes.h"
+#include "record/family.h"
+
+#include <sys/types.h>
+
+struct attacher;
+
+/* As many sites fit into one attacher__sites. */
+#define ATTACHER_SITES_MAX 1024
+
+/*
+ * Forks it; the programs that it is to attach must be loaded before. command:
+ * the process that sonde itself started, the only one attacher__signal may name;
+ * 0: none. perf_events: ATTACH_PERF will be asked for. 0 or negative errno.
+ */
+int attacher__start(struct attacher **out, const struct probes *probes, pid_t command, bool perf_events);
+
+/* All return 0, a descriptor where it says so, or negative errno; -EPIPE: the attacher is gone. */
+
+/* One link of a program on sites of a file. */
+int attacher__sites(struct attacher *a, const struct program *p, enum attach_method method,
+		    const struct link_sites *sites);
+/* Takes some of the sites' links off, many at a time; returns how many are left. */
+int attacher__detach_sites(struct attacher *a);
+/* Takes an object's off. */
+int attacher__drop(struct attacher *a, u32 object);
+/* A tracepoint program's link, or a perf_event program's on major page faults; detaching what is not attached does nothing. */
+int attacher__attach(struct attacher *a, const struct program *p);
+int attacher__detach(struct attacher *a, const struct program *p);
+/* An iterator's descriptor, over one process's tasks or (pid 0) all. */
+int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
+/*
+ * The file behind a mapping, to be read: in any mount namespace, deleted,
+ * replaced. m->path (NULL: none) is tried if the process is gone.
+ * -ENOEXEC: no ELF file, and nothing else is opened.
+ */
+int attacher__open(struct attacher *a, const struct mapping *m);
+/* The ELF file at an absolute path in a process's root (pid 0: in this one's), to be read. */
+int attacher__open_path(struct attacher *a, u32 pid, const char *path);
+/* /proc/PID/maps */
+int attacher__maps(struct attacher *a, u32 pid);
+int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
+/* To the process that sonde started. */
+int attacher__signal(struct attacher *a, pid_t pid, int sig);
+
+/* Readable when the attacher is gone. */
+int attacher__fd(const struct attacher *a);
+bool attacher__gone(const struct attacher *a);
+/* Has it detach what is left, and waits until it has ended. NULL-safe. */
+void attacher__free(struct attacher *a);
+
+/* In a child that is in the kernel about probes: nothing that a terminal sends may end it in the middle. */
+void attacher__ignore_signals(void);
+
+#endif

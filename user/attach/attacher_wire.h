@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the worker asks the attacher: one message of a SOCK_SEQPACKET socket each way. See attach/attacher.h. */
+#ifndef SONDE_ATTACH_ATTACHER_WIRE_H
+#define SONDE_ATTACH_ATTACHER_WIRE_H
+
+#include "attach/attacher.h"
+
+enum attacher_op {
+	OP_SITES, /* n offsets and n cookies follow, the file's descriptor comes beside it */
+	OP_DETACH_SITES,
+	OP_DROP, /* the links of an object */
+	OP_ATTACH,
+	OP_DETACH,
+	OP_ITER, /* answered with a descriptor */
+	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
+	OP_OPEN_PATH, /* likewise */
+	OP_MAPS, /* answered with a descriptor */
+	OP_IMAGE, /* answered with struct process_image */
+	OP_SIGNAL,
+};
+
+struct attacher_request {
+	u32 op;
+	u32 program; /* index in struct probes */
+	s32 pid;
+	u32 method; /* enum attach_method */
+	u32 returns; /* 1: OP_SITES puts them on the returns */
+	u32 object; /* OP_SITES, OP_DROP */
+	u32 n; /* sites; bytes of the path; the signal */
+	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
+	char data[ATTACHER_SITES_MAX * 2 * sizeof(u64)];
+};
+
+#define REQUEST_HEAD offsetof(struct attacher_request, data)
+
+struct attacher_reply {
+	s32 result;
+	struct process_image image; /* OP_IMAGE alone */
+};
+
+#define REPLY_HEAD offsetof(struct attacher_reply, image)
+
+/*
+ * One message with at most one descriptor (-1: none). Receiving: the length,
+ * 0 or negative errno at the end of the other side; more descriptors than one
+ * are not taken.
+ */
+int message__send(int sock, const void *data, size_t len, int fd);
+ssize_t message__receive(int sock, void *data, size_t size, int *fd);
+
+/* The attacher's side: answers until the socket ends. */
+void attacher__serve(int sock, const struct probes *probes, pid_t command, bool perf_events) __attribute__((noreturn));
+
+#endif

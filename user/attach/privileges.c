@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define NOBODY 65534 /* the kernel's overflowuid, and the user `nobody` almost everywhere */
+
+/* Those of the list that this process has; the three newest were split off CAP_SYS_ADMIN, which may stand in for them. */
+static int keep(const cap_value_t *list, int n)
+{
+	cap_t had = cap_get_proc(), next = cap_init();
+	const cap_value_t admin = CAP_SYS_ADMIN;
+	cap_flag_value_t has = CAP_CLEAR;
+	int err = had && next ? 0 : -ENOMEM;
+
+	for (int i = 0; i < n && !err; i++) {
+		const cap_value_t *c = &list[i];
+
+		if (!cap_get_flag(had, *c, CAP_PERMITTED, &has) && has == CAP_CLEAR &&
+		    (*c == CAP_BPF || *c == CAP_PERFMON || *c == CAP_CHECKPOINT_RESTORE)) {
+			c = &admin;
+			cap_get_flag(had, admin, CAP_PERMITTED, &has);
+		}
+		if (has == CAP_SET && (cap_set_flag(next, CAP_PERMITTED, 1, c, CAP_SET) ||
+				       cap_set_flag(next, CAP_EFFECTIVE, 1, c, CAP_SET)))
+			err = -errno;
+	}
+	if (!err && cap_set_proc(next))
+		err = -errno;
+	cap_free(had);
+	cap_free(next);
+	return err;
+}
+
+int privileges__attacher(bool signals, bool perf_events)
+{
+	cap_value_t list[7] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	int n = 5;
+
+	if (signals)
+		list[n++] = CAP_KILL;
+	if (perf_events)
+		list[n++] = CAP_SYS_ADMIN;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return keep(list, n);
+}
+
+static unsigned int id_of(const char *variable)
+{
+	const char *text = getenv(variable);
+	unsigned long id = text ? strtoul(text, NULL, 10) : 0;
+
+	return id && id < NOBODY ? id : NOBODY;
+}
+
+static bool has(cap_value_t c)
+{
+	cap_t had = cap_get_proc();
+	cap_flag_value_t value = CAP_CLEAR;
+
+	if (had)
+		cap_get_flag(had, c, CAP_EFFECTIVE, &value);
+	cap_free(had);
+	return value == CAP_SET;
+}
+
+/*
+ * Without a capability root would still own root's files: /etc/shadow, the kernel's
+ * own under /proc/sys. A container may have a root that cannot become anybody else.
+ */
+static int leave_root(void)
+{
+	unsigned int uid = id_of("SUDO_UID"), gid = uid == NOBODY ? NOBODY : id_of("SUDO_GID");
+
+	if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
+		return -errno;
+	return 0;
+}
+
+int privileges__worker(void)
+{
+	int err = geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID) ? leave_root() : 0;
+
+	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		err = -errno;
+	if (!err)
+		err = keep(NULL, 0);
+		/*
+	 * The kernel has made a process that changes its user unreadable to that user's
+	 * others, and so it stays: this one has descriptors of files and maps that are not
+	 * theirs. Only the leak checker of a sanitized build has to look into its own parent.
+	 */
+#ifdef __SANITIZE_ADDRESS__
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+#endif
+	return err;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What each of a recording's two processes gives up: docs/design.md, "Safety". */
+#ifndef SONDE_ATTACH_PRIVILEGES_H
+#define SONDE_ATTACH_PRIVILEGES_H
+
+#include <stdbool.h>
+
+/*
+ * Keeps the capabilities that following processes and attaching needs; with
+ * `signals` the one to send a signal to another user's process, with
+ * `perf_events` CAP_SYS_ADMIN, without which the kernel gives no uprobe by a perf
+ * event (kernel/events/core.c, perf_uprobe_event_init). 0 or negative errno.
+ */
+int privileges__attacher(bool signals, bool perf_events);
+/* Keeps none and leaves root for the user behind sudo, or else for nobody. 0 or negative errno. */
+int privileges__worker(void);
+
+#endif
