@@ -4,9 +4,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <ftw.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LIMIT_S 30
 
@@ -75,21 +78,56 @@ static void *ask(void *arg)
 	return NULL;
 }
 
+/*
+ * The client keeps what it fetched in a folder of its user. A recording is not
+ * the user any more whose folder that is: then in one of its own. "": none.
+ */
+static void make_cache(char *dir, size_t len)
+{
+	const char *set = getenv("DEBUGINFOD_CACHE_PATH"), *home = getenv("HOME");
+
+	*dir = '\0';
+	if (set ? !access(set, W_OK) : home && !access(home, W_OK))
+		return;
+	snprintf(dir, len, "/tmp/sonde-debuginfod-XXXXXX");
+	if (mkdtemp(dir))
+		setenv("DEBUGINFOD_CACHE_PATH", dir, 1);
+	else
+		*dir = '\0';
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+/* What is open lives on. */
+static void remove_cache(const char *dir)
+{
+	if (*dir)
+		nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 int debuginfod__fetch(const char *build_id, void (*idle)(void *arg), void *arg)
 {
 	struct query q = { .build_id = build_id };
+	char cache[64];
 	pthread_t thread;
 
 	if (!debuginfod__available())
 		return -ENOSYS;
 	deadline = seconds() + LIMIT_S;
-	if (pthread_create(&thread, NULL, ask, &q))
+	make_cache(cache, sizeof(cache));
+	if (pthread_create(&thread, NULL, ask, &q)) {
+		remove_cache(cache);
 		return -EAGAIN;
+	}
 	while (!__atomic_load_n(&q.done, __ATOMIC_ACQUIRE)) {
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
 		if (idle)
 			idle(arg);
 	}
 	pthread_join(thread, NULL);
+	remove_cache(cache);
 	return q.result;
 }

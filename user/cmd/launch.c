@@ -20,12 +20,34 @@ static int say_why(int error, const char *name, char *err, size_t len)
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
 }
 
+/* What the kernel would say only after the recording has begun: a script's interpreter is not there. */
+static int check_interpreter(const char *program, char *err, size_t len)
+{
+	char head[256], name[sizeof(head) + 4200], *word;
+	int fd = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof(head) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	head[n < 0 ? 0 : n] = '\0';
+	if (strncmp(head, "#!", 2))
+		return 0;
+	word = head + 2 + strspn(head + 2, " \t");
+	word[strcspn(word, " \t\n")] = '\0';
+	if (!access(word, X_OK))
+		return 0;
+	snprintf(name, sizeof(name), "%s, whose interpreter is '%s'", program, word);
+	return say_why(errno, name, err, len);
+}
+
 int launch__find(struct launch *l, char **argv, char *err, size_t len)
 {
 	int ret = needed__program(argv[0], l->program, sizeof(l->program));
 
 	l->argv = argv;
-	return ret ? say_why(ret == -ENOTDIR ? ENOENT : -ret, argv[0], err, len) : 0;
+	if (ret)
+		return say_why(ret == -ENOTDIR ? ENOENT : -ret, argv[0], err, len);
+	return check_interpreter(l->program, err, len);
 }
 
 /* In the child. */

@@ -122,7 +122,8 @@ void output__close(struct output *out)
 
 void output__discard(struct output *out)
 {
-	if (out->created)
-		unlink(out->path);
+	/* a recording that has left root may not */
+	if (out->created && unlink(out->path))
+		fprintf(stderr, "sonde: %s is left, and holds nothing: %s\n", out->path, strerror(errno));
 	output__close(out);
 }

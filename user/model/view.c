@@ -31,9 +31,8 @@ s64 view__s64(const struct view *v, const struct schema_field *f)
 	if (f->type == FIELD_FLOAT)
 		return (s64)view__double(v, f);
 	memcpy(&raw, (const char *)v->record + f->offset, f->size);
-	if (f->size == 8 || f->type == FIELD_UNSIGNED || !f->size)
+	if (f->size == 8 || !f->size || !f->is_signed)
 		return (s64)raw;
-	/* enums too are signed unless the top bit is a name's: none of ours is */
 	raw <<= 64 - 8 * f->size;
 	return (s64)raw >> (64 - 8 * f->size);
 }

@@ -125,16 +125,6 @@ static int lay_out(struct rows *r)
 	return !err && at != end ? -EBADMSG : err;
 }
 
-static bool is_signed(const struct schema_field *f)
-{
-	u32 i;
-
-	for (i = 0; f->type == FIELD_ENUM && i < f->values->n; i++)
-		if (f->values->values[i].value < 0)
-			return true;
-	return f->type == FIELD_SIGNED;
-}
-
 static u64 extend(u64 v, u32 size)
 {
 	u32 shift = 64 - 8 * size;
@@ -160,7 +150,7 @@ static void decode(const struct rows *r, u32 index)
 	} else {
 		column_view__decode(&c->view, c->values, time, r->all);
 	}
-	if (f->size < 8 && is_signed(f))
+	if (f->size < 8 && f->is_signed)
 		for (i = 0; i < r->all; i++)
 			c->values[i] = extend(c->values[i], f->size);
 	c->decoded = true;
@@ -196,7 +186,7 @@ int rows__load(struct rows *r, const struct trace *t, const struct schema_event 
 	r->content.n = get32(entry + KIND_CONTENT);
 	err = lay_out(r);
 	for (i = 0; i < e->n && !err; i++)
-		if (r->columns[i].is_constant && e->fields[i].size < 8 && is_signed(&e->fields[i]))
+		if (r->columns[i].is_constant && e->fields[i].size < 8 && e->fields[i].is_signed)
 			r->columns[i].constant = extend(r->columns[i].constant, e->fields[i].size);
 	return err;
 }
@@ -302,7 +292,7 @@ double rows__double(const struct rows *r, const struct schema_field *f, u32 i)
 	v = value_at(r, f, i);
 	if (f->type == FIELD_FLOAT)
 		return float_of(v, f->size);
-	return is_signed(f) ? (double)(s64)v : (double)v;
+	return f->is_signed ? (double)(s64)v : (double)v;
 }
 
 const char *rows__text(const struct rows *r, const struct schema_field *f, u32 i, u32 *len)

@@ -199,6 +199,15 @@ static int check_field(const struct schema_event *e, u32 i, char *err, size_t er
 	return 0;
 }
 
+/* An enum is if one of its values is negative. */
+static bool is_signed(const struct schema_field *f)
+{
+	for (u32 i = 0; f->type == FIELD_ENUM && i < f->values->n; i++)
+		if (f->values->values[i].value < 0)
+			return true;
+	return f->type == FIELD_SIGNED;
+}
+
 static int finish_event(struct schema_event *e, char *err, size_t err_len)
 {
 	u32 i, begins;
@@ -217,6 +226,7 @@ static int finish_event(struct schema_event *e, char *err, size_t err_len)
 		res = check_field(e, i, err, err_len);
 		if (res)
 			return res;
+		e->fields[i].is_signed = is_signed(&e->fields[i]);
 	}
 	return 0;
 }

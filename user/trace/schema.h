@@ -38,6 +38,7 @@ struct schema_field {
 	u32 size; /* bytes */
 	u32 offset; /* in the record */
 	u32 index; /* in the event's fields */
+	bool is_signed;
 	const struct schema_enum *values; /* FIELD_ENUM only */
 };
 
