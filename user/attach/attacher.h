@@ -21,7 +21,7 @@
 
 #include "attach/link.h"
 #include "attach/probes.h"
-#include "record/family.h"
+#include "attach/process.h"
 
 #include <sys/types.h>
 

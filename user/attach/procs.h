@@ -3,7 +3,7 @@
 #ifndef SONDE_ATTACH_PROCS_H
 #define SONDE_ATTACH_PROCS_H
 
-#include "record/family.h"
+#include "attach/process.h"
 
 /*
  * Calls fn for each executable mapping of a file of each process that can be

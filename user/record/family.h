@@ -9,6 +9,7 @@
 #define SONDE_RECORD_FAMILY_H
 
 #include "attach/elf.h"
+#include "attach/process.h"
 #include "core/event.h"
 
 struct session;
@@ -25,17 +26,6 @@ struct site_list {
 
 /* 0 or -ENOMEM */
 int site_list__add(struct site_list *list, u64 offset, const char *program);
-
-/* One file mapping that holds code. */
-struct mapping {
-	u32 pid;
-	u64 start, end; /* addresses in the process */
-	u64 offset; /* bytes in the file */
-	u64 dev, ino; /* backing inode */
-	u32 generation; /* of that inode number */
-	const char *path;
-	u64 time; /* CLOCK_MONOTONIC ns: when it was made, or found at the start */
-};
 
 struct family_host {
 	const char *name; /* the family's */
@@ -102,12 +92,7 @@ void session__look_again(struct session *s, const char *family);
  */
 int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
-/* What /proc/PID says of a process; "" for what can't be read. -ESRCH: it is gone. */
-struct process_image {
-	char exe[2048];
-	char command[2048]; /* its words separated by blanks */
-	char cgroup[8192]; /* the file's text */
-};
+/* -ESRCH: it is gone. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
 /* Descriptors of /proc/PID/maps and of the file behind a mapping (only of ELF files), or negative errno. */
 int session__maps(struct session *s, u32 pid);
