@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Who started whom: the processes as a tree, with what they run, where, and from when to when. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "report/report.h"
+
+/* Deeper than this a tree is not drawn; a damaged trace may hold a circle. */
+#define DEPTH_MAX 32
+
+struct process {
+	const struct task *task;
+	bool printed;
+};
+
+struct tree {
+	const struct report_args *args;
+	struct map processes; /* u32 pid -> struct process */
+	struct table *table;
+	bool failed;
+};
+
+static void add(const struct task *task, void *arg)
+{
+	struct tree *t = arg;
+	struct process *p = map__get(&t->processes, &task->pid);
+
+	if (p)
+		p->task = task;
+	else
+		t->failed = true;
+}
+
+static struct value moment(const struct tree *t, u64 time)
+{
+	return time ? V_S64((s64)(time - t->args->start)) : V_NONE;
+}
+
+/* Is it among what --time, -p and --tid ask for? */
+static bool wanted(const struct tree *t, const struct task *task)
+{
+	const struct report_args *a = t->args;
+
+	return (!a->pid || task->pid == a->pid) && (!a->tid || task->tid == a->tid) &&
+	       (!a->to || task->start < a->to) && (!a->from || !task->end || task->end >= a->from);
+}
+
+static void print(struct tree *t, struct process *p, u32 depth)
+{
+	const struct task *task = p->task;
+	const struct names *names = t->args->names;
+	const char *comm = names__comm(names, task->pid, 0), *container, *pod;
+	char name[2 * DEPTH_MAX + 32];
+
+	p->printed = true;
+	if (!wanted(t, task))
+		return;
+	names__container(names, task->pid, &container, &pod);
+	snprintf(name, sizeof(name), "%*s%s", (int)(2 * depth), "", comm ? comm : "?");
+	table__add(t->table, V_U64(task->pid), task->ppid ? V_U64(task->ppid) : V_NONE, V_TEXT(name), V_U64(depth),
+		   moment(t, task->start), moment(t, task->end), V_TEXT(*container ? container : NULL),
+		   V_TEXT(*pod ? pod : NULL), V_TEXT(task->exe ? names__string(names, task->exe) : NULL),
+		   V_TEXT(task->command ? names__string(names, task->command) : NULL));
+}
+
+static void print_children(struct tree *t, u32 pid, u32 depth);
+
+static void print_with_children(struct tree *t, struct process *p, u32 depth)
+{
+	if (p->printed)
+		return;
+	print(t, p, depth);
+	if (depth < DEPTH_MAX)
+		print_children(t, p->task->pid, depth + 1);
+}
+
+/* By first appearance; the map keeps that order. */
+static void print_children(struct tree *t, u32 pid, u32 depth)
+{
+	for (u32 i = 0; i < t->processes.n; i++) {
+		struct process *p = map__value(&t->processes, i);
+
+		if (p->task->ppid == pid && p->task->pid != pid)
+			print_with_children(t, p, depth);
+	}
+}
+
+static const struct column columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "ppid", "Parent", VALUE_U64, SHOW_NEVER },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "depth", "Depth", VALUE_U64, SHOW_NEVER },
+	{ "start_ns", "Started (s)", VALUE_S64, SHOW_SECONDS },
+	{ "end_ns", "Ended (s)", VALUE_S64, SHOW_SECONDS },
+	{ "container", "Container", VALUE_TEXT, SHOW_PLAIN },
+	{ "pod", "Pod", VALUE_TEXT, SHOW_NEVER },
+	{ "exe", "Program", VALUE_TEXT, SHOW_NEVER },
+	{ "command", "Command", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	struct tree t = { .args = args };
+
+	t.table = REPORT_TABLE(out, "processes", "Processes, each under who started it", columns);
+	t.table->limit = 60;
+	map__init(&t.processes, sizeof(u32), sizeof(struct process));
+	names__each_process(args->names, add, &t);
+	/* first those whose parents are not known here, then what a circle would leave out */
+	for (u32 i = 0; i < t.processes.n; i++) {
+		struct process *p = map__value(&t.processes, i);
+
+		if (!p->task->ppid || !map__find(&t.processes, &p->task->ppid))
+			print_with_children(&t, p, 0);
+	}
+	for (u32 i = 0; i < t.processes.n; i++)
+		print_with_children(&t, map__value(&t.processes, i), 0);
+	if (!t.processes.n)
+		report__nothing(args, out, "No processes were recorded", "proc");
+	map__free(&t.processes);
+	return t.failed ? -ENOMEM : 0;
+}
+
+REPORT(processes) = {
+	.name = "processes",
+	.doc = "the processes as a tree: who started whom, containers, command lines, from when to when",
+	.run = run,
+};
