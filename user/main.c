@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	/* `sonde report ... | head` ends by a failed write, not by a signal */
-	signal(SIGPIPE, SIG_IGN);
+	cmd__inherited_sigpipe = signal(SIGPIPE, SIG_IGN);
 	if (!standard_files())
 		return EXIT_FAILED;
 	if (argc < 2) {

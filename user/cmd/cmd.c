@@ -2,6 +2,7 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "report/table.h"
 #include "trace/reader.h"
 #include "util/text.h"
+
+void (*cmd__inherited_sigpipe)(int) = SIG_DFL;
 
 static void print_error(const char *format, va_list args)
 {

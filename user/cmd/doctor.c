@@ -150,7 +150,8 @@ static void examine(struct doctor *d, const struct mapping *m, struct seen *seen
 		for (u32 i = 0; i < d->embedded.schema->n_families; i++) {
 			const struct family_host *h = family_host__find(d->embedded.schema->families[i].name);
 
-			if (h && h->is_runtime && h->is_runtime(elf, m->path))
+			/* families that only follow such processes have nothing in the object */
+			if (h && h->is_runtime && h->is_runtime != runtime__is_one && h->is_runtime(elf, m->path))
 				seen->families |= 1u << d->embedded.schema->families[i].id;
 		}
 		elf__close(elf);

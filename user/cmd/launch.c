@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/launch.h"
 
+#include "cmd/cmd.h"
+
 #include "attach/needed.h"
 #include "record/session.h"
 
@@ -59,6 +61,7 @@ static void wait_and_run(char **argv, int go, int failed)
 	/* should sonde be killed before it says go, its end of the pipe closes */
 	if (read(go, &byte, 1) != 1)
 		_exit(EXIT_OWN_FAILURE);
+	signal(SIGPIPE, cmd__inherited_sigpipe);
 	execvp(argv[0], argv);
 	error = errno;
 	if (write(failed, &error, sizeof(error)) != sizeof(error))

@@ -153,8 +153,8 @@ static bool may_start(const struct record_args *a, u64 end)
 	return a->delay_signal ? begins : now_ns() >= end;
 }
 
-/* Until then, or until there is nothing to wait for any more. */
-static void wait_for_start(struct session *s, struct record_args *a)
+/* Until then. false: there is nothing to wait for any more. */
+static bool wait_for_start(struct session *s, struct record_args *a)
 {
 	u64 end = now_ns() + (u64)(a->delay * 1e9);
 
@@ -166,9 +166,10 @@ static void wait_for_start(struct session *s, struct record_args *a)
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 		pass_signals(a);
 		if (a->launch.pid ? launch__ended(&a->launch, false) : session__targets_ended(s))
-			break;
+			return false;
 	}
 	begins = 1;
+	return !stops || a->launch.pid;
 }
 
 /* Forks the command, which waits: its pid is one of the filter's. 0 or an exit status. */
@@ -255,8 +256,13 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 	handle_signals(a);
 	if (a->delay > 0 || a->delay_signal) {
 		*status = run_command(a);
-		if (!*status)
-			wait_for_start(s, a);
+		if (!*status && !wait_for_start(s, a)) {
+			fprintf(stderr, "sonde: ended before it began: nothing was recorded\n");
+			ret = session__create(s, out->fd, err, len);
+			if (!ret)
+				ret = output__publish(out, err, len);
+			return ret ? ret : session__stop(s, END_SIGNAL, err, len);
+		}
 	}
 	ret = *status ? 0 : start(s, a, out, err, len);
 	if (ret || *status) {

@@ -399,6 +399,22 @@ static int copy_events(struct merge *m)
 	return err;
 }
 
+/* The merged trace begins where the earliest does: times are told from there. */
+static void begin_early(struct merge *m, struct trace_head *head)
+{
+	u64 first = head->monotonic;
+
+	for (u32 i = 0; i < m->n; i++) {
+		u64 begin = shift(m, &m->inputs[i], trace__head(m->inputs[i].trace)->monotonic);
+
+		if (begin && begin < first)
+			first = begin;
+	}
+	head->boottime -= head->monotonic - first;
+	head->realtime -= head->monotonic - first;
+	head->monotonic = first;
+}
+
 static bool in_list(const char *list, const char *word, size_t len)
 {
 	for (const char *at = list; (at = strstr(at, word)) != NULL; at++)
@@ -439,6 +455,7 @@ static int run(struct merge *m, struct trace *const *traces, int fd)
 		err = make_schema(m);
 	if (err)
 		return err;
+	begin_early(m, &head);
 	join_families(m, families, sizeof(families));
 	head.families = families;
 	snprintf(command, sizeof(command), "%s and %u more merged", head.command ? head.command : "?", m->n - 1);

@@ -299,14 +299,17 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	struct meta_end end = {};
 	int ret;
 
-	session__unlink(s);
-	detach_tracepoints(s);
-	write_open(s);
-	drain__last(s);
-	losses__poll(s);
-	about__hits(s);
-	about__clock(s);
-	about__cost(s);
+	/* not there: it was stopped before it began */
+	if (s->attacher) {
+		session__unlink(s);
+		detach_tracepoints(s);
+		write_open(s);
+		drain__last(s);
+		losses__poll(s);
+		about__hits(s);
+		about__clock(s);
+		about__cost(s);
+	}
 	end.event = session__event(s, ID_meta_end);
 	end.reason = reason;
 	session__emit(s, &end, sizeof(end));

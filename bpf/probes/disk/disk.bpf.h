@@ -145,7 +145,7 @@ static __noinline int file__tell(struct inode *inode, u64 dev, u64 ino)
 	d = inode__dentry(inode);
 	for (n = 0; n < PATH_DEPTH && d; n++) {
 		parent = BPF_CORE_READ(d, d_parent);
-		if (parent == d)
+		if (parent == d || (no_args && n))
 			break;
 		r->chain[n] = d;
 		d = parent;

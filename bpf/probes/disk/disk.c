@@ -18,14 +18,6 @@ static void begin(struct session *s)
 	session__attach(s, "disk_faulted");
 }
 
-/* The same processes are followed as by family sched. */
-static bool is_runtime(struct elf *elf, const char *path)
-{
-	const struct family_host *sched = family_host__find("sched");
-
-	return sched && sched->is_runtime(elf, path);
-}
-
 /* A process's threads exist already when it maps a runtime, and are followed from there on. */
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
@@ -45,7 +37,7 @@ static void on_tick(struct session *s, u64 now)
 
 FAMILY_HOST(disk) = {
 	.name = "disk",
-	.is_runtime = is_runtime,
+	.is_runtime = runtime__is_one,
 	.mapped = on_mapped,
 	.tick = on_tick,
 };

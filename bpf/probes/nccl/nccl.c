@@ -94,7 +94,7 @@ static void add_library(struct session *s, struct library *l, struct elf *elf, c
 		.event = { .id = ID_nccl_library, .pid = m->pid, .tid = m->pid },
 		.dev = m->dev,
 		.ino = m->ino,
-		.path = session__intern(s, m->path),
+		.path = session__intern(s, session__path(s, m->path)),
 		.took = -session__now(s),
 	};
 	err = dwarf_job__start(&l->job, elf, "ncclComm", members, MEMBERS);

@@ -147,9 +147,12 @@ static __always_inline void read_path(struct syscall_thread *t)
 {
 	struct syscall *c = call_of(t);
 	u64 address = t->traits & HAS_PATH ? c->arg0 : c->arg1;
-	long n = bpf_probe_read_user_str(t->record + __builtin_offsetof(struct syscall, path), PATH_ROOM,
-					 (const void *)address);
+	long n;
 
+	if (no_args)
+		return;
+	n = bpf_probe_read_user_str(t->record + __builtin_offsetof(struct syscall, path), PATH_ROOM,
+				    (const void *)address);
 	t->path_len = n > 0 && n <= PATH_ROOM ? n - 1 : 0;
 }
 

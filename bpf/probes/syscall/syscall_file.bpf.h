@@ -119,7 +119,8 @@ static __noinline u32 build_path(struct file_room *room, struct file *file)
 	room->mount = (void *)BPF_CORE_READ(file, f_path.mnt) - bpf_core_field_offset(struct mount, mnt);
 	room->pos = FILE_PATH;
 	for (u32 i = 0; i < PATH_LEVELS && syscall_step_up(); i++)
-		;
+		if (no_args)
+			break; /* the name is there, the folders are not */
 	return room->pos;
 }
 
@@ -134,7 +135,7 @@ static __always_inline u32 unix_name(struct file_room *room, struct sock *sk)
 		address = BPF_CORE_READ((struct unix_sock *)peer, addr);
 	len = address ? BPF_CORE_READ(address, len) : 0;
 	len -= sizeof(u16);
-	if (len <= 0 || len > 108)
+	if (len <= 0 || len > 108 || no_args)
 		return FILE_PATH;
 	bpf_probe_read_kernel(room->path + FILE_PATH - 128, len & 127,
 			      (void *)address + bpf_core_field_offset(struct unix_address, name) +
