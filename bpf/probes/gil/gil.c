@@ -14,13 +14,14 @@
 #define HOLDERS	     "gil_find_holders"
 #define SOUGHT_MAX   16 /* at once */
 #define SOUGHT_EVERY 100000000ULL /* ns */
-#define SOUGHT_TRIES 3
+#define SOUGHT_RARER 5 /* tries, each after twice as long as the one before; then every 3.2 s */
 
 /* A thread state that holds a GIL and whose thread is not known. */
 struct sought {
 	u64 state;
 	u32 pid;
 	u32 tries;
+	u64 next; /* ns: not before */
 };
 
 /* One session at a time records; what it knows of the GIL. */
@@ -171,8 +172,7 @@ static void seek_holder(const struct gil_wait *w)
 		k = &gil.sought[i];
 		if (k->pid != pid || k->state != w->last_holder)
 			continue;
-		if (k->tries < SOUGHT_TRIES)
-			gil.seek = true;
+		gil.seek = true;
 		return;
 	}
 	gil.sought[gil.n_sought++ % SOUGHT_MAX] = (struct sought){ .state = w->last_holder, .pid = pid };
@@ -180,20 +180,22 @@ static void seek_holder(const struct gil_wait *w)
 }
 
 /* Runs the iterator for those that are sought; one of each process at a time. */
-static void find_holders(struct session *s)
+static void find_holders(struct session *s, u64 now)
 {
 	int fd = session__map_fd(s, "gil_sought");
-	u32 i;
+	u32 i, n = 0;
 
 	for (i = 0; fd >= 0 && i < SOUGHT_MAX; i++) {
 		struct sought *k = &gil.sought[i];
 
-		if (!k->pid || k->tries >= SOUGHT_TRIES)
+		if (!k->pid || now < k->next || bpf_map_update_elem(fd, &k->pid, &k->state, BPF_NOEXIST))
 			continue;
-		if (!bpf_map_update_elem(fd, &k->pid, &k->state, BPF_NOEXIST))
-			k->tries++;
+		k->next = now + (SOUGHT_EVERY << k->tries);
+		k->tries += k->tries < SOUGHT_RARER;
+		n++;
 	}
-	session__run_iter(s, HOLDERS);
+	if (n)
+		session__run_iter(s, HOLDERS);
 	for (i = 0; fd >= 0 && i < SOUGHT_MAX; i++)
 		bpf_map_delete_elem(fd, &gil.sought[i].pid);
 }
@@ -219,7 +221,7 @@ static void tick(struct session *s, u64 now)
 	if (gil.seek && now >= gil.last_seek + SOUGHT_EVERY) {
 		gil.seek = false;
 		gil.last_seek = now;
-		find_holders(s);
+		find_holders(s, now);
 	}
 	if (!gil.waking || now < gil.last_wait + WAKING_IDLE)
 		return;

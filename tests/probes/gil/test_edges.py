@@ -64,32 +64,46 @@ def go(p):
 
 def open_at_the_end():
     """Two threads want what a third holds: in any moment both are in a wait."""
-    p = work("hog", 1.5, 3)
+    p = work("hog", 60, 3)
     sonde = Sonde("-p", str(p.pid))
     go(p)
     p.stdout.readline()
     time.sleep(0.7)
     waits = sonde.stop()
-    p.communicate(timeout=30)
+    p.kill()
+    p.wait()
     still = [w for w in waits if w["flags"] & OPEN]
     # one may have been between two waits of a switch interval; main waits too, in join
     tap.ok(1 <= len({w["tid"] for w in still}) == len(still) <= 3, "a wait that is open when tracing stops is there", still)
 
 
-def holder_that_never_waits(python):
-    """
-    That takes a look at all threads, some time after the first wait for it: how soon
-    depends on the machine. From the first wait that names it, all do, for half of the time at least.
-    """
+def named_holders(python):
+    """(waits for the hog, how many come before one names it, are all others named right)"""
     r = gil_lib.record(python, place, "hog", 2, 2, truth=False)
     hog = r.holds[0]
     waits = sorted((w for w in r.waits if w["result"] == TIMEOUT and hog[1] < w["start"] and w["time"] < hog[2]),
                    key=lambda w: w["time"])
     named = [w["locked"] and w["holder"] == hog[0] for w in waits]
     first = named.index(True) if True in named else len(named)
-    tap.ok(waits and all(named[first:]) and first <= len(named) / 2,
-           "%s: who holds on is named, also if it never waited" % python.name,
-           (hog, len(waits), first, waits[first:first + 5]))
+    # until then nobody is: that is "not seen", and no wrong name
+    right = all(named[first:]) and not any(w["holder"] for w in waits[:first])
+    return len(waits), first, right
+
+
+def holder_that_never_waits(python):
+    """
+    It takes a look at all threads, some time after the first wait for it, and now and then
+    several: how soon depends on the machine. From the first wait that names it all do, and no other is ever named.
+    """
+    tries = []
+    while len(tries) < 5:
+        tries.append(named_holders(python))
+        if not tries[-1][2] or tries[-1][1] <= tries[-1][0] / 2:
+            break
+    tap.ok(all(right for *_, right in tries) and tries[-1][1] <= tries[-1][0] / 2 and tries[-1][0],
+           "%s: who holds on is named, also if it never waited" % python.name, tries)
+    if len(tries) > 1:
+        tap.note("%s: waits, and those before the name, of each try: %s" % (python.name, [t[:2] for t in tries]))
 
 
 def open_when_killed():
