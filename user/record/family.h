@@ -108,5 +108,14 @@ u64 session__number(struct session *s, const char *family, const char *word);
 
 /* CPython or a CUDA library: an is_runtime for families that follow processes with one, whatever other families are on. */
 bool runtime__is_one(struct elf *elf, const char *path);
+/*
+ * A process's threads exist already when it maps such an object, and are followed from there on: for `mapped` and
+ * `tick` of those families. Runs the family's iterator program that begins to follow threads, once a process and tick.
+ */
+struct runtime_follower {
+	u32 last; /* process; the same pid may exec, or be another process by the next tick */
+};
+void runtime__mapped(struct runtime_follower *f, struct session *s, u32 pid, const char *program);
+void runtime__tick(struct runtime_follower *f);
 
 #endif

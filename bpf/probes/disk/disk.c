@@ -7,7 +7,7 @@
 #include "record/family.h"
 
 static bool begun;
-static u32 last_runtime;
+static struct runtime_follower follower;
 
 static void begin(struct session *s)
 {
@@ -18,21 +18,17 @@ static void begin(struct session *s)
 	session__attach(s, "disk_faulted");
 }
 
-/* A process's threads exist already when it maps a runtime, and are followed from there on. */
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	begin(s);
-	if (m->pid == last_runtime || session__option(s, "disk", "all"))
-		return;
-	last_runtime = m->pid;
-	session__run_iter(s, "disk_begin");
+	if (!session__option(s, "disk", "all"))
+		runtime__mapped(&follower, s, m->pid, "disk_begin");
 }
 
 static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
-	/* the same pid may exec, or be another process by now */
-	last_runtime = 0;
+	runtime__tick(&follower);
 }
 
 FAMILY_HOST(disk) = {

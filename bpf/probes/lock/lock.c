@@ -27,7 +27,7 @@ struct place {
 };
 
 static bool begun;
-static u32 last_runtime;
+static struct runtime_follower follower;
 static struct map named; /* struct site_key -> bool */
 
 static void begin(struct session *s)
@@ -133,17 +133,13 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	begin(s);
-	if (m->pid == last_runtime)
-		return;
-	last_runtime = m->pid;
-	session__run_iter(s, "lock_begin");
+	runtime__mapped(&follower, s, m->pid, "lock_begin");
 }
 
 static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
-	/* the same pid may exec, or be another process by now */
-	last_runtime = 0;
+	runtime__tick(&follower);
 }
 
 FAMILY_HOST(lock) = {

@@ -102,7 +102,7 @@ static void describe_kernel(struct session *s)
 }
 
 static bool begun;
-static u32 last_runtime;
+static struct runtime_follower follower;
 
 static void begin(struct session *s)
 {
@@ -113,14 +113,11 @@ static void begin(struct session *s)
 	session__run_iter(s, "sched_begin");
 }
 
-/* A process's threads exist already when it maps a runtime, and are followed from there on. */
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	begin(s);
-	if (m->pid == last_runtime || session__option(s, "sched", "all"))
-		return;
-	last_runtime = m->pid;
-	session__run_iter(s, "sched_begin");
+	if (!session__option(s, "sched", "all"))
+		runtime__mapped(&follower, s, m->pid, "sched_begin");
 }
 
 static void on_joined(struct session *s, u32 pid)
@@ -131,8 +128,7 @@ static void on_joined(struct session *s, u32 pid)
 static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
-	/* the same pid may exec, or be another process by now */
-	last_runtime = 0;
+	runtime__tick(&follower);
 }
 
 FAMILY_HOST(sched) = {

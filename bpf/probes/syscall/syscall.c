@@ -7,7 +7,7 @@
 #define SECOND_NS 1000000000ULL
 
 static bool begun;
-static u32 last_runtime;
+static struct runtime_follower follower;
 static u64 next_shorts;
 
 static void begin(struct session *s)
@@ -30,17 +30,13 @@ static void begin(struct session *s)
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	begin(s);
-	if (m->pid == last_runtime)
-		return;
-	last_runtime = m->pid;
-	session__run_iter(s, "syscall_begin");
+	runtime__mapped(&follower, s, m->pid, "syscall_begin");
 }
 
 static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
-	/* the same pid may exec, or be another process by now */
-	last_runtime = 0;
+	runtime__tick(&follower);
 	if (now < next_shorts || !session__number(s, "syscall", "threshold"))
 		return;
 	next_shorts = now + SECOND_NS;
