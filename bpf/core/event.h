@@ -40,7 +40,8 @@
 
 /*
  * Units in use: ns (a length of time), moment (ns on CLOCK_MONOTONIC, 0: none), bytes, hex (an
- * address or handle), string (an id of event meta_string), task (a pid or tid), signal, errno.
+ * address or handle), string (an id of event meta_string), stack (of meta_frame), code (of meta_code),
+ * task (a pid or tid), signal, errno.
  */
 #define UNIT(u) TAG("unit:" #u)
 #define DOC(s)	TAG("doc:" s)

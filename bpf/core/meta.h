@@ -119,4 +119,35 @@ struct meta_member {
 	char comm[16] DOC("its name from here on");
 } EVENT(meta_member, 0x0009, "a process came among those that the filters name, or left them, by a name or a cgroup");
 
+/*
+ * Stacks are a tree: a field of unit `stack` holds the id of a stack's innermost frame, 0 for none, and each
+ * frame names its caller. Equal stacks have one id as a rule; a stack may get a second one (the tables in BPF forget).
+ * A reader takes all of these in before it looks at events that use them.
+ */
+enum frame_kind {
+	FRAME_PYTHON = 1,
+	FRAME_NATIVE = 2, /* user space: C, C++, .. */
+	FRAME_KERNEL = 3,
+	FRAME_CUT = 4, /* the outermost: its callers are missing, the stack was deeper than what is walked */
+};
+
+struct meta_code {
+	struct event event;
+	u32 code UNIT(code) DOC("id that meta_frame's code holds");
+	u32 name UNIT(string) DOC("Python: qualified name; native: symbol; empty: not known");
+	u32 file UNIT(string) DOC("Python: source file; native: object file");
+	u32 line DOC("first line in the file; 0: not known");
+	enum frame_kind kind;
+} EVENT(meta_code, 0x000a, "a function that stacks go through");
+
+struct meta_frame {
+	struct event event;
+	u64 offset UNIT(hex) DOC("of the instruction: Python: in the bytecode, native: in the object file; bytes");
+	u32 frame UNIT(stack) DOC("id of this frame, and of the stack that ends with it");
+	u32 caller UNIT(stack) DOC("the frame that called it, 0: it is the outermost");
+	u32 code UNIT(code) DOC("function; 0: not known");
+	u32 line DOC("being executed; 0: not known");
+	enum frame_kind kind;
+} EVENT(meta_frame, 0x000b, "a frame of a stack");
+
 #endif
