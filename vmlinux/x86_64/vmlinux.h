@@ -317,7 +317,14 @@ struct sched_entity {
 
 /* include/linux/kernfs.h, cgroup-defs.h */
 struct kernfs_node {
+	struct kernfs_node *parent;
+	const char *name;
 	u64 id;
+};
+
+/* since 6.15 */
+struct kernfs_node___rcu {
+	struct kernfs_node *__parent;
 };
 
 struct cgroup_root {
@@ -333,6 +340,25 @@ struct cgroup {
 
 struct css_set {
 	struct cgroup *dfl_cgrp;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+/* kernel/sched/sched.h */
+struct cfs_bandwidth {
+	s64 period;
+	u64 quota;
+	int nr_periods;
+	int nr_throttled;
+	u64 throttled_time;
+};
+
+struct task_group {
+	struct cgroup_subsys_state css;
+	struct task_group *parent;
+	struct cfs_bandwidth cfs_bandwidth;
 };
 
 /* include/linux/task_io_accounting.h */
@@ -380,6 +406,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	struct task_group *sched_task_group;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	unsigned long nvcsw;

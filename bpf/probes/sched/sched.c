@@ -101,7 +101,10 @@ static void describe_kernel(struct session *s)
 	btf__free(btf);
 }
 
+#define SECOND_NS 1000000000ULL
+
 static bool begun;
+static u64 next_throttles;
 static struct runtime_follower follower;
 
 static void begin(struct session *s)
@@ -129,6 +132,10 @@ static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
 	runtime__tick(&follower);
+	if (now < next_throttles)
+		return;
+	next_throttles = now + SECOND_NS;
+	session__run_iter(s, "sched_throttled");
 }
 
 FAMILY_HOST(sched) = {

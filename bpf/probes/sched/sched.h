@@ -47,4 +47,16 @@ struct sched_off {
 	enum sched_waker waker DOC("what woke it");
 } EVENT(sched_off, 0x0202, "a thread was off the CPU");
 
+struct sched_throttle {
+	struct event event;
+	u64 since UNIT(moment) DOC("the counts are of the time from here on");
+	u64 throttled UNIT(ns) DOC("for which the cgroup's threads were held back, summed over CPUs");
+	u64 quota UNIT(ns) DOC("CPU time that the cgroup may use in each period");
+	u64 period UNIT(ns);
+	u64 periods DOC("that the kernel counted: those in which the cgroup ran");
+	u64 throttled_periods DOC("of these, periods in which the quota was used up");
+	char cgroup[] DOC("path from the root of its hierarchy");
+} EVENT(sched_throttle, 0x0203,
+	"how much a CPU quota of its cgroup, or of one above, held a process back; once a second and at its end");
+
 #endif
