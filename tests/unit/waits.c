@@ -23,7 +23,9 @@ static const char schema_json[] =
 	"{\"id\":513,\"name\":\"sched_off\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":769,\"name\":\"cuda_sync\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":770,\"name\":\"cuda_copy\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
-	"{\"id\":1025,\"name\":\"gil_wait\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]}]}";
+	"{\"id\":1025,\"name\":\"gil_wait\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":2049,\"name\":\"disk_io\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":2053,\"name\":\"disk_task\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]}]}";
 
 struct record {
 	u64 time;
@@ -52,11 +54,16 @@ static int say(u32 reason, u64 from, u64 to, void *arg)
 	return 0;
 }
 
-static const char *explain(u32 tid, u64 from, u64 to)
+static const char *explain_state(u32 tid, bool blocked, u64 from, u64 to)
 {
 	said[0] = 0;
-	waits__explain(waits, 1, tid, from, to, say, waits);
+	waits__explain(waits, 1, tid, blocked, from, to, say, waits);
 	return said;
+}
+
+static const char *explain(u32 tid, u64 from, u64 to)
+{
+	return explain_state(tid, false, from, to);
 }
 
 /* A trace of these spans, read into `waits`. */
@@ -97,6 +104,9 @@ TEST(cuts_a_wait_by_what_counts)
 		{ .start = 190, .time = 260, .pid = 1, .tid = 1, .id = 1025 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 2, .id = 770 }, /* another thread */
 		{ .start = 10, .time = 20, .pid = 1, .tid = 2, .id = 769 },
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 4, .id = 770 },
+		{ .start = 110, .time = 150, .pid = 1, .tid = 4, .id = 2049 },
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 5, .id = 2053 }, /* a count of a lifetime is no reason */
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 1, .id = 513 }, /* the scheduler's is no reason */
 	};
 
@@ -108,6 +118,10 @@ TEST(cuts_a_wait_by_what_counts)
 	CHECK_TEXT(explain(2, 500, 600), "500-600 cuda_copy");
 	CHECK_TEXT(explain(2, 15, 30), "15-20 cuda_sync, 20-30 cuda_copy");
 	CHECK_TEXT(explain(3, 1, 9), "1-9 -");
+	/* a disk works beside its thread, which waits for it only where it is uninterruptible */
+	CHECK_TEXT(explain_state(4, true, 100, 200), "100-110 cuda_copy, 110-150 disk, 150-200 cuda_copy");
+	CHECK_TEXT(explain_state(4, false, 100, 200), "100-200 cuda_copy");
+	CHECK_TEXT(explain_state(5, true, 100, 200), "100-200 -");
 	CHECK_TEXT(explain(1, 9, 9), "");
 	waits__forget(waits);
 	CHECK_TEXT(explain(1, 130, 131), "130-131 -");

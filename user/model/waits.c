@@ -8,7 +8,9 @@
 struct wait_span {
 	u64 start, end;
 	u64 reach; /* the largest end of this span and of those before it */
-	u32 rank, reason;
+	u16 rank;
+	bool blocked; /* counts only while the thread is uninterruptible */
+	u32 reason;
 };
 
 struct thread_waits {
@@ -38,15 +40,33 @@ struct waits {
 	u32 n_reasons;
 };
 
-/* By family: what says most about why a thread stands still. */
+/*
+ * What says most about why a thread stands still has the highest rank. A disk's work goes on beside its thread
+ * (readahead, writes without a sync): it is waited for only by one that is uninterruptible.
+ */
 static const struct wait_class {
 	const char *prefix; /* of the events' names */
-	u32 rank;
+	u16 rank;
+	bool blocked;
 	char mark;
+	const char *reason; /* NULL: of each span its own */
 } classes[] = {
-	{ "gil_", 6, 'g' },  { "lock_", 5, 'l' }, { "nccl_", 4, 'n' }, { "syscall", 2, 's' },
-	{ "disk_", 1, 'd' }, { "net_", 1, 'd' },  { "", 3, 'c' }, /* any other is a library's */
+	{ "gil_", 8, false, 'g', "GIL" },
+	{ "disk_io", 7, true, 'd', "disk" },
+	{ "disk_fault", 7, true, 'd', "page fault (disk)" },
+	{ "disk_stall", 7, false, 'd', "memory reclaim" },
+	{ "lock_", 6, false, 'l', NULL },
+	{ "nccl_", 5, false, 'n', NULL },
+	{ "syscall", 1, false, 's', NULL },
+	{ "net_connect", 2, false, 'd', "connect" },
+	{ "", 4, false, 'c', NULL }, /* any other is a library's */
 };
+
+/* A futex of which nobody knows whose it is may be a condition in a library's call, which says more. */
+#define CONDITION_RANK 3
+
+/* Sums and lifetimes: a thread may do anything in them. */
+static const char *const no_waits[] = { "sched_", "disk_cache", "disk_task", "net_close" };
 
 static const struct wait_class *class_of(const struct schema_event *e)
 {
@@ -59,7 +79,10 @@ static const struct wait_class *class_of(const struct schema_event *e)
 
 static bool is_wait(const struct schema_event *e)
 {
-	return e->is_span && EVENT_FAMILY(e->id) && strncmp(e->name, "sched_", 6);
+	for (size_t i = 0; i < sizeof(no_waits) / sizeof(no_waits[0]); i++)
+		if (!strncmp(e->name, no_waits[i], strlen(no_waits[i])))
+			return false;
+	return e->is_span && EVENT_FAMILY(e->id);
 }
 
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names)
@@ -132,8 +155,8 @@ static const char *name_of(const struct waits *w, const struct schema_event *e, 
 			   key->text ? names__string(w->names, key->text) :
 				       NULL;
 
-	if (!strncmp(e->name, "gil_", 4))
-		return "GIL";
+	if (class_of(e)->reason)
+		return class_of(e)->reason;
 	if (!strncmp(e->name, "lock_", 5))
 		return key->text ? "lock" : "condition or join";
 	if (nr && name && !strncmp(name, "SYS_", 4))
@@ -198,7 +221,8 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	const struct schema_field *name = schema_event__field(v.event, "name");
 	const struct schema_field *owner;
 	struct common_fields f = common_fields__of(v.event);
-	struct wait_span span = { .rank = class_of(v.event)->rank };
+	const struct wait_class *class = class_of(v.event);
+	struct wait_span span = { .rank = class->rank, .blocked = class->blocked };
 	struct thread_key key;
 	int err = 0;
 
@@ -214,6 +238,8 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		span.end = (u64)view__s64(&v, f.time);
 		if (span.end <= span.start)
 			continue;
+		if (owner)
+			span.rank = view__s64(&v, owner) ? class->rank : CONDITION_RANK;
 		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe),
 					owner ? view__s64(&v, owner) != 0 : (u32)view__s64(&v, name));
 		err = span.reason ? add(w, &key, &span) : -ENOMEM;
@@ -258,7 +284,7 @@ static u32 begun_before(const struct thread_waits *t, u64 time)
 }
 
 /* The span that counts at `at`, NULL: none; *until: as long as that holds, at most what it was. */
-static const struct wait_span *span_at(const struct thread_waits *t, u64 at, u64 *until)
+static const struct wait_span *span_at(const struct thread_waits *t, bool blocked, u64 at, u64 *until)
 {
 	const struct wait_span *best = NULL, *s;
 	u32 n = begun_before(t, at + 1);
@@ -267,7 +293,7 @@ static const struct wait_span *span_at(const struct thread_waits *t, u64 at, u64
 		*until = t->spans[n].start;
 	while (n-- > 0 && t->spans[n].reach > at) {
 		s = &t->spans[n];
-		if (s->end <= at)
+		if (s->end <= at || (s->blocked && !blocked))
 			continue;
 		if (!best || s->rank > best->rank)
 			best = s;
@@ -277,7 +303,7 @@ static const struct wait_span *span_at(const struct thread_waits *t, u64 at, u64
 	return best;
 }
 
-int waits__explain(struct waits *w, u32 pid, u32 tid, u64 from, u64 to,
+int waits__explain(struct waits *w, u32 pid, u32 tid, bool blocked, u64 from, u64 to,
 		   int (*fn)(u32 reason, u64 from, u64 to, void *arg), void *arg)
 {
 	struct thread_key key = { pid, tid };
@@ -291,7 +317,7 @@ int waits__explain(struct waits *w, u32 pid, u32 tid, u64 from, u64 to,
 		sort(t);
 	for (; !err && from < to; from = until) {
 		until = to;
-		s = t ? span_at(t, from, &until) : NULL;
+		s = t ? span_at(t, blocked, from, &until) : NULL;
 		reason = s ? s->reason : 0;
 		if (reason == last)
 			continue;

@@ -26,8 +26,9 @@ void waits__forget(struct waits *w);
 /*
  * Cuts [from, to) of a thread into stretches of one reason each and calls fn for
  * them in order; reason 0: in the middle of nothing that was recorded. ns.
+ * blocked: the thread was uninterruptible, as it is when it waits for a disk.
  */
-int waits__explain(struct waits *w, u32 pid, u32 tid, u64 from, u64 to,
+int waits__explain(struct waits *w, u32 pid, u32 tid, bool blocked, u64 from, u64 to,
 		   int (*fn)(u32 reason, u64 from, u64 to, void *arg), void *arg);
 /* "GIL", "cudaStreamSynchronize", "read"; lives as long as w. NULL: no such number. */
 const char *waits__reason(const struct waits *w, u32 reason);

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "report/stretches.h"
+#include "report/causes.h"
 #include "util/text.h"
 
 struct thread_time {
@@ -31,6 +31,7 @@ struct waker_key {
 
 struct offcpu {
 	struct stretches *stretches;
+	struct causes *causes;
 	struct map threads; /* struct thread_key -> struct thread_time */
 	struct map parts; /* struct part_key -> struct part */
 	struct map wakers; /* struct waker_key -> u64 ns waited that it ended */
@@ -62,7 +63,7 @@ static int on_stretch(const struct stretch *s, void *arg)
 	struct thread_time *t = map__get(&o->threads, &s->thread);
 	u64 ns = s->to - s->from;
 
-	if (!t)
+	if (!t || causes__add(o->causes, s))
 		return -ENOMEM;
 	if (s->what == STRETCH_RUN) {
 		t->run_ns += ns;
@@ -183,50 +184,26 @@ static int fill_parts(struct offcpu *o, const struct report_args *args, struct t
 	return err;
 }
 
-/* A thread that never ran in this time has nothing to do: it is no finding. */
-static void find(const struct offcpu *o, const struct report_args *args, struct report_output *out)
-{
-	const struct thread_time *t, *worst = NULL;
-	const struct thread_key *who = NULL;
-	char label[64], wall[TEXT_NUMBER];
-	u64 all;
-
-	for (u32 i = 0; i < o->threads.n; i++) {
-		t = map__value(&o->threads, i);
-		if (!t->run_ns || (worst && t->top_ns + t->wanted_ns <= worst->top_ns + worst->wanted_ns))
-			continue;
-		worst = t;
-		who = map__key(&o->threads, i);
-	}
-	if (!worst)
-		return;
-	all = worst->run_ns + worst->wanted_ns + worst->waited_ns;
-	names__label(args->names, label, sizeof(label), who->pid, who->tid);
-	text__ns(wall, sizeof(wall), all);
-	if (worst->wanted_ns > worst->top_ns)
-		report_output__finding(out, "%s wanted a CPU and had none for %.0f%% of %s.", label,
-				       percent(worst->wanted_ns, all), wall);
-	else
-		report_output__finding(out, "%s waited for %.0f%% of %s: %s.", label, percent(worst->top_ns, all), wall,
-				       stretches__what(o->stretches, worst->top));
-}
-
 static int run(const struct report_args *args, struct report_output *out)
 {
-	struct table *threads = REPORT_TABLE(out, "threads", "Threads: where their time went", thread_columns);
-	struct table *parts = REPORT_TABLE(out, "waits", "What they waited for", part_columns);
+	struct table *threads, *parts;
 	struct offcpu o = { 0 };
 	int err = stretches__new(&o.stretches, args);
 
-	threads->limit = parts->limit = 30;
+	if (!err)
+		err = causes__new(&o.causes, args);
 	map__init(&o.threads, sizeof(struct thread_key), sizeof(struct thread_time));
 	map__init(&o.parts, sizeof(struct part_key), sizeof(struct part));
 	map__init(&o.wakers, sizeof(struct waker_key), sizeof(u64));
 	if (!err)
 		err = stretches__read(o.stretches, on_stretch, &o);
+	if (!err)
+		err = causes__tell(o.causes, o.stretches, out, 3);
+	threads = REPORT_TABLE(out, "threads", "Threads: where their time went", thread_columns);
+	parts = REPORT_TABLE(out, "waits", "What they waited for", part_columns);
+	threads->limit = parts->limit = 30;
 	if (!err) {
 		find_tops(&o);
-		find(&o, args, out);
 		fill_threads(&o, args, threads);
 		err = fill_parts(&o, args, parts);
 	}
@@ -235,6 +212,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	map__free(&o.threads);
 	map__free(&o.parts);
 	map__free(&o.wakers);
+	causes__free(o.causes);
 	stretches__free(o.stretches);
 	return err;
 }

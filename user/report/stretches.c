@@ -112,13 +112,15 @@ static int on_off(struct stretches *s, const struct view *v, const struct off_fi
 	wake = wake < start ? start : wake > end ? end : wake;
 	s->unknown = state == STATE_SLEEP ? STRETCH_SLEEP : state == STATE_BLOCKED ? STRETCH_BLOCKED : STRETCH_OTHER;
 	s->last = 0;
+	s->now.blocked = state == STATE_BLOCKED;
 	/* explaining what lies outside of the window would find nothing */
 	if (from < s->args.from)
 		from = s->args.from;
 	if (from < wake)
-		err = waits__explain(s->waits, s->now.thread.pid, s->now.thread.tid, from,
+		err = waits__explain(s->waits, s->now.thread.pid, s->now.thread.tid, state == STATE_BLOCKED, from,
 				     wake < s->args.to ? wake : s->args.to, on_explained, s);
 	s->now.new = true;
+	s->now.blocked = false;
 	s->now.waker = (struct thread_key){ 0, 0 };
 	return err ? err : hand_over(s, STRETCH_WANTED, wake, end);
 }
@@ -149,6 +151,7 @@ static int on_runs(const struct rows *rows, void *arg)
 
 	s->now.waker = (struct thread_key){ 0, 0 };
 	s->now.new = true;
+	s->now.blocked = false;
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		s->now.thread = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
 		err = hand_over(s, STRETCH_RUN, (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time));

@@ -29,6 +29,7 @@ struct stretch {
 	u32 what; /* enum stretch_kind, or a reason's number */
 	u64 from, to; /* ns */
 	struct thread_key waker; /* who ended the wait that this is a part of; 0: nobody, or not known */
+	bool blocked; /* a wait that signals don't end: for a disk, mostly */
 	bool new; /* of another `what` than the thread's time up to here in this wait */
 };
 

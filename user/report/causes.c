@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/causes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/text.h"
+
+struct part_key {
+	struct thread_key thread;
+	u32 what;
+	u32 blocked;
+};
+
+struct part {
+	u64 ns, times;
+	enum cause_kind kind;
+	const char *file;
+};
+
+/* One thread's time of one kind; of one process: sums over those threads that it matters to. */
+struct sum {
+	u64 ns, wall_ns, times;
+	u32 threads;
+	struct part_key top; /* most of it */
+	u64 top_ns, top_times;
+	const char *top_file;
+};
+
+struct sums {
+	u64 wall_ns; /* of a process: its longest thread's */
+	u64 run_ns;
+	struct sum kinds[CAUSE_KINDS];
+};
+
+struct quota {
+	u64 throttled, periods, throttled_periods;
+};
+
+struct causes {
+	const struct report_args *args;
+	struct map parts; /* struct part_key -> struct part */
+	struct map threads; /* struct thread_key -> struct sums */
+	struct map processes; /* u32 pid -> struct sums */
+	struct map quotas; /* u32 pid -> struct quota, of its cgroup that was throttled most */
+	struct cause_files *files;
+	struct cause *ranked;
+	u32 n_ranked;
+};
+
+int causes__new(struct causes **out, const struct report_args *args)
+{
+	struct causes *c = calloc(1, sizeof(*c));
+
+	*out = c;
+	if (!c)
+		return -ENOMEM;
+	c->args = args;
+	map__init(&c->parts, sizeof(struct part_key), sizeof(struct part));
+	map__init(&c->threads, sizeof(struct thread_key), sizeof(struct sums));
+	map__init(&c->processes, sizeof(u32), sizeof(struct sums));
+	map__init(&c->quotas, sizeof(u32), sizeof(struct quota));
+	return 0;
+}
+
+void causes__free(struct causes *c)
+{
+	if (!c)
+		return;
+	map__free(&c->parts);
+	map__free(&c->threads);
+	map__free(&c->processes);
+	map__free(&c->quotas);
+	cause_files__free(c->files);
+	free(c->ranked);
+	free(c);
+}
+
+int causes__add(struct causes *c, const struct stretch *s)
+{
+	struct part_key key = { s->thread, s->what, s->blocked };
+	struct part *p = map__get(&c->parts, &key);
+
+	if (!p)
+		return -ENOMEM;
+	p->ns += s->to - s->from;
+	p->times += s->new;
+	return 0;
+}
+
+static int on_throttles(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct causes *c = arg;
+	struct quota *q;
+	u32 pid;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		pid = (u32)view__get(&v, "pid");
+		q = map__get(&c->quotas, &pid);
+		if (!q)
+			return -ENOMEM;
+		q->throttled += (u64)view__get(&v, "throttled");
+		q->periods += (u64)view__get(&v, "periods");
+		q->throttled_periods += (u64)view__get(&v, "throttled_periods");
+	}
+	return 0;
+}
+
+/* Files are read only if some call's kind hangs on them. */
+static int kind_of(struct causes *c, const struct stretches *stretches, const struct part_key *key, struct part *p)
+{
+	const char *what = key->what == STRETCH_RUN ? "" : stretches__what(stretches, key->what);
+	char mark = key->what == STRETCH_RUN ? '#' : stretches__mark(stretches, key->what);
+	int err = 0;
+
+	p->kind = cause__kind_of(what, mark, key->what);
+	if (mark != 's' || !cause__is_transfer(what))
+		return 0;
+	if (!c->files)
+		err = cause_files__new(&c->files, c->args);
+	if (err)
+		return err;
+	p->kind = cause_files__find(c->files, key->thread.pid, what, &p->file);
+	if (key->blocked)
+		p->kind = CAUSE_DISK;
+	return 0;
+}
+
+static int add_to_thread(struct causes *c, const struct part_key *key, const struct part *p)
+{
+	struct sums *t = map__get(&c->threads, &key->thread);
+	struct sum *sum;
+
+	if (!t)
+		return -ENOMEM;
+	sum = &t->kinds[p->kind];
+	sum->ns += p->ns;
+	sum->times += p->times;
+	t->wall_ns += p->ns;
+	if (p->ns > sum->top_ns) {
+		sum->top = *key;
+		sum->top_ns = p->ns;
+		sum->top_times = p->times;
+		sum->top_file = p->file;
+	}
+	return 0;
+}
+
+/* A quota holds up whoever wants a CPU in most of its periods; how long, the scheduler's spans say. */
+static bool is_quota(const struct causes *c, u32 pid, u64 wanted)
+{
+	const struct quota *q = map__find(&c->quotas, &pid);
+
+	return q && q->throttled_periods && (2 * q->throttled_periods >= q->periods || 2 * q->throttled >= wanted);
+}
+
+/* A thread counts for a kind that took a tenth of its time. */
+static int add_to_process(struct causes *c, u32 pid, const struct sums *t)
+{
+	struct sums *p = map__get(&c->processes, &pid);
+
+	if (!p)
+		return -ENOMEM;
+	if (t->wall_ns > p->wall_ns)
+		p->wall_ns = t->wall_ns;
+	for (u32 k = 0; k < CAUSE_KINDS; k++) {
+		const struct sum *from = &t->kinds[k];
+		struct sum *to = &p->kinds[k];
+
+		if (from->ns < t->wall_ns / 10 || !from->ns)
+			continue;
+		to->ns += from->ns;
+		to->wall_ns += t->wall_ns;
+		to->times += from->times;
+		to->threads++;
+		if (from->top_ns > to->top_ns) {
+			to->top = from->top;
+			to->top_ns = from->top_ns;
+			to->top_times = 0;
+			to->top_file = from->top_file;
+		}
+		/* of the process: all its threads' waits of that name */
+		if (from->top.what == to->top.what)
+			to->top_times += from->top_times;
+	}
+	return 0;
+}
+
+static int sum_up(struct causes *c, const struct stretches *stretches)
+{
+	struct report_args all = *c->args;
+	int err;
+
+	all.tid = 0;
+	err = report__read_kind(&all, "sched_throttle", on_throttles, c);
+	for (u32 i = 0; !err && i < c->parts.n; i++) {
+		err = kind_of(c, stretches, map__key(&c->parts, i), map__value(&c->parts, i));
+		if (!err)
+			err = add_to_thread(c, map__key(&c->parts, i), map__value(&c->parts, i));
+	}
+	for (u32 i = 0; !err && i < c->threads.n; i++) {
+		const struct thread_key *key = map__key(&c->threads, i);
+		struct sums *t = map__value(&c->threads, i);
+
+		if (is_quota(c, key->pid, t->kinds[CAUSE_CPU].ns)) {
+			t->kinds[CAUSE_QUOTA] = t->kinds[CAUSE_CPU];
+			t->kinds[CAUSE_CPU] = (struct sum){ 0 };
+		}
+		err = add_to_process(c, key->pid, t);
+	}
+	return err;
+}
+
+/* Does a come before b? */
+static bool comes_before(const struct cause *a, const struct cause *b)
+{
+	u32 x = cause__tier(a->kind), y = cause__tier(b->kind);
+
+	return x != y ? x < y : a->ns > b->ns;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	return comes_before(a, b) ? -1 : comes_before(b, a) ? 1 : 0;
+}
+
+static int rank(struct causes *c, const struct stretches *stretches)
+{
+	c->ranked = calloc((size_t)c->processes.n * CAUSE_KINDS + 1, sizeof(*c->ranked));
+	if (!c->ranked)
+		return -ENOMEM;
+	for (u32 i = 0; i < c->processes.n; i++) {
+		const struct sums *p = map__value(&c->processes, i);
+
+		for (u32 k = 0; k < CAUSE_KINDS; k++) {
+			const struct sum *s = &p->kinds[k];
+			bool named = s->ns && s->top.what && s->top.what < STRETCH_RUN;
+
+			/* what took little of the process's time is no cause of anything */
+			if (!s->ns || s->ns < p->wall_ns / 10)
+				continue;
+			c->ranked[c->n_ranked++] = (struct cause){
+				.pid = *(const u32 *)map__key(&c->processes, i),
+				.threads = s->threads,
+				.kind = k,
+				.ns = s->ns,
+				.wall_ns = s->wall_ns,
+				.what = named ? stretches__what(stretches, s->top.what) : NULL,
+				.what_ns = s->top_ns,
+				.times = named ? s->top_times : s->times,
+				.file = s->top_file,
+			};
+		}
+	}
+	qsort(c->ranked, c->n_ranked, sizeof(*c->ranked), by_rank);
+	return 0;
+}
+
+static const struct column columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "cause", "Cause", VALUE_TEXT, SHOW_PLAIN },
+	{ "ns", "Time", VALUE_U64, SHOW_NS },
+	{ "percent", "of its threads' (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
+	{ "times", "Times", VALUE_U64, SHOW_COUNT },
+	{ "what", "Mostly in", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static void fill(const struct causes *c, struct table *t)
+{
+	for (u32 i = 0; i < c->n_ranked; i++) {
+		const struct cause *r = &c->ranked[i];
+
+		table__add(t, V_U64(r->pid), V_TEXT(names__comm(c->args->names, r->pid, 0)),
+			   V_TEXT(cause__word(r->kind)), V_U64(r->ns),
+			   V_DBL(r->wall_ns ? 100.0 * (double)r->ns / (double)r->wall_ns : 0), V_U64(r->threads),
+			   V_U64(r->times), V_TEXT(r->what));
+	}
+}
+
+/* Each process's first cause; the idle ones only if there is nothing else to say. */
+static int say(const struct causes *c, struct report_output *out, u32 max)
+{
+	char text[1024];
+	u32 said = 0, i, k;
+	int err = 0;
+
+	for (i = 0; !err && i < c->n_ranked && said < max; i++) {
+		for (k = 0; k < i && c->ranked[k].pid != c->ranked[i].pid; k++)
+			;
+		if (k < i || (said && cause__tier(c->ranked[i].kind) == 2))
+			continue;
+		err = cause__say(c->args, &c->ranked[i], text, sizeof(text));
+		report_output__finding(out, "%s", text);
+		said++;
+	}
+	return err;
+}
+
+int causes__tell(struct causes *c, const struct stretches *stretches, struct report_output *out, u32 max)
+{
+	struct table *t = REPORT_TABLE(out, "causes", "What held processes up, most costly first", columns);
+	int err = sum_up(c, stretches);
+
+	t->limit = 10;
+	if (!err)
+		err = rank(c, stretches);
+	if (err)
+		return err;
+	fill(c, t);
+	return say(c, out, max);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Why processes were slow: each process's time off the CPUs by kind of cause,
+ * ranked, and the first one in words with its figures. Waits that cost something
+ * come before sleeps and before waiting for others, and these before idling.
+ */
+#ifndef SONDE_REPORT_CAUSES_H
+#define SONDE_REPORT_CAUSES_H
+
+#include "report/stretches.h"
+
+enum cause_kind {
+	CAUSE_RUN, /* it worked: nothing else held it up as long */
+	CAUSE_GIL,
+	CAUSE_LOCK, /* somebody had it */
+	CAUSE_DISK,
+	CAUSE_MEMORY, /* had to free some */
+	CAUSE_QUOTA, /* wanted a CPU that its cgroup might not use */
+	CAUSE_CPU, /* wanted a CPU that others had */
+	CAUSE_NETWORK, /* connecting, sending */
+	CAUSE_LIBRARY, /* CUDA, NCCL, .. */
+	CAUSE_CALL, /* another system call that has to do something */
+	CAUSE_BLOCKED, /* uninterruptible in nothing that was recorded */
+	CAUSE_SLEEP, /* asked for */
+	CAUSE_PEER, /* for data of somebody else: a pipe, a socket */
+	CAUSE_FUTEX, /* a lock or a condition: family lock tells which */
+	CAUSE_IDLE, /* for something to do: poll, accept, a condition, a child */
+	CAUSE_ASLEEP, /* in nothing that was recorded */
+	CAUSE_KINDS
+};
+
+struct causes;
+
+/* 0 or -ENOMEM */
+int causes__new(struct causes **out, const struct report_args *args);
+void causes__free(struct causes *c);
+/* Takes each stretch. 0 or -ENOMEM. */
+int causes__add(struct causes *c, const struct stretch *s);
+/*
+ * All are in: adds table `causes` and says the first cause of the processes that it held up longest, max of them.
+ * stretches are those that they came from. 0 or negative errno.
+ */
+int causes__tell(struct causes *c, const struct stretches *stretches, struct report_output *out, u32 max);
+
+/* causes_kinds.c: what a wait of this name and mark (stretches__what, stretches__mark) is; what_id: a stretch's `what` */
+enum cause_kind cause__kind_of(const char *what, char mark, u32 what_id);
+/* A call that reads or writes a descriptor: what it is depends on that. */
+bool cause__is_transfer(const char *what);
+/* "lock", for machines */
+const char *cause__word(enum cause_kind kind);
+/* 0: costs something, 1: sleeps and waits for others, 2: idles */
+u32 cause__tier(enum cause_kind kind);
+
+/* What of one process causes_words.c has to tell. */
+struct cause {
+	u32 pid, threads; /* that it held up */
+	enum cause_kind kind;
+	u64 ns, wall_ns; /* summed over these threads */
+	const char *what; /* the wait's name, NULL: none */
+	u64 what_ns, times;
+	const char *file; /* of a transfer, NULL: not known */
+};
+
+/* causes_words.c: one sentence; reads the trace for details. 0 or negative errno. */
+int cause__say(const struct report_args *args, const struct cause *cause, char *buf, size_t size);
+
+/* causes_files.c: which file each process's transfers of each call went to for longest */
+struct cause_files;
+int cause_files__new(struct cause_files **out, const struct report_args *args);
+void cause_files__free(struct cause_files *f);
+/* Of a wait that is not for a disk: for a peer or for events; *name NULL: not known. */
+enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const char *call, const char **name);
+
+#endif

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A cause as a sentence: who, how long, for what, with the figures that the family's own events have. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/causes.h"
+#include "util/text.h"
+
+struct words {
+	char *buf;
+	size_t size, len;
+};
+
+static void __attribute__((format(printf, 2, 3))) words__add(struct words *w, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(w->buf + w->len, w->size - w->len, format, ap);
+	va_end(ap);
+	if (n > 0)
+		w->len = w->len + (size_t)n < w->size ? w->len + (size_t)n : w->size - 1;
+}
+
+/* Counts by a key of two numbers, of which the largest counts. */
+struct tally_key {
+	u64 a, b, c;
+};
+
+struct tally {
+	u64 ns, n;
+	char disk[17];
+};
+
+struct details {
+	const struct report_args *args;
+	struct map by; /* struct tally_key -> struct tally */
+	struct map people; /* struct tally_key (a: as above, b: who) -> struct tally */
+	struct tally_key found; /* what on_names looks for */
+	char name[256];
+	u64 quota, period, throttled, throttled_periods, periods;
+};
+
+static int count(struct map *m, const struct tally_key *key, u64 ns, struct tally **out)
+{
+	struct tally *t = map__get(m, key);
+
+	if (!t)
+		return -ENOMEM;
+	t->ns += ns;
+	t->n++;
+	if (out)
+		*out = t;
+	return 0;
+}
+
+/* By ns; NULL: none. Of those whose a is `a` if that is not 0. */
+static const struct tally *largest(const struct map *m, u64 a, struct tally_key *key)
+{
+	const struct tally *best = NULL;
+
+	for (u32 i = 0; i < m->n; i++) {
+		const struct tally *t = map__value(m, i);
+		const struct tally_key *k = map__key(m, i);
+
+		if ((a && k->a != a) || (best && t->ns <= best->ns))
+			continue;
+		best = t;
+		*key = *k;
+	}
+	return best;
+}
+
+static u64 duration(const struct view *v)
+{
+	return (u64)view__get(v, "time") - (u64)view__get(v, "start");
+}
+
+static int on_locks(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct details *d = arg;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		struct tally_key lock = { (u64)view__get(&v, "lock"), 0, 0 };
+		struct tally_key owner = { lock.a, (u64)view__get(&v, "owner"), 0 };
+
+		/* without an owner it may be a condition; -EAGAIN is no wait */
+		if (!owner.b || view__get(&v, "result") == -EAGAIN)
+			continue;
+		err = count(&d->by, &lock, duration(&v), NULL);
+		if (!err)
+			err = count(&d->people, &owner, duration(&v), NULL);
+	}
+	return err;
+}
+
+static u32 how_many(const struct map *m, u64 a)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < m->n; i++)
+		n += ((const struct tally_key *)map__key(m, i))->a == a;
+	return n;
+}
+
+static int tell_lock(struct details *d, struct words *w)
+{
+	int err = report__read_kind(d->args, "lock_wait", on_locks, d);
+	const struct tally *lock, *owner;
+	struct tally_key key = { 0 }, who = { 0 };
+	char each[TEXT_NUMBER], label[64];
+	u32 owners;
+
+	lock = err ? NULL : largest(&d->by, 0, &key);
+	if (!lock)
+		return err;
+	words__add(w, ": %llu waits for 0x%llx, %s each", lock->n, key.a,
+		   text__ns(each, sizeof(each), lock->ns / lock->n));
+	owners = how_many(&d->people, key.a);
+	owner = largest(&d->people, key.a, &who);
+	if (!owner)
+		return 0;
+	names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b);
+	if (owners == 1)
+		words__add(w, ", held by %s", label);
+	else if (2 * owner->ns >= lock->ns)
+		words__add(w, ", mostly held by %s", label);
+	else
+		words__add(w, ", held by %u threads in turn (%s in %.0f%% of that time)", owners, label,
+			   100.0 * (double)owner->ns / (double)lock->ns);
+	return 0;
+}
+
+static int on_ios(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *disk = schema_event__field(v.event, "disk");
+	bool is_io = disk != NULL;
+	struct details *d = arg;
+	struct tally *t;
+	const char *text;
+	int err = 0;
+	u32 len;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		/* a fault is a read of its own */
+		struct tally_key key = { (u64)view__get(&v, "dev"), (u64)view__get(&v, "ino"),
+					 is_io ? (u64)view__get(&v, "op") : 16 };
+
+		if (is_io && view__get(&v, "asker"))
+			continue;
+		err = count(&d->by, &key, duration(&v), &t);
+		if (err || !is_io)
+			continue;
+		text = view__text(&v, disk, &len);
+		snprintf(t->disk, sizeof(t->disk), "%.*s", (int)len, text);
+	}
+	return err;
+}
+
+static int on_names(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *path = schema_event__field(v.event, "path");
+	struct details *d = arg;
+	const char *text;
+	u32 len;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		if ((u64)view__get(&v, "dev") != d->found.a || (u64)view__get(&v, "ino") != d->found.b)
+			continue;
+		text = view__text(&v, path, &len);
+		snprintf(d->name, sizeof(d->name), "%.*s", (int)len, text);
+	}
+	return 0;
+}
+
+/* The largest group of requests; what the call's file was, where family disk has nothing. */
+static int tell_disk(struct details *d, struct words *w, const struct cause *c)
+{
+	static const char *const ops[] = { "read", "write", "flush", "discard", "write of zeroes", "command" };
+	struct report_args all = *d->args;
+	const struct tally *t;
+	char each[TEXT_NUMBER];
+	int err;
+
+	all.from = all.to = 0;
+	all.pid = all.tid = 0;
+	err = report__read_kind(d->args, "disk_io", on_ios, d);
+	if (!err && !d->by.n)
+		err = report__read_kind(d->args, "disk_fault", on_ios, d);
+	t = err ? NULL : largest(&d->by, 0, &d->found);
+	if (!t) {
+		if (c->what)
+			words__add(w, ": %llu times in %s%s%s", c->times, c->what, c->file ? " of " : "",
+				   c->file ? c->file : "");
+		return err;
+	}
+	err = report__read_kind(&all, "disk_file", on_names, d);
+	words__add(w, ": %llu %s%s", t->n, d->found.c == 16 ? "page fault" : ops[d->found.c < 5 ? d->found.c : 5],
+		   t->n == 1 ? "" : "s");
+	if (*d->name)
+		words__add(w, " of %s", d->name);
+	if (*t->disk)
+		words__add(w, " (%s)", t->disk);
+	words__add(w, ", %s each", text__ns(each, sizeof(each), t->ns / t->n));
+	return err;
+}
+
+static int on_throttles(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *path = schema_event__field(v.event, "cgroup");
+	struct details *d = arg;
+	const char *text;
+	u32 len;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		text = view__text(&v, path, &len);
+		/* of several levels the one that held back longest */
+		if (*d->name && (strlen(d->name) != len || memcmp(d->name, text, len))) {
+			if ((u64)view__get(&v, "throttled") <= d->throttled)
+				continue;
+			d->throttled = d->throttled_periods = d->periods = 0;
+		}
+		snprintf(d->name, sizeof(d->name), "%.*s", (int)len, text);
+		d->quota = (u64)view__get(&v, "quota");
+		d->period = (u64)view__get(&v, "period");
+		d->throttled += (u64)view__get(&v, "throttled");
+		d->periods += (u64)view__get(&v, "periods");
+		d->throttled_periods += (u64)view__get(&v, "throttled_periods");
+	}
+	return 0;
+}
+
+static int tell_quota(struct details *d, struct words *w)
+{
+	struct report_args all = *d->args;
+	char quota[TEXT_NUMBER], period[TEXT_NUMBER], held[TEXT_NUMBER];
+	int err;
+
+	all.tid = 0;
+	err = report__read_kind(&all, "sched_throttle", on_throttles, d);
+	if (!err && *d->name)
+		words__add(w, ": cgroup %s may use %s in each %s, and was throttled in %llu of %llu periods, for %s",
+			   d->name, text__ns(quota, sizeof(quota), d->quota),
+			   text__ns(period, sizeof(period), d->period), d->throttled_periods, d->periods,
+			   text__ns(held, sizeof(held), d->throttled));
+	return err;
+}
+
+static int on_gil(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct details *d = arg;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		struct tally_key all = { 1, 0, 0 }, who = { 1, (u64)view__get(&v, "dropper"), 0 };
+
+		if (!who.b)
+			who.b = (u64)view__get(&v, "holder");
+		err = count(&d->by, &all, duration(&v), NULL);
+		if (!err && who.b)
+			err = count(&d->people, &who, duration(&v), NULL);
+	}
+	return err;
+}
+
+static int tell_gil(struct details *d, struct words *w)
+{
+	int err = report__read_kind(d->args, "gil_wait", on_gil, d);
+	struct tally_key key = { 0 }, who = { 0 };
+	const struct tally *all = err ? NULL : largest(&d->by, 0, &key);
+	const struct tally *holder = err ? NULL : largest(&d->people, 0, &who);
+	char label[64];
+
+	if (!all)
+		return err;
+	words__add(w, ": %llu timed waits", all->n);
+	if (holder)
+		words__add(w, ", for %s in %.0f%% of that time",
+			   names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b),
+			   100.0 * (double)holder->ns / (double)all->ns);
+	return 0;
+}
+
+/* "waited 83% of 5.1 s for the disk" without the figures */
+static const struct phrase {
+	const char *before, *after;
+} phrases[CAUSE_KINDS] = {
+	[CAUSE_RUN] = { "ran on a CPU", "" },
+	[CAUSE_GIL] = { "waited", " for the GIL" },
+	[CAUSE_LOCK] = { "waited", " for a lock" },
+	[CAUSE_DISK] = { "waited", " for the disk" },
+	[CAUSE_MEMORY] = { "freed or moved memory", " because it was short" },
+	[CAUSE_QUOTA] = { "wanted a CPU", " and was held back by its CPU quota" },
+	[CAUSE_CPU] = { "wanted a CPU", " and had none: others had them" },
+	[CAUSE_NETWORK] = { "waited", " for the network" },
+	[CAUSE_LIBRARY] = { "waited", " in a library" },
+	[CAUSE_CALL] = { "waited", " in a system call" },
+	[CAUSE_BLOCKED] = { "waited uninterruptibly", ", as for a disk: -t +disk,syscall records what for" },
+	[CAUSE_SLEEP] = { "slept", " because it asked to" },
+	[CAUSE_PEER] = { "waited", " for data from others" },
+	[CAUSE_FUTEX] = { "waited", " for a lock or a condition: -t +lock records which" },
+	[CAUSE_IDLE] = { "had nothing to do", "" },
+	[CAUSE_ASLEEP] = { "was asleep", ": -t +syscall,lock records in what" },
+};
+
+static void tell_calls(struct words *w, const struct cause *c)
+{
+	char each[TEXT_NUMBER];
+
+	if (!c->what)
+		return;
+	if (c->times)
+		words__add(w, ": %llu time%s in %s%s%s, %s each", c->times, c->times == 1 ? "" : "s", c->what,
+			   c->file ? " of " : "", c->file ? c->file : "",
+			   text__ns(each, sizeof(each), c->ns / c->times));
+	else
+		words__add(w, ": in %s", c->what);
+}
+
+static int tell_details(struct details *d, struct words *w, const struct cause *c)
+{
+	switch (c->kind) {
+	case CAUSE_LOCK:
+		return tell_lock(d, w);
+	case CAUSE_DISK:
+		return tell_disk(d, w, c);
+	case CAUSE_QUOTA:
+		return tell_quota(d, w);
+	case CAUSE_GIL:
+		return tell_gil(d, w);
+	case CAUSE_FUTEX:
+	case CAUSE_RUN:
+	case CAUSE_CPU:
+		return 0;
+	default:
+		tell_calls(w, c);
+		return 0;
+	}
+}
+
+int cause__say(const struct report_args *args, const struct cause *c, char *buf, size_t size)
+{
+	struct words w = { .buf = buf, .size = size };
+	const struct phrase *p = &phrases[c->kind];
+	struct report_args own = *args;
+	struct details d = { .args = &own };
+	char label[64], wall[TEXT_NUMBER];
+	int err;
+
+	own.pid = c->pid;
+	map__init(&d.by, sizeof(struct tally_key), sizeof(struct tally));
+	map__init(&d.people, sizeof(struct tally_key), sizeof(struct tally));
+	names__label(args->names, label, sizeof(label), c->pid, args->tid);
+	words__add(&w, "%s ", label);
+	if (c->threads > 1)
+		words__add(&w, "(%u threads) ", c->threads);
+	words__add(&w, "%s %.0f%% of %s%s", p->before, c->wall_ns ? 100.0 * (double)c->ns / (double)c->wall_ns : 0,
+		   text__ns(wall, sizeof(wall), c->wall_ns / c->threads), p->after);
+	err = tell_details(&d, &w, c);
+	words__add(&w, ".");
+	map__free(&d.by);
+	map__free(&d.people);
+	return err;
+}
