@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/causes.h"
 #include "report/cuda_api.h"
 #include "report/gil.h"
 #include "report/nccl_api.h"
@@ -27,7 +28,14 @@ struct summary {
 	struct nccl_api nccl;
 	struct gil_report gil;
 	struct sched_report sched;
+	struct stretches *stretches;
+	struct causes *causes;
+	u32 others; /* bit of each of other_reports that has something to say */
 };
+
+/* Reports whose first sentences stand here too. */
+static const char *const other_reports[] = { "osrt", "locks", "disk", "net" };
+#define OTHERS (sizeof(other_reports) / sizeof(other_reports[0]))
 
 /* People see the containers where there are any. */
 #define PROCESS_COLUMNS(show_container)                                                                             \
@@ -259,6 +267,29 @@ static int read_all(struct summary *s)
 	return err ? err : add_up(s);
 }
 
+/* What each of the others finds first, if it has anything to show. */
+static int find_others(struct summary *s, struct report_output *out)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < OTHERS; i++) {
+		const struct report *r = report__find(other_reports[i]);
+		struct report_output own = { .name = other_reports[i] };
+		bool any = false;
+
+		err = r ? r->run(s->args, &own) : 0;
+		for (const struct table *t = own.tables; t; t = t->next)
+			any = any || t->n_rows;
+		for (u32 k = 0; any && k < own.n_findings && k < 2; k++)
+			report_output__finding(out, "%s", own.findings[k]);
+		s->others |= any ? 1u << i : 0;
+		if (report_output__failed(&own))
+			err = err ? err : -ENOMEM;
+		report_output__free(&own);
+	}
+	return err;
+}
+
 /* Which reports have something to say. */
 static void tell_more(const struct summary *s, struct report_output *out)
 {
@@ -266,27 +297,49 @@ static void tell_more(const struct summary *s, struct report_output *out)
 		const char *report;
 		bool there;
 	} more[] = {
-		{ "cuda-api", s->cuda.calls },
-		{ "nccl-api", s->nccl.calls },
-		{ "gil", s->gil.interpreters.n },
-		{ "sched", s->sched.threads.n },
+		{ "offcpu", s->sched.threads.n }, { "timeline", s->sched.threads.n }, { "sched", s->sched.threads.n },
+		{ "gil", s->gil.interpreters.n }, { "cuda-api", s->cuda.calls },      { "nccl-api", s->nccl.calls },
 	};
-	char text[64] = "";
+	char text[128] = "";
 	size_t i, len = 0;
 
 	for (i = 0; i < sizeof(more) / sizeof(more[0]); i++)
 		if (more[i].there)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? "|" : "", more[i].report);
+	for (i = 0; i < OTHERS; i++)
+		if (s->others & 1u << i)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? "|" : "",
+						other_reports[i]);
 	if (len)
 		report_output__note(out, "More: `sonde report FILE %s`.", text);
 }
 
-static void fill(struct summary *s, struct report_output *out)
+static int add_stretch(const struct stretch *stretch, void *arg)
+{
+	return causes__add(arg, stretch);
+}
+
+/* Why it was slow, before all else. */
+static int tell_causes(struct summary *s, struct report_output *out)
+{
+	int err = stretches__new(&s->stretches, s->args);
+
+	if (!err)
+		err = causes__new(&s->causes, s->args);
+	if (!err)
+		err = stretches__read(s->stretches, add_stretch, s->causes);
+	return err ? err : causes__tell(s->causes, s->stretches, out, 3);
+}
+
+static int fill(struct summary *s, struct report_output *out)
 {
 	struct table *processes, *calls, *threads;
 	char duration[TEXT_NUMBER];
 	u32 dull;
+	int err = tell_causes(s, out);
 
+	if (err)
+		return err;
 	text__ns(duration, sizeof(duration), report__duration(s->args));
 	processes = has_containers(s) ? REPORT_TABLE(out, "processes", "Processes", contained_columns) :
 					REPORT_TABLE(out, "processes", "Processes", process_columns);
@@ -306,10 +359,12 @@ static void fill(struct summary *s, struct report_output *out)
 	cuda_api__find(&s->cuda, out, calls);
 	nccl_api__find(&s->nccl, out);
 	sched_report__find(&s->sched, s->args, out);
+	err = find_others(s, out);
 	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
 	threads->limit = 10;
 	fill_threads(s, threads);
 	tell_more(s, out);
+	return err;
 }
 
 static int run(const struct report_args *args, struct report_output *out)
@@ -320,7 +375,9 @@ static int run(const struct report_args *args, struct report_output *out)
 	map__init(&s.processes, sizeof(u32), sizeof(struct process));
 	err = read_all(&s);
 	if (!err)
-		fill(&s, out);
+		err = fill(&s, out);
+	causes__free(s.causes);
+	stretches__free(s.stretches);
 	cuda_api__free(&s.cuda);
 	nccl_api__free(&s.nccl);
 	gil_report__free(&s.gil);
