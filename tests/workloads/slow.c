@@ -2,8 +2,8 @@
 /*
  * slow WHAT [FILE]: a program that is slow for one reason, planted.
  *
- *	convoy	four threads that want one mutex, which each holds for a millisecond of work
- *	disk	reads pages of FILE that are not in the page cache
+ *	convoy	four threads that want one mutex, which each holds for the time of a nap: no CPU has a part in it
+ *	disk	reads FILE past the page cache
  *	spin	works without a pause: to be run in a cgroup with a CPU quota
  *	sleep	sleeps 40 times for 50 ms
  *
@@ -25,7 +25,7 @@
 
 #define RUN_NS	2000000000ULL
 #define FILE_MB 64
-#define PAGE	65536 /* of the file, each one read */
+#define PIECE	262144
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
@@ -49,13 +49,14 @@ static void work(unsigned long long ns)
 
 static void convoy(void)
 {
+	const struct timespec nap = { .tv_nsec = 1000000 };
 	unsigned long long end;
 
 	pthread_barrier_wait(&barrier);
 	end = now() + RUN_NS;
 	while (now() < end) {
 		pthread_mutex_lock(&mutex);
-		work(1000000);
+		nanosleep(&nap, NULL);
 		pthread_mutex_unlock(&mutex);
 	}
 }
@@ -83,20 +84,17 @@ static void prepare(void)
 
 static void disk(void)
 {
-	static char page[PAGE];
-	unsigned long pages = FILE_MB * (1UL << 20) / PAGE, at = 0, reads = 0;
+	static char piece[PIECE] __attribute__((aligned(4096)));
+	unsigned long pieces = FILE_MB * (1UL << 20) / PIECE, at = 0, reads = 0;
 	unsigned long long begin, ns = 0, end = now() + RUN_NS;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
 
-	if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM))
+	if (fd < 0)
 		die(path);
 	while (now() < end) {
-		/* each page once, then all are cold again */
-		if (reads && reads % pages == 0)
-			posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		at = (at + 7919) % pages;
+		at = (at + 7919) % pieces;
 		begin = now();
-		if (pread(fd, page, PAGE, (off_t)at * PAGE) != PAGE)
+		if (pread(fd, piece, PIECE, (off_t)at * PIECE) != PIECE)
 			die("read");
 		ns += now() - begin;
 		reads++;

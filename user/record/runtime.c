@@ -22,7 +22,7 @@ void runtime__mapped(struct runtime_follower *f, struct session *s, u32 pid, con
 	if (pid == f->last)
 		return;
 	f->last = pid;
-	session__run_iter(s, program);
+	session__run_iter_of(s, program, pid);
 }
 
 void runtime__tick(struct runtime_follower *f)

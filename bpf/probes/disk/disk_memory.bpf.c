@@ -120,7 +120,8 @@ int BPF_PROG(disk_exited, struct task_struct *task)
 	struct followed *f = followed(task);
 	struct disk_task e = {};
 
-	if (!f || !f->since || !disk__wanted(task))
+	/* when a whole process ends, it leaves the set before the last of its threads comes here */
+	if (!f || !f->since || (!disk__wanted(task) && task->signal->live.counter))
 		return 0;
 	fill_task(&e, task, f);
 	emit(&e, sizeof(e));

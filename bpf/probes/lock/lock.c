@@ -136,6 +136,12 @@ static void on_mapped(struct session *s, struct elf *elf, const struct mapping *
 	runtime__mapped(&follower, s, m->pid, "lock_begin");
 }
 
+/* Its threads are followed from here on: with a filter no runtime of theirs is waited for. */
+static void on_joined(struct session *s, u32 pid)
+{
+	session__run_iter_of(s, "lock_begin", pid);
+}
+
 static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
@@ -146,6 +152,7 @@ FAMILY_HOST(lock) = {
 	.name = "lock",
 	.is_runtime = runtime__is_one,
 	.mapped = on_mapped,
+	.joined = on_joined,
 	.event = on_event,
 	.tick = on_tick,
 };

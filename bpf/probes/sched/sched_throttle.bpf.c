@@ -136,7 +136,8 @@ static __always_inline void tell(struct task_struct *task, struct task_group *gr
 		emit(e, sizeof(*e) + len);
 }
 
-static __always_inline void look_at(struct task_struct *task, struct task_group *group, struct bpf_iter_meta *meta)
+static __always_inline void look_at(struct task_struct *task, struct task_group *group, bool first,
+				    struct bpf_iter_meta *meta)
 {
 	struct throttle_key key = { .group = (u64)group, .pid = task->tgid };
 	struct throttle_seen now = {
@@ -151,10 +152,12 @@ static __always_inline void look_at(struct task_struct *task, struct task_group 
 		return;
 	if (last)
 		tell(task, group, last, &now, meta);
-	bpf_map_update_elem(&sched_throttles, &key, &now, BPF_ANY);
+	if (last || first)
+		bpf_map_update_elem(&sched_throttles, &key, &now, BPF_ANY);
 }
 
-static __always_inline void look_at_all(struct task_struct *task, struct bpf_iter_meta *meta)
+/* first: what was not read before is read from here on */
+static __always_inline void look_at_all(struct task_struct *task, bool first, struct bpf_iter_meta *meta)
 {
 	struct task_group *group = NULL;
 
@@ -163,7 +166,7 @@ static __always_inline void look_at_all(struct task_struct *task, struct bpf_ite
 	group = task->sched_task_group;
 	for (int i = 0; i < LEVELS && group; i++) {
 		if (BPF_CORE_READ(group, cfs_bandwidth.quota) != NO_QUOTA)
-			look_at(task, group, meta);
+			look_at(task, group, first, meta);
 		group = BPF_CORE_READ(group, parent);
 	}
 }
@@ -175,7 +178,7 @@ int sched_throttled(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 
 	if (task && wanted(task))
-		look_at_all(task, ctx->meta);
+		look_at_all(task, true, ctx->meta);
 	return 0;
 }
 
@@ -184,14 +187,15 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_throttle_forked, struct task_struct *parent, struct task_struct *child)
 {
 	if (child->pid == child->tgid && wanted(parent))
-		look_at_all(child, NULL);
+		look_at_all(child, true, NULL);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_throttle_exit, struct task_struct *task)
 {
-	if (task->pid == task->tgid && wanted(task))
-		look_at_all(task, NULL);
+	/* a process leaves the set with its last thread, which may be before this one comes here */
+	if (task->pid == task->tgid && (wanted(task) || !task->signal->live.counter))
+		look_at_all(task, false, NULL);
 	return 0;
 }
