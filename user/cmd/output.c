@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,6 +58,20 @@ static int create_new(struct output *out)
 	return 0;
 }
 
+/*
+ * A trace is locked while it is recorded into: -f would take its name away, and with that all that the other one
+ * has still to write.
+ */
+static bool is_recorded_into(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	return locked;
+}
+
 int output__create(struct output *out, const char *path, bool force, char *err, size_t len)
 {
 	struct stat st;
@@ -78,6 +93,10 @@ int output__create(struct output *out, const char *path, bool force, char *err, 
 			ret = out->fd < 0 ? -errno : 0;
 			goto out;
 		}
+		if (is_recorded_into(out->path)) {
+			ret = -EBUSY;
+			goto out;
+		}
 	}
 	ret = create_unnamed(out);
 	if (ret == -EOPNOTSUPP || ret == -EISDIR) {
@@ -85,8 +104,12 @@ int output__create(struct output *out, const char *path, bool force, char *err, 
 			unlink(out->path);
 		ret = create_new(out);
 	}
+	if (!ret)
+		flock(out->fd, LOCK_EX | LOCK_NB);
 out:
-	if (ret == -EEXIST)
+	if (ret == -EBUSY)
+		snprintf(err, len, "%s is being recorded into; -o names another file", out->path);
+	else if (ret == -EEXIST)
 		snprintf(err, len, "%s exists already; -f overwrites it, -o names another", out->path);
 	else if (ret)
 		snprintf(err, len, "cannot create %s: %s", out->path, strerror(-ret));
@@ -100,6 +123,10 @@ int output__publish(struct output *out, char *err, size_t len)
 
 	if (!out->unnamed)
 		return 0;
+	if (out->force && is_recorded_into(out->path)) {
+		snprintf(err, len, "%s is being recorded into; -o names another file", out->path);
+		return -EBUSY;
+	}
 	if (out->force)
 		unlink(out->path);
 	snprintf(fd, sizeof(fd), "/proc/self/fd/%d", out->fd);

@@ -11,8 +11,8 @@
 
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID,..] [--comm NAME,..] [--cgroup PATH]\n"
-	"                    [--delay SECONDS|signal] [-d SECONDS] [--no-args] [--FAMILY=WORD] [--print]\n"
-	"                    [-- CMD ARGS]\n"
+	"                    [--delay SECONDS|signal] [-d SECONDS] [--no-args] [--FAMILY=WORD]\n"
+	"                    [--FAMILY-WORD NUMBER] [--debuginfod] [--print] [-- CMD ARGS]\n"
 	"\n"
 	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
@@ -161,8 +161,8 @@ static int parse_delay(struct record_args *a, const char *arg)
  */
 static int parse_family_option(struct record_args *a, const char *arg, const char *next)
 {
-	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next >= '0' &&
-	    *next <= '9' && a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
+	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
+	    a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
 		char *option;
 
 		/* kept to the end of the program, as the words of its command line are */
@@ -223,6 +223,10 @@ static int parse(struct record_args *a, int argc, char **argv)
 	while (!err && (c = getopt_long(argc, argv, "+:o:ft:p:d:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'o':
+			if (!*optarg) {
+				fprintf(stderr, "sonde record: -o names no file\n");
+				err = -EINVAL;
+			}
 			a->output = optarg;
 			break;
 		case 'f':
@@ -300,6 +304,11 @@ static int cmd_record(int argc, char **argv)
 	a.session.print_arg = &printer;
 	ret = record__run(&a);
 	names__free(printer.names);
+	if (a.session.print && (fflush(stdout) || ferror(stdout))) {
+		cmd__error("cannot print the events: %s; they are in the trace",
+			   errno ? strerror(errno) : "write error");
+		ret = ret == EXIT_DONE || ret == EXIT_PARTLY ? EXIT_FAILED : ret;
+	}
 	return ret;
 }
 

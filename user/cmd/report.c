@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "model/clock.h"
@@ -82,6 +83,9 @@ static int parse_words(struct request *r, int n, char **words)
 	}
 	if (!n)
 		return cmd__usage("report", "which trace? `sonde report FILE.. [REPORT]`");
+	if (r->report && report__find(words[n - 1]) && access(words[n - 1], F_OK))
+		return cmd__usage("report", "one report at a time: '%s' and '%s' are both", words[n - 1],
+				  r->report->name);
 	if (n > 1 && strchr(words[n - 1], '.') == NULL && strchr(words[n - 1], '/') == NULL)
 		return cmd__usage("report", "there is no report '%s': `sonde list reports` names them", words[n - 1]);
 	r->files = words;

@@ -135,6 +135,11 @@ static int feed_task(struct names *n, const struct view *v)
 		return 0;
 	}
 	task__set_comm(t, v);
+	/* another program: what the one before was is wrong now, and this one may end before its image is read */
+	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->imaged) {
+		t->imaged = (u64)view__get(v, "time");
+		t->task.exe = t->task.command = 0;
+	}
 	if (!strcmp(kind, "proc_task")) {
 		t->task.ppid = (u32)view__get(v, "ppid");
 		t->task.ns_pid = (u32)view__get(v, "ns_pid");

@@ -97,23 +97,29 @@ static u32 v1_hierarchy(const struct stat *st)
 	return found;
 }
 
-/* The directory: as named, else below the cgroup v2 mount. */
+static bool is_cgroup(const struct statfs *fs)
+{
+	return fs->f_type == CGROUP2_SUPER_MAGIC || fs->f_type == CGROUP_SUPER_MAGIC;
+}
+
+/* The directory: as named if that is a cgroup, else below the cgroup v2 mount ("/" is all of it). */
 static int find_directory(struct cgroup_place *out, const char *word, struct stat *st, struct statfs *fs)
 {
+	bool is_path = *word == '/' && !stat(word, st) && !statfs(word, fs);
 	struct mount m;
 
-	if (*word == '/' && !stat(word, st)) {
-		snprintf(out->path, sizeof(out->path), "%s", word);
-		return statfs(word, fs) ? -errno : 0;
-	}
+	snprintf(out->path, sizeof(out->path), "%s", word);
+	if (is_path && is_cgroup(fs))
+		return 0;
 	if (!find_mount(&m, is_v2, NULL))
-		return -ENOENT;
+		return is_path ? 0 : -ENOENT;
 	if ((size_t)snprintf(out->path, sizeof(out->path), "%s/%s", m.point, word + (*word == '/')) >=
 	    sizeof(out->path))
 		return -ENAMETOOLONG;
-	if (stat(out->path, st) || statfs(out->path, fs))
-		return -errno;
-	return 0;
+	if (!stat(out->path, st) && !statfs(out->path, fs))
+		return 0;
+	/* it is there, and is none: the caller says so */
+	return is_path && !stat(word, st) && !statfs(word, fs) ? 0 : -ENOENT;
 }
 
 int cgroup__find(struct cgroup_place *out, const char *word, char *err, size_t len)
@@ -130,7 +136,7 @@ int cgroup__find(struct cgroup_place *out, const char *word, char *err, size_t l
 			word);
 		return ret;
 	}
-	if (!S_ISDIR(st.st_mode) || (fs.f_type != CGROUP2_SUPER_MAGIC && fs.f_type != CGROUP_SUPER_MAGIC)) {
+	if (!S_ISDIR(st.st_mode) || !is_cgroup(&fs)) {
 		snprintf(err, len, "--cgroup '%s': %s is not a cgroup", word,
 			 S_ISDIR(st.st_mode) ? "this directory" : "this");
 		return -ENOTDIR;

@@ -49,6 +49,18 @@ static int open_comms(struct filter *f, const struct session_args *args, char *e
 	return 0;
 }
 
+/* As the shell does, a '[' without its ']' is taken for itself: rarely what was meant. */
+static void warn_of_brackets(struct session *s)
+{
+	for (u32 i = 0; i < s->args->n_comms; i++) {
+		const char *open = strchr(s->args->comms[i], '[');
+
+		if (open && (open == s->args->comms[i] || open[-1] != '\\') && !strchr(open, ']'))
+			session__warn(s, "--comm '%s': no ']' follows the '[', which stands for itself then",
+				      s->args->comms[i]);
+	}
+}
+
 static int open_cgroups(struct filter *f, const struct session_args *args, char *err, size_t len)
 {
 	for (u32 i = 0; i < args->n_cgroups; i++) {
@@ -82,6 +94,7 @@ int filter__open(struct session *s, char *err, size_t len)
 		return -ENOMEM;
 	}
 	ret = open_comms(s->filter, args, err, len);
+	warn_of_brackets(s);
 	if (!ret)
 		ret = open_cgroups(s->filter, args, err, len);
 	s->filter_need = (args->n_pids ? PROCESS_TREE : 0) | (args->n_comms ? PROCESS_COMM : 0) |

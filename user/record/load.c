@@ -153,7 +153,7 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 	int ret;
 
 	if (!known) {
-		snprintf(err, len, "unknown option --%s", option);
+		snprintf(err, len, "unknown option --%s; see `sonde record --help` and `sonde list options`", option);
 		return -EINVAL;
 	}
 	/* asking for more of a family asks for the family */
