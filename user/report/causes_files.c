@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A read waits for a disk, for another process or for a peer: the descriptor's file tells. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/causes.h"
-
-/* enum syscall_file_kind of bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
-enum { FILE_PATH = 0, FILE_SOCKET = 1, FILE_PIPE = 2, FILE_ANON = 3 };
-
-struct told_key {
-	u32 pid, file;
-};
-
-struct told {
-	u32 kind;
-	char name[256];
-};
+#include "report/osrt_files.h"
 
 struct call_key {
 	u32 pid, nr;
@@ -35,37 +23,10 @@ struct best {
 
 struct cause_files {
 	const struct schema_field *nr;
-	struct map told; /* struct told_key -> struct told */
+	struct osrt_files *names;
 	struct map sums; /* struct sum_key -> u64 ns */
 	struct map best; /* struct call_key -> struct best */
 };
-
-static int on_files(const struct rows *rows, void *arg)
-{
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *path = schema_event__field(v.event, "path");
-	struct cause_files *f = arg;
-	const char *text;
-	struct told *t;
-	u32 len;
-
-	for (; v.i < rows__count(rows); v.i++) {
-		struct told_key key = { (u32)view__get(&v, "pid"), (u32)view__get(&v, "file") };
-
-		t = map__get(&f->told, &key);
-		if (!t)
-			return -ENOMEM;
-		text = view__text(&v, path, &len);
-		t->kind = (u32)view__get(&v, "kind");
-		if (len)
-			snprintf(t->name, sizeof(t->name), "%.*s", (int)len, text);
-		else if (t->kind == FILE_PIPE)
-			snprintf(t->name, sizeof(t->name), "a pipe");
-		else if (t->kind == FILE_SOCKET)
-			snprintf(t->name, sizeof(t->name), "a connection to port %u", (u32)view__get(&v, "peer_port"));
-	}
-	return 0;
-}
 
 static int on_calls(const struct rows *rows, void *arg)
 {
@@ -98,20 +59,15 @@ int cause_files__new(struct cause_files **out, const struct report_args *args)
 {
 	const struct schema_event *e = schema__event(trace__schema(args->trace), "syscall");
 	struct cause_files *f = calloc(1, sizeof(*f));
-	struct report_args all = *args;
 	int err;
 
 	*out = f;
 	if (!f)
 		return -ENOMEM;
-	map__init(&f->told, sizeof(struct told_key), sizeof(struct told));
 	map__init(&f->sums, sizeof(struct sum_key), sizeof(u64));
 	map__init(&f->best, sizeof(struct call_key), sizeof(struct best));
 	f->nr = e ? schema_event__field(e, "nr") : NULL;
-	/* told once, at its first use */
-	all.from = all.to = 0;
-	all.tid = 0;
-	err = report__read_kind(&all, "syscall_file", on_files, f);
+	err = osrt_files__new(&f->names, args);
 	return err ? err : report__read_kind(args, "syscall", on_calls, f);
 }
 
@@ -119,7 +75,7 @@ void cause_files__free(struct cause_files *f)
 {
 	if (!f)
 		return;
-	map__free(&f->told);
+	osrt_files__free(f->names);
 	map__free(&f->sums);
 	map__free(&f->best);
 	free(f);
@@ -127,20 +83,20 @@ void cause_files__free(struct cause_files *f)
 
 enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const char *call, const char **name)
 {
-	const struct told *t = NULL;
+	const struct osrt_file *t = NULL;
 
 	*name = NULL;
 	for (u32 i = 0; f->nr && i < f->best.n; i++) {
 		const struct call_key *key = map__key(&f->best, i);
 		const char *known = key->pid == pid ? schema_field__value_name(f->nr, key->nr) : NULL;
-		struct told_key told = { pid, ((const struct best *)map__value(&f->best, i))->file };
+		u32 file = ((const struct best *)map__value(&f->best, i))->file;
 
 		/* SYS_read */
 		if (known && strlen(known) > 4 && !strcmp(known + 4, call))
-			t = map__find(&f->told, &told);
+			t = osrt_files__find(f->names, pid, file);
 	}
 	if (!t)
 		return CAUSE_PEER;
-	*name = t->name;
-	return t->kind == FILE_ANON ? CAUSE_IDLE : CAUSE_PEER;
+	*name = osrt_files__name(f->names, t->number);
+	return t->kind == OSRT_FILE_ANON ? CAUSE_IDLE : CAUSE_PEER;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/api_columns.h"
 #include "util/text.h"
 
 /*
@@ -104,17 +105,8 @@ static int on_rows(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* nsys's cuda_api_sum by heading; the keys are ours */
 static const struct column summary_columns[] = {
-	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "total_ns", "Total Time (ns)", VALUE_U64, SHOW_COUNT },
-	{ "calls", "Num Calls", VALUE_U64, SHOW_COUNT },
-	{ "avg_ns", "Avg (ns)", VALUE_DOUBLE, SHOW_COUNT },
-	{ "med_ns", "Med (ns)", VALUE_DOUBLE, SHOW_COUNT },
-	{ "min_ns", "Min (ns)", VALUE_U64, SHOW_COUNT },
-	{ "max_ns", "Max (ns)", VALUE_U64, SHOW_COUNT },
-	{ "stddev_ns", "StdDev (ns)", VALUE_DOUBLE, SHOW_COUNT },
-	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	API_COLUMNS,
 	{ "errors", "Errors", VALUE_U64, SHOW_NEVER },
 	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
 };
@@ -222,9 +214,9 @@ void cuda_api__find(struct cuda_api *a, struct report_output *out, const struct 
 	top = table__row(summary, 0);
 	report_output__finding(out, "%s CUDA call%s took %s of their threads' time; %.1f%% of that in %s.",
 			       text__count(count, sizeof(count), a->calls), a->calls == 1 ? "" : "s",
-			       text__ns(total, sizeof(total), a->total), top[0].d, top[8].text);
+			       text__ns(total, sizeof(total), a->total), top[API_PERCENT].d, top[API_NAME].text);
 	for (i = 0; i < summary->n_rows; i++)
-		errors += table__row(summary, i)[9].u;
+		errors += table__row(summary, i)[API_COLUMN_COUNT].u;
 	if (errors && worst)
 		report_output__finding(out, "%s call%s returned an error; most often %s %lld in %s.",
 				       text__count(count, sizeof(count), errors), errors == 1 ? "" : "s",

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* System calls by name: nsys's osrt_sum, the same by thread and by file, and what they returned. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "model/stats.h"
+#include "report/api_columns.h"
 #include "report/off_cpu.h"
+#include "report/osrt_files.h"
 #include "util/text.h"
 
 /* bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
 enum { CALL_X32 = 0x4000, CALL_32 = 0x8000 };
-enum { FILE_SOCKET = 1 };
 
 struct thread_call {
 	u32 pid, tid, nr;
@@ -25,18 +24,8 @@ struct error_key {
 	s32 error;
 };
 
-/* A descriptor's file, as its process was told it. */
-struct told_key {
-	u32 pid, file;
-};
-
-/* What people read, cut: files of one name are one. */
-struct file_name {
-	char text[288];
-};
-
 struct file_key {
-	u32 name, nr; /* index in names, call */
+	u32 name, nr; /* number of osrt_files, call */
 };
 
 /* Calls of one kind. */
@@ -56,8 +45,7 @@ struct osrt {
 	struct map by_thread; /* struct thread_call -> struct group */
 	struct map by_file; /* struct file_key -> struct group */
 	struct map errors; /* struct error_key -> u64 */
-	struct map told; /* struct told_key -> u32, index in names */
-	struct map names; /* struct file_name -> u32, its index plus one */
+	struct osrt_files *files;
 	struct off_cpu off;
 	u64 calls, total, open, longest_open;
 	struct thread_call stuck;
@@ -147,9 +135,8 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 		.flags = (u16)view__s64(v, f->common.flags),
 		.ret = view__s64(v, f->common.ret),
 	};
-	struct told_key told = { c.key.pid, c.file };
-	const u32 *name = c.file ? map__find(&o->told, &told) : NULL;
-	struct file_key file = { name ? *name : 0, c.key.nr };
+	const struct osrt_file *name = c.file ? osrt_files__find(o->files, c.key.pid, c.file) : NULL;
+	struct file_key file = { name ? name->number : 0, c.key.nr };
 	int err;
 
 	if (!(c.flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION)))
@@ -232,97 +219,6 @@ static int on_threshold(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* "127.0.0.1:80" or "[::1]:80" */
-static void address(char *buf, size_t size, u16 family, u64 low, u64 high, u16 port)
-{
-	u64 halves[2] = { low, high };
-	char text[INET6_ADDRSTRLEN];
-
-	if (!inet_ntop(family, halves, text, sizeof(text)))
-		*text = '\0';
-	snprintf(buf, size, family == AF_INET6 ? "[%s]:%u" : "%s:%u", text, port);
-}
-
-static char *describe_socket(const struct view *v, const char *path, u32 len)
-{
-	u16 family = (u16)view__get(v, "family"), type = (u16)view__get(v, "type");
-	u16 port = (u16)view__get(v, "local_port"), peer_port = (u16)view__get(v, "peer_port");
-	char local[96], peer[96], *text = NULL;
-	int err;
-
-	if (family == AF_UNIX)
-		err = asprintf(&text, "unix %.*s", len ? (int)len : 11, len ? path : "(unnamed)");
-	else if (family != AF_INET && family != AF_INET6)
-		err = asprintf(&text, "socket of address family %u", family);
-	else {
-		address(local, sizeof(local), family, (u64)view__get(v, "local0"), (u64)view__get(v, "local1"), port);
-		address(peer, sizeof(peer), family, (u64)view__get(v, "peer0"), (u64)view__get(v, "peer1"), peer_port);
-		err = asprintf(&text, "%s %s%s%s",
-			       type == SOCK_STREAM ? "tcp" :
-			       type == SOCK_DGRAM  ? "udp" :
-						     "ip",
-			       local, peer_port ? " to " : "", peer_port ? peer : "");
-	}
-	return err < 0 ? NULL : text;
-}
-
-/* A malloc'ed text; NULL: no memory */
-static char *describe(const struct view *v, const struct schema_field *path)
-{
-	char *text;
-	u32 len;
-	const char *name = view__text(v, path, &len);
-
-	if (view__get(v, "kind") == FILE_SOCKET)
-		return describe_socket(v, name, len);
-	if (len)
-		return strndup(name, len);
-	return asprintf(&text, "pipe:[%llu]", (u64)view__get(v, "ino")) < 0 ? NULL : text;
-}
-
-static int on_file(struct osrt *o, const struct view *v, const struct schema_field *path)
-{
-	struct told_key key = { (u32)view__get(v, "pid"), (u32)view__get(v, "file") };
-	struct file_name name = { 0 };
-	char *text = describe(v, path);
-	u32 *known, *index;
-
-	if (!text)
-		return -ENOMEM;
-	snprintf(name.text, sizeof(name.text), "%s", text);
-	free(text);
-	known = map__get(&o->names, &name);
-	index = map__get(&o->told, &key);
-	if (!known || !index)
-		return -ENOMEM;
-	/* a new one is the last; the value of one that is known says where it is */
-	if (!*known)
-		*known = o->names.n;
-	*index = *known - 1;
-	return 0;
-}
-
-static int on_files(const struct rows *rows, void *arg)
-{
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *path = schema_event__field(v.event, "path");
-	int err = 0;
-
-	for (; !err && v.i < rows__count(rows); v.i++)
-		err = on_file(arg, &v, path);
-	return err;
-}
-
-/* A file is told once, at its first use, which may be another thread's and outside of the time asked for. */
-static int read_files(struct osrt *o)
-{
-	struct report_args all = *o->args;
-
-	all.from = all.to = 0;
-	all.pid = all.tid = 0;
-	return report__read_kind(&all, "syscall_file", on_files, o);
-}
-
 static int read_all(struct osrt *o)
 {
 	const struct schema_event *e = schema__event(trace__schema(o->args->trace), "syscall");
@@ -333,7 +229,7 @@ static int read_all(struct osrt *o)
 	all.pid = all.tid = 0;
 	o->nr = e ? schema_event__field(e, "nr") : NULL;
 	if (!err)
-		err = read_files(o);
+		err = osrt_files__new(&o->files, o->args);
 	if (!err)
 		err = report__read_kind(o->args, "syscall", on_calls, o);
 	/* of short calls only the process is known */
@@ -344,17 +240,8 @@ static int read_all(struct osrt *o)
 	return err;
 }
 
-/* nsys's osrt_sum by heading; the keys are ours */
 static const struct column summary_columns[] = {
-	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "total_ns", "Total Time (ns)", VALUE_U64, SHOW_COUNT },
-	{ "calls", "Num Calls", VALUE_U64, SHOW_COUNT },
-	{ "avg_ns", "Avg (ns)", VALUE_DOUBLE, SHOW_COUNT },
-	{ "med_ns", "Med (ns)", VALUE_DOUBLE, SHOW_COUNT },
-	{ "min_ns", "Min (ns)", VALUE_U64, SHOW_COUNT },
-	{ "max_ns", "Max (ns)", VALUE_U64, SHOW_COUNT },
-	{ "stddev_ns", "StdDev (ns)", VALUE_DOUBLE, SHOW_COUNT },
-	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	API_COLUMNS,
 	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NEVER },
 	{ "sleeps", "Sleeps", VALUE_U64, SHOW_NEVER },
 	{ "bytes", "Bytes", VALUE_U64, SHOW_NEVER },
@@ -460,7 +347,7 @@ static void fill_files(struct osrt *o, struct table *t)
 		g = map__value(&o->by_file, i);
 		table__add(t, V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count + g->untimed),
 			   V_U64(g->time.total), g->time.count ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes),
-			   V_TEXT(((const struct file_name *)map__key(&o->names, k->name))->text));
+			   V_TEXT(osrt_files__name(o->files, k->name)));
 	}
 	table__sort(t, "total_ns");
 }
@@ -507,7 +394,7 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 	top = table__row(summary, 0);
 	report_output__finding(out, "%s system call%s took %s of their threads' time; %.1f%% of that in %s.",
 			       text__count(count, sizeof(count), o->calls), o->calls == 1 ? "" : "s",
-			       text__ns(total, sizeof(total), o->total), top[0].d, top[8].text);
+			       text__ns(total, sizeof(total), o->total), top[API_PERCENT].d, top[API_NAME].text);
 	if (o->off.known)
 		report_output__finding(out, "Their threads were off the CPU for %s of it.",
 				       text__ns(total, sizeof(total), o->off.counted));
@@ -541,8 +428,7 @@ static void osrt__free(struct osrt *o)
 	free_groups(o, &o->by_name);
 	free_groups(o, &o->by_thread);
 	free_groups(o, &o->by_file);
-	map__free(&o->told);
-	map__free(&o->names);
+	osrt_files__free(o->files);
 	map__free(&o->errors);
 	off_cpu__free(&o->off);
 }
@@ -557,8 +443,6 @@ static int run(const struct report_args *args, struct report_output *out)
 	map__init(&o.by_thread, sizeof(struct thread_call), sizeof(struct group));
 	map__init(&o.by_file, sizeof(struct file_key), sizeof(struct group));
 	map__init(&o.errors, sizeof(struct error_key), sizeof(u64));
-	map__init(&o.told, sizeof(struct told_key), sizeof(u32));
-	map__init(&o.names, sizeof(struct file_name), sizeof(u32));
 	err = read_all(&o);
 	summary = REPORT_TABLE(out, "summary", "System calls by name", summary_columns);
 	waits = REPORT_TABLE(out, "waits", "What they waited, moved and returned", waits_columns);

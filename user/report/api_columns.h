@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What reports of calls by name begin with: nsys's cuda_api_sum and osrt_sum by heading; the keys are ours. */
+#ifndef SONDE_REPORT_API_COLUMNS_H
+#define SONDE_REPORT_API_COLUMNS_H
+
+#include "report/table.h"
+
+/* Indices of those that findings quote */
+enum { API_PERCENT = 0, API_NAME = 8, API_COLUMN_COUNT = 9 };
+
+#define API_COLUMNS                                                                                                  \
+	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },                                                  \
+		{ "total_ns", "Total Time (ns)", VALUE_U64, SHOW_COUNT },                                            \
+		{ "calls", "Num Calls", VALUE_U64, SHOW_COUNT }, { "avg_ns", "Avg (ns)", VALUE_DOUBLE, SHOW_COUNT }, \
+		{ "med_ns", "Med (ns)", VALUE_DOUBLE, SHOW_COUNT }, { "min_ns", "Min (ns)", VALUE_U64, SHOW_COUNT }, \
+		{ "max_ns", "Max (ns)", VALUE_U64, SHOW_COUNT },                                                     \
+		{ "stddev_ns", "StdDev (ns)", VALUE_DOUBLE, SHOW_COUNT },                                            \
+	{                                                                                                            \
+		"name", "Name", VALUE_TEXT, SHOW_PLAIN                                                               \
+	}
+
+#endif

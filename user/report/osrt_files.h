@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the descriptors of system calls stand for, as people read it. */
+#ifndef SONDE_REPORT_OSRT_FILES_H
+#define SONDE_REPORT_OSRT_FILES_H
+
+#include "report/report.h"
+
+/* enum syscall_file_kind of bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
+enum { OSRT_FILE_PATH = 0, OSRT_FILE_SOCKET = 1, OSRT_FILE_PIPE = 2, OSRT_FILE_ANON = 3 };
+
+struct osrt_file {
+	u32 number; /* files of one name are one */
+	u32 kind;
+};
+
+struct osrt_files;
+
+/* Of the whole trace, whatever args ask for: a file is told once. 0 or negative errno; free in any case. */
+int osrt_files__new(struct osrt_files **out, const struct report_args *args);
+void osrt_files__free(struct osrt_files *f);
+/* file: what field `file` of a call of this process holds. NULL: not told. */
+const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file);
+/* "/etc/hosts", "tcp 127.0.0.1:80 to ..", cut at 287 bytes */
+const char *osrt_files__name(const struct osrt_files *f, u32 number);
+
+#endif
