@@ -280,17 +280,32 @@ static void fill(const struct causes *c, struct table *t)
 	}
 }
 
-/* Each process's first cause; the idle ones only if there is nothing else to say. */
+/*
+ * Is it one to be said? Each process's first; if that is that it worked, the first that kept it from that too. The
+ * idle ones only if there is nothing else to say.
+ */
+static bool is_said(const struct causes *c, u32 i, u32 said)
+{
+	const struct cause *r = &c->ranked[i];
+	u32 before = 0, worked = 0;
+
+	for (u32 k = 0; k < i; k++) {
+		before += c->ranked[k].pid == r->pid;
+		worked += c->ranked[k].pid == r->pid && c->ranked[k].kind == CAUSE_RUN;
+	}
+	if (before)
+		return before == 1 && worked && !cause__tier(r->kind);
+	return !said || cause__tier(r->kind) < 2;
+}
+
 static int say(const struct causes *c, struct report_output *out, u32 max)
 {
 	char text[1024];
-	u32 said = 0, i, k;
+	u32 said = 0;
 	int err = 0;
 
-	for (i = 0; !err && i < c->n_ranked && said < max; i++) {
-		for (k = 0; k < i && c->ranked[k].pid != c->ranked[i].pid; k++)
-			;
-		if (k < i || (said && cause__tier(c->ranked[i].kind) == 2))
+	for (u32 i = 0; !err && i < c->n_ranked && said < max; i++) {
+		if (!is_said(c, i, said))
 			continue;
 		err = cause__say(c->args, &c->ranked[i], text, sizeof(text));
 		report_output__finding(out, "%s", text);

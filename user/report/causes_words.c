@@ -320,12 +320,11 @@ static void tell_calls(struct words *w, const struct cause *c)
 
 	if (!c->what)
 		return;
-	if (c->times)
-		words__add(w, ": %llu time%s in %s%s%s, %s each", c->times, c->times == 1 ? "" : "s", c->what,
-			   c->file ? " of " : "", c->file ? c->file : "",
-			   text__ns(each, sizeof(each), c->ns / c->times));
+	if (c->times > 1)
+		words__add(w, ": %llu times in %s%s%s, %s each", c->times, c->what, c->file ? " of " : "",
+			   c->file ? c->file : "", text__ns(each, sizeof(each), c->ns / c->times));
 	else
-		words__add(w, ": in %s", c->what);
+		words__add(w, ": in %s%s%s", c->what, c->file ? " of " : "", c->file ? c->file : "");
 }
 
 static int tell_details(struct details *d, struct words *w, const struct cause *c)
