@@ -14,6 +14,7 @@
 
 static const char usage[] =
 	"usage: sonde list [families|probes|events|fields|options|reports|formats].. [--format table|csv|json]\n"
+	"                  [--resolve FILE|PID [--placed GLOB]] [--sort COLUMN] [-n ROWS]\n"
 	"\n"
 	"Lists what this build knows; without a word: families, reports and formats.\n"
 	"\n"
