@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "util/map.h"
 
@@ -352,17 +351,6 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 	return err;
 }
 
-/*
- * Was it mapped by a process that nobody asked for? One that has ended may have been asked for: it has left the set.
- */
-static bool is_foreign(struct session *s, u32 pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return pid && !session__wants(s, pid) && !access(path, F_OK);
-}
-
 static void write_object(struct session *s, struct object *o, u16 family, u32 sites, enum attach_method method,
 			 const char *why)
 {
@@ -383,7 +371,7 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 	};
 
 	session__emit(s, &r, sizeof(r));
-	if (s->started && sites && !is_foreign(s, o->pid))
+	if (s->started && sites && !process__is_foreign(s, o->pid))
 		losses__add(s, family, LOSS_BLIND, 1, o->first, o->live, o->id);
 }
 
