@@ -53,13 +53,10 @@ bool session__wants(const struct session *s, u32 pid)
 	return !s->filter_need || (process__get(s, pid) & PROCESS_SELECTED);
 }
 
-/* One that has ended may have been asked for: it has left the set. */
+/* One that has ended, if only as a zombie, may have been asked for: it has left the set. */
 bool process__is_foreign(const struct session *s, u32 pid)
 {
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return pid && !session__wants(s, pid) && !access(path, F_OK);
+	return pid && !session__wants(s, pid) && !has_ended(pid);
 }
 
 /* Before anything is loaded: do they live? */
