@@ -12,7 +12,16 @@
 /* Of the current thread, whose thread state is looked for (and remembered) if need be: not in sched_waking. */
 static __always_inline u32 python__stack(u32 frames)
 {
-	return python__walk_current(0, frames);
+	return python__walk_current(0, 0, frames);
+}
+
+/*
+ * The same for a thread that waits for a GIL, at `gil` (struct _gil_runtime_state): a thread that has entered several
+ * interpreters has a stack in each, and while it waits none is marked as the current one.
+ */
+static __always_inline u32 python__stack_waiting(u64 gil, u32 frames)
+{
+	return python__walk_current(0, gil, frames);
 }
 
 /*
@@ -21,7 +30,7 @@ static __always_inline u32 python__stack(u32 frames)
  */
 static __always_inline u32 python__stack_of(u64 state, u32 frames)
 {
-	return state ? python__walk_current(state, frames) : 0;
+	return state ? python__walk_current(state, 0, frames) : 0;
 }
 
 #endif

@@ -432,29 +432,49 @@ static __always_inline u32 python__intern(struct python_thread *t, const struct 
 	return b.caller;
 }
 
-/* Walks up the thread states of all interpreters, for the one of the thread with this FS base. */
+/* Walks through the thread states of all interpreters, for that of the thread with this FS base. */
 struct python_search {
 	const struct python_layout *l;
 	struct task_struct *task;
-	u64 interp, state;
+	u64 interp; /* whose states are looked at, 0: those of the next one come */
+	u64 next; /* interpreter */
+	u64 state;
 	u64 self;
+	u64 gil; /* its interpreter's, 0: any */
 	u64 found;
 };
 
+/* In PyThreadState._status, from 3.12 on: it is its thread's current one. */
+static __always_inline bool python__active(const struct python_layout *l, u64 state, struct task_struct *task)
+{
+	return l->state_status && python__word(state + l->state_status, task) & 1 << 4;
+}
+
+/*
+ * A thread has a state in each interpreter that it has entered. The active one is right; where none is, as in
+ * a thread that waits, the first that runs something: new interpreters come first in their list.
+ */
 static __always_inline long python__search_step(struct python_search *s, struct task_struct *task)
 {
 	const struct python_layout *l = s->l;
+	bool active;
 
 	if (!s->state) {
+		s->interp = s->next;
 		if (!s->interp)
 			return 1;
 		s->state = python__word(s->interp + l->interp_threads, task);
-		s->interp = python__word(s->interp + l->interp_next, task);
+		s->next = python__word(s->interp + l->interp_next, task);
 		return 0;
 	}
-	if (python__word(s->state + l->state_thread_id, task) == s->self) {
-		s->found = s->state;
-		return 1;
+	if (python__word(s->state + l->state_thread_id, task) == s->self &&
+	    (!s->gil || !l->interp_gil || python__word(s->interp + l->interp_gil, task) == s->gil) &&
+	    python__first_frame(l, s->state, task)) {
+		active = python__active(l, s->state, task);
+		if (active || !s->found)
+			s->found = s->state;
+		if (active || !s->next)
+			return 1;
 	}
 	s->state = python__word(s->state + l->state_next, task);
 	return 0;
@@ -466,24 +486,37 @@ static long python__search_here(u32 i, struct python_search *s)
 }
 
 /* Is it a thread state that is in its interpreter's list, and this thread's? */
-static __always_inline bool python__is_own(const struct python_layout *l, u64 state, u64 self, struct task_struct *task)
+static __always_inline bool python__is_own(const struct python_layout *l, u64 state, u64 self, u64 gil,
+					   struct task_struct *task)
 {
 	u64 links[3]; /* prev, next, interp */
 
 	if (!state || python__read(links, sizeof(links), state + l->state_next - 8, task) ||
 	    python__word(state + l->state_thread_id, task) != self)
 		return false;
+	if (gil && l->interp_gil && python__word(links[2] + l->interp_gil, task) != gil)
+		return false;
 	return python__word(links[0] ? links[0] + l->state_next : links[2] + l->interp_threads, task) == state;
 }
 
-static __always_inline u64 python__own_state(struct python_thread *t, const struct python_process *p,
-					     const struct python_layout *l, u64 self)
+/* Is there one interpreter alone, so that a thread has one state? */
+static __always_inline bool python__one_interpreter(const struct python_layout *l, u64 runtime,
+						    struct task_struct *task)
 {
-	struct python_search s = { .l = l, .self = self };
+	u64 interp = python__word(runtime + l->interpreters, task);
 
-	if (t->process == p->id && python__is_own(l, t->state, self, NULL))
+	return interp && !python__word(interp + l->interp_next, task);
+}
+
+static __always_inline u64 python__own_state(struct python_thread *t, const struct python_process *p,
+					     const struct python_layout *l, u64 self, u64 gil)
+{
+	struct python_search s = { .l = l, .self = self, .gil = gil };
+
+	if (t->process == p->id && python__is_own(l, t->state, self, gil, NULL) &&
+	    (python__active(l, t->state, NULL) || python__one_interpreter(l, p->runtime, NULL)))
 		return t->state;
-	s.interp = python__word(p->runtime + l->interpreters, NULL);
+	s.next = python__word(p->runtime + l->interpreters, NULL);
 	bpf_loop(PYTHON_STATES, python__search_here, &s, 0);
 	t->state = s.found;
 	t->process = p->id;
@@ -509,7 +542,8 @@ static __always_inline bool python__walk(struct python_thread *t, const struct p
 	return !c->bad && c->n;
 }
 
-static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u32 frames)
+static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u64 gil,
+					       u32 frames)
 {
 	u32 pid = me->tgid;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
@@ -525,9 +559,9 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 	if (!l)
 		return 0;
 	if (!state)
-		state = python__own_state(t, p, l, self);
+		state = python__own_state(t, p, l, self, gil);
 	else
-		own = python__is_own(l, state, self, NULL);
+		own = python__is_own(l, state, self, 0, NULL);
 	if (!state)
 		return 0;
 	t->cursor.code_type = p->code_type;
@@ -546,8 +580,11 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 	return python__intern(t, p, pid);
 }
 
-/* state 0: the current thread's. A function of its own for the verifier. */
-__weak __noinline int python__walk_current(u64 state, u32 frames)
+/*
+ * state 0: the current thread's, the one of the interpreter with this GIL if gil is not 0. A function of its own for
+ * the verifier.
+ */
+__weak __noinline int python__walk_current(u64 state, u64 gil, u32 frames)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct python_thread *t;
@@ -561,7 +598,7 @@ __weak __noinline int python__walk_current(u64 state, u32 frames)
 		return 0;
 	}
 	t->busy = 1;
-	id = python__walk_thread(t, me, state, frames);
+	id = python__walk_thread(t, me, state, gil, frames);
 	t->busy = 0;
 	return id;
 }
