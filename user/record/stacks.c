@@ -23,6 +23,7 @@ struct part {
 	u32 total, have;
 	u8 width;
 	bool done;
+	bool known; /* it could be read, and came whole */
 };
 
 /* A code object of a process, by the id that BPF gave it. */
@@ -118,9 +119,7 @@ static void write_frame(struct session *s, const struct raw_frame *r, u32 code, 
 static void python_frame(struct session *s, const struct raw_frame *r, const struct code *c)
 {
 	const struct part *p = &c->parts[RAW_CODE_LINES];
-	u32 line = p->data || (s64)r->offset < 0 ?
-			   python__line(c->version, p->data, p->data ? p->total : 0, c->line, r->offset) :
-			   0;
+	u32 line = p->known || (s64)r->offset < 0 ? python__line(c->version, p->data, p->have, c->line, r->offset) : 0;
 
 	write_frame(s, r, c->id, line, r->offset);
 }
@@ -169,7 +168,7 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 
 static u32 text_id(struct session *s, const struct part *p, bool path)
 {
-	char *text = p->data ? python__utf8(p->data, p->total, p->width) : NULL;
+	char *text = p->known ? python__utf8(p->data, p->total, p->width) : NULL;
 	u32 id = text ? session__intern(s, path ? session__path(s, text) : text) : 0;
 
 	free(text);
@@ -220,10 +219,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 		p->have += r->size;
 	}
 	p->done = !r->width || p->have == p->total;
-	if (p->done && p->have != p->total) {
-		free(p->data);
-		p->data = NULL;
-	}
+	p->known = p->done && r->width && p->have == r->total;
 	if (whole(c))
 		code_is_whole(s, c);
 }
