@@ -18,6 +18,12 @@ struct python_layout {
 	u32 interpreters; /* _PyRuntimeState.interpreters.head */
 	u32 interp_next, interp_threads; /* PyInterpreterState */
 	u32 interp_gil; /* .ceval.gil, a pointer from 3.12 on */
+	u32 interp_id; /* never another's */
+	/*
+	 * A number that changes when code objects are made (3.12, 3.13: func_state.next_version) or freed (3.14 on:
+	 * _code_object_generation); 0: there is none.
+	 */
+	u32 interp_epoch;
 	u16 state_next, state_interp, state_thread_id; /* PyThreadState; prev stands before next */
 	u16 state_status; /* ._status, from 3.12 on */
 	u16 state_frame; /* .frame, .current_frame; 3.11, 3.12: .cframe */

@@ -15,11 +15,14 @@
 #include "core/stack.bpf.h"
 #include "core/python.h"
 
-#define PYTHON_GENERATOR 1 /* FRAME_OWNED_BY_GENERATOR in pycore_frame.h, 3.11 to 3.15 */
-#define PYTHON_STATES	 8192 /* of threads, looked at in a search */
-#define FRAME_WORDS	 16
-#define CODE_WORDS	 32
-#define CODE_READ	 (18 * 8) /* bytes: what is needed lies in them, in all versions */
+#define PYTHON_GENERATOR   1 /* FRAME_OWNED_BY_GENERATOR in pycore_frame.h, 3.11 to 3.15 */
+#define PYTHON_STATES	   8192 /* of threads, looked at in a search */
+#define PYTHON_FRAME_WORDS 16
+#define PYTHON_CODE_WORDS  32
+#define PYTHON_STATE_WORDS 32
+#define PYTHON_STATE_READ  184 /* likewise of a thread state */
+#define PYTHON_MEMOS	   128
+#define PYTHON_CODE_READ   (18 * 8) /* bytes: what is needed lies in them, in all versions */
 
 /* A frame as it was walked. */
 struct python_frame {
@@ -50,9 +53,19 @@ struct python_cursor {
 	u64 frame; /* the next one's address, 0: that was all */
 	u64 anchor; /* one that was before: met again, it is a cycle */
 	u64 hash;
+	u64 epoch; /* while it stays, a code object that was seen is the same one */
 	u32 n, max;
 	u32 bad; /* enum loss_reason */
 	u32 cut;
+	u32 process; /* its id */
+	u32 pad;
+};
+
+/* A code object that was looked into. */
+struct python_memo {
+	u64 code;
+	u64 check;
+	u64 epoch;
 };
 
 /* Of each thread that walks: what it knows of itself, and room to work in. */
@@ -63,9 +76,12 @@ struct python_thread {
 	struct python_cursor cursor;
 	u32 left; /* frames yet to be looked up */
 	u32 pad;
-	u64 frame[FRAME_WORDS];
-	u64 code[CODE_WORDS];
+	u64 walks;
+	u64 words[PYTHON_STATE_WORDS]; /* of a thread state */
+	u64 frame[PYTHON_FRAME_WORDS];
+	u64 code[PYTHON_CODE_WORDS];
 	u64 text[8];
+	struct python_memo memos[PYTHON_MEMOS];
 	struct python_frame frames[STACK_FRAMES];
 	struct raw_code raw;
 };
@@ -134,12 +150,12 @@ static __always_inline u64 python__mix(u64 hash, u64 word)
 
 static __always_inline u64 frame_word(const struct python_thread *t, u32 offset)
 {
-	return t->frame[offset / 8 & (FRAME_WORDS - 1)];
+	return t->frame[offset / 8 & (PYTHON_FRAME_WORDS - 1)];
 }
 
 static __always_inline u64 code_word(const struct python_thread *t, u32 offset)
 {
-	return t->code[offset / 8 & (CODE_WORDS - 1)];
+	return t->code[offset / 8 & (PYTHON_CODE_WORDS - 1)];
 }
 
 /* Length, hash if Python has needed it, and last characters of a text. */
@@ -209,6 +225,36 @@ static __always_inline bool python__incomplete(const struct python_layout *l, u6
 	return offset < first * 2LL;
 }
 
+static __always_inline u64 state_word(const struct python_thread *t, u32 offset)
+{
+	return t->words[offset / 8 & (PYTHON_STATE_WORDS - 1)];
+}
+
+/*
+ * Is it a code object? Then its check. What was looked into since the last one was made or freed need not be read
+ * again, nor what a stack has twice. 0 or enum loss_reason.
+ */
+static __always_inline u32 python__know(struct python_thread *t, const struct python_layout *l, u64 code, u64 *check,
+					struct task_struct *task)
+{
+	struct python_memo *m = &t->memos[(code >> 5 ^ code >> 12) & (PYTHON_MEMOS - 1)];
+	struct python_cursor *c = &t->cursor;
+
+	if (m->code == code && m->epoch == c->epoch) {
+		*check = m->check;
+		return 0;
+	}
+	if (python__read(t->code, PYTHON_CODE_READ, code, task))
+		return LOSS_READ;
+	if (t->code[1] != c->code_type)
+		return LOSS_TORN;
+	*check = python__check(t, l, task);
+	m->code = code;
+	m->check = *check;
+	m->epoch = c->epoch;
+	return 0;
+}
+
 struct python_walk {
 	struct python_thread *t;
 	const struct python_layout *l;
@@ -220,8 +266,8 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
 	struct python_cursor *c = &t->cursor;
-	u32 size = l->frame_size, owner, n = c->n;
-	u64 frame = c->frame, code;
+	u32 size = l->frame_size, owner, n = c->n, bad;
+	u64 frame = c->frame, code, check;
 	s64 offset;
 
 	if (!frame)
@@ -244,21 +290,18 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 		return 0;
 	/* from 3.14 on the lowest bits are a tag */
 	code = frame_word(t, l->frame_code) & ~7ULL;
-	if (python__read(t->code, CODE_READ, code, task)) {
-		c->bad = LOSS_READ;
-		return 1;
-	}
-	if (t->code[1] != c->code_type) {
-		c->bad = LOSS_TORN;
+	bad = python__know(t, l, code, &check, task);
+	if (bad) {
+		c->bad = bad;
 		return 1;
 	}
 	offset = python__offset(t, l, code);
 	if (!n && python__incomplete(l, code, offset, owner, task))
 		return 0;
 	t->frames[n].code = code;
-	t->frames[n].check = python__check(t, l, task);
+	t->frames[n].check = check;
 	t->frames[n].offset = offset;
-	c->hash = python__mix(python__mix(python__mix(c->hash, code), t->frames[n].check), offset);
+	c->hash = python__mix(python__mix(python__mix(c->hash, code), check), offset);
 	if (!(n & (n + 1)))
 		c->anchor = frame;
 	c->n = n + 1;
@@ -392,7 +435,7 @@ static __always_inline int python__send_part(struct python_thread *t, const stru
 static __always_inline int python__send_code(struct python_thread *t, const struct python_layout *l, u64 code, u32 id,
 					     u32 pid, struct task_struct *task)
 {
-	if (python__read(t->code, CODE_READ, code, task))
+	if (python__read(t->code, PYTHON_CODE_READ, code, task))
 		return 1;
 	__builtin_memset(&t->raw, 0, __builtin_offsetof(struct raw_code, data));
 	event__init(&t->raw.event, RAW_CODE, 0, bpf_ktime_get_ns());
@@ -550,18 +593,29 @@ static long python__search_there(u32 i, struct python_search *s)
 }
 #endif
 
-/* Is it a thread state that is in its interpreter's list, and this thread's? */
-static __always_inline bool python__is_own(const struct python_layout *l, u64 state, u64 self, u64 gil,
-					   struct task_struct *task)
+/*
+ * Reads a thread state. Is it one, in its interpreter's list? Its memory is not cleared when it is freed, but its
+ * neighbours' links are mended.
+ */
+static __always_inline bool python__read_state(struct python_thread *t, const struct python_layout *l, u64 state,
+					       struct task_struct *task)
 {
-	u64 links[3]; /* prev, next, interp */
+	u64 prev;
 
-	if (!state || python__read(links, sizeof(links), state + l->state_next - 8, task) ||
-	    python__word(state + l->state_thread_id, task) != self)
+	if (!state || python__read(t->words, PYTHON_STATE_READ, state, task))
 		return false;
-	if (gil && l->interp_gil && python__word(links[2] + l->interp_gil, task) != gil)
+	prev = state_word(t, l->state_next - 8);
+	return python__word(prev ? prev + l->state_next : state_word(t, l->state_interp) + l->interp_threads, task) ==
+	       state;
+}
+
+/* Of the state that was read: this thread's, of the interpreter with this GIL (0: any)? */
+static __always_inline bool python__is_own(const struct python_thread *t, const struct python_layout *l, u64 self,
+					   u64 gil, struct task_struct *task)
+{
+	if (state_word(t, l->state_thread_id) != self)
 		return false;
-	return python__word(links[0] ? links[0] + l->state_next : links[2] + l->interp_threads, task) == state;
+	return !gil || !l->interp_gil || python__word(state_word(t, l->state_interp) + l->interp_gil, task) == gil;
 }
 
 /* Is there one interpreter alone, so that a thread has one state? */
@@ -579,8 +633,10 @@ static __always_inline u64 python__own_state(struct python_thread *t, const stru
 {
 	struct python_search s = { .l = l, .task = task, .self = self, .gil = gil };
 
-	if (!task && t->process == p->id && python__is_own(l, t->state, self, gil, NULL) &&
-	    (python__active(l, t->state, NULL) || python__one_interpreter(l, p->runtime, NULL)))
+	if (!task && t->process == p->id && python__read_state(t, l, t->state, NULL) &&
+	    python__is_own(t, l, self, gil, NULL) &&
+	    ((l->state_status && state_word(t, l->state_status) & 1 << 4) ||
+	     python__one_interpreter(l, p->runtime, NULL)))
 		return t->state;
 	s.next = python__word(p->runtime + l->interpreters, task);
 	PYTHON_LOOP(PYTHON_STATES, python__search, &s, task);
@@ -588,11 +644,27 @@ static __always_inline u64 python__own_state(struct python_thread *t, const stru
 		t->state = s.found;
 		t->process = p->id;
 	}
-	return s.found;
+	return python__read_state(t, l, s.found, task) ? s.found : 0;
 }
 
-/* Fills the cursor; false: the stack is not to be had. */
-static __always_inline bool python__walk(struct python_thread *t, const struct python_layout *l, u64 state, u32 frames,
+/* Of the interpreter of the state that was read, never another's; with no number to go by one for each walk. */
+static __always_inline u64 python__epoch(struct python_thread *t, const struct python_layout *l,
+					 struct task_struct *task)
+{
+	u64 interp = state_word(t, l->state_interp), epoch;
+
+	epoch = l->interp_epoch ? python__word(interp + l->interp_epoch, task) : 0;
+	/* 3.13 stops to count when an int is full, at 0 */
+	if (l->version < 0x030e)
+		epoch = (u32)epoch;
+	if (!epoch)
+		return ++t->walks;
+	return python__mix(python__mix(t->cursor.process, python__word(interp + l->interp_id, task)), epoch) |
+	       1ULL << 63;
+}
+
+/* Fills the cursor, from the thread state that was read; false: the stack is not to be had. */
+static __always_inline bool python__walk(struct python_thread *t, const struct python_layout *l, u32 frames,
 					 struct task_struct *task)
 {
 	struct python_walk w = { .t = t, .l = l, .task = task };
@@ -601,7 +673,10 @@ static __always_inline bool python__walk(struct python_thread *t, const struct p
 	c->n = c->cut = c->bad = 0;
 	c->hash = c->anchor = 0;
 	c->max = frames;
-	c->frame = python__first_frame(l, state, task);
+	c->epoch = python__epoch(t, l, task);
+	c->frame = state_word(t, l->state_frame);
+	if (l->by_cframe && c->frame)
+		c->frame = python__word(c->frame + l->cframe_frame, task);
 	/* frames of interpreters and of what is incomplete come on top */
 	PYTHON_LOOP(STACK_FRAMES * 2, python__step, &w, task);
 	if (c->frame && !c->cut && !c->bad)
@@ -633,17 +708,20 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 		return 0;
 	if (!state)
 		state = python__own_state(t, p, l, self, gil, task);
-	else if (stands)
-		stands = python__is_own(l, state, self, 0, NULL);
+	else if (python__read_state(t, l, state, task))
+		stands = stands && python__is_own(t, l, self, 0, NULL);
+	else
+		return 0;
 	if (!state)
 		return 0;
 	t->cursor.code_type = p->code_type;
-	if (!python__walk(t, l, state, frames, task))
+	t->cursor.process = p->id;
+	if (!python__walk(t, l, frames, task))
 		return 0;
 	if (!stands) {
 		/* it may run meanwhile: what is seen twice was there */
 		hash = t->cursor.hash;
-		if (!python__walk(t, l, state, frames, task))
+		if (!python__read_state(t, l, state, task) || !python__walk(t, l, frames, task))
 			return 0;
 		if (t->cursor.hash != hash) {
 			loss__count(0, LOSS_TORN, bpf_ktime_get_ns());

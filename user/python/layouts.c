@@ -81,7 +81,7 @@ static const struct python_layout layouts[] = {
 
 /* Where in _Py_DebugOffsets, in words of 8 bytes; Include/internal/pycore_runtime.h (3.13), pycore_debug_offsets.h */
 struct offset_places {
-	u8 interpreters, interp_next, interp_threads, interp_gil;
+	u8 interpreters, interp_id, interp_next, interp_threads, interp_gil, interp_epoch;
 	u8 state_prev, state_next, state_interp, state_frame, state_thread_id, state_status;
 	u8 frame_size, frame_previous, frame_code, frame_instr, frame_owner;
 	u8 code_file, code_name, code_lines, code_line, code_names, code_start;
@@ -90,6 +90,7 @@ struct offset_places {
 
 static const struct offset_places places[] = {
 	[13] = { .interpreters = 5,
+		 .interp_id = 7,
 		 .interp_next = 8,
 		 .interp_threads = 9,
 		 .interp_gil = 14,
@@ -116,9 +117,11 @@ static const struct offset_places places[] = {
 		 .str_length = 69,
 		 .str_ascii = 70 },
 	[14] = { .interpreters = 5,
+		 .interp_id = 7,
 		 .interp_next = 8,
 		 .interp_threads = 9,
 		 .interp_gil = 15,
+		 .interp_epoch = 20,
 		 .state_prev = 23,
 		 .state_next = 24,
 		 .state_interp = 25,
@@ -142,9 +145,11 @@ static const struct offset_places places[] = {
 		 .str_length = 79,
 		 .str_ascii = 80 },
 	[15] = { .interpreters = 5,
+		 .interp_id = 7,
 		 .interp_next = 8,
 		 .interp_threads = 9,
 		 .interp_gil = 15,
+		 .interp_epoch = 20,
 		 .state_prev = 23,
 		 .state_next = 24,
 		 .state_interp = 25,
@@ -170,6 +175,11 @@ static const struct offset_places places[] = {
 };
 
 #define COOKIE "xdebugpy"
+/* 3.13 does not tell where func_state.next_version is; Include/internal/pycore_interp.h of 3.13.0, whose state has this size */
+#define SIZE_313  194968
+#define EPOCH_313 17000
+/* What the walker reads of a thread state */
+#define STATE_MAX 184
 /* What the walker reads of a frame and of a code object at most */
 #define FRAME_MAX 128
 #define CODE_MAX  144
@@ -186,12 +196,14 @@ static bool makes_sense(const u64 *w, const struct offset_places *p)
 	return w[p->frame_size] <= FRAME_MAX && w[p->frame_owner] < w[p->frame_size] &&
 	       w[p->frame_code] < w[p->frame_owner] && w[p->frame_previous] < w[p->frame_owner] &&
 	       w[p->frame_instr] < w[p->frame_owner] && w[p->state_prev] + 8 == w[p->state_next] &&
-	       w[p->state_next] + 8 == w[p->state_interp] && w[p->state_next] < 4096 && w[p->state_frame] < 4096 &&
-	       w[p->state_thread_id] < 4096 && w[p->state_status] < 4096 && w[p->interpreters] < 1 << 20 &&
-	       w[p->interp_next] < 1 << 20 && w[p->interp_threads] < 1 << 20 && w[p->interp_gil] < 1 << 20 &&
-	       w[p->code_names] >= 48 + 16 && w[p->code_names] <= CODE_MAX &&
-	       w[p->code_start] > w[p->code_lines] + 16 && w[p->code_start] < 4096 && w[p->type] == 8 &&
-	       w[p->bytes_data] == 32 && w[p->str_state] == 32 && w[p->str_length] == 16 && w[p->str_ascii] == 40;
+	       w[p->state_next] + 8 == w[p->state_interp] && w[p->state_interp] == 16 &&
+	       w[p->state_frame] <= STATE_MAX - 8 && w[p->state_thread_id] <= STATE_MAX - 8 &&
+	       w[p->state_status] <= STATE_MAX - 8 && w[p->interpreters] < 1 << 20 && w[p->interp_next] < 1 << 20 &&
+	       w[p->interp_threads] < 1 << 20 && w[p->interp_gil] < 1 << 20 && w[p->interp_id] < 1 << 20 &&
+	       (!p->interp_epoch || w[p->interp_epoch] < 1 << 20) && w[p->code_names] >= 48 + 16 &&
+	       w[p->code_names] <= CODE_MAX && w[p->code_start] > w[p->code_lines] + 16 && w[p->code_start] < 4096 &&
+	       w[p->type] == 8 && w[p->bytes_data] == 32 && w[p->str_state] == 32 && w[p->str_length] == 16 &&
+	       w[p->str_ascii] == 40;
 }
 
 int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len)
@@ -223,6 +235,10 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		.interp_next = words[p->interp_next],
 		.interp_threads = words[p->interp_threads],
 		.interp_gil = words[p->interp_gil],
+		.interp_id = words[p->interp_id],
+		.interp_epoch = p->interp_epoch	     ? words[p->interp_epoch] :
+				words[6] == SIZE_313 ? EPOCH_313 :
+						       0,
 		.state_next = words[p->state_next],
 		.state_interp = words[p->state_interp],
 		.state_thread_id = words[p->state_thread_id],

@@ -3,7 +3,7 @@
 # test: timeout=300
 """
 A program that makes functions and forgets them all the time, so that their code objects' memory is used
-again: fewer than one frame in a thousand is unresolved, and none is taken for another.
+again, and interpreters that start and end all the time: fewer than one frame in a thousand is unresolved, and none is taken for another.
 """
 import walk_lib
 
@@ -11,8 +11,7 @@ TAP = walk_lib.Tap()
 SECONDS = 2
 
 
-def check(python):
-    run = walk_lib.record(python, "churn", SECONDS)
+def judge(run, name):
     c = walk_lib.compare(run)
     frames = unresolved = 0
     for w in run.waits:
@@ -22,10 +21,16 @@ def check(python):
     said = "%d marks, %d waits in them, %d frames, %d unresolved, %d stacks lost, %d wrong; losses %s" % (
         c.marks, c.waits, frames, unresolved, lost, len(c.wrong), dict(run.losses))
     good = c.waits > 50 and not c.wrong and (unresolved + lost) * 1000 < frames
-    TAP.ok(good, "functions made and forgotten, " + python.name,
+    TAP.ok(good, name,
            "\n".join([said] + ["%s: %s" % x for x in c.wrong[:5]]) + "\n" + run.messages + run.printed)
     TAP.note(said)
 
 
+def check(python):
+    judge(walk_lib.record(python, "churn", SECONDS), "functions made and forgotten, " + python.name)
+
+
 walk_lib.each_python(TAP, "functions made and forgotten", check)
+exes = [p.exe for p in walk_lib.pythons()[0].values() if p.root == "/"]
+judge(walk_lib.record(exes, "many", 6), "interpreters started and ended")
 TAP.end()

@@ -12,7 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "gil"))
-from gil_lib import SONDE, Tap, each_python  # noqa: E402,F401
+from gil_lib import SONDE, Tap, each_python, pythons  # noqa: E402,F401
 from sonde_trace import Trace  # noqa: E402
 
 FRAMES = 256  # STACK_FRAMES
@@ -44,6 +44,30 @@ class Stacks:
         return out, cut
 
 
+STARTER = """
+import subprocess, sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+log, work, seconds, pythons = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4:]
+end, n = time.monotonic() + seconds, 0
+while time.monotonic() < end:
+    for p in pythons:
+        subprocess.run([p, "-S", work, log, "short", "0"], timeout=30)
+        n += 1
+print(n, "started")
+"""
+
+
+def start_many(place, seconds, exes):
+    """A program that starts interpreters, one after the other."""
+    shutil.copy(os.path.join(HERE, "walk_work.py"), place)
+    command = [sys.executable, "-c", STARTER, place + "/log", place + "/walk_work.py", str(seconds)] + exes
+    p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"})
+    p.stdout.readline()
+    return p, place
+
+
 def start_work(python, place, what, seconds):
     d = tempfile.mkdtemp(prefix="sonde-walk-", dir=place if python.root == "/" else python.root + "/tmp")
     os.chmod(d, 0o755)
@@ -64,7 +88,7 @@ def record(python, what, seconds=3, options=()):
     place = tempfile.mkdtemp(prefix="sonde-walk-")
     work = sonde = d = None
     try:
-        work, d = start_work(python, place, what, seconds)
+        work, d = start_many(place, seconds, python) if what == "many" else start_work(python, place, what, seconds)
         out = os.path.join(place, "walk.sonde")
         sonde = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(work.pid), "-d", "60", *options],
                                  stderr=subprocess.PIPE, text=True)

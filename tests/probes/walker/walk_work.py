@@ -2,7 +2,7 @@
 """
 Calls in every way that Python has, on 3.8 and later, and says where it was: each mark() waits
 for the GIL, which another thread holds, and logs its whole stack and the time before and after.
-argv: the log; "all" or "churn"; seconds
+argv: the log; "all", "churn" or "short"; seconds
 """
 import json
 import os
@@ -306,16 +306,26 @@ def churn(seconds):
         exec(compile(source, "made%06d.py" % n, "exec"), {"mark": mark})
 
 
+def short():
+    """An interpreter that lives for a moment."""
+    nested()
+    deep(10, "short")
+    callbacks()
+
+
 def main():
     global LOG, STOP
     LOG = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     sys.setrecursionlimit(2000)
-    print("ready", flush=True)
-    sys.stdin.readline()
+    if sys.argv[2] != "short":
+        print("ready", flush=True)
+        sys.stdin.readline()
     t = threading.Thread(target=spin, daemon=True)
     t.start()
     if sys.argv[2] == "churn":
         churn(float(sys.argv[3]))
+    elif sys.argv[2] == "short":
+        short()
     else:
         everything()
         in_thread(everything)
