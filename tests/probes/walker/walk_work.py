@@ -313,8 +313,8 @@ def short():
     callbacks()
 
 
-def main():
-    global LOG, STOP
+def start():
+    global LOG
     LOG = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     sys.setrecursionlimit(2000)
     if sys.argv[2] != "short":
@@ -322,6 +322,11 @@ def main():
         sys.stdin.readline()
     t = threading.Thread(target=spin, daemon=True)
     t.start()
+    return t
+
+
+def main(t):
+    global STOP
     if sys.argv[2] == "churn":
         churn(float(sys.argv[3]))
     elif sys.argv[2] == "short":
@@ -335,4 +340,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    THREAD = start()
+    for _ in range(5):
+        # a stack of one frame
+        s = frames(sys._getframe()); a = now(); time.sleep(0.0005); b = now()
+        log("module", a, b, s)
+    main(THREAD)
