@@ -17,6 +17,7 @@
 #define PYTHON_CODE_WORDS  32
 #define PYTHON_STATE_WORDS 32
 #define PYTHON_STATE_READ  184 /* likewise of a thread state */
+#define PYTHON_TRIES	   4 /* walks of another thread's stack until two agree */
 #define PYTHON_MEMOS	   128
 #define PYTHON_CODE_READ   (18 * 8) /* bytes: what is needed lies in them, in all versions */
 
@@ -48,12 +49,16 @@ struct python_cursor {
 	u64 code_type;
 	u64 frame; /* the next one's address, 0: that was all */
 	u64 anchor; /* one that was before: met again, it is a cycle */
-	u64 hash;
+	u64 hash; /* of all frames, but for where the innermost one is */
+	s64 top; /* offset of the innermost frame */
+	u64 same; /* what a walk and the next one have to agree on */
 	u64 epoch; /* while it stays, a code object that was seen is the same one */
 	u32 n, max;
 	u32 bad; /* enum loss_reason */
 	u32 cut;
 	u32 process; /* its id */
+	u32 stands; /* the thread is the current one: its stack does not change */
+	u32 agreed; /* it is right */
 	u32 pad;
 };
 

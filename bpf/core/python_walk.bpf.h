@@ -43,6 +43,7 @@ struct python_walk {
 	struct python_thread *t;
 	const struct python_layout *l;
 	struct task_struct *task;
+	u64 state;
 };
 
 static __always_inline long python__step(struct python_walk *w, struct task_struct *task)
@@ -52,7 +53,7 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	struct python_cursor *c = &t->cursor;
 	u32 size = l->frame_size, owner, n = c->n, bad;
 	u64 frame = c->frame, code, check;
-	s64 offset;
+	s64 offset, place;
 
 	if (!frame)
 		return 1;
@@ -85,7 +86,10 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	t->frames[n].code = code;
 	t->frames[n].check = check;
 	t->frames[n].offset = offset;
-	c->hash = python__mix(python__mix(python__mix(c->hash, code), check), offset);
+	place = n ? offset : 0;
+	c->hash = python__mix(python__mix(python__mix(c->hash, code), check), place);
+	if (!n)
+		c->top = offset;
 	if (!(n & (n + 1)))
 		c->anchor = frame;
 	c->n = n + 1;
@@ -128,6 +132,10 @@ static __always_inline u32 python__code_id(struct python_builder *b, const struc
 	if (task ? python__send_code(b->t, b->l, f->code, id, b->pid, task) :
 		   python__send_code_here(f->code, id, b->layout, b->pid))
 		return 0;
+	/* what another thread has just left may be gone */
+	if (!b->t->cursor.stands &&
+	    (python__read(b->t->code, PYTHON_CODE_READ, f->code, task) || python__check(b->t, b->l, task) != f->check))
+		return 0;
 	bpf_map_update_elem(&python_codes, &key, &id, BPF_ANY);
 	return id;
 }
@@ -165,7 +173,8 @@ static __always_inline u32 python__intern(struct python_thread *t, const struct 
 					  const struct python_layout *l, u32 pid, struct task_struct *task)
 {
 	const struct python_cursor *c = &t->cursor;
-	struct python_stack_key key = { .hash = python__mix(c->hash, c->n << 1 | c->cut), .process = p->id };
+	struct python_stack_key key = { .hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->cut),
+					.process = p->id };
 	struct python_builder b = { .t = t, .l = l, .task = task, .layout = p->layout, .process = p->id, .pid = pid };
 	u32 *known = bpf_map_lookup_elem(&python_stacks, &key);
 
@@ -197,28 +206,56 @@ static __always_inline u64 python__epoch(struct python_thread *t, const struct p
 	       1ULL << 63;
 }
 
-/* Fills the cursor, from the thread state that was read; false: the stack is not to be had. */
-static __always_inline bool python__walk(struct python_thread *t, const struct python_layout *l, u32 frames,
-					 struct task_struct *task)
+/* Fills the cursor, from the thread state that was read. */
+static __always_inline void python__walk(struct python_walk *w, struct task_struct *task)
 {
-	struct python_walk w = { .t = t, .l = l, .task = task };
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
 	struct python_cursor *c = &t->cursor;
 
 	c->n = c->cut = c->bad = 0;
-	c->hash = c->anchor = 0;
-	c->max = frames;
+	c->hash = c->anchor = c->top = 0;
 	c->epoch = python__epoch(t, l, task);
 	c->frame = state_word(t, l->state_frame);
 	if (l->by_cframe && c->frame)
 		c->frame = python__word(c->frame + l->cframe_frame, task);
 	/* frames of interpreters and of what is incomplete come on top */
-	PYTHON_LOOP(STACK_FRAMES * 2, python__step, &w, task);
+	PYTHON_LOOP(STACK_FRAMES * 2, python__step, w, task);
 	if (c->frame && !c->cut && !c->bad)
 		c->bad = LOSS_TORN;
-	if (c->bad)
-		loss__count(0, c->bad, bpf_ktime_get_ns());
-	return !c->bad && c->n;
 }
+
+/*
+ * One walk of a thread. One that may run meanwhile is walked until two walks in succession agree: what is seen twice was
+ * there. Where its innermost frame is may differ, as that moves with each instruction.
+ */
+static __always_inline long python__try(struct python_walk *w, struct task_struct *task)
+{
+	struct python_thread *t = w->t;
+	struct python_cursor *c = &t->cursor;
+	u64 before = c->same;
+
+	if (!c->stands && !python__read_state(t, w->l, w->state, task)) {
+		c->bad = LOSS_READ;
+		return 1;
+	}
+	python__walk(w, task);
+	c->same = c->bad ? 0 : python__mix(c->hash, c->n << 1 | c->cut);
+	c->agreed = !c->bad && (c->stands || c->same == before);
+	return c->stands || c->agreed;
+}
+
+static long python__try_here(u32 i, struct python_walk *w)
+{
+	return python__try(w, NULL);
+}
+
+#ifdef PYTHON_WALK_TASKS
+static long python__try_there(u32 i, struct python_walk *w)
+{
+	return python__try(w, w->task);
+}
+#endif
 
 /*
  * me: the thread whose stack is walked if state is 0. task: whose memory is read, NULL: the current one's, which is
@@ -227,42 +264,38 @@ static __always_inline bool python__walk(struct python_thread *t, const struct p
 static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u64 gil,
 					       u32 frames, struct task_struct *task)
 {
-	u32 pid = me->tgid;
+	u32 pid = me->tgid, layout;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
-	const struct python_layout *l;
-	u64 self = me->thread.fsbase, hash;
-	bool stands = !task;
-	u32 layout;
+	struct python_cursor *c = &t->cursor;
+	struct python_walk w = { .t = t, .task = task };
+	u64 self = me->thread.fsbase;
 
 	if (!p)
 		return 0;
 	layout = p->layout;
-	l = bpf_map_lookup_elem(&python_layouts, &layout);
-	if (!l)
+	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
+	if (!w.l)
 		return 0;
+	c->stands = !task;
 	if (!state)
-		state = python__own_state(t, p, l, self, gil, task);
-	else if (python__read_state(t, l, state, task))
-		stands = stands && python__is_own(t, l, self, 0, NULL);
-	else
-		return 0;
+		state = python__own_state(t, p, w.l, self, gil, task);
+	else if (!python__read_state(t, w.l, state, task))
+		state = 0;
+	else if (c->stands)
+		c->stands = python__is_own(t, w.l, self, 0, NULL);
 	if (!state)
 		return 0;
-	t->cursor.code_type = p->code_type;
-	t->cursor.process = p->id;
-	if (!python__walk(t, l, frames, task))
+	w.state = state;
+	c->code_type = p->code_type;
+	c->process = p->id;
+	c->max = frames;
+	c->same = c->agreed = 0;
+	PYTHON_LOOP(PYTHON_TRIES, python__try, &w, task);
+	if (!c->agreed) {
+		loss__count(0, c->bad ?: LOSS_TORN, bpf_ktime_get_ns());
 		return 0;
-	if (!stands) {
-		/* it may run meanwhile: what is seen twice was there */
-		hash = t->cursor.hash;
-		if (!python__read_state(t, l, state, task) || !python__walk(t, l, frames, task))
-			return 0;
-		if (t->cursor.hash != hash) {
-			loss__count(0, LOSS_TORN, bpf_ktime_get_ns());
-			return 0;
-		}
 	}
-	return python__intern(t, p, l, pid, task);
+	return c->n ? python__intern(t, p, w.l, pid, task) : 0;
 }
 
 /* The current task's room to walk in, to be left with python__leave(). */
