@@ -70,18 +70,10 @@ static __always_inline u32 python__know(struct python_thread *t, const struct py
 	return 0;
 }
 
-struct python_text {
-	struct python_thread *t;
-	struct task_struct *task;
-	u64 from;
-	u32 total;
-	u32 at;
-	u32 failed;
-};
-
-static __always_inline long python__send_piece(struct python_text *x, struct task_struct *task)
+static __always_inline long python__send_piece(struct python_walk *w, struct task_struct *task)
 {
-	struct python_thread *t = x->t;
+	struct python_thread *t = w->t;
+	struct python_text *x = &t->sending;
 	u32 size = x->total - x->at;
 
 	if (size > RAW_CODE_CHUNK)
@@ -103,15 +95,15 @@ static __always_inline long python__send_piece(struct python_text *x, struct tas
 	return x->failed || x->at >= x->total;
 }
 
-static long python__send_piece_here(u32 i, struct python_text *x)
+static long python__send_piece_here(u32 i, struct python_walk *w)
 {
-	return python__send_piece(x, NULL);
+	return python__send_piece(w, NULL);
 }
 
 #ifdef PYTHON_WALK_TASKS
-static long python__send_piece_there(u32 i, struct python_text *x)
+static long python__send_piece_there(u32 i, struct python_walk *w)
 {
-	return python__send_piece(x, x->task);
+	return python__send_piece(w, w->task);
 }
 #endif
 
@@ -120,8 +112,9 @@ static long python__send_piece_there(u32 i, struct python_text *x)
 
 /* Where the characters of a str are; its width goes to the record. */
 static __always_inline void python__text(struct python_thread *t, const struct python_layout *l, u64 object,
-					 struct python_text *x, struct task_struct *task)
+					 struct task_struct *task)
 {
+	struct python_text *x = &t->sending;
 	u32 state, kind;
 
 	x->total = 0;
@@ -140,51 +133,60 @@ static __always_inline void python__text(struct python_thread *t, const struct p
 	x->total = t->text[2] * kind;
 }
 
-/* Sends a code object, as which the thread's room for code has been read; 0, or 1: the ring had no room. */
-static __always_inline int python__send_part(struct python_thread *t, const struct python_layout *l, u32 part,
-					     struct task_struct *task)
+/* Sends a part of the code object that the thread's room holds; 0, or 1: the ring had no room. */
+static __always_inline int python__send_part(struct python_walk *w, u32 part, struct task_struct *task)
 {
-	struct python_text x = { .t = t, .task = task };
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+	struct python_text *x = &t->sending;
 	u64 object;
 
+	x->at = x->failed = 0;
 	t->raw.part = part;
 	if (part == RAW_CODE_LINES) {
 		object = code_word(t, l->code_lines);
 		t->raw.width = 1;
-		x.from = object + l->bytes_data;
-		x.total = python__word(object + 16, task);
-		if (x.total > PYTHON_LINES_MAX)
-			x.total = 0;
+		x->from = object + l->bytes_data;
+		x->total = python__word(object + 16, task);
+		if (x->total > PYTHON_LINES_MAX)
+			x->total = 0;
 	} else {
 		object = code_word(t, part == RAW_CODE_NAME ? l->code_name : l->code_file);
-		python__text(t, l, object, &x, task);
+		python__text(t, l, object, task);
 	}
-	PYTHON_LOOP(PYTHON_LINES_MAX / RAW_CODE_CHUNK, python__send_piece, &x, task);
-	return x.failed;
+	PYTHON_LOOP(PYTHON_LINES_MAX / RAW_CODE_CHUNK, python__send_piece, w, task);
+	return x->failed;
 }
 
-static __always_inline int python__send_code(struct python_thread *t, const struct python_layout *l, u64 code, u32 id,
-					     u32 pid, struct task_struct *task)
+static __always_inline int python__send_code(struct python_walk *w, u64 code, u32 id, struct task_struct *task)
 {
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+
 	if (python__read(t->code, PYTHON_CODE_READ, code, task))
 		return 1;
 	__builtin_memset(&t->raw, 0, __builtin_offsetof(struct raw_code, data));
 	event__init(&t->raw.event, RAW_CODE, 0, bpf_ktime_get_ns());
-	t->raw.event.pid = pid;
+	t->raw.event.pid = t->cursor.pid;
 	t->raw.code = id;
 	t->raw.line = code_word(t, l->code_line) >> (l->code_line & 4) * 8;
 	t->raw.version = l->version;
-	return python__send_part(t, l, RAW_CODE_NAME, task) || python__send_part(t, l, RAW_CODE_FILE, task) ||
-	       python__send_part(t, l, RAW_CODE_LINES, task);
+	if (python__send_part(w, RAW_CODE_NAME, task) || python__send_part(w, RAW_CODE_FILE, task) ||
+	    python__send_part(w, RAW_CODE_LINES, task))
+		return 1;
+	/* what another thread has just left may be gone by now */
+	return !t->cursor.stands && python__read(t->code, PYTHON_CODE_READ, code, task);
 }
 
 /* A function of its own for the verifier; the current task's memory. */
-__weak __noinline int python__send_code_here(u64 code, u32 id, u32 layout, u32 pid)
+__weak __noinline int python__send_code_here(u64 code, u32 id, u32 layout)
 {
-	struct python_thread *t = bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0, 0);
-	const struct python_layout *l = bpf_map_lookup_elem(&python_layouts, &layout);
+	struct python_walk w = {
+		.t = bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0, 0),
+		.l = bpf_map_lookup_elem(&python_layouts, &layout),
+	};
 
-	return t && l ? python__send_code(t, l, code, id, pid, NULL) : 1;
+	return w.t && w.l ? python__send_code(&w, code, id, NULL) : 1;
 }
 
 #endif

@@ -47,6 +47,7 @@ struct python_stack_key {
  */
 struct python_cursor {
 	u64 code_type;
+	u64 state; /* of the thread that is walked */
 	u64 frame; /* the next one's address, 0: that was all */
 	u64 anchor; /* one that was before: met again, it is a cycle */
 	u64 hash; /* of all frames, but for where the innermost one is */
@@ -59,6 +60,28 @@ struct python_cursor {
 	u32 process; /* its id */
 	u32 stands; /* the thread is the current one: its stack does not change */
 	u32 agreed; /* it is right */
+	u32 layout;
+	u32 pid;
+	u32 left; /* frames yet to be looked up, from the outermost on */
+	u32 caller; /* id of the last one */
+	u32 failed;
+};
+
+/* Of the thread states of all interpreters, the one of the thread with this FS base. */
+struct python_search {
+	u64 interp; /* whose states are looked at, 0: those of the next one come */
+	u64 next; /* interpreter */
+	u64 state;
+	u64 self;
+	u64 gil; /* its interpreter's, 0: any */
+	u64 found;
+};
+
+/* What is being sent of a code object. */
+struct python_text {
+	u64 from;
+	u32 total, at; /* bytes */
+	u32 failed; /* the ring had no room */
 	u32 pad;
 };
 
@@ -75,8 +98,8 @@ struct python_thread {
 	u32 process; /* id of the process that had it */
 	u32 busy; /* a walk is going on: an interrupt may want one more */
 	struct python_cursor cursor;
-	u32 left; /* frames yet to be looked up */
-	u32 pad;
+	struct python_search search;
+	struct python_text sending;
 	u64 walks;
 	u64 words[PYTHON_STATE_WORDS]; /* of a thread state */
 	u64 frame[PYTHON_FRAME_WORDS];
@@ -85,6 +108,13 @@ struct python_thread {
 	struct python_memo memos[PYTHON_MEMOS];
 	struct python_frame frames[STACK_FRAMES];
 	struct raw_code raw;
+};
+
+/* What the functions of loops get. All else is in the thread's room: of stack there are 512 bytes for all calls. */
+struct python_walk {
+	struct python_thread *t;
+	const struct python_layout *l;
+	struct task_struct *task;
 };
 
 struct python_processes_map {

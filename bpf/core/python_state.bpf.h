@@ -14,18 +14,6 @@ static __always_inline u64 python__first_frame(const struct python_layout *l, u6
 	return at;
 }
 
-/* Walks through the thread states of all interpreters, for that of the thread with this FS base. */
-struct python_search {
-	const struct python_layout *l;
-	struct task_struct *task;
-	u64 interp; /* whose states are looked at, 0: those of the next one come */
-	u64 next; /* interpreter */
-	u64 state;
-	u64 self;
-	u64 gil; /* its interpreter's, 0: any */
-	u64 found;
-};
-
 /* In PyThreadState._status, from 3.12 on: it is its thread's current one. */
 static __always_inline bool python__active(const struct python_layout *l, u64 state, struct task_struct *task)
 {
@@ -36,9 +24,10 @@ static __always_inline bool python__active(const struct python_layout *l, u64 st
  * A thread has a state in each interpreter that it has entered. The active one is right; where none is, as in
  * a thread that waits, the first that runs something: new interpreters come first in their list.
  */
-static __always_inline long python__search_step(struct python_search *s, struct task_struct *task)
+static __always_inline long python__search(struct python_walk *w, struct task_struct *task)
 {
-	const struct python_layout *l = s->l;
+	const struct python_layout *l = w->l;
+	struct python_search *s = &w->t->search;
 	bool active;
 
 	if (!s->state) {
@@ -62,15 +51,15 @@ static __always_inline long python__search_step(struct python_search *s, struct 
 	return 0;
 }
 
-static long python__search_here(u32 i, struct python_search *s)
+static long python__search_here(u32 i, struct python_walk *w)
 {
-	return python__search_step(s, NULL);
+	return python__search(w, NULL);
 }
 
 #ifdef PYTHON_WALK_TASKS
-static long python__search_there(u32 i, struct python_search *s)
+static long python__search_there(u32 i, struct python_walk *w)
 {
-	return python__search_step(s, s->task);
+	return python__search(w, w->task);
 }
 #endif
 
@@ -108,24 +97,29 @@ static __always_inline bool python__one_interpreter(const struct python_layout *
 	return interp && !python__word(interp + l->interp_next, task);
 }
 
-/* The state of the thread with this FS base; the current task's is remembered. */
-static __always_inline u64 python__own_state(struct python_thread *t, const struct python_process *p,
-					     const struct python_layout *l, u64 self, u64 gil, struct task_struct *task)
+/* The state of the thread with this FS base, which is read; the current task's is remembered. */
+static __always_inline u64 python__own_state(struct python_walk *w, const struct python_process *p, u64 self, u64 gil,
+					     struct task_struct *task)
 {
-	struct python_search s = { .l = l, .task = task, .self = self, .gil = gil };
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+	struct python_search *s = &t->search;
 
 	if (!task && t->process == p->id && python__read_state(t, l, t->state, NULL) &&
 	    python__is_own(t, l, self, gil, NULL) &&
 	    ((l->state_status && state_word(t, l->state_status) & 1 << 4) ||
 	     python__one_interpreter(l, p->runtime, NULL)))
 		return t->state;
-	s.next = python__word(p->runtime + l->interpreters, task);
-	PYTHON_LOOP(PYTHON_STATES, python__search, &s, task);
+	s->interp = s->state = s->found = 0;
+	s->self = self;
+	s->gil = gil;
+	s->next = python__word(p->runtime + l->interpreters, task);
+	PYTHON_LOOP(PYTHON_STATES, python__search, w, task);
 	if (!task) {
-		t->state = s.found;
+		t->state = s->found;
 		t->process = p->id;
 	}
-	return python__read_state(t, l, s.found, task) ? s.found : 0;
+	return python__read_state(t, l, s->found, task) ? s->found : 0;
 }
 
 #endif

@@ -39,13 +39,6 @@ static __always_inline bool python__incomplete(const struct python_layout *l, u6
 	return offset < first * 2LL;
 }
 
-struct python_walk {
-	struct python_thread *t;
-	const struct python_layout *l;
-	struct task_struct *task;
-	u64 state;
-};
-
 static __always_inline long python__step(struct python_walk *w, struct task_struct *task)
 {
 	const struct python_layout *l = w->l;
@@ -108,86 +101,78 @@ static long python__step_there(u32 i, struct python_walk *w)
 }
 #endif
 
-/* Builds the stack from its outermost frame. */
-struct python_builder {
-	struct python_thread *t;
-	const struct python_layout *l;
-	struct task_struct *task;
-	u32 layout;
-	u32 process;
-	u32 pid;
-	u32 caller;
-	u32 failed;
-};
-
-static __always_inline u32 python__code_id(struct python_builder *b, const struct python_frame *f,
+static __always_inline u32 python__code_id(struct python_walk *w, const struct python_frame *f,
 					   struct task_struct *task)
 {
-	struct python_code_key key = { .code = f->code, .check = f->check, .process = b->process };
+	struct python_cursor *c = &w->t->cursor;
+	struct python_code_key key = { .code = f->code, .check = f->check, .process = c->process };
 	u32 *known = bpf_map_lookup_elem(&python_codes, &key), id;
 
 	if (known)
 		return *known;
 	id = __sync_fetch_and_add(&stack_last_code, 1) + 1;
-	if (task ? python__send_code(b->t, b->l, f->code, id, b->pid, task) :
-		   python__send_code_here(f->code, id, b->layout, b->pid))
+	if (task ? python__send_code(w, f->code, id, task) : python__send_code_here(f->code, id, c->layout))
 		return 0;
-	/* what another thread has just left may be gone */
-	if (!b->t->cursor.stands &&
-	    (python__read(b->t->code, PYTHON_CODE_READ, f->code, task) || python__check(b->t, b->l, task) != f->check))
+	if (!c->stands && python__check(w->t, w->l, task) != f->check)
 		return 0;
 	bpf_map_update_elem(&python_codes, &key, &id, BPF_ANY);
 	return id;
 }
 
-static __always_inline long python__build(struct python_builder *b, struct task_struct *task)
+/* The next frame from the outermost on. */
+static __always_inline long python__build(struct python_walk *w, struct task_struct *task)
 {
-	u32 at = b->t->left - 1, code;
+	struct python_cursor *c = &w->t->cursor;
+	u32 at = c->left - 1, code;
 	struct python_frame *f;
 
 	if (at >= STACK_FRAMES)
 		return 1;
-	f = &b->t->frames[at];
-	b->t->left = at;
-	code = python__code_id(b, f, task);
-	b->caller = code ? stack__push(b->caller, FRAME_PYTHON, code, f->offset, b->pid) : 0;
-	if (b->caller)
+	f = &w->t->frames[at];
+	c->left = at;
+	code = python__code_id(w, f, task);
+	c->caller = code ? stack__push(c->caller, FRAME_PYTHON, code, f->offset, c->pid) : 0;
+	if (c->caller)
 		return 0;
-	b->failed = 1;
+	c->failed = 1;
 	return 1;
 }
 
-static long python__build_here(u32 i, struct python_builder *b)
+static long python__build_here(u32 i, struct python_walk *w)
 {
-	return python__build(b, NULL);
+	return python__build(w, NULL);
 }
 
 #ifdef PYTHON_WALK_TASKS
-static long python__build_there(u32 i, struct python_builder *b)
+static long python__build_there(u32 i, struct python_walk *w)
 {
-	return python__build(b, b->task);
+	return python__build(w, w->task);
 }
 #endif
 
-static __always_inline u32 python__intern(struct python_thread *t, const struct python_process *p,
-					  const struct python_layout *l, u32 pid, struct task_struct *task)
+/* The id of the stack that was walked. */
+static __always_inline u32 python__intern(struct python_walk *w, struct task_struct *task)
 {
-	const struct python_cursor *c = &t->cursor;
-	struct python_stack_key key = { .hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->cut),
-					.process = p->id };
-	struct python_builder b = { .t = t, .l = l, .task = task, .layout = p->layout, .process = p->id, .pid = pid };
-	u32 *known = bpf_map_lookup_elem(&python_stacks, &key);
+	struct python_cursor *c = &w->t->cursor;
+	struct python_stack_key key = {
+		.hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->cut),
+		.process = c->process,
+	};
+	u32 *known = bpf_map_lookup_elem(&python_stacks, &key), id;
 
 	if (known)
 		return *known;
-	t->left = c->n;
-	if (c->cut)
-		b.caller = stack__push(0, FRAME_CUT, 0, 0, pid);
-	PYTHON_LOOP(STACK_FRAMES, python__build, &b, task);
-	if (b.failed)
+	c->left = c->n;
+	c->failed = 0;
+	c->caller = c->cut ? stack__push(0, FRAME_CUT, 0, 0, c->pid) : 0;
+	if (c->cut && !c->caller)
 		return 0;
-	bpf_map_update_elem(&python_stacks, &key, &b.caller, BPF_ANY);
-	return b.caller;
+	PYTHON_LOOP(STACK_FRAMES, python__build, w, task);
+	if (c->failed)
+		return 0;
+	id = c->caller;
+	bpf_map_update_elem(&python_stacks, &key, &id, BPF_ANY);
+	return id;
 }
 
 /* Of the interpreter of the state that was read, never another's; with no number to go by one for each walk. */
@@ -235,7 +220,7 @@ static __always_inline long python__try(struct python_walk *w, struct task_struc
 	struct python_cursor *c = &t->cursor;
 	u64 before = c->same;
 
-	if (!c->stands && !python__read_state(t, w->l, w->state, task)) {
+	if (!c->stands && !python__read_state(t, w->l, c->state, task)) {
 		c->bad = LOSS_READ;
 		return 1;
 	}
@@ -264,7 +249,7 @@ static long python__try_there(u32 i, struct python_walk *w)
 static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u64 gil,
 					       u32 frames, struct task_struct *task)
 {
-	u32 pid = me->tgid, layout;
+	u32 pid = me->tgid;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
 	struct python_cursor *c = &t->cursor;
 	struct python_walk w = { .t = t, .task = task };
@@ -272,20 +257,21 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 
 	if (!p)
 		return 0;
-	layout = p->layout;
-	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
+	c->layout = p->layout;
+	w.l = bpf_map_lookup_elem(&python_layouts, &c->layout);
 	if (!w.l)
 		return 0;
 	c->stands = !task;
 	if (!state)
-		state = python__own_state(t, p, w.l, self, gil, task);
+		state = python__own_state(&w, p, self, gil, task);
 	else if (!python__read_state(t, w.l, state, task))
 		state = 0;
 	else if (c->stands)
 		c->stands = python__is_own(t, w.l, self, 0, NULL);
 	if (!state)
 		return 0;
-	w.state = state;
+	c->state = state;
+	c->pid = pid;
 	c->code_type = p->code_type;
 	c->process = p->id;
 	c->max = frames;
@@ -295,7 +281,7 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 		loss__count(0, c->bad ?: LOSS_TORN, bpf_ktime_get_ns());
 		return 0;
 	}
-	return c->n ? python__intern(t, p, w.l, pid, task) : 0;
+	return c->n ? python__intern(&w, task) : 0;
 }
 
 /* The current task's room to walk in, to be left with python__leave(). */

@@ -28,8 +28,9 @@ extern u32 stack_last_code;
 /*
  * The id of the stack whose innermost frame is this one, called by `caller` (0: by none). Of FRAME_NATIVE, code is
  * the process (tgid) and place the address in it. 0: the ring had no room, and the frame is sent when it comes again.
+ * A function of its own for the verifier, and for what it takes of the stack.
  */
-static __always_inline u32 stack__push(u32 caller, u32 kind, u32 code, u64 place, u32 pid)
+__weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32 pid)
 {
 	struct stack_node key = { .place = place, .caller = caller, .code = code, .kind = kind };
 	struct raw_frame r = {};
