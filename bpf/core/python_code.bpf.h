@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Code objects: telling them apart, and sending them to the loader. docs/python.md */
+#ifndef SONDE_PYTHON_CODE_BPF_H
+#define SONDE_PYTHON_CODE_BPF_H
+
+#include "core/python_memory.bpf.h"
+
+/* Length, hash if Python has needed it, and last characters of a text. */
+static __always_inline u64 python__check_text(struct python_thread *t, const struct python_layout *l, u64 hash,
+					      u64 text, struct task_struct *task)
+{
+	u64 *words = t->text, state, end;
+
+	/* length, hash, state */
+	if (python__read(words, 24, text + 16, task))
+		return hash;
+	hash = python__mix(python__mix(hash, words[0]), words[1]);
+	if (words[1] != ~0ULL)
+		return hash;
+	state = words[2] >> l->str_kind_shift;
+	end = text + (state & 16 ? l->str_ascii : l->str_compact) + words[0] * (state & 7);
+	if (!python__read(words, 16, end - 16, task))
+		hash = python__mix(python__mix(hash, words[0]), words[1]);
+	return hash;
+}
+
+/*
+ * What of a code object never changes, as a number. From 3.12 on each has a version that is given once. Before, its
+ * texts and line table are looked into: new ones may come to lie at the addresses of old ones in the very same order.
+ */
+static __always_inline u64 python__check(struct python_thread *t, const struct python_layout *l,
+					 struct task_struct *task)
+{
+	u64 name = code_word(t, l->code_name), file = code_word(t, l->code_file), lines = code_word(t, l->code_lines);
+	u32 from = l->code_check;
+	u64 hash = python__mix(python__mix(name, file), lines);
+
+	for (u32 i = 0; i < 6; i++)
+		hash = python__mix(hash, code_word(t, from + 8 * i));
+	if (l->code_version)
+		return hash;
+	/* ob_size and the first bytes */
+	if (!python__read(t->text, 32, lines + 16, task))
+		hash = python__mix(python__mix(python__mix(hash, t->text[0]), t->text[2]), t->text[3]);
+	return python__check_text(t, l, python__check_text(t, l, hash, name, task), file, task);
+}
+
+/*
+ * Is it a code object? Then its check. What was looked into since the last one was made or freed need not be read
+ * again, nor what a stack has twice. 0 or enum loss_reason.
+ */
+static __always_inline u32 python__know(struct python_thread *t, const struct python_layout *l, u64 code, u64 *check,
+					struct task_struct *task)
+{
+	struct python_memo *m = &t->memos[(code >> 5 ^ code >> 12) & (PYTHON_MEMOS - 1)];
+	struct python_cursor *c = &t->cursor;
+
+	if (m->code == code && m->epoch == c->epoch) {
+		*check = m->check;
+		return 0;
+	}
+	if (python__read(t->code, PYTHON_CODE_READ, code, task))
+		return LOSS_READ;
+	if (t->code[1] != c->code_type)
+		return LOSS_TORN;
+	*check = python__check(t, l, task);
+	m->code = code;
+	m->check = *check;
+	m->epoch = c->epoch;
+	return 0;
+}
+
+static __always_inline long python__send_piece(struct python_walk *w, struct task_struct *task)
+{
+	struct python_thread *t = w->t;
+	struct python_text *x = &t->sending;
+	u32 size = x->total - x->at;
+
+	if (size > RAW_CODE_CHUNK)
+		size = RAW_CODE_CHUNK;
+	barrier_var(size);
+	if (size > RAW_CODE_CHUNK)
+		return 1;
+	t->raw.at = x->at;
+	t->raw.total = x->total;
+	t->raw.size = size;
+	if (size && python__read(t->raw.data, size, x->from + x->at, task)) {
+		t->raw.total = t->raw.size = t->raw.at = size = 0;
+		t->raw.width = 0;
+		x->total = 0;
+	}
+	if (!emit(&t->raw, __builtin_offsetof(struct raw_code, data) + ((size + 7) & 0x7f8)))
+		x->failed = 1;
+	x->at += size;
+	return x->failed || x->at >= x->total;
+}
+
+static long python__send_piece_here(u32 i, struct python_walk *w)
+{
+	return python__send_piece(w, NULL);
+}
+
+#ifdef PYTHON_WALK_TASKS
+static long python__send_piece_there(u32 i, struct python_walk *w)
+{
+	return python__send_piece(w, w->task);
+}
+#endif
+
+#define PYTHON_TEXT_MAX	 8192
+#define PYTHON_LINES_MAX (1 << 20)
+
+/* Where the characters of a str are; its width goes to the record. */
+static __always_inline void python__text(struct python_thread *t, const struct python_layout *l, u64 object,
+					 struct task_struct *task)
+{
+	struct python_text *x = &t->sending;
+	u32 state, kind;
+
+	x->total = 0;
+	t->raw.width = 0;
+	if (!object || python__read(t->text, 40, object, task))
+		return;
+	state = (u32)t->text[4] >> l->str_kind_shift;
+	kind = state & 7;
+	/* not compact, or no kind that there is */
+	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4))
+		return;
+	x->from = object + (state & 16 ? l->str_ascii : l->str_compact);
+	t->raw.width = kind;
+	if (t->text[2] > PYTHON_TEXT_MAX)
+		t->text[2] = PYTHON_TEXT_MAX;
+	x->total = t->text[2] * kind;
+}
+
+/* Sends a part of the code object that the thread's room holds; 0, or 1: the ring had no room. */
+static __always_inline int python__send_part(struct python_walk *w, u32 part, struct task_struct *task)
+{
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+	struct python_text *x = &t->sending;
+	u64 object;
+
+	x->at = x->failed = 0;
+	t->raw.part = part;
+	if (part == RAW_CODE_LINES) {
+		object = code_word(t, l->code_lines);
+		t->raw.width = 1;
+		x->from = object + l->bytes_data;
+		x->total = python__word(object + 16, task);
+		if (x->total > PYTHON_LINES_MAX)
+			x->total = 0;
+	} else {
+		object = code_word(t, part == RAW_CODE_NAME ? l->code_name : l->code_file);
+		python__text(t, l, object, task);
+	}
+	PYTHON_LOOP(PYTHON_LINES_MAX / RAW_CODE_CHUNK, python__send_piece, w, task);
+	return x->failed;
+}
+
+static __always_inline int python__send_code(struct python_walk *w, u64 code, u32 id, struct task_struct *task)
+{
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+
+	if (python__read(t->code, PYTHON_CODE_READ, code, task))
+		return 1;
+	__builtin_memset(&t->raw, 0, __builtin_offsetof(struct raw_code, data));
+	event__init(&t->raw.event, RAW_CODE, 0, bpf_ktime_get_ns());
+	t->raw.event.pid = t->cursor.pid;
+	t->raw.code = id;
+	t->raw.line = code_word(t, l->code_line) >> (l->code_line & 4) * 8;
+	t->raw.version = l->version;
+	if (python__send_part(w, RAW_CODE_NAME, task) || python__send_part(w, RAW_CODE_FILE, task) ||
+	    python__send_part(w, RAW_CODE_LINES, task))
+		return 1;
+	/* what another thread has just left may be gone by now */
+	return !t->cursor.stands && python__read(t->code, PYTHON_CODE_READ, code, task);
+}
+
+/* A function of its own for the verifier; the current task's memory. */
+__weak __noinline int python__send_code_here(u64 code, u32 id, u32 layout)
+{
+	struct python_walk w = {
+		.t = bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0, 0),
+		.l = bpf_map_lookup_elem(&python_layouts, &layout),
+	};
+
+	return w.t && w.l ? python__send_code(&w, code, id, NULL) : 1;
+}
+
+#endif

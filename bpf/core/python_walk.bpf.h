@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The walk itself, for python.bpf.h. docs/python.md is the essay; in short: the thread's
+ * state leads to its frames, each frame to its code object. What tells them apart
+ * is hashed on the way, and a whole stack that was seen before has its id in a map. For
+ * a new one the frames are looked up one by one from the outermost, and what is new
+ * of them is sent.
+ */
+#ifndef SONDE_PYTHON_WALK_BPF_H
+#define SONDE_PYTHON_WALK_BPF_H
+
+#include "core/python_code.bpf.h"
+#include "core/python_state.bpf.h"
+
+/* Where in its bytecode the frame is, bytes. */
+static __always_inline s64 python__offset(const struct python_thread *t, const struct python_layout *l, u64 code)
+{
+	u64 instr = frame_word(t, l->frame_instr);
+
+	if (l->instr_unit) {
+		/* an int, in the upper or lower half of its word */
+		s32 lasti = instr >> (l->frame_instr & 4 ? 32 : 0);
+
+		return lasti < 0 ? -1 : lasti * (s64)l->instr_unit;
+	}
+	return instr - (code + l->code_start);
+}
+
+/* A frame that has not come to its first traceable instruction is none yet for Python either. */
+static __always_inline bool python__incomplete(const struct python_layout *l, u64 code, s64 offset, u32 owner,
+					       struct task_struct *task)
+{
+	s32 first;
+
+	if (!l->code_traceable || owner == PYTHON_GENERATOR)
+		return false;
+	if (python__read(&first, sizeof(first), code + l->code_traceable, task))
+		return false;
+	return offset < first * 2LL;
+}
+
+static __always_inline long python__step(struct python_walk *w, struct task_struct *task)
+{
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+	struct python_cursor *c = &t->cursor;
+	u32 size = l->frame_size, owner, n = c->n, bad;
+	u64 frame = c->frame, code, check;
+	s64 offset, place;
+
+	if (!frame)
+		return 1;
+	if (n >= c->max || n >= STACK_FRAMES) {
+		c->cut = 1;
+		return 1;
+	}
+	if (size > sizeof(t->frame) || python__read(t->frame, size, frame, task)) {
+		c->bad = LOSS_READ;
+		return 1;
+	}
+	c->frame = frame_word(t, l->frame_previous);
+	if ((c->frame && c->frame == c->anchor) || (c->frame & 7)) {
+		c->bad = LOSS_TORN;
+		return 1;
+	}
+	owner = l->owner_skipped ? frame_word(t, l->frame_owner) >> (l->frame_owner & 7) * 8 & 0xff : 0;
+	if (l->owner_skipped && owner >= l->owner_skipped)
+		return 0;
+	/* from 3.14 on the lowest bits are a tag */
+	code = frame_word(t, l->frame_code) & ~7ULL;
+	bad = python__know(t, l, code, &check, task);
+	if (bad) {
+		c->bad = bad;
+		return 1;
+	}
+	offset = python__offset(t, l, code);
+	if (!n && python__incomplete(l, code, offset, owner, task))
+		return 0;
+	t->frames[n].code = code;
+	t->frames[n].check = check;
+	t->frames[n].offset = offset;
+	place = n ? offset : 0;
+	c->hash = python__mix(python__mix(python__mix(c->hash, code), check), place);
+	if (!n)
+		c->top = offset;
+	if (!(n & (n + 1)))
+		c->anchor = frame;
+	c->n = n + 1;
+	return 0;
+}
+
+static long python__step_here(u32 i, struct python_walk *w)
+{
+	return python__step(w, NULL);
+}
+
+#ifdef PYTHON_WALK_TASKS
+static long python__step_there(u32 i, struct python_walk *w)
+{
+	return python__step(w, w->task);
+}
+#endif
+
+static __always_inline u32 python__code_id(struct python_walk *w, const struct python_frame *f,
+					   struct task_struct *task)
+{
+	struct python_cursor *c = &w->t->cursor;
+	struct python_code_key key = { .code = f->code, .check = f->check, .process = c->process };
+	u32 *known = bpf_map_lookup_elem(&python_codes, &key), id;
+
+	if (known)
+		return *known;
+	id = __sync_fetch_and_add(&stack_last_code, 1) + 1;
+	if (task ? python__send_code(w, f->code, id, task) : python__send_code_here(f->code, id, c->layout))
+		return 0;
+	if (!c->stands && python__check(w->t, w->l, task) != f->check)
+		return 0;
+	bpf_map_update_elem(&python_codes, &key, &id, BPF_ANY);
+	return id;
+}
+
+/* The next frame from the outermost on. */
+static __always_inline long python__build(struct python_walk *w, struct task_struct *task)
+{
+	struct python_cursor *c = &w->t->cursor;
+	u32 at = c->left - 1, code;
+	struct python_frame *f;
+
+	if (at >= STACK_FRAMES)
+		return 1;
+	f = &w->t->frames[at];
+	c->left = at;
+	code = python__code_id(w, f, task);
+	c->caller = code ? stack__push(c->caller, FRAME_PYTHON, code, f->offset, c->pid) : 0;
+	if (c->caller)
+		return 0;
+	c->failed = 1;
+	return 1;
+}
+
+static long python__build_here(u32 i, struct python_walk *w)
+{
+	return python__build(w, NULL);
+}
+
+#ifdef PYTHON_WALK_TASKS
+static long python__build_there(u32 i, struct python_walk *w)
+{
+	return python__build(w, w->task);
+}
+#endif
+
+/* The id of the stack that was walked. */
+static __always_inline u32 python__intern(struct python_walk *w, struct task_struct *task)
+{
+	struct python_cursor *c = &w->t->cursor;
+	struct python_stack_key key = {
+		.hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->cut),
+		.process = c->process,
+	};
+	u32 *known = bpf_map_lookup_elem(&python_stacks, &key), id;
+
+	if (known)
+		return *known;
+	c->left = c->n;
+	c->failed = 0;
+	c->caller = c->cut ? stack__push(0, FRAME_CUT, 0, 0, c->pid) : 0;
+	if (c->cut && !c->caller)
+		return 0;
+	PYTHON_LOOP(STACK_FRAMES, python__build, w, task);
+	if (c->failed)
+		return 0;
+	id = c->caller;
+	bpf_map_update_elem(&python_stacks, &key, &id, BPF_ANY);
+	return id;
+}
+
+/* Of the interpreter of the state that was read, never another's; with no number to go by one for each walk. */
+static __always_inline u64 python__epoch(struct python_thread *t, const struct python_layout *l,
+					 struct task_struct *task)
+{
+	u64 interp = state_word(t, l->state_interp), epoch;
+
+	epoch = l->interp_epoch ? python__word(interp + l->interp_epoch, task) : 0;
+	/* 3.13 stops to count when an int is full, at 0 */
+	if (l->version < 0x030e)
+		epoch = (u32)epoch;
+	if (!epoch)
+		return ++t->walks;
+	return python__mix(python__mix(t->cursor.process, python__word(interp + l->interp_id, task)), epoch) |
+	       1ULL << 63;
+}
+
+/* Fills the cursor, from the thread state that was read. */
+static __always_inline void python__walk(struct python_walk *w, struct task_struct *task)
+{
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+	struct python_cursor *c = &t->cursor;
+
+	c->n = c->cut = c->bad = 0;
+	c->hash = c->anchor = c->top = 0;
+	c->epoch = python__epoch(t, l, task);
+	c->frame = state_word(t, l->state_frame);
+	if (l->by_cframe && c->frame)
+		c->frame = python__word(c->frame + l->cframe_frame, task);
+	/* frames of interpreters and of what is incomplete come on top */
+	PYTHON_LOOP(STACK_FRAMES * 2, python__step, w, task);
+	if (c->frame && !c->cut && !c->bad)
+		c->bad = LOSS_TORN;
+}
+
+/*
+ * One walk of a thread. One that may run meanwhile is walked until two walks in succession agree: what is seen twice was
+ * there. Where its innermost frame is may differ, as that moves with each instruction.
+ */
+static __always_inline long python__try(struct python_walk *w, struct task_struct *task)
+{
+	struct python_thread *t = w->t;
+	struct python_cursor *c = &t->cursor;
+	u64 before = c->same;
+
+	if (!c->stands && !python__read_state(t, w->l, c->state, task)) {
+		c->bad = LOSS_READ;
+		return 1;
+	}
+	python__walk(w, task);
+	c->same = c->bad ? 0 : python__mix(c->hash, c->n << 1 | c->cut);
+	c->agreed = !c->bad && (c->stands || c->same == before);
+	return c->stands || c->agreed;
+}
+
+static long python__try_here(u32 i, struct python_walk *w)
+{
+	return python__try(w, NULL);
+}
+
+#ifdef PYTHON_WALK_TASKS
+static long python__try_there(u32 i, struct python_walk *w)
+{
+	return python__try(w, w->task);
+}
+#endif
+
+/*
+ * me: the thread whose stack is walked if state is 0. task: whose memory is read, NULL: the current one's, which is
+ * then `me`.
+ */
+static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u64 gil,
+					       u32 frames, struct task_struct *task)
+{
+	u32 pid = me->tgid;
+	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
+	struct python_cursor *c = &t->cursor;
+	struct python_walk w = { .t = t, .task = task };
+	u64 self = me->thread.fsbase;
+
+	if (!p)
+		return 0;
+	c->layout = p->layout;
+	w.l = bpf_map_lookup_elem(&python_layouts, &c->layout);
+	if (!w.l)
+		return 0;
+	c->stands = !task;
+	if (!state)
+		state = python__own_state(&w, p, self, gil, task);
+	else if (!python__read_state(t, w.l, state, task))
+		state = 0;
+	else if (c->stands)
+		c->stands = python__is_own(t, w.l, self, 0, NULL);
+	if (!state)
+		return 0;
+	c->state = state;
+	c->pid = pid;
+	c->code_type = p->code_type;
+	c->process = p->id;
+	c->max = frames;
+	c->same = c->agreed = 0;
+	PYTHON_LOOP(PYTHON_TRIES, python__try, &w, task);
+	if (!c->agreed) {
+		loss__count(0, c->bad ?: LOSS_TORN, bpf_ktime_get_ns());
+		return 0;
+	}
+	return c->n ? python__intern(&w, task) : 0;
+}
+
+/* The current task's room to walk in, to be left with python__leave(). */
+static __always_inline struct python_thread *python__enter(struct task_struct *me)
+{
+	struct python_thread *t;
+
+	t = bpf_task_storage_get(&python_threads, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t || t->busy) {
+		loss__count(0, t ? LOSS_RECURSION : LOSS_STORAGE, bpf_ktime_get_ns());
+		return NULL;
+	}
+	t->busy = 1;
+	return t;
+}
+
+static __always_inline void python__leave(struct python_thread *t)
+{
+	t->busy = 0;
+}
+
+/*
+ * state 0: the current thread's, the one of the interpreter with this GIL if gil is not 0. A function of its own for
+ * the verifier.
+ */
+__weak __noinline int python__walk_current(u64 state, u64 gil, u32 frames)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct python_thread *t;
+	u32 id, tgid = me->tgid;
+
+	if (!bpf_map_lookup_elem(&python_processes, &tgid))
+		return 0;
+	t = python__enter(me);
+	if (!t)
+		return 0;
+	id = python__walk_thread(t, me, state, gil, frames, NULL);
+	python__leave(t);
+	return id;
+}
+
+#endif

@@ -1,0 +1,36 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=300
+"""
+A program that makes functions and forgets them all the time, so that their code objects' memory is used
+again, and interpreters that start and end all the time: fewer than one frame in a thousand is unresolved, and none is taken for another.
+"""
+import walk_lib
+
+TAP = walk_lib.Tap()
+SECONDS = 1
+
+
+def judge(run, name):
+    c = walk_lib.compare(run)
+    frames = unresolved = 0
+    for w in run.waits:
+        frames += len(w["frames"][0])
+        unresolved += sum(1 for name, _, line in w["frames"][0] if not name or not line)
+    lost = run.losses[walk_lib.READ] + run.losses[walk_lib.TORN] + c.unwalked
+    said = "%d marks, %d waits in them, %d frames, %d unresolved, %d stacks lost, %d wrong; losses %s" % (
+        c.marks, c.waits, frames, unresolved, lost, len(c.wrong), dict(run.losses))
+    good = c.waits > 50 and not c.wrong and (unresolved + lost) * 1000 < frames
+    TAP.ok(good, name,
+           "\n".join([said] + ["%s: %s" % x for x in c.wrong[:5]]) + "\n" + run.messages + run.printed)
+    TAP.note(said)
+
+
+def check(python):
+    judge(walk_lib.record(python, "churn", SECONDS), "functions made and forgotten, " + python.name)
+
+
+walk_lib.each_python(TAP, "functions made and forgotten", check)
+exes = [p.exe for p in walk_lib.pythons()[0].values() if p.root == "/"]
+judge(walk_lib.record(exes, "many", 6), "interpreters started and ended")
+TAP.end()
