@@ -30,6 +30,7 @@ struct session {
 	enum span_mode span_mode;
 	enum attach_method span_method, entry_method;
 	bool family_on[256]; /* by family id */
+	bool only_tracepoints; /* nothing else is loaded: for a trial (calibrate.h) */
 	const struct family_host *hosts[256]; /* those that look at their records, by family id */
 
 	struct trace_writer *writer;

@@ -244,6 +244,9 @@ static bool wanted(struct session *s, const struct program *p)
 {
 	if (!s->family_on[p->family->id])
 		return false;
+	/* those of the core that are neither put the process tried into the set */
+	if (s->only_tracepoints && p->family->id && p->section.kind != SECTION_TRACEPOINT)
+		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
 }
 

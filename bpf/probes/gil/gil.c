@@ -124,6 +124,27 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	return runtime_sites(elf, places, n, out);
 }
 
+static bool describe(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len)
+{
+	struct gil_wait_place places[GIL_SITES_MAX];
+	const char *why;
+	u32 n;
+
+	if (!gil_find__is_cpython(elf))
+		return false;
+	gil_find__name(elf, path, what, what_len);
+	if (gil_find__is_free_threaded(elf)) {
+		snprintf(how, how_len, "not: free-threaded, it has no GIL by default");
+		return true;
+	}
+	why = why_not_in_runtime(elf, places, &n);
+	if (why)
+		snprintf(how, how_len, "its GIL through libc: %s", why);
+	else
+		snprintf(how, how_len, "its GIL in the runtime, %u place%s", n, n == 1 ? "" : "s");
+	return true;
+}
+
 /* What the process adds to the file's addresses; 0 or -ENOENT. */
 static int load_bias(struct elf *elf, const struct mapping *m, u64 *bias)
 {
@@ -233,6 +254,7 @@ FAMILY_HOST(gil_host) = {
 	.name = "gil",
 	.is_runtime = is_runtime,
 	.sites = sites,
+	.describe = describe,
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,
