@@ -153,6 +153,17 @@ demo:
 	@$(MAKE) --no-print-directory all workloads
 	@scripts/demo.sh $(B)
 
+# Real output in the docs: records the demo and another program, and prints their reports into them
+readme:
+	@scripts/deps.sh build demo
+	@scripts/cuda.sh 13 || true
+	@$(MAKE) --no-print-directory all workloads
+	scripts/readme-reports.py --record $(B)/sonde $(B)/readme README.md docs/reading-a-trace.md
+
+# PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes
+real: all
+	tests/real/run
+
 fresh:
 	@scripts/deps.sh fresh
 	@scripts/fresh.sh
@@ -198,5 +209,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks benches workloads test stress bench demo fresh lint format compile_commands.json install dist clean FORCE
+.PHONY: all docs deps-build checks benches workloads test stress bench demo readme real fresh lint format compile_commands.json install dist clean FORCE
 .DELETE_ON_ERROR:

@@ -36,8 +36,11 @@ else
 fi
 sleep 1
 
-echo "\$ sonde record -d 5 -t +sched -o $out -f"
-"$sonde" record -d 5 -t +sched -o $out -f
+echo "\$ sonde record -d 5 -t +sched,syscall,lock -o $out -f"
+# for output that goes into the docs nothing else is to be in it
+only=()
+[[ -z ${DEMO_ONLY:-} ]] || only=(-p "$(IFS=,; echo "${pids[*]}")")
+"$sonde" record -d 5 -t +sched,syscall,lock -o $out -f "${only[@]}"
 stop
 echo "\$ sonde report $out"
 "$sonde" report $out

@@ -1,6 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""man.py SONDE DIR: writes sonde-COMMAND.1 for each command into DIR, from its --help: one source for both."""
+"""man.py SONDE DIR: writes sonde-COMMAND.1 for each command into DIR, from its --help: one source for both.
+
+What depends on the families, such as their options, comes from `sonde list`.
+"""
+import json
 import os
 import re
 import subprocess
@@ -44,7 +48,33 @@ def entries(lines):
     return found
 
 
-def page(name, doc, text):
+def listed(sonde, what):
+    return json.loads(say(sonde, "list", what, "--format", "json"))["tables"][what]
+
+
+def terms(heading, rows):
+    """A section of terms, each with its text."""
+    out = [".SH " + heading]
+    for term, text in rows:
+        out += [".TP", ".B " + quote(term), quote(text)]
+    return out
+
+
+def tables(sonde, name):
+    """What a command's page has of the program's lists."""
+    if name == "record":
+        families = [(f["name"], f["doc"] + (" (by default)" if f["default"] == "yes" else ""))
+                    for f in listed(sonde, "families") if f["id"]]
+        options = [(o["option"], o["doc"]) for o in listed(sonde, "options")]
+        return terms("FAMILIES", families) + terms("OPTIONS OF FAMILIES", options)
+    if name == "report":
+        return terms("REPORTS", [(r["name"], r["doc"]) for r in listed(sonde, "reports")])
+    if name == "export":
+        return terms("FORMATS", [(f["name"], f["doc"]) for f in listed(sonde, "formats")])
+    return []
+
+
+def page(name, doc, text, lists):
     usage, *rest = blocks(text)
     out = [f'.TH SONDE\\-{name.upper()} 1 "" sonde "sonde manual"', ".SH NAME",
            f"sonde\\-{name} \\- {quote(doc)}", ".SH SYNOPSIS", ".nf"]
@@ -60,7 +90,7 @@ def page(name, doc, text):
                 out += [".TP", ".B " + quote(term)] + [quote(" ".join(texts))]
         else:
             out += [".PP"] + [quote(line) for line in block]
-    out += [".SH SEE ALSO", ".BR sonde (1)"]
+    out += lists + [".SH SEE ALSO", ".BR sonde (1)"]
     return "\n".join(out) + "\n"
 
 
@@ -69,7 +99,7 @@ def main():
     os.makedirs(directory, exist_ok=True)
     for name, doc in commands(sonde):
         with open(os.path.join(directory, f"sonde-{name}.1"), "w") as f:
-            f.write(page(name, doc, say(sonde, name, "--help")))
+            f.write(page(name, doc, say(sonde, name, "--help"), tables(sonde, name)))
 
 
 main()

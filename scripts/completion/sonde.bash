@@ -26,7 +26,7 @@ _sonde()
 		return
 	fi
 	case $command$prev in
-	record-t | record--trace) _sonde_list "$(_sonde_names families)" ;;
+	record-t | record--trace) _sonde_list "$(_sonde_names families | grep -vx core)" ;;
 	record-p | record--pid) _sonde_list "$(cd /proc && echo [0-9]*)" ;;
 	export--to) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names formats)" -- "$cur") ;;
 	export--event) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names events)" -- "$cur") ;;

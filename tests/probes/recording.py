@@ -73,10 +73,11 @@ def steal_ns():
 class Recording:
 	"""
 	A program that waits for a line on stdin before it begins, recorded from
-	before that line to its end. Its lines on stdout are .output.
+	before that line to its end. Its lines on stdout are .output. Not named:
+	without a filter, until stop_after.
 	"""
 
-	def __init__(self, program, families, options=(), limit=40, stop_after=None):
+	def __init__(self, program, families, options=(), limit=40, stop_after=None, named=True):
 		if os.geteuid():
 			skip_all("tracing needs root")
 		sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
@@ -84,7 +85,7 @@ class Recording:
 		target = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 		self.pid = target.pid
 		self.tracer = subprocess.Popen([sonde, "record", "-t", families, *options, "-f", "-o", self.path,
-						"-p", str(target.pid), "-d", str(stop_after or limit)],
+						*(["-p", str(target.pid)] if named else []), "-d", str(stop_after or limit)],
 					       stderr=subprocess.PIPE, text=True)
 		self.messages = ""
 		try:

@@ -145,6 +145,11 @@ static void print_end(struct session *s, const char *path)
 			st.bytes / 1e3, st.lost);
 	fprintf(stderr, "sonde: cost: %llu probe hits, about %.2f%% of one CPU in the targets; sonde itself %.2f%%\n",
 		st.hits, 100 * st.probes_ns / wall, 100 * st.cpu_ns / wall);
+	if (st.at_tracepoints)
+		fprintf(stderr,
+			"sonde: cost: and %llu events of the kernel's tracepoints, at some 0.3 to 1.5 us each about %.1f%% to "
+			"%.1f%%; `sonde doctor` measures a hit\n",
+			st.at_tracepoints, 100 * 300 * st.at_tracepoints / wall, 100 * 1500 * st.at_tracepoints / wall);
 }
 
 /* --delay: has the time come? */

@@ -39,6 +39,11 @@ struct family_host {
 	 */
 	bool (*hides_library)(struct elf *elf, char *why, size_t len);
 	/*
+	 * For `sonde doctor`, asked of what is_runtime said yes to: what it is ("CPython 3.11.2") and how it is traced, or
+	 * why it is not. false: nothing to be told of it. NULL: its file name says enough.
+	 */
+	bool (*describe)(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len);
+	/*
 	 * Fills the places of the family's SITE programs in an object for which
 	 * is_runtime said yes. What can't be placed is said in why (of size len), "" if
 	 * all could. 0 or negative errno. s is NULL for `sonde list probes --resolve`,

@@ -31,6 +31,7 @@ struct session {
 	enum span_mode span_mode;
 	enum attach_method span_method, entry_method;
 	bool family_on[256]; /* by family id */
+	bool only_tracepoints; /* nothing else is loaded: for a trial (calibrate.h) */
 	const struct family_host *hosts[256]; /* those that look at their records, by family id */
 
 	struct trace_writer *writer;
@@ -58,6 +59,8 @@ struct session {
 	u64 next_tick, next_second;
 	bool more; /* the last look at the rings took as much as one look may: there is more */
 	u64 traced; /* records of targets, not about the trace itself */
+	u64 at_tracepoints; /* of these, those of families that have nothing but tracepoints */
+	bool tracepoints_alone[256]; /* such families, by id */
 	char *warnings[64];
 	u32 n_warnings, next_warning;
 	u32 not_attached;

@@ -262,11 +262,29 @@ static bool wanted(struct session *s, const struct program *p)
 		return false;
 	if (!strncmp(p->name, "core_python_", strlen("core_python_")))
 		return walks_python(s);
+	/* those of the core that are neither put the process tried into the set */
+	if (s->only_tracepoints && p->family->id && p->section.kind != SECTION_TRACEPOINT)
+		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
+}
+
+/* Families whose programs no trap leads to: their hits are not counted. */
+static void note_tracepoints(struct session *s)
+{
+	const struct probes *p = &s->embedded.probes;
+
+	for (u32 i = 0; i < p->n_programs; i++)
+		if (p->programs[i].section.kind == SECTION_TRACEPOINT && p->programs[i].family->id)
+			s->tracepoints_alone[p->programs[i].family->id] = true;
+	for (u32 i = 0; i < p->n_programs; i++)
+		if (p->programs[i].section.kind == SECTION_SPAN || p->programs[i].section.kind == SECTION_ENTRY ||
+		    p->programs[i].section.kind == SECTION_PLACED || p->programs[i].section.kind == SECTION_SITE)
+			s->tracepoints_alone[p->programs[i].family->id] = false;
 }
 
 static void choose_programs(struct session *s)
 {
+	note_tracepoints(s);
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		struct program *p = &s->embedded.probes.programs[i];
 		enum attach_method m = p->section.kind == SECTION_SPAN ? s->span_method : s->entry_method;

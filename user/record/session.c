@@ -349,6 +349,7 @@ void session__status(struct session *s, struct session_status *out)
 		.lost = losses__total(s->losses),
 		.cut_off = s->write_error != 0,
 		.traced = s->traced,
+		.at_tracepoints = s->at_tracepoints,
 		.hits = about__total_hits(s),
 		.wall_ns = session__now(s) - s->started,
 		.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +

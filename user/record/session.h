@@ -58,6 +58,7 @@ struct session_status {
 	u64 events, bytes, lost, hits;
 	bool cut_off; /* the file could not be written to the end */
 	u64 traced; /* events of targets, not about the trace itself */
+	u64 at_tracepoints; /* of these, those that kernel tracepoints made: not among the hits */
 	u64 wall_ns, cpu_ns, probes_ns;
 	bool wants_objects; /* some of the families probe libraries */
 	u32 objects; /* probed */

@@ -340,6 +340,28 @@ static void fill_sites(struct locks *l, struct table *t)
 	table__sort(t, "waits");
 }
 
+/*
+ * What one thread alone waits for is often its work, which it has none of: the longest wait is then an idle thread's. If
+ * the longest is such, the longest of those that several threads waited for is named too.
+ */
+static void find_shared(struct locks *l, struct report_output *out, const struct table *t)
+{
+	char total[TEXT_NUMBER], who[64];
+	u32 i = 0;
+
+	while (i < t->n_rows && table__row(t, i)[9].u < 2)
+		i++;
+	if (i && i < t->n_rows) {
+		const struct value *row = table__row(t, i);
+
+		report_output__finding(out, "Of those that several threads waited for, most at 0x%llx of %s: %s%s%s.",
+				       row[2].u, names__label(l->args->names, who, sizeof(who), (u32)row[0].u, 0),
+				       text__ns(total, sizeof(total), row[5].u),
+				       row[17].type == VALUE_TEXT ? ", in " : "",
+				       row[17].type == VALUE_TEXT ? row[17].text : "");
+	}
+}
+
 static void find(struct locks *l, struct report_output *out, const struct table *t)
 {
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64];
@@ -355,6 +377,7 @@ static void find(struct locks *l, struct report_output *out, const struct table 
 			names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
 			top[17].type == VALUE_TEXT ? ", in " : "", top[17].type == VALUE_TEXT ? top[17].text : "");
 	}
+	find_shared(l, out, t);
 	if (l->open)
 		report_output__finding(out, "%llu wait%s had not ended; the longest, of %s at 0x%llx, lasted %s.",
 				       l->open, l->open == 1 ? "" : "s",

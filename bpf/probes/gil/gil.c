@@ -124,6 +124,27 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	return runtime_sites(elf, places, n, out);
 }
 
+static bool describe(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len)
+{
+	struct gil_wait_place places[GIL_SITES_MAX];
+	const char *why;
+	u32 n;
+
+	if (!gil_find__is_cpython(elf))
+		return false;
+	gil_find__name(elf, path, what, what_len);
+	if (gil_find__is_free_threaded(elf)) {
+		snprintf(how, how_len, "not: free-threaded, it has no GIL by default");
+		return true;
+	}
+	why = why_not_in_runtime(elf, places, &n);
+	if (why)
+		snprintf(how, how_len, "its GIL through libc: %s", why);
+	else
+		snprintf(how, how_len, "its GIL in the runtime, %u place%s", n, n == 1 ? "" : "s");
+	return true;
+}
+
 /* For the fallback BPF has to know which of a process's waits are for a GIL. */
 static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
@@ -219,6 +240,7 @@ FAMILY_HOST(gil_host) = {
 	.python = true,
 	.is_runtime = is_runtime,
 	.sites = sites,
+	.describe = describe,
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,

@@ -13,6 +13,7 @@
  */
 #include <capstone/capstone.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,37 @@ bool gil_find__is_cpython(struct elf *elf)
 bool gil_find__is_free_threaded(struct elf *elf)
 {
 	return interface(elf) & 4;
+}
+
+/* The two numbers after "python" in a file's name, such as libpython3.10.so.1.0; "" if there are none. */
+static void version_in_name(const char *path, char *version, size_t len)
+{
+	const char *name = strrchr(path, '/'), *at;
+	u32 major, minor;
+
+	*version = '\0';
+	at = strstr(name ? name : path, "python");
+	if (at && sscanf(at, "python%1u.%2u", &major, &minor) == 2)
+		snprintf(version, len, " %u.%u", major, minor);
+}
+
+void gil_find__name(struct elf *elf, const char *path, char *name, size_t len)
+{
+	struct elf_symbol sym;
+	const u8 *bytes = NULL;
+	u64 size = 8, hex = 0;
+	char version[32];
+
+	/* PY_VERSION_HEX, Include/patchlevel.h: a byte each, the last is the kind of release and its number */
+	if (!elf__find_symbol(elf, "Py_Version", &sym) && sym.size == 8)
+		bytes = elf__bytes(elf, sym.addr, &size);
+	if (bytes && size == 8)
+		memcpy(&hex, bytes, sizeof(hex));
+	if (hex >> 24 == 3)
+		snprintf(version, sizeof(version), " %llu.%llu.%llu", hex >> 24, hex >> 16 & 255, hex >> 8 & 255);
+	else
+		version_in_name(path, version, sizeof(version));
+	snprintf(name, len, "CPython%s%s", version, gil_find__is_free_threaded(elf) ? ", free-threaded" : "");
 }
 
 static bool contains(const u64 *list, u32 n, u64 value)

@@ -17,6 +17,8 @@ struct gil_wait_place {
 bool gil_find__is_cpython(struct elf *elf);
 /* A build that has no GIL unless it is asked for (3.13t and later). */
 bool gil_find__is_free_threaded(struct elf *elf);
+/* "CPython 3.11.2": by its Py_Version (3.11 and later), else as its file name has it. */
+void gil_find__name(struct elf *elf, const char *path, char *name, size_t len);
 /* Is the object marked as fit for shadow stacks (CET)? */
 bool gil_find__marked_shstk(struct elf *elf);
 /* May a process that maps it run with a shadow stack (CET)? An emulated call would break its return. */

@@ -85,13 +85,14 @@ static __always_inline bool has_run_delay(void)
 
 static __always_inline bool wanted(struct task_struct *task)
 {
-	u32 need = (filter_on ? PROCESS_SELECTED : 0) | (option_sched_all ? 0 : PROCESS_RUNTIME);
+	/* as the other families that follow threads: what a filter names needs no runtime */
+	u32 need = filter_on ? PROCESS_SELECTED : PROCESS_RUNTIME;
 
-	if (!need)
+	if (!filter_on && option_sched_all)
 		return true;
 	if (task->flags & PF_KTHREAD)
 		return false;
-	return (process__flags(task->tgid) & need) == need;
+	return process__flags(task->tgid) & need;
 }
 
 /* Most tasks of a machine have no storage at all, and one load says so. */

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""readme-reports.py [--record] SONDE DIR FILE..: puts what commands really print into the docs.
+
+In a FILE, what stands between `<!-- output: COMMAND -->` and `<!-- end -->` is replaced by a block with the command and
+its output; `<!-- output: COMMAND | 12 lines -->` keeps the first lines. The commands are run in DIR, where --record (as
+root) first makes the traces that they read: demo.sonde by scripts/demo.sh, slow.sonde and mended.sonde by
+tests/workloads/journal.py. `make readme` does all of it.
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MARKED = re.compile(r"<!-- output: (.*?) -->\n.*?<!-- end -->", re.S)
+JOURNAL = os.path.join(ROOT, "tests/workloads/journal.py")
+
+
+def record(sonde, directory):
+    subprocess.run([os.path.join(ROOT, "scripts/demo.sh"), os.path.dirname(sonde)], check=True,
+                   env={**os.environ, "DEMO_ONLY": "1"})
+    os.replace(os.path.join(ROOT, "demo.sonde"), os.path.join(directory, "demo.sonde"))
+    for name, words in (("slow", []), ("mended", ["batch"])):
+        with open(os.path.join(directory, name + ".out"), "w") as out:
+            subprocess.run([sonde, "record", "-f", "-o", name + ".sonde", "-t", "+sched,syscall,lock,disk", "--",
+                            "/usr/bin/python3", JOURNAL, "3", *words], cwd=directory, stdout=out, check=True)
+
+
+def output(sonde, directory, marker):
+    command, *more = [part.strip() for part in marker.split("|")]
+    words = command.split()
+    argv = [sonde, *words[1:]] if words[0] == "sonde" else words
+    done = subprocess.run(argv, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env={**os.environ, "LC_ALL": "C"})
+    if done.returncode not in (0, 3):
+        sys.exit(f"readme-reports.py: {command}: {done.stdout}")
+    lines = [line.rstrip().replace(directory + "/", "").replace(ROOT + "/", "") for line in done.stdout.rstrip("\n").split("\n")]
+    if more:
+        limit = int(more[0].split()[0])
+        lines = lines[:limit] + ["..."] * (len(lines) > limit)
+    return "\n".join(["```", "$ " + command, *lines, "```"])
+
+
+def main():
+    args = sys.argv[1:]
+    recording = args[:1] == ["--record"]
+    sonde, directory, *files = args[recording:]
+    sonde, directory = os.path.abspath(sonde), os.path.abspath(directory)
+    os.makedirs(directory, exist_ok=True)
+    if recording:
+        record(sonde, directory)
+    for path in files:
+        with open(path) as f:
+            text = f.read()
+        new = MARKED.sub(lambda m: f"<!-- output: {m[1]} -->\n{output(sonde, directory, m[1])}\n<!-- end -->", text)
+        with open(path, "w") as f:
+            f.write(new)
+
+
+main()

@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A slow program on purpose: four threads check pieces of data and note each in a journal. For N seconds; `batch`: mended.
+
+Each note is synced to the disk while the journal's lock is held, so that the others wait for the lock and, behind it, for
+the disk. docs/reading-a-trace.md finds that out.
+"""
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+import time
+
+PIECE = b"x" * 200_000
+BATCH = 32
+
+
+class Journal:
+    def __init__(self, folder, batch):
+        self.file = open(os.path.join(folder, "journal"), "wb")
+        self.lock = threading.Lock()
+        self.batch, self.noted = batch, 0
+
+    def note(self, text):
+        with self.lock:
+            self.file.write(text + b"\n")
+            self.noted += 1
+            if self.noted % self.batch == 0:
+                self.file.flush()
+                os.fsync(self.file.fileno())
+
+
+def check(name, journal, until):
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as f:
+        f.write(name)
+    while time.monotonic() < until:
+        journal.note(hashlib.sha256(PIECE).hexdigest().encode())
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        journal = Journal(folder, BATCH if "batch" in sys.argv else 1)
+        until = time.monotonic() + seconds
+        threads = [threading.Thread(target=check, args=(f"check-{i}", journal, until)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        print(f"{journal.noted / seconds:,.0f} pieces a second")
+
+
+main()

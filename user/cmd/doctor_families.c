@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which families of probes are usable, and what a hit of each costs here. */
+#include "cmd/doctor.h"
+
+#include "record/calibrate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct column family_columns[] = {
+	{ "name", "Family", VALUE_TEXT, SHOW_PLAIN },
+	{ "usable", "Usable", VALUE_TEXT, SHOW_PLAIN },
+	{ "by_default", "Default", VALUE_TEXT, SHOW_PLAIN },
+	{ "hit_ns", "A hit (ns)", VALUE_U64, SHOW_COUNT },
+	{ "foreign_hit_ns", "Not followed (ns)", VALUE_U64, SHOW_COUNT },
+	{ "measured", "Measured", VALUE_TEXT, SHOW_PLAIN },
+	{ "hit", "Where it hits", VALUE_TEXT, SHOW_PLAIN },
+	{ "why", "Why not, or what it traces", VALUE_TEXT, SHOW_PLAIN },
+};
+
+/* docs/design.md, "Cost": for where it could not be measured here */
+#define DOCUMENTED_HIT	   300
+#define DOCUMENTED_FOREIGN 10
+
+/* The trial of the tracepoint programs: what it said, of all together or, where that failed, of each. */
+struct trial_costs {
+	struct family_cost costs[FAMILIES_MAX];
+	char *refused[FAMILIES_MAX]; /* why the kernel did not take the family's programs; NULL: it did */
+	bool tried;
+};
+
+/* What kinds of probes a family has. */
+struct kinds {
+	u32 calls, entries, tracepoints;
+};
+
+static struct kinds kinds_of(const struct doctor *d, const struct schema_family *f)
+{
+	struct kinds k = {};
+
+	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
+		const struct program *p = &d->embedded.probes.programs[i];
+
+		if (p->family != f)
+			continue;
+		k.calls += p->section.kind == SECTION_SPAN;
+		k.entries += p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
+			     p->section.kind == SECTION_SITE;
+		k.tracepoints += p->section.kind == SECTION_TRACEPOINT;
+	}
+	return k;
+}
+
+/* Loads and runs all together, which is how a recording is; if that fails, each, to say which is to blame. */
+static void try_tracepoints(struct doctor *d, struct trial_costs *t)
+{
+	const struct schema *schema = d->embedded.schema;
+	char all[512] = "", err[600];
+	size_t used = 0;
+
+	if (!d->allowed || !d->features.btf || features__test_switch("no-trial"))
+		return;
+	for (u32 i = 0; i < schema->n_families; i++)
+		if (schema->families[i].id && used < sizeof(all))
+			used += snprintf(all + used, sizeof(all) - used, "%s%s", used ? "," : "",
+					 schema->families[i].name);
+	t->tried = true;
+	if (!calibrate__families(&d->features, all, t->costs, err, sizeof(err)))
+		return;
+	for (u32 i = 0; i < schema->n_families; i++) {
+		const struct schema_family *f = &schema->families[i];
+		struct family_cost costs[FAMILIES_MAX] = {};
+
+		if (!f->id || !kinds_of(d, f).tracepoints)
+			continue;
+		if (calibrate__families(&d->features, f->name, costs, err, sizeof(err)))
+			t->refused[f->id] = strndup(err, strcspn(err, "\n"));
+		else
+			t->costs[f->id] = costs[f->id];
+	}
+}
+
+/* Why a family can't be used, or not wholly, as usable says; "": it can. */
+static const char *judge(const struct doctor *d, const struct schema_family *f, const struct trial_costs *t, char *why,
+			 size_t len)
+{
+	*why = '\0';
+	if (!d->features.bpf) {
+		bool denied = d->features.error == -EPERM || d->features.error == -EACCES;
+
+		snprintf(why, len, "%s",
+			 denied ? "this user may not load BPF programs" : "BPF programs cannot be loaded");
+		return denied ? "not allowed" : "no";
+	}
+	if (!d->features.btf) {
+		snprintf(why, len, "no BTF");
+		return "no";
+	}
+	if (d->other_pids) {
+		snprintf(why, len, "processes have other numbers here than in the kernel");
+		return "no";
+	}
+	if (t->refused[f->id]) {
+		snprintf(why, len, "%s", t->refused[f->id]);
+		return "no";
+	}
+	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
+		const struct program *p = &d->embedded.probes.programs[i];
+
+		if (p->family != f)
+			continue;
+		if (p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
+			snprintf(why, len, "this kernel has no tracepoint %s", p->section.rest);
+			return "partly";
+		}
+		if (p->section.kind == SECTION_SPAN && !(d->features.returns && d->features.session)) {
+			snprintf(why, len, "%s",
+				 d->features.returns ? "durations only with -p" : "no durations: see returns");
+			return "partly";
+		}
+	}
+	return "yes";
+}
+
+static void add_family(struct doctor *d, struct table *table, const struct schema_family *f,
+		       const struct trial_costs *t)
+{
+	const struct kinds k = kinds_of(d, f);
+	const struct family_cost *c = &t->costs[f->id];
+	u64 trap = k.calls ? d->features.span_ns ?: d->features.entry_ns : d->features.entry_ns;
+	bool traps = k.calls || k.entries;
+	u64 foreign;
+	char why[256], hit[128];
+	const char *usable = judge(d, f, t, why, sizeof(why));
+
+	d->families++;
+	d->usable += !strcmp(usable, "yes") ? 2 : !strcmp(usable, "partly");
+	snprintf(hit, sizeof(hit), "%s%s",
+		 k.calls   ? "call with its return" :
+		 k.entries ? "place in a program" :
+			     "",
+		 traps && k.tracepoints ? ", kernel tracepoints too" :
+		 k.tracepoints		? "kernel tracepoints" :
+					  "");
+	if (!traps && !c->followed)
+		trap = DOCUMENTED_HIT;
+	else if (!traps)
+		trap = c->followed;
+	foreign = c->foreign ?: k.tracepoints ? DOCUMENTED_FOREIGN : 0;
+	table__add(table, V_TEXT(f->name), V_TEXT(usable), V_TEXT(f->by_default ? "yes" : "with -t"),
+		   trap ? V_U64(trap) : V_NONE, foreign ? V_U64(foreign) : V_NONE,
+		   V_TEXT(!trap			 ? "no" :
+			  (traps || c->followed) ? "here" :
+						   "elsewhere"),
+		   V_TEXT(hit), V_TEXT(*why ? why : f->doc));
+}
+
+void doctor__families(struct doctor *d)
+{
+	struct table *table = REPORT_TABLE(&d->out, "families", "Families of probes", family_columns);
+	struct trial_costs *t = calloc(1, sizeof(*t));
+	const struct schema *schema = d->embedded.schema;
+
+	if (!t) {
+		d->out.failed = true;
+		return;
+	}
+	try_tracepoints(d, t);
+	for (u32 i = 0; i < schema->n_families; i++)
+		if (schema->families[i].id)
+			add_family(d, table, &schema->families[i], t);
+	report_output__note(&d->out,
+			    "A hit of a place or call: an empty program's; what the program does comes on top. Of a "
+			    "tracepoint: the program's own time over a mix of the family's events, and for a thread "
+			    "that is not followed; some 20 ns of it are the measuring. \"Elsewhere\": it could not be "
+			    "measured here, and the figure is that of docs/design.md, \"Cost\".");
+	for (u32 i = 0; i < FAMILIES_MAX; i++)
+		free(t->refused[i]);
+	free(t);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which processes run what the families trace, where, and how it can be traced. */
+#include "cmd/doctor.h"
+
+#include "attach/container.h"
+#include "attach/elf.h"
+#include "attach/procs.h"
+#include "record/family.h"
+#include "util/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct column runtime_columns[] = {
+	{ "pid", "Pid", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "container", "Container", VALUE_TEXT, SHOW_PLAIN },
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
+	{ "runtime", "Runtime", VALUE_TEXT, SHOW_PLAIN },
+	{ "how", "How it is traced", VALUE_TEXT, SHOW_PLAIN },
+	{ "object", "Library or program", VALUE_TEXT, SHOW_PLAIN },
+};
+
+/* What one family has to say of one object. */
+struct note {
+	u16 family;
+	char runtime[80], how[160];
+};
+
+/* An object is examined once. */
+struct seen {
+	u64 dev, ino;
+	struct note *notes;
+	u32 n;
+};
+
+struct search {
+	struct doctor *d;
+	struct table *table;
+	struct seen *seen;
+	u32 n_seen;
+	u32 noted; /* process whose container is known */
+	char container[80], comm[64];
+};
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* How the family comes to trace a library of its in this object; false: there is none. */
+static bool find_library(const struct doctor *d, const struct schema_family *f, struct elf *elf, const char *path,
+			 struct note *n)
+{
+	const struct family_host *h = family_host__find(f->name);
+	char text[80];
+
+	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
+		const struct program *p = &d->embedded.probes.programs[i];
+
+		if (p->family != f || !*p->section.library)
+			continue;
+		if (section__matches_library(&p->section, path)) {
+			snprintf(n->runtime, sizeof(n->runtime), "%s", file_name(path));
+			snprintf(n->how, sizeof(n->how), "its functions, by name");
+			return true;
+		}
+		/* as record/attach.c knows NVIDIA's static libraries */
+		snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(p->section.library, "."), p->section.library);
+		if (elf && elf__names_hold(elf, text)) {
+			snprintf(n->runtime, sizeof(n->runtime), "%s, linked in", p->section.library);
+			snprintf(n->how, sizeof(n->how), "its functions, by the names inside");
+			return true;
+		}
+	}
+	if (!elf || !h || !h->hides_library || !elf__stripped(elf) || !h->hides_library(elf, text, sizeof(text)))
+		return false;
+	snprintf(n->runtime, sizeof(n->runtime), "a stripped copy, linked in");
+	snprintf(n->how, sizeof(n->how), "not seen without its debug file");
+	return true;
+}
+
+/* A runtime that host code knows, or a library by its name. */
+static bool examine_family(const struct doctor *d, const struct schema_family *f, struct elf *elf, const char *path,
+			   struct note *n)
+{
+	const struct family_host *h = family_host__find(f->name);
+
+	*n = (struct note){ .family = f->id };
+	if (find_library(d, f, elf, path, n))
+		return true;
+	/* families that only follow such processes have nothing in the object */
+	if (!elf || !h || !h->is_runtime || h->is_runtime == runtime__is_one || !h->is_runtime(elf, path))
+		return false;
+	snprintf(n->runtime, sizeof(n->runtime), "%s", file_name(path));
+	if (h->describe)
+		return h->describe(elf, path, n->runtime, sizeof(n->runtime), n->how, sizeof(n->how));
+	snprintf(n->how, sizeof(n->how), "places in its code");
+	return true;
+}
+
+/* Through map_files, so that containers and deleted files work; only a regular file is opened. */
+static int open_mapped(const struct mapping *m)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
+	fd = file__open_regular(path);
+	return fd >= 0 ? fd : file__open_regular(m->path);
+}
+
+static void examine(struct search *s, const struct mapping *m, struct seen *seen)
+{
+	const struct schema *schema = s->d->embedded.schema;
+	struct elf *elf = NULL;
+	int fd = open_mapped(m);
+
+	if (fd >= 0 && elf__open(&elf, fd))
+		elf = NULL;
+	for (u32 i = 0; i < schema->n_families; i++) {
+		struct note note, *bigger;
+
+		if (!schema->families[i].id || !examine_family(s->d, &schema->families[i], elf, m->path, &note))
+			continue;
+		bigger = realloc(seen->notes, (seen->n + 1) * sizeof(*bigger));
+		if (!bigger)
+			break;
+		seen->notes = bigger;
+		bigger[seen->n++] = note;
+	}
+	elf__close(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
+static struct seen *look_up(struct search *s, const struct mapping *m)
+{
+	struct seen *bigger;
+
+	for (u32 i = 0; i < s->n_seen; i++)
+		if (s->seen[i].ino == m->ino && s->seen[i].dev == m->dev)
+			return &s->seen[i];
+	bigger = realloc(s->seen, (s->n_seen + 1) * sizeof(*bigger));
+	if (!bigger)
+		return NULL;
+	s->seen = bigger;
+	bigger[s->n_seen] = (struct seen){ .dev = m->dev, .ino = m->ino };
+	examine(s, m, &bigger[s->n_seen]);
+	return &bigger[s->n_seen++];
+}
+
+/* The process's name and container, read once. */
+static void note_process(struct search *s, u32 pid)
+{
+	static char text[8192], cgroup[4096];
+	struct container c;
+	char path[64];
+	size_t n;
+	FILE *f;
+
+	if (s->noted == pid)
+		return;
+	s->noted = pid;
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	doctor__read_line(path, s->comm, sizeof(s->comm));
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	f = fopen(path, "re");
+	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	text[n] = '\0';
+	if (f)
+		fclose(f);
+	container__read(&c, text, cgroup, sizeof(cgroup));
+	snprintf(s->container, sizeof(s->container), "%s", c.name);
+}
+
+static void on_mapping(const struct mapping *m, void *arg)
+{
+	struct search *s = arg;
+	struct seen *seen = look_up(s, m);
+
+	for (u32 i = 0; seen && i < seen->n; i++) {
+		const struct note *n = &seen->notes[i];
+		const struct schema_family *f = schema__family_by_id(s->d->embedded.schema, n->family);
+
+		note_process(s, m->pid);
+		table__add(s->table, V_U64(m->pid), V_TEXT(s->comm), *s->container ? V_TEXT(s->container) : V_NONE,
+			   V_TEXT(f->name), V_TEXT(n->runtime), V_TEXT(n->how), V_TEXT(m->path));
+	}
+}
+
+void doctor__runtimes(struct doctor *d)
+{
+	struct search s = { .d = d };
+	int unread;
+
+	s.table = REPORT_TABLE(&d->out, "runtimes", "Runtimes that are mapped now", runtime_columns);
+	unread = procs__each_mapping(on_mapping, &s);
+	if (unread > 0 && geteuid())
+		report_output__note(&d->out, "%d processes could not be looked into: not allowed; run it as root.",
+				    unread);
+	if (!s.table->n_rows)
+		report_output__note(
+			&d->out,
+			"No process maps CPython or a CUDA library now; `sonde record` finds them when they start.");
+	s.table->machine_only = !s.table->n_rows;
+	for (u32 i = 0; i < s.n_seen; i++)
+		free(s.seen[i].notes);
+	free(s.seen);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Mounts, namespaces and settings, as /proc shows them: nothing here needs a privilege. */
+#include "cmd/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What of /proc/self/mountinfo matters. */
+struct mounts {
+	char tracefs[256], bpffs[256], cgroup2[256], cgroup1[256], sysfs[256]; /* where; "": nowhere */
+	char hidepid[32]; /* of /proc, as its options have it; "": not hidden */
+};
+
+static void keep_place(char *place, size_t len, const char *where)
+{
+	if (!*place)
+		snprintf(place, len, "%s", where);
+}
+
+/* "ID PARENT MAJ:MIN ROOT WHERE OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS" */
+static void read_mount(struct mounts *m, char *line)
+{
+	char where[256], type[32], super[1024] = "", *rest = strstr(line, " - "), *hide;
+
+	if (!rest || sscanf(line, "%*s %*s %*s %*s %255s", where) != 1 ||
+	    sscanf(rest, " - %31s %*s %1023s", type, super) < 1)
+		return;
+	if (!strcmp(type, "tracefs"))
+		keep_place(m->tracefs, sizeof(m->tracefs), where);
+	else if (!strcmp(type, "bpf"))
+		keep_place(m->bpffs, sizeof(m->bpffs), where);
+	else if (!strcmp(type, "cgroup2"))
+		keep_place(m->cgroup2, sizeof(m->cgroup2), where);
+	else if (!strcmp(type, "cgroup"))
+		keep_place(m->cgroup1, sizeof(m->cgroup1), where);
+	else if (!strcmp(type, "sysfs"))
+		keep_place(m->sysfs, sizeof(m->sysfs), where);
+	if (strcmp(type, "proc") || strcmp(where, "/proc"))
+		return;
+	/* the one mounted last is seen */
+	hide = strstr(super, "hidepid=");
+	snprintf(m->hidepid, sizeof(m->hidepid), "%.*s", hide ? (int)strcspn(hide + 8, ",") : 0, hide ? hide + 8 : "");
+	if (!strcmp(m->hidepid, "0") || !strcmp(m->hidepid, "off"))
+		*m->hidepid = '\0';
+}
+
+static void read_mounts(struct mounts *m)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	while (f && getline(&line, &size, f) > 0)
+		read_mount(m, line);
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+static void cgroups(struct doctor *d, const struct mounts *m)
+{
+	char text[600];
+
+	snprintf(text, sizeof(text), "%s%s%s", m->cgroup2, *m->cgroup2 && *m->cgroup1 ? ", " : "", m->cgroup1);
+	doctor__check(d, "mounts", "cgroup",
+		      *m->cgroup2 && *m->cgroup1 ? "v2 and v1" :
+		      *m->cgroup2		 ? "v2" :
+		      *m->cgroup1		 ? "v1" :
+						   "not mounted",
+		      *text ? text : "--cgroup can't be told which; containers are known by /proc all the same");
+	if (!*text)
+		doctor__missing(d, "a cgroup file system", "record --cgroup can't be used",
+				"mount -t cgroup2 cgroup2 /sys/fs/cgroup");
+}
+
+static void mounts(struct doctor *d)
+{
+	struct mounts m = {};
+	char text[300];
+
+	read_mounts(&m);
+	if (!access("/proc/self/stat", R_OK)) {
+		snprintf(text, sizeof(text), "hidepid=%s", m.hidepid);
+		doctor__check(
+			d, "mounts", "/proc", *m.hidepid ? text : "open",
+			!*m.hidepid ? "who is whose parent can be read" :
+			geteuid()   ? "other users' processes are hidden from this one" :
+				      "no matter to root: what recording reads of it, it reads before it gives up root");
+	} else {
+		doctor__check(d, "mounts", "/proc", "not mounted", "no process can be found");
+		doctor__missing(d, "/proc", "no process can be found", "mount -t proc proc /proc");
+	}
+	if (!*m.sysfs) {
+		doctor__check(d, "mounts", "/sys", "not mounted", "the kernel's types and cgroups are below it");
+		doctor__missing(d, "/sys", "the kernel's types can't be read", "mount -t sysfs sysfs /sys");
+	}
+	cgroups(d, &m);
+	doctor__check(d, "mounts", "tracefs", *m.tracefs ? m.tracefs : "not mounted",
+		      *m.tracefs ? "sonde does not need it" :
+				   "sonde does not need it; for others: mount -t tracefs tracefs /sys/kernel/tracing");
+	doctor__check(d, "mounts", "bpffs", *m.bpffs ? m.bpffs : "not mounted",
+		      *m.bpffs ? "sonde does not need it" :
+				 "sonde does not need it; for others: mount -t bpf bpf /sys/fs/bpf");
+}
+
+/* 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h */
+static void namespaces(struct doctor *d)
+{
+	bool first, known;
+	struct stat st;
+
+	known = !stat("/proc/self/ns/pid", &st);
+	first = known && st.st_ino == 0xEFFFFFFC;
+	doctor__check(d, "privileges", "pid namespace",
+		      !known ? "unknown" :
+		      first  ? "the host's" :
+			       "one of its own",
+		      first ? "processes have the kernel's numbers" :
+			      "processes have other numbers here than in the kernel");
+	d->other_pids = known && !first;
+	if (d->other_pids)
+		doctor__missing(d, "the host's pid namespace",
+				"recording refuses to begin: it would name the wrong processes",
+				"docker run --pid=host, or nsenter -t 1 -p");
+}
+
+/* A number below /proc/sys and what it does to a recording. */
+static const struct setting {
+	const char *name;
+	const char *path;
+	/* what follows from a value, NULL: nothing to say; *bad: it is to be mended */
+	const char *(*meaning)(long value, bool *bad);
+	const char *mend;
+} settings[];
+
+static const char *jit(long value, bool *bad)
+{
+	*bad = !value;
+	return value ? "programs are compiled" : "programs are interpreted: each hit costs several times as much";
+}
+
+static const char *bpf_stats(long value, bool *bad)
+{
+	*bad = value;
+	return value ? "the kernel times each run of each program: each hit costs some 50 ns more" :
+		       "the kernel does not time programs";
+}
+
+static const char *unprivileged_bpf(long value, bool *bad)
+{
+	return value ? "no matter: sonde loads its programs as root" :
+		       "users may load programs too; no matter to sonde";
+}
+
+static const char *perf_paranoid(long value, bool *bad)
+{
+	return "no matter to root (CAP_PERFMON)";
+}
+
+static const char *kptr(long value, bool *bad)
+{
+	return value > 1 ? "no matter to tracing; kernel addresses are hidden from everybody" : "no matter to tracing";
+}
+
+static const char *ptrace(long value, bool *bad)
+{
+	return value > 2 ? "nobody may ptrace: no matter to tracing, which does not" :
+			   "no matter: tracing does not ptrace";
+}
+
+static const struct setting settings[] = {
+	{ "net.core.bpf_jit_enable", "/proc/sys/net/core/bpf_jit_enable", jit, "sysctl -w net.core.bpf_jit_enable=1" },
+	{ "kernel.bpf_stats_enabled", "/proc/sys/kernel/bpf_stats_enabled", bpf_stats,
+	  "sysctl -w kernel.bpf_stats_enabled=0" },
+	{ "kernel.unprivileged_bpf_disabled", "/proc/sys/kernel/unprivileged_bpf_disabled", unprivileged_bpf, NULL },
+	{ "kernel.perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid", perf_paranoid, NULL },
+	{ "kernel.kptr_restrict", "/proc/sys/kernel/kptr_restrict", kptr, NULL },
+	{ "kernel.yama.ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope", ptrace, NULL },
+};
+
+/* What is to be mended is said to root alone too: a user can read most of these. */
+static void sysctls(struct doctor *d)
+{
+	for (u32 i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		const struct setting *s = &settings[i];
+		const char *meaning;
+		char value[32];
+		bool bad = false;
+
+		if (!doctor__read_line(s->path, value, sizeof(value))) {
+			if (!access(s->path, F_OK))
+				doctor__check(d, "settings", s->name, "not allowed", "this user may not read it");
+			continue;
+		}
+		meaning = s->meaning(strtol(value, NULL, 10), &bad);
+		doctor__check(d, "settings", s->name, value, meaning);
+		if (bad)
+			doctor__missing(d, s->name, meaning, s->mend);
+	}
+}
+
+void doctor__system(struct doctor *d)
+{
+	namespaces(d);
+	mounts(d);
+	sysctls(d);
+}

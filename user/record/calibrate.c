@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The programs run for everybody once they are attached, and the kernel sums up one time and one count a program. So
+ * there are three parts, in turns: what others hit anyhow (how often), the same and a child that is not followed (what
+ * such a hit costs), and a child that is followed. What others have in the third part is taken off by what the first two
+ * say, at the lowest rate seen: on a busy machine the figure is then rather too low, towards that of a foreign hit, and
+ * where others' hits are most of them there is none.
+ */
+#include "record/calibrate.h"
+
+#include "record/calibrate_work.h"
+#include "record/internal.h"
+#include "sonde.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS	    1000000ULL
+#define FEW_HITS    10
+#define ROUNDS	    5
+#define ALONE_NS    (2 * MS)
+#define WITH_WORK   (4 * MS)
+#define MESSAGE_MAX 1024
+
+/* The child's answer */
+struct answer {
+	int error;
+	char message[MESSAGE_MAX];
+	struct family_cost costs[FAMILIES_MAX];
+};
+
+/* One program's sums so far, as the kernel has them */
+struct sums {
+	u64 ns, hits;
+};
+
+enum part { ALONE, FOREIGN, FOLLOWED, PARTS };
+
+/* One program in each of the parts, all rounds together. */
+struct parts {
+	struct sums last;
+	struct sums in[ROUNDS][PARTS];
+	u64 took[ROUNDS]; /* the followed part */
+	double rate; /* hits a ns in the quietest part without work */
+};
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static struct sums read_sums(const struct program *p)
+{
+	struct bpf_prog_info info = {};
+	u32 size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(p->prog), &info, &size))
+		return (struct sums){};
+	return (struct sums){ info.run_time_ns, info.run_cnt };
+}
+
+static bool is_tried(const struct program *p)
+{
+	return p->enabled && p->section.kind == SECTION_TRACEPOINT;
+}
+
+/* The core's first: by them the others know who is followed. */
+static int attach_all(struct session *s)
+{
+	const struct probes *probes = &s->embedded.probes;
+
+	for (u32 i = 0; i < 2 * probes->n_programs; i++) {
+		const struct program *p = &probes->programs[i % probes->n_programs];
+
+		if (!is_tried(p) || (p->family->id == 0) != (i < probes->n_programs))
+			continue;
+		if (bpf_raw_tracepoint_open(NULL, bpf_program__fd(p->prog)) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Since the last call: a part that took so long. */
+static void note(struct session *s, struct parts *parts, enum part part, u32 round, u64 took)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		struct parts *p = &parts[i];
+		struct sums now;
+		u64 hits;
+
+		if (!is_tried(&s->embedded.probes.programs[i]))
+			continue;
+		now = read_sums(&s->embedded.probes.programs[i]);
+		hits = now.hits - p->last.hits;
+		p->in[round][part] = (struct sums){ now.ns - p->last.ns, hits };
+		if (part == FOLLOWED)
+			p->took[round] = took;
+		if (part == ALONE && took && (p->rate < 0 || hits < p->rate * took))
+			p->rate = (double)hits / took;
+		p->last = now;
+	}
+}
+
+/* A child works for so long; with `followed` it is in the set of processes before it begins. */
+static int work(struct session *s, bool followed)
+{
+	int go[2];
+	pid_t pid;
+	char byte;
+
+	if (pipe(go))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(go[1]);
+		/* its child: threads are followed from the moment they are made */
+		if (read(go[0], &byte, 1) == 1)
+			calibrate__work_in_child(WITH_WORK);
+		_exit(0);
+	}
+	close(go[0]);
+	if (pid > 0 && followed)
+		process__set(s, pid, PROCESS_TREE);
+	if (write(go[1], "", 1) != 1)
+		pid = -1;
+	close(go[1]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return pid < 0 ? -EAGAIN : 0;
+}
+
+/* What is left of `all` hits when those that come anyhow, `rate` in a ns and each of `each` ns, are taken off. */
+static struct sums own_share(struct sums all, double rate, double each, u64 took)
+{
+	double others = rate > 0 ? rate * took : 0;
+
+	if (others >= all.hits)
+		return (struct sums){};
+	return (struct sums){ others * each < all.ns ? all.ns - others * each : 0, all.hits - others };
+}
+
+/* Adds a round to the sums of hits, and keeps the cheapest round's time of one: what interrupts a program only ever adds. */
+static void add_round(struct sums round, u64 *hits, double *each)
+{
+	if (!round.hits)
+		return;
+	*hits += round.hits;
+	if (*each < 0 || (double)round.ns / round.hits < *each)
+		*each = (double)round.ns / round.hits;
+}
+
+static void add_program(const struct parts *p, struct sums *foreign, struct sums *followed)
+{
+	u64 other_hits = 0, own_hits = 0, all_hits = 0;
+	double other_each = -1, own_each = -1;
+
+	for (u32 r = 0; r < ROUNDS; r++)
+		add_round(p->in[r][FOREIGN], &other_hits, &other_each);
+	for (u32 r = 0; r < ROUNDS; r++) {
+		struct sums all = p->in[r][FOLLOWED];
+
+		all_hits += all.hits;
+		add_round(own_share(all, p->rate, other_each < 0 ? 0 : other_each, p->took[r]), &own_hits, &own_each);
+	}
+	if (other_each > 0)
+		*foreign = (struct sums){ foreign->ns + other_hits * other_each, foreign->hits + other_hits };
+	/* fewer can hardly be told from the others' */
+	if (own_each > 0 && own_hits * 4 >= all_hits)
+		*followed = (struct sums){ followed->ns + own_hits * own_each, followed->hits + own_hits };
+}
+
+static void add_up(const struct session *s, const struct parts *parts, struct answer *a)
+{
+	struct sums foreign[FAMILIES_MAX] = {}, followed[FAMILIES_MAX] = {};
+
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		u32 id = s->embedded.probes.programs[i].family->id;
+
+		add_program(&parts[i], &foreign[id], &followed[id]);
+	}
+	for (u32 id = 0; id < FAMILIES_MAX; id++) {
+		struct family_cost *c = &a->costs[id];
+
+		c->hits = followed[id].hits;
+		c->followed = followed[id].hits >= FEW_HITS ? followed[id].ns / followed[id].hits : 0;
+		c->foreign = foreign[id].hits >= FEW_HITS ? foreign[id].ns / foreign[id].hits : 0;
+	}
+}
+
+static int run_round(struct session *s, struct parts *parts, u32 round)
+{
+	u64 start = now_ns();
+	int err;
+
+	usleep(ALONE_NS / 1000);
+	note(s, parts, ALONE, round, now_ns() - start);
+	err = work(s, false);
+	note(s, parts, FOREIGN, round, 0);
+	start = now_ns();
+	if (!err)
+		err = work(s, true);
+	note(s, parts, FOLLOWED, round, now_ns() - start);
+	return err;
+}
+
+static int run_rounds(struct session *s, struct answer *a)
+{
+	struct parts *parts = calloc(s->embedded.probes.n_programs, sizeof(*parts));
+	int err = 0;
+
+	if (!parts)
+		return -ENOMEM;
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		parts[i].rate = -1;
+		if (is_tried(&s->embedded.probes.programs[i]))
+			parts[i].last = read_sums(&s->embedded.probes.programs[i]);
+	}
+	for (u32 i = 0; i < ROUNDS && !err; i++)
+		err = run_round(s, parts, i);
+	if (!err)
+		add_up(s, parts, a);
+	free(parts);
+	return err;
+}
+
+static int try_families(const struct features *f, const char *families, struct answer *a)
+{
+	const u32 nobody = 0;
+	struct session_args args = { .families = families, .pids = &nobody, .n_pids = 1, .command = "" };
+	struct session s = { .args = &args, .features = *f, .only_tracepoints = true, .epoll_fd = -1 };
+	int err;
+
+	err = load__open(&s, a->message, sizeof(a->message));
+	if (!err)
+		err = filter__open(&s, a->message, sizeof(a->message));
+	if (!err)
+		err = load__load(&s, a->message, sizeof(a->message));
+	if (!err && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
+		err = -errno;
+	if (!err)
+		err = attach_all(&s);
+	if (!err)
+		err = run_rounds(&s, a);
+	if (err && !*a->message)
+		snprintf(a->message, sizeof(a->message), "%s", strerror(-err));
+	return err;
+}
+
+static void answer(int fd, const struct features *f, const char *families)
+{
+	struct answer *a = calloc(1, sizeof(*a));
+	size_t done = 0;
+	ssize_t n;
+
+	if (!a)
+		_exit(1);
+	a->error = try_families(f, families, a);
+	while (done < sizeof(*a) && (n = write(fd, (char *)a + done, sizeof(*a) - done)) > 0)
+		done += n;
+	_exit(0);
+}
+
+int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILIES_MAX],
+			char *err, size_t len)
+{
+	struct answer *a = calloc(1, sizeof(*a));
+	size_t done = 0;
+	int fds[2], ret;
+	ssize_t n;
+	pid_t pid;
+
+	snprintf(err, len, "no child for the trial");
+	if (!a || pipe(fds)) {
+		free(a);
+		return -ENOMEM;
+	}
+	pid = fork();
+	if (!pid) {
+		close(fds[0]);
+		answer(fds[1], f, families);
+	}
+	close(fds[1]);
+	while (done < sizeof(*a) && (n = read(fds[0], (char *)a + done, sizeof(*a) - done)) > 0)
+		done += n;
+	close(fds[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	ret = done == sizeof(*a) ? a->error : -ECHILD;
+	if (done == sizeof(*a)) {
+		a->message[sizeof(a->message) - 1] = '\0';
+		snprintf(err, len, "%s", a->message);
+		memcpy(costs, a->costs, sizeof(a->costs));
+	}
+	free(a);
+	return ret;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the families' tracepoint programs cost on this machine, by running them for a moment. */
+#ifndef SONDE_RECORD_CALIBRATE_H
+#define SONDE_RECORD_CALIBRATE_H
+
+#include "attach/features.h"
+
+/* ns a hit, by the kernel's own clock around each run of a program; 0: too few hits to tell. */
+struct family_cost {
+	u64 followed; /* of a thread that is recorded */
+	u64 foreign; /* of one that is not */
+	u64 hits; /* what `followed` was measured on */
+};
+
+#define FAMILIES_MAX 256
+
+/*
+ * Loads the tracepoint programs of the families named (A,B), attaches them for 50 ms, in which a child makes system
+ * calls, waits, faults, connections and a few reads of sonde's own file, and fills costs[family id]. Records nothing.
+ * In a child, so that all is gone when it ends. 0 or negative errno with a message.
+ */
+int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILIES_MAX],
+			char *err, size_t len);
+
+#endif
