@@ -98,8 +98,8 @@ static int parse(struct request *r, int argc, char **argv)
 		return cmd__usage("export", "format %s has to be a file: name one with -o", to);
 	if (!r->out && r->exporter->binary && isatty(STDOUT_FILENO))
 		return cmd__usage("export", "format %s is not for a terminal: name a file with -o", to);
-	if (r->event && !r->exporter->one_kind)
-		return cmd__usage("export", "--event is for formats of one kind of event (csv): %s takes all", to);
+	if (r->event && !r->exporter->one_kind && !r->exporter->check)
+		return cmd__usage("export", "--event is for csv and formats made of stacks: %s takes all", to);
 	return -1;
 }
 
@@ -129,6 +129,21 @@ static const struct schema_event *find_event(const struct request *r, const stru
 	return NULL;
 }
 
+/* What --event says; false: said why not. */
+static bool choose_events(struct export *e, const struct request *r, const struct trace *t)
+{
+	char why[512];
+
+	e->choice = r->event;
+	if (r->exporter->one_kind)
+		e->event = find_event(r, t);
+	if (r->exporter->check && r->exporter->check(t, r->event, why, sizeof(why))) {
+		cmd__usage("export", "%s", why);
+		return false;
+	}
+	return e->event || !r->exporter->one_kind;
+}
+
 static int run(struct export *e, const struct request *r, struct trace *t)
 {
 	const struct schema_event *kinds[] = { e->event, NULL };
@@ -153,6 +168,8 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 		err = export__run(e, r->exporter, e->event ? &filter : NULL);
 	if (!err && trace__damaged(t))
 		cmd__error("%s: damaged: what could be read was exported", r->files[0]);
+	if (!err && *e->note)
+		cmd__error("%s: %s", r->files[0], e->note);
 	stacks__free(stacks);
 	names__free(names);
 	trace_facts__free(&facts);
@@ -208,12 +225,9 @@ static int cmd_export(int argc, char **argv)
 	if (notes && *notes)
 		cmd__error("%s", notes);
 	free(notes);
-	if (r.exporter->one_kind) {
-		e.event = find_event(&r, t);
-		if (!e.event) {
-			trace__close(t);
-			return EXIT_USAGE;
-		}
+	if (!choose_events(&e, &r, t)) {
+		trace__close(t);
+		return EXIT_USAGE;
 	}
 	if (r.out)
 		e.out = open_output(&output, &r);

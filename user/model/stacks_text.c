@@ -98,14 +98,14 @@ char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size)
 	return buf;
 }
 
-/* ';' parts frames and the last space parts the number. */
+/* ';' parts frames. */
 static size_t put_clean(const char *name, char *buf, size_t size, size_t used)
 {
 	char *clean = text__clean(name, strlen(name));
 
 	for (const char *p = clean ? clean : "?"; *p; p++, used++)
 		if (used + 1 < size)
-			buf[used] = *p == ';' ? ':' : *p == ' ' ? '_' : *p;
+			buf[used] = *p == ';' ? ':' : *p;
 	free(clean);
 	return used;
 }
