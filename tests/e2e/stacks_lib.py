@@ -50,6 +50,13 @@ SCHEMA = {
 SCHEMA["events"][3]["fields"][-1]["type"] = "text"
 
 
+def old_trace(folder):
+    """One from before there were stacks"""
+    golden, path = os.path.join(os.environ["ROOT"], "tests", "golden"), os.path.join(folder, "old.sonde")
+    subprocess.run([MAKE_TRACE, f"{golden}/schema.json", f"{golden}/run.events", path], check=True)
+    return path
+
+
 def quoted(data):
     data = data.encode() if isinstance(data, str) else data
     return '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\x{b:02x}" for b in data) + '"'

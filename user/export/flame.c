@@ -65,9 +65,6 @@ static void put_about(struct export *e)
 static void put_functions(FILE *out, const struct call_functions *f)
 {
 	fputs(",\"functions\":[", out);
-	/* the root's, which has none */
-	if (!f->n)
-		fputs("[\"all\",\"\",0,101]", out);
 	for (u32 i = 0; i < f->n; i++) {
 		fputs(i ? ",\n[" : "\n[", out);
 		put_text(out, f->list[i].name);
