@@ -9,6 +9,7 @@
  *	perfetto_slices.c	spans, instants, their arguments, flows
  *	perfetto_sched.c	the scheduler's own tracks
  *	perfetto_marks.c	losses, counters
+ *	perfetto_stacks.c	samples, stacks of slices
  *
  * A .zst is a row of zstd frames, each of which stands alone: what a packet
  * refers to (names, tracks, threads) is told again in the frame. So everything
@@ -35,7 +36,9 @@ enum {
 	PACKET_INTERNED_DATA = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
 	PACKET_SYSTEM_INFO = 45,
+	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60,
+	PACKET_PERF_SAMPLE = 66,
 };
 
 /* InternedData: what a text is interned as */
@@ -43,6 +46,9 @@ enum intern {
 	INTERN_CATEGORY = 1,
 	INTERN_NAME = 2,
 	INTERN_ARGUMENT = 3,
+	INTERN_FUNCTION = 5,
+	INTERN_PATH = 17, /* of a mapping */
+	INTERN_SOURCE = 18,
 	INTERN_STRING = 29,
 };
 
@@ -91,6 +97,8 @@ struct perfetto {
 	u32 n_clocks;
 	struct map interns; /* struct intern_key -> struct interned */
 	struct map tracks; /* struct track_key -> struct track */
+	struct map mappings, frames, callstacks; /* perfetto_stacks.c */
+	u32 defaults_frame; /* in which the samples' defaults were told last */
 	struct map containers; /* u32 pid -> u32 string id */
 	struct sched_cpu *cpus; /* by number */
 	u32 n_cpus;
@@ -130,6 +138,13 @@ void perfetto__slice(struct perfetto *p, const struct view *v);
 /* A packet that holds a track event, up to its name; put more into p->packet, then event__end. */
 size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type);
 void event__end(struct perfetto *p, size_t at);
+
+/* perfetto_stacks.c */
+void perfetto__open_stacks(struct perfetto *p);
+int perfetto__sample(struct perfetto *p, const struct view *v);
+/* The number of a stack, which is not 0; valid in this packet. 0: the trace does not have it. */
+u64 perfetto__callstack(struct perfetto *p, u32 stack);
+void perfetto__free_stacks(struct perfetto *p);
 
 /* perfetto_sched.c */
 int perfetto__run(struct perfetto *p, const struct view *v);

@@ -15,6 +15,7 @@ enum {
 	EVENT_NAME = 23,
 	EVENT_FLOWS = 47,
 	EVENT_FLOWS_END = 48,
+	EVENT_CALLSTACK_IID = 56,
 };
 
 /* DebugAnnotation */
@@ -72,7 +73,14 @@ static void put_argument(struct perfetto *p, const struct view *v, const struct 
 {
 	size_t at = begin_argument(p, f->name);
 	struct field_value value;
+	char label[STACK_LABEL];
 
+	if (field__is_stack(f) && view__s64(v, f)) {
+		stacks__label(p->e->stacks, (u32)view__s64(v, f), label, sizeof(label));
+		pb__text(&p->packet, ARGUMENT_TEXT, label, strlen(label));
+		pb__end(&p->packet, at);
+		return;
+	}
 	field_value__get(&value, p->e->names, v, f, true);
 	if (value.type == FIELD_IS_TEXT && value.lasts)
 		pb__int(&p->packet, ARGUMENT_TEXT_IID, perfetto__intern(p, INTERN_STRING, value.text, value.len));
@@ -96,12 +104,22 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 	size_t at;
 	u32 i;
 
+	u64 callstack = 0;
+
 	if (f->cpu)
 		put_argument(p, v, f->cpu);
 	for (i = 0; i < v->event->n; i++) {
-		if (!field__is_common(v->event, &v->event->fields[i]))
-			put_argument(p, v, &v->event->fields[i]);
+		const struct schema_field *field = &v->event->fields[i];
+
+		if (field__is_common(v->event, field))
+			continue;
+		put_argument(p, v, field);
+		/* an event has one stack for Perfetto: the first, its own thread's */
+		if (!callstack && field__is_stack(field))
+			callstack = perfetto__callstack(p, (u32)view__s64(v, field));
 	}
+	if (callstack)
+		pb__int(&p->packet, EVENT_CALLSTACK_IID, callstack);
 	for (i = 0; i < 16; i++) {
 		words = flags >> i & 1 ? event_flag__words((u16)(1u << i)) : NULL;
 		if (!words)
