@@ -11,8 +11,8 @@
  * belong together. sched_waking adds when a drop happened, and the drops of
  * threads that never had to wait.
  */
-#include "gil_holders.bpf.h"
 #include "core/python.bpf.h"
+#include "gil_holders.bpf.h"
 
 OPTION(gil, full, "probes also where the GIL is taken and dropped: hold times, exact blame; 2 us for each drop");
 
@@ -108,7 +108,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 	o->legible = s != NULL;
 	/* the thread has not moved since the attempt began */
 	if (!o->again || o->slice != slice)
-		o->stack = python__stack(STACK_FRAMES);
+		o->stack = python__stack_waiting(cond - sizeof(struct gil_state), STACK_FRAMES);
 	o->wait.stack = o->stack;
 	o->slice = slice;
 	o->again = false;
