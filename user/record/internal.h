@@ -13,6 +13,7 @@ struct objects;
 struct losses;
 struct filter;
 struct ahead;
+struct stack_records;
 
 struct target {
 	u32 pid;
@@ -45,6 +46,7 @@ struct session {
 	struct ahead *ahead; /* between finding and attaching */
 	struct objects *objects;
 	struct losses *losses;
+	struct stack_records *stacks;
 	struct target *targets;
 	u32 n_targets;
 	struct filter *filter;
@@ -110,6 +112,14 @@ void losses__free(struct losses *l);
 void losses__poll(struct session *s);
 void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object);
 u64 losses__total(const struct losses *l);
+
+/* stacks.c: frames and code */
+struct stack_records *stack_records__new(void);
+void stack_records__free(struct stack_records *st);
+/* Takes a raw record, one of core/stack.h. */
+void stack_records__record(struct session *s, const void *record, u32 size);
+/* No more records come. */
+void stack_records__finish(struct session *s);
 
 /* targets.c: -p */
 int targets__open(struct session *s, char *err, size_t len);
