@@ -12,6 +12,7 @@ COMMON = (("time", 8, "moment"), ("pid", 4, "task"), ("tid", 4, "task"), ("id", 
 PYTHON, NATIVE, KERNEL, CUT = 1, 2, 3, 4
 MAKE_TRACE = os.path.join(os.environ["B"], "tests", "golden", "make_trace")
 HELD, NOT_SEEN, NO_STACK = "-- held by --", "-- holder not seen --", "[no stack]"
+FREE = "-- free: woken, not running yet --"
 
 
 def event(name, number, fields, span=False, tail=None):
@@ -39,7 +40,8 @@ SCHEMA = {
         event("meta_frame", 0x000b, [("offset", 8, "hex"), ("frame", 4, "stack"), ("caller", 4, "stack"),
                                      ("code", 4, "code"), ("line", 4, ""), ("kind", 4, "frame_kind")]),
         event("proc_task", 0x0101, [("comm", 16, "")]),
-        event("gil_wait", 0x0401, [("gil", 8, "hex"), ("drop_time", 8, "moment"), ("dropper", 4, "task"), ("number", 4, ""),
+        event("gil_wait", 0x0401, [("gil", 8, "hex"), ("drop_time", 8, "moment"), ("dropper", 4, "task"), ("result", 4, ""),
+                                   ("holder", 4, "task"), ("locked", 4, ""), ("number", 4, ""),
                                    ("stack", 4, "stack"), ("holder_stack", 4, "stack")], span=True),
         event("gil_drop", 0x0402, [("gil", 8, "hex"), ("waiter", 4, "task"), ("stack", 4, "stack")]),
         event("sample_cpu", 0x0c01, [("period", 8, "ns"), ("stack", 4, "stack")]),
@@ -107,11 +109,27 @@ class Stacks:
     def span(self, kind, start, ns, pid, stack, holder=None, **more):
         view = {"sample_off": "off-cpu", "gil_wait": "gil-wait"}.get(kind, kind)
         if holder is not None:
-            more["holder_stack"] = holder
+            # one that timed out while somebody held the GIL, or one of which nothing is known
+            more.update({"holder_stack": holder, "gil": "0xf000000000000001", "result": 2, "locked": 1, "holder": 999} if holder else
+                        {"gil": 0x1000 + self.events["gil_wait"]})
             self.weights["gil-blame"][pid, stack, holder] += ns
+            self.events["pieces"] += 1
         # decimals of a double: whole microseconds are exact
         self.line(kind, time=f"@{start + ns / 1e9:.9f}", start=f"@{start:.9f}", pid=pid, tid=more.pop("tid", pid), stack=stack, **more)
         self.weights[view][pid, stack] += ns
+
+    def dropped(self, start, ns, pid, stack, dropper, free):
+        """A wait ended by a drop, `free` ns before the waiter ran; on a GIL of its own"""
+        gil, drop = 0x9000 + self.events["gil_wait"], f"@{start + (ns - free) / 1e9:.9f}"
+        # an earlier one: from there on the time line is known
+        self.line("gil_drop", time=f"@{start - 0.001:.9f}", pid=pid, tid=6, gil=gil, waiter=7, stack=0)
+        self.line("gil_drop", time=drop, pid=pid, tid=5, gil=gil, waiter=pid, stack=dropper)
+        self.line("gil_wait", time=f"@{start + ns / 1e9:.9f}", start=f"@{start:.9f}", pid=pid, tid=pid, stack=stack, gil=gil,
+                  result=1, dropper=5, drop_time=drop, holder_stack=0)
+        self.weights["gil-wait"][pid, stack] += ns
+        self.weights["gil-blame"][pid, stack, dropper] += ns - free
+        self.weights["gil-blame"][pid, stack, FREE] += free
+        self.events["pieces"] += 2
 
     def write(self, folder, name):
         path = os.path.join(folder, name)
@@ -158,8 +176,8 @@ def sample_trace(folder, name="stacks"):
         pid = (100, 200, 300)[i % 3]
         s.sample(1 + i * 0.01, pid, stack, chance.choice((2004008, 1000000, 3000001)), tid=pid + i % 2)
         s.span("sample_off", 2 + i * 0.01, chance.randrange(1, 9000) * 1000, pid, stack)
-        s.span("gil_wait", 3 + i * 0.01, chance.randrange(1, 9000) * 1000, pid, stack, holder=chance.choice(stacks + [0]),
-               gil="0xf000000000000001")
+        s.span("gil_wait", 3 + i * 0.01, chance.randrange(1, 9000) * 1000, pid, stack, holder=chance.choice(stacks + [0]))
         s.span("test_call", 4 + i * 0.01, 5000, pid, stack, ret=i)
         s.line("test_mark", time=f"@{5 + i * 0.01:.3f}", pid=pid, tid=pid, where=stack, stack=0)
+    s.dropped(6, 7000000, 100, stacks[2], stacks[4], 1250000)
     return s, s.write(folder, name)

@@ -118,7 +118,9 @@ static int end(struct export *e)
 
 	if (!p)
 		return 0;
-	err = put_page(e, p);
+	err = profiles__finish(p);
+	if (!err)
+		err = put_page(e, p);
 	profiles__note(p, false, e->note, sizeof(e->note));
 	profiles__free(p);
 	free(p);

@@ -65,10 +65,11 @@ static int end(struct export *e)
 
 	if (!p)
 		return 0;
+	err = profiles__finish(p);
 	w.functions = p->functions.list;
 	w.texts = calloc(p->functions.n + 1, sizeof(*w.texts));
 	first = profiles__first(p);
-	if (first)
+	if (first && !err)
 		err = w.texts ? call_tree__each(&first->tree, put_line, &w) : -ENOMEM;
 	for (u32 i = 0; w.texts && i < p->functions.n; i++)
 		free(w.texts[i]);

@@ -295,13 +295,14 @@ static int rows(struct export *e, const struct rows *rows)
 static int end(struct export *e)
 {
 	struct pprof *p = e->data;
-	int err = -ENOMEM;
+	int err;
 
 	if (!p)
 		return 0;
+	err = p->gzips ? profiles__finish(&p->profiles) : -ENOMEM;
 	p->functions = calloc(p->profiles.functions.n + 1, 1);
-	if (p->gzips && p->functions)
-		err = put_file(e, p);
+	if (!err)
+		err = p->functions ? put_file(e, p) : -ENOMEM;
 	profiles__note(&p->profiles, false, e->note, sizeof(e->note));
 	if (p->gzips)
 		deflateEnd(&p->gzip);

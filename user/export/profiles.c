@@ -2,17 +2,20 @@
 #include "export/profiles.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/value.h"
+#include "model/gil.h"
 
 static const struct profile_kind kinds[PROFILES] = {
-	{ "on-cpu", "On-CPU", "sample_cpu", "stack", NULL, "time on a CPU, by samples: record with -F HZ" },
-	{ "off-cpu", "Off-CPU", "sample_off", "stack", NULL, "time off the CPU: record with --off-cpu" },
-	{ "gil-wait", "GIL wait", "gil_wait", "stack", NULL, "waits for the GIL by what waited (family gil)" },
-	{ "gil-blame", "GIL blame", "gil_wait", "stack", "holder_stack",
-	  "waits for the GIL by what waited, and above it what held it (family gil)" },
+	{ "on-cpu", "On-CPU", "sample_cpu", "stack", PROFILE_EVENTS, "time on a CPU, by samples: record with -F HZ" },
+	{ "off-cpu", "Off-CPU", "sample_off", "stack", PROFILE_EVENTS, "time off the CPU: record with --off-cpu" },
+	{ "gil-wait", "GIL wait", "gil_wait", "stack", PROFILE_GIL_WAITS,
+	  "waits for the GIL by what waited (family gil)" },
+	{ "gil-blame", "GIL blame", "gil_wait", "stack", PROFILE_GIL_PIECES,
+	  "waits for the GIL by what waited, and above it, upside down, what held it (family gil)" },
 };
 
 static const struct schema_field *stack_field(const struct schema_event *e, const char *name)
@@ -78,9 +81,7 @@ static int add_profile(struct profiles *p, const struct profile_kind *kind, bool
 	const struct schema_field *stack = stack_field(e, kind->stack);
 
 	*new = (struct profile){ .kind = *kind };
-	if (kind->above)
-		new->above = stack_field(e, kind->above);
-	if (stack && (!kind->above || new->above)) {
+	if (stack) {
 		new->event = e;
 		new->stack = stack;
 		new->period = e->is_span ? NULL : period_field(e);
@@ -139,15 +140,20 @@ static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *o
 	return err ? err : call_tree__child(t, 0, *known - 1, 0, out);
 }
 
-static int put_above(struct profiles *p, struct call_tree *t, u32 stack, u32 *node)
+/* Who held it stands on their head: what they were at is next to what waited for it. */
+static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_piece *piece, u32 *node)
 {
-	const char *note = stack ? "-- held by --" : "-- holder not seen --";
+	static const char *const notes[] = {
+		[GIL_UNSEEN] = "-- holder not seen --",
+		[GIL_HELD] = "-- held by --",
+		[GIL_FREE] = "-- free: woken, not running yet --",
+	};
 	u32 function;
-	int err = call_functions__note(&p->functions, CALL_NOTE, note, &function);
+	int err = call_functions__note(&p->functions, CALL_NOTE, notes[piece->had], &function);
 
 	if (!err)
 		err = call_tree__child(t, *node, function, 0, node);
-	return err || !stack ? err : call_tree__upside_down(t, *node, stack, node);
+	return err || piece->had != GIL_HELD ? err : call_tree__upside_down(t, *node, piece->holder_stack, node);
 }
 
 static u64 weight(const struct profile *profile, const struct rows *rows, const struct common_fields *f, u32 i)
@@ -163,25 +169,77 @@ static u64 weight(const struct profile *profile, const struct rows *rows, const 
 	return end > start && !(rows__u64(rows, f->flags, i) & EVENT_NO_DURATION) ? end - start : 0;
 }
 
-static int add_row(struct profiles *p, struct profile *profile, const struct rows *rows, const struct common_fields *f,
-		   u32 i)
+static void add_amount(struct profile *profile, u32 node, u32 stack, u64 amount)
 {
-	u32 stack = (u32)rows__u64(rows, profile->stack, i), node = 0;
-	u64 amount = weight(profile, rows, f, i);
-	int err = process_node(p, &profile->tree, (u32)rows__u64(rows, f->pid, i), &node);
-
-	if (!err)
-		err = call_tree__stack(&profile->tree, node, stack, &node);
-	if (!err && profile->above)
-		err = put_above(p, &profile->tree, (u32)rows__u64(rows, profile->above, i), &node);
-	if (err)
-		return err;
 	profile->tree.nodes[node].self += amount;
 	profile->tree.nodes[node].count++;
 	profile->total += amount;
 	profile->without += stack ? 0 : amount;
 	profile->events++;
-	return 0;
+}
+
+/* Beneath the process the frames of what happened in it */
+static int find_node(struct profiles *p, struct profile *profile, u32 pid, u32 stack, u32 *node)
+{
+	int err = process_node(p, &profile->tree, pid, node);
+
+	return err ? err : call_tree__stack(&profile->tree, *node, stack, node);
+}
+
+static int add_row(struct profiles *p, struct profile *profile, const struct rows *rows, const struct common_fields *f,
+		   u32 i)
+{
+	u32 stack = (u32)rows__u64(rows, profile->stack, i), node = 0;
+	int err = find_node(p, profile, (u32)rows__u64(rows, f->pid, i), stack, &node);
+
+	if (!err)
+		add_amount(profile, node, stack, weight(profile, rows, f, i));
+	return err;
+}
+
+static struct profile *find_profile(struct profiles *p, u32 from)
+{
+	for (u32 i = 0; i < p->n; i++)
+		if (p->list[i].event && p->list[i].kind.from == from)
+			return &p->list[i];
+	return NULL;
+}
+
+static int on_wait(const struct gil_timed_wait *w, void *arg)
+{
+	struct profile *profile = find_profile(arg, PROFILE_GIL_WAITS);
+	u32 node = 0;
+	int err = find_node(arg, profile, w->gil.pid, w->stack, &node);
+
+	if (!err)
+		add_amount(profile, node, w->stack,
+			   w->end > w->start ? (u64)llround((double)(w->end - w->start) * w->weight) : 0);
+	return err;
+}
+
+static int on_piece(const struct gil_piece *piece, void *arg)
+{
+	struct profile *profile = find_profile(arg, PROFILE_GIL_PIECES);
+	u32 node = 0;
+	int err = find_node(arg, profile, piece->gil.pid, piece->waiter_stack, &node);
+
+	if (!err)
+		err = put_holder(arg, &profile->tree, piece, &node);
+	if (!err)
+		add_amount(profile, node, piece->waiter_stack,
+			   piece->to > piece->from ? (u64)llround((double)(piece->to - piece->from) * piece->weight) :
+						     0);
+	return err;
+}
+
+int profiles__finish(struct profiles *p)
+{
+	const struct gil_listener listener = {
+		.wait = find_profile(p, PROFILE_GIL_WAITS) ? on_wait : NULL,
+		.piece = find_profile(p, PROFILE_GIL_PIECES) ? on_piece : NULL,
+	};
+
+	return listener.wait || listener.piece ? gil_model__read(p->e->trace, 0, 0, 0, &listener, p, NULL) : 0;
 }
 
 int profiles__add(struct profiles *p, const struct rows *rows)
@@ -192,7 +250,7 @@ int profiles__add(struct profiles *p, const struct rows *rows)
 	for (u32 i = 0; i < p->n; i++) {
 		struct common_fields f;
 
-		if (p->list[i].event != e)
+		if (p->list[i].event != e || p->list[i].kind.from != PROFILE_EVENTS)
 			continue;
 		f = common_fields__of(e);
 		for (u32 j = 0; !err && j < rows__count(rows); j++)

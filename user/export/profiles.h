@@ -14,17 +14,21 @@ struct profile_kind {
 	const char *name; /* "on-cpu" */
 	const char *title; /* "On-CPU" */
 	const char *event, *stack; /* kind of event, its field of unit `stack` */
-	const char *above; /* field of a stack that stands upside down above it; NULL: none */
+	enum {
+		PROFILE_EVENTS,
+		PROFILE_GIL_WAITS,
+		PROFILE_GIL_PIECES
+	} from; /* events as they are, or what model/gil.h says */
 	const char *doc; /* what is added up, and how it comes into a trace */
 };
 
 struct profile {
 	struct profile_kind kind;
 	const struct schema_event *event; /* NULL: the trace has no such kind, or it has no stacks */
-	const struct schema_field *stack, *above;
+	const struct schema_field *stack;
 	const struct schema_field *period; /* of an event that is no span: what it stands for; NULL: it counts as 1 */
 	bool in_ns; /* else events are counted */
-	u64 events, total; /* in the tree */
+	u64 events, total; /* in the tree; of blame, the parts that waits are cut into */
 	u64 without; /* of total: no stack was recorded */
 	struct call_tree tree;
 };
@@ -45,6 +49,8 @@ int profiles__check(const struct trace *t, const char *word, char *why, size_t l
 /* 0 or negative errno; free it in both cases. */
 int profiles__init(struct profiles *p, const struct export *e, bool lines);
 int profiles__add(struct profiles *p, const struct rows *rows);
+/* After all rows: what has to be concluded from all of the trace. */
+int profiles__finish(struct profiles *p);
 void profiles__free(struct profiles *p);
 /* What to say where nothing is to be shown, or more than one is; "" if there is no need. */
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size);
