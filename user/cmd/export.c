@@ -20,12 +20,17 @@ static const char options_help[] =
 	"  --to FORMAT        what to write\n"
 	"  -o, --output OUT   where to (default: standard output); it can be read by its owner alone\n"
 	"  -f, --force        overwrite OUT if it is there\n"
-	"  --event KIND       which events, for csv; `sonde info FILE` names those in a trace\n"
+	"  --event KIND       which events, for csv; `sonde info FILE` names those in a trace. For folded, flame, pprof\n"
+	"                     and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind of event that has a\n"
+	"                     stack, with its field (gil_drop, gil_wait:holder_stack)\n"
 	"\n"
 	"examples:\n"
 	"  sonde export run.sonde --to text | grep cudaMemcpy\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace      for https://ui.perfetto.dev\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace.zst  the same, compressed\n"
+	"  sonde export run.sonde --to flame -o run.html            flame graphs for a browser, in one file\n"
+	"  sonde export run.sonde --to folded --event gil-blame | flamegraph.pl > blame.svg\n"
+	"  sonde export run.sonde --to pprof -o run.pb.gz           for go tool pprof\n"
 	"  sonde export run.sonde --to csv --event cuda_copy -o copies.csv\n"
 	"  sonde export run.sonde --to sqlite -o run.db\n";
 
