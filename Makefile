@@ -61,9 +61,9 @@ $(B)/gen/syscall_nr.h: scripts/syscalls.sh bpf/probes/syscall/calls.txt $(B)/gen
 	$(call say,GEN)scripts/syscalls.sh $(CC) bpf/probes/syscall/calls.txt > $@.tmp
 	@mv $@.tmp $@
 
-# Pages that the program writes, as a string of C
-$(B)/gen/%.inc: user/export/% $(B)/gen/config
-	$(call say,GEN)sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/' $< > $@.tmp
+# Pages that the program writes, as `page`, a string of C
+$(B)/gen/%.inc: user/export/% Makefile $(B)/gen/config
+	$(call say,GEN)sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/; 1s/^/static const char page[] =\n/; $$s/$$/;/' $< > $@.tmp
 	@mv $@.tmp $@
 $(B)/obj/user/export/flame.o: $(B)/gen/flame.html.inc
 

@@ -14,9 +14,7 @@
 
 #define MARK "@DATA@"
 
-static const char page[] =
 #include "flame.html.inc"
-	;
 
 static int begin(struct export *e)
 {

@@ -47,6 +47,7 @@ struct pprof {
 	struct profiles profiles;
 	struct pb out;
 	z_stream gzip;
+	u8 packed[16384]; /* what comes out of it */
 	bool gzips;
 	struct map strings; /* u64 content's hash -> u32 */
 	struct map locations; /* struct place -> u32 number */
@@ -60,18 +61,20 @@ struct pprof {
 /* Hands on what was written; all in the end. */
 static void drain(struct export *e, struct pprof *p, bool last)
 {
-	u8 buf[16384];
 	int done = Z_OK;
 
 	p->gzip.next_in = p->out.data;
 	p->gzip.avail_in = (u32)p->out.len;
 	while (!p->err && (p->gzip.avail_in || (last && done != Z_STREAM_END))) {
-		p->gzip.next_out = buf;
-		p->gzip.avail_out = sizeof(buf);
+		size_t len;
+
+		p->gzip.next_out = p->packed;
+		p->gzip.avail_out = sizeof(p->packed);
 		done = deflate(&p->gzip, last ? Z_FINISH : Z_NO_FLUSH);
 		if (done != Z_OK && done != Z_STREAM_END && done != Z_BUF_ERROR)
 			p->err = -EIO;
-		if (fwrite(buf, 1, sizeof(buf) - p->gzip.avail_out, e->out) != sizeof(buf) - p->gzip.avail_out)
+		len = sizeof(p->packed) - p->gzip.avail_out;
+		if (fwrite(p->packed, 1, len, e->out) != len)
 			p->err = -EIO;
 	}
 	p->out.len = 0;
