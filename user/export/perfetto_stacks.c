@@ -119,6 +119,7 @@ static u64 put_frame(struct perfetto *p, const struct stack_frame *f)
 u64 perfetto__callstack(struct perfetto *p, u32 stack)
 {
 	const struct stacks *s = p->e->stacks;
+	u64 numbers[STACKS_DEEPEST];
 	u32 ids[STACKS_DEEPEST], n;
 	bool again;
 	u64 number;
@@ -132,11 +133,11 @@ u64 perfetto__callstack(struct perfetto *p, u32 stack)
 	/* the outermost first; what a frame refers to is told before it */
 	n = stacks__path(s, stack, ids, STACKS_DEEPEST);
 	for (u32 i = 0; i < n; i++)
-		put_frame(p, stacks__frame(s, ids[i]));
+		numbers[i] = put_frame(p, stacks__frame(s, ids[i]));
 	at = pb__begin(&p->interned, INTERNED_CALLSTACKS);
 	pb__int(&p->interned, CALLSTACK_IID, number);
 	for (u32 i = 0; i < n; i++)
-		pb__int(&p->interned, CALLSTACK_FRAMES, put_frame(p, stacks__frame(s, ids[i])));
+		pb__int(&p->interned, CALLSTACK_FRAMES, numbers[i]);
 	pb__end(&p->interned, at);
 	return number;
 }
