@@ -60,6 +60,26 @@ static void put_about(struct export *e)
 	put_text(e->out, about);
 }
 
+/* A graph of a part is not to be taken for one of all. */
+static void put_missing(struct export *e)
+{
+	const struct trace_facts *facts = e->facts;
+	char text[1024] = "";
+	size_t used = 0;
+
+	for (u32 i = 0; i < facts->n_losses && used < sizeof(text) - 1; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %llu (%s)", i ? ", " : "Missing: ",
+					 facts->losses[i].family_name ? facts->losses[i].family_name : "?",
+					 facts->losses[i].count, facts->losses[i].reason_name);
+	if (!facts->end_reason && used < sizeof(text) - 1)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%sThe recording was cut off.",
+					 used ? ". " : "");
+	if (facts->damaged && used < sizeof(text) - 1)
+		snprintf(text + used, sizeof(text) - used, "%sThe file is damaged.", used ? " " : "");
+	fputs(",\"missing\":", e->out);
+	put_text(e->out, text);
+}
+
 static void put_functions(FILE *out, const struct call_functions *f)
 {
 	fputs(",\"functions\":[", out);
@@ -81,6 +101,7 @@ static void put_view(FILE *out, const struct profile *p)
 	put_text(out, p->kind.title);
 	fputs(",\"doc\":", out);
 	put_text(out, p->kind.doc);
+	fprintf(out, ",\"parts\":\"%s\"", p->kind.from == PROFILE_GIL_PIECES ? "parts of waits" : "events");
 	fprintf(out, ",\"unit\":\"%s\",\"events\":%llu,\"without\":%llu,\"nodes\":[",
 		p->in_ns || !p->event ? "ns" : "count", p->events, p->without);
 	for (u32 i = 0; i < p->tree.n; i++) {
@@ -98,6 +119,7 @@ static int put_page(struct export *e, const struct profiles *p)
 
 	fwrite(page, 1, (size_t)(mark - page), e->out);
 	put_about(e);
+	put_missing(e);
 	put_functions(e->out, &p->functions);
 	fputs(",\"views\":[", e->out);
 	for (u32 i = 0; i < p->n; i++) {

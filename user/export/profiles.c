@@ -148,12 +148,20 @@ static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_
 		[GIL_HELD] = "-- held by --",
 		[GIL_FREE] = "-- free: woken, not running yet --",
 	};
+	char label[64];
 	u32 function;
 	int err = call_functions__note(&p->functions, CALL_NOTE, notes[piece->had], &function);
 
 	if (!err)
 		err = call_tree__child(t, *node, function, 0, node);
-	return err || piece->had != GIL_HELD ? err : call_tree__upside_down(t, *node, piece->holder_stack, node);
+	if (err || piece->had != GIL_HELD)
+		return err;
+	if (piece->holder_stack || !piece->holder)
+		return call_tree__upside_down(t, *node, piece->holder_stack, node);
+	/* its stack could not be read: the thread, then */
+	names__label(p->e->names, label, sizeof(label), piece->gil.pid, piece->holder);
+	err = call_functions__note(&p->functions, CALL_NOTE, label, &function);
+	return err ? err : call_tree__child(t, *node, function, 0, node);
 }
 
 static u64 weight(const struct profile *profile, const struct rows *rows, const struct common_fields *f, u32 i)
