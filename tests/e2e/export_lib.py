@@ -195,7 +195,7 @@ def check_stacks(truth, f, label):
         return tuple((clean(name), clean(file), line) for name, file, line in callstack)
     same(f"{label}: samples: when, whose, where", [(*s[:4], known(s[4])) for s in f.samples],
          [(e["time"] + truth.ahead, e["cpu"], e["pid"], e["tid"], truth.path(e["stack"])) for e in truth.of("sample_cpu")])
-    same(f"{label}: stacks of slices", [(f.thread_of(s.track), s.name, s.start, known(s.callstack)) for s in f.slices if s.callstack],
+    same(f"{label}: stacks of slices", [(f.thread_of(s.track), s.name, s.start, known(s.callstack)) for s in f.slices if s.callstack and s.category],
          [(truth.thread(e), truth.title(e), e["start" if truth.is_span(e) else "time"] + truth.ahead, truth.path(truth.stack(e)))
           for e in truth.drawn() if truth.stack(e)])
 

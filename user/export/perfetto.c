@@ -115,6 +115,8 @@ static int end(struct export *e)
 		return 0;
 	if (p->out) {
 		err = order__finish(p->order);
+		if (!err)
+			err = perfetto__blame(p);
 		perfetto__flush_sched(p, true);
 		perfetto__finish_marks(p);
 	}
