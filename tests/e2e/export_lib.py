@@ -69,6 +69,20 @@ class Truth:
         clocks = self.trace.head.get("clocks", {})
         self.ahead = int(clocks.get("boottime", 0)) - int(clocks.get("monotonic", 0))
         self.names = self._names()
+        self.codes = {e["code"]: e for e in self.of("meta_code")}
+        self.frames = {e["frame"]: e for e in self.of("meta_frame")}
+
+    def label(self, stack):
+        """A stack's innermost frame, as docs/exports.md says."""
+        f = self.frames.get(stack)
+        if not f or f["kind"] == 4:
+            return "[cut]" if f else "?"
+        c = self.codes.get(f["code"], {"name_text": "", "file_text": ""})
+        file = c["file_text"].rpartition("/")[2]
+        name = c["name_text"] or (f"{f['offset']:#x}" if file and f["kind"] != 1 else "[unknown]")
+        if f["kind"] == 1 and file:
+            return f"{file}:{f['line']} {name}" if f["line"] else f"{file} {name}"
+        return f"{name} (kernel)" if f["kind"] == 3 else f"{name} ({file})" if file else name
 
     def _names(self):
         latest = {}
@@ -100,8 +114,23 @@ class Truth:
 
     def drawn(self):
         """What stands on threads' tracks: neither the scheduler nor what the trace says of itself."""
-        return [e for e in self.events if self.kind(e).id >> 8 and e["event"] not in INVENTORY and
+        return [e for e in self.events if self.kind(e).id >> 8 and e["event"] not in (*INVENTORY, "sample_cpu") and
                 not e["event"].startswith("sched_")]
+
+    def path(self, stack):
+        """(function, file, line) of its frames, the outermost first"""
+        out = []
+        while stack in self.frames:
+            f = self.frames[stack]
+            c = self.codes.get(f["code"], {"name_text": "", "file_text": ""})
+            name = c["name_text"] or {1: "[unknown]", 4: "[cut]"}.get(f["kind"], "")
+            out.append((clean(name), clean(c["file_text"] if f["kind"] == 1 else ""), f["line"]))
+            stack = f["caller"]
+        return tuple(out[::-1])
+
+    def stack(self, e):
+        """The first that it has"""
+        return next((e[f.name] for f in self.kind(e).fields if f.unit == "stack" and e[f.name] in self.frames), 0)
 
     def fields(self, e):
         """(field, value as people read it: enum's name, string's text, or the number)"""
@@ -128,6 +157,8 @@ class Truth:
                 v = signal.Signals(v).name[3:]
             elif f.unit == "moment" and v:
                 v += ahead
+            elif f.unit == "stack" and v:
+                v = self.label(v)
             out[f.name] = v
         out.update({words: True for bit, words in FLAGS.items() if e["flags"] & bit})
         return out
@@ -157,6 +188,16 @@ def check_slices(truth, f, label):
           for e in truth.drawn() if not truth.is_span(e)])
     ok(not f.errors and not f.open, f"{label}: every begin has its end, every name and track is known",
        [f.errors[:5], len(f.open)])
+
+
+def check_stacks(truth, f, label):
+    def known(callstack):
+        return tuple((clean(name), clean(file), line) for name, file, line in callstack)
+    same(f"{label}: samples: when, whose, where", [(*s[:4], known(s[4])) for s in f.samples],
+         [(e["time"] + truth.ahead, e["cpu"], e["pid"], e["tid"], truth.path(e["stack"])) for e in truth.of("sample_cpu")])
+    same(f"{label}: stacks of slices", [(f.thread_of(s.track), s.name, s.start, known(s.callstack)) for s in f.slices if s.callstack and s.category],
+         [(truth.thread(e), truth.title(e), e["start" if truth.is_span(e) else "time"] + truth.ahead, truth.path(truth.stack(e)))
+          for e in truth.drawn() if truth.stack(e)])
 
 
 def check_flows(truth, f, label):
@@ -248,6 +289,7 @@ def check_perfetto(truth, pb, data, label):
     f = perfetto_file.PerfettoFile(pb, data)
     check_slices(truth, f, label)
     check_flows(truth, f, label)
+    check_stacks(truth, f, label)
     check_sched(truth, f, label)
     check_names(truth, f, label)
     check_counters(truth, f, label)
@@ -310,8 +352,8 @@ def check_csv(truth, trace, kind, label):
     with open(out, newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     fields = truth.trace.by_name[kind].fields
-    ok([h.split(" ")[0] for h in rows[0]] == [f.name for f in fields] + ["probe_name"], f"{label}: csv: heading of {kind}",
-       rows[0])
+    ok([h.split(" ")[0] for h in rows[0]] == [f.name for f in fields] + ["probe_name"] +
+       [f.name + "_name" for f in fields if f.unit == "stack"], f"{label}: csv: heading of {kind}", rows[0])
 
     def cells(e):
         words = {f.name: v for f, v in truth.fields(e)}
@@ -319,6 +361,7 @@ def check_csv(truth, trace, kind, label):
             v = words.get(f.name, e[f.name])
             yield hex(v) if f.unit == "hex" else str(v)
         yield truth.probes.get(e["probe"], "")
+        yield from (truth.label(e[f.name]) if e[f.name] else "" for f in fields if f.unit == "stack")
     got = [tuple(clean(c) for c in r) for r in rows[1:] if not any(f.type == "float" for f in fields)]
     same(f"{label}: csv: {kind}", got, [tuple(map(clean, cells(e))) for e in truth.of(kind)] if got else [])
     times = [int(r[0]) for r in rows[1:]]
@@ -342,6 +385,8 @@ def check_sqlite(truth, path, label):
             want.append((*row, clean(truth.probes[e["probe"]]) if e["probe"] in truth.probes else None))
         ok(got == want and columns[-1] == "probe_name", f"{label}: sqlite: {kind} ({n})",
            [(g, w) for g, w in zip(got, want) if g != w][:3])
+    got = {i: (c or 0, clean(name)) for i, c, name in db.execute("SELECT id, caller, label FROM frames")}
+    ok(got == {i: (f["caller"], clean(truth.label(i))) for i, f in truth.frames.items()}, f"{label}: sqlite: frames")
     names = {(p, t): clean(n) for p, t, n in db.execute("SELECT * FROM threads") if n}
     wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}
     ok(not wrong, f"{label}: sqlite: names of {len(names)} threads", wrong)

@@ -27,7 +27,7 @@ void drain__append(struct session *s, const void *record, u32 size)
 	if (size < sizeof(*e))
 		return;
 	if (e->id >= RAW_FIRST) {
-		stacks__record(s, record, size);
+		stack_records__record(s, record, size);
 		return;
 	}
 	err = trace_writer__append(s->writer, record, size);

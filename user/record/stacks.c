@@ -44,7 +44,7 @@ struct function {
 	u32 name, file, line, kind;
 };
 
-struct stacks {
+struct stack_records {
 	struct map codes; /* by u32, BPF's id */
 	struct map functions; /* struct function: u32, the trace's id */
 	u64 lines_bytes; /* in line tables that are kept */
@@ -52,9 +52,9 @@ struct stacks {
 	u32 n_waiting;
 };
 
-struct stacks *stacks__new(void)
+struct stack_records *stack_records__new(void)
 {
-	struct stacks *st = calloc(1, sizeof(*st));
+	struct stack_records *st = calloc(1, sizeof(*st));
 
 	if (!st)
 		return NULL;
@@ -73,7 +73,7 @@ static void free_texts(struct code *c)
 	}
 }
 
-void stacks__free(struct stacks *st)
+void stack_records__free(struct stack_records *st)
 {
 	if (!st)
 		return;
@@ -263,7 +263,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 		code_is_whole(s, c);
 }
 
-void stacks__record(struct session *s, const void *record, u32 size)
+void stack_records__record(struct session *s, const void *record, u32 size)
 {
 	const struct event *e = record;
 
@@ -276,7 +276,7 @@ void stacks__record(struct session *s, const void *record, u32 size)
 }
 
 /* Frames of code that never came whole are written without it. */
-void stacks__finish(struct session *s)
+void stack_records__finish(struct session *s)
 {
 	for (u32 i = 0; s->stacks && i < s->stacks->codes.n; i++) {
 		struct code *c = map__value(&s->stacks->codes, i);

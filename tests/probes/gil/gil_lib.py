@@ -121,11 +121,12 @@ class Workplace:
         includes = "-I" + sysconfig.get_paths()["include"]
         if not os.path.exists(includes[2:] + "/Python.h"):
             includes = "-I/usr/include/python3.11"
-        for src in ["gil_truth", "gil_hold"]:
+        for src in ["gil_truth", "gil_hold", "gil_plant"]:
             subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", includes,
                             os.path.join(HERE, "built", src + ".c"), "-o", os.path.join(self.here, src + ".so"), "-ldl"],
                            check=True, timeout=60)
-        shutil.copy(os.path.join(HERE, "gil_work.py"), self.here)
+        for script in ["gil_work.py", "gil_planted.py"]:
+            shutil.copy(os.path.join(HERE, script), self.here)
         os.chmod(self.here, 0o755)
         return self
 
@@ -146,7 +147,9 @@ class Workplace:
         return self.dirs[root], self.dirs[root][len(root):]
 
 
-Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_drops holds losses status messages")
+# full: what --gil=full adds, {"gil_hold": [...], "gil_switch": [...]}; live: when its probes were there
+Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_drops holds losses status messages "
+                                   "full truth_switches live")
 
 
 def _start_workload(python, place, kind, seconds, threads, truth):
@@ -166,9 +169,9 @@ def _start_workload(python, place, kind, seconds, threads, truth):
     return p, os.path.join(outside, "truth.json")
 
 
-def _start_sonde(pid, out, seconds, switches):
+def _start_sonde(pid, out, seconds, switches, options=()):
     env = dict(os.environ, SONDE_TEST=switches)
-    p = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(pid), "-d", str(seconds)],
+    p = subprocess.Popen([SONDE, "record", "-t", "gil", *options, "-o", out, "-p", str(pid), "-d", str(seconds)],
                          stderr=subprocess.PIPE, universal_newlines=True, env=env)
     said = []
     for line in p.stderr:
@@ -180,7 +183,7 @@ def _start_sonde(pid, out, seconds, switches):
     return p, said
 
 
-def record(python, place, kind, seconds, threads, switches="", truth=True):
+def record(python, place, kind, seconds, threads, switches="", truth=True, options=()):
     """Runs gil_work.py under the truth library and records all of it."""
     from sonde_trace import Trace
     work, truth_file = _start_workload(python, place, kind, seconds, threads, truth)
@@ -189,7 +192,7 @@ def record(python, place, kind, seconds, threads, switches="", truth=True):
     try:
         if os.path.exists(out):
             os.unlink(out)
-        sonde, said = _start_sonde(work.pid, out, seconds + 30, switches)
+        sonde, said = _start_sonde(work.pid, out, seconds + 30, switches, options)
         printed = work.communicate("\n", timeout=seconds + 30)[0]
         said += sonde.communicate(timeout=60)[1].splitlines(True)
     finally:
@@ -198,20 +201,54 @@ def record(python, place, kind, seconds, threads, switches="", truth=True):
                 p.send_signal(signal.SIGKILL)
                 p.wait()
     holds = [tuple(map(int, line.split()[1:])) for line in printed.splitlines() if line.startswith("hold ")]
-    waits, drops = [], []
+    waits, drops, truth_switches = [], [], []
     if truth:
         with open(truth_file) as f:
             for line in f:
                 r = json.loads(line)
-                (waits if "wait" in r else drops).append(r.get("wait") or r.get("drop"))
+                {"wait": waits, "drop": drops, "switch": truth_switches}[list(r)[0]].append(list(r.values())[0])
         os.unlink(truth_file)
     trace = Trace(out)
     # blind (8): some other process's Python was mapped meanwhile
     losses = [e for e in trace.events("meta_loss") if e["family"] == 4 and e["reason"] != 8]
     result = Recording(list(trace.events("gil_wait")), list(trace.events("gil_drop")), waits, drops, holds,
-                       losses, sonde.returncode, "".join(said))
+                       losses, sonde.returncode, "".join(said),
+                       {kind: list(trace.events(kind)) for kind in ("gil_hold", "gil_switch")}, truth_switches,
+                       max([e["live"] for e in trace.events("meta_object")] or [0]))
     os.unlink(out)
     return result
+
+
+SWITCH_COND = 88  # from a GIL's condition
+
+
+def true_holds(signals, gils):
+    """{gil: [(tid, taken or None, dropped or None)]} of [tid, time, cond]; all happen with gil->mutex held: their order is that of time."""
+    steps = collections.defaultdict(list)
+    for tid, time, cond in signals:
+        gil = cond if cond in gils else cond - SWITCH_COND
+        steps[gil].append((time, tid, cond == gil))
+    holds = collections.defaultdict(list)
+    for gil, list_ in steps.items():
+        taken = None
+        for time, tid, drop in sorted(list_):
+            if drop:
+                holds[gil].append((tid, taken[1] if taken and taken[0] == tid else None, time))
+                taken = None
+            else:
+                taken = (tid, time)
+        if taken:
+            holds[gil].append((*taken, None))
+    return holds
+
+
+def preloaded_holds(path, tid):
+    """[(taken, dropped)] of a thread, in a process with one GIL, from the preloaded library's log."""
+    with open(path) as f:
+        records = [json.loads(line) for line in f]
+    gil = next(r["wait"][3] for r in records if "wait" in r)
+    holds = true_holds([r["drop"] for r in records if "drop" in r], {gil})[gil]
+    return [(a, b) for t, a, b in holds if t == tid and a and b]
 
 
 def compare_counts(r):
