@@ -62,6 +62,7 @@ static int serve_sites(struct server *s)
 		.fd = s->file,
 		.offsets = (const u64 *)r->data,
 		.cookies = (const u64 *)(r->data + size),
+		.counters = r->counters ? (const u64 *)(r->data + 2 * size) : NULL,
 		.n = r->n,
 		.returns = r->returns,
 		.pid = r->pid,
@@ -74,10 +75,13 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->method != ATTACH_SESSION && r->method != ATTACH_MULTI && r->method != ATTACH_PERF)
 		return -EINVAL;
+	/* who has semaphores says so in a site's place */
+	if (r->counters > 1 || (r->counters && p->section.kind != SECTION_SITE))
+		return -EINVAL;
 	/* a program that does not know of returns must not be on one */
 	if (!span && (r->returns || r->method == ATTACH_SESSION))
 		return -EINVAL;
-	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != 2 * size || r->pid < 0 || s->file < 0)
+	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != (r->counters ? 3 : 2) * size || r->pid < 0 || s->file < 0)
 		return -EINVAL;
 	return links__attach(s->links, p->prog, r->method, &sites);
 }

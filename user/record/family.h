@@ -17,6 +17,8 @@ struct session;
 struct site {
 	u64 offset; /* in the file */
 	const char *program; /* the BPF program to run there, by function name */
+	u64 cookie; /* what the program gets beside the probe's number: nothing in its lowest 16 bits */
+	u64 counter; /* offset in the file of the USDT semaphore to be raised meanwhile, 0: none */
 };
 
 struct site_list {
@@ -26,6 +28,7 @@ struct site_list {
 
 /* 0 or -ENOMEM */
 int site_list__add(struct site_list *list, u64 offset, const char *program);
+int site_list__add_site(struct site_list *list, const struct site *site);
 
 struct family_host {
 	const char *name; /* the family's */
