@@ -11,10 +11,10 @@
 
 /* Each register's names by its width: 8, 4, 2 and 1 bytes. */
 static const char *const registers[16][4] = {
-	{ "rax", "eax", "ax", "al" },	  { "rcx", "ecx", "cx", "cl" },	    { "rdx", "edx", "dx", "dl" },
-	{ "rbx", "ebx", "bx", "bl" },	  { "rsp", "esp", "sp", "spl" },    { "rbp", "ebp", "bp", "bpl" },
-	{ "rsi", "esi", "si", "sil" },	  { "rdi", "edi", "di", "dil" },    { "r8", "r8d", "r8w", "r8b" },
-	{ "r9", "r9d", "r9w", "r9b" },	  { "r10", "r10d", "r10w", "r10b" }, { "r11", "r11d", "r11w", "r11b" },
+	{ "rax", "eax", "ax", "al" },	   { "rcx", "ecx", "cx", "cl" },      { "rdx", "edx", "dx", "dl" },
+	{ "rbx", "ebx", "bx", "bl" },	   { "rsp", "esp", "sp", "spl" },     { "rbp", "ebp", "bp", "bpl" },
+	{ "rsi", "esi", "si", "sil" },	   { "rdi", "edi", "di", "dil" },     { "r8", "r8d", "r8w", "r8b" },
+	{ "r9", "r9d", "r9w", "r9b" },	   { "r10", "r10d", "r10w", "r10b" }, { "r11", "r11d", "r11w", "r11b" },
 	{ "r12", "r12d", "r12w", "r12b" }, { "r13", "r13d", "r13w", "r13b" }, { "r14", "r14d", "r14w", "r14b" },
 	{ "r15", "r15d", "r15w", "r15b" },
 };

@@ -33,7 +33,7 @@ struct {
 /* start 0: there is none */
 struct python_state {
 	struct python_gc gc;
-	struct python_thread thread;
+	struct python_thread_run thread;
 	u64 starting; /* when this thread called what starts one; 0: it is not in that call */
 	u32 stack; /* there */
 	u32 pad;
@@ -61,8 +61,8 @@ static __always_inline bool wanted(u64 cookie)
 
 static __always_inline struct python_state *own_state(void)
 {
-	struct python_state *st = bpf_task_storage_get(&python_states, bpf_get_current_task_btf(), 0,
-						       BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct python_state *st =
+		bpf_task_storage_get(&python_states, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!st)
 		loss__count(FAMILY_PYTHON, LOSS_STORAGE, bpf_ktime_get_ns());
@@ -401,7 +401,7 @@ int BPF_PROG(python_forked, struct task_struct *parent, struct task_struct *chil
 	}
 	st->thread.span.event.pid = child->tgid;
 	st->thread.span.event.tid = child->pid;
-	st->thread.span.event.id = ID_python_thread;
+	st->thread.span.event.id = ID_python_thread_run;
 	st->thread.span.start = now;
 	st->thread.starter = parent->pid;
 	st->thread.stack = own->stack;

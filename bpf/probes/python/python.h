@@ -3,8 +3,8 @@
  * Events of CPython itself: garbage collections, imports, threads. Sources: Modules/gcmodule.c (Python/gc.c from 3.13),
  * Python/import.c, Python/thread.c and Include/pydtrace.d of 3.8 to 3.15. docs/python-events.md says where each is probed.
  */
-#ifndef SONDE_PYTHON_H
-#define SONDE_PYTHON_H
+#ifndef SONDE_PROBES_PYTHON_H
+#define SONDE_PROBES_PYTHON_H
 
 #include "core/event.h"
 
@@ -27,11 +27,11 @@ struct python_import {
 	char module[PYTHON_MODULE] DOC("its full name, cut after 119 bytes; what is not ASCII may be shown as ?");
 } EVENT(python_import, 0x0b02, "an import of a module that was not in sys.modules: found, loaded and run, or failed");
 
-struct python_thread {
+struct python_thread_run {
 	struct span span;
 	u32 starter UNIT(task) DOC("thread (tid) that started it");
 	u32 stack UNIT(stack) DOC("Python code of the starter");
-} EVENT(python_thread, 0x0b03, "a thread that Python started, from its creation to its end");
+} EVENT(python_thread_run, 0x0b03, "a thread that Python started, from its creation to its end");
 
 /*
  * Site cookies, above the probe's number. Of a USDT probe: where its first argument is (struct usdt_arg).

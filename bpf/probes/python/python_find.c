@@ -66,8 +66,7 @@ static bool decode(struct function *f, u64 addr)
 	size_t left = f->size - (addr - f->start);
 	uint64_t at = addr;
 
-	return addr >= f->start && addr < f->start + f->size &&
-	       cs_disasm_iter(f->handle, &code, &left, &at, f->insn);
+	return addr >= f->start && addr < f->start + f->size && cs_disasm_iter(f->handle, &code, &left, &at, f->insn);
 }
 
 static bool is_call(const cs_insn *insn)
