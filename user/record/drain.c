@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From the rings into the trace. */
 #include "record/internal.h"
+#include "core/stack.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -25,6 +26,10 @@ void drain__append(struct session *s, const void *record, u32 size)
 
 	if (size < sizeof(*e))
 		return;
+	if (e->id >= RAW_FIRST) {
+		stacks__record(s, record, size);
+		return;
+	}
 	err = trace_writer__append(s->writer, record, size);
 	/* -EINVAL: of a kind or size that the schema does not know; the writer counts those as lost */
 	if (err && err != -EINVAL && !s->write_error)

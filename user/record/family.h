@@ -32,6 +32,8 @@ int site_list__add_site(struct site_list *list, const struct site *site);
 
 struct family_host {
 	const char *name; /* the family's */
+	/* Its programs walk Python stacks (core/python.bpf.h); its `mapped` calls python__mapped(). */
+	bool python;
 	/* Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone. */
 	bool (*is_runtime)(struct elf *elf, const char *path);
 	/*
@@ -108,6 +110,14 @@ bool session__test_switch(const char *word);
 bool session__option(struct session *s, const char *family, const char *word);
 /* What --FAMILY-WORD was given, 0: it was not */
 u64 session__number(struct session *s, const char *family, const char *word);
+
+/*
+ * For `mapped` of the families that walk Python stacks: if elf is a CPython, its processes' stacks can be walked from
+ * here on. What can't be walked is said. May be called by several families for one mapping.
+ */
+void python__mapped(struct session *s, struct elf *elf, const struct mapping *m);
+/* What the process adds to the file's addresses. 0 or -ENOENT. */
+int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias);
 
 /* CPython or a CUDA library: an is_runtime for families that follow processes with one, whatever other families are on. */
 bool runtime__is_one(struct elf *elf, const char *path);

@@ -199,7 +199,8 @@ int session__start(struct session *s, char *err, size_t len)
 	struct rusage u;
 	int ret = 0;
 
-	if (losses__new(s) || objects__new(s)) {
+	s->stacks = stacks__new();
+	if (!s->stacks || losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
 	}
@@ -305,6 +306,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		detach_tracepoints(s);
 		write_open(s);
 		drain__last(s);
+		stacks__finish(s);
 		losses__poll(s);
 		about__hits(s);
 		about__clock(s);
@@ -371,6 +373,7 @@ void session__free(struct session *s)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
+	stacks__free(s->stacks);
 	losses__free(s->losses);
 	targets__close(s);
 	filter__close(s);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Tells the walker in BPF which processes run a CPython, where, and how it is laid out. */
+#include "python/layouts.h"
+#include "record/internal.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OBJECTS 32
+
+/* Each process that maps an object asks for it again. */
+struct object_seen {
+	struct elf *elf;
+	char build_id[65];
+	struct python_runtime runtime;
+	int err;
+};
+
+/* What was found of each file is asked for again with each process; one session at a time records. */
+static struct {
+	struct python_layout layouts[PYTHON_LAYOUTS];
+	u32 n_layouts;
+	u32 last_id;
+	struct object_seen seen[OBJECTS];
+	u32 n_seen; /* the last OBJECTS are kept */
+} known;
+
+int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias)
+{
+	u64 addr, size, offset;
+
+	for (u32 i = 0; elf__text(elf, i, &addr, &size); i++) {
+		if (elf__offset(elf, addr, &offset) || offset + size <= m->offset ||
+		    offset >= m->offset + (m->end - m->start))
+			continue;
+		*bias = m->start - m->offset - (addr - offset);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* The layout's number in BPF, or -ENOSPC. */
+static int number_of(struct session *s, const struct python_layout *l)
+{
+	u32 i;
+	int fd = session__map_fd(s, "python_layouts");
+
+	for (i = 0; i < known.n_layouts; i++)
+		if (!memcmp(&known.layouts[i], l, sizeof(*l)))
+			return i;
+	if (i == PYTHON_LAYOUTS)
+		return -ENOSPC;
+	if (bpf_map_update_elem(fd, &i, l, BPF_ANY))
+		return -errno;
+	known.layouts[known.n_layouts++] = *l;
+	return i;
+}
+
+/* Looks the object up, says once if it can't be walked. NULL: it can't be. */
+static const struct python_runtime *identify(struct session *s, struct elf *elf, const char *path)
+{
+	struct object_seen *o;
+	char why[160] = "";
+
+	for (u32 i = 0; i < known.n_seen && i < OBJECTS; i++) {
+		o = &known.seen[i];
+		/* an ELF that was closed may have lain where this one does */
+		if (o->elf == elf && !strcmp(o->build_id, elf__build_id(elf)))
+			return o->err ? NULL : &o->runtime;
+	}
+	o = &known.seen[known.n_seen++ % OBJECTS];
+	memset(o, 0, sizeof(*o));
+	o->elf = elf;
+	snprintf(o->build_id, sizeof(o->build_id), "%s", elf__build_id(elf));
+	o->err = python__identify(elf, &o->runtime, why, sizeof(why));
+	if (o->err == -ENOTSUP)
+		session__warn(s, "%s: Python stacks are not walked: %s", path, why);
+	return o->err ? NULL : &o->runtime;
+}
+
+void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	const struct python_runtime *r = identify(s, elf, m->path);
+	struct python_process p = {}, old;
+	int fd, number;
+	u64 bias;
+
+	if (!r || mapping__bias(elf, m, &bias))
+		return;
+	number = number_of(s, &r->layout);
+	if (number < 0) {
+		session__warn(s, "%s: Python stacks are not walked: %s", m->path, strerror(-number));
+		return;
+	}
+	p.layout = number;
+	p.runtime = r->runtime + bias;
+	p.code_type = r->code_type + bias;
+	fd = session__map_fd(s, "python_processes");
+	/* several families hear of one mapping */
+	if (!bpf_map_lookup_elem(fd, &m->pid, &old) && old.runtime == p.runtime)
+		return;
+	p.id = known.last_id += 2;
+	bpf_map_update_elem(fd, &m->pid, &p, BPF_ANY);
+}
