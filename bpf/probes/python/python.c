@@ -157,8 +157,15 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	return f.error;
 }
 
+static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	python__mapped(s, elf, m);
+}
+
 FAMILY_HOST(python_host) = {
 	.name = "python",
+	.python = true,
+	.mapped = mapped,
 	.is_runtime = is_runtime,
 	.sites = sites,
 };
