@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From the rings into the trace. */
 #include "record/internal.h"
+#include "core/stack.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -17,6 +18,15 @@ static void note_host(struct session *s, const struct family_host *h, void *arg)
 		s->hosts[f->id] = h->event ? h : NULL;
 }
 
+/* Not for the trace: the family's host code makes events of it. */
+static void give_raw(struct session *s, const struct event *e, u32 size)
+{
+	const struct family_host *h = e->id >= RAW_FAMILIES ? s->hosts[e->id - RAW_FAMILIES] : NULL;
+
+	if (h)
+		h->event(s, e, size);
+}
+
 void drain__append(struct session *s, const void *record, u32 size)
 {
 	const struct event *e = record;
@@ -25,6 +35,10 @@ void drain__append(struct session *s, const void *record, u32 size)
 
 	if (size < sizeof(*e))
 		return;
+	if (e->id >= RAW_FIRST) {
+		give_raw(s, e, size);
+		return;
+	}
 	err = trace_writer__append(s->writer, record, size);
 	/* -EINVAL: of a kind or size that the schema does not know; the writer counts those as lost */
 	if (err && err != -EINVAL && !s->write_error)

@@ -242,7 +242,11 @@ static void choose_methods(struct session *s)
 
 static bool wanted(struct session *s, const struct program *p)
 {
+	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
+
 	if (!s->family_on[p->family->id])
+		return false;
+	if (h && h->wants_program && !h->wants_program(s, p->name))
 		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
 }

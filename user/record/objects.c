@@ -137,7 +137,7 @@ static void notify_host(struct session *s, const struct family_host *h, void *ar
 
 	if (!h->mapped || !f || !s->family_on[f->id])
 		return;
-	if (!h->is_runtime || (n->o->families & (1u << f->id)))
+	if (!h->is_runtime || h->every_mapping || (n->o->families & (1u << f->id)))
 		h->mapped(s, n->o->elf, n->m);
 }
 
