@@ -69,6 +69,20 @@ class Truth:
         clocks = self.trace.head.get("clocks", {})
         self.ahead = int(clocks.get("boottime", 0)) - int(clocks.get("monotonic", 0))
         self.names = self._names()
+        self.codes = {e["code"]: e for e in self.of("meta_code")}
+        self.frames = {e["frame"]: e for e in self.of("meta_frame")}
+
+    def label(self, stack):
+        """A stack's innermost frame, as docs/exports.md says."""
+        f = self.frames.get(stack)
+        if not f or f["kind"] == 4:
+            return "[cut]" if f else "?"
+        c = self.codes.get(f["code"], {"name_text": "", "file_text": ""})
+        file = c["file_text"].rpartition("/")[2]
+        name = c["name_text"] or (f"{f['offset']:#x}" if file and f["kind"] != 1 else "[unknown]")
+        if f["kind"] == 1 and file:
+            return f"{file}:{f['line']} {name}" if f["line"] else f"{file} {name}"
+        return f"{name} (kernel)" if f["kind"] == 3 else f"{name} ({file})" if file else name
 
     def _names(self):
         latest = {}
@@ -310,8 +324,8 @@ def check_csv(truth, trace, kind, label):
     with open(out, newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     fields = truth.trace.by_name[kind].fields
-    ok([h.split(" ")[0] for h in rows[0]] == [f.name for f in fields] + ["probe_name"], f"{label}: csv: heading of {kind}",
-       rows[0])
+    ok([h.split(" ")[0] for h in rows[0]] == [f.name for f in fields] + ["probe_name"] +
+       [f.name + "_name" for f in fields if f.unit == "stack"], f"{label}: csv: heading of {kind}", rows[0])
 
     def cells(e):
         words = {f.name: v for f, v in truth.fields(e)}
@@ -319,6 +333,7 @@ def check_csv(truth, trace, kind, label):
             v = words.get(f.name, e[f.name])
             yield hex(v) if f.unit == "hex" else str(v)
         yield truth.probes.get(e["probe"], "")
+        yield from (truth.label(e[f.name]) if e[f.name] else "" for f in fields if f.unit == "stack")
     got = [tuple(clean(c) for c in r) for r in rows[1:] if not any(f.type == "float" for f in fields)]
     same(f"{label}: csv: {kind}", got, [tuple(map(clean, cells(e))) for e in truth.of(kind)] if got else [])
     times = [int(r[0]) for r in rows[1:]]
@@ -342,6 +357,8 @@ def check_sqlite(truth, path, label):
             want.append((*row, clean(truth.probes[e["probe"]]) if e["probe"] in truth.probes else None))
         ok(got == want and columns[-1] == "probe_name", f"{label}: sqlite: {kind} ({n})",
            [(g, w) for g, w in zip(got, want) if g != w][:3])
+    got = {i: (c or 0, clean(name)) for i, c, name in db.execute("SELECT id, caller, label FROM frames")}
+    ok(got == {i: (f["caller"], clean(truth.label(i))) for i, f in truth.frames.items()}, f"{label}: sqlite: frames")
     names = {(p, t): clean(n) for p, t, n in db.execute("SELECT * FROM threads") if n}
     wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}
     ok(not wrong, f"{label}: sqlite: names of {len(names)} threads", wrong)

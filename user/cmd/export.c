@@ -135,6 +135,7 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	struct trace_filter filter = { .kinds = kinds };
 	struct trace_facts facts = { 0 };
 	struct names *names = NULL;
+	struct stacks *stacks = NULL;
 	int err;
 
 	err = trace_facts__load(&facts, t, r->files[0], 0, 0);
@@ -142,13 +143,17 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 		err = names__create(&names, trace__schema(t));
 	if (!err)
 		err = names__load(names, t);
+	if (!err)
+		err = stacks__load(&stacks, t);
 	e->trace = t;
 	e->facts = &facts;
 	e->names = names;
+	e->stacks = stacks;
 	if (!err)
 		err = export__run(e, r->exporter, e->event ? &filter : NULL);
 	if (!err && trace__damaged(t))
 		cmd__error("%s: damaged: what could be read was exported", r->files[0]);
+	stacks__free(stacks);
 	names__free(names);
 	trace_facts__free(&facts);
 	return err;

@@ -46,7 +46,31 @@ static void put_heading(struct export *e)
 		if (*unit_of(f))
 			fprintf(e->out, " (%s)", unit_of(f));
 	}
-	fputs(",probe_name\n", e->out);
+	fputs(",probe_name", e->out);
+	for (i = 0; i < e->event->n; i++) {
+		if (!field__is_stack(&e->event->fields[i]))
+			continue;
+		putc(',', e->out);
+		put_text(e->out, e->event->fields[i].name, strlen(e->event->fields[i].name));
+		fputs("_name", e->out);
+	}
+	putc('\n', e->out);
+}
+
+/* Of each stack its innermost frame, as the probe's name is beside its number. */
+static void put_stacks(const struct export *e, const struct view *v)
+{
+	char label[STACK_LABEL];
+
+	for (u32 i = 0; i < v->event->n; i++) {
+		u32 id = (u32)view__s64(v, &v->event->fields[i]);
+
+		if (!field__is_stack(&v->event->fields[i]))
+			continue;
+		putc(',', e->out);
+		if (id)
+			put_text(e->out, stacks__label(e->stacks, id, label, sizeof(label)), strlen(label));
+	}
 }
 
 static int put_line(const struct view *v, void *arg)
@@ -73,6 +97,7 @@ static int put_line(const struct view *v, void *arg)
 	function = names__probe(e->names, (u16)view__get(v, "probe"));
 	putc(',', e->out);
 	put_text(e->out, function ? function : "", function ? strlen(function) : 0);
+	put_stacks(e, v);
 	putc('\n', e->out);
 	return ferror(e->out) ? -EIO : 0;
 }

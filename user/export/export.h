@@ -10,12 +10,14 @@
 
 #include "model/facts.h"
 #include "model/names.h"
+#include "model/stacks.h"
 
 struct export
 {
 	struct trace *trace;
 	const struct trace_facts *facts;
 	const struct names *names; /* loaded */
+	const struct stacks *stacks; /* loaded */
 	FILE *out;
 	const char *path; /* of out; NULL: standard output */
 	const struct schema_event *event; /* of a format of one kind: which */

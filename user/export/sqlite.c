@@ -324,6 +324,36 @@ static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
 	return err;
 }
 
+/* Table frames: what the ids in columns of stacks stand for; docs/exports.md has the query that follows the callers. */
+static int put_frames(const struct sqlite *s, const struct stacks *stacks)
+{
+	const struct stack_frame *f;
+	char label[STACK_LABEL];
+	sqlite3_stmt *insert;
+	int err = execute(s, "CREATE TABLE frames(id INTEGER PRIMARY KEY, caller INTEGER, depth INTEGER, label TEXT, "
+			     "name TEXT, file TEXT, line INTEGER)");
+	u32 i, id;
+
+	if (!err)
+		err = prepare(s, "INSERT INTO frames VALUES(?, ?, ?, ?, ?, ?, ?)", &insert);
+	if (err)
+		return err;
+	for (i = 0; !err && i < stacks__count(stacks); i++) {
+		id = stacks__id(stacks, i);
+		f = stacks__frame(stacks, id);
+		sqlite3_bind_int64(insert, 1, id);
+		bind_known(insert, 2, f->caller);
+		sqlite3_bind_int64(insert, 3, stacks__depth(stacks, id));
+		bind_text(insert, 4, stacks__label(stacks, id, label, sizeof(label)));
+		bind_text(insert, 5, f->name);
+		bind_text(insert, 6, f->file);
+		bind_known(insert, 7, f->line);
+		err = step(s, insert);
+	}
+	sqlite3_finalize(insert);
+	return err;
+}
+
 static int finish(struct export *e)
 {
 	const struct sqlite *s = e->data;
@@ -333,6 +363,8 @@ static int finish(struct export *e)
 		err = put_processes(s, e->names);
 	if (!err)
 		err = put_losses(s, e->facts);
+	if (!err)
+		err = put_frames(s, e->stacks);
 	return err ? err : execute(s, "COMMIT");
 }
 

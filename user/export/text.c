@@ -27,7 +27,7 @@ static int begin(struct export *e)
 	if (!t)
 		return -ENOMEM;
 	e->data = t;
-	t->context = (struct line_context){ trace__schema(e->trace), e->names, e->facts->start };
+	t->context = (struct line_context){ trace__schema(e->trace), e->names, e->facts->start, e->stacks };
 	t->out = e->out;
 	t->order = order__new(print, t);
 	line__heading(e->out);

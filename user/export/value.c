@@ -58,6 +58,11 @@ bool field__is_common(const struct schema_event *e, const struct schema_field *f
 	return f->offset < (e->is_span ? sizeof(struct span) : sizeof(struct event));
 }
 
+bool field__is_stack(const struct schema_field *f)
+{
+	return (f->type == FIELD_UNSIGNED || f->type == FIELD_SIGNED) && !strcmp(f->unit, "stack");
+}
+
 bool event__is_inventory(const struct schema_event *e)
 {
 	return !strcmp(e->name, "proc_task") || !strcmp(e->name, "proc_image") || !strcmp(e->name, "proc_map");

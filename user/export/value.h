@@ -22,6 +22,8 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 		      const struct schema_field *f, bool words);
 /* Is f one of struct event's or struct span's? */
 bool field__is_common(const struct schema_event *e, const struct schema_field *f);
+/* Does f hold the id of a stack? */
+bool field__is_stack(const struct schema_field *f);
 /* What there was when tracing began, and names: nothing that happens on a time line. */
 bool event__is_inventory(const struct schema_event *e);
 /* What an event is to be called: the function of a call, the system call's name, else its kind. */

@@ -30,7 +30,7 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 {
 	const char *name = f->type == FIELD_ENUM ? schema_field__value_name(f, value) : NULL;
 	const char *text, *unit = f->unit;
-	char buf[TEXT_NUMBER];
+	char buf[TEXT_NUMBER], label[STACK_LABEL];
 
 	if (name) {
 		fputs(name, out);
@@ -38,6 +38,9 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 		fprintf(out, "0x%llx", (u64)value);
 	} else if (!strcmp(unit, "string")) {
 		text = c->names ? names__string(c->names, (u32)value) : "";
+		print_text(out, text, strlen(text));
+	} else if (!strcmp(unit, "stack") && c->stacks) {
+		text = value ? stacks__label(c->stacks, (u32)value, label, sizeof(label)) : "-";
 		print_text(out, text, strlen(text));
 	} else if (value && (!strcmp(unit, "moment") || (!strcmp(unit, "ns") && c->start && (u64)value >= c->start))) {
 		/* the latter in older traces: nothing in one is longer than the machine's uptime at its start */
@@ -67,6 +70,12 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 		print_text(out, text, len);
 	} else if (f->type == FIELD_FLOAT) {
 		fprintf(out, "%s%s", text__double(buf, sizeof(buf), view__double(v, f)), f->unit);
+	} else if (v->event->id == ID_meta_frame) {
+		struct line_context ids = *c;
+
+		/* here it is the ids that are told */
+		ids.stacks = NULL;
+		print_number(out, &ids, f, view__s64(v, f));
 	} else {
 		print_number(out, c, f, view__s64(v, f));
 	}

@@ -6,11 +6,13 @@
 #include <stdio.h>
 
 #include "model/names.h"
+#include "model/stacks.h"
 
 struct line_context {
 	const struct schema *schema;
 	const struct names *names;
 	u64 start; /* CLOCK_MONOTONIC ns that times are told from; 0: print them as they are */
+	const struct stacks *stacks; /* NULL: stacks are printed as ids */
 };
 
 /*

@@ -22,6 +22,7 @@ struct input {
 	u16 *probes; /* the merged trace's number of each probe; [0x10000] */
 	u16 objects; /* what is added to the numbers of objects */
 	struct map strings; /* u32 -> u32 */
+	struct map frames, codes; /* ids of units `stack` and `code`: u32 -> u32 */
 };
 
 struct merge {
@@ -32,6 +33,7 @@ struct merge {
 	struct timebase *base; /* of the first */
 	u32 probes; /* numbered so far */
 	u16 objects;
+	u32 frames, codes; /* likewise */
 	u8 *record;
 	char *err;
 	size_t len;
@@ -191,6 +193,22 @@ static int intern(struct merge *m, u32 id, u32 *out)
 	return 0;
 }
 
+/* Frames and code are numbered in each trace from 1, as they come up: one that nothing describes keeps to itself. */
+static int renumber(struct map *ids, u32 *last, u64 *value)
+{
+	u32 id = (u32)*value, *known;
+
+	if (!id)
+		return 0;
+	known = map__get(ids, &id);
+	if (!known)
+		return -ENOMEM;
+	if (!*known)
+		*known = ++*last;
+	*value = *known;
+	return 0;
+}
+
 /* Does a field of one of the events about the trace itself hold a probe's or an object's number? */
 static bool names_probe(const struct schema_event *e, const struct schema_field *f)
 {
@@ -218,6 +236,10 @@ static int translate(struct merge *m, const struct schema_event *e, const struct
 	if (!strcmp(f->unit, "string") && f->size == 4) {
 		err = intern(m, (u32)*value, &id);
 		*value = id;
+	} else if (!strcmp(f->unit, "stack") && f->size >= 4) {
+		err = renumber(&in->frames, &m->frames, value);
+	} else if (!strcmp(f->unit, "code") && f->size >= 4) {
+		err = renumber(&in->codes, &m->codes, value);
 	} else if (is_moment(f)) {
 		*value = shift(m, in, *value);
 	} else if (in->host && *value &&
@@ -347,6 +369,8 @@ static int number_things(struct merge *m)
 		m->input = in;
 		in->objects = m->objects;
 		map__init(&in->strings, sizeof(u32), sizeof(u32));
+		map__init(&in->frames, sizeof(u32), sizeof(u32));
+		map__init(&in->codes, sizeof(u32), sizeof(u32));
 		in->probes = calloc(0x10000, sizeof(*in->probes));
 		if (!in->probes)
 			return -ENOMEM;
@@ -488,8 +512,11 @@ int merge__traces(struct trace *const *traces, const char *const *files, u32 n, 
 	for (u32 i = 0; m.inputs && i < n; i++) {
 		timebase__free(&m.inputs[i].base);
 		free(m.inputs[i].probes);
-		if (m.inputs[i].strings.key_size)
-			map__free(&m.inputs[i].strings);
+		if (!m.inputs[i].strings.key_size)
+			continue;
+		map__free(&m.inputs[i].strings);
+		map__free(&m.inputs[i].frames);
+		map__free(&m.inputs[i].codes);
 	}
 	trace_writer__free(m.writer);
 	free(m.schema.events);

@@ -5,7 +5,8 @@
  * Traces of one boot share CLOCK_MONOTONIC; others are laid together by
  * CLOCK_REALTIME through the snapshots of both clocks that each trace holds. The
  * pids and tids of each further machine are raised by MERGE_TASKS, above any that
- * Linux gives. Texts, probes and objects are numbered anew.
+ * Linux gives. Texts, probes, objects, frames and code
+ * are numbered anew.
  */
 #ifndef SONDE_MODEL_MERGE_H
 #define SONDE_MODEL_MERGE_H

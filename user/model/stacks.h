@@ -8,6 +8,12 @@
 
 struct stacks;
 
+/* Frames of a stack at most; a trace whose chains are longer is none of sonde's (STACK_FRAMES, a few kinds of them). */
+#define STACKS_DEEPEST 4096
+
+/* Room enough for the label or the function of any frame that is not made to be long */
+#define STACK_LABEL 512
+
 struct stack_frame {
 	u32 caller; /* id of the frame that called it, 0: none */
 	u32 code; /* the same for all frames in one function, 0: not known */
@@ -25,7 +31,12 @@ void stacks__free(struct stacks *s);
 
 /* The innermost frame of a stack, NULL: id 0, or the trace has no such frame. */
 const struct stack_frame *stacks__frame(const struct stacks *s, u32 id);
-/* Frames of the stack, bounded whatever the file says. */
+/* All frames of the trace: stacks__id(s, i) for i < stacks__count(s), by rising id. */
+u32 stacks__count(const struct stacks *s);
+u32 stacks__id(const struct stacks *s, u32 i);
+/* Frames whose caller is not in the trace, or can't be it (a circle, too deep): their stacks begin with them. */
+u32 stacks__broken(const struct stacks *s);
+/* Frames of the stack, at most STACKS_DEEPEST whatever the file says; 0: the trace has no such frame. */
 u32 stacks__depth(const struct stacks *s, u32 id);
 /* Fills ids[] from the outermost to the innermost frame; returns how many (the innermost max if there are more). */
 u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max);
@@ -33,6 +44,8 @@ u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max);
 u32 stacks__top_user(const struct stacks *s, u32 id);
 /* "encoder.py:257 iterencode" (Python), "memcpy (libc.so.6)" (native) into buf; returns buf. "?" for 0. */
 char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size);
+/* "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]": the frame's function alone, without the line */
+char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size);
 /* "main;load;iterencode": the whole stack as flame graphs have it, cleaned of what would break the line. -ENOSPC.. as snprintf */
 size_t stacks__folded(const struct stacks *s, u32 id, char *buf, size_t size);
 

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Frames are kept sorted by id, and each knows the place of its caller. A file may say
+ * anything: a caller that is missing, a circle, a chain of millions. What is left after
+ * loading is a forest of at most STACKS_DEEPEST frames from any frame to its root, so
+ * that nothing that walks it has to look out.
+ */
+#include "model/stacks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/text.h"
+
+#define NONE 0xffffffffu
+
+struct entry {
+	u32 id;
+	u32 caller; /* its place, NONE: it is the outermost */
+	u32 depth; /* frames from the outermost to this, 1: it is the outermost; 0: not known yet */
+	struct stack_frame frame;
+};
+
+struct code {
+	u32 id;
+	u32 first_line;
+	const char *name, *file;
+};
+
+struct stacks {
+	struct trace *trace;
+	struct entry *frames; /* by id */
+	struct code *codes; /* by id */
+	u32 n, allocated, n_codes, codes_allocated;
+	u32 broken;
+};
+
+/* Room for one more in a growing array. */
+static int grow(void **list, u32 n, u32 *allocated, size_t size)
+{
+	u32 room = *allocated ? *allocated * 2 : 1024;
+	void *bigger;
+
+	if (n < *allocated)
+		return 0;
+	if (room > NONE / 2)
+		return -E2BIG;
+	bigger = realloc(*list, room * size);
+	if (!bigger)
+		return -ENOMEM;
+	*list = bigger;
+	*allocated = room;
+	return 0;
+}
+
+static int on_codes(const struct rows *rows, void *arg)
+{
+	const struct schema_event *e = rows__event(rows);
+	const struct schema_field *code = schema_event__field(e, "code"), *line = schema_event__field(e, "line");
+	const struct schema_field *name = schema_event__field(e, "name"), *file = schema_event__field(e, "file");
+	struct stacks *s = arg;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < rows__count(rows); i++) {
+		u32 id = (u32)rows__u64(rows, code, i);
+
+		err = id ? grow((void **)&s->codes, s->n_codes, &s->codes_allocated, sizeof(*s->codes)) : 0;
+		if (!err && id)
+			s->codes[s->n_codes++] = (struct code){
+				.id = id,
+				.first_line = (u32)rows__u64(rows, line, i),
+				.name = trace__string(s->trace, (u32)rows__u64(rows, name, i)),
+				.file = trace__string(s->trace, (u32)rows__u64(rows, file, i)),
+			};
+	}
+	return err;
+}
+
+static int on_frames(const struct rows *rows, void *arg)
+{
+	const struct schema_event *e = rows__event(rows);
+	const struct schema_field *frame = schema_event__field(e, "frame"), *caller = schema_event__field(e, "caller");
+	const struct schema_field *code = schema_event__field(e, "code"), *line = schema_event__field(e, "line");
+	const struct schema_field *kind = schema_event__field(e, "kind"), *offset = schema_event__field(e, "offset");
+	struct stacks *s = arg;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < rows__count(rows); i++) {
+		u32 id = (u32)rows__u64(rows, frame, i);
+
+		err = id ? grow((void **)&s->frames, s->n, &s->allocated, sizeof(*s->frames)) : 0;
+		if (err || !id)
+			continue;
+		s->frames[s->n++] = (struct entry){
+			.id = id,
+			.caller = NONE,
+			.frame = {
+				.caller = (u32)rows__u64(rows, caller, i),
+				.code = (u32)rows__u64(rows, code, i),
+				.line = (u32)rows__u64(rows, line, i),
+				.kind = rows__s64(rows, kind, i),
+				.offset = rows__u64(rows, offset, i),
+				.name = "",
+				.file = "",
+			},
+		};
+	}
+	return err;
+}
+
+static int read_kind(struct stacks *s, const char *name, int (*cb)(const struct rows *rows, void *arg))
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(s->trace), name), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+
+	return kinds[0] ? trace__read(s->trace, &filter, cb, s) : 0;
+}
+
+/* Both begin with their id. */
+static int by_id(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static u32 place(const struct stacks *s, u32 id)
+{
+	const struct entry *e = id && s->n ? bsearch(&id, s->frames, s->n, sizeof(*s->frames), by_id) : NULL;
+
+	return e ? (u32)(e - s->frames) : NONE;
+}
+
+/* One of each id. Which of two that differ remains is of no importance: neither is to be trusted. */
+static u32 unique(void *list, u32 n, size_t size)
+{
+	u8 *base = list;
+	u32 kept = 0;
+
+	if (n)
+		qsort(list, n, size, by_id);
+	for (u32 i = 0; i < n; i++)
+		if (!kept || by_id(base + (kept - 1) * size, base + i * size)) {
+			memmove(base + kept * size, base + i * size, size);
+			kept++;
+		}
+	return kept;
+}
+
+static void join(struct stacks *s)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		struct stack_frame *f = &s->frames[i].frame;
+		const struct code *c = NULL;
+
+		if (f->code && s->n_codes)
+			c = bsearch(&f->code, s->codes, s->n_codes, sizeof(*s->codes), by_id);
+		if (c) {
+			f->name = c->name;
+			f->file = c->file;
+			f->first_line = c->first_line;
+		}
+		s->frames[i].caller = place(s, f->caller);
+		s->broken += f->caller && s->frames[i].caller == NONE;
+	}
+}
+
+/* From here on the frame has no caller. */
+static void cut(struct stacks *s, u32 i)
+{
+	s->frames[i].caller = NONE;
+	s->frames[i].depth = 1;
+	s->broken++;
+}
+
+/*
+ * Depths of frame i and all its callers: up to one whose depth is known, and down again over the same
+ * way, which `way` holds. One that is met twice on the way up closes a circle: it is cut there.
+ */
+static void measure(struct stacks *s, u32 i, u32 *way)
+{
+	u32 n = 0, depth;
+
+	while (i != NONE && !s->frames[i].depth) {
+		s->frames[i].depth = NONE; /* on the way */
+		way[n++] = i;
+		i = s->frames[i].caller;
+	}
+	if (i != NONE && s->frames[i].depth == NONE) {
+		/* it stands on the way itself and is numbered there: what called it last has no caller */
+		s->frames[way[n - 1]].caller = NONE;
+		s->broken++;
+		i = NONE;
+	}
+	for (depth = i == NONE ? 0 : s->frames[i].depth; n--; depth = s->frames[way[n]].depth) {
+		if (depth >= STACKS_DEEPEST)
+			cut(s, way[n]);
+		else
+			s->frames[way[n]].depth = depth + 1;
+	}
+}
+
+static int link_frames(struct stacks *s)
+{
+	u32 *way = calloc((size_t)s->n + 1, sizeof(*way));
+
+	if (!way)
+		return -ENOMEM;
+	join(s);
+	for (u32 i = 0; i < s->n; i++)
+		measure(s, i, way);
+	for (u32 i = 0; i < s->n; i++) {
+		u32 caller = s->frames[i].caller;
+
+		s->frames[i].frame.caller = caller == NONE ? 0 : s->frames[caller].id;
+	}
+	free(way);
+	return 0;
+}
+
+int stacks__load(struct stacks **out, struct trace *t)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+	int err;
+
+	*out = NULL;
+	if (!s)
+		return -ENOMEM;
+	s->trace = t;
+	err = read_kind(s, "meta_code", on_codes);
+	if (!err)
+		err = read_kind(s, "meta_frame", on_frames);
+	if (!err) {
+		s->n_codes = unique(s->codes, s->n_codes, sizeof(*s->codes));
+		s->n = unique(s->frames, s->n, sizeof(*s->frames));
+		err = link_frames(s);
+	}
+	if (err) {
+		stacks__free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+void stacks__free(struct stacks *s)
+{
+	if (!s)
+		return;
+	free(s->frames);
+	free(s->codes);
+	free(s);
+}
+
+u32 stacks__count(const struct stacks *s)
+{
+	return s ? s->n : 0;
+}
+
+u32 stacks__id(const struct stacks *s, u32 i)
+{
+	return s->frames[i].id;
+}
+
+u32 stacks__broken(const struct stacks *s)
+{
+	return s ? s->broken : 0;
+}
+
+const struct stack_frame *stacks__frame(const struct stacks *s, u32 id)
+{
+	u32 i = s ? place(s, id) : NONE;
+
+	return i == NONE ? NULL : &s->frames[i].frame;
+}
+
+u32 stacks__depth(const struct stacks *s, u32 id)
+{
+	u32 i = s ? place(s, id) : NONE;
+
+	return i == NONE ? 0 : s->frames[i].depth;
+}
+
+u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max)
+{
+	u32 i = s ? place(s, id) : NONE, n;
+
+	if (i == NONE)
+		return 0;
+	n = s->frames[i].depth < max ? s->frames[i].depth : max;
+	for (u32 at = n; at--; i = s->frames[i].caller)
+		ids[at] = s->frames[i].id;
+	return n;
+}

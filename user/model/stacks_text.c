@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How frames are called, and whose code they are. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stacks.h"
+#include "util/text.h"
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* ".../lib/python3.11/json/encoder.py", ".../lib64/python3.13t/..", ".../lib/python311.zip/.."; what pip or a
+ * distribution has put under it is not the standard library. */
+static bool is_standard_library(const char *file)
+{
+	for (const char *at = file; (at = strstr(at, "/python3")) != NULL; at++) {
+		const char *rest = strchr(at + 1, '/');
+		size_t len = rest ? (size_t)(rest - at) : 0;
+		bool lib = (at - file >= 4 && !memcmp(at - 4, "/lib", 4)) ||
+			   (at - file >= 6 && !memcmp(at - 6, "/lib64", 6));
+
+		/* Debian's /usr/lib/python3/dist-packages has no minor version */
+		if (!rest || !lib || len == strlen("/python3"))
+			continue;
+		return strncmp(rest, "/site-packages/", 15) != 0 && strncmp(rest, "/dist-packages/", 15) != 0;
+	}
+	return false;
+}
+
+static bool is_users(const struct stack_frame *f)
+{
+	return f->kind == FRAME_PYTHON && *f->name && strncmp(f->file, "<frozen ", 8) != 0 &&
+	       !is_standard_library(f->file);
+}
+
+u32 stacks__top_user(const struct stacks *s, u32 id)
+{
+	const struct stack_frame *f;
+
+	for (u32 at = id; (f = stacks__frame(s, at)) != NULL; at = f->caller)
+		if (is_users(f))
+			return at;
+	return id;
+}
+
+/* What stands for a name where there is none. */
+static const char *name_of(const struct stack_frame *f, char *buf, size_t size)
+{
+	if (*f->name)
+		return f->name;
+	if (f->kind == FRAME_CUT)
+		return "[cut]";
+	if (f->kind != FRAME_PYTHON && *f->file)
+		snprintf(buf, size, "0x%llx", f->offset);
+	else
+		snprintf(buf, size, "[unknown]");
+	return buf;
+}
+
+char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size)
+{
+	const struct stack_frame *f = stacks__frame(s, id);
+	char room[32];
+	const char *name = f ? name_of(f, room, sizeof(room)) : "?";
+
+	if (!f || f->kind == FRAME_CUT)
+		snprintf(buf, size, "%s", name);
+	else if (f->kind == FRAME_PYTHON && *f->file && f->line)
+		snprintf(buf, size, "%s:%u %s", base_name(f->file), f->line, name);
+	else if (f->kind == FRAME_PYTHON && *f->file)
+		snprintf(buf, size, "%s %s", base_name(f->file), name);
+	else if (f->kind == FRAME_KERNEL)
+		snprintf(buf, size, "%s (kernel)", name);
+	else if (*f->file)
+		snprintf(buf, size, "%s (%s)", name, base_name(f->file));
+	else
+		snprintf(buf, size, "%s", name);
+	return buf;
+}
+
+char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size)
+{
+	const struct stack_frame *f = stacks__frame(s, id);
+	char room[32];
+	const char *name = f ? name_of(f, room, sizeof(room)) : "?";
+
+	if (f && f->kind == FRAME_KERNEL)
+		snprintf(buf, size, "%s_[k]", name);
+	else if (f && f->kind != FRAME_CUT && *f->file)
+		snprintf(buf, size, "%s (%s)", name, base_name(f->file));
+	else
+		snprintf(buf, size, "%s", name);
+	return buf;
+}
+
+/* ';' parts frames and the last space parts the number. */
+static size_t put_clean(const char *name, char *buf, size_t size, size_t used)
+{
+	char *clean = text__clean(name, strlen(name));
+
+	for (const char *p = clean ? clean : "?"; *p; p++, used++)
+		if (used + 1 < size)
+			buf[used] = *p == ';' ? ':' : *p == ' ' ? '_' : *p;
+	free(clean);
+	return used;
+}
+
+size_t stacks__folded(const struct stacks *s, u32 id, char *buf, size_t size)
+{
+	u32 depth = stacks__depth(s, id);
+	u32 *ids = depth ? calloc(depth, sizeof(*ids)) : NULL;
+	size_t used = 0;
+	char room[32];
+
+	depth = ids ? stacks__path(s, id, ids, depth) : 0;
+	for (u32 i = 0; i < depth; i++) {
+		if (i && used + 1 < size)
+			buf[used] = ';';
+		used += i > 0;
+		used = put_clean(name_of(stacks__frame(s, ids[i]), room, sizeof(room)), buf, size, used);
+	}
+	if (!depth)
+		used = put_clean("?", buf, size, used);
+	if (size)
+		buf[used < size ? used : size - 1] = 0;
+	free(ids);
+	return used;
+}
