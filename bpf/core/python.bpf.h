@@ -2,17 +2,17 @@
 /*
  * Python stacks from BPF programs. Both return the id of the stack's innermost frame
  * (fields of unit `stack`), 0 if there is none: no Python, not known, not readable (then counted).
+ * A family whose programs call them says so in its family_host (.python), and its `mapped` calls python__mapped().
  */
 #ifndef SONDE_PYTHON_BPF_H
 #define SONDE_PYTHON_BPF_H
 
-#include "core/sonde.bpf.h"
-#include "core/stack.h"
+#include "core/python_walk.bpf.h"
 
 /* Of the current thread, whose thread state is looked for (and remembered) if need be: not in sched_waking. */
 static __always_inline u32 python__stack(u32 frames)
 {
-	return 0;
+	return python__walk_current(0, frames);
 }
 
 /*
@@ -21,7 +21,7 @@ static __always_inline u32 python__stack(u32 frames)
  */
 static __always_inline u32 python__stack_of(u64 state, u32 frames)
 {
-	return 0;
+	return state ? python__walk_current(state, frames) : 0;
 }
 
 #endif

@@ -126,8 +126,8 @@ static __always_inline void ring__copy(void *to, const void *record, u32 size)
 		bpf_probe_read_kernel(to, size, record);
 }
 
-/* Sends a whole record, aligned to 8; its header must be filled. */
-static __always_inline void emit(void *record, u32 size)
+/* Sends a whole record, aligned to 8; its header must be filled. false: there was no room, the loss is counted. */
+static __always_inline bool emit(void *record, u32 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	u64 need = RING_NEED(size), pos;
@@ -140,7 +140,7 @@ static __always_inline void emit(void *record, u32 size)
 	if (!r || pos == RING_NONE) {
 		loss__count(e->id >= RAW_FAMILIES ? e->id - RAW_FAMILIES : EVENT_FAMILY(e->id), LOSS_RING_FULL,
 			    e->time);
-		return;
+		return false;
 	}
 	at = ring__at(r, ring_size, pos);
 	ring__copy(at + 1, record, size);
@@ -150,6 +150,7 @@ static __always_inline void emit(void *record, u32 size)
 	/* signed: it may have been read already */
 	if ((pos ^ (pos + need)) & ~4095ULL && (s64)(pos - *(volatile u64 *)&r->tail) > (s64)ring_mark)
 		ring__call();
+	return true;
 }
 
 /* Fills the header of an event of the current thread. */

@@ -21,6 +21,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_BLIND] = "before the library was probed",
 		[LOSS_READ] = "the target's memory could not be read",
 		[LOSS_WRITE] = "the trace file could not be written",
+		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
 	};
 
 	return reason > 0 && reason < LOSS_REASONS && words[reason] ? words[reason] :

@@ -21,7 +21,7 @@ static void note_host(struct session *s, const struct family_host *h, void *arg)
 /* Not for the trace: the family's host code makes events of it. */
 static void give_raw(struct session *s, const struct event *e, u32 size)
 {
-	const struct family_host *h = e->id >= RAW_FAMILIES ? s->hosts[e->id - RAW_FAMILIES] : NULL;
+	const struct family_host *h = s->hosts[e->id - RAW_FAMILIES];
 
 	if (h)
 		h->event(s, e, size);
@@ -36,7 +36,10 @@ void drain__append(struct session *s, const void *record, u32 size)
 	if (size < sizeof(*e))
 		return;
 	if (e->id >= RAW_FIRST) {
-		give_raw(s, e, size);
+		if (e->id >= RAW_FAMILIES)
+			give_raw(s, e, size);
+		else
+			stacks__record(s, record, size);
 		return;
 	}
 	err = trace_writer__append(s->writer, record, size);

@@ -13,6 +13,7 @@
 #include "core/event.h"
 
 struct session;
+struct native;
 
 struct site {
 	u64 offset; /* in the file */
@@ -29,6 +30,10 @@ int site_list__add(struct site_list *list, u64 offset, const char *program);
 
 struct family_host {
 	const char *name; /* the family's */
+	/* Its programs walk Python stacks (core/python.bpf.h); its `mapped` calls python__mapped(). */
+	bool python;
+	/* It asks session__native() for stacks: mappings are kept from the start on, so that processes may end. */
+	bool native;
 	/* Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone. */
 	bool (*is_runtime)(struct elf *elf, const char *path);
 	/*
@@ -46,8 +51,6 @@ struct family_host {
 		     size_t len);
 	/* false: the recording does without this program of the family's; NULL: it needs all. Asked before loading. */
 	bool (*wants_program)(struct session *s, const char *program);
-	/* mapped() is called for all mappings, not for those of runtimes alone */
-	bool every_mapping;
 	/* A process maps such an object (also one that had mapped it before tracing began). elf is open during the call. */
 	void (*mapped)(struct session *s, struct elf *elf, const struct mapping *m);
 	/* A process came in by a filter: its threads are older. Its mappings follow, by mapped(). pid 0: several did, look at all. */
@@ -103,6 +106,8 @@ int session__image(struct session *s, u32 pid, struct process_image *out);
 /* Descriptors of /proc/PID/maps and of the file behind a mapping (only of ELF files), or negative errno. */
 int session__maps(struct session *s, u32 pid);
 int session__open_mapped(struct session *s, const struct mapping *m);
+/* Native stacks (record/native.h); NULL: no memory. */
+struct native *session__native(struct session *s);
 /* Says something at the terminal; no more than a few times a recording. */
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Records that are missing, in family's name, now */
@@ -115,6 +120,14 @@ bool session__test_switch(const char *word);
 bool session__option(struct session *s, const char *family, const char *word);
 /* What --FAMILY-WORD was given, 0: it was not */
 u64 session__number(struct session *s, const char *family, const char *word);
+
+/*
+ * For `mapped` of the families that walk Python stacks: if elf is a CPython, its processes' stacks can be walked from
+ * here on. What can't be walked is said. May be called by several families for one mapping.
+ */
+void python__mapped(struct session *s, struct elf *elf, const struct mapping *m);
+/* What the process adds to the file's addresses. 0 or -ENOENT. */
+int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias);
 
 /* CPython or a CUDA library: an is_runtime for families that follow processes with one, whatever other families are on. */
 bool runtime__is_one(struct elf *elf, const char *path);

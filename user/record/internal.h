@@ -13,6 +13,7 @@ struct objects;
 struct losses;
 struct filter;
 struct ahead;
+struct stacks;
 
 struct target {
 	u32 pid;
@@ -45,6 +46,8 @@ struct session {
 	struct ahead *ahead; /* between finding and attaching */
 	struct objects *objects;
 	struct losses *losses;
+	struct stacks *stacks;
+	struct native *native; /* NULL: nobody has asked for native stacks yet */
 	struct target *targets;
 	u32 n_targets;
 	struct filter *filter;
@@ -110,6 +113,14 @@ void losses__free(struct losses *l);
 void losses__poll(struct session *s);
 void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object);
 u64 losses__total(const struct losses *l);
+
+/* stacks.c: frames and code */
+struct stacks *stacks__new(void);
+void stacks__free(struct stacks *st);
+/* Takes a raw record, one of core/stack.h. */
+void stacks__record(struct session *s, const void *record, u32 size);
+/* No more records come. */
+void stacks__finish(struct session *s);
 
 /* targets.c: -p */
 int targets__open(struct session *s, char *err, size_t len);

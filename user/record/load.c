@@ -240,12 +240,25 @@ static void choose_methods(struct session *s)
 	}
 }
 
+static void note_python(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+	bool *python = arg;
+
+	*python |= h->python && f && s->family_on[f->id];
+}
+
 static bool wanted(struct session *s, const struct program *p)
 {
 	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
+	bool python = false;
 
 	if (!s->family_on[p->family->id])
 		return false;
+	if (!strncmp(p->name, "core_python_", strlen("core_python_"))) {
+		family_host__each(s, note_python, &python);
+		return python;
+	}
 	if (h && h->wants_program && !h->wants_program(s, p->name))
 		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);

@@ -70,6 +70,16 @@ void native__mapped(struct native *n, const struct mapping *m)
 	native_code__mapped(n->code, m);
 }
 
+u32 native__function(struct native *n, u32 pid, u64 time, u64 *address)
+{
+	struct native_thread t = { .pid = pid, .time = time };
+	struct native_place p;
+
+	native_code__at(n->code, &t, *address, false, &p);
+	*address = p.offset;
+	return p.code;
+}
+
 void native__tick(struct native *n, u64 now)
 {
 	native_code__tick(n->code, now);

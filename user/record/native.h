@@ -27,6 +27,11 @@ void native__free(struct native *n);
 void native__mapped(struct native *n, const struct mapping *m);
 /* The id of the whole stack, t->python if there are no native frames. */
 u32 native__stack(struct native *n, const struct native_thread *t);
+/*
+ * Of one address: the id of the function in the trace, 0: none. *address becomes the offset in the file that
+ * is mapped there.
+ */
+u32 native__function(struct native *n, u32 pid, u64 time, u64 *address);
 void native__tick(struct native *n, u64 now);
 
 #endif

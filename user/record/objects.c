@@ -7,6 +7,7 @@
 
 #include "attach/place.h"
 #include "attach/vmas.h"
+#include "record/native.h"
 #include "util/file.h"
 
 #include <bpf/libbpf.h>
@@ -137,7 +138,7 @@ static void notify_host(struct session *s, const struct family_host *h, void *ar
 
 	if (!h->mapped || !f || !s->family_on[f->id])
 		return;
-	if (!h->is_runtime || h->every_mapping || (n->o->families & (1u << f->id)))
+	if (!h->is_runtime || (n->o->families & (1u << f->id)))
 		h->mapped(s, n->o->elf, n->m);
 }
 
@@ -165,8 +166,11 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	s->objects->probed += !o->mapped && o->live;
 	o->mapped = o->live;
 	n.o = o;
-	if (session__wants(s, m->pid))
-		family_host__each(s, notify_host, &n);
+	if (!session__wants(s, m->pid))
+		return o;
+	if (s->native)
+		native__mapped(s->native, m);
+	family_host__each(s, notify_host, &n);
 	return o;
 }
 

@@ -3,6 +3,7 @@
 #include "record/internal.h"
 
 #include "attach/vmas.h"
+#include "record/native.h"
 #include "sonde.skel.h"
 
 #include <bpf/bpf.h>
@@ -79,6 +80,13 @@ int session__emit(struct session *s, const void *record, u32 size)
 int session__map_fd(struct session *s, const char *map)
 {
 	return bpf_object__find_map_fd_by_name(s->obj, map);
+}
+
+struct native *session__native(struct session *s)
+{
+	if (!s->native)
+		s->native = native__new(s);
+	return s->native;
 }
 
 void session__lost(struct session *s, const char *family, u32 reason, u64 count)

@@ -11,6 +11,7 @@
  * belong together. sched_waking adds when a drop happened, and the drops of
  * threads that never had to wait.
  */
+#include "core/python.bpf.h"
 #include "gil_holders.bpf.h"
 
 #define SYS_FUTEX     202
@@ -104,6 +105,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 		if (p)
 			note_holder_for(p, key.process, s, o->wait.span.event.tid);
 	}
+	o->wait.stack = python__stack(STACK_FRAMES);
 	o->open = true;
 	o->wait.span.start = bpf_ktime_get_ns();
 }

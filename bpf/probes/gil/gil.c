@@ -124,22 +124,6 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	return runtime_sites(elf, places, n, out);
 }
 
-/* What the process adds to the file's addresses; 0 or -ENOENT. */
-static int load_bias(struct elf *elf, const struct mapping *m, u64 *bias)
-{
-	u64 addr, size, offset;
-	u32 i;
-
-	for (i = 0; elf__text(elf, i, &addr, &size); i++) {
-		if (elf__offset(elf, addr, &offset) || offset + size <= m->offset ||
-		    offset >= m->offset + (m->end - m->start))
-			continue;
-		*bias = m->start - m->offset - (addr - offset);
-		return 0;
-	}
-	return -ENOENT;
-}
-
 /* For the fallback BPF has to know which of a process's waits are for a GIL. */
 static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
@@ -150,10 +134,11 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 	int fd;
 	u32 n;
 
+	python__mapped(s, elf, m);
 	if (!gil.libc_wanted || !gil_find__is_cpython(elf) || gil_find__is_free_threaded(elf) ||
 	    !why_not_in_runtime(elf, places, &n))
 		return;
-	if (!load_bias(elf, m, &bias) && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
+	if (!mapping__bias(elf, m, &bias) && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
 		range.data = sym.addr + bias;
 		range.data_size = sym.size;
 	}
@@ -231,6 +216,7 @@ static void tick(struct session *s, u64 now)
 
 FAMILY_HOST(gil_host) = {
 	.name = "gil",
+	.python = true,
 	.is_runtime = is_runtime,
 	.sites = sites,
 	.mapped = mapped,

@@ -27,6 +27,7 @@ struct gil_wait {
 	u32 holder UNIT(task) DOC("thread (tid) of last_holder; 0: not known");
 	u32 locked DOC("was the GIL held by somebody at the end: 1: the thread has to wait again");
 	u32 number DOC("number of this wait in its thread, from 1");
+	u32 stack UNIT(stack) DOC("the waiter's Python stack; 0: not known");
 } EVENT(gil_wait, 0x0401, "a wait for the GIL; a thread that waits long makes one for each switch interval");
 
 struct gil_drop {

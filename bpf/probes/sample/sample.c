@@ -26,7 +26,6 @@ struct sample_cpu_ticks {
 /* One session at a time records. */
 static struct {
 	bool begun;
-	struct native *native;
 	struct runtime_follower follower;
 	u64 period, threshold; /* ns; 0: not asked for */
 	u64 unstacked;
@@ -56,7 +55,6 @@ static void begin(struct session *s)
 	if (sample.begun)
 		return;
 	sample.begun = true;
-	sample.native = native__new(s);
 	sample.threshold = session__number(s, "sample", "off");
 	sample.period = hz ? SECOND / hz : 0;
 	if (sample.threshold)
@@ -71,10 +69,8 @@ static void begin(struct session *s)
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	begin(s);
-	if (sample.native)
-		native__mapped(sample.native, m);
-	/* elf: it is a runtime, and the process one that is followed from now on */
-	if (elf && sample.threshold && !session__option(s, "sample", "all"))
+	python__mapped(s, elf, m);
+	if (sample.threshold && !session__option(s, "sample", "all"))
 		runtime__mapped(&sample.follower, s, m->pid, "sample_begin");
 }
 
@@ -158,13 +154,15 @@ static void emit_cpu(struct session *s, const struct raw_sample *raw, u32 stack)
 static void on_event(struct session *s, const struct event *e, u32 size)
 {
 	const struct raw_sample *raw = (const struct raw_sample *)e;
+	struct native *native;
 	u32 stack;
 
 	if (e->id != RAW_SAMPLE || size < offsetof(struct raw_sample, native.stack))
 		return;
 	stack = raw->python;
-	if (sample.native)
-		stack = native__stack(sample.native, &(struct native_thread){
+	native = session__native(s);
+	if (native)
+		stack = native__stack(native, &(struct native_thread){
 							     .raw = &raw->native,
 							     .size = size - offsetof(struct raw_sample, native),
 							     .pid = e->pid,
@@ -204,8 +202,6 @@ static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
 	runtime__tick(&sample.follower);
-	if (sample.native)
-		native__tick(sample.native, now);
 	if (now < sample.next)
 		return;
 	sample.next = now + SECOND;
@@ -216,7 +212,8 @@ FAMILY_HOST(sample_host) = {
 	.name = "sample",
 	.is_runtime = runtime__is_one,
 	.wants_program = wants_program,
-	.every_mapping = true,
+	.native = true,
+	.python = true,
 	.mapped = on_mapped,
 	.joined = on_joined,
 	.event = on_event,

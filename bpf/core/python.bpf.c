@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The walker's maps, and the lives of processes with a CPython. Loaded only if a family walks. */
+#include "python_walk.bpf.h"
+
+struct stack_nodes_map stack_nodes SEC(".maps");
+u32 stack_last_frame = 0;
+u32 stack_last_code = 0;
+
+struct python_processes_map python_processes SEC(".maps");
+struct python_layouts_map python_layouts SEC(".maps");
+struct python_threads_map python_threads SEC(".maps");
+struct python_codes_map python_codes SEC(".maps");
+struct python_stacks_map python_stacks SEC(".maps");
+
+/* Ids that the loader gives are even, these odd. */
+u32 python_last_fork = 1;
+
+/* A child is its parent's copy; from there on each has code objects of its own. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(core_python_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 from = parent->tgid, to = child->tgid;
+	struct python_process *p, copy;
+
+	if (from == to)
+		return 0;
+	p = bpf_map_lookup_elem(&python_processes, &from);
+	if (!p)
+		return 0;
+	copy = *p;
+	copy.id = __sync_fetch_and_add(&python_last_fork, 2) + 2;
+	if (bpf_map_update_elem(&python_processes, &to, &copy, BPF_ANY))
+		loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* The new program's mappings are made, and may have been told to the loader, before sched_process_exec: its name comes first. */
+SEC("tp_btf/task_rename")
+int BPF_PROG(core_python_exec, struct task_struct *task, const char *comm)
+{
+	u32 tgid = task->tgid;
+
+	if ((u32)task->pid == tgid && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+		bpf_map_delete_elem(&python_processes, &tgid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(core_python_exit, struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+
+	if (!task->signal->live.counter)
+		bpf_map_delete_elem(&python_processes, &tgid);
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the loader tells the walker of Python stacks: where a process's CPython is, and how its structs are laid out. */
+#ifndef SONDE_PYTHON_H
+#define SONDE_PYTHON_H
+
+#include "types.h"
+
+/* Layouts known at once, one for each build of CPython that differs. */
+#define PYTHON_LAYOUTS 64
+
+/*
+ * Offsets in bytes. Sources by version: user/python/layouts.c. Where a version does
+ * not have a member, 0.
+ */
+struct python_layout {
+	u16 version; /* 0x030b: CPython 3.11 */
+	u16 frame_size; /* of a frame, as much as is read: 128 at most */
+	u32 interpreters; /* _PyRuntimeState.interpreters.head */
+	u32 interp_next, interp_threads; /* PyInterpreterState */
+	u32 interp_gil; /* .ceval.gil, a pointer from 3.12 on */
+	u16 state_next, state_interp, state_thread_id; /* PyThreadState; prev stands before next */
+	u16 state_frame; /* .frame, .current_frame; 3.11, 3.12: .cframe */
+	u16 cframe_frame; /* _PyCFrame.current_frame */
+	u16 by_cframe; /* 1: state_frame leads to a _PyCFrame */
+	u16 frame_code, frame_previous;
+	u16 frame_instr; /* f_lasti (3.8 to 3.10, an int), prev_instr, instr_ptr */
+	u16 frame_owner;
+	u16 instr_unit; /* bytes that f_lasti counts in; 0: frame_instr is a pointer */
+	u16 owner_skipped; /* owners from here on are not Python's */
+	u16 code_check; /* 6 words from here on never change, and tell code objects apart */
+	u16 code_version; /* co_version, unique in its interpreter; 0: there is none */
+	u16 code_name, code_file, code_line, code_lines;
+	u16 code_start; /* co_code_adaptive; 0: not in the code object */
+	u16 code_traceable; /* _co_firsttraceable */
+	u16 str_ascii, str_compact; /* where the characters are */
+	u16 str_kind_shift; /* in PyASCIIObject.state */
+	u16 bytes_data;
+};
+
+/* Key: tgid. */
+struct python_process {
+	u64 runtime; /* address of _PyRuntime */
+	u64 code_type; /* address of PyCode_Type */
+	u32 layout; /* number of its layout */
+	u32 id; /* never that of another process in this recording */
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The tree of frames: gives frames their ids and sends new ones to the loader. */
+#ifndef SONDE_STACK_BPF_H
+#define SONDE_STACK_BPF_H
+
+#include "core/sonde.bpf.h"
+#include "core/stack.h"
+
+struct stack_node {
+	u64 place; /* see raw_frame.offset */
+	u32 caller;
+	u32 code;
+	u32 kind;
+	u32 pad;
+};
+
+struct stack_nodes_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct stack_node);
+	__type(value, u32);
+};
+
+extern struct stack_nodes_map stack_nodes SEC(".maps");
+extern u32 stack_last_frame; /* the last id given */
+extern u32 stack_last_code;
+
+/*
+ * The id of the stack whose innermost frame is this one, called by `caller` (0: by none). Of FRAME_NATIVE, code is
+ * the process (tgid) and place the address in it. 0: the ring had no room, and the frame is sent when it comes again.
+ */
+static __always_inline u32 stack__push(u32 caller, u32 kind, u32 code, u64 place, u32 pid)
+{
+	struct stack_node key = { .place = place, .caller = caller, .code = code, .kind = kind };
+	struct raw_frame r = {};
+	u32 *known, id;
+
+	known = bpf_map_lookup_elem(&stack_nodes, &key);
+	if (known)
+		return *known;
+	id = __sync_fetch_and_add(&stack_last_frame, 1) + 1;
+	event__init(&r.event, RAW_FRAME, 0, bpf_ktime_get_ns());
+	r.event.pid = pid;
+	r.offset = place;
+	r.frame = id;
+	r.caller = caller;
+	r.code = code;
+	r.kind = kind;
+	if (!emit(&r, sizeof(r)))
+		return 0;
+	bpf_map_update_elem(&stack_nodes, &key, &id, BPF_ANY);
+	return id;
+}
+
+#endif

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Up to 3.12 by version, as the headers of its releases have it: a minor version
+ * keeps its layout from the first release to the last. From 3.13 on CPython says it itself,
+ * in the _Py_DebugOffsets at the start of _PyRuntime.
+ */
+#include "python/layouts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Include/cpython/unicodeobject.h: PyASCIIObject's and PyCompactUnicodeObject's sizes, the kind's place in `state` */
+#define TEXT_TO_311 .str_ascii = 48, .str_compact = 72, .str_kind_shift = 2, .bytes_data = 32
+#define TEXT_312    .str_ascii = 40, .str_compact = 56, .str_kind_shift = 2, .bytes_data = 32
+/* Include/cpython/pystate.h, Include/cpython/code.h (3.8: code.h), Include/internal/pycore_pystate.h, pycore_interp.h */
+#define BEFORE_311                                                                                           \
+	.interpreters = 32, .interp_next = 0, .interp_threads = 8, .state_next = 8, .state_interp = 16,      \
+	.state_thread_id = 176, .state_frame = 24, .frame_code = 32, .frame_previous = 24, .code_check = 16, \
+	.code_name = 112, .code_file = 104, .code_line = 40, .code_lines = 120, .frame_size = 112, TEXT_TO_311
+
+static const struct python_layout layouts[] = {
+	/* Include/frameobject.h; f_lasti counts bytes */
+	{ .version = 0x0308, BEFORE_311, .frame_instr = 104, .instr_unit = 1 },
+	{ .version = 0x0309, BEFORE_311, .frame_instr = 104, .instr_unit = 1 },
+	/* Include/cpython/frameobject.h; f_lasti counts instructions of two bytes */
+	{ .version = 0x030a, BEFORE_311, .frame_instr = 96, .instr_unit = 2 },
+	/* from here on Include/internal/pycore_frame.h */
+	{ .version = 0x030b,
+	  .interpreters = 40,
+	  .interp_next = 0,
+	  .interp_threads = 16,
+	  .state_next = 8,
+	  .state_interp = 16,
+	  .state_thread_id = 152,
+	  .state_frame = 56,
+	  .cframe_frame = 8,
+	  .by_cframe = 1,
+	  .frame_size = 72,
+	  .frame_code = 32,
+	  .frame_previous = 48,
+	  .frame_instr = 56,
+	  .frame_owner = 69,
+	  .owner_skipped = 3,
+	  .code_check = 56,
+	  .code_name = 128,
+	  .code_file = 112,
+	  .code_line = 72,
+	  .code_lines = 136,
+	  .code_start = 184,
+	  .code_traceable = 168,
+	  TEXT_TO_311 },
+	{ .version = 0x030c,
+	  .interpreters = 40,
+	  .interp_next = 0,
+	  .interp_threads = 72,
+	  .interp_gil = 384,
+	  .state_next = 8,
+	  .state_interp = 16,
+	  .state_thread_id = 136,
+	  .state_frame = 56,
+	  .cframe_frame = 0,
+	  .by_cframe = 1,
+	  .frame_size = 72,
+	  .frame_code = 0,
+	  .frame_previous = 8,
+	  .frame_instr = 56,
+	  .frame_owner = 70,
+	  .owner_skipped = 3,
+	  .code_check = 48,
+	  .code_version = 92,
+	  .code_name = 128,
+	  .code_file = 112,
+	  .code_line = 68,
+	  .code_lines = 136,
+	  .code_start = 192,
+	  .code_traceable = 176,
+	  TEXT_312 },
+};
+
+/* Where in _Py_DebugOffsets, in words of 8 bytes; Include/internal/pycore_runtime.h (3.13), pycore_debug_offsets.h */
+struct offset_places {
+	u8 interpreters, interp_next, interp_threads, interp_gil;
+	u8 state_prev, state_next, state_interp, state_frame, state_thread_id;
+	u8 frame_previous, frame_code, frame_instr, frame_owner;
+	u8 code_file, code_name, code_lines, code_line, code_names, code_start;
+	u8 type, bytes_data, str_state, str_length, str_ascii;
+};
+
+static const struct offset_places places_313 = {
+	.interpreters = 5,
+	.interp_next = 8,
+	.interp_threads = 9,
+	.interp_gil = 14,
+	.state_prev = 20,
+	.state_next = 21,
+	.state_interp = 22,
+	.state_frame = 23,
+	.state_thread_id = 24,
+	.frame_previous = 29,
+	.frame_code = 30,
+	.frame_instr = 31,
+	.frame_owner = 33,
+	.code_file = 35,
+	.code_name = 37,
+	.code_lines = 38,
+	.code_line = 39,
+	.code_names = 41,
+	.code_start = 43,
+	.type = 45,
+	.bytes_data = 66,
+	.str_state = 68,
+	.str_length = 69,
+	.str_ascii = 70,
+};
+
+#define COOKIE "xdebugpy"
+
+int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len)
+{
+	const struct offset_places *p = &places_313;
+	u32 version = n > 2 ? words[1] >> 16 & 0xffff : 0;
+
+	if (n < 71 || memcmp(words, COOKIE, 8)) {
+		snprintf(why, len, "its debug offsets are not there");
+		return -ENOTSUP;
+	}
+	if (words[2]) {
+		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, version & 0xff);
+		return -ENOTSUP;
+	}
+	if (version != 0x030d) {
+		snprintf(why, len, "CPython %u.%u is not known", version >> 8, version & 0xff);
+		return -ENOTSUP;
+	}
+	*out = (struct python_layout){
+		.version = version,
+		.frame_size = 72,
+		.interpreters = words[p->interpreters],
+		.interp_next = words[p->interp_next],
+		.interp_threads = words[p->interp_threads],
+		.interp_gil = words[p->interp_gil],
+		.state_next = words[p->state_next],
+		.state_interp = words[p->state_interp],
+		.state_thread_id = words[p->state_thread_id],
+		.state_frame = words[p->state_frame],
+		.frame_code = words[p->frame_code],
+		.frame_previous = words[p->frame_previous],
+		.frame_instr = words[p->frame_instr],
+		.frame_owner = words[p->frame_owner],
+		.owner_skipped = 3,
+		.code_name = words[p->code_name],
+		.code_file = words[p->code_file],
+		.code_line = words[p->code_line],
+		.code_lines = words[p->code_lines],
+		.code_start = words[p->code_start],
+		.code_version = words[p->code_names] - 4,
+		.code_check = words[p->code_names] - 48,
+		.code_traceable = words[p->code_start] - 16,
+		.str_ascii = words[p->str_ascii],
+		.str_compact = words[p->str_ascii] + 16,
+		.str_kind_shift = 2,
+		.bytes_data = words[p->bytes_data],
+	};
+	return 0;
+}
+
+static bool has(struct elf *elf, const char *name)
+{
+	struct elf_symbol sym;
+
+	return !elf__find_symbol(elf, name, &sym) && sym.dynamic;
+}
+
+/* Which minor version, by what its interface first had; 3.11 and later say it. */
+static u32 version_of(struct elf *elf)
+{
+	struct elf_symbol sym;
+	const u8 *bytes;
+	u64 len = 8, hex;
+
+	if (!elf__find_symbol(elf, "Py_Version", &sym)) {
+		bytes = elf__bytes(elf, sym.addr, &len);
+		if (!bytes || len < sizeof(hex))
+			return 0;
+		memcpy(&hex, bytes, sizeof(hex));
+		return hex >> 16 & 0xffff;
+	}
+	if (has(elf, "PyIter_Send"))
+		return 0x030a;
+	if (has(elf, "PyFrame_GetCode"))
+		return 0x0309;
+	if (has(elf, "PyConfig_InitPythonConfig"))
+		return 0x0308;
+	return has(elf, "PyInterpreterState_GetID") ? 0x0307 : 0;
+}
+
+static int layout_of(struct elf *elf, const struct elf_symbol *runtime, struct python_layout *out, char *why,
+		     size_t len)
+{
+	u32 version = version_of(elf);
+	u64 words[128], size = sizeof(words);
+	const u8 *bytes;
+
+	for (u32 i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		if (layouts[i].version != version)
+			continue;
+		*out = layouts[i];
+		return 0;
+	}
+	if (version < 0x030d) {
+		snprintf(why, len, version ? "CPython %u.%u is not known" : "its version is not to be found",
+			 version >> 8, version & 0xff);
+		return -ENOTSUP;
+	}
+	bytes = elf__bytes(elf, runtime->addr, &size);
+	if (!bytes)
+		size = 0;
+	memcpy(words, bytes ?: (const u8 *)"", size);
+	return python__layout_of_offsets(words, size / sizeof(u64), out, why, len);
+}
+
+int python__identify(struct elf *elf, struct python_runtime *out, char *why, size_t len)
+{
+	struct elf_symbol runtime, code_type;
+
+	if (elf__find_symbol(elf, "_PyRuntime", &runtime) || elf__find_symbol(elf, "PyCode_Type", &code_type))
+		return -ENOENT;
+	out->runtime = runtime.addr;
+	out->code_type = code_type.addr;
+	return layout_of(elf, &runtime, &out->layout, why, len);
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Raw records of frames and code (core/stack.h) into meta_frame and meta_code. A code
+ * object comes in pieces; frames may come before it, as they go through another
+ * CPU's ring, and wait for it.
+ */
+#include "record/internal.h"
+
+#include "core/stack.h"
+#include "record/native.h"
+
+#include "python/lines.h"
+#include "python/text.h"
+#include "util/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* of one code object, all parts */
+#define CODE_BYTES_MAX (2 << 20)
+
+struct part {
+	u8 *data;
+	u32 total, have;
+	u8 width;
+	bool done;
+};
+
+/* A code object of a process, by the id that BPF gave it. */
+struct code {
+	struct part parts[RAW_CODE_PARTS];
+	struct raw_frame *waiting; /* frames that came before it was whole */
+	u32 n_waiting;
+	u32 line;
+	u32 id; /* of its meta_code, 0: it is not whole */
+	u16 version;
+};
+
+/* Equal functions of several processes, or loaded twice, are one in the trace. */
+struct function {
+	u32 name, file, line, kind;
+};
+
+struct stacks {
+	struct map codes; /* by u32, BPF's id */
+	struct map functions; /* struct function: u32, the trace's id */
+};
+
+struct stacks *stacks__new(void)
+{
+	struct stacks *st = calloc(1, sizeof(*st));
+
+	if (!st)
+		return NULL;
+	map__init(&st->codes, sizeof(u32), sizeof(struct code));
+	map__init(&st->functions, sizeof(struct function), sizeof(u32));
+	return st;
+}
+
+static void free_texts(struct code *c)
+{
+	for (u32 i = 0; i < RAW_CODE_PARTS; i++) {
+		if (i == RAW_CODE_LINES && c->id)
+			continue;
+		free(c->parts[i].data);
+		c->parts[i].data = NULL;
+	}
+}
+
+void stacks__free(struct stacks *st)
+{
+	if (!st)
+		return;
+	for (u32 i = 0; i < st->codes.n; i++) {
+		struct code *c = map__value(&st->codes, i);
+
+		c->id = 0;
+		free_texts(c);
+		free(c->waiting);
+	}
+	map__free(&st->codes);
+	map__free(&st->functions);
+	free(st);
+}
+
+/* The id of a function, whose meta_code is written if it is new; 0: no memory. */
+static u32 function_id(struct session *s, u32 name, u32 file, u32 line, enum frame_kind kind)
+{
+	struct function key = { .name = name, .file = file, .line = line, .kind = kind };
+	struct meta_code e = { .name = name, .file = file, .line = line, .kind = kind };
+	u32 *id = map__get(&s->stacks->functions, &key);
+
+	if (!id || *id)
+		return id ? *id : 0;
+	*id = s->stacks->functions.n;
+	e.event = session__event(s, ID_meta_code);
+	e.code = *id;
+	session__emit(s, &e, sizeof(e));
+	return *id;
+}
+
+static void write_frame(struct session *s, const struct raw_frame *r, u32 code, u32 line, u64 offset)
+{
+	struct meta_frame e = {
+		.event = r->event,
+		.offset = offset,
+		.frame = r->frame,
+		.caller = r->caller,
+		.code = code,
+		.line = line,
+		.kind = r->kind,
+	};
+
+	e.event.id = ID_meta_frame;
+	e.event.flags = 0;
+	session__emit(s, &e, sizeof(e));
+}
+
+static void python_frame(struct session *s, const struct raw_frame *r, const struct code *c)
+{
+	const struct part *p = &c->parts[RAW_CODE_LINES];
+	u32 line = p->data || (s64)r->offset < 0 ?
+			   python__line(c->version, p->data, p->data ? p->total : 0, c->line, r->offset) :
+			   0;
+
+	write_frame(s, r, c->id, line, r->offset);
+}
+
+/* r->code is the process (tgid) and r->offset an address in it: the innermost frame's, or one to return to. */
+static void native_frame(struct session *s, const struct raw_frame *r)
+{
+	u64 offset = r->offset;
+	u32 code = session__native(s) ? native__function(s->native, r->code, r->event.time, &offset) : 0;
+
+	write_frame(s, r, code, 0, offset);
+}
+
+static void wait_for(struct code *c, const struct raw_frame *r)
+{
+	struct raw_frame *more;
+
+	/* a power of two: full */
+	if (!(c->n_waiting & (c->n_waiting - 1))) {
+		more = reallocarray(c->waiting, c->n_waiting ? 2 * c->n_waiting : 1, sizeof(*more));
+		if (!more)
+			return;
+		c->waiting = more;
+	}
+	c->waiting[c->n_waiting++] = *r;
+}
+
+static void on_frame(struct session *s, const struct raw_frame *r)
+{
+	struct code *c;
+
+	if (r->kind == FRAME_NATIVE) {
+		native_frame(s, r);
+		return;
+	}
+	if (r->kind != FRAME_PYTHON || !r->code) {
+		write_frame(s, r, 0, 0, r->offset);
+		return;
+	}
+	c = map__get(&s->stacks->codes, &r->code);
+	if (c && c->id)
+		python_frame(s, r, c);
+	else if (c)
+		wait_for(c, r);
+}
+
+static u32 text_id(struct session *s, const struct part *p, bool path)
+{
+	char *text = p->data ? python__utf8(p->data, p->total, p->width) : NULL;
+	u32 id = text ? session__intern(s, path ? session__path(s, text) : text) : 0;
+
+	free(text);
+	return id;
+}
+
+static void code_is_whole(struct session *s, struct code *c)
+{
+	u32 name = text_id(s, &c->parts[RAW_CODE_NAME], false), file = text_id(s, &c->parts[RAW_CODE_FILE], true);
+
+	c->id = function_id(s, name, file, c->line, FRAME_PYTHON);
+	free_texts(c);
+	for (u32 i = 0; i < c->n_waiting; i++)
+		python_frame(s, &c->waiting[i], c);
+	free(c->waiting);
+	c->waiting = NULL;
+	c->n_waiting = 0;
+}
+
+static bool whole(const struct code *c)
+{
+	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
+		if (!c->parts[i].done)
+			return false;
+	return true;
+}
+
+static void on_code(struct session *s, const struct raw_code *r, u32 size)
+{
+	struct code *c = map__get(&s->stacks->codes, &r->code);
+	struct part *p;
+
+	if (!c || c->id || r->part >= RAW_CODE_PARTS || r->size > size - offsetof(struct raw_code, data) ||
+	    r->total > CODE_BYTES_MAX)
+		return;
+	p = &c->parts[r->part];
+	if (p->done || r->at != p->have || r->size > r->total - p->have)
+		return;
+	c->line = r->line;
+	c->version = r->version;
+	p->width = r->width;
+	if (!p->data && r->total) {
+		p->total = r->total;
+		p->data = malloc(r->total);
+	}
+	if (p->data && r->total == p->total) {
+		memcpy(p->data + p->have, r->data, r->size);
+		p->have += r->size;
+	}
+	p->done = !r->width || p->have == p->total;
+	if (p->done && p->have != p->total) {
+		free(p->data);
+		p->data = NULL;
+	}
+	if (whole(c))
+		code_is_whole(s, c);
+}
+
+void stacks__record(struct session *s, const void *record, u32 size)
+{
+	const struct event *e = record;
+
+	if (!s->stacks)
+		return;
+	if (e->id == RAW_FRAME && size >= sizeof(struct raw_frame))
+		on_frame(s, record);
+	else if (e->id == RAW_CODE && size >= offsetof(struct raw_code, data))
+		on_code(s, record, size);
+}
+
+/* Frames of code that never came whole are written without it. */
+void stacks__finish(struct session *s)
+{
+	for (u32 i = 0; s->stacks && i < s->stacks->codes.n; i++) {
+		struct code *c = map__value(&s->stacks->codes, i);
+
+		for (u32 k = 0; k < c->n_waiting; k++)
+			write_frame(s, &c->waiting[k], 0, 0, c->waiting[k].offset);
+		c->n_waiting = 0;
+	}
+}
