@@ -9,7 +9,7 @@
 /* Bytes of the record up to the end of the chain, for emit(). */
 #define NATIVE_SIZE(record, native)                         \
 	(__builtin_offsetof(typeof(record), native.chain) + \
-	 ((record).native.links & (2 * NATIVE_CHAIN - 1)) * sizeof(u64))
+	 ((record).native.links & (NATIVE_CHAIN - 1)) * sizeof(u64))
 
 /* Follows frame pointers upward while they make sense. What they lead to is checked by the loader. */
 static __always_inline u32 native__chain(struct native_stack *n, u64 bp)
@@ -17,7 +17,8 @@ static __always_inline u32 native__chain(struct native_stack *n, u64 bp)
 	u64 frame[2], distance;
 	u32 i;
 
-	for (i = 0; i < NATIVE_CHAIN; i++) {
+	/* one less: so the number of links is within bounds that the verifier knows */
+	for (i = 0; i < NATIVE_CHAIN - 1; i++) {
 		if (!bp || bp & 7 || bpf_probe_read_user(frame, sizeof(frame), (const void *)bp))
 			break;
 		/* code lies in the lower half of the address space */

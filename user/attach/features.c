@@ -67,8 +67,7 @@ bool features__tracepoint(const char *name)
 	if (!vmlinux || libbpf_get_error(vmlinux))
 		return false;
 	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	return btf__find_by_name_kind(vmlinux, type, BTF_KIND_TYPEDEF) > 0 ||
-	       btf__find_by_name_kind(vmlinux, name, BTF_KIND_FUNC) > 0;
+	return btf__find_by_name_kind(vmlinux, type, BTF_KIND_TYPEDEF) > 0;
 }
 
 struct costs {

@@ -23,7 +23,7 @@ struct features {
 void features__probe(struct features *f);
 /* Waits for the costs and for the child's end. */
 void features__finish(struct features *f);
-/* Does this kernel have a tracepoint that tp_btf programs can attach to, or a function of this name, for fexit? */
+/* Does this kernel have a tracepoint that tp_btf programs can attach to? */
 bool features__tracepoint(const char *name);
 /* Is the word in the environment's SONDE_TEST? */
 bool features__test_switch(const char *word);

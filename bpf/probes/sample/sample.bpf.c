@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The clock is a perf event a CPU, whose program runs in the timer's interrupt. An
- * off-CPU stretch is decided when the thread is switched in, and its stack is taken
- * when schedule() returns to it: nothing is walked for the many short waits, and user
- * memory is read in the thread's own context without a lock of the scheduler.
+ * The clock is a perf event a CPU, whose program runs in the timer's interrupt.
+ *
+ * An off-CPU stretch is decided when the thread is switched in. Mostly it waited in a
+ * system call, and then its stack is taken when that returns: nothing is walked for the
+ * many short waits, and user memory is read without a lock of the scheduler. Where it left
+ * from its own code, preempted or by a page fault, the stack has to be taken at the switch.
  */
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
@@ -54,6 +56,7 @@ struct sample_thread {
 	u8 before; /* since is when tracing began */
 	u8 start_before;
 	u8 reason;
+	u8 kept; /* its stack is in sample_kept */
 };
 
 struct {
@@ -62,6 +65,14 @@ struct {
 	__type(key, int);
 	__type(value, struct sample_thread);
 } sample_threads SEC(".maps");
+
+/* What a thread had on its stack when it left the CPU from its own code. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct raw_sample);
+} sample_kept SEC(".maps");
 
 static __always_inline bool wanted(struct task_struct *task)
 {
@@ -158,7 +169,7 @@ static __always_inline u8 reason_of(u32 state, bool iowait)
 	return SAMPLE_OTHER;
 }
 
-/* A record without a stack: it could not be taken any more, or never will be. */
+/* A record without a stack: it never will be taken. */
 static __always_inline void bare(struct raw_sample *raw, struct task_struct *task, u64 start, u64 end, u8 reason)
 {
 	raw->event.time = end;
@@ -180,76 +191,16 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->native.window = 0;
 }
 
-/* schedule() did not return for the stretch before: the kernel itself was preempted. */
-static __noinline int stackless(struct sample_thread *t)
+/*
+ * Sends the stretch of a system call that is over. The call still lasts, or is about to
+ * return: the stack is what it was at the switch. Not static: the verifier then looks at it once.
+ */
+__weak __noinline int sample_send(struct sample_thread *t)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct raw_sample *raw = scratch(SCRATCH_OFF);
 
 	if (!raw || !t)
-		return 0;
-	bare(raw, bpf_get_current_task_btf(), t->start, t->end, t->reason);
-	if (t->start_before)
-		raw->event.flags = EVENT_STARTED_BEFORE;
-	emit(raw, __builtin_offsetof(struct raw_sample, native.stack));
-	loss__count(EVENT_FAMILY(ID_sample_off), LOSS_READ, t->end);
-	t->end = 0;
-	return 0;
-}
-
-static __always_inline void leaves(struct sample_thread *t, struct task_struct *task, u32 state, u64 now)
-{
-	if (t->end)
-		stackless(t);
-	t->since = wanted(task) ? now : 0;
-	t->state = state;
-	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
-	t->before = 0;
-}
-
-static __always_inline void arrives(struct sample_thread *t, u64 now)
-{
-	if (t->since && now - t->since >= option_sample_off) {
-		t->start = t->since;
-		t->end = now;
-		t->start_before = t->before;
-		t->reason = reason_of(t->state, t->iowait);
-	}
-	t->since = 0;
-}
-
-SEC("tp_btf/sched_switch")
-int BPF_PROG(sample_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
-{
-	struct sample_thread *out = NULL, *in = NULL;
-	u64 now;
-
-	if (prev->pid)
-		out = thread_of(prev);
-	if (next->pid)
-		in = thread_of(next);
-	if (!out && !in)
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (out)
-		/* prev_state is what it was before the kernel looked for signals, which make it runnable again */
-		leaves(out, prev, preempt || !prev->__state ? 0 : prev_state, now);
-	if (in)
-		arrives(in, now);
-	return 0;
-}
-
-/* The thread is back, in its own context; its user stack is what it was when it left. */
-SEC("fexit/schedule")
-int BPF_PROG(sample_back)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct sample_thread *t = thread_of(task);
-	struct raw_sample *raw;
-
-	if (!t || !t->end)
-		return 0;
-	raw = scratch(SCRATCH_OFF);
-	if (!raw)
 		return 0;
 	fill(raw, task, t->end);
 	raw->start = t->start;
@@ -262,12 +213,106 @@ int BPF_PROG(sample_back)
 	return 0;
 }
 
-/* Storage is made here and by sample_begin: not under the run queue's lock (sched.bpf.c). */
+/* Keeps the stack of a thread that leaves from its own code: it has no call to return from, where this could be done. */
+__weak __noinline int sample_keep(struct sample_thread *t)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct raw_sample *raw = bpf_task_storage_get(&sample_kept, task, 0, 0);
+
+	if (!raw || !t)
+		return 0;
+	fill(raw, task, t->since);
+	raw->start = t->since;
+	raw->reason = reason_of(t->state, t->iowait);
+	raw->nr = -1;
+	t->kept = 1;
+	return 0;
+}
+
+static __always_inline void leaves(struct sample_thread *t, struct task_struct *task, u32 state, u64 now)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	/* a call that waits several times */
+	if (t->end)
+		sample_send(t);
+	t->since = wanted(task) ? now : 0;
+	t->state = state;
+	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
+	t->before = 0;
+	t->kept = 0;
+	if (t->since && (s32)regs->orig_ax < 0)
+		sample_keep(t);
+}
+
+static __always_inline void arrives(struct sample_thread *t, struct task_struct *task, u64 now)
+{
+	struct raw_sample *raw;
+
+	if (t->since && now - t->since >= option_sample_off) {
+		raw = t->kept ? bpf_task_storage_get(&sample_kept, task, 0, 0) : NULL;
+		if (raw) {
+			raw->event.time = now;
+			emit(raw, NATIVE_SIZE(*raw, native));
+		} else {
+			t->start = t->since;
+			t->end = now;
+			t->start_before = t->before;
+			t->reason = reason_of(t->state, t->iowait);
+		}
+	}
+	t->since = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sample_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	struct sample_thread *t;
+	u64 now;
+
+	if (!prev->bpf_storage && !next->bpf_storage)
+		return 0;
+	now = bpf_ktime_get_ns();
+	t = prev->pid ? thread_of(prev) : NULL;
+	if (t)
+		/* prev_state is what it was before the kernel looked for signals, which make it runnable again */
+		leaves(t, prev, preempt || !prev->__state ? 0 : prev_state, now);
+	t = next->pid ? thread_of(next) : NULL;
+	if (t)
+		arrives(t, next, now);
+	return 0;
+}
+
+/* The thread is back, in its own context; its user stack is what it was when it left. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sample_back, struct pt_regs *regs, long ret)
+{
+	struct sample_thread *t = thread_of(bpf_get_current_task_btf());
+
+	if (t && t->end)
+		sample_send(t);
+	return 0;
+}
+
+/*
+ * All of a thread's storage is made here and by sample_begin, also the walker's: not under the run
+ * queue's lock (sched.bpf.c says why).
+ */
+static __always_inline struct sample_thread *new_thread(struct task_struct *task)
+{
+	struct sample_thread *t = bpf_task_storage_get(&sample_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!t || !bpf_task_storage_get(&sample_kept, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ||
+	    !bpf_task_storage_get(&python_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		loss__count(EVENT_FAMILY(ID_sample_off), LOSS_STORAGE, bpf_ktime_get_ns());
+	return t;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sample_forked, struct task_struct *parent, struct task_struct *child)
 {
-	if (wanted(parent) && !bpf_task_storage_get(&sample_threads, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		loss__count(EVENT_FAMILY(ID_sample_off), LOSS_STORAGE, bpf_ktime_get_ns());
+	if (wanted(parent))
+		new_thread(child);
 	return 0;
 }
 
@@ -283,12 +328,8 @@ int sample_begin(struct bpf_iter__task *ctx)
 	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
 	if (t)
 		return 0;
-	t = bpf_task_storage_get(&sample_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t) {
-		loss__count(EVENT_FAMILY(ID_sample_off), LOSS_STORAGE, bpf_ktime_get_ns());
-		return 0;
-	}
-	if (task->on_cpu || !task->__state)
+	t = new_thread(task);
+	if (!t || task->on_cpu || !task->__state)
 		return 0;
 	t->state = task->__state;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
