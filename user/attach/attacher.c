@@ -189,6 +189,12 @@ int attacher__attach(struct attacher *a, const struct program *p)
 	return call(a, 0, -1, NULL);
 }
 
+int attacher__clock(struct attacher *a, const struct program *p, u32 hz)
+{
+	request(a, OP_ATTACH, p)->n = hz;
+	return call(a, 0, -1, NULL);
+}
+
 int attacher__detach(struct attacher *a, const struct program *p)
 {
 	request(a, OP_DETACH, p);

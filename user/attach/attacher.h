@@ -29,6 +29,8 @@ struct attacher;
 
 /* As many sites fit into one attacher__sites. */
 #define ATTACHER_SITES_MAX 1024
+/* Ticks a second of a clock. */
+#define ATTACHER_HZ_MAX	   100000
 
 /*
  * Forks it; the programs that it is to attach must be loaded before. command:
@@ -49,6 +51,8 @@ int attacher__drop(struct attacher *a, u32 object);
 /* A tracepoint program's link, or a perf_event program's on major page faults; detaching what is not attached does nothing. */
 int attacher__attach(struct attacher *a, const struct program *p);
 int attacher__detach(struct attacher *a, const struct program *p);
+/* A clock program's events, one a CPU, hz times a second; they are taken off with the sites. */
+int attacher__clock(struct attacher *a, const struct program *p, u32 hz);
 /* An iterator's descriptor, over one process's tasks or (pid 0) all. */
 int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
 /*

@@ -27,7 +27,7 @@ struct attacher_request {
 	u32 returns; /* 1: OP_SITES puts them on the returns */
 	u32 object; /* OP_SITES, OP_DROP */
 	u32 counters; /* 1: OP_SITES raises counters */
-	u32 n; /* sites; bytes of the path; the signal */
+	u32 n; /* sites; bytes of the path; the signal; ticks a second */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
 	char data[ATTACHER_SITES_MAX * 3 * sizeof(u64)];
 };

@@ -47,6 +47,7 @@ struct session {
 	struct objects *objects;
 	struct losses *losses;
 	struct stacks *stacks;
+	struct native *native; /* NULL: nobody has asked for native stacks yet */
 	struct target *targets;
 	u32 n_targets;
 	struct filter *filter;
@@ -114,12 +115,12 @@ void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 cou
 u64 losses__total(const struct losses *l);
 
 /* stacks.c: frames and code */
-struct stacks *stacks__new(void);
-void stacks__free(struct stacks *st);
+struct stacks *raw_stacks__new(void);
+void raw_stacks__free(struct stacks *st);
 /* Takes a raw record, one of core/stack.h. */
-void stacks__record(struct session *s, const void *record, u32 size);
+void raw_stacks__record(struct session *s, const void *record, u32 size);
 /* No more records come. */
-void stacks__finish(struct session *s);
+void raw_stacks__finish(struct session *s);
 
 /* targets.c: -p */
 int targets__open(struct session *s, char *err, size_t len);

@@ -250,6 +250,7 @@ static void note_python(struct session *s, const struct family_host *h, void *ar
 
 static bool wanted(struct session *s, const struct program *p)
 {
+	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
 	bool python = false;
 
 	if (!s->family_on[p->family->id])
@@ -258,6 +259,8 @@ static bool wanted(struct session *s, const struct program *p)
 		family_host__each(s, note_python, &python);
 		return python;
 	}
+	if (h && h->wants_program && !h->wants_program(s, p->name))
+		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
 }
 

@@ -3,6 +3,7 @@
 
 #include "attach/debug.h"
 #include "attach/privileges.h"
+#include "record/native.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -194,12 +195,21 @@ static int start_privileged(struct session *s, char *err, size_t len)
 	return ret;
 }
 
+static void start_native(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->native && f && s->family_on[f->id])
+		session__native(s);
+}
+
 int session__start(struct session *s, char *err, size_t len)
 {
 	struct rusage u;
 	int ret = 0;
 
-	s->stacks = stacks__new();
+	s->stacks = raw_stacks__new();
+	family_host__each(s, start_native, NULL);
 	if (!s->stacks || losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
@@ -256,6 +266,8 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	now = session__now(s);
 	if (now >= s->next_tick) {
 		family_host__each(s, host_tick, &now);
+		if (s->native)
+			native__tick(s->native, now);
 		ret = trace_writer__tick(s->writer, now);
 		if (ret && !s->write_error)
 			s->write_error = ret;
@@ -306,7 +318,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		detach_tracepoints(s);
 		write_open(s);
 		drain__last(s);
-		stacks__finish(s);
+		raw_stacks__finish(s);
 		losses__poll(s);
 		about__hits(s);
 		about__clock(s);
@@ -373,7 +385,8 @@ void session__free(struct session *s)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
-	stacks__free(s->stacks);
+	raw_stacks__free(s->stacks);
+	native__free(s->native);
 	losses__free(s->losses);
 	targets__close(s);
 	filter__close(s);

@@ -7,6 +7,8 @@
 #include "record/internal.h"
 
 #include "core/stack.h"
+#include "record/native.h"
+
 #include "python/lines.h"
 #include "python/text.h"
 #include "util/map.h"
@@ -45,7 +47,7 @@ struct stacks {
 	struct map functions; /* struct function: u32, the trace's id */
 };
 
-struct stacks *stacks__new(void)
+struct stacks *raw_stacks__new(void)
 {
 	struct stacks *st = calloc(1, sizeof(*st));
 
@@ -66,7 +68,7 @@ static void free_texts(struct code *c)
 	}
 }
 
-void stacks__free(struct stacks *st)
+void raw_stacks__free(struct stacks *st)
 {
 	if (!st)
 		return;
@@ -125,13 +127,13 @@ static void python_frame(struct session *s, const struct raw_frame *r, const str
 	write_frame(s, r, c->id, line, r->offset);
 }
 
-/*
- * The symbolizer's place: r->code is the process (tgid) and r->offset an address in it. Should become a function_id()
- * of the symbol and its object, and an offset in the object's file.
- */
+/* r->code is the process (tgid) and r->offset an address in it: the innermost frame's, or one to return to. */
 static void native_frame(struct session *s, const struct raw_frame *r)
 {
-	write_frame(s, r, 0, 0, r->offset);
+	u64 offset = r->offset;
+	u32 code = session__native(s) ? native__function(s->native, r->code, r->event.time, &offset) : 0;
+
+	write_frame(s, r, code, 0, offset);
 }
 
 static void wait_for(struct code *c, const struct raw_frame *r)
@@ -228,7 +230,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 		code_is_whole(s, c);
 }
 
-void stacks__record(struct session *s, const void *record, u32 size)
+void raw_stacks__record(struct session *s, const void *record, u32 size)
 {
 	const struct event *e = record;
 
@@ -241,7 +243,7 @@ void stacks__record(struct session *s, const void *record, u32 size)
 }
 
 /* Frames of code that never came whole are written without it. */
-void stacks__finish(struct session *s)
+void raw_stacks__finish(struct session *s)
 {
 	for (u32 i = 0; s->stacks && i < s->stacks->codes.n; i++) {
 		struct code *c = map__value(&s->stacks->codes, i);
