@@ -477,6 +477,8 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 #define ENTRY(fn, where) SEC("entry/" where) int fn(struct pt_regs *ctx)
 /* A place that the family's host code finds, by this name. */
 #define SITE(fn, name) SEC("site/" name) int fn(struct pt_regs *ctx)
+/* Loaded only with an option of the family's. */
+#define SITE_IF(word, fn, name) SEC("site+" #word "/" name) int fn(struct pt_regs *ctx)
 
 /* From an iter/task program: hands a whole record to the loader. */
 static __always_inline void iter__write(struct bpf_iter_meta *meta, void *record, u32 size)

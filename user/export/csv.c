@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "export/export.h"
-#include "export/order.h"
+#include "model/order.h"
 #include "export/value.h"
 #include "util/text.h"
 

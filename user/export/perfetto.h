@@ -20,7 +20,7 @@
 #include <zstd.h>
 
 #include "export/export.h"
-#include "export/order.h"
+#include "model/order.h"
 #include "export/protobuf.h"
 #include "export/value.h"
 

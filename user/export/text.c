@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "export/export.h"
-#include "export/order.h"
+#include "model/order.h"
 #include "model/line.h"
 
 struct text {

@@ -39,7 +39,7 @@ void drain__append(struct session *s, const void *record, u32 size)
 		if (e->id >= RAW_FAMILIES)
 			give_raw(s, e, size);
 		else
-			raw_stacks__record(s, record, size);
+			stack_records__record(s, record, size);
 		return;
 	}
 	err = trace_writer__append(s->writer, record, size);

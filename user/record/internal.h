@@ -13,7 +13,7 @@ struct objects;
 struct losses;
 struct filter;
 struct ahead;
-struct stacks;
+struct stack_records;
 
 struct target {
 	u32 pid;
@@ -46,7 +46,7 @@ struct session {
 	struct ahead *ahead; /* between finding and attaching */
 	struct objects *objects;
 	struct losses *losses;
-	struct stacks *stacks;
+	struct stack_records *stacks;
 	struct native *native; /* NULL: nobody has asked for native stacks yet */
 	struct target *targets;
 	u32 n_targets;
@@ -115,12 +115,12 @@ void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 cou
 u64 losses__total(const struct losses *l);
 
 /* stacks.c: frames and code */
-struct stacks *raw_stacks__new(void);
-void raw_stacks__free(struct stacks *st);
+struct stack_records *stack_records__new(void);
+void stack_records__free(struct stack_records *st);
 /* Takes a raw record, one of core/stack.h. */
-void raw_stacks__record(struct session *s, const void *record, u32 size);
+void stack_records__record(struct session *s, const void *record, u32 size);
 /* No more records come. */
-void raw_stacks__finish(struct session *s);
+void stack_records__finish(struct session *s);
 
 /* targets.c: -p */
 int targets__open(struct session *s, char *err, size_t len);

@@ -208,7 +208,7 @@ int session__start(struct session *s, char *err, size_t len)
 	struct rusage u;
 	int ret = 0;
 
-	s->stacks = raw_stacks__new();
+	s->stacks = stack_records__new();
 	family_host__each(s, start_native, NULL);
 	if (!s->stacks || losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
@@ -318,7 +318,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		detach_tracepoints(s);
 		write_open(s);
 		drain__last(s);
-		raw_stacks__finish(s);
+		stack_records__finish(s);
 		losses__poll(s);
 		about__hits(s);
 		about__clock(s);
@@ -385,7 +385,7 @@ void session__free(struct session *s)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
-	raw_stacks__free(s->stacks);
+	stack_records__free(s->stacks);
 	native__free(s->native);
 	losses__free(s->losses);
 	targets__close(s);

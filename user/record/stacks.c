@@ -42,14 +42,14 @@ struct function {
 	u32 name, file, line, kind;
 };
 
-struct stacks {
+struct stack_records {
 	struct map codes; /* by u32, BPF's id */
 	struct map functions; /* struct function: u32, the trace's id */
 };
 
-struct stacks *raw_stacks__new(void)
+struct stack_records *stack_records__new(void)
 {
-	struct stacks *st = calloc(1, sizeof(*st));
+	struct stack_records *st = calloc(1, sizeof(*st));
 
 	if (!st)
 		return NULL;
@@ -68,7 +68,7 @@ static void free_texts(struct code *c)
 	}
 }
 
-void raw_stacks__free(struct stacks *st)
+void stack_records__free(struct stack_records *st)
 {
 	if (!st)
 		return;
@@ -230,7 +230,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 		code_is_whole(s, c);
 }
 
-void raw_stacks__record(struct session *s, const void *record, u32 size)
+void stack_records__record(struct session *s, const void *record, u32 size)
 {
 	const struct event *e = record;
 
@@ -243,7 +243,7 @@ void raw_stacks__record(struct session *s, const void *record, u32 size)
 }
 
 /* Frames of code that never came whole are written without it. */
-void raw_stacks__finish(struct session *s)
+void stack_records__finish(struct session *s)
 {
 	for (u32 i = 0; s->stacks && i < s->stacks->codes.n; i++) {
 		struct code *c = map__value(&s->stacks->codes, i);

@@ -1,87 +1,148 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Who waited for Python's GIL, and for whom. What is counted is timed waits:
- * take_gil waits a switch interval (5 ms) at a time, so one attempt to get the
- * GIL may be several of them.
+ * Who waited for Python's GIL, how long, and for whom. take_gil waits a switch
+ * interval (5 ms) at a time, so one attempt to get the GIL may be several timed
+ * waits. Here they are counted by interpreter and thread; gil_blame.c has whose doing they were.
  */
+#include "report/gil.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "report/gil.h"
 #include "util/text.h"
 
 /* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
 enum { WAIT_SIGNAL = 1, WAIT_TIMEOUT = 2 };
 
-static int waits__add(struct gil_waits *w, struct gil_report *g, u64 ns, s64 result)
+static u64 with_more(u64 recorded, double more)
 {
-	if (!w)
-		return -ENOMEM;
-	w->by_signal += result == WAIT_SIGNAL;
-	w->by_timeout += result == WAIT_TIMEOUT;
+	return recorded + (u64)(more + 0.5);
+}
+
+u64 gil_waits__count(const struct gil_waits *w)
+{
+	return with_more(w->time.count, w->more_waits);
+}
+
+u64 gil_waits__ns(const struct gil_waits *w)
+{
+	return with_more(w->time.total, w->more_ns);
+}
+
+u64 gil_waits__attempts(const struct gil_waits *w)
+{
+	return with_more(w->attempts, w->more_attempts);
+}
+
+static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gil_timed_wait *t)
+{
+	u64 ns = t->end - t->start;
+
+	w->by_signal += t->result == WAIT_SIGNAL;
+	w->by_timeout += t->result == WAIT_TIMEOUT;
+	w->attempts += t->first;
+	w->more_waits += t->weight - 1;
+	w->more_ns += (t->weight - 1) * (double)ns;
+	w->more_attempts += t->first ? t->weight - 1 : 0;
 	return stats__add(&w->time, &g->pool, ns);
 }
 
-struct fields {
-	struct common_fields common;
-	const struct schema_field *gil, *result, *dropper, *holder;
-};
-
-static int on_wait(struct gil_report *g, const struct view *v, const struct fields *f)
+/* Is it of the thread and, at least in part, in the time asked for? */
+static bool asked_for(const struct gil_report *g, u32 tid, u64 from, u64 to)
 {
-	u64 end = (u64)view__s64(v, f->common.time), start = (u64)view__s64(v, f->common.start);
-	struct gil_key gil = { (u64)view__s64(v, f->gil), (u32)view__s64(v, f->common.pid), 0 };
-	struct gil_thread_key thread = { gil, (u32)view__s64(v, f->common.tid), 0 };
-	struct gil_blame_key blame = { gil, thread.tid, (u32)view__s64(v, f->dropper), 0, 0 };
-	s64 result = view__s64(v, f->result);
-	struct gil_interpreter *interpreter = map__get(&g->interpreters, &gil);
+	const struct report_args *a = g->args;
+
+	if (a->tid && tid != a->tid)
+		return false;
+	return (to > a->from || (to == from && from >= a->from)) && (!a->to || from < a->to);
+}
+
+static int on_wait(const struct gil_timed_wait *w, void *arg)
+{
+	struct gil_report *g = arg;
+	struct gil_thread_key key = { w->gil, w->tid, 0 };
+	struct gil_interpreter *one;
+	struct gil_thread *thread;
 	u32 threads = g->threads.n;
 	int err;
 
-	if (!interpreter)
+	if (!asked_for(g, w->tid, w->start, w->end))
+		return 0;
+	one = map__get(&g->interpreters, &w->gil);
+	thread = map__get(&g->threads, &key);
+	if (!one || !thread)
 		return -ENOMEM;
-	/* who holds it when a wait times out is who was waited for */
-	if (!blame.dropper)
-		blame.holder = (u32)view__s64(v, f->holder);
-	err = waits__add(&interpreter->waits, g, end - start, result);
+	err = waits__add(&one->waits, g, w);
 	if (!err)
-		err = waits__add(map__get(&g->threads, &thread), g, end - start, result);
-	if (!err)
-		err = waits__add(map__get(&g->blame, &blame), g, end - start, result);
+		err = waits__add(&thread->waits, g, w);
 	/* a key that was new is a thread that had not waited here before */
-	interpreter->threads += g->threads.n - threads;
-	if (!interpreter->first || start < interpreter->first)
-		interpreter->first = start;
-	interpreter->last = end > interpreter->last ? end : interpreter->last;
-	interpreter->inside += report__inside(g->args, start, end);
+	one->threads += g->threads.n - threads;
+	one->deepest = w->waiters > one->deepest ? w->waiters : one->deepest;
+	one->inside += (double)report__inside(g->args, w->start, w->end) * w->weight;
 	return err;
 }
 
-static int on_rows(const struct rows *rows, void *arg)
+static int on_piece(const struct gil_piece *p, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct fields f = {
-		.common = common_fields__of(v.event),
-		.gil = schema_event__field(v.event, "gil"),
-		.result = schema_event__field(v.event, "result"),
-		.dropper = schema_event__field(v.event, "dropper"),
-		.holder = schema_event__field(v.event, "holder"),
-	};
-	int err = 0;
+	struct gil_report *g = arg;
+	u64 ns = asked_for(g, p->waiter, p->from, p->to) ? report__inside(g->args, p->from, p->to) : 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
-		err = on_wait(arg, &v, &f);
-	return err;
+	return ns ? gil_blame__add(g, p, (double)ns * p->weight) : 0;
 }
+
+static int on_held(const struct gil_held *h, void *arg)
+{
+	struct gil_report *g = arg;
+	u64 ns = asked_for(g, h->tid, h->start, h->end) ? report__inside(g->args, h->start, h->end) : 0;
+
+	return ns ? gil_blame__held(g, h, ns) : 0;
+}
+
+static int on_switched(const struct gil_switched *s, void *arg)
+{
+	struct gil_report *g = arg;
+	struct gil_thread_key key = { s->gil, s->tid, 0 };
+	struct gil_thread *thread;
+
+	if (!asked_for(g, s->tid, s->start, s->end))
+		return 0;
+	thread = map__get(&g->threads, &key);
+	if (!thread)
+		return -ENOMEM;
+	thread->switches++;
+	thread->switch_ns += (double)report__inside(g->args, s->start, s->end) * s->weight;
+	return 0;
+}
+
+static int on_busy(const struct gil_key *gil, double ns, void *arg)
+{
+	struct gil_report *g = arg;
+	struct gil_interpreter *one = map__find(&g->interpreters, gil);
+
+	if (one)
+		one->busy = ns;
+	return 0;
+}
+
+static const struct gil_listener listener = {
+	.wait = on_wait,
+	.piece = on_piece,
+	.held = on_held,
+	.switched = on_switched,
+	.busy = on_busy,
+};
 
 int gil_report__read(struct gil_report *g, const struct report_args *args)
 {
+	int err;
+
 	*g = (struct gil_report){ .names = args->names, .args = args };
 	map__init(&g->interpreters, sizeof(struct gil_key), sizeof(struct gil_interpreter));
-	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_waits));
-	map__init(&g->blame, sizeof(struct gil_blame_key), sizeof(struct gil_waits));
-	return report__read_kind(args, "gil_wait", on_rows, g);
+	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_thread));
+	err = gil_blame__init(&g->blame, args->trace);
+	/* who was waited for is in other threads' events */
+	return err ? err : gil_model__read(args->trace, args->from, args->to, args->pid, &listener, g, &g->slices);
 }
 
 void gil_report__free(struct gil_report *g)
@@ -91,20 +152,19 @@ void gil_report__free(struct gil_report *g)
 	for (i = 0; i < g->interpreters.n; i++)
 		stats__free(&((struct gil_interpreter *)map__value(&g->interpreters, i))->waits.time, &g->pool);
 	for (i = 0; i < g->threads.n; i++)
-		stats__free(&((struct gil_waits *)map__value(&g->threads, i))->time, &g->pool);
-	for (i = 0; i < g->blame.n; i++)
-		stats__free(&((struct gil_waits *)map__value(&g->blame, i))->time, &g->pool);
+		stats__free(&((struct gil_thread *)map__value(&g->threads, i))->waits.time, &g->pool);
 	map__free(&g->interpreters);
 	map__free(&g->threads);
-	map__free(&g->blame);
+	gil_blame__free(&g->blame);
 }
 
 #define WAIT_COLUMNS                                                                                       \
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT }, { "wait_ns", "Waited", VALUE_U64, SHOW_NS },          \
 		{ "median_ns", "Median", VALUE_DOUBLE, SHOW_NS }, { "p99_ns", "p99", VALUE_U64, SHOW_NS }, \
 		{ "max_ns", "Max", VALUE_U64, SHOW_NS }, { "signal", "Signalled", VALUE_U64, SHOW_COUNT }, \
+		{ "timeout", "Timed out", VALUE_U64, SHOW_COUNT },                                         \
 	{                                                                                                  \
-		"timeout", "Timed out", VALUE_U64, SHOW_COUNT                                              \
+		"attempts", "Attempts", VALUE_U64, SHOW_COUNT                                              \
 	}
 
 static const struct column interpreter_columns[] = {
@@ -113,6 +173,9 @@ static const struct column interpreter_columns[] = {
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
 	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	WAIT_COLUMNS,
+	{ "busy_percent", "Waited for %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "depth", "Waiters then", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "depth_max", "At most", VALUE_U64, SHOW_COUNT },
 };
 
 static const struct column thread_columns[] = {
@@ -121,89 +184,58 @@ static const struct column thread_columns[] = {
 	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
 	WAIT_COLUMNS,
-};
-
-static const struct column blame_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "gil", "GIL", VALUE_U64, SHOW_NEVER },
-	{ "waiter_tid", "Waiter", VALUE_U64, SHOW_PLAIN },
-	{ "waiter", "Waiter's name", VALUE_TEXT, SHOW_PLAIN },
-	{ "dropper_tid", "Let go by", VALUE_U64, SHOW_PLAIN },
-	{ "dropper", "Its name", VALUE_TEXT, SHOW_PLAIN },
-	{ "holder_tid", "Or held on by", VALUE_U64, SHOW_PLAIN },
-	{ "holder", "Its name", VALUE_TEXT, SHOW_PLAIN },
-	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
-	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
+	{ "switches", "Forced switches", VALUE_U64, SHOW_COUNT },
+	{ "switch_ns", "Waited for them", VALUE_U64, SHOW_NS },
 };
 
 #define WAIT_VALUES(w)                                                                                 \
-	V_U64((w)->time.count), V_U64((w)->time.total), V_DBL(stats__median(&(w)->time)),              \
+	V_U64(gil_waits__count(w)), V_U64(gil_waits__ns(w)), V_DBL(stats__median(&(w)->time)),         \
 		V_U64(stats__percentile(&(w)->time, 99)), V_U64((w)->time.max), V_U64((w)->by_signal), \
-		V_U64((w)->by_timeout)
+		V_U64((w)->by_timeout), V_U64(gil_waits__attempts(w))
 
-static struct value name_of(const struct gil_report *g, const struct gil_blame_key *k, u32 tid)
+static void fill_interpreters(struct gil_report *g, struct table *t)
 {
-	return V_TEXT(tid ? names__comm(g->names, k->gil.pid, tid) : NULL);
-}
-
-static void fill(struct gil_report *g, struct report_output *out)
-{
-	struct table *interpreters, *threads, *blame;
-	const struct gil_thread_key *k;
-	const struct gil_blame_key *b;
-	struct gil_interpreter *one;
-	const struct gil_key *gil;
-	struct gil_waits *w;
+	u64 duration = report__duration(g->args);
 	u32 i;
 
-	interpreters =
-		REPORT_TABLE(out, "interpreters",
-			     "Interpreters (timed waits of a switch interval at most: one attempt may be several)",
-			     interpreter_columns);
-	threads = REPORT_TABLE(out, "threads", "Threads that waited for the GIL (timed waits)", thread_columns);
-	blame = REPORT_TABLE(
-		out, "blame",
-		"Who was waited for: let the GIL go, which ended the wait, or still held it at a time-out (timed waits)",
-		blame_columns);
-	threads->limit = blame->limit = 30;
 	for (i = 0; i < g->interpreters.n; i++) {
-		gil = map__key(&g->interpreters, i);
-		one = map__value(&g->interpreters, i);
-		table__add(interpreters, V_U64(gil->pid), V_TEXT(names__comm(g->names, gil->pid, 0)), V_U64(gil->gil),
-			   V_U64(one->threads), WAIT_VALUES(&one->waits));
+		const struct gil_key *gil = map__key(&g->interpreters, i);
+		struct gil_interpreter *one = map__value(&g->interpreters, i);
+
+		table__add(t, V_U64(gil->pid), V_TEXT(names__comm(g->names, gil->pid, 0)), V_U64(gil->gil),
+			   V_U64(one->threads), WAIT_VALUES(&one->waits),
+			   duration ? V_DBL(100 * one->busy / (double)duration) : V_NONE,
+			   one->busy > 0 ? V_DBL(one->inside / one->busy) : V_NONE,
+			   one->deepest ? V_U64(one->deepest) : V_NONE);
 	}
+	table__sort(t, "wait_ns");
+}
+
+static void fill_threads(struct gil_report *g, struct table *t)
+{
+	u32 i;
+
 	for (i = 0; i < g->threads.n; i++) {
-		k = map__key(&g->threads, i);
-		w = map__value(&g->threads, i);
-		table__add(threads, V_U64(k->gil.pid), V_U64(k->tid), V_TEXT(names__comm(g->names, k->gil.pid, k->tid)),
-			   V_U64(k->gil.gil), WAIT_VALUES(w));
+		const struct gil_thread_key *k = map__key(&g->threads, i);
+		struct gil_thread *w = map__value(&g->threads, i);
+
+		table__add(t, V_U64(k->gil.pid), V_U64(k->tid), V_TEXT(names__comm(g->names, k->gil.pid, k->tid)),
+			   V_U64(k->gil.gil), WAIT_VALUES(&w->waits), w->switches ? V_U64(w->switches) : V_NONE,
+			   w->switches ? V_U64((u64)w->switch_ns) : V_NONE);
 	}
-	for (i = 0; i < g->blame.n; i++) {
-		b = map__key(&g->blame, i);
-		w = map__value(&g->blame, i);
-		table__add(blame, V_U64(b->gil.pid), V_U64(b->gil.gil), V_U64(b->tid), name_of(g, b, b->tid),
-			   b->dropper ? V_U64(b->dropper) : V_NONE,
-			   b->dropper || b->holder ? name_of(g, b, b->dropper) : V_TEXT("holder not seen"),
-			   b->holder ? V_U64(b->holder) : V_NONE, name_of(g, b, b->holder), V_U64(w->time.count),
-			   V_U64(w->time.total));
-	}
-	table__sort(interpreters, "wait_ns");
-	table__sort(threads, "wait_ns");
-	table__sort(blame, "wait_ns");
+	table__sort(t, "wait_ns");
 }
 
 /* The interpreter that comes after `last` (-1: before all) by time waited; -1: no more. */
 static int next_worst(const struct gil_report *g, int last)
 {
-	const struct gil_interpreter *one;
 	u64 waited, limit = 0, best_waited = 0;
 	int i, best = -1;
 
 	if (last >= 0)
-		limit = ((struct gil_interpreter *)map__value(&g->interpreters, (u32)last))->waits.time.total;
+		limit = gil_waits__ns(&((struct gil_interpreter *)map__value(&g->interpreters, (u32)last))->waits);
 	for (i = 0; i < (int)g->interpreters.n; i++) {
-		one = map__value(&g->interpreters, (u32)i);
-		waited = one->waits.time.total;
+		waited = gil_waits__ns(&((struct gil_interpreter *)map__value(&g->interpreters, (u32)i))->waits);
 		if (last >= 0 && (waited > limit || (waited == limit && i <= last)))
 			continue;
 		if (best < 0 || waited > best_waited) {
@@ -220,24 +252,40 @@ void gil_report__find(const struct gil_report *g, struct report_output *out, u64
 	char who[64], waited[TEXT_NUMBER];
 	int i = next_worst(g, -1);
 
+	gil_blame__find(g, out);
 	for (; max && i >= 0 && duration; max--, i = next_worst(g, i)) {
 		one = map__value(&g->interpreters, (u32)i);
 		names__label(g->names, who, sizeof(who),
 			     ((const struct gil_key *)map__key(&g->interpreters, (u32)i))->pid, 0);
-		text__ns(waited, sizeof(waited), one->inside);
+		text__ns(waited, sizeof(waited), (u64)one->inside);
 		report_output__finding(
 			out, "%s: %u thread%s waited %.1f%% of the time for the GIL (%s in %llu timed waits).", who,
 			one->threads, one->threads == 1 ? "" : "s",
-			100.0 * (double)one->inside / ((double)duration * one->threads), waited, one->waits.time.count);
+			100.0 * one->inside / ((double)duration * one->threads), waited, gil_waits__count(&one->waits));
 	}
+	if (g->slices.n && g->slices.measured)
+		report_output__note(
+			out,
+			"Waits came so fast that they were measured in %u slices of time, for %.0f%% of it there; counts and times are scaled up to all of it, medians, p99, maxima, signalled and timed out are of the slices.",
+			g->slices.n,
+			100.0 * (double)g->slices.measured / (double)(g->slices.measured + g->slices.paused));
 }
 
 static int run(const struct report_args *args, struct report_output *out)
 {
+	struct table *interpreters, *threads;
 	struct gil_report g;
 	int err = gil_report__read(&g, args);
 
-	fill(&g, out);
+	interpreters =
+		REPORT_TABLE(out, "interpreters",
+			     "Interpreters (timed waits of a switch interval at most: one attempt may be several)",
+			     interpreter_columns);
+	gil_blame__tables(&g, out);
+	threads = REPORT_TABLE(out, "threads", "Threads that waited for the GIL (timed waits)", thread_columns);
+	threads->limit = 30;
+	fill_interpreters(&g, interpreters);
+	fill_threads(&g, threads);
 	if (!g.interpreters.n)
 		report__nothing(args, out, "No thread waited for a GIL", "gil");
 	gil_report__find(&g, out, report__duration(args), 3);
@@ -249,6 +297,6 @@ static int run(const struct report_args *args, struct report_output *out)
 
 REPORT(gil) = {
 	.name = "gil",
-	.doc = "waits for Python's GIL: by interpreter, by thread, and who let it go",
+	.doc = "waits for Python's GIL: by interpreter, by thread, and whose code made whose wait",
 	.run = run,
 };

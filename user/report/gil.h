@@ -3,14 +3,10 @@
 #ifndef SONDE_REPORT_GIL_H
 #define SONDE_REPORT_GIL_H
 
+#include "model/gil.h"
+#include "model/stacks.h"
 #include "model/stats.h"
 #include "report/report.h"
-
-struct gil_key {
-	u64 gil; /* address of the GIL's condition: unique within its process */
-	u32 pid;
-	u32 unused;
-};
 
 struct gil_thread_key {
 	struct gil_key gil;
@@ -18,30 +14,51 @@ struct gil_thread_key {
 	u32 unused;
 };
 
-struct gil_blame_key {
-	struct gil_key gil;
-	u32 tid; /* that waited */
-	u32 dropper; /* whose drop ended the wait; 0: not seen, or it timed out */
-	u32 holder; /* who held the GIL then; 0: not known, or a drop ended it */
-	u32 unused;
+/* Waits as they were recorded, and by how much more they stand for where only slices of time were measured. */
+struct gil_waits {
+	struct stats time; /* timed waits */
+	u64 by_signal, by_timeout;
+	u64 attempts; /* to get the GIL, recorded */
+	double more_waits, more_ns, more_attempts;
 };
 
-struct gil_waits {
-	struct stats time;
-	u64 by_signal, by_timeout;
-};
+/* With the weight of slices */
+u64 gil_waits__count(const struct gil_waits *w);
+u64 gil_waits__ns(const struct gil_waits *w);
+u64 gil_waits__attempts(const struct gil_waits *w);
 
 struct gil_interpreter {
 	struct gil_waits waits;
 	u32 threads; /* that waited */
-	u64 inside; /* ns of the waits that lie in the time asked for */
-	u64 first, last; /* CLOCK_MONOTONIC ns */
+	u32 deepest; /* most threads in a wait at once, 0: not known */
+	double inside; /* ns of the waits that lie in the time asked for */
+	double busy; /* ns in which somebody waited */
+};
+
+struct gil_thread {
+	struct gil_waits waits;
+	u64 attempt; /* the last one that was blamed on somebody, and on whom */
+	u32 blamed;
+	u64 switches; /* forced ones that it waited for in drop_gil, with --gil=full */
+	double switch_ns;
+};
+
+/* Whose doing: see gil_blame.c */
+struct gil_blame {
+	struct stacks *stacks;
+	struct map sides; /* struct gil_side -> struct gil_side_sum: holders and waiters by function */
+	struct map pairs; /* struct gil_pair_key -> struct gil_pair: by function */
+	struct map by_stack; /* struct gil_stacks_key -> struct gil_pair: by whole stacks */
+	struct map holds; /* struct gil_hold_key -> struct gil_hold_sum, with --gil=full */
+	double ns, free_ns, unseen_ns; /* of all waiting; while nobody had the GIL; while it is not known who had */
+	double left_out; /* ns of pairs for which there was no room */
 };
 
 struct gil_report {
 	struct map interpreters; /* struct gil_key -> struct gil_interpreter */
-	struct map threads; /* struct gil_thread_key -> struct gil_waits */
-	struct map blame; /* struct gil_blame_key -> struct gil_waits */
+	struct map threads; /* struct gil_thread_key -> struct gil_thread */
+	struct gil_blame blame;
+	struct gil_slices slices;
 	struct stats_pool pool;
 	const struct names *names;
 	const struct report_args *args;
@@ -50,7 +67,16 @@ struct gil_report {
 /* 0 or negative errno; gil_report__free in any case. */
 int gil_report__read(struct gil_report *g, const struct report_args *args);
 void gil_report__free(struct gil_report *g);
-/* Says in words what the worst interpreters (max of them) cost. duration is the report's time in ns. */
+/* Says in words whose doing it was and what the worst interpreters (max of them) cost. duration is the report's time in ns. */
 void gil_report__find(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
+
+/* gil_blame.c: the part that names functions */
+int gil_blame__init(struct gil_blame *b, struct trace *t);
+void gil_blame__free(struct gil_blame *b);
+/* ns: those of the piece that count. */
+int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns);
+int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns);
+void gil_blame__tables(const struct gil_report *g, struct report_output *out);
+void gil_blame__find(const struct gil_report *g, struct report_output *out);
 
 #endif

@@ -129,7 +129,7 @@ static int read_events(struct summary *s)
 static int add_up(struct summary *s)
 {
 	const struct cuda_group *call;
-	const struct gil_waits *waits;
+	const struct gil_thread *thread;
 	struct process *p;
 	u32 i;
 
@@ -142,12 +142,12 @@ static int add_up(struct summary *s)
 		p->cuda_ns += call->time.total;
 	}
 	for (i = 0; i < s->gil.threads.n; i++) {
-		waits = map__value(&s->gil.threads, i);
+		thread = map__value(&s->gil.threads, i);
 		p = process_of(s, ((const struct gil_thread_key *)map__key(&s->gil.threads, i))->gil.pid);
 		if (!p)
 			return -ENOMEM;
-		p->gil_waits += waits->time.count;
-		p->gil_ns += waits->time.total;
+		p->gil_waits += gil_waits__count(&thread->waits);
+		p->gil_ns += gil_waits__ns(&thread->waits);
 	}
 	for (i = 0; i < s->sched.threads.n; i++) {
 		p = process_of(s, ((const struct sched_key *)map__key(&s->sched.threads, i))->pid);

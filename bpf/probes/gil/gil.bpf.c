@@ -14,6 +14,8 @@
 #include "core/python.bpf.h"
 #include "gil_holders.bpf.h"
 
+OPTION(gil, full, "probes also where the GIL is taken and dropped: hold times, exact blame; 2 us for each drop");
+
 #define SYS_FUTEX     202
 #define FUTEX_OP      127
 #define FUTEX_WAKE    1
@@ -29,9 +31,14 @@ struct gil_open {
 	struct gil_wait wait;
 	u64 mutex;
 	u64 switches; /* at the call */
+	u64 hold_gil, hold_start; /* what it holds since, with --gil=full; 0: not known */
+	u64 switch_gil, switch_start; /* the forced switch that it waits for, likewise */
 	u32 number;
+	u32 slice; /* in which the wait began */
+	u32 stack; /* of the attempt that the wait belongs to */
 	bool open;
 	bool legible; /* the GIL's state could be read at the call */
+	bool again; /* the last wait was in vain: the next one belongs to the same attempt */
 };
 
 struct {
@@ -76,6 +83,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 {
 	u64 now = bpf_ktime_get_ns();
 	struct gil_key key = {};
+	u32 slice = slice_now();
 	struct gil_periods *p;
 	struct gil_open *o;
 
@@ -84,7 +92,8 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 		loss__count(EVENT_FAMILY(ID_gil_wait), LOSS_STORAGE, now);
 		return;
 	}
-	if (o->open) {
+	/* one of an earlier slice has been written at that slice's end */
+	if (o->open && o->slice == slice) {
 		/* left by cancellation or longjmp */
 		o->wait.span.event.time = now;
 		o->wait.span.event.flags |= EVENT_RETURN_NOT_SEEN;
@@ -97,32 +106,44 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 	o->wait.number = ++o->number;
 	o->mutex = mutex;
 	o->legible = s != NULL;
+	/* the thread has not moved since the attempt began */
+	if (!o->again || o->slice != slice)
+		o->stack = python__stack_waiting(cond - sizeof(struct gil_state), STACK_FRAMES);
+	o->wait.stack = o->stack;
+	o->slice = slice;
+	o->again = false;
 	if (s) {
 		key.addr = cond;
 		key.process = process_of(bpf_get_current_task_btf());
 		o->switches = s->switches;
 		p = periods_of(&key);
-		if (p)
+		if (p) {
 			note_holder_for(p, key.process, s, o->wait.span.event.tid);
+			o->wait.waiters = waiter_comes(p, slice);
+		}
 	}
-	o->wait.stack = python__stack_waiting(cond - sizeof(struct gil_state), STACK_FRAMES);
 	o->open = true;
 	o->wait.span.start = bpf_ktime_get_ns();
 }
 
 /* At the end of a wait the thread holds gil->mutex. */
-static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call)
+static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call, u32 slice)
 {
 	struct gil_key key = { .addr = w->gil, .process = process_of(bpf_get_current_task_btf()) };
 	struct gil_periods *p;
 	struct gil_period *next;
 	struct gil_state s;
 
+	p = periods_of(&key);
+	if (p)
+		waiter_goes(p, slice);
 	if (!read_state(w->gil, &s))
 		return;
 	w->locked = s.locked;
 	w->last_holder = s.last_holder;
-	p = periods_of(&key);
+	/* what it is still at after a whole switch interval */
+	if (w->result == GIL_WAIT_TIMEOUT && s.locked)
+		w->holder_stack = python__stack_of(s.last_holder, STACK_FRAMES_SHORT);
 	if (!p)
 		return;
 	w->holder = note_holder_for(p, key.process, &s, tid);
@@ -146,10 +167,13 @@ static __always_inline void wait_ends(u32 ret)
 	if (!o || !o->open)
 		return;
 	o->open = false;
+	if (o->slice != slice_now())
+		return;
 	o->wait.span.event.time = now;
 	o->wait.result = ret == ETIMEDOUT ? GIL_WAIT_TIMEOUT : GIL_WAIT_SIGNAL;
 	if (o->legible)
-		look_at_gil(&o->wait, o->wait.span.event.tid, o->switches);
+		look_at_gil(&o->wait, o->wait.span.event.tid, o->switches, o->slice);
+	o->again = o->wait.locked;
 	emit(&o->wait, sizeof(o->wait));
 }
 
@@ -238,10 +262,11 @@ static __always_inline u64 futex_being_woken(struct task_struct *me)
  * False: no drop, or it can't be told.
  */
 static __always_inline bool dropped_period(struct gil_periods *p, u64 process, u32 tid, const struct gil_state *s,
-					   bool by_mutex, u64 *switches)
+					   bool by_mutex, u64 *switches, u64 *state)
 {
 	u32 now, before;
 
+	*state = s->last_holder;
 	if (!by_mutex) {
 		learn(process, s->last_holder, tid);
 		note_holder(p, process, s);
@@ -255,6 +280,7 @@ static __always_inline bool dropped_period(struct gil_periods *p, u64 process, u
 		return true;
 	}
 	*switches = s->switches - 1;
+	*state = period(p, *switches)->state;
 	return now != tid && before == tid;
 }
 
@@ -266,10 +292,11 @@ static __always_inline void drop_seen(struct gil_open *o, struct task_struct *me
 	struct gil_periods *p;
 	struct gil_state s;
 	u32 tid = me->pid;
-	u64 switches;
+	u64 switches, state;
 
 	p = periods_of(&key);
-	if (!p || !read_state(key.addr, &s) || !dropped_period(p, key.process, tid, &s, by_mutex, &switches))
+	if (!p || p->full || !read_state(key.addr, &s) ||
+	    !dropped_period(p, key.process, tid, &s, by_mutex, &switches, &state))
 		return;
 	/* the signal, then the unlock, wake the same waiter: one drop */
 	if (by_mutex && p->dropper == tid && p->waiter == waiter && p->number == o->number &&
@@ -284,6 +311,8 @@ static __always_inline void drop_seen(struct gil_open *o, struct task_struct *me
 	e.gil = key.addr;
 	e.waiter = waiter;
 	e.number = o->number;
+	e.waiters = waiters_of(p, o->slice);
+	e.stack = python__stack_of(state, STACK_FRAMES_SHORT);
 	emit(&e, sizeof(e));
 }
 
@@ -300,7 +329,7 @@ int BPF_PROG(gil_waking, struct task_struct *task)
 	if (!futex)
 		return 0;
 	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
-	if (!o || !o->open || !o->legible)
+	if (!o || !o->open || !o->legible || o->slice != slice_now())
 		return 0;
 	if (futex - o->wait.gil >= COND_SIZE && futex - o->mutex >= MUTEX_SIZE)
 		return 0;
@@ -312,12 +341,16 @@ int BPF_PROG(gil_waking, struct task_struct *task)
 	return 0;
 }
 
+#include "gil_full.bpf.h"
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(gil_thread_exit, struct task_struct *task)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct gil_open *o = bpf_task_storage_get(&gil_waits, me, 0, 0);
 	u32 tgid = task->tgid, tid = task->pid;
+	struct gil_key key = {};
+	struct gil_periods *p;
 	struct gil_key *state = bpf_map_lookup_elem(&gil_own_states, &tid);
 
 	if (state) {
@@ -327,9 +360,17 @@ int BPF_PROG(gil_thread_exit, struct task_struct *task)
 
 	if (!task->signal->live.counter)
 		bpf_map_delete_elem(&gil_ranges, &tgid);
-	if (!o || !o->open)
+	if (!o)
+		return 0;
+	full__thread_ends(o, me);
+	if (!o->open || o->slice != slice_now())
 		return 0;
 	o->open = false;
+	key.addr = o->wait.gil;
+	key.process = process_of(me);
+	p = bpf_map_lookup_elem(&gil_gils, &key);
+	if (p && o->legible)
+		waiter_goes(p, o->slice);
 	o->wait.span.event.time = bpf_ktime_get_ns();
 	o->wait.span.event.flags |= EVENT_OPEN;
 	emit(&o->wait, sizeof(o->wait));
@@ -409,7 +450,10 @@ int gil_open_waits(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
-	if (!o || !o->open)
+	if (!o)
+		return 0;
+	full__still_open(o, task, ctx->meta);
+	if (!o->open || o->slice != slice_now())
 		return 0;
 	wait = o->wait;
 	wait.span.event.time = bpf_ktime_get_ns();

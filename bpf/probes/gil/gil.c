@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "gil.h"
 #include "gil_find.h"
@@ -30,6 +31,7 @@ static struct {
 	bool waking_failed;
 	u64 last_wait; /* ns */
 	bool libc_wanted; /* a runtime needs the fallback */
+	bool full_found; /* a runtime's takes and drops are probed */
 	struct sought sought[SOUGHT_MAX];
 	u32 n_sought; /* as many have been asked for, the last SOUGHT_MAX are kept */
 	bool seek;
@@ -85,28 +87,72 @@ static int libc_sites(struct elf *elf, struct site_list *out, char *why, size_t 
 	return err;
 }
 
-static int runtime_sites(struct elf *elf, const struct gil_wait_place *places, u32 n, struct site_list *out)
+static int add_sites(struct elf *elf, const u64 *addrs, u32 n, const char *program, struct site_list *out)
 {
 	u64 offset;
 	int err = 0;
 	u32 i;
 
 	for (i = 0; !err && i < n; i++) {
-		err = elf__offset(elf, places[i].call, &offset);
+		err = elf__offset(elf, addrs[i], &offset);
 		if (!err)
-			err = site_list__add(out, offset, "gil_wait_call");
-		if (!err)
-			err = elf__offset(elf, places[i].jump, &offset);
-		if (!err)
-			err = site_list__add(out, offset, "gil_wait_jump");
+			err = site_list__add(out, offset, program);
 	}
+	return err;
+}
+
+static int runtime_sites(struct elf *elf, const struct gil_wait_place *places, u32 n, struct site_list *out)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < n; i++) {
+		err = add_sites(elf, &places[i].call, 1, "gil_wait_call", out);
+		if (!err)
+			err = add_sites(elf, &places[i].jump, 1, "gil_wait_jump", out);
+	}
+	return err;
+}
+
+/* --gil=full: where the GIL is taken and dropped. Without both there are no holds; waits are traced all the same. */
+static int full_sites(struct elf *elf, struct site_list *out, char *why, size_t len)
+{
+	struct gil_full_places *places = malloc(sizeof(*places));
+	u32 i;
+	int err;
+
+	if (!places)
+		return -ENOMEM;
+	gil_find__full(elf, places);
+	if (!places->n_takes || !places->n_gives) {
+		snprintf(why, len, "where the GIL is taken and dropped was not recognized: there are no hold times");
+		free(places);
+		return 0;
+	}
+	if (places->unknown)
+		snprintf(why, len,
+			 "%u places where the GIL may be taken or dropped were not recognized: some holds are missing",
+			 places->unknown);
+	gil.full_found = true;
+	err = add_sites(elf, places->takes, places->n_takes, "gil_take", out);
+	if (!err)
+		err = add_sites(elf, places->gives, places->n_gives, "gil_give", out);
+	for (i = 0; !err && i < places->n_switches; i++) {
+		err = add_sites(elf, &places->switches[i].call, 1, "gil_switch_call", out);
+		if (!err)
+			err = add_sites(elf, &places->switches[i].jump, 1, "gil_switch_jump", out);
+	}
+	free(places);
 	return err;
 }
 
 static int sites(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why, size_t len)
 {
 	struct gil_wait_place places[GIL_SITES_MAX];
+	bool full = s && session__option(s, "gil", "full");
+	const char *reason;
 	u32 n;
+	int err;
 
 	if (!gil_find__is_cpython(elf))
 		return libc_sites(elf, out, why, len);
@@ -114,14 +160,18 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 		snprintf(why, len, "the GIL is not traced: this is a free-threaded CPython, which has none by default");
 		return 0;
 	}
-	if (why_not_in_runtime(elf, places, &n)) {
+	reason = why_not_in_runtime(elf, places, &n);
+	if (reason) {
 		/* libc may have been looked at already, and for nothing */
 		if (!gil.libc_wanted)
 			session__look_again(s, "gil");
 		gil.libc_wanted = true;
+		if (full)
+			snprintf(why, len, "no hold times: %s", reason);
 		return 0;
 	}
-	return runtime_sites(elf, places, n, out);
+	err = runtime_sites(elf, places, n, out);
+	return err || !full ? err : full_sites(elf, out, why, len);
 }
 
 /* For the fallback BPF has to know which of a process's waits are for a GIL. */
@@ -195,7 +245,8 @@ static void event(struct session *s, const struct event *e, u32 size)
 		seek_holder(w);
 	if (e->time > gil.last_wait)
 		gil.last_wait = e->time;
-	if (!gil.waking && !gil.waking_failed) {
+	/* the drops that are probed say more */
+	if (!gil.waking && !gil.waking_failed && !(gil.full_found && !gil.libc_wanted)) {
 		gil.waking = !session__attach(s, WAKING);
 		gil.waking_failed = !gil.waking;
 	}

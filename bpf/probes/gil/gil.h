@@ -27,7 +27,10 @@ struct gil_wait {
 	u32 holder UNIT(task) DOC("thread (tid) of last_holder; 0: not known");
 	u32 locked DOC("was the GIL held by somebody at the end: 1: the thread has to wait again");
 	u32 number DOC("number of this wait in its thread, from 1");
-	u32 stack UNIT(stack) DOC("the waiter's Python stack; 0: not known");
+	u32 stack UNIT(stack) DOC("of the waiting thread; the same for all waits of one attempt");
+	u32 holder_stack UNIT(stack)
+		DOC("of the holder, when the wait timed out; 0: not readable, or ended by a signal");
+	u32 waiters DOC("threads in a wait for this GIL when this one began, with it; 0: not known");
 } EVENT(gil_wait, 0x0401, "a wait for the GIL; a thread that waits long makes one for each switch interval");
 
 struct gil_drop {
@@ -35,7 +38,28 @@ struct gil_drop {
 	u64 gil UNIT(hex) DOC("as in gil_wait");
 	u32 waiter UNIT(task) DOC("thread (tid) that this woke");
 	u32 number DOC("number of the waiter's wait");
+	u32 stack UNIT(stack) DOC("of the thread that dropped it");
+	u32 waiters DOC("threads that were in a wait for it; 0: not known");
 } EVENT(gil_drop, 0x0402, "a thread dropped the GIL and thereby woke a waiter");
+
+struct gil_hold {
+	struct span span;
+	u64 gil UNIT(hex) DOC("as in gil_wait");
+	u32 stack UNIT(stack) DOC("where it was dropped; 0: nobody was waiting for it");
+	u32 waiters DOC("threads in a wait for it when it was dropped");
+} EVENT(gil_hold, 0x0403, "a thread had the GIL, from its taking to its drop (--gil=full)");
+
+struct gil_switch {
+	struct span span;
+	u64 gil UNIT(hex) DOC("as in gil_wait");
+} EVENT(gil_switch, 0x0404, "a thread that was asked to drop the GIL waited until another one had it (--gil=full)");
+
+struct gil_slice {
+	struct span span;
+	u64 seen DOC("waits for GILs that were recorded in it, in all processes");
+	u64 pause UNIT(ns) DOC("how long nothing of GILs was measured before it; 0: the first");
+} EVENT(gil_slice, 0x0405,
+	"a slice of time in which GILs were measured, where waits come so fast that it would be felt; between two of them nothing was");
 
 /* Where a runtime lies in a process; not an event: what gil.c tells the BPF programs. */
 struct gil_range {

@@ -16,19 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gil_find.h"
+#include "gil_find_private.h"
 
-#define TARGETS_MAX 16
 /* instructions from the call to the jump, at most */
 #define DISTANCE_MAX 8
-
-/* What a call of the function can go to: code addresses, and words that hold its address. */
-struct targets {
-	u64 code[TARGETS_MAX];
-	u32 n_code;
-	u64 slots[TARGETS_MAX];
-	u32 n_slots;
-};
 
 static int exported(const struct elf_symbol *sym, void *arg)
 {
@@ -82,8 +73,20 @@ static s64 read_rel32(const u8 *p)
 	return rel;
 }
 
-/* Is there a call of one of the targets at p? Its length, 0 if not. */
-static u32 call_at(const struct targets *t, const u8 *p, u64 left, u64 addr)
+bool targets__of(struct targets *t, struct elf *elf, const char *name)
+{
+	struct elf_symbol sym;
+
+	memset(t, 0, sizeof(*t));
+	t->n_code = elf__plt_stubs(elf, name, t->code, TARGETS_MAX - 1);
+	t->n_slots = elf__got_slots(elf, name, t->slots, TARGETS_MAX);
+	/* linked statically, with libc in the same file */
+	if (!elf__find_symbol(elf, name, &sym))
+		t->code[t->n_code++] = sym.addr;
+	return t->n_code || t->n_slots;
+}
+
+u32 targets__call_at(const struct targets *t, const u8 *p, u64 left, u64 addr)
 {
 	if (left >= 5 && p[0] == 0xe8 && contains(t->code, t->n_code, addr + 5 + read_rel32(p + 1)))
 		return 5;
@@ -97,11 +100,26 @@ static bool is_eax(u16 reg)
 	return reg == X86_REG_EAX || reg == X86_REG_RAX || reg == X86_REG_AX || reg == X86_REG_AL || reg == X86_REG_AH;
 }
 
-/* Where the call's result is, and whether it has been compared with ETIMEDOUT. */
+/* Where the call's result is, and whether it has been compared. */
 struct result {
+	s64 value; /* with this */
 	u16 copy; /* a register that has it besides eax */
 	bool compared;
 };
+
+/* cmp $value,%eax; for 0 also test %eax,%eax; the result may be in its copy */
+static bool compares(const cs_insn *insn, const struct result *r)
+{
+	const cs_x86_op *op = insn->detail->x86.operands;
+
+	if (insn->id != X86_INS_CMP && insn->id != X86_INS_TEST)
+		return false;
+	if (op[0].type != X86_OP_REG || (op[0].reg != X86_REG_EAX && (!r->copy || op[0].reg != r->copy)))
+		return false;
+	if (insn->id == X86_INS_TEST)
+		return !r->value && op[1].type == X86_OP_REG && op[1].reg == op[0].reg;
+	return op[1].type == X86_OP_IMM && op[1].imm == r->value;
+}
 
 /* Follows the result through one instruction that is no jump; false: it is lost. */
 static bool follow(csh handle, const cs_insn *insn, struct result *r)
@@ -110,9 +128,7 @@ static bool follow(csh handle, const cs_insn *insn, struct result *r)
 	cs_regs read, write;
 	u8 n_read, n_write, i;
 
-	if (insn->id == X86_INS_CMP && x->operands[0].type == X86_OP_REG && x->operands[1].type == X86_OP_IMM &&
-	    x->operands[1].imm == ETIMEDOUT &&
-	    (x->operands[0].reg == X86_REG_EAX || (r->copy && x->operands[0].reg == r->copy))) {
+	if (compares(insn, r)) {
 		r->compared = true;
 		return true;
 	}
@@ -127,10 +143,9 @@ static bool follow(csh handle, const cs_insn *insn, struct result *r)
 	return true;
 }
 
-/* The jump on the result of a call that returns to addr; 0: there is none. The result is still in eax there. */
-static u64 jump_on_result(const u8 *code, u64 left, u64 addr)
+u64 gil_find__jump(const u8 *code, u64 left, u64 addr, s64 value)
 {
-	struct result r = {};
+	struct result r = { .value = value };
 	uint64_t at = addr;
 	size_t size = left;
 	u64 jump = 0;
@@ -160,8 +175,7 @@ static u64 jump_on_result(const u8 *code, u64 left, u64 addr)
 	return jump;
 }
 
-/* Does an instruction begin at addr? Decodes its function from the start; true if there is no unwind table to say where that is. */
-static bool is_instruction(struct elf *elf, u64 addr)
+bool gil_find__is_instruction(struct elf *elf, u64 addr)
 {
 	u64 start, size, len, pc;
 	const u8 *code;
@@ -202,9 +216,9 @@ static u32 scan(struct elf *elf, const struct targets *t, u64 addr, u64 size, st
 	for (i = 0; code && i < size && n < max; i++) {
 		if (code[i] != 0xe8 && code[i] != 0xff)
 			continue;
-		call = call_at(t, code + i, size - i, addr + i);
-		jump = call ? jump_on_result(code + i + call, size - i - call, addr + i + call) : 0;
-		if (!jump || !is_instruction(elf, addr + i))
+		call = targets__call_at(t, code + i, size - i, addr + i);
+		jump = call ? gil_find__jump(code + i + call, size - i - call, addr + i + call, ETIMEDOUT) : 0;
+		if (!jump || !gil_find__is_instruction(elf, addr + i))
 			continue;
 		out[n].call = addr + i;
 		out[n++].jump = jump;
@@ -214,18 +228,11 @@ static u32 scan(struct elf *elf, const struct targets *t, u64 addr, u64 size, st
 
 u32 gil_find__waits(struct elf *elf, struct gil_wait_place *out, u32 max)
 {
-	static const char name[] = "pthread_cond_timedwait";
-	struct targets t = {};
-	struct elf_symbol sym;
+	struct targets t;
 	u64 addr, size;
 	u32 n = 0, i;
 
-	t.n_code = elf__plt_stubs(elf, name, t.code, TARGETS_MAX - 1);
-	t.n_slots = elf__got_slots(elf, name, t.slots, TARGETS_MAX);
-	/* linked statically, with libc in the same file */
-	if (!elf__find_symbol(elf, name, &sym))
-		t.code[t.n_code++] = sym.addr;
-	if (!t.n_code && !t.n_slots)
+	if (!targets__of(&t, elf, "pthread_cond_timedwait"))
 		return 0;
 	for (i = 0; n < max && elf__text(elf, i, &addr, &size); i++)
 		n += scan(elf, &t, addr, size, out + n, max - n);

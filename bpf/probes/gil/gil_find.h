@@ -24,6 +24,19 @@ bool gil_find__shadow_stack(struct elf *elf);
 /* The waits in take_gil and its copies. Returns how many, max at most. */
 u32 gil_find__waits(struct elf *elf, struct gil_wait_place *out, u32 max);
 
+#define GIL_FULL_MAX 32
+
+/* Where the GIL is taken and dropped (drop_gil is inlined many times), and drop_gil's wait for a switch. */
+struct gil_full_places {
+	u64 takes[GIL_FULL_MAX], gives[GIL_FULL_MAX]; /* calls of pthread_cond_signal */
+	u32 n_takes, n_gives;
+	struct gil_wait_place switches[GIL_FULL_MAX]; /* calls of pthread_cond_wait */
+	u32 n_switches;
+	u32 unknown; /* calls of the two functions that are none of these, as far as can be told, or too many */
+};
+
+void gil_find__full(struct elf *elf, struct gil_full_places *out);
+
 /* The default version of pthread_cond_timedwait in libc: its entry, where the return address is on top of the stack, and its exits. */
 struct gil_libc_place {
 	u64 enter;

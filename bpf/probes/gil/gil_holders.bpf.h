@@ -42,7 +42,10 @@ struct gil_periods {
 	u32 dropper;
 	u32 waiter;
 	u32 number;
-	u32 pad;
+	/* threads in a wait now; counted anew in each slice, as the ends of waits may be missed between two */
+	u32 waiters;
+	u32 slice;
+	u32 full; /* its drops are probed: wake-ups tell nothing new */
 };
 
 struct {
@@ -68,6 +71,21 @@ struct {
 	__type(key, struct gil_key);
 	__type(value, u32);
 } gil_states SEC(".maps");
+
+/* The number of the slice of time that is being measured, see gil.c: what began in an earlier one is forgotten. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} gil_slices SEC(".maps");
+
+static __always_inline u32 slice_now(void)
+{
+	u32 zero = 0, *number = bpf_map_lookup_elem(&gil_slices, &zero);
+
+	return number ? *number : 0;
+}
 
 static __always_inline u64 process_of(struct task_struct *task)
 {
@@ -95,6 +113,27 @@ static __always_inline struct gil_periods *periods_of(struct gil_key *key)
 		return p;
 	bpf_map_update_elem(&gil_gils, key, &none, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&gil_gils, key);
+}
+
+/* All of these with gil->mutex held, but for a thread that ends in a wait. Returns how many wait now. */
+static __always_inline u32 waiter_comes(struct gil_periods *p, u32 slice)
+{
+	if (p->slice != slice) {
+		p->slice = slice;
+		p->waiters = 0;
+	}
+	return ++p->waiters;
+}
+
+static __always_inline void waiter_goes(struct gil_periods *p, u32 slice)
+{
+	if (p->slice == slice && p->waiters)
+		p->waiters--;
+}
+
+static __always_inline u32 waiters_of(const struct gil_periods *p, u32 slice)
+{
+	return p->slice == slice ? p->waiters : 0;
 }
 
 static __always_inline struct gil_period *period(struct gil_periods *p, u64 switches)

@@ -146,7 +146,9 @@ class Workplace:
         return self.dirs[root], self.dirs[root][len(root):]
 
 
-Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_drops holds losses status messages")
+# full: what --gil=full adds, {"gil_hold": [...], "gil_switch": [...]}; live: when its probes were there
+Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_drops holds losses status messages "
+                                   "full truth_switches live")
 
 
 def _start_workload(python, place, kind, seconds, threads, truth):
@@ -166,9 +168,9 @@ def _start_workload(python, place, kind, seconds, threads, truth):
     return p, os.path.join(outside, "truth.json")
 
 
-def _start_sonde(pid, out, seconds, switches):
+def _start_sonde(pid, out, seconds, switches, options=()):
     env = dict(os.environ, SONDE_TEST=switches)
-    p = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(pid), "-d", str(seconds)],
+    p = subprocess.Popen([SONDE, "record", "-t", "gil", *options, "-o", out, "-p", str(pid), "-d", str(seconds)],
                          stderr=subprocess.PIPE, universal_newlines=True, env=env)
     said = []
     for line in p.stderr:
@@ -180,7 +182,7 @@ def _start_sonde(pid, out, seconds, switches):
     return p, said
 
 
-def record(python, place, kind, seconds, threads, switches="", truth=True):
+def record(python, place, kind, seconds, threads, switches="", truth=True, options=()):
     """Runs gil_work.py under the truth library and records all of it."""
     from sonde_trace import Trace
     work, truth_file = _start_workload(python, place, kind, seconds, threads, truth)
@@ -189,7 +191,7 @@ def record(python, place, kind, seconds, threads, switches="", truth=True):
     try:
         if os.path.exists(out):
             os.unlink(out)
-        sonde, said = _start_sonde(work.pid, out, seconds + 30, switches)
+        sonde, said = _start_sonde(work.pid, out, seconds + 30, switches, options)
         printed = work.communicate("\n", timeout=seconds + 30)[0]
         said += sonde.communicate(timeout=60)[1].splitlines(True)
     finally:
@@ -198,18 +200,20 @@ def record(python, place, kind, seconds, threads, switches="", truth=True):
                 p.send_signal(signal.SIGKILL)
                 p.wait()
     holds = [tuple(map(int, line.split()[1:])) for line in printed.splitlines() if line.startswith("hold ")]
-    waits, drops = [], []
+    waits, drops, truth_switches = [], [], []
     if truth:
         with open(truth_file) as f:
             for line in f:
                 r = json.loads(line)
-                (waits if "wait" in r else drops).append(r.get("wait") or r.get("drop"))
+                {"wait": waits, "drop": drops, "switch": truth_switches}[list(r)[0]].append(list(r.values())[0])
         os.unlink(truth_file)
     trace = Trace(out)
     # blind (8): some other process's Python was mapped meanwhile
     losses = [e for e in trace.events("meta_loss") if e["family"] == 4 and e["reason"] != 8]
     result = Recording(list(trace.events("gil_wait")), list(trace.events("gil_drop")), waits, drops, holds,
-                       losses, sonde.returncode, "".join(said))
+                       losses, sonde.returncode, "".join(said),
+                       {kind: list(trace.events(kind)) for kind in ("gil_hold", "gil_switch")}, truth_switches,
+                       max([e["live"] for e in trace.events("meta_object")] or [0]))
     os.unlink(out)
     return result
 

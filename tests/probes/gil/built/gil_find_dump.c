@@ -6,6 +6,24 @@
 
 #include "gil/gil_find.h"
 
+static void dump_full(struct elf *elf)
+{
+	struct gil_full_places f;
+	u32 i;
+
+	gil_find__full(elf, &f);
+	printf(", \"unknown\": %u, \"takes\": [", f.unknown);
+	for (i = 0; i < f.n_takes; i++)
+		printf("%s%llu", i ? ", " : "", f.takes[i]);
+	printf("], \"gives\": [");
+	for (i = 0; i < f.n_gives; i++)
+		printf("%s%llu", i ? ", " : "", f.gives[i]);
+	printf("], \"switches\": [");
+	for (i = 0; i < f.n_switches; i++)
+		printf("%s[%llu, %llu]", i ? ", " : "", f.switches[i].call, f.switches[i].jump);
+	printf("]");
+}
+
 static void dump(const char *path)
 {
 	struct gil_wait_place p[GIL_SITES_MAX];
@@ -28,6 +46,7 @@ static void dump(const char *path)
 		for (i = 0; !err && i < libc.n; i++)
 			printf("%s%llu", i ? ", " : "", libc.leave[i]);
 		printf("]}");
+		dump_full(elf);
 	}
 	printf("}\n");
 	elf__close(elf);

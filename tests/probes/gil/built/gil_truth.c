@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What really happened to the GIL, seen from inside: an LD_PRELOAD library that
- * wraps the two libc calls by which CPython waits for it and drops it. Every wait
+ * wraps the libc calls by which CPython waits for it, takes and drops it. Every wait
  * and every drop of the process is kept in memory and written at exit to the file
  * that GIL_TRUTH names, a JSON object a line:
  *	{"wait": [tid, start, end, cond, ret]}   times: CLOCK_MONOTONIC, ns
  *	{"drop": [tid, time, cond]}
+ *	{"switch": [tid, start, end, cond]}
  * A drop is a signal of the condition, made with gil->mutex held, as a wait's
- * start and end are: their order in time is the order in which they happened.
+ * start and end are: their order in time is the order in which they happened. A
+ * "drop" of switch_cond, 88 bytes behind a GIL's condition, is a taking of that GIL, and a
+ * "switch" is a wait for it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +28,7 @@
 struct record {
 	uint64_t start, end;
 	void *cond;
-	int ret; /* of a wait; -1: a drop */
+	int ret; /* of a wait; -1: a drop; -2: a wait for a switch */
 };
 
 /* One thread's records, in pieces; never freed. */
@@ -41,6 +44,7 @@ static __thread struct piece *mine;
 static uintptr_t text_start, text_end; /* of the runtime */
 static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 static int (*real_signal)(pthread_cond_t *);
+static int (*real_plain_wait)(pthread_cond_t *, pthread_mutex_t *);
 
 static uint64_t now(void)
 {
@@ -96,7 +100,9 @@ static void init(void)
 	real_signal = (int (*)(pthread_cond_t *))dlvsym(RTLD_NEXT, "pthread_cond_signal", "GLIBC_2.3.2");
 	real_wait = (int (*)(pthread_cond_t *, pthread_mutex_t *,
 			     const struct timespec *))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
-	if (!real_wait || !real_signal)
+	real_plain_wait =
+		(int (*)(pthread_cond_t *, pthread_mutex_t *))dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
+	if (!real_wait || !real_signal || !real_plain_wait)
 		abort();
 }
 
@@ -118,6 +124,20 @@ int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const s
 	start = now();
 	ret = real_wait(cond, mutex, until);
 	keep(start, now(), cond, ret);
+	return ret;
+}
+
+int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	int gil = from_runtime(__builtin_return_address(0)) && (char *)mutex - (char *)cond == COND_TO_MUTEX;
+	uint64_t start;
+	int ret;
+
+	if (!gil)
+		return real_plain_wait(cond, mutex);
+	start = now();
+	ret = real_plain_wait(cond, mutex);
+	keep(start, now(), cond, -2);
 	return ret;
 }
 
@@ -148,7 +168,10 @@ __attribute__((destructor)) static void dump(void)
 		for (i = 0; i < p->n; i++) {
 			struct record *r = &p->records[i];
 
-			if (r->ret < 0)
+			if (r->ret == -2)
+				fprintf(f, "{\"switch\": [%d, %lu, %lu, %lu]}\n", p->tid, r->start, r->end,
+					(unsigned long)r->cond);
+			else if (r->ret < 0)
 				fprintf(f, "{\"drop\": [%d, %lu, %lu]}\n", p->tid, r->start, (unsigned long)r->cond);
 			else
 				fprintf(f, "{\"wait\": [%d, %lu, %lu, %lu, %d]}\n", p->tid, r->start, r->end,

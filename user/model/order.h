@@ -6,8 +6,8 @@
  * than a second in the writer: two seconds of events, put in order, are in order.
  * A trace that has more of them than memory we allow comes out nearly in order.
  */
-#ifndef SONDE_EXPORT_ORDER_H
-#define SONDE_EXPORT_ORDER_H
+#ifndef SONDE_MODEL_ORDER_H
+#define SONDE_MODEL_ORDER_H
 
 #include "model/view.h"
 

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=240
+"""
+--gil=full: every taking and every drop of the GIL, how long it was held, and how long
+drop_gil waited for the switch that was asked for; in each CPython, against what the
+process itself saw.
+"""
+import collections
+
+import gil_lib
+from gil_lib import OPEN, PREEMPTED_NS
+
+tap = gil_lib.Tap()
+SECONDS = 1.2
+NO_DURATION = 4  # enum event_flags
+SWITCH_COND = 88  # from a GIL's condition
+# such a wait is short: one that is this far apart has lost its CPU between two looks at the clock
+APART_NS = 10000
+
+
+def true_holds(r, gils):
+    """{gil: [(tid, taken, dropped or None)]}; both happen with gil->mutex held: their order is that of time."""
+    steps = collections.defaultdict(list)
+    for tid, time, cond in r.truth_drops:
+        gil = cond if cond in gils else cond - SWITCH_COND
+        if time > r.live:
+            steps[gil].append((time, tid, cond == gil))
+    holds = collections.defaultdict(list)
+    for gil, list_ in steps.items():
+        taken = None
+        for time, tid, drop in sorted(list_):
+            if drop and taken and taken[0] == tid:
+                holds[gil].append((tid, taken[1], time))
+                taken = None
+            elif drop:
+                holds[gil].append((tid, None, time))
+            else:
+                taken = (tid, time)
+        if taken:
+            holds[gil].append((*taken, None))
+    return holds
+
+
+def times_agree(mine, truth):
+    """[(ns, true ns)]: the sum within 1%; a few may be apart, where a CPU was lost between two looks at the clock."""
+    near = [(a, b) for a, b in zip(mine, truth) if abs(a - b) <= PREEMPTED_NS]
+    a, b = sum(x for x, _ in near), sum(x for _, x in near)
+    few = len(mine) - len(near) <= max(3, 0.05 * len(mine))
+    return few and abs(a - b) <= 0.01 * b, "%d ns, truly %d; %d of %d left out" % (a, b, len(mine) - len(near), len(mine))
+
+
+def check_holds(name, r):
+    gils = {h["gil"] for h in r.full["gil_hold"]}
+    truth = true_holds(r, gils)
+    for gil in sorted(gils):
+        mine = sorted((h["time"], h["tid"], h["start"], h["flags"]) for h in r.full["gil_hold"] if h["gil"] == gil)
+        true = truth[gil]
+        # the last may be open at the end in one way or the other
+        done = [h for h in mine if not h[3] & OPEN]
+        true_done = [h for h in true if h[2]]
+        tap.ok(len(done) > 100 and [h[1] for h in done] == [h[0] for h in true_done],
+               "%s: takes and drops, each by the same thread in the same order" % name,
+               "%d, truly %d" % (len(done), len(true_done)))
+        both = [(a[0] - a[2], b[2] - b[1]) for a, b in zip(done, true_done) if b[1] and not a[3] & NO_DURATION]
+        # since it was attached every taking was seen
+        known = sum(1 for b in true_done if b[1])
+        good, said = times_agree([a for a, _ in both], [b for _, b in both])
+        tap.ok(len(both) == known and good, "%s: hold times within 1%%" % name, "%d of %d; %s" % (len(both), known, said))
+
+
+def check_switches(name, r):
+    mine, truth = collections.defaultdict(list), collections.defaultdict(list)
+    for s in r.full["gil_switch"]:
+        if not s["flags"] & OPEN:
+            mine[s["tid"]].append((s["start"], s["time"] - s["start"]))
+    for tid, start, end, _ in r.truth_switches:
+        if start > r.live:
+            truth[tid].append((start, end - start))
+    counts = {t: (len(mine[t]), len(truth[t])) for t in set(mine) | set(truth)}
+    tap.ok(truth and all(a == b for a, b in counts.values()), "%s: waits for a forced switch" % name, counts)
+    a = [x for t in sorted(truth) for _, x in sorted(mine[t])]
+    b = [x for t in sorted(truth) for _, x in sorted(truth[t])]
+    near = [(x, y) for x, y in zip(a, b) if abs(x - y) <= APART_NS]
+    total, true = sum(x for x, _ in near), sum(y for _, y in near)
+    tap.ok(len(a) == len(b) and len(a) - len(near) <= max(3, 0.1 * len(a)) and
+           abs(total - true) <= 0.01 * true + gil_lib.SLACK_NS * len(a),
+           "%s: their times" % name, "%d ns, truly %d; %d left out" % (total, true, len(a) - len(near)))
+
+
+def check_python(python):
+    spin = gil_lib.record(python, place, "spin", SECONDS, 3, options=["--gil=full"])
+    hold = gil_lib.record(python, place, "hold", SECONDS, 3, options=["--gil=full"])
+    check_holds("%s, spinning in Python" % python.name, spin)
+    check_holds("%s, holding in C" % python.name, hold)
+    check_switches("%s, spinning in Python" % python.name, spin)
+    wrong = gil_lib.compare_counts(hold)
+    a = gil_lib.add(gil_lib.attribution(spin), gil_lib.attribution(hold))
+    tap.ok(not wrong and gil_lib.good(a) and a.wrong == 0, "%s: waits, and who dropped it" % python.name,
+           "%s %s" % (wrong, gil_lib.figures(a)))
+    tap.ok(hold.status == 0 and not hold.losses + spin.losses, "%s: nothing lost" % python.name, hold.messages)
+
+
+with gil_lib.Workplace() as place:
+    gil_lib.each_python(tap, "holds", check_python)
+tap.end()

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/gil.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/event.h"
+#include "model/gil_line.h"
+#include "model/order.h"
+
+/* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
+enum { WAIT_SIGNAL = 1, WAIT_TIMEOUT = 2 };
+
+/* What is read beyond the time asked for, so that its first and last waits have their holders. ns */
+#define AROUND 1000000000ull
+
+/* Waits that overlap become one stretch in which somebody waited; of those that may still grow so many are kept. */
+#define OVERLAPS 64u
+
+struct overlap {
+	u64 from, to;
+};
+
+struct gil_state {
+	struct gil_line *line;
+	struct overlap busy[OVERLAPS]; /* apart, in order */
+	u32 n_busy;
+	double busy_ns; /* of those that are not kept any more */
+};
+
+struct waiter_key {
+	struct gil_key gil;
+	u32 tid;
+	u32 unused;
+};
+
+struct waiter {
+	u64 attempt, attempt_start;
+	u64 number; /* of its last wait */
+	u32 stack;
+	bool again; /* that was in vain: the next one belongs to the same attempt */
+};
+
+struct slice {
+	u64 from, to;
+	u64 pause; /* before it */
+};
+
+struct fields {
+	const struct schema_event *event;
+	struct common_fields common;
+	const struct schema_field *gil, *result, *dropper, *holder, *locked, *number, *stack, *holder_stack, *waiters;
+};
+
+enum kind { KIND_WAIT, KIND_DROP, KIND_HOLD, KIND_SWITCH, KINDS };
+
+static const char *const kind_names[KINDS] = { "gil_wait", "gil_drop", "gil_hold", "gil_switch" };
+
+struct model {
+	struct fields fields[KINDS];
+	struct map gils; /* struct gil_key -> struct gil_state */
+	struct map waiters; /* struct waiter_key -> struct waiter */
+	struct slice *slices;
+	u32 n_slices, slice; /* slice: the one that the last event was in, plus 1; 0: in none */
+	struct order *order;
+	u64 from, to; /* asked for */
+	const struct gil_listener *listener;
+	void *arg;
+};
+
+static int piece(const struct gil_piece *p, void *arg)
+{
+	struct model *m = arg;
+
+	return m->listener->piece ? m->listener->piece(p, m->arg) : 0;
+}
+
+static double weight(const struct model *m)
+{
+	const struct slice *s = m->slice ? &m->slices[m->slice - 1] : NULL;
+
+	return s && s->to > s->from ? 1 + (double)s->pause / (double)(s->to - s->from) : 1;
+}
+
+static double ns_of(const struct model *m, const struct overlap *o)
+{
+	u64 from = o->from > m->from ? o->from : m->from, to = m->to && o->to > m->to ? m->to : o->to;
+
+	return to > from ? (double)(to - from) * weight(m) : 0;
+}
+
+static void retire_busy(struct model *m, struct gil_state *g)
+{
+	u32 i;
+
+	for (i = 0; i < g->n_busy; i++)
+		g->busy_ns += ns_of(m, &g->busy[i]);
+	g->n_busy = 0;
+}
+
+/* Ends come in order: a new one can only join the last ones. */
+static void add_busy(struct model *m, struct gil_state *g, u64 from, u64 to)
+{
+	while (g->n_busy && g->busy[g->n_busy - 1].to >= from) {
+		struct overlap *o = &g->busy[--g->n_busy];
+
+		from = o->from < from ? o->from : from;
+		to = o->to > to ? o->to : to;
+	}
+	if (g->n_busy == OVERLAPS) {
+		g->busy_ns += ns_of(m, &g->busy[0]);
+		memmove(g->busy, g->busy + 1, sizeof(g->busy) - sizeof(g->busy[0]));
+		g->n_busy--;
+	}
+	g->busy[g->n_busy++] = (struct overlap){ from, to };
+}
+
+static struct gil_state *state_of(struct model *m, const struct gil_key *key)
+{
+	struct gil_state *g = map__get(&m->gils, key);
+	u32 i = m->gils.n - 1;
+
+	if (g && !g->line)
+		g->line = gil_line__new(map__key(&m->gils, i));
+	return g && g->line ? g : NULL;
+}
+
+/* Nothing that comes after this belongs to what came before. */
+static int end_lines(struct model *m)
+{
+	struct gil_state *g;
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < m->gils.n; i++) {
+		g = map__value(&m->gils, i);
+		if (g->line)
+			err = gil_line__cut(g->line, true, piece, m);
+		retire_busy(m, g);
+	}
+	return err;
+}
+
+static u32 slice_at(const struct model *m, u64 time)
+{
+	u32 low = 0, high = m->n_slices, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (m->slices[mid].to < time)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < m->n_slices && m->slices[low].from <= time ? low + 1 : 0;
+}
+
+static u64 get(const struct view *v, const struct schema_field *f)
+{
+	return (u64)view__s64(v, f);
+}
+
+static struct waiter *waiter_of(struct model *m, const struct gil_timed_wait *w, u64 number)
+{
+	struct waiter_key key = { w->gil, w->tid, 0 };
+	struct waiter *t = map__get(&m->waiters, &key);
+
+	if (!t)
+		return NULL;
+	if (!t->again || number != t->number + 1) {
+		t->attempt++;
+		t->attempt_start = w->start;
+		t->stack = w->stack;
+	}
+	t->number = number;
+	return t;
+}
+
+static int tell_wait(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
+		     struct gil_timed_wait *w)
+{
+	struct waiter *t = waiter_of(m, w, get(v, f->number));
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	w->first = t->attempt_start == w->start;
+	t->again = get(v, f->locked) && !(get(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN));
+	add_busy(m, g, w->start, w->end);
+	err = gil_line__wait(g->line, &(struct gil_pending){ w->tid, t->stack, w->start, w->end, t->attempt,
+							     t->attempt_start, w->weight });
+	return err || !m->listener->wait ? err : m->listener->wait(w, m->arg);
+}
+
+static int on_wait(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
+		   const struct gil_key *key)
+{
+	struct gil_timed_wait w = {
+		.gil = *key,
+		.tid = (u32)get(v, f->common.tid),
+		.stack = (u32)get(v, f->stack),
+		.start = get(v, f->common.start),
+		.end = get(v, f->common.time),
+		.result = view__s64(v, f->result),
+		.waiters = (u32)get(v, f->waiters),
+		.weight = weight(m),
+	};
+	int err = tell_wait(m, g, v, f, &w);
+
+	if (err || !w.result)
+		return err;
+	/* a trace that does not say whether the GIL was held tells no taking */
+	if (f->locked && !get(v, f->locked))
+		err = gil_line__take(g->line, w.end, w.tid, (u32)get(v, f->dropper));
+	else if (w.result == WAIT_TIMEOUT)
+		err = gil_line__seen(g->line, w.end, (u32)get(v, f->holder), (u32)get(v, f->holder_stack));
+	return err;
+}
+
+static int on_hold(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
+		   const struct gil_key *key)
+{
+	u64 flags = get(v, f->common.flags);
+	struct gil_held h = {
+		.gil = *key,
+		.tid = (u32)get(v, f->common.tid),
+		.stack = (u32)get(v, f->stack),
+		.start = flags & EVENT_NO_DURATION ? 0 : get(v, f->common.start),
+		.end = get(v, f->common.time),
+		.open = flags & EVENT_OPEN,
+		.weight = weight(m),
+	};
+	int err = gil_line__held(g->line, h.start, h.end, h.tid, h.stack);
+
+	return err || !h.start || !m->listener->held ? err : m->listener->held(&h, m->arg);
+}
+
+static int on_event(const struct view *v, void *arg)
+{
+	struct model *m = arg;
+	const struct fields *f = m->fields;
+	struct gil_state *g;
+	struct gil_key key;
+	u64 time;
+	u32 slice;
+	int err = 0;
+
+	while (f->event != v->event)
+		f++;
+	time = get(v, f->common.time);
+	key = (struct gil_key){ get(v, f->gil), (u32)get(v, f->common.pid), 0 };
+	slice = slice_at(m, time);
+	if (slice != m->slice)
+		err = end_lines(m);
+	m->slice = slice;
+	g = err ? NULL : state_of(m, &key);
+	if (!g)
+		return err ? err : -ENOMEM;
+	switch (f - m->fields) {
+	case KIND_WAIT:
+		err = on_wait(m, g, v, f, &key);
+		break;
+	case KIND_DROP:
+		err = gil_line__drop(g->line, time, (u32)get(v, f->common.tid), (u32)get(v, f->stack));
+		break;
+	case KIND_HOLD:
+		err = on_hold(m, g, v, f, &key);
+		break;
+	default:
+		return m->listener->switched ?
+			       m->listener->switched(&(struct gil_switched){ key, (u32)get(v, f->common.tid),
+									     get(v, f->common.start), time, weight(m) },
+						     m->arg) :
+			       0;
+	}
+	return err ? err : gil_line__cut(g->line, false, piece, m);
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	return order__add(((struct model *)arg)->order, rows);
+}
+
+static int on_slices(const struct rows *rows, void *arg)
+{
+	struct model *m = arg;
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct common_fields f = common_fields__of(v.event);
+	const struct schema_field *pause = schema_event__field(v.event, "pause");
+	struct slice *more = realloc(m->slices, (m->n_slices + rows__count(rows)) * sizeof(*more));
+
+	if (!more)
+		return rows__count(rows) ? -ENOMEM : 0;
+	m->slices = more;
+	for (; v.i < rows__count(rows); v.i++) {
+		struct slice s = { get(&v, f.start), get(&v, f.time), get(&v, pause) };
+
+		/* they come in order; what does not is no slice of sonde's */
+		if (s.from <= s.to && (!m->n_slices || s.from >= more[m->n_slices - 1].to))
+			more[m->n_slices++] = s;
+	}
+	return 0;
+}
+
+static void sum_slices(const struct model *m, struct gil_slices *out)
+{
+	u32 i;
+
+	*out = (struct gil_slices){ .n = m->n_slices };
+	for (i = 0; i < m->n_slices; i++) {
+		out->measured += m->slices[i].to - m->slices[i].from;
+		out->paused += m->slices[i].pause;
+	}
+}
+
+static int read_slices(struct model *m, struct trace *t, const struct trace_filter *filter)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), "gil_slice"), NULL };
+	struct trace_filter slices = { .kinds = kinds, .from = filter->from, .to = filter->to };
+
+	return kinds[0] ? trace__read(t, &slices, on_slices, m) : 0;
+}
+
+/* Returns how many kinds the trace has. */
+static u32 find_kinds(struct model *m, const struct schema *schema, const struct schema_event **kinds)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < KINDS; i++) {
+		const struct schema_event *e = schema__event(schema, kind_names[i]);
+
+		if (!e)
+			continue;
+		kinds[n++] = e;
+		m->fields[i] = (struct fields){
+			.event = e,
+			.common = common_fields__of(e),
+			.gil = schema_event__field(e, "gil"),
+			.result = schema_event__field(e, "result"),
+			.dropper = schema_event__field(e, "dropper"),
+			.holder = schema_event__field(e, "holder"),
+			.locked = schema_event__field(e, "locked"),
+			.number = schema_event__field(e, "number"),
+			.stack = schema_event__field(e, "stack"),
+			.holder_stack = schema_event__field(e, "holder_stack"),
+			.waiters = schema_event__field(e, "waiters"),
+		};
+	}
+	return n;
+}
+
+static int tell_busy(struct model *m)
+{
+	const struct gil_state *g;
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && m->listener->busy && i < m->gils.n; i++) {
+		g = map__value(&m->gils, i);
+		err = m->listener->busy(map__key(&m->gils, i), g->busy_ns, m->arg);
+	}
+	return err;
+}
+
+static int read_all(struct model *m, struct trace *t, const struct trace_filter *filter)
+{
+	int err = read_slices(m, t, filter);
+
+	if (!err)
+		err = trace__read(t, filter, on_rows, m);
+	if (!err)
+		err = order__finish(m->order);
+	if (!err)
+		err = end_lines(m);
+	return err ? err : tell_busy(m);
+}
+
+int gil_model__read(struct trace *t, u64 from, u64 to, u32 pid, const struct gil_listener *listener, void *arg,
+		    struct gil_slices *slices)
+{
+	const struct schema_event *kinds[KINDS + 1] = { NULL };
+	struct trace_filter filter = {
+		.kinds = kinds,
+		.from = from > AROUND ? from - AROUND : 0,
+		.to = to ? to + AROUND : 0,
+		.pid = pid,
+	};
+	struct model m = { .from = from, .to = to, .listener = listener, .arg = arg };
+	int err = 0;
+	u32 i;
+
+	map__init(&m.gils, sizeof(struct gil_key), sizeof(struct gil_state));
+	map__init(&m.waiters, sizeof(struct waiter_key), sizeof(struct waiter));
+	m.order = order__new(on_event, &m);
+	if (!m.order)
+		err = -ENOMEM;
+	else if (find_kinds(&m, trace__schema(t), kinds))
+		err = read_all(&m, t, &filter);
+	if (slices)
+		sum_slices(&m, slices);
+	for (i = 0; i < m.gils.n; i++)
+		gil_line__free(((struct gil_state *)map__value(&m.gils, i))->line);
+	map__free(&m.gils);
+	map__free(&m.waiters);
+	free(m.slices);
+	order__free(m.order);
+	return err;
+}

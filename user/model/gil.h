@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whose doing the waiting for a GIL was.
+ *
+ * A GIL has one holder at a time. What tells who that was, in order of time:
+ *
+ *	drop	somebody let go of it (gil_drop, the end of a gil_hold): the dropper held it until then
+ *	seen	a wait timed out: somebody held it at that moment
+ *	take	a wait found it free at its end: the waiter has it from there on
+ *
+ * The time between two of these belongs to the holder that the second one names, with
+ * the stack that was walked there; what lies between a drop and a take is
+ * nobody's. With --gil=full takings are recorded too, and nothing has to be
+ * concluded. Each wait is cut along this time line.
+ */
+#ifndef SONDE_MODEL_GIL_H
+#define SONDE_MODEL_GIL_H
+
+#include "model/view.h"
+#include "util/map.h"
+
+struct gil_key {
+	u64 gil; /* address of the GIL's condition: unique within its process */
+	u32 pid;
+	u32 unused;
+};
+
+enum gil_had {
+	GIL_UNSEEN, /* it is not known who had it */
+	GIL_HELD,
+	GIL_FREE, /* nobody: a waiter had been woken and was on its way, or wanted a CPU */
+};
+
+/* A timed wait, of a switch interval at most; one attempt to get the GIL may be several. */
+struct gil_timed_wait {
+	struct gil_key gil;
+	u32 tid, stack;
+	u64 start, end; /* ns */
+	s64 result; /* enum gil_wait_end */
+	u32 waiters; /* with it, 0: not known */
+	bool first; /* of its attempt */
+	double weight; /* how many it stands for: more than 1 where only slices of time were measured */
+};
+
+/* A part of a wait: all of it was for one holder. In order of time for each waiter. */
+struct gil_piece {
+	struct gil_key gil;
+	enum gil_had had;
+	u32 waiter, waiter_stack;
+	u32 holder, holder_stack; /* thread and stack, 0: not known */
+	u64 from, to; /* ns */
+	u64 attempt; /* number of its attempt in the waiter's thread */
+	u64 held; /* ns that the waiter had waited for this hold, or that it had lasted if that is known */
+	double weight;
+};
+
+/* With --gil=full */
+struct gil_held {
+	struct gil_key gil;
+	u32 tid, stack; /* stack 0: nobody was waiting when it was dropped, or not known */
+	u64 start, end; /* ns */
+	bool open; /* until the trace ended */
+	double weight;
+};
+
+struct gil_switched {
+	struct gil_key gil;
+	u32 tid;
+	u64 start, end;
+	double weight;
+};
+
+/* Each may be NULL; 0 or negative errno, which ends it. */
+struct gil_listener {
+	int (*wait)(const struct gil_timed_wait *w, void *arg);
+	int (*piece)(const struct gil_piece *p, void *arg);
+	int (*held)(const struct gil_held *h, void *arg);
+	int (*switched)(const struct gil_switched *s, void *arg);
+	/* Once a GIL, at the end: ns in which at least one thread waited, weighted; who waited cut to [from, to) of trace. */
+	int (*busy)(const struct gil_key *gil, double ns, void *arg);
+};
+
+/* What was measured of the time, where not all of it was. */
+struct gil_slices {
+	u32 n;
+	u64 measured, paused; /* ns */
+};
+
+/*
+ * Reads the waits, drops and holds of [from, to) (to 0: no limit) of a process (0: all) and hands over what they mean.
+ * Pieces may reach beyond the time asked for. slices may be NULL. In bounded memory. 0 or negative errno.
+ */
+int gil_model__read(struct trace *t, u64 from, u64 to, u32 pid, const struct gil_listener *listener, void *arg,
+		    struct gil_slices *slices);
+
+#endif

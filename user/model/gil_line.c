@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/gil_line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct stretch {
+	u64 from, to;
+	u64 since; /* when this hold began, as far as is known */
+	u32 holder, stack;
+	enum gil_had had;
+	bool exact; /* since is when it was taken */
+};
+
+/* While a hold goes on: what its holder was seen at. With --gil=full. */
+struct sighting {
+	u64 time;
+	u32 stack;
+};
+
+#define SIGHTINGS 4096u
+
+enum point { POINT_NONE, POINT_DROP, POINT_SEEN, POINT_TAKE };
+
+struct gil_line {
+	const struct gil_key *gil;
+	struct stretch *stretches; /* a ring of `allocated`, a power of 2 */
+	u32 first, n, allocated;
+	struct gil_pending *pending;
+	u32 n_pending, pending_allocated;
+	struct sighting sightings[SIGHTINGS]; /* the last ones, in order */
+	u32 n_sightings;
+
+	u64 at; /* the line is known up to here; 0: not at all yet */
+	enum point last;
+	u32 holder, stack; /* who had it there, and at what */
+	u64 since;
+	bool full;
+};
+
+struct gil_line *gil_line__new(const struct gil_key *gil)
+{
+	struct gil_line *l = calloc(1, sizeof(*l));
+
+	if (l)
+		l->gil = gil;
+	return l;
+}
+
+void gil_line__free(struct gil_line *l)
+{
+	if (!l)
+		return;
+	free(l->stretches);
+	free(l->pending);
+	free(l);
+}
+
+static struct stretch *stretch(const struct gil_line *l, u32 i)
+{
+	return &l->stretches[(l->first + i) & (l->allocated - 1)];
+}
+
+/* Room for one more: by growing, else by forgetting the oldest. */
+static int make_room(struct gil_line *l)
+{
+	u32 want = l->allocated ? 2 * l->allocated : 64, i;
+	struct stretch *more;
+
+	if (l->n < l->allocated)
+		return 0;
+	if (l->allocated == GIL_STRETCHES) {
+		l->first++;
+		l->n--;
+		return 0;
+	}
+	more = calloc(want, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	for (i = 0; i < l->n; i++)
+		more[i] = *stretch(l, i);
+	free(l->stretches);
+	l->stretches = more;
+	l->allocated = want;
+	l->first = 0;
+	return 0;
+}
+
+/* The line goes on to `to`. */
+static int add(struct gil_line *l, u64 to, enum gil_had had, u32 holder, u32 stack, bool exact)
+{
+	struct stretch *s;
+	int err;
+
+	if (!l->at || to <= l->at) {
+		l->at = l->at ? l->at : to;
+		return 0;
+	}
+	err = make_room(l);
+	if (err)
+		return err;
+	s = stretch(l, l->n++);
+	*s = (struct stretch){ l->at, to, l->since ? l->since : l->at, holder, stack, had, exact };
+	l->at = to;
+	return 0;
+}
+
+static void note(struct gil_line *l, enum point point, u32 holder, u32 stack)
+{
+	/* who is seen goes on holding it; a drop or a taking begins something new */
+	if (point != POINT_SEEN || !l->since)
+		l->since = l->at;
+	l->last = point;
+	l->holder = holder;
+	l->stack = stack;
+}
+
+/* Somebody who is not the one that had it last has come by it unseen, at some time after that. */
+static void expect(struct gil_line *l, u32 tid)
+{
+	if ((l->last == POINT_SEEN || l->last == POINT_TAKE) && l->holder && tid && l->holder != tid)
+		l->since = l->at;
+}
+
+int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack)
+{
+	int err;
+
+	if (l->full)
+		return 0;
+	expect(l, tid);
+	err = add(l, time, GIL_HELD, tid, stack, false);
+	note(l, POINT_DROP, tid, stack);
+	return err;
+}
+
+int gil_line__seen(struct gil_line *l, u64 time, u32 tid, u32 stack)
+{
+	int err;
+
+	if (l->full) {
+		if (l->n_sightings == SIGHTINGS) {
+			memmove(l->sightings, l->sightings + SIGHTINGS / 2, SIGHTINGS / 2 * sizeof(*l->sightings));
+			l->n_sightings = SIGHTINGS / 2;
+		}
+		l->sightings[l->n_sightings++] = (struct sighting){ time, stack };
+		return 0;
+	}
+	expect(l, tid);
+	err = add(l, time, GIL_HELD, tid, stack, false);
+	note(l, POINT_SEEN, tid, stack);
+	return err;
+}
+
+int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper)
+{
+	int err;
+
+	if (l->full)
+		return 0;
+	if (l->last == POINT_DROP)
+		err = add(l, time, GIL_FREE, 0, 0, false);
+	else if (l->last == POINT_NONE)
+		err = add(l, time, dropper ? GIL_HELD : GIL_UNSEEN, dropper, 0, false);
+	else /* its drop was not seen; what it was at is known if it has been seen at it */
+		err = add(l, time, GIL_HELD, dropper ? dropper : l->holder,
+			  !dropper || dropper == l->holder ? l->stack : 0, false);
+	note(l, POINT_TAKE, tid, 0);
+	return err;
+}
+
+/* What the holder was seen at, each from the sighting before; then what it was at in the end. */
+static int add_sighted(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
+{
+	u32 i, last = 0;
+	int err = 0;
+
+	for (i = 0; !err && i < l->n_sightings && l->sightings[i].time < end; i++) {
+		if (l->sightings[i].time <= start)
+			continue;
+		last = l->sightings[i].stack;
+		err = add(l, l->sightings[i].time, GIL_HELD, tid, last, true);
+	}
+	memmove(l->sightings, l->sightings + i, (l->n_sightings - i) * sizeof(*l->sightings));
+	l->n_sightings -= i;
+	return err ? err : add(l, end, GIL_HELD, tid, stack ? stack : last, true);
+}
+
+int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
+{
+	int err = 0;
+
+	l->full = true;
+	if (start && start > l->at)
+		err = add(l, start, l->at && l->last == POINT_DROP ? GIL_FREE : GIL_UNSEEN, 0, 0, false);
+	l->since = start ? start : l->at;
+	if (!err)
+		err = add_sighted(l, start ? start : l->at, end, tid, stack);
+	note(l, POINT_DROP, tid, stack);
+	return err;
+}
+
+int gil_line__wait(struct gil_line *l, const struct gil_pending *wait)
+{
+	u32 want = l->pending_allocated ? 2 * l->pending_allocated : 16;
+	struct gil_pending *more;
+
+	if (!l->at && wait->start)
+		l->at = wait->start;
+	if (l->n_pending == l->pending_allocated) {
+		more = realloc(l->pending, want * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		l->pending = more;
+		l->pending_allocated = want;
+	}
+	l->pending[l->n_pending++] = *wait;
+	return 0;
+}
+
+/* The first stretch that ends after `time`, n if none does. */
+static u32 find(const struct gil_line *l, u64 time)
+{
+	u32 low = 0, high = l->n, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (stretch(l, mid)->to <= time)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void put_holder(struct gil_piece *p, const struct stretch *s, const struct gil_pending *w)
+{
+	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
+
+	p->had = s->had;
+	p->holder = s->holder;
+	p->holder_stack = s->stack;
+	p->held = p->to > since ? p->to - since : 0;
+}
+
+static int cut_wait(const struct gil_line *l, const struct gil_pending *w,
+		    int (*fn)(const struct gil_piece *p, void *arg), void *arg)
+{
+	struct gil_piece p;
+	u64 at = w->start;
+	u32 i = find(l, at);
+	int err = 0;
+
+	while (!err && at < w->end) {
+		const struct stretch *s = i < l->n ? stretch(l, i) : NULL;
+
+		p = (struct gil_piece){ .gil = *l->gil,
+					.waiter = w->tid,
+					.waiter_stack = w->stack,
+					.from = at,
+					.to = w->end,
+					.attempt = w->attempt,
+					.weight = w->weight };
+		if (s && s->from > at) {
+			p.to = s->from < w->end ? s->from : w->end;
+		} else if (s) {
+			p.to = s->to < w->end ? s->to : w->end;
+			put_holder(&p, s, w);
+			i++;
+		}
+		err = fn(&p, arg);
+		at = p.to;
+	}
+	return err;
+}
+
+/* Who was seen last has it still, for all that is known. */
+static int go_on(struct gil_line *l)
+{
+	u64 end = l->at;
+	u32 i, stack = l->stack;
+
+	for (i = 0; i < l->n_pending; i++)
+		end = l->pending[i].end > end ? l->pending[i].end : end;
+	if (l->full) {
+		stack = l->n_sightings ? l->sightings[l->n_sightings - 1].stack : 0;
+		return l->n_sightings ? add(l, end, GIL_HELD, 0, stack, false) : 0;
+	}
+	return l->last == POINT_SEEN || l->last == POINT_TAKE ? add(l, end, GIL_HELD, l->holder, stack, false) : 0;
+}
+
+int gil_line__cut(struct gil_line *l, bool all, int (*fn)(const struct gil_piece *p, void *arg), void *arg)
+{
+	u32 i, left = 0;
+	int err = 0;
+
+	if (all || l->n_pending > GIL_PENDING)
+		err = go_on(l);
+	for (i = 0; !err && i < l->n_pending; i++) {
+		if (!all && l->pending[i].end > l->at)
+			l->pending[left++] = l->pending[i];
+		else
+			err = cut_wait(l, &l->pending[i], fn, arg);
+	}
+	l->n_pending = left;
+	if (!all)
+		return err;
+	/* what comes next has nothing to do with it */
+	l->at = l->since = 0;
+	l->last = POINT_NONE;
+	l->holder = l->stack = 0;
+	l->n_sightings = 0;
+	return err;
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Which code made which code wait for the GIL. People see functions: of each
+ * stack the innermost frame that is the user's own (stacks__top_user). A function
+ * is shown with the line at which it was most of the time. Where there is no stack, the thread
+ * stands for it, as in traces of older versions.
+ */
+#include "report/gil.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/text.h"
+
+/* Pairs that are told apart, of functions and of whole stacks */
+#define PAIRS_MAX  65536u
+#define STACKS_MAX 262144u
+
+enum side_kind { SIDE_UNSEEN, SIDE_NOBODY, SIDE_THREAD, SIDE_CODE, SIDE_FRAME };
+
+struct gil_side {
+	struct gil_key gil;
+	enum side_kind kind;
+	u32 id; /* of the thread, the code or the frame */
+	u32 waits; /* 1: as one that waits */
+	u32 unused;
+};
+
+/* What most of the time was of, by majority vote: exact if something has more than half of it. */
+struct vote {
+	u32 id;
+	double lead;
+};
+
+struct gil_side_sum {
+	struct vote frame; /* of the function itself */
+	struct vote inside; /* innermost one below it */
+	double ns;
+	u64 held; /* longest */
+	u32 index; /* in sides */
+};
+
+struct gil_pair_key {
+	u32 holder, waiter; /* index in sides */
+};
+
+struct gil_stacks_key {
+	struct gil_key gil;
+	u32 holder, waiter; /* stacks */
+	u32 holder_tid, waiter_tid; /* where there is no stack */
+	enum gil_had had;
+	u32 unused;
+};
+
+struct gil_pair {
+	double ns, waits;
+	u64 held; /* longest */
+};
+
+struct gil_hold_key {
+	struct gil_key gil;
+	u32 code; /* 0: its stack is not known, as nobody waited for it */
+	u32 unused;
+};
+
+struct gil_hold_sum {
+	struct vote frame;
+	double ns, count;
+	u64 max;
+};
+
+int gil_blame__init(struct gil_blame *b, struct trace *t)
+{
+	map__init(&b->sides, sizeof(struct gil_side), sizeof(struct gil_side_sum));
+	map__init(&b->pairs, sizeof(struct gil_pair_key), sizeof(struct gil_pair));
+	map__init(&b->by_stack, sizeof(struct gil_stacks_key), sizeof(struct gil_pair));
+	map__init(&b->holds, sizeof(struct gil_hold_key), sizeof(struct gil_hold_sum));
+	return stacks__load(&b->stacks, t);
+}
+
+void gil_blame__free(struct gil_blame *b)
+{
+	stacks__free(b->stacks);
+	map__free(&b->sides);
+	map__free(&b->pairs);
+	map__free(&b->by_stack);
+	map__free(&b->holds);
+}
+
+static void vote(struct vote *v, u32 id, double ns)
+{
+	if (v->id == id) {
+		v->lead += ns;
+	} else if (ns > v->lead) {
+		v->id = id;
+		v->lead = ns - v->lead;
+	} else {
+		v->lead -= ns;
+	}
+}
+
+struct who {
+	const struct gil_key *gil;
+	u32 tid, stack;
+	enum gil_had had;
+	bool waits;
+};
+
+static struct gil_side side_of(const struct gil_blame *b, const struct who *w, u32 *frame)
+{
+	struct gil_side side = { .gil = *w->gil, .waits = w->waits };
+	const struct stack_frame *f;
+
+	*frame = stacks__top_user(b->stacks, w->stack);
+	f = stacks__frame(b->stacks, *frame);
+	if (w->had == GIL_FREE) {
+		side.kind = SIDE_NOBODY;
+	} else if (f) {
+		side.kind = f->code ? SIDE_CODE : SIDE_FRAME;
+		side.id = f->code ? f->code : *frame;
+	} else if (w->tid) {
+		side.kind = SIDE_THREAD;
+		side.id = w->tid;
+	}
+	return side;
+}
+
+/* Index in sides, or ~0: no memory. */
+static u32 add_side(struct gil_blame *b, const struct who *w, double ns, u64 held)
+{
+	u32 n = b->sides.n, frame;
+	struct gil_side_sum *sum;
+	struct gil_side side;
+
+	side = side_of(b, w, &frame);
+	sum = map__get(&b->sides, &side);
+	if (!sum)
+		return ~0u;
+	if (b->sides.n > n)
+		sum->index = n;
+	sum->ns += ns;
+	sum->held = held > sum->held ? held : sum->held;
+	vote(&sum->frame, frame, ns);
+	vote(&sum->inside, w->stack, ns);
+	return sum->index;
+}
+
+static int add_pair(struct gil_blame *b, struct map *m, u32 max, const void *key, double ns, bool new,
+		    const struct gil_piece *p)
+{
+	struct gil_pair *pair = m->n < max ? map__get(m, key) : map__find(m, key);
+
+	if (!pair) {
+		b->left_out += ns;
+		return m->n < max ? -ENOMEM : 0;
+	}
+	pair->ns += ns;
+	pair->waits += new ? p->weight : 0;
+	pair->held = p->had == GIL_HELD && p->held > pair->held ? p->held : pair->held;
+	return 0;
+}
+
+static int add_stacks(struct gil_blame *b, const struct gil_piece *p, double ns, bool new)
+{
+	bool held = p->had == GIL_HELD;
+	struct gil_stacks_key key = {
+		.gil = p->gil,
+		.holder = held ? p->holder_stack : 0,
+		.waiter = p->waiter_stack,
+		.holder_tid = held && !p->holder_stack ? p->holder : 0,
+		.waiter_tid = p->waiter_stack ? 0 : p->waiter,
+		.had = p->had,
+	};
+
+	return add_pair(b, &b->by_stack, STACKS_MAX, &key, ns, new, p);
+}
+
+int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns)
+{
+	struct gil_thread_key thread_key = { p->gil, p->waiter, 0 };
+	struct gil_thread *thread = map__get(&g->threads, &thread_key);
+	struct gil_blame *b = &g->blame;
+	bool held = p->had == GIL_HELD, new;
+	struct who holder = { &p->gil, held ? p->holder : 0, held ? p->holder_stack : 0, p->had, false };
+	struct who waiter = { &p->gil, p->waiter, p->waiter_stack, GIL_HELD, true };
+	struct gil_pair_key key;
+
+	key.holder = add_side(b, &holder, ns, held ? p->held : 0);
+	key.waiter = add_side(b, &waiter, ns, 0);
+	if (!thread || key.holder == ~0u || key.waiter == ~0u)
+		return -ENOMEM;
+	b->ns += ns;
+	b->free_ns += p->had == GIL_FREE ? ns : 0;
+	b->unseen_ns += p->had == GIL_UNSEEN || (held && !p->holder && !p->holder_stack) ? ns : 0;
+	/* one attempt that waited for several counts with each, and once with one that it came back to meanwhile */
+	new = thread->attempt != p->attempt || thread->blamed != key.holder;
+	thread->attempt = p->attempt;
+	thread->blamed = key.holder;
+	return add_pair(b, &b->pairs, PAIRS_MAX, &key, ns, new, p) ?: add_stacks(b, p, ns, new);
+}
+
+int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns)
+{
+	struct gil_blame *b = &g->blame;
+	u32 frame = stacks__top_user(b->stacks, h->stack);
+	const struct stack_frame *f = stacks__frame(b->stacks, frame);
+	struct gil_hold_key key = { .gil = h->gil, .code = f ? f->code : 0 };
+	struct gil_hold_sum *sum = map__get(&b->holds, &key);
+
+	if (!sum)
+		return -ENOMEM;
+	sum->count += h->weight;
+	sum->ns += (double)ns * h->weight;
+	sum->max = h->end - h->start > sum->max ? h->end - h->start : sum->max;
+	vote(&sum->frame, frame, (double)ns);
+	return 0;
+}
+
+static void label(const struct gil_report *g, const struct gil_side *side, const struct gil_side_sum *sum, char *buf,
+		  size_t size)
+{
+	char who[64];
+
+	if (side->kind == SIDE_NOBODY)
+		snprintf(buf, size, "(free: woken, not running yet)");
+	else if (side->kind == SIDE_UNSEEN)
+		snprintf(buf, size, "(holder not seen)");
+	else if (side->kind == SIDE_THREAD)
+		snprintf(buf, size, "%s", names__label(g->names, who, sizeof(who), side->gil.pid, side->id));
+	else
+		stacks__label(g->blame.stacks, sum->frame.id, buf, size);
+}
+
+static const struct column blame_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "gil", "GIL", VALUE_U64, SHOW_NEVER },
+	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
+	{ "inside", "At", VALUE_TEXT, SHOW_PLAIN },
+	{ "waiter", "Felt by", VALUE_TEXT, SHOW_PLAIN },
+	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
+	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
+	{ "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "held_max_ns", "For one hold at most", VALUE_U64, SHOW_NS },
+};
+
+static const struct column stacks_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
+	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
+	{ "waiter", "Felt by", VALUE_TEXT, SHOW_PLAIN },
+	{ "holder_tid", "Holder", VALUE_U64, SHOW_PLAIN },
+	{ "waiter_tid", "Waiter", VALUE_U64, SHOW_PLAIN },
+	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
+	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
+	{ "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
+};
+
+static const struct column hold_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "gil", "GIL", VALUE_U64, SHOW_NEVER },
+	{ "holder", "Dropped in", VALUE_TEXT, SHOW_PLAIN },
+	{ "holds", "Holds", VALUE_U64, SHOW_COUNT },
+	{ "hold_ns", "Held", VALUE_U64, SHOW_NS },
+	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
+};
+
+static double share(const struct gil_blame *b, double ns)
+{
+	return b->ns > 0 ? 100 * ns / b->ns : 0;
+}
+
+static void fill_pairs(const struct gil_report *g, struct table *t)
+{
+	const struct gil_blame *b = &g->blame;
+	char holder[STACK_LABEL], waiter[STACK_LABEL], inside[STACK_LABEL];
+	u32 i;
+
+	for (i = 0; i < b->pairs.n; i++) {
+		const struct gil_pair_key *k = map__key(&b->pairs, i);
+		const struct gil_pair *p = map__value(&b->pairs, i);
+		const struct gil_side *side = map__key(&b->sides, k->holder);
+		const struct gil_side_sum *sum = map__value(&b->sides, k->holder);
+		bool below = side->kind >= SIDE_CODE && sum->inside.id != sum->frame.id;
+
+		label(g, side, sum, holder, sizeof(holder));
+		label(g, map__key(&b->sides, k->waiter), map__value(&b->sides, k->waiter), waiter, sizeof(waiter));
+		if (below)
+			stacks__label(b->stacks, sum->inside.id, inside, sizeof(inside));
+		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), V_TEXT(holder), V_TEXT(below ? inside : NULL),
+			   V_TEXT(waiter), V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)),
+			   V_DBL(share(b, p->ns)), p->held ? V_U64(p->held) : V_NONE);
+	}
+	table__sort(t, "wait_ns");
+}
+
+/* malloc'ed; NULL: there is no stack, or no memory */
+static char *folded(const struct stacks *s, u32 stack)
+{
+	size_t len = stack ? stacks__folded(s, stack, NULL, 0) + 1 : 0;
+	char *text = len ? malloc(len) : NULL;
+
+	if (text)
+		stacks__folded(s, stack, text, len);
+	return text;
+}
+
+static void fill_stacks(const struct gil_report *g, struct table *t)
+{
+	const struct gil_blame *b = &g->blame;
+	u32 i;
+
+	for (i = 0; i < b->by_stack.n; i++) {
+		const struct gil_stacks_key *k = map__key(&b->by_stack, i);
+		const struct gil_pair *p = map__value(&b->by_stack, i);
+		char *holder = folded(b->stacks, k->holder), *waiter = folded(b->stacks, k->waiter);
+
+		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
+			   k->had == GIL_FREE ? V_TEXT("(free)") : V_TEXT(holder), V_TEXT(waiter),
+			   k->holder_tid ? V_U64(k->holder_tid) : V_NONE, k->waiter_tid ? V_U64(k->waiter_tid) : V_NONE,
+			   V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)), V_DBL(share(b, p->ns)));
+		free(holder);
+		free(waiter);
+	}
+	table__sort(t, "wait_ns");
+}
+
+static void fill_holds(const struct gil_report *g, struct table *t)
+{
+	const struct gil_blame *b = &g->blame;
+	char holder[STACK_LABEL];
+	u32 i;
+
+	for (i = 0; i < b->holds.n; i++) {
+		const struct gil_hold_key *k = map__key(&b->holds, i);
+		const struct gil_hold_sum *h = map__value(&b->holds, i);
+
+		stacks__label(b->stacks, h->frame.id, holder, sizeof(holder));
+		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
+			   V_TEXT(h->frame.id ? holder : "(nobody was waiting)"), V_U64((u64)(h->count + 0.5)),
+			   V_U64((u64)(h->ns + 0.5)), V_U64(h->max));
+	}
+	table__sort(t, "hold_ns");
+}
+
+void gil_blame__tables(const struct gil_report *g, struct report_output *out)
+{
+	struct table *blame, *stacks, *holds;
+
+	blame = REPORT_TABLE(out, "blame", "Whose code made whose code wait", blame_columns);
+	blame->limit = 20;
+	fill_pairs(g, blame);
+	stacks = REPORT_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
+	stacks->machine_only = true;
+	fill_stacks(g, stacks);
+	if (g->blame.holds.n) {
+		holds = REPORT_TABLE(out, "holds", "Who held the GIL, by where it was dropped", hold_columns);
+		holds->limit = 20;
+		fill_holds(g, holds);
+	}
+	if (g->blame.left_out > 0)
+		report_output__note(out, "%.1f%% of the waiting is of pairs beyond the %u that are kept, and left out.",
+				    share(&g->blame, g->blame.left_out), PAIRS_MAX);
+}
+
+/* Index of the holder that most was waited for, ~0: none */
+static u32 worst_holder(const struct gil_blame *b)
+{
+	u32 i, best = ~0u;
+
+	for (i = 0; i < b->sides.n; i++) {
+		const struct gil_side *side = map__key(&b->sides, i);
+		const struct gil_side_sum *sum = map__value(&b->sides, i);
+
+		if (side->waits || side->kind == SIDE_NOBODY || side->kind == SIDE_UNSEEN)
+			continue;
+		if (best == ~0u || sum->ns > ((struct gil_side_sum *)map__value(&b->sides, best))->ns)
+			best = i;
+	}
+	return best;
+}
+
+static u32 worst_waiter(const struct gil_blame *b, u32 holder)
+{
+	u32 i, best = ~0u;
+	double most = 0;
+
+	for (i = 0; i < b->pairs.n; i++) {
+		const struct gil_pair_key *k = map__key(&b->pairs, i);
+		const struct gil_pair *p = map__value(&b->pairs, i);
+
+		if (k->holder != holder || p->ns <= most)
+			continue;
+		best = k->waiter;
+		most = p->ns;
+	}
+	return best;
+}
+
+void gil_blame__find(const struct gil_report *g, struct report_output *out)
+{
+	const struct gil_blame *b = &g->blame;
+	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER];
+	u32 worst = worst_holder(b), felt = worst == ~0u ? ~0u : worst_waiter(b, worst);
+	const struct gil_side_sum *sum;
+
+	if (felt == ~0u)
+		return;
+	sum = map__value(&b->sides, worst);
+	label(g, map__key(&b->sides, worst), sum, holder, sizeof(holder));
+	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
+	text__ns(held, sizeof(held), sum->held);
+	report_output__finding(out, "%.0f%% of all waiting was caused by %s, holding up to %s; felt by %s.",
+			       share(b, sum->ns), holder, held, waiter);
+	if (b->free_ns > b->ns / 10)
+		report_output__finding(
+			out,
+			"In %.0f%% of all waiting nobody held the GIL: who had been woken for it was not running yet.",
+			share(b, b->free_ns));
+	if (b->unseen_ns > b->ns / 10)
+		report_output__finding(out, "For %.0f%% of all waiting the holder was not seen.",
+				       share(b, b->unseen_ns));
+}
