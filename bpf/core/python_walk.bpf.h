@@ -218,7 +218,7 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 		return 1;
 	}
 	c->frame = frame_word(t, l->frame_previous);
-	if (c->frame == c->anchor || (c->frame & 7)) {
+	if ((c->frame && c->frame == c->anchor) || (c->frame & 7)) {
 		c->bad = LOSS_TORN;
 		return 1;
 	}
