@@ -111,6 +111,13 @@ static int open_epoll(struct session *s)
 	return 0;
 }
 
+static void print_string(const void *record, u32 size, void *arg)
+{
+	struct session *s = arg;
+
+	s->args->print(s->schema, record, size, s->args->print_arg);
+}
+
 /* Everything about the trace that is there from the start. */
 int session__create(struct session *s, int fd, char *err, size_t len)
 {
@@ -124,6 +131,8 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 		snprintf(err, len, "cannot write the trace: %s", strerror(-ret));
 		return ret;
 	}
+	if (s->args->print)
+		trace_writer__listen(s->writer, print_string, s);
 	about__clock(s);
 	return 0;
 }

@@ -130,16 +130,19 @@ static __always_inline bool usdt_argument(struct pt_regs *ctx, u64 cookie, s64 *
 static __always_inline void gc_begin(u64 cookie, s32 generation)
 {
 	struct python_state *st;
+	u32 stack;
 
 	if (!wanted(cookie))
 		return;
 	st = own_state();
 	if (!st)
 		return;
-	span__init(&st->gc.span, ID_python_gc, cookie);
+	/* before the clock is read: what the walk takes is no part of the pause */
+	stack = python__stack(STACK_FRAMES);
 	st->gc.generation = generation;
 	st->gc.collected = st->gc.uncollectable = -1;
-	st->gc.stack = python__stack(STACK_FRAMES);
+	st->gc.stack = stack;
+	span__init(&st->gc.span, ID_python_gc, cookie);
 }
 
 static __always_inline void gc_end(u64 cookie, s64 collected, s64 uncollectable)
@@ -268,9 +271,9 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 	o = &in->list[depth & (IMPORT_DEPTH - 1)];
 	o->sp = sp;
 	__builtin_memset(&o->record, 0, sizeof(o->record));
-	span__init(&o->record.span, ID_python_import, cookie);
 	o->record.depth = depth;
 	o->record.stack = python__stack(STACK_FRAMES);
+	span__init(&o->record.span, ID_python_import, cookie);
 	return &o->record;
 }
 
