@@ -191,7 +191,8 @@ def check_usage():
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     p = top(gone.pid, "--count", 1)
-    ok(p.returncode in (1, 2) and str(gone.pid) in p.stderr and not p.stdout, "a process that is gone", p.stderr)
+    ok(p.returncode == 1 and "nothing to trace" in p.stderr and not p.stdout, "a process that is gone",
+       "%d %s" % (p.returncode, p.stderr))
 
 
 with tempfile.TemporaryDirectory(prefix="sonde-top-") as place:
