@@ -19,7 +19,8 @@ struct link_sites {
 	int fd; /* of the file */
 	const u64 *offsets;
 	const u64 *cookies;
-	const u64 *counters; /* offsets of the USDT semaphores that a probe raises while it is on (0: none); NULL: of no site */
+	const u64 *
+		counters; /* offsets of the USDT semaphores that a probe raises while it is on (0: none); NULL: of no site */
 	u32 n;
 	bool returns; /* ATTACH_MULTI, ATTACH_PERF: on the returns instead of the entries */
 	s32 pid; /* 0: every process */

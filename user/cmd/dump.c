@@ -115,7 +115,9 @@ static const char *stack_word(const struct look_thread *t)
 
 static char *version_of(const struct look *l, char *buf, size_t size)
 {
-	snprintf(buf, size, "%u.%u", l->layout.version >> 8, l->layout.version & 0xff);
+	u32 version = l->layout.version;
+
+	snprintf(buf, size, "%u.%u", version >> 8, version & 0xff);
 	return buf;
 }
 

@@ -23,8 +23,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IMPORT_LINE = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S+)")
 OPEN = 1
 
-# What the two clocks' places are apart by: the call of gc.callbacks, and the probe's trap
+# What the two clocks' places are apart by: the call of gc.callbacks, and the probe's trap. USDT's place is behind that
+# call: there the walk of the stack, some 10 us and 40 if it is cold, is part of what the program sees, not of the pause.
 GC_SLACK_NS = 15000
+GC_USDT_SLACK_NS = 60000
 # An import has its own probes' traps, and a line printed, within the time of the one around it
 IMPORT_SLACK_NS = 60000
 
@@ -51,7 +53,8 @@ def record(python, switches=""):
     numbers = {e["number"]: strings.get(e["program"]) for e in trace.events("meta_probe")}
     hits = collections.Counter()
     for e in trace.events("meta_hits"):
-        hits[numbers.get(e["number"])] += e["hits"]
+        # other processes run the same files: those were turned away
+        hits[numbers.get(e["number"])] += e["hits"] - e["skipped"]
     return Run(trace, p.stdout, p.stderr, p.returncode, hits)
 
 
@@ -81,7 +84,7 @@ def check_gc(name, run, log, usdt):
                    for e, t in zip(between, truth))
     tap.note("%s: collections differ from gc.callbacks by %.1f us in the median, %.1f at the 95th percentile"
              % (name, apart[len(apart) // 2] / 1000, apart[len(apart) * 95 // 100] / 1000))
-    tap.ok(apart[len(apart) * 9 // 10] < GC_SLACK_NS, "%s: as long" % name, apart)
+    tap.ok(apart[len(apart) * 9 // 10] < (GC_USDT_SLACK_NS if usdt else GC_SLACK_NS), "%s: as long" % name, apart)
 
 
 def check_imports(name, run, usdt):
