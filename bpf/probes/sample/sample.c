@@ -84,7 +84,7 @@ static enum sample_reason reason_of_call(const struct raw_sample *raw)
 {
 	switch (raw->nr) {
 	case SYS_futex:
-		return raw->gil ? SAMPLE_GIL : SAMPLE_LOCK;
+		return raw->gil_wait ? SAMPLE_GIL : SAMPLE_LOCK;
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 		return SAMPLE_SLEEP;
