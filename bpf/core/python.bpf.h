@@ -9,10 +9,24 @@
 
 #include "core/python_walk.bpf.h"
 
+/*
+ * A sleepable program (iter.s/task), which can read another task's memory, defines PYTHON_WALK_TASKS before it includes
+ * this, and gets python__stack_of_task().
+ */
+
 /* Of the current thread, whose thread state is looked for (and remembered) if need be: not in sched_waking. */
 static __always_inline u32 python__stack(u32 frames)
 {
-	return python__walk_current(0, frames);
+	return python__walk_current(0, 0, frames);
+}
+
+/*
+ * The same for a thread that waits for a GIL, at `gil` (struct _gil_runtime_state): a thread that has entered several
+ * interpreters has a stack in each, and while it waits none is marked as the current one.
+ */
+static __always_inline u32 python__stack_waiting(u64 gil, u32 frames)
+{
+	return python__walk_current(0, gil, frames);
 }
 
 /*
@@ -21,7 +35,25 @@ static __always_inline u32 python__stack(u32 frames)
  */
 static __always_inline u32 python__stack_of(u64 state, u32 frames)
 {
-	return state ? python__walk_current(state, frames) : 0;
+	return state ? python__walk_current(state, 0, frames) : 0;
 }
+
+#ifdef PYTHON_WALK_TASKS
+/*
+ * Of another task, stopped or not: pages that are not in memory are fetched. A stack that changes meanwhile is counted
+ * as torn. state: its PyThreadState, 0: it is looked for, which takes as long as the process has threads.
+ */
+static __always_inline u32 python__stack_of_task(struct task_struct *task, u64 state, u32 frames)
+{
+	struct python_thread *t = python__enter(bpf_get_current_task_btf());
+	u32 id;
+
+	if (!t)
+		return 0;
+	id = python__walk_thread(t, task, state, 0, frames, task);
+	python__leave(t);
+	return id;
+}
+#endif
 
 #endif

@@ -19,6 +19,7 @@ struct python_layout {
 	u32 interp_next, interp_threads; /* PyInterpreterState */
 	u32 interp_gil; /* .ceval.gil, a pointer from 3.12 on */
 	u16 state_next, state_interp, state_thread_id; /* PyThreadState; prev stands before next */
+	u16 state_status; /* ._status, from 3.12 on */
 	u16 state_frame; /* .frame, .current_frame; 3.11, 3.12: .cframe */
 	u16 cframe_frame; /* _PyCFrame.current_frame */
 	u16 by_cframe; /* 1: state_frame leads to a _PyCFrame */

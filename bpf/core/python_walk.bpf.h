@@ -253,6 +253,13 @@ static long python__step_here(u32 i, struct python_walk *w)
 	return python__step(w, NULL);
 }
 
+#ifdef PYTHON_WALK_TASKS
+static long python__step_there(u32 i, struct python_walk *w)
+{
+	return python__step(w, w->task);
+}
+#endif
+
 static __always_inline u64 python__first_frame(const struct python_layout *l, u64 state, struct task_struct *task)
 {
 	u64 at = python__word(state + l->state_frame, task);
@@ -300,8 +307,25 @@ static long python__send_piece_here(u32 i, struct python_text *x)
 	return python__send_piece(x, NULL);
 }
 
+#ifdef PYTHON_WALK_TASKS
+static long python__send_piece_there(u32 i, struct python_text *x)
+{
+	return python__send_piece(x, x->task);
+}
+#endif
+
 #define PYTHON_TEXT_MAX	 8192
 #define PYTHON_LINES_MAX (1 << 20)
+
+/*
+ * bpf_loop() with the function for the memory that is read. task is NULL or not when this is compiled, and only what
+ * can read another task's memory knows the second function.
+ */
+#ifdef PYTHON_WALK_TASKS
+#define PYTHON_LOOP(n, function, context, task) bpf_loop(n, task ? function##_there : function##_here, context, 0)
+#else
+#define PYTHON_LOOP(n, function, context, task) bpf_loop(n, function##_here, context, 0)
+#endif
 
 /* Where the characters of a str are; its width goes to the record. */
 static __always_inline void python__text(struct python_thread *t, const struct python_layout *l, u64 object,
@@ -344,7 +368,7 @@ static __always_inline int python__send_part(struct python_thread *t, const stru
 		object = code_word(t, part == RAW_CODE_NAME ? l->code_name : l->code_file);
 		python__text(t, l, object, &x, task);
 	}
-	bpf_loop(PYTHON_LINES_MAX / RAW_CODE_CHUNK, python__send_piece_here, &x, 0);
+	PYTHON_LOOP(PYTHON_LINES_MAX / RAW_CODE_CHUNK, python__send_piece, &x, task);
 	return x.failed;
 }
 
@@ -375,6 +399,8 @@ __weak __noinline int python__send_code_here(u64 code, u32 id, u32 layout, u32 p
 /* Builds the stack from its outermost frame. */
 struct python_builder {
 	struct python_thread *t;
+	const struct python_layout *l;
+	struct task_struct *task;
 	u32 layout;
 	u32 process;
 	u32 pid;
@@ -382,7 +408,8 @@ struct python_builder {
 	u32 failed;
 };
 
-static __always_inline u32 python__code_id(struct python_builder *b, const struct python_frame *f)
+static __always_inline u32 python__code_id(struct python_builder *b, const struct python_frame *f,
+					   struct task_struct *task)
 {
 	struct python_code_key key = { .code = f->code, .check = f->check, .process = b->process };
 	u32 *known = bpf_map_lookup_elem(&python_codes, &key), id;
@@ -390,13 +417,14 @@ static __always_inline u32 python__code_id(struct python_builder *b, const struc
 	if (known)
 		return *known;
 	id = __sync_fetch_and_add(&stack_last_code, 1) + 1;
-	if (python__send_code_here(f->code, id, b->layout, b->pid))
+	if (task ? python__send_code(b->t, b->l, f->code, id, b->pid, task) :
+		   python__send_code_here(f->code, id, b->layout, b->pid))
 		return 0;
 	bpf_map_update_elem(&python_codes, &key, &id, BPF_ANY);
 	return id;
 }
 
-static long python__build(u32 i, struct python_builder *b)
+static __always_inline long python__build(struct python_builder *b, struct task_struct *task)
 {
 	u32 at = b->t->left - 1, code;
 	struct python_frame *f;
@@ -405,7 +433,7 @@ static long python__build(u32 i, struct python_builder *b)
 		return 1;
 	f = &b->t->frames[at];
 	b->t->left = at;
-	code = python__code_id(b, f);
+	code = python__code_id(b, f, task);
 	b->caller = code ? stack__push(b->caller, FRAME_PYTHON, code, f->offset, b->pid) : 0;
 	if (b->caller)
 		return 0;
@@ -413,11 +441,24 @@ static long python__build(u32 i, struct python_builder *b)
 	return 1;
 }
 
-static __always_inline u32 python__intern(struct python_thread *t, const struct python_process *p, u32 pid)
+static long python__build_here(u32 i, struct python_builder *b)
+{
+	return python__build(b, NULL);
+}
+
+#ifdef PYTHON_WALK_TASKS
+static long python__build_there(u32 i, struct python_builder *b)
+{
+	return python__build(b, b->task);
+}
+#endif
+
+static __always_inline u32 python__intern(struct python_thread *t, const struct python_process *p,
+					  const struct python_layout *l, u32 pid, struct task_struct *task)
 {
 	const struct python_cursor *c = &t->cursor;
 	struct python_stack_key key = { .hash = python__mix(c->hash, c->n << 1 | c->cut), .process = p->id };
-	struct python_builder b = { .t = t, .layout = p->layout, .process = p->id, .pid = pid };
+	struct python_builder b = { .t = t, .l = l, .task = task, .layout = p->layout, .process = p->id, .pid = pid };
 	u32 *known = bpf_map_lookup_elem(&python_stacks, &key);
 
 	if (known)
@@ -425,36 +466,56 @@ static __always_inline u32 python__intern(struct python_thread *t, const struct 
 	t->left = c->n;
 	if (c->cut)
 		b.caller = stack__push(0, FRAME_CUT, 0, 0, pid);
-	bpf_loop(STACK_FRAMES, python__build, &b, 0);
+	PYTHON_LOOP(STACK_FRAMES, python__build, &b, task);
 	if (b.failed)
 		return 0;
 	bpf_map_update_elem(&python_stacks, &key, &b.caller, BPF_ANY);
 	return b.caller;
 }
 
-/* Walks up the thread states of all interpreters, for the one of the thread with this FS base. */
+/* Walks through the thread states of all interpreters, for that of the thread with this FS base. */
 struct python_search {
 	const struct python_layout *l;
 	struct task_struct *task;
-	u64 interp, state;
+	u64 interp; /* whose states are looked at, 0: those of the next one come */
+	u64 next; /* interpreter */
+	u64 state;
 	u64 self;
+	u64 gil; /* its interpreter's, 0: any */
 	u64 found;
 };
 
+/* In PyThreadState._status, from 3.12 on: it is its thread's current one. */
+static __always_inline bool python__active(const struct python_layout *l, u64 state, struct task_struct *task)
+{
+	return l->state_status && python__word(state + l->state_status, task) & 1 << 4;
+}
+
+/*
+ * A thread has a state in each interpreter that it has entered. The active one is right; where none is, as in
+ * a thread that waits, the first that runs something: new interpreters come first in their list.
+ */
 static __always_inline long python__search_step(struct python_search *s, struct task_struct *task)
 {
 	const struct python_layout *l = s->l;
+	bool active;
 
 	if (!s->state) {
+		s->interp = s->next;
 		if (!s->interp)
 			return 1;
 		s->state = python__word(s->interp + l->interp_threads, task);
-		s->interp = python__word(s->interp + l->interp_next, task);
+		s->next = python__word(s->interp + l->interp_next, task);
 		return 0;
 	}
-	if (python__word(s->state + l->state_thread_id, task) == s->self) {
-		s->found = s->state;
-		return 1;
+	if (python__word(s->state + l->state_thread_id, task) == s->self &&
+	    (!s->gil || !l->interp_gil || python__word(s->interp + l->interp_gil, task) == s->gil) &&
+	    python__first_frame(l, s->state, task)) {
+		active = python__active(l, s->state, task);
+		if (active || !s->found)
+			s->found = s->state;
+		if (active || !s->next)
+			return 1;
 	}
 	s->state = python__word(s->state + l->state_next, task);
 	return 0;
@@ -465,43 +526,67 @@ static long python__search_here(u32 i, struct python_search *s)
 	return python__search_step(s, NULL);
 }
 
+#ifdef PYTHON_WALK_TASKS
+static long python__search_there(u32 i, struct python_search *s)
+{
+	return python__search_step(s, s->task);
+}
+#endif
+
 /* Is it a thread state that is in its interpreter's list, and this thread's? */
-static __always_inline bool python__is_own(const struct python_layout *l, u64 state, u64 self, struct task_struct *task)
+static __always_inline bool python__is_own(const struct python_layout *l, u64 state, u64 self, u64 gil,
+					   struct task_struct *task)
 {
 	u64 links[3]; /* prev, next, interp */
 
 	if (!state || python__read(links, sizeof(links), state + l->state_next - 8, task) ||
 	    python__word(state + l->state_thread_id, task) != self)
 		return false;
+	if (gil && l->interp_gil && python__word(links[2] + l->interp_gil, task) != gil)
+		return false;
 	return python__word(links[0] ? links[0] + l->state_next : links[2] + l->interp_threads, task) == state;
 }
 
-static __always_inline u64 python__own_state(struct python_thread *t, const struct python_process *p,
-					     const struct python_layout *l, u64 self)
+/* Is there one interpreter alone, so that a thread has one state? */
+static __always_inline bool python__one_interpreter(const struct python_layout *l, u64 runtime,
+						    struct task_struct *task)
 {
-	struct python_search s = { .l = l, .self = self };
+	u64 interp = python__word(runtime + l->interpreters, task);
 
-	if (t->process == p->id && python__is_own(l, t->state, self, NULL))
+	return interp && !python__word(interp + l->interp_next, task);
+}
+
+/* The state of the thread with this FS base; the current task's is remembered. */
+static __always_inline u64 python__own_state(struct python_thread *t, const struct python_process *p,
+					     const struct python_layout *l, u64 self, u64 gil, struct task_struct *task)
+{
+	struct python_search s = { .l = l, .task = task, .self = self, .gil = gil };
+
+	if (!task && t->process == p->id && python__is_own(l, t->state, self, gil, NULL) &&
+	    (python__active(l, t->state, NULL) || python__one_interpreter(l, p->runtime, NULL)))
 		return t->state;
-	s.interp = python__word(p->runtime + l->interpreters, NULL);
-	bpf_loop(PYTHON_STATES, python__search_here, &s, 0);
-	t->state = s.found;
-	t->process = p->id;
+	s.next = python__word(p->runtime + l->interpreters, task);
+	PYTHON_LOOP(PYTHON_STATES, python__search, &s, task);
+	if (!task) {
+		t->state = s.found;
+		t->process = p->id;
+	}
 	return s.found;
 }
 
 /* Fills the cursor; false: the stack is not to be had. */
-static __always_inline bool python__walk(struct python_thread *t, const struct python_layout *l, u64 state, u32 frames)
+static __always_inline bool python__walk(struct python_thread *t, const struct python_layout *l, u64 state, u32 frames,
+					 struct task_struct *task)
 {
-	struct python_walk w = { .t = t, .l = l };
+	struct python_walk w = { .t = t, .l = l, .task = task };
 	struct python_cursor *c = &t->cursor;
 
 	c->n = c->cut = c->bad = 0;
 	c->hash = c->anchor = 0;
 	c->max = frames;
-	c->frame = python__first_frame(l, state, NULL);
+	c->frame = python__first_frame(l, state, task);
 	/* frames of interpreters and of what is incomplete come on top */
-	bpf_loop(STACK_FRAMES * 2, python__step_here, &w, 0);
+	PYTHON_LOOP(STACK_FRAMES * 2, python__step, &w, task);
 	if (c->frame && !c->cut && !c->bad)
 		c->bad = LOSS_TORN;
 	if (c->bad)
@@ -509,13 +594,18 @@ static __always_inline bool python__walk(struct python_thread *t, const struct p
 	return !c->bad && c->n;
 }
 
-static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u32 frames)
+/*
+ * me: the thread whose stack is walked if state is 0. task: whose memory is read, NULL: the current one's, which is
+ * then `me`.
+ */
+static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u64 gil,
+					       u32 frames, struct task_struct *task)
 {
 	u32 pid = me->tgid;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
 	const struct python_layout *l;
 	u64 self = me->thread.fsbase, hash;
-	bool own = true;
+	bool stands = !task;
 	u32 layout;
 
 	if (!p)
@@ -525,29 +615,51 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 	if (!l)
 		return 0;
 	if (!state)
-		state = python__own_state(t, p, l, self);
-	else
-		own = python__is_own(l, state, self, NULL);
+		state = python__own_state(t, p, l, self, gil, task);
+	else if (stands)
+		stands = python__is_own(l, state, self, 0, NULL);
 	if (!state)
 		return 0;
 	t->cursor.code_type = p->code_type;
-	if (!python__walk(t, l, state, frames))
+	if (!python__walk(t, l, state, frames, task))
 		return 0;
-	if (!own) {
-		/* it runs meanwhile: what is seen twice was there */
+	if (!stands) {
+		/* it may run meanwhile: what is seen twice was there */
 		hash = t->cursor.hash;
-		if (!python__walk(t, l, state, frames))
+		if (!python__walk(t, l, state, frames, task))
 			return 0;
 		if (t->cursor.hash != hash) {
 			loss__count(0, LOSS_TORN, bpf_ktime_get_ns());
 			return 0;
 		}
 	}
-	return python__intern(t, p, pid);
+	return python__intern(t, p, l, pid, task);
 }
 
-/* state 0: the current thread's. A function of its own for the verifier. */
-__weak __noinline int python__walk_current(u64 state, u32 frames)
+/* The current task's room to walk in, to be left with python__leave(). */
+static __always_inline struct python_thread *python__enter(struct task_struct *me)
+{
+	struct python_thread *t;
+
+	t = bpf_task_storage_get(&python_threads, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t || t->busy) {
+		loss__count(0, t ? LOSS_RECURSION : LOSS_STORAGE, bpf_ktime_get_ns());
+		return NULL;
+	}
+	t->busy = 1;
+	return t;
+}
+
+static __always_inline void python__leave(struct python_thread *t)
+{
+	t->busy = 0;
+}
+
+/*
+ * state 0: the current thread's, the one of the interpreter with this GIL if gil is not 0. A function of its own for
+ * the verifier.
+ */
+__weak __noinline int python__walk_current(u64 state, u64 gil, u32 frames)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct python_thread *t;
@@ -555,14 +667,11 @@ __weak __noinline int python__walk_current(u64 state, u32 frames)
 
 	if (!bpf_map_lookup_elem(&python_processes, &tgid))
 		return 0;
-	t = bpf_task_storage_get(&python_threads, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t || t->busy) {
-		loss__count(0, t ? LOSS_RECURSION : LOSS_STORAGE, bpf_ktime_get_ns());
+	t = python__enter(me);
+	if (!t)
 		return 0;
-	}
-	t->busy = 1;
-	id = python__walk_thread(t, me, state, frames);
-	t->busy = 0;
+	id = python__walk_thread(t, me, state, gil, frames, NULL);
+	python__leave(t);
 	return id;
 }
 

@@ -51,6 +51,7 @@ static const struct python_layout layouts[] = {
 	  .code_traceable = 168,
 	  TEXT_TO_311 },
 	{ .version = 0x030c,
+	  .state_status = 24,
 	  .interpreters = 40,
 	  .interp_next = 0,
 	  .interp_threads = 72,
@@ -81,61 +82,143 @@ static const struct python_layout layouts[] = {
 /* Where in _Py_DebugOffsets, in words of 8 bytes; Include/internal/pycore_runtime.h (3.13), pycore_debug_offsets.h */
 struct offset_places {
 	u8 interpreters, interp_next, interp_threads, interp_gil;
-	u8 state_prev, state_next, state_interp, state_frame, state_thread_id;
-	u8 frame_previous, frame_code, frame_instr, frame_owner;
+	u8 state_prev, state_next, state_interp, state_frame, state_thread_id, state_status;
+	u8 frame_size, frame_previous, frame_code, frame_instr, frame_owner;
 	u8 code_file, code_name, code_lines, code_line, code_names, code_start;
 	u8 type, bytes_data, str_state, str_length, str_ascii;
 };
 
-static const struct offset_places places_313 = {
-	.interpreters = 5,
-	.interp_next = 8,
-	.interp_threads = 9,
-	.interp_gil = 14,
-	.state_prev = 20,
-	.state_next = 21,
-	.state_interp = 22,
-	.state_frame = 23,
-	.state_thread_id = 24,
-	.frame_previous = 29,
-	.frame_code = 30,
-	.frame_instr = 31,
-	.frame_owner = 33,
-	.code_file = 35,
-	.code_name = 37,
-	.code_lines = 38,
-	.code_line = 39,
-	.code_names = 41,
-	.code_start = 43,
-	.type = 45,
-	.bytes_data = 66,
-	.str_state = 68,
-	.str_length = 69,
-	.str_ascii = 70,
+static const struct offset_places places[] = {
+	[13] = { .interpreters = 5,
+		 .interp_next = 8,
+		 .interp_threads = 9,
+		 .interp_gil = 14,
+		 .state_prev = 20,
+		 .state_next = 21,
+		 .state_interp = 22,
+		 .state_frame = 23,
+		 .state_thread_id = 24,
+		 .state_status = 27,
+		 .frame_size = 28,
+		 .frame_previous = 29,
+		 .frame_code = 30,
+		 .frame_instr = 31,
+		 .frame_owner = 33,
+		 .code_file = 35,
+		 .code_name = 37,
+		 .code_lines = 38,
+		 .code_line = 39,
+		 .code_names = 41,
+		 .code_start = 43,
+		 .type = 45,
+		 .bytes_data = 66,
+		 .str_state = 68,
+		 .str_length = 69,
+		 .str_ascii = 70 },
+	[14] = { .interpreters = 5,
+		 .interp_next = 8,
+		 .interp_threads = 9,
+		 .interp_gil = 15,
+		 .state_prev = 23,
+		 .state_next = 24,
+		 .state_interp = 25,
+		 .state_frame = 26,
+		 .state_thread_id = 27,
+		 .state_status = 30,
+		 .frame_size = 31,
+		 .frame_previous = 32,
+		 .frame_code = 33,
+		 .frame_instr = 34,
+		 .frame_owner = 36,
+		 .code_file = 40,
+		 .code_name = 42,
+		 .code_lines = 43,
+		 .code_line = 44,
+		 .code_names = 46,
+		 .code_start = 48,
+		 .type = 51,
+		 .bytes_data = 76,
+		 .str_state = 78,
+		 .str_length = 79,
+		 .str_ascii = 80 },
+	[15] = { .interpreters = 5,
+		 .interp_next = 8,
+		 .interp_threads = 9,
+		 .interp_gil = 15,
+		 .state_prev = 23,
+		 .state_next = 24,
+		 .state_interp = 25,
+		 .state_frame = 26,
+		 .state_thread_id = 30,
+		 .state_status = 33,
+		 .frame_size = 39,
+		 .frame_previous = 40,
+		 .frame_code = 41,
+		 .frame_instr = 42,
+		 .frame_owner = 44,
+		 .code_file = 48,
+		 .code_name = 50,
+		 .code_lines = 51,
+		 .code_line = 52,
+		 .code_names = 54,
+		 .code_start = 56,
+		 .type = 59,
+		 .bytes_data = 88,
+		 .str_state = 90,
+		 .str_length = 91,
+		 .str_ascii = 92 },
 };
 
 #define COOKIE "xdebugpy"
+/* What the walker reads of a frame and of a code object at most */
+#define FRAME_MAX 128
+#define CODE_MAX  144
+
+/* The walker takes some things for granted, and all offsets together have to make sense. */
+static bool makes_sense(const u64 *w, const struct offset_places *p)
+{
+	const u8 pointers[] = { p->code_file, p->code_name, p->code_lines, p->code_line };
+
+	for (u32 i = 0; i < sizeof(pointers); i++)
+		if (w[pointers[i]] > CODE_MAX - 8 || w[pointers[i]] % 4)
+			return false;
+	/* the ends of what is read; prev, next and interp follow one another */
+	return w[p->frame_size] <= FRAME_MAX && w[p->frame_owner] < w[p->frame_size] &&
+	       w[p->frame_code] < w[p->frame_owner] && w[p->frame_previous] < w[p->frame_owner] &&
+	       w[p->frame_instr] < w[p->frame_owner] && w[p->state_prev] + 8 == w[p->state_next] &&
+	       w[p->state_next] + 8 == w[p->state_interp] && w[p->state_next] < 4096 && w[p->state_frame] < 4096 &&
+	       w[p->state_thread_id] < 4096 && w[p->state_status] < 4096 && w[p->interpreters] < 1 << 20 &&
+	       w[p->interp_next] < 1 << 20 && w[p->interp_threads] < 1 << 20 && w[p->interp_gil] < 1 << 20 &&
+	       w[p->code_names] >= 48 + 16 && w[p->code_names] <= CODE_MAX &&
+	       w[p->code_start] > w[p->code_lines] + 16 && w[p->code_start] < 4096 && w[p->type] == 8 &&
+	       w[p->bytes_data] == 32 && w[p->str_state] == 32 && w[p->str_length] == 16 && w[p->str_ascii] == 40;
+}
 
 int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len)
 {
-	const struct offset_places *p = &places_313;
-	u32 version = n > 2 ? words[1] >> 16 & 0xffff : 0;
+	u32 version = n > 2 ? words[1] >> 16 & 0xffff : 0, minor = version & 0xff;
+	const struct offset_places *p;
 
-	if (n < 71 || memcmp(words, COOKIE, 8)) {
+	if (n < PYTHON_OFFSET_WORDS || memcmp(words, COOKIE, 8)) {
 		snprintf(why, len, "its debug offsets are not there");
 		return -ENOTSUP;
 	}
 	if (words[2]) {
-		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, version & 0xff);
+		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
-	if (version != 0x030d) {
-		snprintf(why, len, "CPython %u.%u is not known", version >> 8, version & 0xff);
+	if (version >> 8 != 3 || minor < 13 || minor >= sizeof(places) / sizeof(places[0])) {
+		snprintf(why, len, "CPython %u.%u is not known", version >> 8, minor);
+		return -ENOTSUP;
+	}
+	p = &places[minor];
+	if (!makes_sense(words, p)) {
+		snprintf(why, len, "its debug offsets are not those of CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
 	*out = (struct python_layout){
 		.version = version,
-		.frame_size = 72,
+		.frame_size = (words[p->frame_owner] + 8) & ~7,
 		.interpreters = words[p->interpreters],
 		.interp_next = words[p->interp_next],
 		.interp_threads = words[p->interp_threads],
@@ -143,19 +226,23 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		.state_next = words[p->state_next],
 		.state_interp = words[p->state_interp],
 		.state_thread_id = words[p->state_thread_id],
+		.state_status = words[p->state_status],
 		.state_frame = words[p->state_frame],
 		.frame_code = words[p->frame_code],
 		.frame_previous = words[p->frame_previous],
 		.frame_instr = words[p->frame_instr],
 		.frame_owner = words[p->frame_owner],
+		/* FRAME_OWNED_BY_CSTACK, in 3.14 FRAME_OWNED_BY_INTERPRETER and that, in 3.15 the first alone */
 		.owner_skipped = 3,
 		.code_name = words[p->code_name],
 		.code_file = words[p->code_file],
 		.code_line = words[p->code_line],
 		.code_lines = words[p->code_lines],
 		.code_start = words[p->code_start],
+		/* Include/cpython/code.h: co_flags to co_version stand before co_localsplusnames */
 		.code_version = words[p->code_names] - 4,
 		.code_check = words[p->code_names] - 48,
+		/* and _co_firsttraceable and co_extra before co_code_adaptive, where there is a GIL */
 		.code_traceable = words[p->code_start] - 16,
 		.str_ascii = words[p->str_ascii],
 		.str_compact = words[p->str_ascii] + 16,

@@ -17,6 +17,7 @@ struct python_runtime {
  * len) says so in words that follow "Python stacks are not walked: ".
  */
 int python__identify(struct elf *elf, struct python_runtime *out, char *why, size_t len);
+#define PYTHON_OFFSET_WORDS 93 /* of _Py_DebugOffsets, as many as are looked at */
 /*
  * By the words of _Py_DebugOffsets (3.13 on), n of them. 0 or -ENOTSUP with a reason. For python__identify and tests.
  */

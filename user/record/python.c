@@ -8,11 +8,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OBJECTS 32
+
+/* Each process that maps an object asks for it again. */
+struct object_seen {
+	struct elf *elf;
+	char build_id[65];
+	struct python_runtime runtime;
+	int err;
+};
+
 /* What was found of each file is asked for again with each process; one session at a time records. */
 static struct {
 	struct python_layout layouts[PYTHON_LAYOUTS];
 	u32 n_layouts;
 	u32 last_id;
+	struct object_seen seen[OBJECTS];
+	u32 n_seen; /* the last OBJECTS are kept */
 } known;
 
 int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias)
@@ -46,27 +58,45 @@ static int number_of(struct session *s, const struct python_layout *l)
 	return i;
 }
 
+/* Looks the object up, says once if it can't be walked. NULL: it can't be. */
+static const struct python_runtime *identify(struct session *s, struct elf *elf, const char *path)
+{
+	struct object_seen *o;
+	char why[160] = "";
+
+	for (u32 i = 0; i < known.n_seen && i < OBJECTS; i++) {
+		o = &known.seen[i];
+		/* an ELF that was closed may have lain where this one does */
+		if (o->elf == elf && !strcmp(o->build_id, elf__build_id(elf)))
+			return o->err ? NULL : &o->runtime;
+	}
+	o = &known.seen[known.n_seen++ % OBJECTS];
+	memset(o, 0, sizeof(*o));
+	o->elf = elf;
+	snprintf(o->build_id, sizeof(o->build_id), "%s", elf__build_id(elf));
+	o->err = python__identify(elf, &o->runtime, why, sizeof(why));
+	if (o->err == -ENOTSUP)
+		session__warn(s, "%s: Python stacks are not walked: %s", path, why);
+	return o->err ? NULL : &o->runtime;
+}
+
 void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
+	const struct python_runtime *r = identify(s, elf, m->path);
 	struct python_process p = {}, old;
-	struct python_runtime r = {};
-	char why[160] = "";
+	int fd, number;
 	u64 bias;
-	int fd, err;
 
-	err = python__identify(elf, &r, why, sizeof(why));
-	if (err == -ENOTSUP)
-		session__warn(s, "%s: Python stacks are not walked: %s", m->path, why);
-	if (err || mapping__bias(elf, m, &bias))
+	if (!r || mapping__bias(elf, m, &bias))
 		return;
-	err = number_of(s, &r.layout);
-	if (err < 0) {
-		session__warn(s, "%s: Python stacks are not walked: %s", m->path, strerror(-err));
+	number = number_of(s, &r->layout);
+	if (number < 0) {
+		session__warn(s, "%s: Python stacks are not walked: %s", m->path, strerror(-number));
 		return;
 	}
-	p.layout = err;
-	p.runtime = r.runtime + bias;
-	p.code_type = r.code_type + bias;
+	p.layout = number;
+	p.runtime = r->runtime + bias;
+	p.code_type = r->code_type + bias;
 	fd = session__map_fd(s, "python_processes");
 	/* several families hear of one mapping */
 	if (!bpf_map_lookup_elem(fd, &m->pid, &old) && old.runtime == p.runtime)

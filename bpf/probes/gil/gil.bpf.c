@@ -105,7 +105,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 		if (p)
 			note_holder_for(p, key.process, s, o->wait.span.event.tid);
 	}
-	o->wait.stack = python__stack(STACK_FRAMES);
+	o->wait.stack = python__stack_waiting(cond - sizeof(struct gil_state), STACK_FRAMES);
 	o->open = true;
 	o->wait.span.start = bpf_ktime_get_ns();
 }
