@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Spends time in known functions and lines, and measures it itself: sample_work.py cpu|sleep|gil SECONDS.
+"""Spends time in known functions and lines, and measures it itself: sample_work.py cpu|flat|sleep|gil SECONDS.
 
 Waits for a line on stdin and prints JSON. Runs on every CPython from 3.8 on.
 """
@@ -190,7 +190,8 @@ def main():
         while time.monotonic() < end:
             timed(seventy)
             timed(twenty)
-            timed(ten)
+            if mode != "flat":
+                timed(ten)
             timed(constructs)
     print(json.dumps({"functions": FUNCTIONS, "lines": LINES}))
 
