@@ -142,27 +142,44 @@ static __always_inline u64 code_word(const struct python_thread *t, u32 offset)
 	return t->code[offset / 8 & (CODE_WORDS - 1)];
 }
 
+/* Length, hash if Python has needed it, and last characters of a text. */
+static __always_inline u64 python__check_text(struct python_thread *t, const struct python_layout *l, u64 hash,
+					      u64 text, struct task_struct *task)
+{
+	u64 *words = t->text, state, end;
+
+	/* length, hash, state */
+	if (python__read(words, 24, text + 16, task))
+		return hash;
+	hash = python__mix(python__mix(hash, words[0]), words[1]);
+	if (words[1] != ~0ULL)
+		return hash;
+	state = words[2] >> l->str_kind_shift;
+	end = text + (state & 16 ? l->str_ascii : l->str_compact) + words[0] * (state & 7);
+	if (!python__read(words, 16, end - 16, task))
+		hash = python__mix(python__mix(hash, words[0]), words[1]);
+	return hash;
+}
+
 /*
- * What of a code object never changes, as a number. Before 3.12, where no version
- * of it is kept, with its name's hash and its line table: their addresses may be used
- * again in the very same order.
+ * What of a code object never changes, as a number. From 3.12 on each has a version that is given once. Before, its
+ * texts and line table are looked into: new ones may come to lie at the addresses of old ones in the very same order.
  */
 static __always_inline u64 python__check(struct python_thread *t, const struct python_layout *l,
 					 struct task_struct *task)
 {
+	u64 name = code_word(t, l->code_name), file = code_word(t, l->code_file), lines = code_word(t, l->code_lines);
 	u32 from = l->code_check;
-	u64 hash = 0;
+	u64 hash = python__mix(python__mix(name, file), lines);
 
 	for (u32 i = 0; i < 6; i++)
 		hash = python__mix(hash, code_word(t, from + 8 * i));
 	if (l->code_version)
 		return hash;
-	/* ob_size and hash of a bytes object and its first bytes; length and hash of a text */
-	if (!python__read(t->text, 32, code_word(t, l->code_lines) + 16, task))
+	/* ob_size and the first bytes */
+	if (!python__read(t->text, 32, lines + 16, task))
 		hash = python__mix(python__mix(python__mix(hash, t->text[0]), t->text[2]), t->text[3]);
-	if (!python__read(t->text, 16, code_word(t, l->code_name) + 16, task))
-		hash = python__mix(python__mix(hash, t->text[0]), t->text[1]);
-	return hash;
+	return python__check_text(t, l, python__check_text(t, l, hash, name, task), file, task);
 }
 
 /* Where in its bytecode the frame is, bytes. */

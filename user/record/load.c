@@ -248,17 +248,22 @@ static void note_python(struct session *s, const struct family_host *h, void *ar
 	*python |= h->python && f && s->family_on[f->id];
 }
 
+static bool walks_python(struct session *s)
+{
+	bool python = false;
+
+	family_host__each(s, note_python, &python);
+	return python;
+}
+
 static bool wanted(struct session *s, const struct program *p)
 {
 	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
-	bool python = false;
 
 	if (!s->family_on[p->family->id])
 		return false;
-	if (!strncmp(p->name, "core_python_", strlen("core_python_"))) {
-		family_host__each(s, note_python, &python);
-		return python;
-	}
+	if (!strncmp(p->name, "core_python_", strlen("core_python_")))
+		return walks_python(s);
 	if (h && h->wants_program && !h->wants_program(s, p->name))
 		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
@@ -314,6 +319,18 @@ static int size_rings(struct session *s)
 	return ret ? ret : set_rodata(s, "ring_mark", &mark, sizeof(mark));
 }
 
+/* The tables of stacks take some 20 MB of kernel memory, all at once. */
+static int size_stacks(struct session *s)
+{
+	struct bpf_map *const maps[] = { s->skel->maps.stack_nodes, s->skel->maps.python_codes,
+					 s->skel->maps.python_stacks };
+	int ret = 0;
+
+	for (u32 i = 0; !ret && !walks_python(s) && i < sizeof(maps) / sizeof(maps[0]); i++)
+		ret = bpf_map__set_max_entries(maps[i], 1);
+	return ret;
+}
+
 int load__load(struct session *s, char *err, size_t len)
 {
 	int ret = check_privilege(s, err, len);
@@ -329,6 +346,8 @@ int load__load(struct session *s, char *err, size_t len)
 		ret = filter__configure(s, set_rodata);
 	if (!ret)
 		ret = size_rings(s);
+	if (!ret)
+		ret = size_stacks(s);
 	embedded__clear_log();
 	if (!ret)
 		ret = sonde_bpf__load(s->skel);

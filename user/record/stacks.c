@@ -17,14 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* of one code object, all parts */
-#define CODE_BYTES_MAX (2 << 20)
+/* of one part of a code object */
+#define CODE_BYTES_MAX (1 << 20)
+/* of all line tables together, and frames that wait: targets make as many as they like */
+#define LINES_BYTES_MAX (64 << 20)
+#define WAITING_MAX	65536
 
 struct part {
 	u8 *data;
 	u32 total, have;
 	u8 width;
 	bool done;
+	bool known; /* it could be read, and came whole */
 };
 
 /* A code object of a process, by the id that BPF gave it. */
@@ -45,6 +49,9 @@ struct function {
 struct stacks {
 	struct map codes; /* by u32, BPF's id */
 	struct map functions; /* struct function: u32, the trace's id */
+	u64 lines_bytes; /* in line tables that are kept */
+	u32 oldest; /* code whose line table goes first */
+	u32 n_waiting;
 };
 
 struct stacks *raw_stacks__new(void)
@@ -117,12 +124,17 @@ static void write_frame(struct session *s, const struct raw_frame *r, u32 code, 
 	session__emit(s, &e, sizeof(e));
 }
 
+/* Shown with nothing but its place, and counted. */
+static void unresolved_frame(struct session *s, const struct raw_frame *r)
+{
+	losses__add(s, 0, LOSS_READ, 1, r->event.time, r->event.time, 0);
+	write_frame(s, r, 0, 0, r->offset);
+}
+
 static void python_frame(struct session *s, const struct raw_frame *r, const struct code *c)
 {
 	const struct part *p = &c->parts[RAW_CODE_LINES];
-	u32 line = p->data || (s64)r->offset < 0 ?
-			   python__line(c->version, p->data, p->data ? p->total : 0, c->line, r->offset) :
-			   0;
+	u32 line = p->known || (s64)r->offset < 0 ? python__line(c->version, p->data, p->have, c->line, r->offset) : 0;
 
 	write_frame(s, r, c->id, line, r->offset);
 }
@@ -136,18 +148,22 @@ static void native_frame(struct session *s, const struct raw_frame *r)
 	write_frame(s, r, code, 0, offset);
 }
 
-static void wait_for(struct code *c, const struct raw_frame *r)
+static bool wait_for(struct stacks *st, struct code *c, const struct raw_frame *r)
 {
 	struct raw_frame *more;
 
+	if (st->n_waiting == WAITING_MAX)
+		return false;
 	/* a power of two: full */
 	if (!(c->n_waiting & (c->n_waiting - 1))) {
 		more = reallocarray(c->waiting, c->n_waiting ? 2 * c->n_waiting : 1, sizeof(*more));
 		if (!more)
-			return;
+			return false;
 		c->waiting = more;
 	}
 	c->waiting[c->n_waiting++] = *r;
+	st->n_waiting++;
+	return true;
 }
 
 static void on_frame(struct session *s, const struct raw_frame *r)
@@ -165,30 +181,52 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 	c = map__get(&s->stacks->codes, &r->code);
 	if (c && c->id)
 		python_frame(s, r, c);
-	else if (c)
-		wait_for(c, r);
+	else if (!c || !wait_for(s->stacks, c, r))
+		unresolved_frame(s, r);
 }
 
 static u32 text_id(struct session *s, const struct part *p, bool path)
 {
-	char *text = p->data ? python__utf8(p->data, p->total, p->width) : NULL;
+	char *text = p->known ? python__utf8(p->data, p->total, p->width) : NULL;
 	u32 id = text ? session__intern(s, path ? session__path(s, text) : text) : 0;
 
 	free(text);
 	return id;
 }
 
+/* Frames in the oldest code, if new ones come after all, have no line. */
+static void drop_lines(struct stacks *st)
+{
+	for (; st->lines_bytes > LINES_BYTES_MAX && st->oldest < st->codes.n; st->oldest++) {
+		struct code *c = map__value(&st->codes, st->oldest);
+		struct part *p = &c->parts[RAW_CODE_LINES];
+
+		if (!c->id)
+			continue;
+		st->lines_bytes -= p->have;
+		free(p->data);
+		*p = (struct part){ .done = true };
+	}
+}
+
 static void code_is_whole(struct session *s, struct code *c)
 {
 	u32 name = text_id(s, &c->parts[RAW_CODE_NAME], false), file = text_id(s, &c->parts[RAW_CODE_FILE], true);
+	u64 now = session__now(s);
 
 	c->id = function_id(s, name, file, c->line, FRAME_PYTHON);
+	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
+		if (!c->parts[i].known)
+			losses__add(s, 0, LOSS_READ, 1, now, now, 0);
 	free_texts(c);
 	for (u32 i = 0; i < c->n_waiting; i++)
 		python_frame(s, &c->waiting[i], c);
 	free(c->waiting);
 	c->waiting = NULL;
+	s->stacks->n_waiting -= c->n_waiting;
 	c->n_waiting = 0;
+	s->stacks->lines_bytes += c->parts[RAW_CODE_LINES].have;
+	drop_lines(s->stacks);
 }
 
 static bool whole(const struct code *c)
@@ -222,10 +260,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 		p->have += r->size;
 	}
 	p->done = !r->width || p->have == p->total;
-	if (p->done && p->have != p->total) {
-		free(p->data);
-		p->data = NULL;
-	}
+	p->known = p->done && r->width && p->have == r->total;
 	if (whole(c))
 		code_is_whole(s, c);
 }
@@ -249,7 +284,7 @@ void raw_stacks__finish(struct session *s)
 		struct code *c = map__value(&s->stacks->codes, i);
 
 		for (u32 k = 0; k < c->n_waiting; k++)
-			write_frame(s, &c->waiting[k], 0, 0, c->waiting[k].offset);
+			unresolved_frame(s, &c->waiting[k]);
 		c->n_waiting = 0;
 	}
 }

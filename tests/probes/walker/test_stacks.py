@@ -1,0 +1,31 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=300
+"""The stacks of waits are those that the program itself saw: every kind of call, on every CPython there is."""
+import collections
+
+import walk_lib
+
+TAP = walk_lib.Tap()
+# of the marks: with the GIL free by chance, there is no wait
+SEEN = 0.5
+
+
+def check(python):
+    run = walk_lib.record(python, "all")
+    c = walk_lib.compare(run)
+    name = "every kind of call, " + python.name
+    why = ["%d marks, %d seen in %d waits, %d not walked, %d wrong; losses %s" % (
+        c.marks, c.seen, c.waits, c.unwalked, len(c.wrong), dict(run.losses))]
+    kinds = collections.Counter(kind for kind, _ in c.wrong)
+    for kind, what in c.wrong[:10]:
+        why.append("%s: %s" % (kind, what))
+    why.append(str(kinds))
+    good = run.status == 0 and c.marks > 200 and c.seen >= SEEN * c.marks and not c.wrong
+    good = good and c.unwalked <= c.waits // 1000 and run.losses[walk_lib.READ] + run.losses[walk_lib.TORN] <= c.waits // 1000
+    TAP.ok(good, name, "\n".join(why) + "\n" + run.messages + run.printed)
+    TAP.note(why[0])
+
+
+walk_lib.each_python(TAP, "every kind of call", check)
+TAP.end()
