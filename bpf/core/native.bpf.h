@@ -7,9 +7,8 @@
 #include "core/sonde.bpf.h"
 
 /* Bytes of the record up to the end of the chain, for emit(). */
-#define NATIVE_SIZE(record, native)                         \
-	(__builtin_offsetof(typeof(record), native.chain) + \
-	 ((record).native.links & (NATIVE_CHAIN - 1)) * sizeof(u64))
+#define NATIVE_SIZE(record, native) \
+	(__builtin_offsetof(typeof(record), native.chain) + ((record).native.links & (NATIVE_CHAIN - 1)) * sizeof(u64))
 
 /* Follows frame pointers upward while they make sense. What they lead to is checked by the loader. */
 static __always_inline u32 native__chain(struct native_stack *n, u64 bp)

@@ -30,7 +30,7 @@ struct attacher;
 /* As many sites fit into one attacher__sites. */
 #define ATTACHER_SITES_MAX 1024
 /* Ticks a second of a clock. */
-#define ATTACHER_HZ_MAX	   100000
+#define ATTACHER_HZ_MAX 100000
 
 /*
  * Forks it; the programs that it is to attach must be loaded before. command:

@@ -13,13 +13,13 @@
 #include "record/family.h"
 #include "util/map.h"
 
-#define CODE_MAX     4096 /* mappings of one process that are kept */
-#define TOTAL_MAX    (1u << 20) /* of all */
-#define PATHS_MAX    65536
-#define PATH_LENGTH  4096
-#define READ_EVERY   1000000000ULL /* ns: a process's list is not read again before */
-#define SWEEP_EVERY  5000000000ULL /* ns */
-#define KEEP	     10000000000ULL /* ns after the end of a process: its last records may still come */
+#define CODE_MAX    4096 /* mappings of one process that are kept */
+#define TOTAL_MAX   (1u << 20) /* of all */
+#define PATHS_MAX   65536
+#define PATH_LENGTH 4096
+#define READ_EVERY  1000000000ULL /* ns: a process's list is not read again before */
+#define SWEEP_EVERY 5000000000ULL /* ns */
+#define KEEP	    10000000000ULL /* ns after the end of a process: its last records may still come */
 
 struct process_code {
 	struct mapped_code *list; /* the newest last */

@@ -112,7 +112,8 @@ static void find(struct lines_report *r, struct report_output *out)
 				    r->sources.unread, r->sources.unread == 1 ? "" : "s",
 				    r->sources.unread == 1 ? "it" : "them");
 	if (r->sources.newer)
-		report_output__note(out, "%u source file%s changed since the trace was made: the text may not be what ran.",
+		report_output__note(out,
+				    "%u source file%s changed since the trace was made: the text may not be what ran.",
 				    r->sources.newer, r->sources.newer == 1 ? " was" : "s were");
 }
 

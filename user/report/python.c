@@ -89,10 +89,10 @@ static void fill(struct python_report *p, struct table *t)
 		table__add(t, V_TEXT(*frame->name ? frame->name : "?"), V_TEXT(*frame->file ? frame->file : NULL),
 			   frame->first_line ? V_U64(frame->first_line) : V_NONE,
 			   V_DBL(percent(f->self.cpu_ns, all->cpu_ns)), V_U64(f->self.cpu_ns), V_U64(f->native_ns),
-			   V_DBL(percent(f->total.cpu_ns, all->cpu_ns)), V_U64(f->total.cpu_ns),
-			   V_U64(f->self.samples), V_U64(f->total.samples), V_U64(f->self.gil_ns),
-			   V_U64(f->self.no_gil_ns), V_U64(f->self.kernel_ns), V_U64(f->self.off_ns),
-			   V_U64(f->total.off_ns), V_U64(f->self.waits));
+			   V_DBL(percent(f->total.cpu_ns, all->cpu_ns)), V_U64(f->total.cpu_ns), V_U64(f->self.samples),
+			   V_U64(f->total.samples), V_U64(f->self.gil_ns), V_U64(f->self.no_gil_ns),
+			   V_U64(f->self.kernel_ns), V_U64(f->self.off_ns), V_U64(f->total.off_ns),
+			   V_U64(f->self.waits));
 	}
 	table__sort(t, p->s.all.cpu_ns ? "self_ns" : "off_ns");
 }
@@ -113,8 +113,7 @@ static void find(struct python_report *p, struct report_output *out)
 	}
 	if (busy && busy->self.cpu_ns)
 		report_output__finding(out, "%.0f%% of %s of CPU time was spent in %s%s.",
-				       percent(busy->self.cpu_ns, all->cpu_ns),
-				       text__ns(buf, sizeof(buf), all->cpu_ns),
+				       percent(busy->self.cpu_ns, all->cpu_ns), text__ns(buf, sizeof(buf), all->cpu_ns),
 				       stacks__function(p->s.stacks, busy->frame, name, sizeof(name)),
 				       busy->native_ns * 2 > busy->self.cpu_ns ? ", most of it in C that it calls" :
 										 "");
@@ -126,7 +125,8 @@ static void find(struct python_report *p, struct report_output *out)
 				       stacks__function(p->s.stacks, waits->frame, name, sizeof(name)),
 				       text__ns(buf, sizeof(buf), waits->self.off_ns));
 	if (p->without.cpu_ns)
-		report_output__note(out, "%.1f%% of the CPU time was in threads without Python frames: `sonde report FILE stacks`.",
+		report_output__note(out,
+				    "%.1f%% of the CPU time was without a Python frame: `sonde report FILE stacks`.",
 				    percent(p->without.cpu_ns, all->cpu_ns));
 }
 

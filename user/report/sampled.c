@@ -156,9 +156,10 @@ bool sampled__say(const struct sampled *s, const struct report_args *args, struc
 	if (none && none->samples)
 		report_output__note(out, "%llu of %llu samples have no stack.", none->samples, s->all.samples);
 	if (s->missed && s->ticks)
-		report_output__note(out,
-				    "%.2f%% of the clock's ticks did not come: the hypervisor had the CPU, or the kernel put them off.",
-				    100.0 * (double)s->missed / (double)(s->ticks + s->missed));
+		report_output__note(
+			out,
+			"%.2f%% of the clock's ticks did not come: the hypervisor had the CPU, or the kernel put them off.",
+			100.0 * (double)s->missed / (double)(s->ticks + s->missed));
 	if (s->threshold)
 		report_output__note(out, "Off-CPU time is of stretches from %s on.",
 				    text__ns(buf, sizeof(buf), s->threshold));

@@ -17,9 +17,12 @@ struct path {
 };
 
 static const struct column columns[] = {
-	{ "cpu_percent", "CPU %", VALUE_DOUBLE, SHOW_PERCENT }, { "cpu_ns", "CPU", VALUE_U64, SHOW_NS },
-	{ "samples", "Samples", VALUE_U64, SHOW_COUNT },	{ "off_ns", "Off CPU", VALUE_U64, SHOW_NS },
-	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },		{ "depth", "Frames", VALUE_U64, SHOW_PLAIN },
+	{ "cpu_percent", "CPU %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "cpu_ns", "CPU", VALUE_U64, SHOW_NS },
+	{ "samples", "Samples", VALUE_U64, SHOW_COUNT },
+	{ "off_ns", "Off CPU", VALUE_U64, SHOW_NS },
+	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
+	{ "depth", "Frames", VALUE_U64, SHOW_PLAIN },
 	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN },
 };
 

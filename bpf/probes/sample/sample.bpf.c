@@ -88,6 +88,42 @@ static __always_inline struct raw_sample *scratch(u32 which)
 	return bpf_map_lookup_elem(&sample_scratch, &which);
 }
 
+/* Where the GIL is in _PyRuntime up to 3.11; Include/internal/pycore_pystate.h, pycore_runtime.h: ceval.gil */
+static __always_inline u32 gil_in_runtime(u32 version)
+{
+	return version == 0x0308 ? 1152 : version == 0x030b ? 360 : version < 0x030b ? 352 : 0;
+}
+
+#define GIL_SIZE 256 /* struct _gil_runtime_state and more: conditions and mutexes */
+
+/*
+ * Does the thread, whose Python stack was just walked, hold its interpreter's GIL? If it waits for a
+ * futex of the GIL it is in take_gil, or in the forced switch of drop_gil.
+ */
+static __always_inline void look_at_gil(struct raw_sample *raw, struct task_struct *task)
+{
+	struct python_thread *t = bpf_task_storage_get(&python_threads, task, 0, 0);
+	u32 tgid = task->tgid, layout;
+	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &tgid);
+	const struct python_layout *l;
+	u64 gil, head[3]; /* interval, last_holder, locked (an int) */
+
+	if (!t || !p || t->process != p->id || !t->state)
+		return;
+	layout = p->layout;
+	l = bpf_map_lookup_elem(&python_layouts, &layout);
+	if (!l)
+		return;
+	if (l->interp_gil)
+		gil = python__word(python__word(t->state + l->state_interp, NULL) + l->interp_gil, NULL);
+	else
+		gil = p->runtime + gil_in_runtime(l->version);
+	if (!gil || gil == p->runtime || bpf_probe_read_user(head, sizeof(head), (const void *)gil))
+		return;
+	raw->gil = (u32)head[2] == 1 && head[1] == t->state ? SAMPLE_GIL_HELD : SAMPLE_GIL_NOT_HELD;
+	raw->gil_wait = raw->nr == SYS_futex && raw->futex - gil < GIL_SIZE;
+}
+
 /* What both kinds have. */
 static __always_inline void fill(struct raw_sample *raw, struct task_struct *task, u64 now)
 {
@@ -99,6 +135,7 @@ static __always_inline void fill(struct raw_sample *raw, struct task_struct *tas
 	raw->nr = (s32)regs->orig_ax;
 	raw->futex = regs->di;
 	raw->gil = SAMPLE_GIL_UNKNOWN;
+	raw->gil_wait = 0;
 	raw->reason = SAMPLE_OTHER;
 	raw->python = 0;
 	if (task->thread_info.status & TS_COMPAT) {
@@ -111,6 +148,8 @@ static __always_inline void fill(struct raw_sample *raw, struct task_struct *tas
 	}
 	native__take(&raw->native, task);
 	raw->python = python__stack(STACK_FRAMES);
+	if (raw->python)
+		look_at_gil(raw, task);
 }
 
 static __always_inline void count_tick(u64 now)
@@ -184,6 +223,7 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->nr = -1;
 	raw->futex = 0;
 	raw->gil = 0;
+	raw->gil_wait = 0;
 	raw->kernel = 0;
 	raw->reason = reason;
 	raw->native.ip = 0;

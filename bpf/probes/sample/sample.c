@@ -84,7 +84,7 @@ static enum sample_reason reason_of_call(const struct raw_sample *raw)
 {
 	switch (raw->nr) {
 	case SYS_futex:
-		return raw->gil ? SAMPLE_GIL : SAMPLE_LOCK;
+		return raw->gil_wait ? SAMPLE_GIL : SAMPLE_LOCK;
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
 		return SAMPLE_SLEEP;
@@ -163,13 +163,13 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 	native = session__native(s);
 	if (native)
 		stack = native__stack(native, &(struct native_thread){
-							     .raw = &raw->native,
-							     .size = size - offsetof(struct raw_sample, native),
-							     .pid = e->pid,
-							     .parent = raw->parent,
-							     .time = e->time,
-							     .python = raw->python,
-						     });
+						      .raw = &raw->native,
+						      .size = size - offsetof(struct raw_sample, native),
+						      .pid = e->pid,
+						      .parent = raw->parent,
+						      .time = e->time,
+						      .python = raw->python,
+					      });
 	sample.unstacked += !stack;
 	if (raw->start)
 		emit_off(s, raw, stack);

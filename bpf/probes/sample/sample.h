@@ -67,10 +67,10 @@ struct raw_sample {
 	u32 python; /* the Python stack, 0: none */
 	u32 parent; /* process that forked this one: a short-lived child has its mappings */
 	s32 nr; /* system call, -1: in none */
-	u8 gil; /* enum sample_gil; of an off-CPU span 1: it was in take_gil */
+	u8 gil; /* enum sample_gil */
+	u8 gil_wait; /* 1: the call waits for something of the GIL */
 	u8 kernel;
 	u8 reason; /* by its state alone: SAMPLE_OTHER if the call tells */
-	u8 pad;
 	struct native_stack native;
 };
 

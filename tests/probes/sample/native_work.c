@@ -40,12 +40,12 @@ __attribute__((noinline)) static void deep(int depth, unsigned long n)
 	sink += room[0];
 }
 
-#define WORK(name, index, clock, what)                            \
-	__attribute__((noinline)) static void name(void)          \
-	{                                                         \
-		unsigned long long start = now(clock);            \
-		what;                                             \
-		spent[index] += now(clock) - start;               \
+#define WORK(name, index, clock, what)                   \
+	__attribute__((noinline)) static void name(void) \
+	{                                                \
+		unsigned long long start = now(clock);   \
+		what;                                    \
+		spent[index] += now(clock) - start;      \
 	}
 
 WORK(seventy, 0, CLOCK_THREAD_CPUTIME_ID, burn(700000))
