@@ -175,6 +175,7 @@ static __always_inline void wait_ends(u32 ret)
 		look_at_gil(&o->wait, o->wait.span.event.tid, o->switches, o->slice);
 	o->again = o->wait.locked;
 	emit(&o->wait, sizeof(o->wait));
+	wake_loader();
 }
 
 /* take_gil's `call pthread_cond_timedwait`: the arguments are &gil->cond, &gil->mutex and the time. */

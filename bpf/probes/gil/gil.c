@@ -36,6 +36,7 @@ static struct {
 	u32 n_sought; /* as many have been asked for, the last SOUGHT_MAX are kept */
 	bool seek;
 	u64 last_seek; /* ns */
+	u32 slice; /* number of the slice of time that is measured */
 } gil;
 
 /* Why the runtime's own call is not probed; NULL: it can be. */
@@ -235,6 +236,17 @@ static void find_holders(struct session *s, u64 now)
 		bpf_map_delete_elem(fd, &gil.sought[i].pid);
 }
 
+/* So that the next wait is told at once, when sched_waking is off. */
+static void expect_waits(struct session *s)
+{
+	struct gil_control control = { .slice = gil.slice };
+	int fd = session__map_fd(s, "gil_controls");
+	u32 zero = 0;
+
+	if (fd >= 0)
+		bpf_map_update_elem(fd, &zero, &control, BPF_ANY);
+}
+
 static void event(struct session *s, const struct event *e, u32 size)
 {
 	const struct gil_wait *w = (const struct gil_wait *)e;
@@ -263,6 +275,7 @@ static void tick(struct session *s, u64 now)
 		return;
 	session__detach(s, WAKING);
 	gil.waking = false;
+	expect_waits(s);
 }
 
 FAMILY_HOST(gil_host) = {
