@@ -291,6 +291,14 @@ static void detach_tracepoints(struct session *s)
 	}
 }
 
+static void stop_host(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->stop && f && s->family_on[f->id])
+		h->stop(s);
+}
+
 /*
  * The probes go first: what is open when they are gone stays open in the maps,
  * where the iterators find it; the other way round a call could be written twice.
@@ -302,6 +310,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 
 	/* not there: it was stopped before it began */
 	if (s->attacher) {
+		family_host__each(s, stop_host, NULL);
 		session__unlink(s);
 		detach_tracepoints(s);
 		write_open(s);
@@ -373,6 +382,7 @@ void session__free(struct session *s)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
+	pause__forget(s, 0);
 	stack_records__free(s->stacks);
 	losses__free(s->losses);
 	targets__close(s);

@@ -164,7 +164,7 @@ static __always_inline void wait_ends(u32 ret)
 	struct gil_open *o;
 
 	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, 0);
-	if (!o || !o->open)
+	if (!o || !o->open || paused())
 		return;
 	o->open = false;
 	if (o->slice != slice_now())
@@ -185,7 +185,7 @@ SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 	struct hit_count *h = probe__hit(cookie);
 	struct gil_state s;
 
-	if (!process__wanted(bpf_get_current_pid_tgid() >> 32)) {
+	if (paused() || !process__wanted(bpf_get_current_pid_tgid() >> 32)) {
 		if (h)
 			h->skipped++;
 		return 0;
@@ -215,7 +215,7 @@ SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
 	struct gil_state s;
 
 	r = mutex - cond == COND_SIZE ? bpf_map_lookup_elem(&gil_ranges, &tgid) : NULL;
-	if (!r || !process__wanted(tgid))
+	if (!r || paused() || !process__wanted(tgid))
 		goto skip;
 	if (bpf_probe_read_user(&caller, sizeof(caller), (const void *)sp))
 		goto skip;
@@ -324,7 +324,7 @@ int BPF_PROG(gil_waking, struct task_struct *task)
 	struct gil_open *o, *mine;
 	u64 futex;
 
-	if (me->tgid != task->tgid)
+	if (me->tgid != task->tgid || paused())
 		return 0;
 	futex = futex_being_woken(me);
 	if (!futex)
@@ -441,23 +441,29 @@ int gil_find_holders(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* At the end, and at the end of a slice: the next one forgets what is open here. */
 SEC("iter/task")
 int gil_open_waits(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct gil_control *c = control();
 	struct gil_wait wait;
 	struct gil_open *o;
+	u64 now;
 
 	if (!task)
 		return 0;
 	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
 	if (!o)
 		return 0;
-	full__still_open(o, task, ctx->meta);
+	now = c && c->paused ? c->paused : bpf_ktime_get_ns();
+	full__still_open(o, task, ctx->meta, now);
 	if (!o->open || o->slice != slice_now())
 		return 0;
+	/* the slice's number changes, but not at the end of all */
+	o->open = false;
 	wait = o->wait;
-	wait.span.event.time = bpf_ktime_get_ns();
+	wait.span.event.time = now;
 	wait.span.event.flags |= EVENT_OPEN;
 	iter__write(ctx->meta, &wait, sizeof(wait));
 	return 0;

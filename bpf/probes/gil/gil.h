@@ -65,6 +65,7 @@ struct gil_slice {
 struct gil_control {
 	u32 slice; /* number of the slice of time that is being measured: what began in an earlier one is forgotten */
 	u32 watched; /* the loader knows that there are waits */
+	u64 paused; /* ns: since when nothing is measured; 0: it is */
 };
 
 /* Where a runtime lies in a process; not an event: what gil.c tells the BPF programs. */

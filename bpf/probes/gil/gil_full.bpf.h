@@ -20,7 +20,7 @@ static __always_inline struct gil_open *full__thread(u64 cookie, u64 *process)
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct gil_open *o;
 
-	if (!process__wanted(me->tgid)) {
+	if (paused() || !process__wanted(me->tgid)) {
 		if (h)
 			h->skipped++;
 		return NULL;
@@ -135,7 +135,7 @@ SITE_IF(full, gil_switch_jump, "end of the wait in drop_gil")
 
 	probe__hit(cookie);
 	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, 0);
-	if (!o || !o->switch_start)
+	if (!o || !o->switch_start || paused())
 		return 0;
 	event__init(&e.span.event, ID_gil_switch, cookie, bpf_ktime_get_ns());
 	full__switched(&e, o, 0);
@@ -167,14 +167,15 @@ static __always_inline void full__thread_ends(struct gil_open *o, struct task_st
 }
 
 /* From the iterator: what goes on when tracing stops. */
-static __always_inline void full__still_open(struct gil_open *o, struct task_struct *task, struct bpf_iter_meta *meta)
+static __always_inline void full__still_open(struct gil_open *o, struct task_struct *task, struct bpf_iter_meta *meta,
+					     u64 now)
 {
 	struct gil_switch w = {};
 	struct gil_hold e = {};
 
 	if (!option_gil_full)
 		return;
-	e.span.event.time = w.span.event.time = bpf_ktime_get_ns();
+	e.span.event.time = w.span.event.time = now;
 	e.span.event.pid = w.span.event.pid = task->tgid;
 	e.span.event.tid = w.span.event.tid = task->pid;
 	e.span.event.flags = w.span.event.flags = EVENT_OPEN;

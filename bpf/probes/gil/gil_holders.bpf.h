@@ -94,6 +94,13 @@ static __always_inline u32 slice_now(void)
 	return c ? c->slice : 0;
 }
 
+static __always_inline bool paused(void)
+{
+	struct gil_control *c = control();
+
+	return c && c->paused;
+}
+
 /* The first wait in a while has been recorded: the loader is to attach sched_waking now, not when it looks next. */
 static __always_inline void wake_loader(void)
 {
