@@ -178,6 +178,20 @@ static __always_inline void wait_ends(u32 ret)
 	wake_loader();
 }
 
+/*
+ * The jump on the result of take_gil's timed wait. Programs are attached in the order in which they stand here: an end
+ * without its beginning is no matter.
+ */
+SITE(gil_wait_jump, "end of the wait in take_gil")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	u32 ret = ctx->ax;
+
+	probe__hit(cookie);
+	wait_ends(ret);
+	return 0;
+}
+
 /* take_gil's `call pthread_cond_timedwait`: the arguments are &gil->cond, &gil->mutex and the time. */
 SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 {
@@ -194,8 +208,7 @@ SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 	return 0;
 }
 
-/* The jump on its result. */
-SITE(gil_wait_jump, "end of the wait in take_gil")
+SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	u32 ret = ctx->ax;
@@ -229,16 +242,6 @@ SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
 skip:
 	if (h)
 		h->skipped++;
-	return 0;
-}
-
-SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
-{
-	u64 cookie = bpf_get_attach_cookie(ctx);
-	u32 ret = ctx->ax;
-
-	probe__hit(cookie);
-	wait_ends(ret);
 	return 0;
 }
 

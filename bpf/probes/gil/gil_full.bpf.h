@@ -105,20 +105,6 @@ SITE_IF(full, gil_give, "the GIL is dropped")
 	return 0;
 }
 
-/* drop_gil's `call pthread_cond_wait`: &gil->switch_cond, &gil->switch_mutex. */
-SITE_IF(full, gil_switch_call, "pthread_cond_wait in drop_gil")
-{
-	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), mutex = ARG2(ctx), process;
-	struct gil_open *o = full__thread(cookie, &process);
-	struct gil_state s;
-
-	if (!o || mutex - cond != COND_SIZE || !read_state(cond - SWITCH_COND, &s))
-		return 0;
-	o->switch_gil = cond - SWITCH_COND;
-	o->switch_start = bpf_ktime_get_ns();
-	return 0;
-}
-
 static __always_inline void full__switched(struct gil_switch *e, const struct gil_open *o, u16 flags)
 {
 	e->span.start = o->switch_start;
@@ -126,7 +112,7 @@ static __always_inline void full__switched(struct gil_switch *e, const struct gi
 	e->gil = o->switch_gil;
 }
 
-/* The jump on its result. */
+/* The jump on the result of drop_gil's wait. */
 SITE_IF(full, gil_switch_jump, "end of the wait in drop_gil")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
@@ -141,6 +127,20 @@ SITE_IF(full, gil_switch_jump, "end of the wait in drop_gil")
 	full__switched(&e, o, 0);
 	o->switch_start = 0;
 	emit(&e, sizeof(e));
+	return 0;
+}
+
+/* drop_gil's `call pthread_cond_wait`: &gil->switch_cond, &gil->switch_mutex. */
+SITE_IF(full, gil_switch_call, "pthread_cond_wait in drop_gil")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), mutex = ARG2(ctx), process;
+	struct gil_open *o = full__thread(cookie, &process);
+	struct gil_state s;
+
+	if (!o || mutex - cond != COND_SIZE || !read_state(cond - SWITCH_COND, &s))
+		return 0;
+	o->switch_gil = cond - SWITCH_COND;
+	o->switch_start = bpf_ktime_get_ns();
 	return 0;
 }
 
