@@ -46,7 +46,7 @@ int attacher__sites(struct attacher *a, const struct program *p, enum attach_met
 		    const struct link_sites *sites);
 /* Takes some of the sites' links off, many at a time; returns how many are left. */
 int attacher__detach_sites(struct attacher *a);
-/* Takes an object's off. */
+/* Takes an object's off, or a family's, see links__drop. */
 int attacher__drop(struct attacher *a, u32 object);
 /* A tracepoint program's link, or a perf_event program's on major page faults; detaching what is not attached does nothing. */
 int attacher__attach(struct attacher *a, const struct program *p);

@@ -184,6 +184,14 @@ u32 links__close_some(struct links *l)
 	return l->n;
 }
 
+/* 0 parts say nothing. */
+static bool belongs(u32 link, u32 object)
+{
+	u32 family = object & ~LINK_OBJECT_MASK, id = object & LINK_OBJECT_MASK;
+
+	return object && (!family || (link & ~LINK_OBJECT_MASK) == family) && (!id || (link & LINK_OBJECT_MASK) == id);
+}
+
 void links__drop(struct links *l, u32 object)
 {
 	u32 keep = 0;
@@ -192,7 +200,7 @@ void links__drop(struct links *l, u32 object)
 	for (u32 i = 0; i < l->n; i++) {
 		struct link link = l->list[i];
 
-		if (link.object == object)
+		if (belongs(link.object, object))
 			continue;
 		l->list[i] = l->list[keep];
 		l->list[keep++] = link;

@@ -342,7 +342,7 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 		.fd = p->o->fd,
 		.offsets = offsets,
 		.cookies = cookies,
-		.object = p->o->id,
+		.object = pause__object(program->family, p->o->id),
 	};
 	int err = offsets && cookies && counters ? 0 : -ENOMEM;
 
@@ -357,6 +357,8 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 	}
 	if (!err)
 		err = session__link(p->s, program, span ? p->s->span_method : p->s->entry_method, &sites, attached);
+	if (!err)
+		err = pause__keep(p->s, program, p->s->entry_method, &sites);
 	if (!err && sites.n && span && p->s->span_mode == SPAN_PAIR)
 		err = attach_returns(p->s, program, &sites, cookies);
 	free(offsets);

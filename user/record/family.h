@@ -62,6 +62,10 @@ struct family_host {
 	void (*event)(struct session *s, const struct event *e, u32 size);
 	/* About every 100 ms; now is CLOCK_MONOTONIC ns. */
 	void (*tick)(struct session *s, u64 now);
+	/* Recording ends; the probes are still there. */
+	void (*stop)(struct session *s);
+	/* session__pause and session__resume will be called: it has no return probes. */
+	bool slices;
 };
 
 #define FAMILY_HOST(ident)                                                     \
@@ -104,6 +108,9 @@ int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
 /* A program of section clock/cpu, on each CPU hz times a second, to the end of the recording. */
 int session__attach_clock(struct session *s, const char *program, u32 hz);
+/* Takes the probes of a family with .slices off all objects, which takes some 50 ms, and puts them on again. */
+int session__pause(struct session *s, const char *family);
+int session__resume(struct session *s, const char *family);
 /* -ESRCH: it is gone. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
 /* Descriptors of /proc/PID/maps and of the file behind a mapping (only of ELF files), or negative errno. */

@@ -312,6 +312,14 @@ static void detach_tracepoints(struct session *s)
 	}
 }
 
+static void stop_host(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->stop && f && s->family_on[f->id])
+		h->stop(s);
+}
+
 /*
  * The probes go first: what is open when they are gone stays open in the maps,
  * where the iterators find it; the other way round a call could be written twice.
@@ -323,6 +331,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 
 	/* not there: it was stopped before it began */
 	if (s->attacher) {
+		family_host__each(s, stop_host, NULL);
 		session__unlink(s);
 		detach_tracepoints(s);
 		write_open(s);
@@ -394,6 +403,7 @@ void session__free(struct session *s)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
+	pause__forget(s, 0);
 	stack_records__free(s->stacks);
 	native__free(s->native);
 	losses__free(s->losses);

@@ -101,8 +101,10 @@ def pythons():
 
 
 def each_python(tap, what, fn):
-    """fn(python) for each one; the missing ones are skipped by name, or failed if they are required."""
+    """fn(python) for each one; the missing ones are skipped by name, or failed if they are required. By hand: GIL_PYTHON="3.11 debian"."""
     found, missing = pythons()
+    if os.environ.get("GIL_PYTHON"):
+        found, missing = {n: p for n, p in found.items() if n == os.environ["GIL_PYTHON"]}, {}
     for name in sorted(set(found) | set(missing), key=lambda n: (len(n.split(".")[1].split()[0]), n)):
         if name in found:
             fn(found[name])
@@ -121,11 +123,12 @@ class Workplace:
         includes = "-I" + sysconfig.get_paths()["include"]
         if not os.path.exists(includes[2:] + "/Python.h"):
             includes = "-I/usr/include/python3.11"
-        for src in ["gil_truth", "gil_hold"]:
+        for src in ["gil_truth", "gil_hold", "gil_plant"]:
             subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", includes,
                             os.path.join(HERE, "built", src + ".c"), "-o", os.path.join(self.here, src + ".so"), "-ldl"],
                            check=True, timeout=60)
-        shutil.copy(os.path.join(HERE, "gil_work.py"), self.here)
+        for script in ["gil_work.py", "gil_planted.py"]:
+            shutil.copy(os.path.join(HERE, script), self.here)
         os.chmod(self.here, 0o755)
         return self
 
@@ -216,6 +219,38 @@ def record(python, place, kind, seconds, threads, switches="", truth=True, optio
                        max([e["live"] for e in trace.events("meta_object")] or [0]))
     os.unlink(out)
     return result
+
+
+SWITCH_COND = 88  # from a GIL's condition
+
+
+def true_holds(signals, gils):
+    """{gil: [(tid, taken or None, dropped or None)]} of [tid, time, cond]; all happen with gil->mutex held: their order is that of time."""
+    steps = collections.defaultdict(list)
+    for tid, time, cond in signals:
+        gil = cond if cond in gils else cond - SWITCH_COND
+        steps[gil].append((time, tid, cond == gil))
+    holds = collections.defaultdict(list)
+    for gil, list_ in steps.items():
+        taken = None
+        for time, tid, drop in sorted(list_):
+            if drop:
+                holds[gil].append((tid, taken[1] if taken and taken[0] == tid else None, time))
+                taken = None
+            else:
+                taken = (tid, time)
+        if taken:
+            holds[gil].append((*taken, None))
+    return holds
+
+
+def preloaded_holds(path, tid):
+    """[(taken, dropped)] of a thread, in a process with one GIL, from the preloaded library's log."""
+    with open(path) as f:
+        records = [json.loads(line) for line in f]
+    gil = next(r["wait"][3] for r in records if "wait" in r)
+    holds = true_holds([r["drop"] for r in records if "drop" in r], {gil})[gil]
+    return [(a, b) for t, a, b in holds if t == tid and a and b]
 
 
 def compare_counts(r):

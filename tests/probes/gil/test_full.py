@@ -14,32 +14,8 @@ from gil_lib import OPEN, PREEMPTED_NS
 tap = gil_lib.Tap()
 SECONDS = 1.2
 NO_DURATION = 4  # enum event_flags
-SWITCH_COND = 88  # from a GIL's condition
 # such a wait is short: one that is this far apart has lost its CPU between two looks at the clock
 APART_NS = 10000
-
-
-def true_holds(r, gils):
-    """{gil: [(tid, taken, dropped or None)]}; both happen with gil->mutex held: their order is that of time."""
-    steps = collections.defaultdict(list)
-    for tid, time, cond in r.truth_drops:
-        gil = cond if cond in gils else cond - SWITCH_COND
-        if time > r.live:
-            steps[gil].append((time, tid, cond == gil))
-    holds = collections.defaultdict(list)
-    for gil, list_ in steps.items():
-        taken = None
-        for time, tid, drop in sorted(list_):
-            if drop and taken and taken[0] == tid:
-                holds[gil].append((tid, taken[1], time))
-                taken = None
-            elif drop:
-                holds[gil].append((tid, None, time))
-            else:
-                taken = (tid, time)
-        if taken:
-            holds[gil].append((*taken, None))
-    return holds
 
 
 def times_agree(mine, truth):
@@ -52,7 +28,7 @@ def times_agree(mine, truth):
 
 def check_holds(name, r):
     gils = {h["gil"] for h in r.full["gil_hold"]}
-    truth = true_holds(r, gils)
+    truth = gil_lib.true_holds([s for s in r.truth_drops if s[1] > r.live], gils)
     for gil in sorted(gils):
         mine = sorted((h["time"], h["tid"], h["start"], h["flags"]) for h in r.full["gil_hold"] if h["gil"] == gil)
         true = truth[gil]
