@@ -29,7 +29,7 @@ SONDE_CPP    := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)/gen -DSONDE_VERSION='"$(VERSIO
 CFLAGS       ?= -O2 -g
 SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
 SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
-LDLIBS       := -lbpf -ldw -lelf -lcap -lzstd -lxxhash -lcjson -lcapstone -llzma -lsqlite3 -lncursesw -ltinfo -ldl -lpthread -lm
+LDLIBS       := -lbpf -ldw -lelf -lcap -lzstd -lxxhash -lcjson -lcapstone -llzma -lsqlite3 -lncursesw -ltinfo -lz -ldl -lpthread -lm
 
 BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \
@@ -60,6 +60,12 @@ $(B)/gen/config: FORCE | deps-build
 $(B)/gen/syscall_nr.h: scripts/syscalls.sh bpf/probes/syscall/calls.txt $(B)/gen/config
 	$(call say,GEN)scripts/syscalls.sh $(CC) bpf/probes/syscall/calls.txt > $@.tmp
 	@mv $@.tmp $@
+
+# Pages that the program writes, as `page`, a string of C
+$(B)/gen/%.inc: user/export/% Makefile $(B)/gen/config
+	$(call say,GEN)sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/; 1s/^/static const char page[] =\n/; $$s/$$/;/' $< > $@.tmp
+	@mv $@.tmp $@
+$(B)/obj/user/export/flame.o: $(B)/gen/flame.html.inc
 
 $(B)/bpf/%.o: %.bpf.c $(B)/gen/config | $(B)/gen/syscall_nr.h
 	@mkdir -p $(@D)

@@ -29,7 +29,7 @@ _sonde()
 	record-t | record--trace) _sonde_list "$(_sonde_names families)" ;;
 	record-p | record--pid) _sonde_list "$(cd /proc && echo [0-9]*)" ;;
 	export--to) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names formats)" -- "$cur") ;;
-	export--event) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names events)" -- "$cur") ;;
+	export--event) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names events) on-cpu off-cpu gil-wait gil-blame" -- "$cur") ;;
 	*--format) mapfile -t COMPREPLY < <(compgen -W "table csv json" -- "$cur") ;;
 	*-o | *--output) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	*)

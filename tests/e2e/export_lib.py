@@ -114,8 +114,23 @@ class Truth:
 
     def drawn(self):
         """What stands on threads' tracks: neither the scheduler nor what the trace says of itself."""
-        return [e for e in self.events if self.kind(e).id >> 8 and e["event"] not in INVENTORY and
+        return [e for e in self.events if self.kind(e).id >> 8 and e["event"] not in (*INVENTORY, "sample_cpu") and
                 not e["event"].startswith("sched_")]
+
+    def path(self, stack):
+        """(function, file, line) of its frames, the outermost first"""
+        out = []
+        while stack in self.frames:
+            f = self.frames[stack]
+            c = self.codes.get(f["code"], {"name_text": "", "file_text": ""})
+            name = c["name_text"] or {1: "[unknown]", 4: "[cut]"}.get(f["kind"], "")
+            out.append((clean(name), clean(c["file_text"] if f["kind"] == 1 else ""), f["line"]))
+            stack = f["caller"]
+        return tuple(out[::-1])
+
+    def stack(self, e):
+        """The first that it has"""
+        return next((e[f.name] for f in self.kind(e).fields if f.unit == "stack" and e[f.name] in self.frames), 0)
 
     def fields(self, e):
         """(field, value as people read it: enum's name, string's text, or the number)"""
@@ -142,6 +157,8 @@ class Truth:
                 v = signal.Signals(v).name[3:]
             elif f.unit == "moment" and v:
                 v += ahead
+            elif f.unit == "stack" and v:
+                v = self.label(v)
             out[f.name] = v
         out.update({words: True for bit, words in FLAGS.items() if e["flags"] & bit})
         return out
@@ -171,6 +188,16 @@ def check_slices(truth, f, label):
           for e in truth.drawn() if not truth.is_span(e)])
     ok(not f.errors and not f.open, f"{label}: every begin has its end, every name and track is known",
        [f.errors[:5], len(f.open)])
+
+
+def check_stacks(truth, f, label):
+    def known(callstack):
+        return tuple((clean(name), clean(file), line) for name, file, line in callstack)
+    same(f"{label}: samples: when, whose, where", [(*s[:4], known(s[4])) for s in f.samples],
+         [(e["time"] + truth.ahead, e["cpu"], e["pid"], e["tid"], truth.path(e["stack"])) for e in truth.of("sample_cpu")])
+    same(f"{label}: stacks of slices", [(f.thread_of(s.track), s.name, s.start, known(s.callstack)) for s in f.slices if s.callstack and s.category],
+         [(truth.thread(e), truth.title(e), e["start" if truth.is_span(e) else "time"] + truth.ahead, truth.path(truth.stack(e)))
+          for e in truth.drawn() if truth.stack(e)])
 
 
 def check_flows(truth, f, label):
@@ -262,6 +289,7 @@ def check_perfetto(truth, pb, data, label):
     f = perfetto_file.PerfettoFile(pb, data)
     check_slices(truth, f, label)
     check_flows(truth, f, label)
+    check_stacks(truth, f, label)
     check_sched(truth, f, label)
     check_names(truth, f, label)
     check_counters(truth, f, label)

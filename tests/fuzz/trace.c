@@ -68,12 +68,15 @@ static void export_all(struct trace *t)
 	struct trace_facts facts = { 0 };
 	struct export e = { .trace = t, .facts = &facts };
 	struct names *names = NULL;
+	struct stacks *stacks = NULL;
 
 	if (!trace_facts__load(&facts, t, "fuzz", 0, 0) && !names__create(&names, trace__schema(t)) &&
-	    !names__load(names, t)) {
+	    !names__load(names, t) && !stacks__load(&stacks, t)) {
 		e.names = names;
+		e.stacks = stacks;
 		exporter__each(export_to, &e);
 	}
+	stacks__free(stacks);
 	names__free(names);
 	trace_facts__free(&facts);
 }

@@ -27,7 +27,7 @@ def classes():
 
 
 class Slice:
-    """track, start, end (None: never), name, category, args, flows, flows_end; instant: start == end and instant"""
+    """track, start, end (None: never), name, category, args, flows, flows_end; instant: start == end and instant; callstack"""
 
     def __init__(self, track, start, name, category, args, event, instant=False):
         self.track, self.start, self.name, self.category, self.args = track, start, name, category, args
@@ -52,14 +52,33 @@ class Sequence:
                             ("argument", data.debug_annotation_names)):
             for entry in field:
                 self.tables[kind][entry.iid] = entry.name
-        for entry in data.debug_annotation_string_values:
-            self.tables["string"][entry.iid] = entry.str.decode()
+        for kind, field in (("string", data.debug_annotation_string_values), ("function", data.function_names),
+                            ("source", data.source_paths), ("path", data.mapping_paths)):
+            for entry in field:
+                self.tables[kind][entry.iid] = entry.str.decode()
+        for kind, field in (("mapping", data.mappings), ("frame", data.frames), ("callstack", data.callstacks)):
+            for entry in field:
+                self.tables[kind][entry.iid] = entry
+        if packet.HasField("trace_packet_defaults"):
+            self.tables["defaults"] = packet.trace_packet_defaults
+
+    def callstack(self, iid):
+        """((function, source, line), ..), the outermost first; KeyError: something is not interned"""
+        out = []
+        for number in self.tables["callstack"][iid].frame_ids if iid else ():
+            f = self.tables["frame"][number]
+            for path in self.tables["mapping"][f.mapping_id].path_string_ids:
+                assert self.tables["path"][path]
+            out.append((self.tables["function"][f.function_name_id],
+                        self.tables["source"][f.source_path_iid] if f.source_path_iid else "", f.line_number))
+        return tuple(out)
 
 
 class PerfettoFile:
     """
     tracks: uuid -> TrackDescriptor; slices: all, also instants; counters: uuid -> [(time, value)]; switches:
     cpu -> [(time, prev tid or None, prev state, next tid, next name)]; wakings: [(time, tid, cpu, waker, flags)];
+    samples: [(time, cpu, pid, tid, callstack)];
     processes: pid -> ProcessTree.Process; clocks: [{clock: time}]; errors: what trace_processor would complain of
     """
 
@@ -68,7 +87,7 @@ class PerfettoFile:
         trace.ParseFromString(data)
         self.packets = trace.packet
         self.tracks, self.processes, self.counters = {}, {}, collections.defaultdict(list)
-        self.slices, self.wakings, self.clocks, self.errors = [], [], [], []
+        self.slices, self.wakings, self.clocks, self.errors, self.samples = [], [], [], [], []
         self.system = None
         self._switches = collections.defaultdict(list)
         self._events = []
@@ -109,6 +128,13 @@ class PerfettoFile:
             self._ftrace(packet.ftrace_events)
         elif packet.HasField("track_event"):
             self._resolve(packet, sequence)
+        elif packet.HasField("perf_sample"):
+            sample = packet.perf_sample
+            try:
+                self.samples.append((packet.timestamp, sample.cpu, sample.pid, sample.tid, sequence.callstack(sample.callstack_iid)))
+                assert sequence.tables["defaults"].perf_sample_defaults.timebase.period
+            except (KeyError, AttributeError) as e:
+                self.errors.append(f"a sample: nothing interned as {e}")
 
     def _resolve(self, packet, sequence):
         event = packet.track_event
@@ -120,11 +146,12 @@ class PerfettoFile:
         try:
             name = sequence.tables["name"][event.name_iid] if event.name_iid else event.name
             category = ",".join(sequence.tables["category"][i] for i in event.category_iids)
+            callstack = sequence.callstack(event.callstack_iid)
             args = {sequence.tables["argument"][a.name_iid]: self._value(a, sequence) for a in event.debug_annotations}
         except KeyError as e:
             self.errors.append(f"nothing interned as {e}")
             return
-        self._events.append((packet.timestamp, (packet.timestamp, event, name, category, args)))
+        self._events.append((packet.timestamp, (packet.timestamp, event, name, category, args, callstack)))
 
     @staticmethod
     def _value(a, sequence):
@@ -132,7 +159,7 @@ class PerfettoFile:
         return sequence.tables["string"][a.string_value_iid] if kind == "string_value_iid" else getattr(a, kind)
 
     def _track_event(self, resolved, stacks):
-        time, event, name, category, args = resolved
+        time, event, name, category, args, callstack = resolved
         stack = stacks[event.track_uuid]
         if event.type == SLICE_END:
             if stack:
@@ -141,7 +168,7 @@ class PerfettoFile:
                 self.errors.append(f"an end without a beginning at {time}")
             return
         s = Slice(event.track_uuid, time, name, category, args, event, event.type == INSTANT)
-        s.depth = len(stack)
+        s.depth, s.callstack = len(stack), callstack
         self.slices.append(s)
         if not s.instant:
             stack.append(s)

@@ -90,7 +90,7 @@ TEST(names_frames)
 	CHECK_TEXT(function(20), "Encoder.iterencode (encoder.py)");
 	CHECK_TEXT(function(40), "do_futex_[k]");
 	CHECK_TEXT(folded(40), "[cut];main;Encoder.iterencode;memcpy;do_futex");
-	CHECK_TEXT(folded(0x80000001), "[cut];main;a:b_c\\x1b[2J\\xff");
+	CHECK_TEXT(folded(0x80000001), "[cut];main;a:b c\\x1b[2J\\xff");
 	CHECK_TEXT(folded(0), "?");
 	CHECK(stacks__depth(stacks, 40) == 5 && !stacks__depth(stacks, 0) && stacks__depth(stacks, 90) == 1);
 	CHECK(stacks__path(stacks, 40, ids, 8) == 5 && ids[0] == 90 && ids[1] == 10 && ids[4] == 40);

@@ -20,12 +20,17 @@ static const char options_help[] =
 	"  --to FORMAT        what to write\n"
 	"  -o, --output OUT   where to (default: standard output); it can be read by its owner alone\n"
 	"  -f, --force        overwrite OUT if it is there\n"
-	"  --event KIND       which events, for csv; `sonde info FILE` names those in a trace\n"
+	"  --event KIND       which events, for csv; `sonde info FILE` names those in a trace. For folded, flame, pprof\n"
+	"                     and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind of event that has a\n"
+	"                     stack, with its field (gil_drop, gil_wait:holder_stack)\n"
 	"\n"
 	"examples:\n"
 	"  sonde export run.sonde --to text | grep cudaMemcpy\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace      for https://ui.perfetto.dev\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace.zst  the same, compressed\n"
+	"  sonde export run.sonde --to flame -o run.html            flame graphs for a browser, in one file\n"
+	"  sonde export run.sonde --to folded --event gil-blame | flamegraph.pl > blame.svg\n"
+	"  sonde export run.sonde --to pprof -o run.pb.gz           for go tool pprof\n"
 	"  sonde export run.sonde --to csv --event cuda_copy -o copies.csv\n"
 	"  sonde export run.sonde --to sqlite -o run.db\n";
 
@@ -98,8 +103,8 @@ static int parse(struct request *r, int argc, char **argv)
 		return cmd__usage("export", "format %s has to be a file: name one with -o", to);
 	if (!r->out && r->exporter->binary && isatty(STDOUT_FILENO))
 		return cmd__usage("export", "format %s is not for a terminal: name a file with -o", to);
-	if (r->event && !r->exporter->one_kind)
-		return cmd__usage("export", "--event is for formats of one kind of event (csv): %s takes all", to);
+	if (r->event && !r->exporter->one_kind && !r->exporter->check)
+		return cmd__usage("export", "--event is for csv and formats made of stacks: %s takes all", to);
 	return -1;
 }
 
@@ -129,6 +134,21 @@ static const struct schema_event *find_event(const struct request *r, const stru
 	return NULL;
 }
 
+/* What --event says; false: said why not. */
+static bool choose_events(struct export *e, const struct request *r, const struct trace *t)
+{
+	char why[512];
+
+	e->choice = r->event;
+	if (r->exporter->one_kind)
+		e->event = find_event(r, t);
+	if (r->exporter->check && r->exporter->check(t, r->event, why, sizeof(why))) {
+		cmd__usage("export", "%s", why);
+		return false;
+	}
+	return e->event || !r->exporter->one_kind;
+}
+
 static int run(struct export *e, const struct request *r, struct trace *t)
 {
 	const struct schema_event *kinds[] = { e->event, NULL };
@@ -153,6 +173,8 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 		err = export__run(e, r->exporter, e->event ? &filter : NULL);
 	if (!err && trace__damaged(t))
 		cmd__error("%s: damaged: what could be read was exported", r->files[0]);
+	if (!err && *e->note)
+		cmd__error("%s: %s", r->files[0], e->note);
 	stacks__free(stacks);
 	names__free(names);
 	trace_facts__free(&facts);
@@ -208,12 +230,9 @@ static int cmd_export(int argc, char **argv)
 	if (notes && *notes)
 		cmd__error("%s", notes);
 	free(notes);
-	if (r.exporter->one_kind) {
-		e.event = find_event(&r, t);
-		if (!e.event) {
-			trace__close(t);
-			return EXIT_USAGE;
-		}
+	if (!choose_events(&e, &r, t)) {
+		trace__close(t);
+		return EXIT_USAGE;
 	}
 	if (r.out)
 		e.out = open_output(&output, &r);

@@ -2,7 +2,7 @@
 /*
  * The JSON of chrome://tracing ("Trace Event Format"), as little of it as shows
  * spans: X a span, i an event without a duration, M a name. Times are us on
- * CLOCK_MONOTONIC, to the ns.
+ * CLOCK_MONOTONIC, to the ns. `sf` is the event's stack, of those in stackFrames.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -87,9 +87,14 @@ static int put_names(struct export *e, u32 pid, u32 tid)
 static void put_value(struct export *e, const struct view *v, const struct schema_field *f)
 {
 	struct field_value value;
-	char buf[TEXT_NUMBER];
+	char buf[TEXT_NUMBER], label[STACK_LABEL];
 
 	field_value__get(&value, e->names, v, f, true);
+	if (field__is_stack(f) && value.u) {
+		stacks__label(e->stacks, (u32)value.u, label, sizeof(label));
+		json__print_text(e->out, label, strlen(label));
+		return;
+	}
 	if (value.type == FIELD_IS_TEXT)
 		json__print_text(e->out, value.text, value.len);
 	else if (value.type == FIELD_IS_HEX)
@@ -125,6 +130,40 @@ static void put_args(struct export *e, const struct view *v, s64 cpu, u16 flags)
 	fputs("}}", e->out);
 }
 
+/* The first of its stacks, its own thread's */
+static void put_stack(struct export *e, const struct view *v)
+{
+	u32 stack = 0;
+
+	for (u32 i = 0; !stack && i < v->event->n; i++)
+		if (field__is_stack(&v->event->fields[i]))
+			stack = (u32)view__s64(v, &v->event->fields[i]);
+	if (stacks__frame(e->stacks, stack))
+		fprintf(e->out, "\"sf\":\"%u\",", stack);
+}
+
+static void put_frames(struct export *e)
+{
+	const struct stacks *s = e->stacks;
+	char label[STACK_LABEL];
+
+	fputs(",\"stackFrames\":{", e->out);
+	for (u32 i = 0; i < stacks__count(s); i++) {
+		u32 id = stacks__id(s, i);
+		const struct stack_frame *f = stacks__frame(s, id);
+
+		fprintf(e->out, "%s\n\"%u\":{\"name\":", i ? "," : "", id);
+		stacks__label(s, id, label, sizeof(label));
+		json__print_text(e->out, label, strlen(label));
+		fputs(",\"category\":", e->out);
+		json__print_text(e->out, f->file, strlen(f->file));
+		if (f->caller)
+			fprintf(e->out, ",\"parent\":\"%u\"", f->caller);
+		putc('}', e->out);
+	}
+	putc('}', e->out);
+}
+
 static void put_us(FILE *out, u64 ns)
 {
 	fprintf(out, "%llu.%03llu", ns / 1000, ns % 1000);
@@ -154,6 +193,7 @@ static int put_event(struct export *e, const struct view *v, const struct common
 		put_us(e->out, time > start ? time - start : 0);
 	}
 	putc(',', e->out);
+	put_stack(e, v);
 	put_args(e, v, view__s64(v, f->cpu), flags);
 	return ferror(e->out) ? -EIO : 0;
 }
@@ -178,7 +218,10 @@ static int end(struct export *e)
 
 	if (!c)
 		return 0;
-	fputs("\n]}\n", e->out);
+	fputs("\n]", e->out);
+	if (stacks__count(e->stacks))
+		put_frames(e);
+	fputs("}\n", e->out);
 	map__free(&c->tasks);
 	free(c);
 	return ferror(e->out) ? -EIO : 0;

@@ -68,8 +68,10 @@ static void put_stacks(const struct export *e, const struct view *v)
 		if (!field__is_stack(&v->event->fields[i]))
 			continue;
 		putc(',', e->out);
-		if (id)
-			put_text(e->out, stacks__label(e->stacks, id, label, sizeof(label)), strlen(label));
+		if (!id)
+			continue;
+		stacks__label(e->stacks, id, label, sizeof(label));
+		put_text(e->out, label, strlen(label));
 	}
 }
 

@@ -21,6 +21,8 @@ struct export
 	FILE *out;
 	const char *path; /* of out; NULL: standard output */
 	const struct schema_event *event; /* of a format of one kind: which */
+	const char *choice; /* of a format with a check: what --event says, NULL: nothing */
+	char note[256]; /* what to tell the user of what was written; "" if nothing */
 	char why[256]; /* set by a format that can say more of a failure than errno does */
 	void *data; /* the exporter's own */
 };
@@ -31,6 +33,8 @@ struct exporter {
 	bool binary; /* not for a terminal */
 	bool one_kind; /* takes a single kind of event: --event */
 	bool needs_file; /* can't be written to a pipe */
+	/* A format that takes what it likes for --event: -EINVAL with a message. NULL: it takes none, unless one_kind */
+	int (*check)(const struct trace *t, const char *word, char *why, size_t len);
 	/* All return 0 or negative errno, which ends the export. */
 	int (*begin)(struct export *e); /* once, before all rows; may set data. NULL: nothing to do */
 	int (*rows)(struct export *e, const struct rows *rows); /* in file order: one kind of one chunk */

@@ -49,8 +49,13 @@ static const struct drawing {
 	const char *kind;
 	int (*draw)(struct perfetto *p, const struct view *v);
 } drawings[] = {
-	{ "sched_run", perfetto__run }, { "sched_off", perfetto__off }, { "gil_wait", gil_wait },
-	{ "meta_loss", loss },		{ "meta_cost", cost },		{ "meta_clock", clocks },
+	{ "sched_run", perfetto__run },
+	{ "sched_off", perfetto__off },
+	{ "gil_wait", gil_wait },
+	{ "meta_loss", loss },
+	{ "meta_cost", cost },
+	{ "meta_clock", clocks },
+	{ "sample_cpu", perfetto__sample },
 };
 
 static const struct drawing *drawing_of(const struct schema_event *e)
@@ -85,6 +90,7 @@ static int begin(struct export *e)
 	e->data = p;
 	p->e = e;
 	p->schema = trace__schema(e->trace);
+	perfetto__open_stacks(p);
 	p->order = order__new(on_event, p);
 	err = p->order ? perfetto__load_clocks(p) : -ENOMEM;
 	if (!err)
@@ -109,6 +115,8 @@ static int end(struct export *e)
 		return 0;
 	if (p->out) {
 		err = order__finish(p->order);
+		if (!err)
+			err = perfetto__blame(p);
 		perfetto__flush_sched(p, true);
 		perfetto__finish_marks(p);
 	}
@@ -117,6 +125,7 @@ static int end(struct export *e)
 	perfetto__free_tracks(p);
 	perfetto__free_sched(p);
 	perfetto__free_marks(p);
+	perfetto__free_stacks(p);
 	free(p);
 	return err ? err : closed;
 }

@@ -9,6 +9,8 @@
  *	perfetto_slices.c	spans, instants, their arguments, flows
  *	perfetto_sched.c	the scheduler's own tracks
  *	perfetto_marks.c	losses, counters
+ *	perfetto_stacks.c	samples, stacks of slices
+ *	perfetto_gil.c		who held the GIL while whom waited
  *
  * A .zst is a row of zstd frames, each of which stands alone: what a packet
  * refers to (names, tracks, threads) is told again in the frame. So everything
@@ -35,7 +37,9 @@ enum {
 	PACKET_INTERNED_DATA = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
 	PACKET_SYSTEM_INFO = 45,
+	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60,
+	PACKET_PERF_SAMPLE = 66,
 };
 
 /* InternedData: what a text is interned as */
@@ -43,6 +47,9 @@ enum intern {
 	INTERN_CATEGORY = 1,
 	INTERN_NAME = 2,
 	INTERN_ARGUMENT = 3,
+	INTERN_FUNCTION = 5,
+	INTERN_PATH = 17, /* of a mapping */
+	INTERN_SOURCE = 18,
 	INTERN_STRING = 29,
 };
 
@@ -56,6 +63,7 @@ enum {
 	TRACK_MEMORY,
 	TRACK_WRITTEN,
 	TRACK_GIL_WAITERS,
+	TRACK_GIL_BLAME,
 };
 
 struct interval {
@@ -91,6 +99,8 @@ struct perfetto {
 	u32 n_clocks;
 	struct map interns; /* struct intern_key -> struct interned */
 	struct map tracks; /* struct track_key -> struct track */
+	struct map mappings, frames, callstacks; /* perfetto_stacks.c */
+	u32 defaults_frame; /* in which the samples' defaults were told last */
 	struct map containers; /* u32 pid -> u32 string id */
 	struct sched_cpu *cpus; /* by number */
 	u32 n_cpus;
@@ -121,6 +131,8 @@ struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number,
 /* A thread's own track if the span nests in what is drawn there, else one beside it. */
 struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 			      const struct interval *span);
+struct track *perfetto__place_process(struct perfetto *p, u32 pid, u32 kind, const char *name,
+				      const struct interval *span);
 struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span);
 void perfetto__free_tracks(struct perfetto *p);
 
@@ -130,6 +142,20 @@ void perfetto__slice(struct perfetto *p, const struct view *v);
 /* A packet that holds a track event, up to its name; put more into p->packet, then event__end. */
 size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type);
 void event__end(struct perfetto *p, size_t at);
+/* Fields of the event: a name that may be gone after the call; an argument whose name stays; 0: no callstack. */
+void event__name(struct perfetto *p, const char *name);
+void event__argument(struct perfetto *p, const char *name, const char *text);
+void event__callstack(struct perfetto *p, u64 callstack);
+
+/* perfetto_stacks.c */
+void perfetto__open_stacks(struct perfetto *p);
+int perfetto__sample(struct perfetto *p, const struct view *v);
+/* The number of a stack, which is not 0; valid in this packet. 0: the trace does not have it. */
+u64 perfetto__callstack(struct perfetto *p, u32 stack);
+void perfetto__free_stacks(struct perfetto *p);
+
+/* perfetto_gil.c: reads the trace once more. */
+int perfetto__blame(struct perfetto *p);
 
 /* perfetto_sched.c */
 int perfetto__run(struct perfetto *p, const struct view *v);

@@ -15,6 +15,7 @@ enum {
 	EVENT_NAME = 23,
 	EVENT_FLOWS = 47,
 	EVENT_FLOWS_END = 48,
+	EVENT_CALLSTACK_IID = 56,
 };
 
 /* DebugAnnotation */
@@ -68,11 +69,37 @@ static size_t begin_argument(struct perfetto *p, const char *name)
 	return at;
 }
 
+void event__name(struct perfetto *p, const char *name)
+{
+	pb__text(&p->packet, EVENT_NAME, name, strlen(name));
+}
+
+void event__argument(struct perfetto *p, const char *name, const char *text)
+{
+	size_t at = begin_argument(p, name);
+
+	pb__text(&p->packet, ARGUMENT_TEXT, text, strlen(text));
+	pb__end(&p->packet, at);
+}
+
+void event__callstack(struct perfetto *p, u64 callstack)
+{
+	if (callstack)
+		pb__int(&p->packet, EVENT_CALLSTACK_IID, callstack);
+}
+
 static void put_argument(struct perfetto *p, const struct view *v, const struct schema_field *f)
 {
-	size_t at = begin_argument(p, f->name);
 	struct field_value value;
+	char label[STACK_LABEL];
+	size_t at;
 
+	if (field__is_stack(f) && view__s64(v, f)) {
+		stacks__label(p->e->stacks, (u32)view__s64(v, f), label, sizeof(label));
+		event__argument(p, f->name, label);
+		return;
+	}
+	at = begin_argument(p, f->name);
 	field_value__get(&value, p->e->names, v, f, true);
 	if (value.type == FIELD_IS_TEXT && value.lasts)
 		pb__int(&p->packet, ARGUMENT_TEXT_IID, perfetto__intern(p, INTERN_STRING, value.text, value.len));
@@ -96,12 +123,21 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 	size_t at;
 	u32 i;
 
+	u64 callstack = 0;
+
 	if (f->cpu)
 		put_argument(p, v, f->cpu);
 	for (i = 0; i < v->event->n; i++) {
-		if (!field__is_common(v->event, &v->event->fields[i]))
-			put_argument(p, v, &v->event->fields[i]);
+		const struct schema_field *field = &v->event->fields[i];
+
+		if (field__is_common(v->event, field))
+			continue;
+		put_argument(p, v, field);
+		/* an event has one stack for Perfetto: the first, its own thread's */
+		if (!callstack && field__is_stack(field))
+			callstack = perfetto__callstack(p, (u32)view__s64(v, field));
 	}
+	event__callstack(p, callstack);
 	for (i = 0; i < 16; i++) {
 		words = flags >> i & 1 ? event_flag__words((u16)(1u << i)) : NULL;
 		if (!words)

@@ -294,6 +294,15 @@ struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct
 	return t;
 }
 
+struct track *perfetto__place_process(struct perfetto *p, u32 pid, u32 kind, const char *name,
+				      const struct interval *span)
+{
+	struct track_key key = { .pid = pid, .kind = kind };
+	const struct track *process = process_track(p, pid);
+
+	return process ? beside(p, &key, process->uuid, name, span) : NULL;
+}
+
 struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span)
 {
 	struct track_key key = { .kind = kind };

@@ -128,8 +128,15 @@ static int by_id(const void *a, const void *b)
 
 static u32 place(const struct stacks *s, u32 id)
 {
-	const struct entry *e = id && s->n ? bsearch(&id, s->frames, s->n, sizeof(*s->frames), by_id) : NULL;
+	u32 guess = s->n ? id - s->frames[0].id : 0;
+	const struct entry *e;
 
+	if (!id || !s->n)
+		return NONE;
+	/* numbered without gaps, as a rule */
+	if (guess < s->n && s->frames[guess].id == id)
+		return guess;
+	e = bsearch(&id, s->frames, s->n, sizeof(*s->frames), by_id);
 	return e ? (u32)(e - s->frames) : NONE;
 }
 

@@ -102,14 +102,14 @@ char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size)
 	return buf;
 }
 
-/* ';' parts frames and the last space parts the number. */
+/* ';' parts frames. */
 static size_t put_clean(const char *name, char *buf, size_t size, size_t used)
 {
 	char *clean = text__clean(name, strlen(name));
 
 	for (const char *p = clean ? clean : "?"; *p; p++, used++)
 		if (used + 1 < size)
-			buf[used] = *p == ';' ? ':' : *p == ' ' ? '_' : *p;
+			buf[used] = *p == ';' ? ':' : *p;
 	free(clean);
 	return used;
 }

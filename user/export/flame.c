@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A page with flame graphs: one HTML file that loads nothing. The page itself is flame.html; here is its data,
+ * JSON in a script element that is never run. All names in it come from targets: whatever could
+ * end the element or be read as markup is written as \uNNNN, and the page shows them as text alone.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "export/profiles.h"
+#include "util/text.h"
+
+#define MARK "@DATA@"
+
+#include "flame.html.inc"
+
+static int begin(struct export *e)
+{
+	e->data = calloc(1, sizeof(struct profiles));
+	return e->data ? profiles__init(e->data, e, false) : -ENOMEM;
+}
+
+static int rows(struct export *e, const struct rows *rows)
+{
+	return profiles__add(e->data, rows);
+}
+
+/* A JSON string that is harmless in HTML; control characters are shown, as on a terminal. */
+static void put_text(FILE *out, const char *text)
+{
+	char *clean = text__clean(text, strlen(text));
+
+	putc('"', out);
+	for (const char *p = clean ? clean : "?"; *p; p++) {
+		if (strchr("<>&'\"\\", *p) || (unsigned char)*p < ' ')
+			fprintf(out, "\\u%04x", (unsigned int)(unsigned char)*p);
+		else
+			putc(*p, out);
+	}
+	putc('"', out);
+	free(clean);
+}
+
+static void put_about(struct export *e)
+{
+	const struct trace_head *head = e->facts->head;
+	time_t at = (time_t)(trace_facts__realtime(e->facts, e->facts->start) / 1000000000);
+	char when[64] = "", about[1024];
+	struct tm tm;
+
+	if (gmtime_r(&at, &tm))
+		strftime(when, sizeof(when), "%F %T UTC", &tm);
+	snprintf(about, sizeof(about), "%s, %s, %s", head->hostname ? head->hostname : "?", when,
+		 head->command ? head->command : "?");
+	fputs("{\"title\":", e->out);
+	put_text(e->out, e->facts->file);
+	fputs(",\"about\":", e->out);
+	put_text(e->out, about);
+}
+
+/* A graph of a part is not to be taken for one of all. */
+static void put_missing(struct export *e)
+{
+	const struct trace_facts *facts = e->facts;
+	char text[1024] = "";
+	size_t used = 0;
+
+	for (u32 i = 0; i < facts->n_losses && used < sizeof(text) - 1; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %llu (%s)", i ? ", " : "Missing: ",
+					 facts->losses[i].family_name ? facts->losses[i].family_name : "?",
+					 facts->losses[i].count, facts->losses[i].reason_name);
+	if (!facts->end_reason && used < sizeof(text) - 1)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%sThe recording was cut off.",
+					 used ? ". " : "");
+	if (facts->damaged && used < sizeof(text) - 1)
+		snprintf(text + used, sizeof(text) - used, "%sThe file is damaged.", used ? " " : "");
+	fputs(",\"missing\":", e->out);
+	put_text(e->out, text);
+}
+
+static void put_functions(FILE *out, const struct call_functions *f)
+{
+	fputs(",\"functions\":[", out);
+	for (u32 i = 0; i < f->n; i++) {
+		fputs(i ? ",\n[" : "\n[", out);
+		put_text(out, f->list[i].name);
+		putc(',', out);
+		put_text(out, f->list[i].file);
+		fprintf(out, ",%u,%u]", f->list[i].first_line, f->list[i].kind);
+	}
+	putc(']', out);
+}
+
+static void put_view(FILE *out, const struct profile *p)
+{
+	fputs("{\"id\":", out);
+	put_text(out, p->kind.name);
+	fputs(",\"title\":", out);
+	put_text(out, p->kind.title);
+	fputs(",\"doc\":", out);
+	put_text(out, p->kind.doc);
+	fprintf(out, ",\"parts\":\"%s\"", p->kind.from == PROFILE_GIL_PIECES ? "parts of waits" : "events");
+	fprintf(out, ",\"unit\":\"%s\",\"events\":%llu,\"without\":%llu,\"nodes\":[",
+		p->in_ns || !p->event ? "ns" : "count", p->events, p->without);
+	for (u32 i = 0; i < p->tree.n; i++) {
+		const struct call_node *n = &p->tree.nodes[i];
+
+		fprintf(out, "%s%u,%u,%llu,%llu", i ? "," : "", n->parent, n->function, p->in_ns ? n->self : n->count,
+			n->count);
+	}
+	fputs("]}", out);
+}
+
+static int put_page(struct export *e, const struct profiles *p)
+{
+	const char *mark = strstr(page, MARK);
+
+	fwrite(page, 1, (size_t)(mark - page), e->out);
+	put_about(e);
+	put_missing(e);
+	put_functions(e->out, &p->functions);
+	fputs(",\"views\":[", e->out);
+	for (u32 i = 0; i < p->n; i++) {
+		fputs(i ? ",\n" : "\n", e->out);
+		put_view(e->out, &p->list[i]);
+	}
+	fputs("]}", e->out);
+	fputs(mark + strlen(MARK), e->out);
+	return ferror(e->out) ? -EIO : 0;
+}
+
+static int end(struct export *e)
+{
+	struct profiles *p = e->data;
+	int err;
+
+	if (!p)
+		return 0;
+	err = profiles__finish(p);
+	if (!err)
+		err = put_page(e, p);
+	profiles__note(p, false, e->note, sizeof(e->note));
+	profiles__free(p);
+	free(p);
+	return err;
+}
+
+EXPORTER(flame) = {
+	.name = "flame",
+	.doc = "a page with flame graphs, one HTML file: on-CPU, off-CPU, GIL wait and blame",
+	.check = profiles__check,
+	.begin = begin,
+	.rows = rows,
+	.end = end,
+};

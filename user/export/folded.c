@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Brendan Gregg's folded stacks, a line each: "python3 4711;main (app.py);load (app.py) 1234". What
+ * flamegraph.pl, inferno, speedscope and many others read. Times are ns.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/frame_text.h"
+#include "export/profiles.h"
+
+static int begin(struct export *e)
+{
+	e->data = calloc(1, sizeof(struct profiles));
+	return e->data ? profiles__init(e->data, e, false) : -ENOMEM;
+}
+
+static int rows(struct export *e, const struct rows *rows)
+{
+	return profiles__add(e->data, rows);
+}
+
+struct writing {
+	struct export *e;
+	const struct call_function *functions;
+	char **texts; /* of each function, when it first comes up */
+};
+
+/* ';' parts the frames; the number is behind the last space. */
+static const char *text_of(const struct writing *w, u32 function)
+{
+	char **text = &w->texts[function];
+
+	if (!*text) {
+		*text = frame_text__function(&w->functions[function]);
+		for (char *p = *text; p && *p; p++)
+			if (*p == ';')
+				*p = ':';
+	}
+	return *text ? *text : "?";
+}
+
+static int put_line(const struct call_node *path[], u32 n, void *arg)
+{
+	const struct writing *w = arg;
+
+	if (!path[n - 1]->self)
+		return 0;
+	for (u32 i = 0; i < n; i++) {
+		if (i)
+			putc(';', w->e->out);
+		fputs(text_of(w, path[i]->function), w->e->out);
+	}
+	fprintf(w->e->out, " %llu\n", path[n - 1]->self);
+	return ferror(w->e->out) ? -EIO : 0;
+}
+
+static int end(struct export *e)
+{
+	struct profiles *p = e->data;
+	const struct profile *first;
+	struct writing w = { .e = e };
+	int err = 0;
+
+	if (!p)
+		return 0;
+	err = profiles__finish(p);
+	w.functions = p->functions.list;
+	w.texts = calloc(p->functions.n + 1, sizeof(*w.texts));
+	first = profiles__first(p);
+	if (first && !err)
+		err = w.texts ? call_tree__each(&first->tree, put_line, &w) : -ENOMEM;
+	for (u32 i = 0; w.texts && i < p->functions.n; i++)
+		free(w.texts[i]);
+	free(w.texts);
+	profiles__note(p, true, e->note, sizeof(e->note));
+	profiles__free(p);
+	free(p);
+	return err;
+}
+
+EXPORTER(folded) = {
+	.name = "folded",
+	.doc = "folded stacks, for flamegraph.pl and others: --event on-cpu, off-cpu, gil-wait, gil-blame",
+	.check = profiles__check,
+	.begin = begin,
+	.rows = rows,
+	.end = end,
+};

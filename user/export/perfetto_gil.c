@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Tracks "GIL blame" beneath a process: whose code held the GIL while whose waited. Several threads wait at once:
+ * their slices stand on several tracks of that name, which Perfetto shows as one.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "export/perfetto.h"
+#include "model/gil.h"
+
+struct waiter_key {
+	struct gil_key gil;
+	u32 tid, unused;
+};
+
+struct pass {
+	struct perfetto *p;
+	struct map waiting; /* struct waiter_key -> struct gil_piece: what may go on yet */
+};
+
+static const char *holder_label(const struct perfetto *p, const struct gil_piece *piece, char *buf, size_t size)
+{
+	if (piece->had == GIL_UNSEEN)
+		return "holder not seen";
+	if (piece->had == GIL_FREE)
+		return "free: woken, not running yet";
+	if (piece->holder_stack)
+		return stacks__label(p->e->stacks, piece->holder_stack, buf, size);
+	return names__label(p->e->names, buf, size, piece->gil.pid, piece->holder);
+}
+
+static void put_arguments(struct perfetto *p, const struct gil_piece *piece, const char *holder)
+{
+	char buf[STACK_LABEL];
+	u32 user = stacks__top_user(p->e->stacks, piece->holder_stack);
+
+	event__argument(p, "holder", holder);
+	if (user)
+		event__argument(p, "holder_code", stacks__label(p->e->stacks, user, buf, sizeof(buf)));
+	if (piece->had == GIL_HELD && piece->holder)
+		event__argument(p, "holder_thread",
+				names__label(p->e->names, buf, sizeof(buf), piece->gil.pid, piece->holder));
+	event__argument(p, "waiter", stacks__label(p->e->stacks, piece->waiter_stack, buf, sizeof(buf)));
+	event__argument(p, "waiter_thread", names__label(p->e->names, buf, sizeof(buf), piece->gil.pid, piece->waiter));
+}
+
+static int put_piece(struct perfetto *p, const struct gil_piece *piece)
+{
+	struct interval span = { piece->from, piece->to };
+	char buf[STACK_LABEL];
+	const char *holder = holder_label(p, piece, buf, sizeof(buf));
+	const struct track *t;
+	u64 callstack;
+	size_t at;
+
+	if (span.end <= span.start)
+		return 0;
+	perfetto__maybe_next_frame(p);
+	t = perfetto__place_process(p, piece->gil.pid, TRACK_GIL_BLAME, "GIL blame", &span);
+	if (!t)
+		return -ENOMEM;
+	at = event__begin(p, span.start, t, EVENT_BEGIN);
+	event__name(p, holder);
+	put_arguments(p, piece, holder);
+	callstack = perfetto__callstack(p, piece->holder_stack);
+	event__callstack(p, callstack);
+	event__end(p, at);
+	at = event__begin(p, span.end, t, EVENT_END);
+	event__end(p, at);
+	return p->packet.failed ? -ENOMEM : p->err;
+}
+
+/* A wait is cut at each switch interval: what goes on in the next piece is one slice. */
+static bool goes_on(const struct gil_piece *a, const struct gil_piece *b)
+{
+	return a->to == b->from && a->had == b->had && a->attempt == b->attempt && a->holder == b->holder &&
+	       a->holder_stack == b->holder_stack && a->waiter_stack == b->waiter_stack;
+}
+
+static int on_piece(const struct gil_piece *piece, void *arg)
+{
+	struct pass *pass = arg;
+	struct waiter_key key = { piece->gil, piece->waiter, 0 };
+	struct gil_piece *last = map__get(&pass->waiting, &key);
+	int err;
+
+	if (!last)
+		return -ENOMEM;
+	if (last->to && goes_on(last, piece)) {
+		last->to = piece->to;
+		return 0;
+	}
+	err = put_piece(pass->p, last);
+	*last = *piece;
+	return err;
+}
+
+int perfetto__blame(struct perfetto *p)
+{
+	const struct gil_listener listener = { .piece = on_piece };
+	struct pass pass = { .p = p };
+	int err;
+
+	/* before there were stacks, the slices of waits say all there is */
+	if (!stacks__count(p->e->stacks))
+		return 0;
+	map__init(&pass.waiting, sizeof(struct waiter_key), sizeof(struct gil_piece));
+	err = gil_model__read(p->e->trace, 0, 0, 0, &listener, &pass, NULL);
+	for (u32 i = 0; !err && i < pass.waiting.n; i++)
+		err = put_piece(p, map__value(&pass.waiting, i));
+	map__free(&pass.waiting);
+	return err;
+}

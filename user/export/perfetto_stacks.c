@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Samples, and the stacks of slices. Perfetto knows a frame by its mapping and its place in it: Python's frames are in
+ * a mapping of their own, where function and line make the place.
+ */
+#include <string.h>
+
+#include "export/perfetto.h"
+
+/* InternedData */
+enum { INTERNED_FRAMES = 6, INTERNED_CALLSTACKS = 7, INTERNED_MAPPINGS = 19 };
+enum { MAPPING_IID = 1, MAPPING_PATHS = 7 };
+enum { FRAME_IID = 1, FRAME_FUNCTION = 2, FRAME_MAPPING = 3, FRAME_PC = 4, FRAME_SOURCE = 5, FRAME_LINE = 6 };
+enum { CALLSTACK_IID = 1, CALLSTACK_FRAMES = 2 };
+/* PerfSample */
+enum { SAMPLE_CPU = 1, SAMPLE_PID = 2, SAMPLE_TID = 3, SAMPLE_CALLSTACK = 4, SAMPLE_MODE = 5, SAMPLE_COUNT = 6 };
+enum { MODE_KERNEL = 1, MODE_USER = 2 };
+/* TracePacketDefaults, PerfSampleDefaults, PerfEvents.Timebase */
+enum { DEFAULTS_SAMPLES = 12, SAMPLES_TIMEBASE = 1, TIMEBASE_PERIOD = 1, TIMEBASE_COUNTER = 4, SW_CPU_CLOCK = 1 };
+
+struct told {
+	u32 number, frame; /* frame of the file in which it was told last */
+};
+
+struct frame_key {
+	u64 pc;
+	const char *path;
+	u32 code, line;
+};
+
+void perfetto__open_stacks(struct perfetto *p)
+{
+	map__init(&p->mappings, sizeof(const char *), sizeof(struct told));
+	map__init(&p->frames, sizeof(struct frame_key), sizeof(struct told));
+	map__init(&p->callstacks, sizeof(u32), sizeof(struct told));
+}
+
+void perfetto__free_stacks(struct perfetto *p)
+{
+	map__free(&p->mappings);
+	map__free(&p->frames);
+	map__free(&p->callstacks);
+}
+
+/* *again: it has to be told in this packet. */
+static u64 number_of(struct perfetto *p, struct map *m, const void *key, bool *again)
+{
+	struct told *t = map__get(m, key);
+
+	*again = false;
+	if (!t) {
+		p->packet.failed = true;
+		return 0;
+	}
+	if (!t->number)
+		t->number = m->n;
+	*again = t->frame != p->frame;
+	t->frame = p->frame;
+	return t->number;
+}
+
+static u64 mapping(struct perfetto *p, const char *path)
+{
+	bool again;
+	u64 number = number_of(p, &p->mappings, &path, &again), text;
+	size_t at;
+
+	if (again) {
+		text = perfetto__intern(p, INTERN_PATH, path, strlen(path));
+		at = pb__begin(&p->interned, INTERNED_MAPPINGS);
+		pb__int(&p->interned, MAPPING_IID, number);
+		pb__int(&p->interned, MAPPING_PATHS, text);
+		pb__end(&p->interned, at);
+	}
+	return number;
+}
+
+static const char *path_of(const struct stack_frame *f)
+{
+	if (f->kind == FRAME_PYTHON)
+		return "[python]";
+	if (f->kind == FRAME_KERNEL)
+		return "[kernel.kallsyms]";
+	return *f->file ? f->file : "[unknown]";
+}
+
+static u64 put_frame(struct perfetto *p, const struct stack_frame *f)
+{
+	struct frame_key key = { .path = path_of(f), .code = f->code, .line = f->line };
+	u64 number, function, object, source = 0;
+	const char *name = *f->name		   ? f->name :
+			   f->kind == FRAME_CUT	   ? "[cut]" :
+			   f->kind == FRAME_PYTHON ? "[unknown]" :
+						     "";
+	bool again;
+	size_t at;
+
+	key.pc = f->kind == FRAME_PYTHON || !f->offset ? (u64)f->code << 24 | f->line : f->offset;
+	number = number_of(p, &p->frames, &key, &again);
+	if (!again)
+		return number;
+	object = mapping(p, key.path);
+	function = perfetto__intern(p, INTERN_FUNCTION, name, strlen(name));
+	if (f->kind == FRAME_PYTHON && *f->file)
+		source = perfetto__intern(p, INTERN_SOURCE, f->file, strlen(f->file));
+	at = pb__begin(&p->interned, INTERNED_FRAMES);
+	pb__int(&p->interned, FRAME_IID, number);
+	pb__int(&p->interned, FRAME_FUNCTION, function);
+	pb__int(&p->interned, FRAME_MAPPING, object);
+	pb__int(&p->interned, FRAME_PC, key.pc);
+	if (source)
+		pb__int(&p->interned, FRAME_SOURCE, source);
+	if (f->line)
+		pb__int(&p->interned, FRAME_LINE, f->line);
+	pb__end(&p->interned, at);
+	return number;
+}
+
+u64 perfetto__callstack(struct perfetto *p, u32 stack)
+{
+	const struct stacks *s = p->e->stacks;
+	u64 numbers[STACKS_DEEPEST];
+	u32 ids[STACKS_DEEPEST], n;
+	bool again;
+	u64 number;
+	size_t at;
+
+	if (!stacks__frame(s, stack))
+		return 0;
+	number = number_of(p, &p->callstacks, &stack, &again);
+	if (!again)
+		return number;
+	/* the outermost first; what a frame refers to is told before it */
+	n = stacks__path(s, stack, ids, STACKS_DEEPEST);
+	for (u32 i = 0; i < n; i++)
+		numbers[i] = put_frame(p, stacks__frame(s, ids[i]));
+	at = pb__begin(&p->interned, INTERNED_CALLSTACKS);
+	pb__int(&p->interned, CALLSTACK_IID, number);
+	for (u32 i = 0; i < n; i++)
+		pb__int(&p->interned, CALLSTACK_FRAMES, numbers[i]);
+	pb__end(&p->interned, at);
+	return number;
+}
+
+/* What samples count: ns of a CPU's time. Told once a frame of the file. */
+static void put_defaults(struct perfetto *p, u64 period)
+{
+	size_t defaults, samples, timebase;
+
+	if (p->defaults_frame == p->frame)
+		return;
+	p->defaults_frame = p->frame;
+	defaults = pb__begin(&p->packet, PACKET_DEFAULTS);
+	samples = pb__begin(&p->packet, DEFAULTS_SAMPLES);
+	timebase = pb__begin(&p->packet, SAMPLES_TIMEBASE);
+	pb__int(&p->packet, TIMEBASE_PERIOD, period);
+	pb__int(&p->packet, TIMEBASE_COUNTER, SW_CPU_CLOCK);
+	pb__end(&p->packet, timebase);
+	pb__end(&p->packet, samples);
+	pb__end(&p->packet, defaults);
+}
+
+int perfetto__sample(struct perfetto *p, const struct view *v)
+{
+	const struct stack_frame *f;
+	u32 stack = (u32)view__get(v, "stack");
+	u64 period = (u64)view__get(v, "period"), callstack;
+	size_t at;
+
+	packet__begin(p, (u64)view__get(v, "time"));
+	put_defaults(p, period ? period : 1);
+	callstack = perfetto__callstack(p, stack);
+	f = stacks__frame(p->e->stacks, stack);
+	at = pb__begin(&p->packet, PACKET_PERF_SAMPLE);
+	pb__int(&p->packet, SAMPLE_CPU, (u64)view__get(v, "cpu"));
+	pb__int(&p->packet, SAMPLE_PID, (u64)view__get(v, "pid"));
+	pb__int(&p->packet, SAMPLE_TID, (u64)view__get(v, "tid"));
+	pb__int(&p->packet, SAMPLE_MODE, f && f->kind == FRAME_KERNEL ? MODE_KERNEL : MODE_USER);
+	if (callstack)
+		pb__int(&p->packet, SAMPLE_CALLSTACK, callstack);
+	pb__end(&p->packet, at);
+	packet__end(p, true);
+	return 0;
+}

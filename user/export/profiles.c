@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "export/profiles.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/value.h"
+#include "model/gil.h"
+
+static const struct profile_kind kinds[PROFILES] = {
+	{ "on-cpu", "On-CPU", "sample_cpu", "stack", PROFILE_EVENTS, "time on a CPU, by samples: record with -F HZ" },
+	{ "off-cpu", "Off-CPU", "sample_off", "stack", PROFILE_EVENTS, "time off the CPU: record with --off-cpu" },
+	{ "gil-wait", "GIL wait", "gil_wait", "stack", PROFILE_GIL_WAITS,
+	  "waits for the GIL by what waited (family gil)" },
+	{ "gil-blame", "GIL blame", "gil_wait", "stack", PROFILE_GIL_PIECES,
+	  "waits for the GIL by what waited, and above it, upside down, what held it (family gil)" },
+};
+
+static const struct schema_field *stack_field(const struct schema_event *e, const char *name)
+{
+	for (u32 i = 0; e && i < e->n; i++)
+		if (field__is_stack(&e->fields[i]) && (!name || !strcmp(e->fields[i].name, name)))
+			return &e->fields[i];
+	return NULL;
+}
+
+/* Of "KIND" and "KIND:FIELD" the kind, if it is in the trace and has stacks. */
+static const struct schema_event *find_event(const struct schema *s, const char *word,
+					     const struct schema_field **field)
+{
+	const char *colon = strchr(word, ':');
+	const struct schema_event *e;
+	char name[128];
+
+	snprintf(name, sizeof(name), "%.*s", (int)(colon ? colon - word : (long)strlen(word)), word);
+	e = schema__event(s, name);
+	*field = stack_field(e, colon ? colon + 1 : NULL);
+	/* a frame has stacks, but is none that something happened in */
+	return *field && EVENT_FAMILY(e->id) ? e : NULL;
+}
+
+static bool is_kind(const char *word)
+{
+	for (u32 i = 0; i < PROFILES; i++)
+		if (!strcmp(kinds[i].name, word))
+			return true;
+	return false;
+}
+
+int profiles__check(const struct trace *t, const char *word, char *why, size_t len)
+{
+	const struct schema *s = trace__schema(t);
+	const struct schema_field *field;
+	size_t used;
+
+	if (!word || is_kind(word) || find_event(s, word, &field))
+		return 0;
+	used = (size_t)snprintf(why, len, "--event '%s' has no stacks; what has:", word);
+	for (u32 i = 0; i < PROFILES && used < len; i++)
+		used += (size_t)snprintf(why + used, len - used, " %s", kinds[i].name);
+	for (u32 i = 0; i < s->n_events && used < len; i++)
+		if (EVENT_FAMILY(s->events[i].id) && stack_field(&s->events[i], NULL))
+			used += (size_t)snprintf(why + used, len - used, " %s", s->events[i].name);
+	return -EINVAL;
+}
+
+/* What an event stands for that has no duration: of samples their period */
+static const struct schema_field *period_field(const struct schema_event *e)
+{
+	const struct schema_field *f = schema_event__field(e, "period");
+
+	return f && !strcmp(f->unit, "ns") ? f : NULL;
+}
+
+static int add_profile(struct profiles *p, const struct profile_kind *kind, bool lines)
+{
+	struct profile *new = &p->list[p->n++];
+	const struct schema_event *e = schema__event(trace__schema(p->e->trace), kind->event);
+	const struct schema_field *stack = stack_field(e, kind->stack);
+
+	*new = (struct profile){ .kind = *kind };
+	if (stack) {
+		new->event = e;
+		new->stack = stack;
+		new->period = e->is_span ? NULL : period_field(e);
+		new->in_ns = e->is_span || new->period;
+	}
+	return call_tree__init(&new->tree, &p->functions, lines);
+}
+
+int profiles__init(struct profiles *p, const struct export *e, bool lines)
+{
+	const struct schema_field *field;
+	const struct schema_event *event;
+	int err;
+
+	*p = (struct profiles){ .e = e };
+	map__init(&p->processes, sizeof(u32), sizeof(u32));
+	err = call_functions__init(&p->functions, e->stacks);
+	if (e->choice && !is_kind(e->choice)) {
+		struct profile_kind other = { .name = p->name, .title = p->name, .doc = "" };
+
+		event = find_event(trace__schema(e->trace), e->choice, &field);
+		if (!event)
+			return -EINVAL;
+		snprintf(p->name, sizeof(p->name), "%s", e->choice);
+		other.event = event->name;
+		other.stack = field->name;
+		return err ? err : add_profile(p, &other, lines);
+	}
+	for (u32 i = 0; !err && i < PROFILES; i++)
+		if (!e->choice || !strcmp(e->choice, kinds[i].name))
+			err = add_profile(p, &kinds[i], lines);
+	return err;
+}
+
+void profiles__free(struct profiles *p)
+{
+	for (u32 i = 0; i < p->n; i++)
+		call_tree__free(&p->list[i].tree);
+	call_functions__free(&p->functions);
+	map__free(&p->processes);
+}
+
+/* The node beneath the root that stands for a process */
+static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *out)
+{
+	u32 *known = map__get(&p->processes, &pid), function;
+	char label[64] = "kernel";
+	int err = known ? 0 : -ENOMEM;
+
+	if (!err && !*known) {
+		if (pid)
+			names__label(p->e->names, label, sizeof(label), pid, 0);
+		err = call_functions__note(&p->functions, CALL_PROCESS, label, &function);
+		*known = err ? 0 : function + 1;
+	}
+	return err ? err : call_tree__child(t, 0, *known - 1, 0, out);
+}
+
+/* Who held it stands on their head: what they were at is next to what waited for it. */
+static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_piece *piece, u32 *node)
+{
+	static const char *const notes[] = {
+		[GIL_UNSEEN] = "-- holder not seen --",
+		[GIL_HELD] = "-- held by --",
+		[GIL_FREE] = "-- free: woken, not running yet --",
+	};
+	char label[64];
+	u32 function;
+	int err = call_functions__note(&p->functions, CALL_NOTE, notes[piece->had], &function);
+
+	if (!err)
+		err = call_tree__child(t, *node, function, 0, node);
+	if (err || piece->had != GIL_HELD)
+		return err;
+	if (piece->holder_stack || !piece->holder)
+		return call_tree__upside_down(t, *node, piece->holder_stack, node);
+	/* its stack could not be read: the thread, then */
+	names__label(p->e->names, label, sizeof(label), piece->gil.pid, piece->holder);
+	err = call_functions__note(&p->functions, CALL_NOTE, label, &function);
+	return err ? err : call_tree__child(t, *node, function, 0, node);
+}
+
+static u64 weight(const struct profile *profile, const struct rows *rows, const struct common_fields *f, u32 i)
+{
+	u64 start, end;
+
+	if (profile->period)
+		return rows__u64(rows, profile->period, i);
+	if (!profile->in_ns)
+		return 1;
+	start = rows__u64(rows, f->start, i);
+	end = rows__u64(rows, f->time, i);
+	return end > start && !(rows__u64(rows, f->flags, i) & EVENT_NO_DURATION) ? end - start : 0;
+}
+
+static void add_amount(struct profile *profile, u32 node, u32 stack, u64 amount)
+{
+	profile->tree.nodes[node].self += amount;
+	profile->tree.nodes[node].count++;
+	profile->total += amount;
+	profile->without += stack ? 0 : amount;
+	profile->events++;
+}
+
+/* Beneath the process the frames of what happened in it */
+static int find_node(struct profiles *p, struct profile *profile, u32 pid, u32 stack, u32 *node)
+{
+	int err = process_node(p, &profile->tree, pid, node);
+
+	return err ? err : call_tree__stack(&profile->tree, *node, stack, node);
+}
+
+static int add_row(struct profiles *p, struct profile *profile, const struct rows *rows, const struct common_fields *f,
+		   u32 i)
+{
+	u32 stack = (u32)rows__u64(rows, profile->stack, i), node = 0;
+	int err = find_node(p, profile, (u32)rows__u64(rows, f->pid, i), stack, &node);
+
+	if (!err)
+		add_amount(profile, node, stack, weight(profile, rows, f, i));
+	return err;
+}
+
+static struct profile *find_profile(struct profiles *p, u32 from)
+{
+	for (u32 i = 0; i < p->n; i++)
+		if (p->list[i].event && p->list[i].kind.from == from)
+			return &p->list[i];
+	return NULL;
+}
+
+static int on_wait(const struct gil_timed_wait *w, void *arg)
+{
+	struct profile *profile = find_profile(arg, PROFILE_GIL_WAITS);
+	u32 node = 0;
+	int err = find_node(arg, profile, w->gil.pid, w->stack, &node);
+
+	if (!err)
+		add_amount(profile, node, w->stack,
+			   w->end > w->start ? (u64)llround((double)(w->end - w->start) * w->weight) : 0);
+	return err;
+}
+
+static int on_piece(const struct gil_piece *piece, void *arg)
+{
+	struct profile *profile = find_profile(arg, PROFILE_GIL_PIECES);
+	u32 node = 0;
+	int err = find_node(arg, profile, piece->gil.pid, piece->waiter_stack, &node);
+
+	if (!err)
+		err = put_holder(arg, &profile->tree, piece, &node);
+	if (!err)
+		add_amount(profile, node, piece->waiter_stack,
+			   piece->to > piece->from ? (u64)llround((double)(piece->to - piece->from) * piece->weight) :
+						     0);
+	return err;
+}
+
+int profiles__finish(struct profiles *p)
+{
+	const struct gil_listener listener = {
+		.wait = find_profile(p, PROFILE_GIL_WAITS) ? on_wait : NULL,
+		.piece = find_profile(p, PROFILE_GIL_PIECES) ? on_piece : NULL,
+	};
+
+	return listener.wait || listener.piece ? gil_model__read(p->e->trace, 0, 0, 0, &listener, p, NULL) : 0;
+}
+
+int profiles__add(struct profiles *p, const struct rows *rows)
+{
+	const struct schema_event *e = rows__event(rows);
+	int err = 0;
+
+	for (u32 i = 0; i < p->n; i++) {
+		struct common_fields f;
+
+		if (p->list[i].event != e || p->list[i].kind.from != PROFILE_EVENTS)
+			continue;
+		f = common_fields__of(e);
+		for (u32 j = 0; !err && j < rows__count(rows); j++)
+			err = add_row(p, &p->list[i], rows, &f, j);
+	}
+	return err;
+}
+
+const struct profile *profiles__first(const struct profiles *p)
+{
+	for (u32 i = 0; i < p->n; i++)
+		if (p->list[i].events)
+			return &p->list[i];
+	return NULL;
+}
+
+void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size)
+{
+	const struct profile *first = profiles__first(p);
+	size_t used = 0;
+
+	*buf = 0;
+	if (!first) {
+		snprintf(buf, size,
+			 p->n == 1 ?
+				 "the trace has no events of %s with stacks" :
+				 "the trace has no stacks: record with -F HZ, --off-cpu, or waits for the GIL (%s..)",
+			 p->n ? p->list[0].kind.name : "");
+		return;
+	}
+	for (u32 i = 0; only_one && i < p->n && used < size; i++)
+		if (&p->list[i] != first && p->list[i].events)
+			used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
+						 p->list[i].kind.name);
+	if (used) {
+		char others[128];
+
+		snprintf(others, sizeof(others), "%s", buf);
+		snprintf(buf, size, "this is %s alone; --event takes the others in the trace: %s", first->kind.name,
+			 others);
+	}
+}
