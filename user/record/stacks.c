@@ -148,7 +148,7 @@ static void native_frame(struct session *s, const struct raw_frame *r)
 	write_frame(s, r, code, 0, offset);
 }
 
-static bool wait_for(struct stacks *st, struct code *c, const struct raw_frame *r)
+static bool wait_for(struct stack_records *st, struct code *c, const struct raw_frame *r)
 {
 	struct raw_frame *more;
 
@@ -195,7 +195,7 @@ static u32 text_id(struct session *s, const struct part *p, bool path)
 }
 
 /* Frames in the oldest code, if new ones come after all, have no line. */
-static void drop_lines(struct stacks *st)
+static void drop_lines(struct stack_records *st)
 {
 	for (; st->lines_bytes > LINES_BYTES_MAX && st->oldest < st->codes.n; st->oldest++) {
 		struct code *c = map__value(&st->codes, st->oldest);
