@@ -4,31 +4,7 @@
  * collection, the loading of a module, the making of a thread. What is open waits in task storage of its own: imports
  * nest deeper than calls do, and only threads that import pay for the room.
  */
-#include "core/python.bpf.h"
-#include "python.h"
-
-#define IMPORT_DEPTH 64
-
-/* Two places of one function are no further apart in their stack pointers; two calls of it are. */
-#define SAME_FRAME 64
-
-struct open_import {
-	u64 sp;
-	struct python_import record;
-};
-
-struct imports {
-	u32 depth; /* may be more than there is room for */
-	u32 pad;
-	struct open_import list[IMPORT_DEPTH];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct imports);
-} python_imports SEC(".maps");
+#include "python_imports.bpf.h"
 
 /* start 0: there is none */
 struct python_state {
@@ -46,19 +22,6 @@ struct {
 	__type(value, struct python_state);
 } python_states SEC(".maps");
 
-#define FAMILY_PYTHON EVENT_FAMILY(ID_python_gc)
-
-static __always_inline bool wanted(u64 cookie)
-{
-	struct hit_count *h = probe__hit(cookie);
-
-	if (process__wanted(bpf_get_current_pid_tgid() >> 32))
-		return true;
-	if (h)
-		h->skipped++;
-	return false;
-}
-
 static __always_inline struct python_state *own_state(void)
 {
 	struct python_state *st =
@@ -67,64 +30,6 @@ static __always_inline struct python_state *own_state(void)
 	if (!st)
 		loss__count(FAMILY_PYTHON, LOSS_STORAGE, bpf_ktime_get_ns());
 	return st;
-}
-
-static __always_inline void span__init(struct span *s, u16 id, u64 cookie)
-{
-	event__init(&s->event, id, cookie, 0);
-	s->start = bpf_ktime_get_ns();
-}
-
-/*
- * By the number that instructions give it. Each case is kept apart from the others, or clang makes one load at an offset
- * that varies of them, which the verifier refuses.
- */
-#define REGISTER(number, name)  \
-	case number:            \
-		v = ctx->name;  \
-		barrier_var(v); \
-		break
-
-static __noinline u64 register_of(struct pt_regs *ctx, u32 reg)
-{
-	u64 v = 0;
-
-	switch (reg) {
-		REGISTER(0, ax);
-		REGISTER(1, cx);
-		REGISTER(2, dx);
-		REGISTER(3, bx);
-		REGISTER(4, sp);
-		REGISTER(5, bp);
-		REGISTER(6, si);
-		REGISTER(7, di);
-		REGISTER(8, r8);
-		REGISTER(9, r9);
-		REGISTER(10, r10);
-		REGISTER(11, r11);
-		REGISTER(12, r12);
-		REGISTER(13, r13);
-		REGISTER(14, r14);
-		REGISTER(15, r15);
-	}
-	return v;
-}
-
-/* The first argument of a USDT probe. false: not known where it is, or not readable. */
-static __always_inline bool usdt_argument(struct pt_regs *ctx, u64 cookie, s64 *out)
-{
-	u64 v;
-
-	if (!(cookie & PYTHON_ARG_KNOWN))
-		return false;
-	v = register_of(ctx, cookie >> PYTHON_ARG_REGISTER & 15);
-	if (cookie & PYTHON_ARG_MEMORY) {
-		v += (s64)(s16)(cookie >> PYTHON_ARG_DISPLACEMENT);
-		if (bpf_probe_read_user(&v, sizeof(v), (const void *)v))
-			return false;
-	}
-	*out = cookie & PYTHON_ARG_WIDE ? (s64)v : (s32)v;
-	return true;
 }
 
 static __always_inline void gc_begin(u64 cookie, s32 generation)
@@ -215,68 +120,6 @@ SITE(python_gc_callback, "gc-callback")
 	return 0;
 }
 
-static __always_inline struct open_import *top_import(struct imports *in)
-{
-	u32 top = in->depth - 1;
-
-	/* the verifier wants a mask: it forgets the comparison */
-	return top < IMPORT_DEPTH ? &in->list[top & (IMPORT_DEPTH - 1)] : NULL;
-}
-
-/* Not static: the verifier then looks at it once. Sends imports that were left without passing their end. */
-__weak __noinline int imports__drop(struct imports *in, u64 sp, u16 flag)
-{
-	u64 now = bpf_ktime_get_ns();
-	struct open_import *o;
-
-	if (!in)
-		return 0;
-	for (u32 i = 0; i < IMPORT_DEPTH; i++) {
-		o = top_import(in);
-		if (!o || o->sp >= sp)
-			break;
-		in->depth--;
-		o->record.span.event.time = now;
-		o->record.span.event.flags |= flag;
-		emit(&o->record, sizeof(o->record));
-		if (flag == EVENT_RETURN_NOT_SEEN)
-			loss__count(FAMILY_PYTHON, LOSS_RETURN, now);
-	}
-	return 0;
-}
-
-/* The record of an import that begins; its name is still to be filled. NULL: not wanted. */
-static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u64 cookie)
-{
-	struct open_import *o;
-	struct imports *in;
-	u64 sp = ctx->sp;
-	u32 depth;
-
-	if (!wanted(cookie))
-		return NULL;
-	in = bpf_task_storage_get(&python_imports, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!in) {
-		loss__count(FAMILY_PYTHON, LOSS_STORAGE, bpf_ktime_get_ns());
-		return NULL;
-	}
-	/* an audit hook that raises, a cancelled thread, a greenlet: what is open below this frame has been left */
-	imports__drop(in, sp + SAME_FRAME, EVENT_RETURN_NOT_SEEN);
-	depth = in->depth;
-	if (depth >= IMPORT_DEPTH) {
-		loss__count(FAMILY_PYTHON, LOSS_DEPTH, bpf_ktime_get_ns());
-		return NULL;
-	}
-	in->depth = depth + 1;
-	o = &in->list[depth & (IMPORT_DEPTH - 1)];
-	o->sp = sp;
-	__builtin_memset(&o->record, 0, sizeof(o->record));
-	o->record.depth = depth;
-	o->record.stack = python__stack(STACK_FRAMES);
-	span__init(&o->record.span, ID_python_import, cookie);
-	return &o->record;
-}
-
 /* import__find__load__start(char *module) */
 SITE(python_import_start, "import-start")
 {
@@ -290,46 +133,6 @@ SITE(python_import_start, "import-start")
 	if (!name || bpf_probe_read_user_str(e->module, sizeof(e->module), (const void *)name) < 0)
 		loss__count(FAMILY_PYTHON, LOSS_READ, e->span.start);
 	return 0;
-}
-
-/* The head of a PyUnicodeObject up to its state, the same from 3.3 to 3.15 with a GIL. */
-struct str_head {
-	u64 refcount, type;
-	s64 length; /* characters */
-	s64 hash;
-	u32 state; /* interned: 2 bits, kind: 3, compact, ascii */
-};
-
-/* Characters of a str that is not ASCII as ASCII, with a ? for what is not. */
-static __noinline int read_wide(char *to, const void *from, u32 kind, u32 length)
-{
-	u32 c, i;
-
-	for (i = 0; i < PYTHON_MODULE - 1 && i < length; i++) {
-		c = 0;
-		if (bpf_probe_read_user(&c, kind == 1 ? 1 : kind == 2 ? 2 : 4, from + i * kind))
-			return -1;
-		to[i] = c && c < 128 ? c : '?';
-	}
-	return 0;
-}
-
-static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
-{
-	u32 kind, length;
-	struct str_head h;
-
-	if (bpf_probe_read_user(&h, sizeof(h), (const void *)str) || h.length <= 0)
-		return false;
-	kind = h.state >> 2 & 7;
-	/* only what is stored with its head, as names of modules are */
-	if (!(h.state & 32) || (kind != 1 && kind != 2 && kind != 4))
-		return false;
-	length = h.length < PYTHON_MODULE ? h.length : PYTHON_MODULE - 1;
-	if (h.state & 64)
-		return !bpf_probe_read_user(to, length, (const void *)(str + at));
-	/* its head has a length and a copy as UTF-8 more, and before 3.12 another length */
-	return !read_wide(to, (const void *)(str + at + (at == 48 ? 24 : 16)), kind, length);
 }
 
 /* The call of the audit hooks ("import", ..., the module's name, ...) with which a search begins. */
