@@ -65,6 +65,9 @@ enum top_key top_screen__key(void)
 	case 'h':
 		s.help = !s.help;
 		return TOP_REDRAW;
+	case 12: /* Ctrl-L: all of it anew, for a terminal that something else has written to */
+		clearok(stdscr, TRUE);
+		return TOP_REDRAW;
 	case KEY_RESIZE:
 		return TOP_REDRAW;
 	}
