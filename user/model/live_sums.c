@@ -166,7 +166,8 @@ int live__sum_gils(struct live *l, double weight)
 	struct live_view *v = &l->view;
 	u32 from = 0;
 
-	qsort(l->waits, l->n_waits, sizeof(*l->waits), compare_waits);
+	if (l->n_waits)
+		qsort(l->waits, l->n_waits, sizeof(*l->waits), compare_waits);
 	for (u32 i = 1; i <= l->n_waits; i++) {
 		struct live_gil *bigger;
 
