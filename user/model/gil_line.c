@@ -275,6 +275,9 @@ static void put_holder(struct gil_piece *p, const struct stretch *s, const struc
 {
 	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
 
+	/* who waits can't be who has it: somebody took it from there unseen */
+	if (s->had == GIL_HELD && s->holder == w->tid)
+		return;
 	p->had = s->had;
 	p->holder = s->holder;
 	p->holder_stack = s->stack;

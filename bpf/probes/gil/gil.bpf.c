@@ -158,17 +158,18 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	}
 }
 
-static __always_inline void wait_ends(u32 ret)
+/* false: not a wait that is recorded */
+static __always_inline bool wait_ends(u32 ret)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct gil_open *o;
 
 	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, 0);
 	if (!o || !o->open || paused())
-		return;
+		return false;
 	o->open = false;
 	if (o->slice != slice_now())
-		return;
+		return false;
 	o->wait.span.event.time = now;
 	o->wait.result = ret == ETIMEDOUT ? GIL_WAIT_TIMEOUT : GIL_WAIT_SIGNAL;
 	if (o->legible)
@@ -176,6 +177,7 @@ static __always_inline void wait_ends(u32 ret)
 	o->again = o->wait.locked;
 	emit(&o->wait, sizeof(o->wait));
 	wake_loader();
+	return true;
 }
 
 /*
@@ -185,10 +187,11 @@ static __always_inline void wait_ends(u32 ret)
 SITE(gil_wait_jump, "end of the wait in take_gil")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct hit_count *h = probe__hit(cookie);
 	u32 ret = ctx->ax;
 
-	probe__hit(cookie);
-	wait_ends(ret);
+	if (!wait_ends(ret) && h)
+		h->skipped++;
 	return 0;
 }
 
@@ -211,10 +214,11 @@ SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct hit_count *h = probe__hit(cookie);
 	u32 ret = ctx->ax;
 
-	probe__hit(cookie);
-	wait_ends(ret);
+	if (!wait_ends(ret) && h)
+		h->skipped++;
 	return 0;
 }
 
