@@ -275,29 +275,42 @@ const struct profile *profiles__first(const struct profiles *p)
 	return NULL;
 }
 
+/* "; 3 frames .." behind what is said already, or by itself */
+static void note_broken(const struct profiles *p, char *buf, size_t size)
+{
+	u32 broken = stacks__broken(p->e->stacks);
+	size_t used = strlen(buf);
+
+	if (broken && used + 1 < size)
+		snprintf(buf + used, size - used,
+			 "%s%u frames have no caller in the trace: their stacks begin with them", used ? "; " : "",
+			 broken);
+}
+
+/* Those that a format of one kind leaves out */
+static void note_others(const struct profiles *p, const struct profile *first, char *buf, size_t size)
+{
+	char others[128] = "";
+	size_t used = 0;
+
+	for (u32 i = 0; i < p->n && used < sizeof(others); i++)
+		if (&p->list[i] != first && p->list[i].events)
+			used += (size_t)snprintf(others + used, sizeof(others) - used, " %s", p->list[i].kind.name);
+	if (used)
+		snprintf(buf, size, "this is %s alone; --event takes the others in the trace:%s", first->kind.name,
+			 others);
+}
+
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size)
 {
 	const struct profile *first = profiles__first(p);
-	size_t used = 0;
 
 	*buf = 0;
-	if (!first) {
-		snprintf(buf, size,
-			 p->n == 1 ?
-				 "the trace has no events of %s with stacks" :
-				 "the trace has no stacks: record with -F HZ, --off-cpu, or waits for the GIL (%s..)",
-			 p->n ? p->list[0].kind.name : "");
-		return;
-	}
-	for (u32 i = 0; only_one && i < p->n && used < size; i++)
-		if (&p->list[i] != first && p->list[i].events)
-			used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
-						 p->list[i].kind.name);
-	if (used) {
-		char others[128];
-
-		snprintf(others, sizeof(others), "%s", buf);
-		snprintf(buf, size, "this is %s alone; --event takes the others in the trace: %s", first->kind.name,
-			 others);
-	}
+	if (!first && p->n == 1)
+		snprintf(buf, size, "the trace has no stacks of %s", p->list[0].kind.name);
+	else if (!first)
+		snprintf(buf, size, "the trace has no stacks: record with -F HZ or --off-cpu, or waits for the GIL");
+	else if (only_one)
+		note_others(p, first, buf, size);
+	note_broken(p, buf, size);
 }
