@@ -181,8 +181,10 @@ static u32 unwind(struct native *n, const struct native_thread *t, u32 links, st
 	}
 	*lost = step != STEP_END;
 	/* all the thread's frames, and no interpreter: they do not stand on this Python stack */
-	if (t->python && (step == STEP_END || depth == max))
+	if (t->python && (step == STEP_END || depth == max)) {
+		*lost = depth > 0;
 		return depth ? 1 : 0;
+	}
 	return depth;
 }
 
@@ -237,7 +239,10 @@ u32 native__stack(struct native *n, const struct native_thread *t)
 		if (lost)
 			id = intern(n, FRAME_CUT, 0, 0, 0);
 	}
-	for (u32 i = depth; i > 0; i--) {
+	/* between Python and what could be found */
+	if (t->python && lost && depth)
+		id = intern(n, FRAME_NATIVE, id, native_code__missing(n->code), 0);
+	for (u32 i = depth; i > 0 && (id || !t->python); i--) {
 		u32 frame = intern(n, FRAME_NATIVE, id, places[i - 1].code, places[i - 1].offset);
 
 		if (!frame) {

@@ -41,7 +41,7 @@ struct code_key {
 };
 
 /* Instead of a function where there is no file. */
-enum { CODE_NOWHERE, CODE_ANONYMOUS, CODE_VDSO };
+enum { CODE_NOWHERE, CODE_ANONYMOUS, CODE_VDSO, CODE_MISSING };
 
 struct native_code {
 	struct session *session;
@@ -220,6 +220,13 @@ static void without_file(struct native_code *n, const struct mapped_code *c, u64
 	out->offset = pc;
 	out->unwind_error = -ENOENT;
 	out->code = intern(n, &key, !c ? "[unknown]" : vdso ? "[vdso]" : "[code without a file]", "");
+}
+
+u32 native_code__missing(struct native_code *n)
+{
+	struct code_key key = { .function = CODE_MISSING };
+
+	return intern(n, &key, "[frames missing]", "");
 }
 
 void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,

@@ -7,6 +7,7 @@
  * many short waits, and user memory is read without a lock of the scheduler. Where it left
  * from its own code, preempted or by a page fault, the stack has to be taken at the switch.
  */
+#define PYTHON_WALK_TASKS
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
 #include "sample.h"
@@ -39,7 +40,7 @@ struct {
 } sample_ticks SEC(".maps");
 
 /* Too large for the stack. One a program: the clock's interrupts the other. */
-enum { SCRATCH_CLOCK, SCRATCH_OFF, SCRATCHES };
+enum { SCRATCH_CLOCK, SCRATCH_OFF, SCRATCH_OPEN, SCRATCHES };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -146,7 +147,7 @@ static __always_inline void fill(struct raw_sample *raw, struct task_struct *tas
 		raw->native.window = 0;
 		return;
 	}
-	native__take(&raw->native, task);
+	native__take(&raw->native, task, NULL);
 	raw->python = python__stack(STACK_FRAMES);
 	if (raw->python)
 		look_at_gil(raw, task);
@@ -378,25 +379,34 @@ int sample_begin(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Who is still off the CPU at the end: without a stack, which only the thread itself can read. */
-SEC("iter/task")
+/* Who is still off the CPU at the end: what everybody is stuck in. Its stack stands still, and can be read from here. */
+SEC("iter.s/task")
 int sample_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct sample_thread *t;
 	struct raw_sample *raw;
+	struct pt_regs *regs;
+	u32 size;
 	u64 now;
 
 	if (!task)
 		return 0;
 	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
-	raw = scratch(SCRATCH_OFF);
+	raw = scratch(SCRATCH_OPEN);
 	now = bpf_ktime_get_ns();
 	if (!t || !raw || task->on_cpu || !t->since || now - t->since < option_sample_off || !wanted(task))
 		return 0;
 	bare(raw, task, t->since, now, reason_of(t->state, t->iowait));
 	raw->event.flags = EVENT_OPEN | (t->before ? EVENT_STARTED_BEFORE : 0);
 	raw->event.cpu = task->thread_info.cpu;
-	iter__write(ctx->meta, raw, __builtin_offsetof(struct raw_sample, native.stack));
+	if (!(task->thread_info.status & TS_COMPAT)) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
+		raw->nr = (s32)regs->orig_ax;
+		native__take(&raw->native, task, task);
+		raw->python = python__stack_of_task(task, 0, STACK_FRAMES);
+	}
+	size = NATIVE_SIZE(*raw, native);
+	iter__write(ctx->meta, raw, size);
 	return 0;
 }

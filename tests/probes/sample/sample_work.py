@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Spends time in known functions and lines, and measures it itself: sample_work.py cpu|flat|sleep|gil SECONDS.
+"""Spends time in known functions and lines, and measures it itself: sample_work.py cpu|flat|sleep|hang|gil SECONDS.
 
 Waits for a line on stdin and prints JSON. Runs on every CPython from 3.8 on.
 """
@@ -169,6 +169,10 @@ def sleep(end):
         slept(wait_for_child)
 
 
+def hang(seconds):
+    time.sleep(seconds)
+
+
 def spin(end):
     while time.monotonic() < end:
         burn(1000)
@@ -184,6 +188,8 @@ def main():
             t.start()
         for t in threads:
             t.join()
+    elif mode == "hang":
+        hang(seconds)
     elif mode == "sleep":
         sleep(end)
     else:

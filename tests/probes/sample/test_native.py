@@ -9,10 +9,19 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sample_lib import CUT, HERE, Stacks, shares, worst  # noqa: E402
-from recording import Recording, compile_c, done, ok  # noqa: E402
+from recording import Recording, done, ok, workdir  # noqa: E402
 
 OFF_SLEEP = 4
-PROGRAM = compile_c(os.path.join(HERE, "native_work.c"))
+
+
+def built(*flags):
+    program = os.path.join(workdir(), "native_work" + "".join(flags))
+    subprocess.run(["cc", "-O2", "-g", *flags, "-D_GNU_SOURCE", os.path.join(HERE, "native_work.c"), "-o", program],
+                   check=True)
+    return program
+
+
+PROGRAM = built("-fno-omit-frame-pointer")
 KINDS = ("seventy", "twenty", "ten")
 
 
@@ -44,6 +53,25 @@ def on_cpu():
     ok(not any(f["kind"] == CUT for f in stacks.frames.values()), "none is cut")
     spent, cpu = sum(truth.values()), sum(e["period"] for e in samples)
     ok(0.85 * spent < cpu < 1.05 * spent, "their CPU time is the program's", f"{cpu / spent:.3f}")
+
+
+def without_frame_pointers():
+    """By the unwind tables alone, as far as the part of the stack goes that is taken; what is there is right."""
+    rec = Recording([built("-fomit-frame-pointer"), "cpu", "3"], "sample", ["-F", "499"])
+    stacks, odd, short = Stacks(rec.trace), collections.Counter(), 0
+    whole = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
+             "deep": ["main", "ten"] + ["deep"] * 101 + ["burn"]}
+    for e in rec.of("sample_cpu"):
+        frames = stacks.stack(e["stack"])
+        stack = [plain(f.name) for f in frames if f.kind != CUT]
+        wanted = next((whole[k] for k in whole if k in stack), None)
+        if not wanted or stack[-1] != "burn":
+            continue
+        cut = frames[0].kind == CUT
+        if stack != (wanted[-len(stack):] if cut else wanted):
+            odd[";".join(stack)[:200]] += 1
+        short += cut and len(stack) < 10
+    ok(not odd and not short, "without frame pointers a stack is exact, or cut and says so", odd)
 
 
 def off_cpu():
@@ -89,6 +117,7 @@ def wrong_usage():
 
 
 on_cpu()
+without_frame_pointers()
 off_cpu()
 nothing_left()
 wrong_usage()

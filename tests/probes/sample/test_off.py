@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sample_lib import WORK, Stacks, python_of  # noqa: E402
-from recording import Recording, done, ok  # noqa: E402
+from recording import EVENT_OPEN, Recording, done, ok  # noqa: E402
 
 GIL, LOCK, SLEEP, POLL, IO, CHILD = 2, 3, 4, 5, 8, 9
 PYTHON3 = "/usr/bin/python3"
@@ -49,6 +49,17 @@ def gil():
     ok(sum(held) > 0.8 * len(held), "who is on a CPU mostly holds it", f"{sum(held)} of {len(held)}")
 
 
+def hang():
+    rec = Recording([PYTHON3, WORK, "hang", "4"], "sample", ["--off-cpu"], stop_after=1.5)
+    stacks = Stacks(rec.trace)
+    last = [e for e in rec.of("sample_off") if e["flags"] & EVENT_OPEN]
+    names = [f.name for f in stacks.stack(last[0].get("stack", 0))] if last else []
+    # and on top of it libc's functions
+    ok(len(last) == 1 and names[:3] == ["<module>", "main", "hang"] and last[0].get("reason", 0) == SLEEP,
+       "what lasts beyond the trace has a stack too", f"{last} {names}")
+
+
 sleeps()
 gil()
+hang()
 done()
