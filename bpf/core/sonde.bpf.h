@@ -45,6 +45,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "maps.h"
+#include "stack.h"
 
 #define ARG1(ctx) ((ctx)->di)
 #define ARG2(ctx) ((ctx)->si)
@@ -137,7 +138,8 @@ static __always_inline bool emit(void *record, u32 size)
 	r = bpf_map_lookup_elem(&rings, &cpu);
 	pos = r ? ring__reserve(r, ring_size, need) : RING_NONE;
 	if (!r || pos == RING_NONE) {
-		loss__count(EVENT_FAMILY(e->id), LOSS_RING_FULL, e->time);
+		loss__count(e->id >= RAW_FAMILIES ? e->id - RAW_FAMILIES : EVENT_FAMILY(e->id), LOSS_RING_FULL,
+			    e->time);
 		return false;
 	}
 	at = ring__at(r, ring_size, pos);

@@ -18,6 +18,10 @@ enum raw_record {
 	RAW_CODE,
 };
 
+/* A family's own raw record, for the `event` of its host code. */
+#define RAW_FAMILIES   0xff40
+#define RAW_OF(family) (RAW_FAMILIES + (family))
+
 /* Frames of a stack that are walked; a deeper one begins with a frame of FRAME_CUT. */
 #define STACK_FRAMES 256
 /* Where it would be felt: in sched_waking. */

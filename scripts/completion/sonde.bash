@@ -40,6 +40,10 @@ _sonde()
 			return
 		fi
 		words=
+		if [[ $command == dump || $command == top ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur")
+			return
+		fi
 		[[ $command == report ]] && words=$(_sonde_names reports)
 		[[ $command == list ]] && words="families probes events fields options reports formats"
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur"; [[ $command == list ]] || compgen -f -X '!*.sonde' -- "$cur"

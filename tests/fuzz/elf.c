@@ -3,7 +3,7 @@
  * Any bytes as an ELF file: every question of attach/elf.h, the GIL's finders, and where its functions would be probed.
  *
  *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... elf.c user/attach/elf*.c user/attach/arch*.c \
- *		user/attach/place*.c bpf/probes/gil/gil_find*.c -lelf -llzma
+ *		user/attach/place*.c bpf/probes/gil/gil_find*.c bpf/probes/python/python_find.c -lelf -llzma
  *
  * Without -DFUZZ (the build with libFuzzer) it has a main of its own that runs the files it is given.
  */
@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "../../bpf/probes/gil/gil_find.h"
+#include "../../bpf/probes/python/python_find.h"
 #include "attach/elf.h"
 #include "attach/place.h"
+#include "attach/usdt.h"
 
 struct seen {
 	struct elf *elf;
@@ -39,6 +41,28 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 	return s->n > 100000;
 }
 
+static int on_usdt(const struct usdt *probe, void *arg)
+{
+	struct seen *s = arg;
+
+	s->sum += strlen(probe->name) + probe->offset + probe->semaphore + probe->args[0].reg;
+	return 0;
+}
+
+/* Where CPython's events are. */
+static void touch_python(struct elf *elf, struct placer *placer)
+{
+	struct seen s = { .elf = elf };
+	struct import_place place;
+	struct elf_symbol clones[4];
+	const char *why;
+
+	usdt__each(elf, "python", on_usdt, &s);
+	s.sum += python_find__clones(elf, "invoke_gc_callback", clones, 4) + python_find__version(elf);
+	if (placer)
+		python_find__import(elf, placer, &place, &why);
+}
+
 static void touch(struct elf *elf)
 {
 	struct gil_wait_place waits[GIL_SITES_MAX];
@@ -59,6 +83,7 @@ static void touch(struct elf *elf)
 	s.sum += elf__needs(elf, "libc.so") + !elf__debuglink(elf, link, sizeof(link), &crc);
 	s.placer = placer__new(elf, false);
 	elf__each_symbol(elf, on_symbol, &s);
+	touch_python(elf, s.placer);
 	placer__free(s.placer);
 	s.sum += strlen(elf__build_id(elf));
 	for (i = 0; elf__text(elf, i, &addr, &size); i++) {

@@ -165,7 +165,10 @@ int attacher__sites(struct attacher *a, const struct program *p, enum attach_met
 	r->n = sites->n;
 	memcpy(r->data, sites->offsets, size);
 	memcpy(r->data + size, sites->cookies, size);
-	return call(a, 2 * size, sites->fd, NULL);
+	r->counters = sites->counters != NULL;
+	if (r->counters)
+		memcpy(r->data + 2 * size, sites->counters, size);
+	return call(a, (2 + r->counters) * size, sites->fd, NULL);
 }
 
 int attacher__detach_sites(struct attacher *a)
@@ -183,6 +186,12 @@ int attacher__drop(struct attacher *a, u32 object)
 int attacher__attach(struct attacher *a, const struct program *p)
 {
 	request(a, OP_ATTACH, p);
+	return call(a, 0, -1, NULL);
+}
+
+int attacher__clock(struct attacher *a, const struct program *p, u32 hz)
+{
+	request(a, OP_ATTACH, p)->n = hz;
 	return call(a, 0, -1, NULL);
 }
 

@@ -29,6 +29,8 @@ struct attacher;
 
 /* As many sites fit into one attacher__sites. */
 #define ATTACHER_SITES_MAX 1024
+/* Ticks a second of a clock. */
+#define ATTACHER_HZ_MAX 100000
 
 /*
  * Forks it; the programs that it is to attach must be loaded before. command:
@@ -44,11 +46,13 @@ int attacher__sites(struct attacher *a, const struct program *p, enum attach_met
 		    const struct link_sites *sites);
 /* Takes some of the sites' links off, many at a time; returns how many are left. */
 int attacher__detach_sites(struct attacher *a);
-/* Takes an object's off. */
+/* Takes an object's off, or a family's, see links__drop. */
 int attacher__drop(struct attacher *a, u32 object);
 /* A tracepoint program's link, or a perf_event program's on major page faults; detaching what is not attached does nothing. */
 int attacher__attach(struct attacher *a, const struct program *p);
 int attacher__detach(struct attacher *a, const struct program *p);
+/* A clock program's events, one a CPU, hz times a second; they are taken off with the sites. */
+int attacher__clock(struct attacher *a, const struct program *p, u32 hz);
 /* An iterator's descriptor, over one process's tasks or (pid 0) all. */
 int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
 /*

@@ -62,6 +62,7 @@ static int serve_sites(struct server *s)
 		.fd = s->file,
 		.offsets = (const u64 *)r->data,
 		.cookies = (const u64 *)(r->data + size),
+		.counters = r->counters ? (const u64 *)(r->data + 2 * size) : NULL,
 		.n = r->n,
 		.returns = r->returns,
 		.pid = r->pid,
@@ -74,23 +75,20 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->method != ATTACH_SESSION && r->method != ATTACH_MULTI && r->method != ATTACH_PERF)
 		return -EINVAL;
+	/* who has semaphores says so in a site's place */
+	if (r->counters > 1 || (r->counters && p->section.kind != SECTION_SITE))
+		return -EINVAL;
 	/* a program that does not know of returns must not be on one */
 	if (!span && (r->returns || r->method == ATTACH_SESSION))
 		return -EINVAL;
-	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != 2 * size || r->pid < 0 || s->file < 0)
+	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != (r->counters ? 3 : 2) * size || r->pid < 0 || s->file < 0)
 		return -EINVAL;
 	return links__attach(s->links, p->prog, r->method, &sites);
 }
 
-static int attach_faults_of(struct server *s, const struct program *p, int cpu)
+static int attach_event_of(struct server *s, const struct program *p, struct perf_event_attr *attr, int cpu)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-		.sample_period = 1,
-	};
-	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -101,14 +99,47 @@ static int attach_faults_of(struct server *s, const struct program *p, int cpu)
 }
 
 /* On each CPU; one that is off has no such event. They are taken off with the sites. */
-static int attach_faults(struct server *s, const struct program *p)
+static int attach_event(struct server *s, const struct program *p, struct perf_event_attr *attr)
 {
 	int err = -ENODEV, cpus = libbpf_num_possible_cpus();
 
-	for (int cpu = 0; cpu < cpus; cpu++)
-		if (!attach_faults_of(s, p, cpu))
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		int one = attach_event_of(s, p, attr, cpu);
+
+		if (!one)
 			err = 0;
+		else if (err && one != -ENODEV)
+			err = one;
+	}
 	return err;
+}
+
+static int attach_faults(struct server *s, const struct program *p)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+		.sample_period = 1,
+	};
+
+	return attach_event(s, p, &attr);
+}
+
+/* A timer a CPU. Idle ticks too, so that those that do not come can be counted. */
+static int attach_clock(struct server *s, const struct program *p)
+{
+	u32 hz = s->request.n;
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+	};
+
+	if (!hz || hz > ATTACHER_HZ_MAX)
+		return -EINVAL;
+	attr.sample_period = 1000000000ULL / hz;
+	return attach_event(s, p, &attr);
 }
 
 static int serve_attach(struct server *s)
@@ -118,6 +149,8 @@ static int serve_attach(struct server *s)
 
 	if (p && p->section.kind == SECTION_OTHER && p->prog && bpf_program__type(p->prog) == BPF_PROG_TYPE_PERF_EVENT)
 		return attach_faults(s, p);
+	if (p && p->section.kind == SECTION_CLOCK && p->prog)
+		return attach_clock(s, p);
 	if (!p || p->section.kind != SECTION_TRACEPOINT)
 		return -EINVAL;
 	link = &s->tracepoints[s->request.program];

@@ -75,6 +75,18 @@ bool elf__text(struct elf *elf, u32 i, u64 *addr, u64 *size);
 /* The start and size of the function around addr by .eh_frame_hdr and .eh_frame; 0 or -ENOENT. */
 int elf__function_at(struct elf *elf, u64 addr, u64 *start, u64 *size);
 /*
+ * How to get from a place in a function to its caller, by .eh_frame: the canonical frame address (CFA) is a register
+ * plus a number, and the return address stands right below it (x86-64).
+ */
+struct elf_unwind {
+	bool by_frame_pointer; /* CFA is rbp + cfa, else rsp + cfa */
+	bool saved; /* the caller's rbp stands at CFA + frame_pointer; else it is still in rbp */
+	bool outermost; /* there is no caller */
+	s32 cfa, frame_pointer;
+};
+/* 0, -ENOENT: no table says, or -ENOTSUP: it takes more than such a number */
+int elf__unwind(struct elf *elf, u64 addr, struct elf_unwind *out);
+/*
  * The calls of the function around addr that an exception may come out of, by its language-specific data (LSDA):
  * fn gets where they stand, [start, start + size), and their landing pad, 0 if the exception goes on to the caller.
  * *has: there is such data. 0, or -ENOENT if it makes no sense.

@@ -9,91 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "elf_private.h"
-
-#define ENC_UDATA4 0x03 /* DW_EH_PE_udata4 */
-#define ENC_TABLE  0x3b /* DW_EH_PE_datarel | DW_EH_PE_sdata4 */
-#define ENC_PCREL  0x10
-#define ENC_FORMAT 0x0f
-#define ENC_APPLY  0x70
-#define ENC_NONE   0xff /* DW_EH_PE_omit */
-
-struct cursor {
-	const u8 *data;
-	u64 addr; /* of data */
-	u64 size;
-	u64 pos;
-	bool bad;
-};
-
-/* What stands at addr, at most `want` bytes of it. */
-static struct cursor at(struct elf *elf, u64 addr, u64 want)
-{
-	struct cursor c = { .addr = addr, .size = want };
-
-	c.data = elf__bytes(elf, addr, &c.size);
-	c.bad = !c.data;
-	return c;
-}
-
-static u64 get(struct cursor *c, u32 bytes)
-{
-	u64 v = 0;
-
-	if (c->bad || c->size - c->pos < bytes) {
-		c->bad = true;
-		return 0;
-	}
-	memcpy(&v, c->data + c->pos, bytes);
-	c->pos += bytes;
-	return v;
-}
-
-static u64 get_leb128(struct cursor *c)
-{
-	u64 v = 0, byte;
-	u32 shift = 0;
-
-	do {
-		byte = get(c, 1);
-		if (shift < 64)
-			v |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while ((byte & 0x80) && !c->bad);
-	return v;
-}
-
-/* A pointer as the encoding says; `relative` is false for a length, which has the same format. */
-static u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
-{
-	u64 here = c->addr + c->pos, v;
-
-	switch (encoding & ENC_FORMAT) {
-	case 0x00: /* absptr */
-	case 0x04: /* udata8 */
-	case 0x0c: /* sdata8 */
-		v = get(c, 8);
-		break;
-	case 0x03: /* udata4 */
-		v = get(c, 4);
-		break;
-	case 0x0b: /* sdata4; as a length it is not negative */
-		v = get(c, 4);
-		if (relative)
-			v = (u64)(s64)(s32)v;
-		break;
-	default:
-		c->bad = true;
-		return 0;
-	}
-	if (!relative)
-		return v;
-	if ((encoding & ENC_APPLY) == ENC_PCREL)
-		return v + here;
-	if (encoding & ENC_APPLY)
-		c->bad = true;
-	return v;
-}
+#include "elf_cursor.h"
 
 /* How the FDEs of a CIE encode their addresses and those of their LSDA. */
 struct encodings {
@@ -206,7 +122,7 @@ static int table(struct elf *elf, u64 *base, u64 *first, u64 *n)
 	return c.bad || !*n ? -ENOENT : 0;
 }
 
-static int find_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
+static int find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size, u64 *lsda)
 {
 	u64 base, first, n, lo = 0, hi, mid, len;
 	const u8 *entries;
@@ -231,16 +147,24 @@ static int find_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
 	if (!hi)
 		return -ENOENT;
 	memcpy(entry, entries + lo * sizeof(entry), sizeof(entry));
-	if (read_fde(elf, base + (u64)(s64)entry[1], start, size, lsda))
+	*fde = base + (u64)(s64)entry[1];
+	if (read_fde(elf, *fde, start, size, lsda))
 		return -ENOENT;
 	return addr >= *start && addr - *start < *size ? 0 : -ENOENT;
 }
 
 int elf__function_at(struct elf *elf, u64 addr, u64 *start, u64 *size)
 {
+	u64 fde, lsda;
+
+	return find_fde(elf, addr, &fde, start, size, &lsda);
+}
+
+int elf__find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size)
+{
 	u64 lsda;
 
-	return find_fde(elf, addr, start, size, &lsda);
+	return find_fde(elf, addr, fde, start, size, &lsda);
 }
 
 #define LSDA_MAX (1 << 20) /* bytes of one function's */
@@ -255,12 +179,12 @@ static u64 get_number(struct cursor *c, u8 encoding)
 int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 size, u64 pad, void *arg), void *arg,
 			bool *has)
 {
-	u64 start, size, lsda, pads, length, end, from, len, pad;
+	u64 fde, start, size, lsda, pads, length, end, from, len, pad;
 	struct cursor c;
 	u8 encoding;
 
 	*has = false;
-	if (find_fde(elf, addr, &start, &size, &lsda) || !lsda)
+	if (find_fde(elf, addr, &fde, &start, &size, &lsda) || !lsda)
 		return 0;
 	*has = true;
 	c = at(elf, lsda, LSDA_MAX);

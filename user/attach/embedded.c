@@ -43,6 +43,8 @@ static int register_sections(void)
 {
 	static int registered;
 
+	if (!registered && libbpf_register_prog_handler("clock+", BPF_PROG_TYPE_PERF_EVENT, 0, NULL) < 0)
+		return -EINVAL;
 	if (!registered)
 		registered = libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_KPROBE, 0, NULL);
 	return registered < 0 ? registered : 0;

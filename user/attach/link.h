@@ -19,11 +19,17 @@ struct link_sites {
 	int fd; /* of the file */
 	const u64 *offsets;
 	const u64 *cookies;
+	const u64 *
+		counters; /* offsets of the USDT semaphores that a probe raises while it is on (0: none); NULL: of no site */
 	u32 n;
 	bool returns; /* ATTACH_MULTI, ATTACH_PERF: on the returns instead of the entries */
 	s32 pid; /* 0: every process */
-	u32 object; /* by which links__drop knows it */
+	u32 object; /* by which links__drop knows it: the object's id, and perhaps the family's, see LINK_OBJECT */
 };
+
+/* The links of one family on an object; object 0: on all */
+#define LINK_OBJECT(family, object) ((u32)(family) << 16 | (object))
+#define LINK_OBJECT_MASK	    0xffffu
 
 /* Links of this process: see attach/attacher.h for which that is. */
 struct links *links__new(void);
@@ -39,7 +45,7 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 		  const struct link_sites *sites);
 /* Takes a link's descriptor over. 0 or -ENOMEM, and it is closed. */
 int links__keep(struct links *l, int fd);
-/* Detaches what was attached for an object. */
+/* Detaches what was attached for an object, a family's alone, or all of a family. */
 void links__drop(struct links *l, u32 object);
 /* Detaches many at once, for which the kernel waits some 50 ms; how many links are left. */
 u32 links__close_some(struct links *l);

@@ -48,6 +48,8 @@ static const char *kind_word(const struct section *s)
 		return "tracepoint";
 	case SECTION_ITER:
 		return "iterator";
+	case SECTION_CLOCK:
+		return "clock";
 	default:
 		return "other";
 	}

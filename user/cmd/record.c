@@ -11,8 +11,8 @@
 
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID,..] [--comm NAME,..] [--cgroup PATH]\n"
-	"                    [--delay SECONDS|signal] [-d SECONDS] [--no-args] [--FAMILY=WORD]\n"
-	"                    [--FAMILY-WORD NUMBER] [--debuginfod] [--print] [-- CMD ARGS]\n"
+	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
+	"                    [--FAMILY=WORD] [--FAMILY-WORD NUMBER] [--debuginfod] [--print] [-- CMD ARGS]\n"
 	"\n"
 	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
@@ -28,6 +28,11 @@ static const char help[] =
 	"      --cgroup PATH     only processes in this cgroup and below it, while they are; a directory of\n"
 	"                        a cgroup file system, or a path below the cgroup v2 mount; repeatable\n"
 	"                        (of several kinds of filters a process must pass each)\n"
+	"  -F, --frequency HZ    sample the stacks of what runs, this many times a second on each CPU: Python\n"
+	"                        and native frames (`sonde report FILE python`, lines, stacks)\n"
+	"      --off-cpu[=NS]    the stacks of threads that were off the CPU for NS (1000000: 1 ms) or longer,\n"
+	"                        and why\n"
+	"                        (both: of processes with CPython or CUDA, with a filter of all that it names)\n"
 	"      --delay SEC       begin after this many seconds; `signal`: when SIGUSR1 comes.\n"
 	"                        Until then there are no probes\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
@@ -46,6 +51,7 @@ static const char help[] =
 	"\n"
 	"Examples:\n"
 	"  sonde record -d 10                     ten seconds of everything, then `sonde report FILE`\n"
+	"  sonde record -F 99 --off-cpu -p 4711   where its Python code computes, and where it waits\n"
 	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
 	"  sonde record -t cuda --cuda=all --print -d 2\n"
 	"  sonde record --comm 'python*' --cgroup /system.slice/train.service -d 10\n"
@@ -155,6 +161,70 @@ static int parse_delay(struct record_args *a, const char *arg)
 	return a->delay_signal ? 0 : parse_seconds("--delay", arg, &a->delay);
 }
 
+/* What the family sample is asked by its own options, and so by name. */
+static int add_number(struct record_args *a, const char *option, unsigned long long number)
+{
+	char *text;
+
+	if (a->n_options + 1 >= sizeof(a->options) / sizeof(a->options[0]))
+		return -EINVAL;
+	/* kept to the end of the program, as the words of its command line are */
+	if (asprintf(&text, "%s=%llu", option, number) < 0)
+		return -ENOMEM;
+	a->options[a->n_options++] = text;
+	return 0;
+}
+
+/* The kernel's limit: clocks that are faster are throttled, and samples missing. */
+static unsigned long max_rate(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	unsigned long rate = 0;
+
+	if (f && fscanf(f, "%lu", &rate) != 1)
+		rate = 0;
+	if (f)
+		fclose(f);
+	return rate && rate < ATTACHER_HZ_MAX ? rate : ATTACHER_HZ_MAX;
+}
+
+static int parse_frequency(struct record_args *a, const char *arg)
+{
+	unsigned long hz, max = max_rate();
+	char *end;
+
+	errno = 0;
+	hz = strtoul(arg, &end, 10);
+	if (*arg < '0' || *arg > '9' || *end || errno || !hz) {
+		fprintf(stderr, "sonde record: -F wants samples a second, a whole number from 1 on, not '%s'\n", arg);
+		return -EINVAL;
+	}
+	if (hz > max) {
+		fprintf(stderr,
+			"sonde record: -F %lu is more than this system allows: %lu "
+			"(sysctl kernel.perf_event_max_sample_rate, at most %d)\n",
+			hz, max, ATTACHER_HZ_MAX);
+		return -EINVAL;
+	}
+	return add_number(a, "sample-hz", hz);
+}
+
+#define OFF_CPU_NS "1000000"
+
+static int parse_off_cpu(struct record_args *a, const char *arg)
+{
+	unsigned long long ns;
+	char *end;
+
+	errno = 0;
+	ns = strtoull(arg, &end, 10);
+	if (*arg < '0' || *arg > '9' || *end || errno || !ns) {
+		fprintf(stderr, "sonde record: --off-cpu wants nanoseconds, a whole number from 1 on, not '%s'\n", arg);
+		return -EINVAL;
+	}
+	return add_number(a, "sample-off", ns);
+}
+
 /*
  * --FAMILY=WORD, --FAMILY-WORD NUMBER: which there are is known only once the BPF object is open.
  * next is the word after it; returns 1 if that was its number.
@@ -210,6 +280,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "print", no_argument, NULL, 'P' },
 		{ "comm", required_argument, NULL, 'C' },
 		{ "cgroup", required_argument, NULL, 'G' },
+		{ "frequency", required_argument, NULL, 'F' },
+		{ "off-cpu", optional_argument, NULL, 'O' },
 		{ "delay", required_argument, NULL, 'W' },
 		{ "no-args", no_argument, NULL, 'A' },
 		{ "debuginfod", no_argument, NULL, 'D' },
@@ -220,7 +292,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 
 	opterr = 0;
 	optind = 0;
-	while (!err && (c = getopt_long(argc, argv, "+:o:ft:p:d:h", options, NULL)) != -1) {
+	while (!err && (c = getopt_long(argc, argv, "+:o:ft:p:d:F:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'o':
 			if (!*optarg) {
@@ -246,6 +318,12 @@ static int parse(struct record_args *a, int argc, char **argv)
 			break;
 		case 'G':
 			err = parse_cgroup(a, optarg);
+			break;
+		case 'F':
+			err = parse_frequency(a, optarg);
+			break;
+		case 'O':
+			err = parse_off_cpu(a, optarg ? optarg : OFF_CPU_NS);
 			break;
 		case 'W':
 			err = parse_delay(a, optarg);

@@ -136,7 +136,7 @@ static int end_lines(struct model *m)
 	for (i = 0; !err && i < m->gils.n; i++) {
 		g = map__value(&m->gils, i);
 		if (g->line)
-			err = gil_line__cut(g->line, true, piece, m);
+			err = gil_line__cut(g->line, 0, true, piece, m);
 		retire_busy(m, g);
 	}
 	return err;
@@ -186,6 +186,8 @@ static int tell_wait(struct model *m, struct gil_state *g, const struct view *v,
 	if (!t)
 		return -ENOMEM;
 	w->first = t->attempt_start == w->start;
+	if (w->first && w->stack)
+		gil_line__waits_at(g->line, w->start, w->tid, w->stack);
 	t->again = get(v, f->locked) && !(get(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN));
 	add_busy(m, g, w->start, w->end);
 	err = gil_line__wait(g->line, &(struct gil_pending){ w->tid, t->stack, w->start, w->end, t->attempt,
@@ -274,7 +276,7 @@ static int on_event(const struct view *v, void *arg)
 						     m->arg) :
 			       0;
 	}
-	return err ? err : gil_line__cut(g->line, false, piece, m);
+	return err ? err : gil_line__cut(g->line, time, false, piece, m);
 }
 
 static int on_rows(const struct rows *rows, void *arg)

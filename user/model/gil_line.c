@@ -28,7 +28,7 @@ struct gil_line {
 	struct stretch *stretches; /* a ring of `allocated`, a power of 2 */
 	u32 first, n, allocated;
 	struct gil_pending *pending;
-	u32 n_pending, pending_allocated;
+	u32 done, n_pending, pending_allocated; /* the first `done` of them have been cut */
 	struct sighting sightings[SIGHTINGS]; /* the last ones, in order */
 	u32 n_sightings;
 
@@ -87,6 +87,21 @@ static int make_room(struct gil_line *l)
 	return 0;
 }
 
+/* Where the holder's stack could not be read, as it was running, what it was seen at next in the same hold stands for it. */
+static void fill_in(struct gil_line *l)
+{
+	const struct stretch *last = stretch(l, l->n - 1);
+	u32 i;
+
+	for (i = l->n - 1; last->stack && i-- > 0;) {
+		struct stretch *s = stretch(l, i);
+
+		if (s->had != GIL_HELD || s->holder != last->holder || s->since != last->since || s->stack)
+			return;
+		s->stack = last->stack;
+	}
+}
+
 /* The line goes on to `to`. */
 static int add(struct gil_line *l, u64 to, enum gil_had had, u32 holder, u32 stack, bool exact)
 {
@@ -103,6 +118,7 @@ static int add(struct gil_line *l, u64 to, enum gil_had had, u32 holder, u32 sta
 	s = stretch(l, l->n++);
 	*s = (struct stretch){ l->at, to, l->since ? l->since : l->at, holder, stack, had, exact };
 	l->at = to;
+	fill_in(l);
 	return 0;
 }
 
@@ -219,6 +235,27 @@ int gil_line__wait(struct gil_line *l, const struct gil_pending *wait)
 	return 0;
 }
 
+void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack)
+{
+	bool met = false;
+	u32 i;
+
+	for (i = l->n; i-- > 0;) {
+		struct stretch *s = stretch(l, i);
+
+		if (s->to > time)
+			continue;
+		if (s->to + GIL_DELAY < time || (met && s->holder != tid))
+			return;
+		if (s->had != GIL_HELD || s->holder != tid)
+			continue;
+		if (s->stack)
+			return;
+		s->stack = stack;
+		met = true;
+	}
+}
+
 /* The first stretch that ends after `time`, n if none does. */
 static u32 find(const struct gil_line *l, u64 time)
 {
@@ -238,6 +275,9 @@ static void put_holder(struct gil_piece *p, const struct stretch *s, const struc
 {
 	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
 
+	/* who waits can't be who has it: somebody took it from there unseen */
+	if (s->had == GIL_HELD && s->holder == w->tid)
+		return;
 	p->had = s->had;
 	p->holder = s->holder;
 	p->holder_stack = s->stack;
@@ -281,7 +321,7 @@ static int go_on(struct gil_line *l)
 	u64 end = l->at;
 	u32 i, stack = l->stack;
 
-	for (i = 0; i < l->n_pending; i++)
+	for (i = l->done; i < l->n_pending; i++)
 		end = l->pending[i].end > end ? l->pending[i].end : end;
 	if (l->full) {
 		stack = l->n_sightings ? l->sightings[l->n_sightings - 1].stack : 0;
@@ -290,23 +330,36 @@ static int go_on(struct gil_line *l)
 	return l->last == POINT_SEEN || l->last == POINT_TAKE ? add(l, end, GIL_HELD, l->holder, stack, false) : 0;
 }
 
-int gil_line__cut(struct gil_line *l, bool all, int (*fn)(const struct gil_piece *p, void *arg), void *arg)
+/* What has been cut makes room once it is more than what is left. */
+static void forget_done(struct gil_line *l)
 {
-	u32 i, left = 0;
+	if (l->done < 16 || 2 * l->done < l->n_pending)
+		return;
+	memmove(l->pending, l->pending + l->done, (l->n_pending - l->done) * sizeof(*l->pending));
+	l->n_pending -= l->done;
+	l->done = 0;
+}
+
+int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_piece *p, void *arg), void *arg)
+{
+	bool full = l->n_pending - l->done > GIL_PENDING;
+	const struct gil_pending *w;
 	int err = 0;
 
-	if (all || l->n_pending > GIL_PENDING)
+	if (all || (full && l->pending[l->done].end > l->at))
 		err = go_on(l);
-	for (i = 0; !err && i < l->n_pending; i++) {
-		if (!all && l->pending[i].end > l->at)
-			l->pending[left++] = l->pending[i];
-		else
-			err = cut_wait(l, &l->pending[i], fn, arg);
+	for (; !err && l->done < l->n_pending; l->done++) {
+		w = &l->pending[l->done];
+		if (!all && (w->end > l->at || (!full && now < w->end + GIL_DELAY)))
+			break;
+		err = cut_wait(l, w, fn, arg);
+		full = false;
 	}
-	l->n_pending = left;
+	forget_done(l);
 	if (!all)
 		return err;
 	/* what comes next has nothing to do with it */
+	l->n_pending = l->done = 0;
 	l->at = l->since = 0;
 	l->last = POINT_NONE;
 	l->holder = l->stack = 0;

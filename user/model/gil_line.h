@@ -7,6 +7,8 @@
 
 /* Stretches of one GIL that are kept: waits that reach back further than that are cut short, as not seen. */
 #define GIL_STRETCHES 16384u
+/* How long waits are kept before they are cut, ns: what the holder did next may tell what it had been at. */
+#define GIL_DELAY 50000000ull
 /* Waits whose holder is yet to be told; more make the line go on with who was seen last. */
 #define GIL_PENDING 65536u
 
@@ -32,7 +34,15 @@ int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper);
 int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack);
 int gil_line__wait(struct gil_line *l, const struct gil_pending *wait);
 
-/* Hands over the pieces of the waits that the line has come past; all: also of those that it has not, as good as that is known. */
-int gil_line__cut(struct gil_line *l, bool all, int (*fn)(const struct gil_piece *p, void *arg), void *arg);
+/*
+ * A thread begins to wait, at this stack. It can't have run Python code since it let go of the GIL: where it did that
+ * without its stack being seen, this is the stack.
+ */
+void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack);
+/*
+ * Hands over the pieces of the waits that the line has come past a while before now; all: also of those that it has
+ * not, as good as that is known.
+ */
+int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_piece *p, void *arg), void *arg);
 
 #endif

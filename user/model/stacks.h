@@ -44,6 +44,10 @@ u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max);
 u32 stacks__top_user(const struct stacks *s, u32 id);
 /* "encoder.py:257 iterencode" (Python), "memcpy (libc.so.6)" (native) into buf; returns buf. "?" for 0. */
 char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size);
+/* Is it the user's own code, as in stacks__top_user? */
+bool stack_frame__is_users(const struct stack_frame *f);
+/* As stacks__function has it; NULL: "?" */
+char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size);
 /* "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]": the frame's function alone, without the line */
 char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size);
 /* "main;load;iterencode": the whole stack as flame graphs have it, cleaned of what would break the line. -ENOSPC.. as snprintf */

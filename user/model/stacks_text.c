@@ -32,7 +32,7 @@ static bool is_standard_library(const char *file)
 	return false;
 }
 
-static bool is_users(const struct stack_frame *f)
+bool stack_frame__is_users(const struct stack_frame *f)
 {
 	return f->kind == FRAME_PYTHON && *f->name && strncmp(f->file, "<frozen ", 8) != 0 &&
 	       !is_standard_library(f->file);
@@ -43,7 +43,7 @@ u32 stacks__top_user(const struct stacks *s, u32 id)
 	const struct stack_frame *f;
 
 	for (u32 at = id; (f = stacks__frame(s, at)) != NULL; at = f->caller)
-		if (is_users(f))
+		if (stack_frame__is_users(f))
 			return at;
 	return id;
 }
@@ -85,7 +85,11 @@ char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size)
 
 char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size)
 {
-	const struct stack_frame *f = stacks__frame(s, id);
+	return stack_frame__function(stacks__frame(s, id), buf, size);
+}
+
+char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size)
+{
 	char room[32];
 	const char *name = f ? name_of(f, room, sizeof(room)) : "?";
 

@@ -19,6 +19,7 @@ struct place {
 	const struct program *program;
 	u64 offset;
 	u64 cookie;
+	u64 counter; /* see struct site */
 };
 
 struct places {
@@ -36,15 +37,20 @@ struct places {
 	int error;
 };
 
-int site_list__add(struct site_list *list, u64 offset, const char *program)
+int site_list__add_site(struct site_list *list, const struct site *site)
 {
 	struct site *bigger = realloc(list->sites, (list->n + 1) * sizeof(*bigger));
 
 	if (!bigger)
 		return -ENOMEM;
 	list->sites = bigger;
-	list->sites[list->n++] = (struct site){ .offset = offset, .program = program };
+	list->sites[list->n++] = *site;
 	return 0;
+}
+
+int site_list__add(struct site_list *list, u64 offset, const char *program)
+{
+	return site_list__add_site(list, &(struct site){ .offset = offset, .program = program });
 }
 
 static void add_place(struct places *p, const struct program *program, u64 offset, u64 cookie)
@@ -297,8 +303,11 @@ static bool find_sites(struct places *p, const struct family_host *h, char *why,
 
 		u64 cookie = program && program->enabled ? cookie_of(p, program, program->section.rest) : 0;
 
-		if (cookie && take(p, sites.sites[i].offset, SECTION_SITE))
-			add_place(p, program, sites.sites[i].offset, cookie);
+		if (!cookie || !take(p, sites.sites[i].offset, SECTION_SITE))
+			continue;
+		add_place(p, program, sites.sites[i].offset, cookie | (sites.sites[i].cookie & ~0xffffULL));
+		if (!p->error)
+			p->list[p->n - 1].counter = sites.sites[i].counter;
 	}
 	free(sites.sites);
 	return true;
@@ -328,26 +337,33 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 {
 	bool span = program->section.kind == SECTION_SPAN;
 	u64 *offsets = calloc(p->n, sizeof(u64)), *cookies = calloc(p->n, sizeof(u64));
+	u64 *counters = calloc(p->n, sizeof(u64));
 	struct link_sites sites = {
 		.fd = p->o->fd,
 		.offsets = offsets,
 		.cookies = cookies,
-		.object = p->o->id,
+		.object = pause__object(program->family, p->o->id),
 	};
-	int err = offsets && cookies ? 0 : -ENOMEM;
+	int err = offsets && cookies && counters ? 0 : -ENOMEM;
 
 	for (u32 i = 0; i < p->n && !err; i++) {
 		if (p->list[i].program != program)
 			continue;
 		offsets[sites.n] = p->list[i].offset;
+		counters[sites.n] = p->list[i].counter;
+		if (p->list[i].counter)
+			sites.counters = counters;
 		cookies[sites.n++] = p->list[i].cookie;
 	}
 	if (!err)
 		err = session__link(p->s, program, span ? p->s->span_method : p->s->entry_method, &sites, attached);
+	if (!err)
+		err = pause__keep(p->s, program, p->s->entry_method, &sites);
 	if (!err && sites.n && span && p->s->span_mode == SPAN_PAIR)
 		err = attach_returns(p->s, program, &sites, cookies);
 	free(offsets);
 	free(cookies);
+	free(counters);
 	return err;
 }
 

@@ -46,6 +46,7 @@ static void changed(struct session *s, struct object *o)
 	if (!o->live)
 		return;
 	err = attacher__drop(s->attacher, o->id);
+	pause__forget(s, o->id);
 	session__warn(
 		s,
 		"%s: it was overwritten in place while it was probed: %s; what runs now is not seen, what maps it "

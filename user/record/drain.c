@@ -18,6 +18,15 @@ static void note_host(struct session *s, const struct family_host *h, void *arg)
 		s->hosts[f->id] = h->event ? h : NULL;
 }
 
+/* Not for the trace: the family's host code makes events of it. */
+static void give_raw(struct session *s, const struct event *e, u32 size)
+{
+	const struct family_host *h = s->hosts[e->id - RAW_FAMILIES];
+
+	if (h)
+		h->event(s, e, size);
+}
+
 void drain__append(struct session *s, const void *record, u32 size)
 {
 	const struct event *e = record;
@@ -27,7 +36,10 @@ void drain__append(struct session *s, const void *record, u32 size)
 	if (size < sizeof(*e))
 		return;
 	if (e->id >= RAW_FIRST) {
-		stack_records__record(s, record, size);
+		if (e->id >= RAW_FAMILIES)
+			give_raw(s, e, size);
+		else
+			stack_records__record(s, record, size);
 		return;
 	}
 	err = trace_writer__append(s->writer, record, size);

@@ -13,10 +13,13 @@
 #include "core/event.h"
 
 struct session;
+struct native;
 
 struct site {
 	u64 offset; /* in the file */
 	const char *program; /* the BPF program to run there, by function name */
+	u64 cookie; /* what the program gets beside the probe's number: nothing in its lowest 16 bits */
+	u64 counter; /* offset in the file of the USDT semaphore to be raised meanwhile, 0: none */
 };
 
 struct site_list {
@@ -26,11 +29,14 @@ struct site_list {
 
 /* 0 or -ENOMEM */
 int site_list__add(struct site_list *list, u64 offset, const char *program);
+int site_list__add_site(struct site_list *list, const struct site *site);
 
 struct family_host {
 	const char *name; /* the family's */
 	/* Its programs walk Python stacks (core/python.bpf.h); its `mapped` calls python__mapped(). */
 	bool python;
+	/* It asks session__native() for stacks: mappings are kept from the start on, so that processes may end. */
+	bool native;
 	/* Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone. */
 	bool (*is_runtime)(struct elf *elf, const char *path);
 	/*
@@ -51,14 +57,20 @@ struct family_host {
 	 */
 	int (*sites)(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why,
 		     size_t len);
+	/* false: the recording does without this program of the family's; NULL: it needs all. Asked before loading. */
+	bool (*wants_program)(struct session *s, const char *program);
 	/* A process maps such an object (also one that had mapped it before tracing began). elf is open during the call. */
 	void (*mapped)(struct session *s, struct elf *elf, const struct mapping *m);
 	/* A process came in by a filter: its threads are older. Its mappings follow, by mapped(). pid 0: several did, look at all. */
 	void (*joined)(struct session *s, u32 pid);
-	/* The loader drains one of the family's records. */
+	/* The loader drains one of the family's records, or a raw one of its own (bpf/core/stack.h). */
 	void (*event)(struct session *s, const struct event *e, u32 size);
 	/* About every 100 ms; now is CLOCK_MONOTONIC ns. */
 	void (*tick)(struct session *s, u64 now);
+	/* Recording ends; the probes are still there. */
+	void (*stop)(struct session *s);
+	/* session__pause and session__resume will be called: it has no return probes. */
+	bool slices;
 };
 
 #define FAMILY_HOST(ident)                                                     \
@@ -99,11 +111,22 @@ void session__look_again(struct session *s, const char *family);
  */
 int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
+/* A program of section clock/cpu, on each CPU hz times a second, to the end of the recording. */
+int session__attach_clock(struct session *s, const char *program, u32 hz);
+/* Takes the probes of a family with .slices off all objects, which takes some 50 ms, and puts them on again. */
+int session__pause(struct session *s, const char *family);
+int session__resume(struct session *s, const char *family);
 /* -ESRCH: it is gone. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
 /* Descriptors of /proc/PID/maps and of the file behind a mapping (only of ELF files), or negative errno. */
 int session__maps(struct session *s, u32 pid);
 int session__open_mapped(struct session *s, const struct mapping *m);
+/* Native stacks (record/native.h); NULL: no memory. */
+struct native *session__native(struct session *s);
+/* Says something at the terminal; no more than a few times a recording. */
+void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Records that are missing, in family's name, now */
+void session__lost(struct session *s, const char *family, u32 reason, u64 count);
 /* A BPF map of the object by name: its descriptor, or -ENOENT. */
 int session__map_fd(struct session *s, const char *map);
 /* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */

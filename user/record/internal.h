@@ -11,6 +11,7 @@
 struct sonde_bpf;
 struct objects;
 struct losses;
+struct kept;
 struct filter;
 struct ahead;
 struct stack_records;
@@ -48,6 +49,7 @@ struct session {
 	struct objects *objects;
 	struct losses *losses;
 	struct stack_records *stacks;
+	struct native *native; /* NULL: nobody has asked for native stacks yet */
 	struct target *targets;
 	u32 n_targets;
 	struct filter *filter;
@@ -64,6 +66,8 @@ struct session {
 	char *warnings[64];
 	u32 n_warnings, next_warning;
 	u32 not_attached;
+	struct kept *kept; /* links that go off and on */
+	u32 n_kept;
 	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
@@ -84,6 +88,14 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 		  u32 *attached);
 /* Takes all of them off. */
 void session__unlink(struct session *s);
+
+/* pause.c: families whose probes go off and on (family_host.slices) */
+/* What their links are known by, and other families' too. */
+u32 pause__object(const struct schema_family *family, u32 object);
+/* Keeps what session__link was asked for, if it is of such a family. */
+int pause__keep(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites);
+/* An object's, 0: all */
+void pause__forget(struct session *s, u32 object);
 
 /* drain.c */
 int drain__open(struct session *s, char *err, size_t len);

@@ -21,6 +21,7 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 	for (u32 done = 0; done < sites->n; done += part.n) {
 		part.offsets = sites->offsets + done;
 		part.cookies = sites->cookies + done;
+		part.counters = sites->counters ? sites->counters + done : NULL;
 		part.n = sites->n - done < LINK_SITES ? sites->n - done : LINK_SITES;
 		s->unpaused += part.n;
 		if (s->unpaused > LINK_SITES)

@@ -258,12 +258,16 @@ static bool walks_python(struct session *s)
 
 static bool wanted(struct session *s, const struct program *p)
 {
+	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
+
 	if (!s->family_on[p->family->id])
 		return false;
 	if (!strncmp(p->name, "core_python_", strlen("core_python_")))
 		return walks_python(s);
 	/* those of the core that are neither put the process tried into the set */
 	if (s->only_tracepoints && p->family->id && p->section.kind != SECTION_TRACEPOINT)
+		return false;
+	if (h && h->wants_program && !h->wants_program(s, p->name))
 		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
 }

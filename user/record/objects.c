@@ -7,6 +7,7 @@
 
 #include "attach/place.h"
 #include "attach/vmas.h"
+#include "record/native.h"
 #include "util/file.h"
 
 #include <bpf/libbpf.h>
@@ -165,8 +166,11 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	s->objects->probed += !o->mapped && o->live;
 	o->mapped = o->live;
 	n.o = o;
-	if (session__wants(s, m->pid))
-		family_host__each(s, notify_host, &n);
+	if (!session__wants(s, m->pid))
+		return o;
+	if (s->native)
+		native__mapped(s->native, m);
+	family_host__each(s, notify_host, &n);
 	return o;
 }
 

@@ -3,6 +3,7 @@
 #include "record/internal.h"
 
 #include "attach/vmas.h"
+#include "record/native.h"
 #include "sonde.skel.h"
 
 #include <bpf/bpf.h>
@@ -81,6 +82,22 @@ int session__map_fd(struct session *s, const char *map)
 	return bpf_object__find_map_fd_by_name(s->obj, map);
 }
 
+struct native *session__native(struct session *s)
+{
+	if (!s->native)
+		s->native = native__new(s);
+	return s->native;
+}
+
+void session__lost(struct session *s, const char *family, u32 reason, u64 count)
+{
+	const struct schema_family *f = schema__family(s->schema, family);
+	u64 now = session__now(s);
+
+	if (f && count)
+		losses__add(s, f->id, reason, count, now, now, 0);
+}
+
 bool session__test_switch(const char *word)
 {
 	return features__test_switch(word);
@@ -123,6 +140,13 @@ int session__attach(struct session *s, const char *name)
 	const struct program *p = probes__program(&s->embedded.probes, name);
 
 	return p && p->enabled ? attacher__attach(s->attacher, p) : -ENOENT;
+}
+
+int session__attach_clock(struct session *s, const char *name, u32 hz)
+{
+	const struct program *p = probes__program(&s->embedded.probes, name);
+
+	return p && p->enabled ? attacher__clock(s->attacher, p, hz) : -ENOENT;
 }
 
 void session__detach(struct session *s, const char *name)

@@ -3,6 +3,7 @@
 
 #include "attach/debug.h"
 #include "attach/privileges.h"
+#include "record/native.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -110,6 +111,13 @@ static int open_epoll(struct session *s)
 	return 0;
 }
 
+static void print_string(const void *record, u32 size, void *arg)
+{
+	struct session *s = arg;
+
+	s->args->print(s->schema, record, size, s->args->print_arg);
+}
+
 /* Everything about the trace that is there from the start. */
 int session__create(struct session *s, int fd, char *err, size_t len)
 {
@@ -123,6 +131,8 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 		snprintf(err, len, "cannot write the trace: %s", strerror(-ret));
 		return ret;
 	}
+	if (s->args->print)
+		trace_writer__listen(s->writer, print_string, s);
 	about__clock(s);
 	return 0;
 }
@@ -194,12 +204,21 @@ static int start_privileged(struct session *s, char *err, size_t len)
 	return ret;
 }
 
+static void start_native(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->native && f && s->family_on[f->id])
+		session__native(s);
+}
+
 int session__start(struct session *s, char *err, size_t len)
 {
 	struct rusage u;
 	int ret = 0;
 
 	s->stacks = stack_records__new();
+	family_host__each(s, start_native, NULL);
 	if (!s->stacks || losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
@@ -256,6 +275,8 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	now = session__now(s);
 	if (now >= s->next_tick) {
 		family_host__each(s, host_tick, &now);
+		if (s->native)
+			native__tick(s->native, now);
 		ret = trace_writer__tick(s->writer, now);
 		if (ret && !s->write_error)
 			s->write_error = ret;
@@ -291,6 +312,14 @@ static void detach_tracepoints(struct session *s)
 	}
 }
 
+static void stop_host(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->stop && f && s->family_on[f->id])
+		h->stop(s);
+}
+
 /*
  * The probes go first: what is open when they are gone stays open in the maps,
  * where the iterators find it; the other way round a call could be written twice.
@@ -302,6 +331,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 
 	/* not there: it was stopped before it began */
 	if (s->attacher) {
+		family_host__each(s, stop_host, NULL);
 		session__unlink(s);
 		detach_tracepoints(s);
 		write_open(s);
@@ -374,7 +404,9 @@ void session__free(struct session *s)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
+	pause__forget(s, 0);
 	stack_records__free(s->stacks);
+	native__free(s->native);
 	losses__free(s->losses);
 	targets__close(s);
 	filter__close(s);

@@ -29,7 +29,7 @@ struct session_args {
 	bool debuginfod; /* ask servers for debug files of what was stripped */
 	pid_t command_pid; /* the process of `-- CMD`, one of pids; 0: none */
 	const char *command; /* sonde's own command line, for the trace */
-	/* Each record as it is drained (--print), NULL: none. */
+	/* Each record as it is drained (--print), texts before their first use; NULL: none. */
 	void (*print)(const struct schema *schema, const void *record, u32 size, void *arg);
 	void *print_arg;
 };
@@ -39,7 +39,7 @@ struct session;
 /* All: 0 or negative errno with a message that says what, which object, why and what to do. */
 /* Chooses, loads the programs; nothing is attached yet. */
 int session__open(struct session **out, const struct session_args *args, char *err, size_t len);
-/* Writes the trace's head into fd. */
+/* Writes the trace's head into fd; -1: there is no trace, records go to `print` alone. */
 int session__create(struct session *s, int fd, char *err, size_t len);
 /* Attaches; tracing runs when it returns. */
 int session__start(struct session *s, char *err, size_t len);

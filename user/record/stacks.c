@@ -7,6 +7,8 @@
 #include "record/internal.h"
 
 #include "core/stack.h"
+#include "record/native.h"
+
 #include "python/lines.h"
 #include "python/text.h"
 #include "util/map.h"
@@ -137,13 +139,13 @@ static void python_frame(struct session *s, const struct raw_frame *r, const str
 	write_frame(s, r, c->id, line, r->offset);
 }
 
-/*
- * The symbolizer's place: r->code is the process (tgid) and r->offset an address in it. Should become a function_id()
- * of the symbol and its object, and an offset in the object's file.
- */
+/* r->code is the process (tgid) and r->offset an address in it: the innermost frame's, or one to return to. */
 static void native_frame(struct session *s, const struct raw_frame *r)
 {
-	write_frame(s, r, 0, 0, r->offset);
+	u64 offset = r->offset;
+	u32 code = session__native(s) ? native__function(s->native, r->code, r->event.time, &offset) : 0;
+
+	write_frame(s, r, code, 0, offset);
 }
 
 static bool wait_for(struct stack_records *st, struct code *c, const struct raw_frame *r)

@@ -39,6 +39,8 @@ struct trace_writer {
 	u64 waiting_since; /* 0: not known yet */
 	u64 last_time; /* of the records so far */
 	bool finished;
+	void (*listener)(const void *record, u32 size, void *arg); /* NULL: none */
+	void *listener_arg;
 };
 
 /* Everything or an error. What was written of a chunk that failed is cut off again where that can be done. */
@@ -46,7 +48,7 @@ static int write_all(struct trace_writer *w, const u8 *at, size_t n)
 {
 	size_t done = 0;
 
-	while (done < n) {
+	while (w->fd >= 0 && done < n) {
 		ssize_t res = write(w->fd, at + done, n - done);
 
 		if (res < 0 && errno == EINTR)
@@ -357,6 +359,11 @@ int trace_writer__append(struct trace_writer *w, const void *record, u32 size)
 	k = size >= sizeof(e) ? find_kind(w, e.id) : NULL;
 	if (!k)
 		return w->error ? w->error : refuse(w, &e, size);
+	if (w->fd < 0) {
+		w->events++;
+		w->last_time = e.time > w->last_time ? e.time : w->last_time;
+		return 0;
+	}
 	err = kind__append(k, record, size);
 	if (err == -EINVAL)
 		return refuse(w, &e, size);
@@ -391,7 +398,15 @@ u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len)
 	memcpy(record + offsetof(struct meta_string, string), &id, sizeof(id));
 	memcpy(record + offsetof(struct meta_string, text), text, len);
 	trace_writer__append(w, record, offsetof(struct meta_string, text) + len);
+	if (w->listener)
+		w->listener(record, offsetof(struct meta_string, text) + len, w->listener_arg);
 	return id;
+}
+
+void trace_writer__listen(struct trace_writer *w, void (*fn)(const void *record, u32 size, void *arg), void *arg)
+{
+	w->listener = fn;
+	w->listener_arg = arg;
 }
 
 int trace_writer__tick(struct trace_writer *w, u64 now)

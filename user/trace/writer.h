@@ -22,7 +22,10 @@ struct trace_head {
 	u64 monotonic, boottime, realtime, clock_error;
 };
 
-/* fd stays the caller's and must be empty and seekable or a pipe. 0 or negative errno. */
+/*
+ * fd stays the caller's and must be empty and seekable or a pipe; -1: nothing is written, and records are only
+ * counted, for who looks at them as they come. 0 or negative errno.
+ */
 int trace_writer__create(struct trace_writer **out, int fd, const struct schema *schema, const struct trace_head *head);
 /*
  * Takes one record as it came from the ring: its struct event names the kind.
@@ -33,6 +36,8 @@ int trace_writer__create(struct trace_writer **out, int fd, const struct schema 
 int trace_writer__append(struct trace_writer *w, const void *record, u32 size);
 /* The id of a text, writing its meta_string record if it is new. 0: the empty string (also for NULL). */
 u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len);
+/* fn sees the records that the writer itself makes, of texts that are new; the others the caller has. */
+void trace_writer__listen(struct trace_writer *w, void (*fn)(const void *record, u32 size, void *arg), void *arg);
 /* Writes out what has waited for half a second or more by `now` (CLOCK_MONOTONIC ns); call it every 100 ms. */
 int trace_writer__tick(struct trace_writer *w, u64 now);
 /* Writes out everything that waits. */

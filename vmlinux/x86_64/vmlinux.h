@@ -398,6 +398,7 @@ struct task_struct {
 	int prio;
 	unsigned int flags;
 	unsigned int in_execve : 1;
+	unsigned int in_iowait : 1;
 	char comm[16];
 	u64 start_time;
 	u64 start_boottime;

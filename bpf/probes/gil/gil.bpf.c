@@ -158,23 +158,41 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	}
 }
 
-static __always_inline void wait_ends(u32 ret)
+/* false: not a wait that is recorded */
+static __always_inline bool wait_ends(u32 ret)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct gil_open *o;
 
 	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, 0);
-	if (!o || !o->open)
-		return;
+	if (!o || !o->open || paused())
+		return false;
 	o->open = false;
 	if (o->slice != slice_now())
-		return;
+		return false;
 	o->wait.span.event.time = now;
 	o->wait.result = ret == ETIMEDOUT ? GIL_WAIT_TIMEOUT : GIL_WAIT_SIGNAL;
 	if (o->legible)
 		look_at_gil(&o->wait, o->wait.span.event.tid, o->switches, o->slice);
 	o->again = o->wait.locked;
 	emit(&o->wait, sizeof(o->wait));
+	wake_loader();
+	return true;
+}
+
+/*
+ * The jump on the result of take_gil's timed wait. Programs are attached in the order in which they stand here: an end
+ * without its beginning is no matter.
+ */
+SITE(gil_wait_jump, "end of the wait in take_gil")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct hit_count *h = probe__hit(cookie);
+	u32 ret = ctx->ax;
+
+	if (!wait_ends(ret) && h)
+		h->skipped++;
+	return 0;
 }
 
 /* take_gil's `call pthread_cond_timedwait`: the arguments are &gil->cond, &gil->mutex and the time. */
@@ -184,7 +202,7 @@ SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 	struct hit_count *h = probe__hit(cookie);
 	struct gil_state s;
 
-	if (!process__wanted(bpf_get_current_pid_tgid() >> 32)) {
+	if (paused() || !process__wanted(bpf_get_current_pid_tgid() >> 32)) {
 		if (h)
 			h->skipped++;
 		return 0;
@@ -193,14 +211,14 @@ SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 	return 0;
 }
 
-/* The jump on its result. */
-SITE(gil_wait_jump, "end of the wait in take_gil")
+SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct hit_count *h = probe__hit(cookie);
 	u32 ret = ctx->ax;
 
-	probe__hit(cookie);
-	wait_ends(ret);
+	if (!wait_ends(ret) && h)
+		h->skipped++;
 	return 0;
 }
 
@@ -214,7 +232,7 @@ SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
 	struct gil_state s;
 
 	r = mutex - cond == COND_SIZE ? bpf_map_lookup_elem(&gil_ranges, &tgid) : NULL;
-	if (!r || !process__wanted(tgid))
+	if (!r || paused() || !process__wanted(tgid))
 		goto skip;
 	if (bpf_probe_read_user(&caller, sizeof(caller), (const void *)sp))
 		goto skip;
@@ -228,16 +246,6 @@ SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
 skip:
 	if (h)
 		h->skipped++;
-	return 0;
-}
-
-SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
-{
-	u64 cookie = bpf_get_attach_cookie(ctx);
-	u32 ret = ctx->ax;
-
-	probe__hit(cookie);
-	wait_ends(ret);
 	return 0;
 }
 
@@ -323,7 +331,7 @@ int BPF_PROG(gil_waking, struct task_struct *task)
 	struct gil_open *o, *mine;
 	u64 futex;
 
-	if (me->tgid != task->tgid)
+	if (me->tgid != task->tgid || paused())
 		return 0;
 	futex = futex_being_woken(me);
 	if (!futex)
@@ -440,23 +448,29 @@ int gil_find_holders(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* At the end, and at the end of a slice: the next one forgets what is open here. */
 SEC("iter/task")
 int gil_open_waits(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct gil_control *c = control();
 	struct gil_wait wait;
 	struct gil_open *o;
+	u64 now;
 
 	if (!task)
 		return 0;
 	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
 	if (!o)
 		return 0;
-	full__still_open(o, task, ctx->meta);
+	now = c && c->paused ? c->paused : bpf_ktime_get_ns();
+	full__still_open(o, task, ctx->meta, now);
 	if (!o->open || o->slice != slice_now())
 		return 0;
+	/* the slice's number changes, but not at the end of all */
+	o->open = false;
 	wait = o->wait;
-	wait.span.event.time = bpf_ktime_get_ns();
+	wait.span.event.time = now;
 	wait.span.event.flags |= EVENT_OPEN;
 	iter__write(ctx->meta, &wait, sizeof(wait));
 	return 0;

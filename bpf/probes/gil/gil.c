@@ -7,6 +7,7 @@
 
 #include "gil.h"
 #include "gil_find.h"
+#include "gil_slices.h"
 #include "record/family.h"
 
 #define WAKING	    "gil_waking"
@@ -36,6 +37,7 @@ static struct {
 	u32 n_sought; /* as many have been asked for, the last SOUGHT_MAX are kept */
 	bool seek;
 	u64 last_seek; /* ns */
+	struct gil_slices slices;
 } gil;
 
 /* Why the runtime's own call is not probed; NULL: it can be. */
@@ -256,34 +258,54 @@ static void find_holders(struct session *s, u64 now)
 		bpf_map_delete_elem(fd, &gil.sought[i].pid);
 }
 
+static void watch(struct session *s, bool on)
+{
+	/* the drops that are probed say more */
+	if (on && !gil.waking && !gil.waking_failed && !(gil.full_found && !gil.libc_wanted)) {
+		gil.waking = !session__attach(s, WAKING);
+		gil.waking_failed = !gil.waking;
+	}
+	if (!on && gil.waking) {
+		session__detach(s, WAKING);
+		gil.waking = false;
+	}
+}
+
 static void event(struct session *s, const struct event *e, u32 size)
 {
 	const struct gil_wait *w = (const struct gil_wait *)e;
 
+	gil_slices__count(&gil.slices, e);
 	if (e->id != ID_gil_wait || size < sizeof(*w))
 		return;
 	if (w->last_holder && !w->holder)
 		seek_holder(w);
 	if (e->time > gil.last_wait)
 		gil.last_wait = e->time;
-	/* the drops that are probed say more */
-	if (!gil.waking && !gil.waking_failed && !(gil.full_found && !gil.libc_wanted)) {
-		gil.waking = !session__attach(s, WAKING);
-		gil.waking_failed = !gil.waking;
-	}
+	if (!gil.slices.paused)
+		watch(s, true);
 }
 
 static void tick(struct session *s, u64 now)
 {
+	enum gil_slices_change change = gil_slices__tick(&gil.slices, s, now);
+
+	if (change)
+		watch(s, change == GIL_SLICES_RESUMED);
 	if (gil.seek && now >= gil.last_seek + SOUGHT_EVERY) {
 		gil.seek = false;
 		gil.last_seek = now;
 		find_holders(s, now);
 	}
-	if (!gil.waking || now < gil.last_wait + WAKING_IDLE)
+	if (!gil.waking || gil.slices.slicing || now < gil.last_wait + WAKING_IDLE)
 		return;
-	session__detach(s, WAKING);
-	gil.waking = false;
+	watch(s, false);
+	gil_slices__watched(&gil.slices, s, false);
+}
+
+static void stop(struct session *s)
+{
+	gil_slices__stop(&gil.slices, s);
 }
 
 FAMILY_HOST(gil_host) = {
@@ -295,4 +317,6 @@ FAMILY_HOST(gil_host) = {
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,
+	.stop = stop,
+	.slices = true,
 };

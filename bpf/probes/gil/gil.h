@@ -61,6 +61,13 @@ struct gil_slice {
 } EVENT(gil_slice, 0x0405,
 	"a slice of time in which GILs were measured, where waits come so fast that it would be felt; between two of them nothing was");
 
+/* What gil.c and the BPF programs tell each other; not an event. */
+struct gil_control {
+	u32 slice; /* number of the slice of time that is being measured: what began in an earlier one is forgotten */
+	u32 watched; /* the loader knows that there are waits */
+	u64 paused; /* ns: since when nothing is measured; 0: it is */
+};
+
 /* Where a runtime lies in a process; not an event: what gil.c tells the BPF programs. */
 struct gil_range {
 	u64 text, text_size; /* its code */

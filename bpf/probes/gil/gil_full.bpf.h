@@ -20,7 +20,7 @@ static __always_inline struct gil_open *full__thread(u64 cookie, u64 *process)
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct gil_open *o;
 
-	if (!process__wanted(me->tgid)) {
+	if (paused() || !process__wanted(me->tgid)) {
 		if (h)
 			h->skipped++;
 		return NULL;
@@ -105,6 +105,31 @@ SITE_IF(full, gil_give, "the GIL is dropped")
 	return 0;
 }
 
+static __always_inline void full__switched(struct gil_switch *e, const struct gil_open *o, u16 flags)
+{
+	e->span.start = o->switch_start;
+	e->span.event.flags |= flags;
+	e->gil = o->switch_gil;
+}
+
+/* The jump on the result of drop_gil's wait. */
+SITE_IF(full, gil_switch_jump, "end of the wait in drop_gil")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct gil_switch e = {};
+	struct gil_open *o;
+
+	probe__hit(cookie);
+	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, 0);
+	if (!o || !o->switch_start || paused())
+		return 0;
+	event__init(&e.span.event, ID_gil_switch, cookie, bpf_ktime_get_ns());
+	full__switched(&e, o, 0);
+	o->switch_start = 0;
+	emit(&e, sizeof(e));
+	return 0;
+}
+
 /* drop_gil's `call pthread_cond_wait`: &gil->switch_cond, &gil->switch_mutex. */
 SITE_IF(full, gil_switch_call, "pthread_cond_wait in drop_gil")
 {
@@ -116,31 +141,6 @@ SITE_IF(full, gil_switch_call, "pthread_cond_wait in drop_gil")
 		return 0;
 	o->switch_gil = cond - SWITCH_COND;
 	o->switch_start = bpf_ktime_get_ns();
-	return 0;
-}
-
-static __always_inline void full__switched(struct gil_switch *e, const struct gil_open *o, u16 flags)
-{
-	e->span.start = o->switch_start;
-	e->span.event.flags |= flags;
-	e->gil = o->switch_gil;
-}
-
-/* The jump on its result. */
-SITE_IF(full, gil_switch_jump, "end of the wait in drop_gil")
-{
-	u64 cookie = bpf_get_attach_cookie(ctx);
-	struct gil_switch e = {};
-	struct gil_open *o;
-
-	probe__hit(cookie);
-	o = bpf_task_storage_get(&gil_waits, bpf_get_current_task_btf(), 0, 0);
-	if (!o || !o->switch_start)
-		return 0;
-	event__init(&e.span.event, ID_gil_switch, cookie, bpf_ktime_get_ns());
-	full__switched(&e, o, 0);
-	o->switch_start = 0;
-	emit(&e, sizeof(e));
 	return 0;
 }
 
@@ -167,14 +167,15 @@ static __always_inline void full__thread_ends(struct gil_open *o, struct task_st
 }
 
 /* From the iterator: what goes on when tracing stops. */
-static __always_inline void full__still_open(struct gil_open *o, struct task_struct *task, struct bpf_iter_meta *meta)
+static __always_inline void full__still_open(struct gil_open *o, struct task_struct *task, struct bpf_iter_meta *meta,
+					     u64 now)
 {
 	struct gil_switch w = {};
 	struct gil_hold e = {};
 
 	if (!option_gil_full)
 		return;
-	e.span.event.time = w.span.event.time = bpf_ktime_get_ns();
+	e.span.event.time = w.span.event.time = now;
 	e.span.event.pid = w.span.event.pid = task->tgid;
 	e.span.event.tid = w.span.event.tid = task->pid;
 	e.span.event.flags = w.span.event.flags = EVENT_OPEN;

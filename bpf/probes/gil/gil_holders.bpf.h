@@ -72,19 +72,44 @@ struct {
 	__type(value, u32);
 } gil_states SEC(".maps");
 
-/* The number of the slice of time that is being measured, see gil.c: what began in an earlier one is forgotten. */
+/* Between gil.c and the programs */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u32);
-} gil_slices SEC(".maps");
+	__type(value, struct gil_control);
+} gil_controls SEC(".maps");
+
+static __always_inline struct gil_control *control(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&gil_controls, &zero);
+}
 
 static __always_inline u32 slice_now(void)
 {
-	u32 zero = 0, *number = bpf_map_lookup_elem(&gil_slices, &zero);
+	struct gil_control *c = control();
 
-	return number ? *number : 0;
+	return c ? c->slice : 0;
+}
+
+static __always_inline bool paused(void)
+{
+	struct gil_control *c = control();
+
+	return c && c->paused;
+}
+
+/* The first wait in a while has been recorded: the loader is to attach sched_waking now, not when it looks next. */
+static __always_inline void wake_loader(void)
+{
+	struct gil_control *c = control();
+
+	if (!c || c->watched)
+		return;
+	c->watched = 1;
+	ring__call();
 }
 
 static __always_inline u64 process_of(struct task_struct *task)

@@ -101,8 +101,10 @@ def pythons():
 
 
 def each_python(tap, what, fn):
-    """fn(python) for each one; the missing ones are skipped by name, or failed if they are required."""
+    """fn(python) for each one; the missing ones are skipped by name, or failed if they are required. By hand: GIL_PYTHON="3.11 debian"."""
     found, missing = pythons()
+    if os.environ.get("GIL_PYTHON"):
+        found, missing = {n: p for n, p in found.items() if n == os.environ["GIL_PYTHON"]}, {}
     for name in sorted(set(found) | set(missing), key=lambda n: (len(n.split(".")[1].split()[0]), n)):
         if name in found:
             fn(found[name])

@@ -57,7 +57,7 @@ def outside():
 
 # a convoy
 def convoy():
-    log("convoy", gil_plant.turns(seconds, 300, 100, 0))
+    log("convoy", gil_plant.turns(seconds, 800, 200, 0))
 
 
 # short I/O beside pure Python that computes

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Measuring in slices of time. A probe costs 2 us or so with its trap, which a thread that
+ * waits for the GIL 100,000 times a second feels, and which changes the rhythm of the
+ * others. So beyond a number of waits a second the probes are taken off, and put on again for a
+ * slice now and then. What was measured and what was not is in the trace
+ * (gil_slice). docs/gil.md has the measurements.
+ */
+#include <bpf/bpf.h>
+
+#include "gil.h"
+#include "gil_slices.h"
+
+/* Beyond so many records a second, and back below a quarter. A hold costs less than a wait, and with --gil=full is asked for. */
+#define WAITS_MAX 5000
+#define HOLDS_MAX 20000
+#define SECOND	  1000000000ULL
+
+static void tell(struct session *s, const struct gil_slices *g, u64 paused)
+{
+	struct gil_control control = { .slice = g->number, .watched = g->watched, .paused = paused };
+	int fd = session__map_fd(s, "gil_controls");
+	u32 zero = 0;
+
+	if (fd >= 0)
+		bpf_map_update_elem(fd, &zero, &control, BPF_ANY);
+}
+
+void gil_slices__watched(struct gil_slices *g, struct session *s, bool watched)
+{
+	g->watched = watched;
+	tell(s, g, g->paused);
+}
+
+void gil_slices__count(struct gil_slices *g, const struct event *e)
+{
+	g->waits += e->id == ID_gil_wait;
+	g->holds += e->id == ID_gil_hold;
+}
+
+/* Records a second since the last time, as a share of what is too many. */
+static double load(struct gil_slices *g, u64 now)
+{
+	double seconds = (double)(now - g->counted) / SECOND, waits = g->waits - g->waits_before,
+	       holds = g->holds - g->holds_before;
+
+	g->counted = now;
+	g->waits_before = g->waits;
+	g->holds_before = g->holds;
+	if (session__test_switch("gil-whole"))
+		return 0;
+	/* a busy machine makes no thousands of waits for a test */
+	if (session__test_switch("gil-slices"))
+		seconds /= 100;
+	return seconds > 0 ? (waits / WAITS_MAX + holds / HOLDS_MAX) / seconds : 0;
+}
+
+static void record(struct gil_slices *g, struct session *s, u64 end)
+{
+	struct gil_slice e = {
+		.span = { .event = { .time = end, .id = ID_gil_slice }, .start = g->began },
+		.seen = g->waits - g->waits_at_start,
+		.pause = g->pause,
+	};
+
+	session__emit(s, &e, sizeof(e));
+}
+
+static void pause_all(struct gil_slices *g, struct session *s, u64 now)
+{
+	g->paused = session__now(s);
+	/* first in the programs, at once for all; what is open then is cut there */
+	tell(s, g, g->paused);
+	if (g->slicing)
+		record(g, s, g->paused);
+	if (!session__test_switch("gil-switch"))
+		session__pause(s, "gil");
+	session__run_iter(s, "gil_open_waits");
+	g->slicing = true;
+	g->next = now + GIL_PAUSE;
+}
+
+static void resume(struct gil_slices *g, struct session *s, u64 now)
+{
+	if (!session__test_switch("gil-switch"))
+		session__resume(s, "gil");
+	g->number++;
+	g->waits_at_start = g->waits;
+	g->began = session__now(s);
+	g->pause = g->began - g->paused;
+	g->paused = 0;
+	tell(s, g, 0);
+	/* what is drained from here on is counted for it */
+	load(g, now);
+	g->next = now + GIL_SLICE;
+}
+
+enum gil_slices_change gil_slices__tick(struct gil_slices *g, struct session *s, u64 now)
+{
+	double share;
+
+	if (now < g->next)
+		return GIL_SLICES_AS_BEFORE;
+	if (g->paused) {
+		resume(g, s, now);
+		return GIL_SLICES_RESUMED;
+	}
+	share = load(g, now);
+	if (g->slicing && share < 0.25) {
+		/* calm again: this slice is the last, and what follows it is whole */
+		record(g, s, session__now(s));
+		g->slicing = false;
+	} else if (share > 1 || g->slicing) {
+		pause_all(g, s, now);
+		return GIL_SLICES_PAUSED;
+	}
+	return GIL_SLICES_AS_BEFORE;
+}
+
+void gil_slices__stop(struct gil_slices *g, struct session *s)
+{
+	if (g->slicing && !g->paused)
+		record(g, s, session__now(s));
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What python.bpf.c's programs share: who is traced, where USDT probes have their arguments. Included once. */
+#ifndef SONDE_PYTHON_ARGS_BPF_H
+#define SONDE_PYTHON_ARGS_BPF_H
+
+#include "core/python.bpf.h"
+#include "python.h"
+
+#define FAMILY_PYTHON EVENT_FAMILY(ID_python_gc)
+
+static __always_inline bool wanted(u64 cookie)
+{
+	struct hit_count *h = probe__hit(cookie);
+
+	if (process__wanted(bpf_get_current_pid_tgid() >> 32))
+		return true;
+	if (h)
+		h->skipped++;
+	return false;
+}
+
+static __always_inline void span__init(struct span *s, u16 id, u64 cookie)
+{
+	event__init(&s->event, id, cookie, 0);
+	s->start = bpf_ktime_get_ns();
+}
+
+/*
+ * By the number that instructions give it. Each case is kept apart from the others, or clang makes one load at an offset
+ * that varies of them, which the verifier refuses.
+ */
+#define REGISTER(number, name)  \
+	case number:            \
+		v = ctx->name;  \
+		barrier_var(v); \
+		break
+
+static __noinline u64 register_of(struct pt_regs *ctx, u32 reg)
+{
+	u64 v = 0;
+
+	switch (reg) {
+		REGISTER(0, ax);
+		REGISTER(1, cx);
+		REGISTER(2, dx);
+		REGISTER(3, bx);
+		REGISTER(4, sp);
+		REGISTER(5, bp);
+		REGISTER(6, si);
+		REGISTER(7, di);
+		REGISTER(8, r8);
+		REGISTER(9, r9);
+		REGISTER(10, r10);
+		REGISTER(11, r11);
+		REGISTER(12, r12);
+		REGISTER(13, r13);
+		REGISTER(14, r14);
+		REGISTER(15, r15);
+	}
+	return v;
+}
+
+/* The first argument of a USDT probe. false: not known where it is, or not readable. */
+static __always_inline bool usdt_argument(struct pt_regs *ctx, u64 cookie, s64 *out)
+{
+	u64 v;
+
+	if (!(cookie & PYTHON_ARG_KNOWN))
+		return false;
+	v = register_of(ctx, cookie >> PYTHON_ARG_REGISTER & 15);
+	if (cookie & PYTHON_ARG_MEMORY) {
+		v += (s64)(s16)(cookie >> PYTHON_ARG_DISPLACEMENT);
+		if (bpf_probe_read_user(&v, sizeof(v), (const void *)v))
+			return false;
+	}
+	*out = cookie & PYTHON_ARG_WIDE ? (s64)v : (s32)v;
+	return true;
+}
+
+#endif

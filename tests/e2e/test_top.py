@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=120
+"""
+`sonde top` beside a planted fight for the GIL: plain lines against what was planted, the screen in a pseudo terminal,
+which it gives back as it was, and command lines that make no sense.
+"""
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+SONDE = os.environ["SONDE"]
+n = failed = 0
+
+FIGHT = """
+import sys, threading, time
+def hog():
+    while True:
+        sum(range(200000))
+def victim():
+    while True:
+        time.sleep(0.0005)
+def reads():
+    while True:
+        for i in range(1000):
+            pass
+threads = {"fight": [hog, victim], "alone": [hog]}[sys.argv[1]]
+for t in threads:
+    threading.Thread(target=t, daemon=True).start()
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def ok(good, name, why=""):
+    global n, failed
+    n += 1
+    failed += not good
+    print("%sok %d - %s" % ("" if good else "not ", n, name))
+    if why and not good:
+        print("\n".join("# " + line for line in str(why)[-3000:].splitlines()))
+    sys.stdout.flush()
+
+
+def start(kind):
+    p = subprocess.Popen(["/usr/bin/python3", script, kind], stdout=subprocess.PIPE, universal_newlines=True)
+    p.stdout.readline()
+    return p
+
+
+def top(*args):
+    return subprocess.run([SONDE, "top"] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, universal_newlines=True, timeout=60)
+
+
+def blocks(text):
+    """[{"gil": [words..], "blame": .., "cpu": ..}]; each ends with its end line."""
+    out, now = [], {}
+    for line in text.splitlines():
+        word = line.split(" ", 1)[0]
+        if word == "end":
+            out.append(now)
+            now = {}
+        elif word in ("gil", "blame", "cpu"):
+            now.setdefault(word, []).append(line.split(" ", 1)[1])
+        else:
+            now["head"] = line
+    return out
+
+
+def check_fight():
+    with start("fight") as work:
+        p = top(work.pid, "--count", 4, "--interval", "0.5", "-F", 199)
+        work.kill()
+    got = blocks(p.stdout)
+    ok(p.returncode == 0 and len(got) == 4 and all(re.match(r"\d\d:\d\d:\d\d 0\.\d\d s", b["head"]) or
+                                                     re.match(r"\d\d:\d\d:\d\d \d\.\d\d s", b["head"]) for b in got),
+       "as many looks as asked for, with their time", p.stdout + p.stderr)
+    # the first may have seen names too late
+    last = got[-1] if got else {}
+    gil = last.get("gil", [""])[0].split()
+    ok(gil[:2] == [str(work.pid), "0"] and float(gil[2].rstrip("%")) > 20 and int(gil[3]) > 0 and gil[5] in ("1", "2")
+       and gil[6].startswith("python3"), "the GIL of the fight, and that somebody waits for it", p.stdout)
+    blame = last.get("blame", [""])[0]
+    ok("hog (fight.py) -> victim (fight.py)" in blame and float(blame.split()[1].rstrip("%")) > 90,
+       "who keeps whom waiting", p.stdout)
+    cpu = last.get("cpu", [""])[0]
+    ok(cpu.endswith(" hog (fight.py)") and float(cpu.split("%")[0]) > 60, "the function that takes the time", p.stdout)
+
+
+def check_alone():
+    with start("alone") as work:
+        p = top(work.pid, "--count", 2, "--interval", "0.4", "-F", 0)
+        work.kill()
+    got = blocks(p.stdout)
+    ok(p.returncode == 0 and len(got) == 2 and not any("gil" in b or "blame" in b or "cpu" in b for b in got),
+       "nobody waits, and nothing is sampled with -F 0", p.stdout + p.stderr)
+
+
+def check_end():
+    with start("alone") as work:
+        sonde = subprocess.Popen([SONDE, "top", str(work.pid), "--plain", "--interval", "0.2"], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, universal_newlines=True)
+        for line in sonde.stdout:
+            if line.startswith("end"):
+                break
+        work.kill()
+        work.wait()
+        out = sonde.communicate(timeout=30)
+    ok(sonde.returncode == 0, "ends when what it looks at has", out)
+
+
+class Screen:
+    """sonde in a pseudo terminal of 40 lines and 120 columns."""
+
+    def __init__(self, *args):
+        self.master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (40, 120)) if hasattr(termios, "tcsetwinsize") else None
+        self.slave, self.before, self.seen = slave, termios.tcgetattr(slave), ""
+        self.p = subprocess.Popen([SONDE, "top"] + [str(a) for a in args], stdin=slave, stdout=slave,
+                                  stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
+
+    def until(self, text, seconds=20):
+        end = time.monotonic() + seconds
+        while text not in self.seen and time.monotonic() < end:
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.seen += os.read(self.master, 65536).decode("utf-8", "replace")
+            elif self.p.poll() is not None:
+                break
+        return text in self.seen
+
+    def key(self, key):
+        self.seen = ""
+        os.write(self.master, key.encode())
+
+    def restored(self):
+        return termios.tcgetattr(self.slave)[:4] == self.before[:4]
+
+    def close(self):
+        if self.p.poll() is None:
+            self.p.kill()
+        self.p.communicate()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+def check_screen():
+    with start("fight") as work:
+        s = Screen(work.pid, "--interval", "0.3")
+        shown = ["LOAD%", "hog (fight.py) -> victim (fight.py)", "FUNCTION"]
+        s.until("LOAD%")
+        for _ in range(10):
+            # what has changed is drawn alone, in pieces: Ctrl-L draws all
+            time.sleep(0.5)
+            s.key("\x0c")
+            if all([s.until(text, 1) for text in shown]):
+                break
+        ok(all(text in s.seen for text in shown), "the screen shows them", repr(s.seen))
+        ok(not s.restored(), "the terminal is taken")
+        s.key("?")
+        ok(s.until("sort functions by their own time"), "? explains", repr(s.seen))
+        s.key("?")
+        s.until("LOAD%")
+        s.key("s")
+        ok(s.until("*"), "s sorts by the other column", repr(s.seen))
+        s.key("p")
+        ok(s.until("PAUSED"), "p pauses", repr(s.seen))
+        s.key("q")
+        gone = s.until("\x1b[?1049l")
+        try:
+            s.p.wait(20)
+        except subprocess.TimeoutExpired:
+            pass
+        ok(s.p.returncode == 0 and gone and s.restored(), "q quits, and the terminal is as it was",
+           "%s %s %r" % (s.p.returncode, gone, s.seen))
+        s.close()
+        s = Screen(work.pid)
+        s.until("LOAD%")
+        s.p.terminate()
+        gone = s.until("\x1b[?1049l")
+        s.p.wait(20)
+        ok(s.p.returncode == 0 and gone and s.restored(), "so it is after SIGTERM", "%s %s" % (s.p.returncode, gone))
+        s.close()
+        work.kill()
+
+
+def check_usage():
+    for args, what in ((["x"], "wants a number"), (["--count", "0"], "--count wants"), (["--interval", "no"], "--interval wants"),
+                       (["-F", "x"], "-F wants"), (["--wrong"], "unknown option"), (["-F"], "wants a value")):
+        p = top(*args)
+        ok(p.returncode == 2 and what in p.stderr and not p.stdout, "top %s: wrong usage" % " ".join(args), p.stderr)
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    p = top(gone.pid, "--count", 1)
+    ok(p.returncode == 1 and "nothing to trace" in p.stderr and not p.stdout, "a process that is gone",
+       "%d %s" % (p.returncode, p.stderr))
+
+
+with tempfile.TemporaryDirectory(prefix="sonde-top-") as place:
+    script = os.path.join(place, "fight.py")
+    with open(script, "w") as f:
+        f.write(FIGHT)
+    os.chmod(place, 0o755)
+    check_fight()
+    check_alone()
+    check_end()
+    check_screen()
+    check_usage()
+print("1..%d" % n)
+sys.exit(1 if failed else 0)

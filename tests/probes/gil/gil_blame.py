@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Planted causes: known functions hold the GIL for a known time while known functions
+wait. What `report gil` blames on whom is compared with what the program's own clock says.
+"""
+import collections
+import json
+import os
+import signal
+import subprocess
+
+import gil_lib
+
+tap = gil_lib.Tap()
+SECONDS = 1.6
+TRIES = 3
+running = []
+
+# scene: the planted pairs, holder and waiter; the first is to be on top
+PLANTED = {
+    "known": [("keeper", "second_victim"), ("keeper", "first_victim")],
+    "three": [("sixty", "sufferer"), ("sixty", "thirty"), ("sixty", "ten"), ("thirty", "sufferer"), ("thirty", "sixty"),
+              ("ten", "sufferer")],
+    "long": [("in_c", "outside")],
+    "convoy": [("convoy", "convoy")],
+    "io": [("crunch", "short_io")],
+}
+
+
+class Scene:
+    """A process that acts one of the scenes."""
+
+    def __init__(self, python, place, name):
+        outside, inside = place.inside(python.root)
+        self.name = name
+        self.truth = os.path.join(outside, "truth-%s.json" % name)
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": inside, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
+        # what pure Python does is logged by the preloaded library
+        preload = ["/usr/bin/env", "LD_PRELOAD=%s/gil_truth.so" % inside, "GIL_TRUTH=%s/truth-%s.json" % (inside, name)]
+        command = (preload if name == "io" else []) + [python.exe, "-S", inside + "/gil_planted.py", name, str(SECONDS)]
+        if python.root != "/":
+            command = ["/usr/sbin/chroot", python.root] + command
+        self.p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True, env=env,
+                                  cwd="/")
+        running.append(self.p)
+        if self.p.stdout.readline().strip() != "ready":
+            raise RuntimeError("%s: %s did not start" % (python.name, name))
+
+    def end(self):
+        self.logs = []
+        for line in self.p.communicate(timeout=60)[0].splitlines():
+            word, name, tid, turns = line.split(" ", 3)
+            self.logs.append((name, int(tid), json.loads(turns)))
+
+
+def overlap(a, b):
+    """ns that two lists of (from, to), each in order and apart, have in common."""
+    total = i = j = 0
+    while i < len(a) and j < len(b):
+        total += max(0, min(a[i][1], b[j][1]) - max(a[i][0], b[j][0]))
+        if a[i][1] < b[j][1]:
+            i += 1
+        else:
+            j += 1
+    return total
+
+
+def true_pairs(scene):
+    """{(holder, waiter): ns}"""
+    holds, waits = collections.defaultdict(list), collections.defaultdict(list)
+    for name, tid, turns in scene.logs:
+        holds[name, tid] += [(t[0], t[1]) for t in turns]
+        waits[name, tid] += [(a[2], b[0]) for a, b in zip(turns, turns[1:])]
+    if scene.name == "io":
+        tid = next(tid for name, tid, _ in scene.logs if name == "crunch")
+        holds["crunch", tid] = gil_lib.preloaded_holds(scene.truth, tid)
+        os.unlink(scene.truth)
+    pairs = collections.Counter()
+    for (holder, a), h in holds.items():
+        for (waiter, b), w in waits.items():
+            if a != b:
+                pairs[holder, waiter] += overlap(sorted(h), sorted(w))
+    return pairs
+
+
+def blamed_pairs(out, pid):
+    """({(holder, waiter): ns}, the report's first finding)"""
+    p = subprocess.run([gil_lib.SONDE, "report", out, "-p", str(pid), "--format", "json", "gil"], stdout=subprocess.PIPE,
+                       universal_newlines=True, check=True, timeout=60)
+    report = json.loads(p.stdout)
+    pairs = collections.Counter()
+    for row in report["tables"]["blame"]:
+        pairs[row["holder"].split(" ")[-1], row["waiter"].split(" ")[-1]] += row["wait_ns"]
+    people = subprocess.run([gil_lib.SONDE, "report", out, "-p", str(pid), "gil"], stdout=subprocess.PIPE, check=True,
+                            universal_newlines=True, timeout=60).stdout
+    return pairs, report["tables"]["blame"][0] if report["tables"]["blame"] else {}, people.split("\n")[0]
+
+
+def check_scene(python, scene, out):
+    """({planted pair: how far off}, [what is wrong])"""
+    true = true_pairs(scene)
+    mine, top, finding = blamed_pairs(out, scene.p.pid)
+    said = "\n".join("%s -> %s: %.3f ms, truly %.3f" % (h, w, mine[h, w] / 1e6, true[h, w] / 1e6)
+                     for h, w in set(true) | {k for k, _ in mine.most_common(8)})
+    planted = PLANTED[scene.name]
+    most = max(planted, key=lambda pair: true[pair])
+    wrong = []
+    if (top.get("holder", "").split(" ")[-1], top["waiter"].split(" ")[-1]) != most or \
+            not top["holder"].startswith("gil_planted.py:"):
+        wrong.append("on top: %s" % top)
+    apart = {pair: (mine[pair] - true[pair]) / true[pair] for pair in planted if true[pair]}
+    if len(apart) < len(planted) or any(abs(x) > 0.02 for x in apart.values()):
+        wrong.append("%s\n%s" % (apart, said))
+    worst = collections.Counter()
+    for (holder, _), ns in true.items():
+        worst[holder] += ns
+    if "% of all waiting was caused by gil_planted.py:" not in finding or \
+            " %s, holding up to " % worst.most_common(1)[0][0] not in finding:
+        wrong.append(finding)
+    return apart, wrong
+
+
+def act(python, place, names, options):
+    """Records the scenes at once; {name: (how far off, what is wrong)}"""
+    scenes = [Scene(python, place, name) for name in names]
+    out = os.path.join(place.here, "blame.sonde")
+    pids = [x for s in scenes for x in ("-p", str(s.p.pid))]
+    sonde = subprocess.Popen([gil_lib.SONDE, "record", "-t", "gil", *options, "-f", "-o", out, "-d", "60", *pids],
+                             stderr=subprocess.PIPE, universal_newlines=True)
+    running.append(sonde)
+    while "tracing into" not in (sonde.stderr.readline() or "tracing into"):
+        pass
+    for s in scenes:
+        s.p.stdin.write("\n")
+        s.p.stdin.flush()
+    for s in scenes:
+        s.end()
+    messages = sonde.communicate(timeout=60)[1]
+    if sonde.returncode:
+        raise RuntimeError(messages)
+    return {s.name: check_scene(python, s, out) for s in scenes}
+
+
+def check_python(python, place, options):
+    """
+    Without --gil=full a thread that takes the GIL unopposed while the one that was woken for it is on its way to a CPU is not
+    seen to take it: that time is counted as its own. On a busy machine that may be much: so a scene may be played again.
+    """
+    result = act(python, place, PLANTED, options)
+    for attempt in range(1, TRIES):
+        again = [name for name, (_, wrong) in result.items() if wrong]
+        if again:
+            tap.note("%s: again: %s" % (python.name, [(n, result[n][1]) for n in again]))
+            result.update(act(python, place, again, options))
+    for name, (apart, wrong) in result.items():
+        tap.ok(not wrong, "%s, %s: the planted pair is on top, its time within 2%%, and said in words" % (python.name, name),
+               "\n".join(wrong))
+    tap.note("%s: %s" % (python.name, {n: "%+.2f%%" % (100 * max(a.values(), key=abs)) for n, (a, _) in result.items() if a}))
+
+
+def run(wanted, options):
+    """wanted(name of a CPython)"""
+    try:
+        with gil_lib.Workplace() as place:
+            gil_lib.each_python(tap, "blame", lambda p: check_python(p, place, options) if wanted(p.name) else None)
+    finally:
+        for p in running:
+            if p.poll() is None:
+                p.send_signal(signal.SIGKILL)
+                p.wait()
+    tap.end()

@@ -1,0 +1,8 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=240
+"""The same with --gil=full, where every taking and drop is seen."""
+import gil_blame
+import gil_lib
+
+gil_blame.run(lambda name: name in gil_lib.REQUIRED, ["--gil=full"])

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Threads that are parked in all kinds of code; faulthandler says where, once, from a thread of its own. Then
+"ready", with the threads' numbers; or threads that never stand still.
+"""
+import faulthandler
+import os
+import sys
+import threading
+import time
+
+native = {}
+parked = threading.Event()
+
+
+def note():
+    native[threading.get_ident()] = threading.get_native_id()
+
+
+class Shop:
+    def sell(self, event):
+        note()
+        take = lambda: event.wait(  # noqa: E731
+            timeout=1000,
+        )
+        return [take() for _ in range(1)][0]
+
+    @staticmethod
+    def deep(n, event):
+        if n:
+            return Shop.deep(n - 1, event)
+        return Shop().sell(event)
+
+
+def generator(event):
+    note()
+    with event._cond:
+        try:
+            yield from inner(event)
+        finally:
+            pass
+
+
+def inner(event):
+    yield 1
+    time.sleep(
+        1000
+    )
+    yield 2
+
+
+def run_generator(event):
+    for _ in generator(event):
+        pass
+
+
+def sorter(event):
+    note()
+    # Python called from C called from Python
+    return sorted([2, 1], key=lambda x: (time.sleep(1000), x))
+
+
+def über(event):
+    note()
+    exec(compile("def ünterp(e):\n\n    e.wait(1000)\nünterp(event)", "/tmp/a file.py", "exec"), {"event": event})
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def ping(n):
+    return pong(n - 1) if n else None
+
+
+def pong(n):
+    return ping(n - 1) if n else None
+
+
+def run_fast():
+    note()
+    while True:
+        ping(30)
+
+
+def main():
+    kind = sys.argv[1]
+    targets = {
+        "parked": [Shop().sell, lambda e: Shop.deep(40, e), run_generator, sorter, über],
+        "many": [Shop().sell] * 200,
+        "spin": [lambda e: (note(), spin(1000))] * 2,
+        "fast": [lambda e: run_fast()],
+    }[kind]
+    threads = [threading.Thread(target=t, args=(parked,), daemon=True) for t in targets]
+    for t in threads:
+        t.start()
+    note()
+    while len(native) < len(targets) + 1:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    if kind == "parked":
+        truth = open(sys.argv[2], "w")
+        faulthandler.dump_traceback_later(0.3, file=truth)
+    print(os.getpid(), sorted(native.items()), flush=True)
+    parked.wait(1000)
+
+
+main()

@@ -1,0 +1,235 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=240
+"""
+`sonde dump` against faulthandler for parked threads of each CPython there is; what it says of the GIL, of a thread that
+never stands still, of 200 threads, and of processes that it can't look into.
+"""
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
+import gil_lib
+
+tap = gil_lib.Tap()
+HERE = os.path.dirname(os.path.abspath(__file__))
+FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+
+
+class Work:
+    """dump_work.py in a CPython, until the with is left."""
+
+    def __init__(self, python, kind):
+        self.dir = tempfile.mkdtemp(prefix="sonde-dump-", dir=os.path.join(python.root, "tmp"))
+        os.chmod(self.dir, 0o755)
+        inside = self.dir[len(python.root):] if python.root != "/" else self.dir
+        shutil.copy(os.path.join(HERE, "dump_work.py"), self.dir)
+        self.truth = os.path.join(self.dir, "truth")
+        root = [] if python.root == "/" else ["/usr/sbin/chroot", python.root]
+        self.p = subprocess.Popen(
+            root + [python.exe, "-S", inside + "/dump_work.py", kind, inside + "/truth"], stdout=subprocess.PIPE, cwd="/",
+            universal_newlines=True, env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8", PYTHONUTF8="1"))
+
+    def __enter__(self):
+        line = self.p.stdout.readline().split(" ", 1)
+        self.pid, self.native = int(line[0]), dict(ast.literal_eval(line[1]))
+        return self
+
+    def __exit__(self, *args):
+        self.p.kill()
+        self.p.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def dump(*args, **kw):
+    return subprocess.run([gil_lib.SONDE, "dump"] + [str(a) for a in args], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, universal_newlines=True, timeout=60, **kw)
+
+
+def dump_json(*pids):
+    p = dump(*pids, "--format", "json")
+    if p.returncode:
+        raise RuntimeError(p.stderr)
+    tables = json.loads(p.stdout)["tables"]
+    stacks = {t["tid"]: [] for t in tables["threads"] if t["stack"] == "whole"}
+    for f in tables["frames"]:
+        stacks[f["tid"]].append((f["file"], f["line"] or 0, f["function"].rsplit(".", 1)[-1]))
+    return tables, stacks
+
+
+def read_truth(work):
+    """faulthandler's stacks by native thread id, once it has written them."""
+    for _ in range(100):
+        with open(work.truth, encoding="utf-8", errors="backslashreplace") as f:
+            text = f.read()
+        if text.count("most recent call first") >= len(work.native):
+            break
+        time.sleep(0.05)
+    time.sleep(0.1)
+    with open(work.truth, encoding="ascii", errors="backslashreplace") as f:
+        text = f.read()
+    stacks, frames = {}, None
+    for line in text.splitlines():
+        m = re.match(r"^(?:Current t|T)hread 0x([0-9a-f]+)", line)
+        if m:
+            frames = stacks.setdefault(work.native.get(int(m.group(1), 16), 0), [])
+        m = FRAME.match(line)
+        if m:
+            frames.append((m.group(1), int(m.group(2)), m.group(3).rsplit(".", 1)[-1]))
+    return stacks
+
+
+def ascii_of(stack):
+    """As faulthandler writes it: what is not ASCII is escaped."""
+    return [(f.encode("ascii", "backslashreplace").decode(), line, n.encode("ascii", "backslashreplace").decode())
+            for f, line, n in stack]
+
+
+def check_parked(python):
+    with Work(python, "parked") as work:
+        truth = read_truth(work)
+        try:
+            tables, stacks = dump_json(work.pid)
+        except RuntimeError as e:
+            tap.ok(False, "parked threads, %s" % python.name, str(e))
+            return
+    wrong = ["%d:\n  %s\ntruly\n  %s" % (tid, ascii_of(stacks.get(tid, [])), truth[tid])
+             for tid in truth if ascii_of(stacks.get(tid, [])) != truth[tid]]
+    tap.ok(len(truth) == 6 and sorted(truth) == sorted(stacks) and not wrong, "parked threads, %s: as faulthandler"
+           % python.name, "\n".join(wrong) or "%s %s" % (sorted(truth), sorted(stacks)))
+    states = {t["tid"]: t for t in tables["threads"]}
+    asleep = [t for t in states.values() if t["tid"] in truth]
+    tap.ok(all(t["state"] == "asleep" and t["syscall"] and t["gil"] is None and
+               (t["asleep_ns"] is None or 10000000 < t["asleep_ns"] < 60000000000) for t in asleep),
+           "parked threads, %s: asleep since some time, no part in the GIL" % python.name, asleep)
+    tap.ok(tables["interpreters"][0]["gil"] and tables["interpreters"][0]["holder_tid"] is None,
+           "parked threads, %s: nobody holds the GIL" % python.name, tables["interpreters"])
+
+
+def check_gil(python):
+    """Two that compute: one holds it, the other waits for it."""
+    holders, waiters, bad = set(), set(), []
+    with Work(python, "spin") as work:
+        spinners = set(work.native.values()) - {work.p.pid}
+        for _ in range(12):
+            tables, stacks = dump_json(work.pid)
+            roles = {t["tid"]: t["gil"] for t in tables["threads"]}
+            holders |= {t for t in roles if roles[t] == "holds"}
+            waiters |= {t for t in roles if roles[t] == "waits"}
+            if list(roles.values()).count("holds") > 1:
+                bad.append(roles)
+    tap.ok(holders and holders <= spinners and waiters and waiters <= spinners and not bad,
+           "two that compute, %s: one holds the GIL, the other waits for it" % python.name,
+           "%s %s %s %s" % (spinners, holders, waiters, bad))
+
+
+def check_fast(python):
+    """A stack that never stands still is told whole or not at all: ping calls pong calls ping."""
+    whole = torn = 0
+    wrong = []
+    with Work(python, "fast") as work:
+        runner = (set(work.native.values()) - {work.p.pid}).pop()
+        for _ in range(20):
+            tables, stacks = dump_json(work.pid)
+            if runner not in stacks:
+                torn += 1
+                continue
+            whole += 1
+            names = [f[2] for f in stacks[runner]][::-1]
+            at = names.index("run_fast") if "run_fast" in names else -1
+            turns = names[at + 1:]
+            if at < 0 or turns != ["ping", "pong"] * (len(turns) // 2) + ["ping"] * (len(turns) % 2):
+                wrong.append(names)
+    tap.note("%s, a thread that calls all the time: %d whole, %d torn" % (python.name, whole, torn))
+    tap.ok(not wrong and whole, "a thread that calls all the time, %s: whole or told as torn" % python.name, wrong[:3])
+
+
+def check_many(python):
+    with Work(python, "many") as work:
+        start = time.monotonic()
+        p = dump(work.pid)
+        took = time.monotonic() - start
+        tables, stacks = dump_json(work.pid)
+    tap.note("%s: 200 threads dumped in %.0f ms, start of the program and printing included" % (python.name, 1000 * took))
+    good = [s for s in stacks.values() if [f[2] for f in s][3:6] == ["<listcomp>", "sell", "run"]
+            or [f[2] for f in s][3:5] == ["sell", "run"]]
+    tap.ok(p.returncode == 0 and p.stdout.count("Shop.sell (") + p.stdout.count("    sell (") >= 200 and
+           len(good) == 200, "200 threads: all of them, whole", "%d %s" % (len(good), list(stacks.values())[:1]))
+
+
+def check_errors(python):
+    with Work(python, "parked") as work, subprocess.Popen(["sleep", "100"]) as sleep:
+        time.sleep(0.2)
+        p = dump(sleep.pid)
+        tap.ok(p.returncode == 1 and "does not run CPython" in p.stderr and not p.stdout, "a program that is no Python",
+               "%d %s" % (p.returncode, p.stderr))
+        p = dump(work.pid, sleep.pid)
+        tap.ok(p.returncode == 3 and "does not run CPython" in p.stderr and "Shop.sell" in p.stdout,
+               "one of two: status 3", "%d %s" % (p.returncode, p.stderr))
+        p = dump(work.pid, work.pid, "--format", "csv")
+        tap.ok(p.returncode == 0 and p.stdout.count("CPython") == 0 and "frames" in p.stdout, "as CSV", p.stdout[:300])
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
+        p = subprocess.run(nobody + [gil_lib.SONDE, "dump", str(work.pid)], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, universal_newlines=True)
+        if "execut" in p.stderr or p.returncode == 126:
+            tap.skip("another user's process", "nobody may not run this build")
+        else:
+            tap.ok(p.returncode == 1 and "may not be read" in p.stderr and "run sonde as root" in p.stderr,
+                   "another user's process: refused, with what to do", "%d %s" % (p.returncode, p.stderr))
+        sleep.kill()
+        sleep.wait()
+        p = dump(sleep.pid)
+        tap.ok(p.returncode == 1 and "there is no process" in p.stderr, "a process that is gone", p.stderr)
+    for args, what in (([], "which process"), (["0"], "wants a number"), (["x"], "wants a number"),
+                       (["1", "--wrong"], "unknown option"), (["1", "--format", "xml"], "no format")):
+        p = dump(*args)
+        tap.ok(p.returncode == 2 and what in p.stderr, "dump %s: wrong usage" % " ".join(args), p.stderr)
+
+
+def check_own(python):
+    """Without root, of one's own processes."""
+    run = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+    shown = tempfile.mkdtemp(prefix="sonde-dump-")
+    os.chmod(shown, 0o755)
+    shutil.copy(gil_lib.SONDE, shown)
+    try:
+        # the shell's child is its own: the same user, and an ancestor where Yama wants one
+        script = "%s -c 'import time; time.sleep(30)' & p=$!; sleep 0.5; %s/sonde dump $p; s=$?; kill $p; exit $s" % (
+            python.exe, shown)
+        p = subprocess.run(run + ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           universal_newlines=True)
+        with open("/proc/sys/kernel/yama/ptrace_scope") as f:
+            yama = f.read().strip()
+    except OSError:
+        yama = "0"
+    shutil.rmtree(shown, ignore_errors=True)
+    if yama != "0":
+        tap.skip("one's own process, without root", "kernel.yama.ptrace_scope is %s" % yama)
+    else:
+        tap.ok(p.returncode == 0 and "<module> (<string>:1)" in p.stdout, "one's own process, without root",
+               "%d %s %s" % (p.returncode, p.stdout, p.stderr))
+
+
+gil_lib.each_python(tap, "parked threads", check_parked)
+for name in "3.8 pyenv", "3.11 debian", "3.13 pyenv":
+    found = gil_lib.pythons()[0].get(name)
+    if found:
+        check_gil(found)
+        check_fast(found)
+    else:
+        tap.skip("the GIL, %s" % name, "not installed")
+debian = gil_lib.pythons()[0].get("3.11 debian")
+if debian:
+    check_many(debian)
+    check_errors(debian)
+    check_own(debian)
+else:
+    tap.skip("200 threads, errors", "no Debian Python")
+tap.end()

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Spends CPU time in functions of known names, 70/20/10, each measured by the thread's own
+ * CPU clock, or sleeps known times in them: native_work cpu|sleep SECONDS. Built with frame
+ * pointers. Prints "NAME NANOSECONDS" a line.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static volatile unsigned long sink;
+
+static unsigned long long now(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static unsigned long long spent[4];
+
+__attribute__((noinline)) static void burn(unsigned long n)
+{
+	for (unsigned long i = 0; i < n; i++)
+		sink += i * i;
+}
+
+/* Frames of one function one above the other, more than the copied part of a stack has. */
+__attribute__((noinline)) static void deep(int depth, unsigned long n)
+{
+	volatile char room[64];
+
+	room[0] = depth;
+	if (depth)
+		deep(depth - 1, n);
+	else
+		burn(n);
+	sink += room[0];
+}
+
+#define WORK(name, index, clock, what)                   \
+	__attribute__((noinline)) static void name(void) \
+	{                                                \
+		unsigned long long start = now(clock);   \
+		what;                                    \
+		spent[index] += now(clock) - start;      \
+	}
+
+WORK(seventy, 0, CLOCK_THREAD_CPUTIME_ID, burn(700000))
+WORK(twenty, 1, CLOCK_THREAD_CPUTIME_ID, burn(200000))
+WORK(ten, 2, CLOCK_THREAD_CPUTIME_ID, deep(100, 100000))
+
+static void nap(long ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
+WORK(long_nap, 0, CLOCK_MONOTONIC, nap(70))
+WORK(short_nap, 1, CLOCK_MONOTONIC, nap(20))
+WORK(tiny_nap, 2, CLOCK_MONOTONIC, nap(10))
+
+int main(int argc, char **argv)
+{
+	const char *names[2][3] = { { "seventy", "twenty", "ten" }, { "long_nap", "short_nap", "tiny_nap" } };
+	int sleeps = argc > 1 && !strcmp(argv[1], "sleep");
+	unsigned long long end;
+	char line[16];
+
+	if (!fgets(line, sizeof(line), stdin))
+		return 1;
+	end = now(CLOCK_MONOTONIC) + (unsigned long long)(atof(argc > 2 ? argv[2] : "1") * 1e9);
+	while (now(CLOCK_MONOTONIC) < end) {
+		if (sleeps) {
+			long_nap();
+			short_nap();
+			tiny_nap();
+		} else {
+			seventy();
+			twenty();
+			ten();
+		}
+	}
+	for (int i = 0; i < 3; i++)
+		printf("%s %llu\n", names[sleeps][i], spent[i]);
+	return 0;
+}

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the tests of sampling share: stacks of a trace, shares, the CPythons there are."""
+import collections
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+sys.path.append(os.path.join(HERE, "..", "gil"))
+
+Frame = collections.namedtuple("Frame", "kind name file line")
+PYTHON, NATIVE, KERNEL, CUT = 1, 2, 3, 4
+WORK = os.path.join(HERE, "sample_work.py")
+
+
+class Stacks:
+    """stack(id): its frames, the outermost first."""
+
+    def __init__(self, trace):
+        self.texts = {e["string"]: e["text"] for e in trace.events("meta_string")}
+        self.codes = {e["code"]: e for e in trace.events("meta_code")}
+        self.frames = {e["frame"]: e for e in trace.events("meta_frame")}
+        self.known = {0: []}
+
+    def _text(self, ident):
+        text = self.texts.get(ident, "")
+        return text.decode() if isinstance(text, bytes) else text
+
+    def frame(self, ident):
+        f = self.frames[ident]
+        c = self.codes.get(f.get("code", 0), {})
+        return Frame(f["kind"], self._text(c.get("name", 0)), self._text(c.get("file", 0)), f.get("line", 0))
+
+    def stack(self, ident):
+        chain = []
+        at = ident
+        while at not in self.known:
+            chain.append(at)
+            at = self.frames[at].get("caller", 0)
+        for i in reversed(chain):
+            self.known[i] = self.known[at] + [self.frame(i)]
+            at = i
+        return self.known[ident]
+
+
+def python_of(stack):
+    return [f for f in stack if f.kind == PYTHON]
+
+
+def shares(weights):
+    total = sum(weights.values())
+    return {k: 100 * v / total for k, v in weights.items()} if total else {}
+
+
+def worst(truth, seen):
+    """(points, what): the largest difference of two distributions."""
+    return max((abs(truth.get(k, 0) - seen.get(k, 0)), k) for k in set(truth) | set(seen))

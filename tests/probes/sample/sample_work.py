@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Spends time in known functions and lines, and measures it itself: sample_work.py cpu|flat|sleep|hang|gil SECONDS.
+
+Waits for a line on stdin and prints JSON. Runs on every CPython from 3.8 on.
+"""
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+LINES = {}
+FUNCTIONS = {}
+
+
+def burn(n):
+    x = 0
+    for i in range(n):
+        x += i * i
+    return x
+
+
+def logged(n):
+    """Its caller's line, as CPython itself has it, gets the time."""
+    line = sys._getframe(1).f_lineno
+    start = time.thread_time_ns()
+    x = 0
+    for i in range(n):
+        x += i * i
+    LINES[line] = LINES.get(line, 0) + time.thread_time_ns() - start
+    return x
+
+
+def seventy():
+    x = 0
+    for i in range(70000):
+        x += i * i
+    return x
+
+
+def twenty():
+    x = 0
+    for i in range(20000):
+        x += i * i
+    return x
+
+
+def recurse(depth):
+    if depth:
+        return recurse(depth - 1)
+    return burn(10000)
+
+
+def ten():
+    return recurse(200)
+
+
+class Manager:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        logged(4000)
+
+
+def decorated(n):
+    return lambda f: f if logged(n) >= 0 else None
+
+
+def generate():
+    yield logged(3000)
+    yield (
+        logged(3000))
+
+
+def constructs():
+    a = max(
+        1,
+        logged(5000),
+        logged(
+            6000),
+        2)
+    b = {
+        "x": 1,
+        "y": logged(7000),
+        "z": [
+            logged(n)
+            for n in (3000, 4000)
+        ],
+    }
+    c = (logged(3000)
+         if a else
+         logged(4000))
+    with Manager(), \
+            Manager():
+        logged(
+            5000
+        )
+    try:
+        logged(4000)
+    finally:
+        logged(3000)
+
+    @decorated(
+        4000)
+    def inner():
+        return (1
+                + logged(3000)
+                + 2)
+    d = [
+        inner(),
+        sum(generate()),
+        -1 < logged(3000)
+        < logged(3000) + 1,
+        f"{logged(3000)}"
+        f"{logged(3000)}",
+    ]
+    assert d[0], (
+        logged(1))
+    return b, c
+
+
+def timed(f):
+    start = time.thread_time_ns()
+    f()
+    FUNCTIONS[f.__name__] = FUNCTIONS.get(f.__name__, 0) + time.thread_time_ns() - start
+
+
+def nap():
+    time.sleep(0.03)
+
+
+def wait_for_lock(lock):
+    lock.acquire(timeout=0.02)
+
+
+def wait_for_pipe(fd):
+    os.read(fd, 1)
+
+
+def wait_for_child():
+    os.waitpid(subprocess.Popen(["sleep", "0.03"]).pid, 0)
+
+
+def write_later(fd):
+    time.sleep(0.025)
+    os.write(fd, b"x")
+
+
+def slept(f, *args):
+    start = time.monotonic_ns()
+    f(*args)
+    FUNCTIONS[f.__name__] = FUNCTIONS.get(f.__name__, 0) + time.monotonic_ns() - start
+
+
+def sleep(end):
+    lock = threading.Lock()
+    lock.acquire()
+    fds = os.pipe()
+    while time.monotonic() < end:
+        slept(nap)
+        slept(wait_for_lock, lock)
+        thread = threading.Thread(target=write_later, args=(fds[1],))
+        thread.start()
+        slept(wait_for_pipe, fds[0])
+        thread.join()
+    for _ in range(5):
+        slept(wait_for_child)
+
+
+def hang(seconds):
+    time.sleep(seconds)
+
+
+def spin(end):
+    while time.monotonic() < end:
+        burn(1000)
+
+
+def main():
+    mode, seconds = sys.argv[1], float(sys.argv[2])
+    sys.stdin.readline()
+    end = time.monotonic() + seconds
+    if mode == "gil":
+        threads = [threading.Thread(target=spin, args=(end,)) for _ in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    elif mode == "hang":
+        hang(seconds)
+    elif mode == "sleep":
+        sleep(end)
+    else:
+        while time.monotonic() < end:
+            timed(seventy)
+            timed(twenty)
+            if mode != "flat":
+                timed(ten)
+            timed(constructs)
+    print(json.dumps({"functions": FUNCTIONS, "lines": LINES}))
+
+
+main()

@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A C program: shares of its functions, exact native stacks, sums of its sleeps, and what is left afterwards."""
+import collections
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from sample_lib import CUT, HERE, Stacks, shares, worst  # noqa: E402
+from recording import Recording, done, ok, workdir  # noqa: E402
+
+OFF_SLEEP = 4
+
+
+def built(*flags):
+    program = os.path.join(workdir(), "native_work" + "".join(flags))
+    subprocess.run(["cc", "-O2", "-g", *flags, "-D_GNU_SOURCE", os.path.join(HERE, "native_work.c"), "-o", program],
+                   check=True)
+    return program
+
+
+PROGRAM = built("-fno-omit-frame-pointer")
+KINDS = ("seventy", "twenty", "ten")
+
+
+def plain(name):
+    """Without what the compiler appends to parts of a function."""
+    return name.split(".")[0]
+
+
+def on_cpu():
+    rec = Recording([PROGRAM, "cpu", "8"], "sample", ["-F", "499"])
+    truth = {k: int(v) for k, v in (line.split() for line in rec.output)}
+    stacks, seen, odd, deep = Stacks(rec.trace), collections.Counter(), collections.Counter(), 0
+    samples = rec.of("sample_cpu")
+    for e in samples:
+        stack = [plain(f.name) for f in stacks.stack(e["stack"]) if f.kind != CUT]
+        kind = next((k for k in KINDS if k in stack), None)
+        if kind:
+            seen[kind] += 1
+        if stack[-1:] != ["burn"]:
+            continue
+        deep += "deep" in stack
+        wanted = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
+                  "ten": ["main", "ten"] + ["deep"] * 101 + ["burn"]}.get(kind)
+        if stack != wanted:
+            odd[";".join(stack)[:200]] += 1
+    off, what = worst(shares(truth), shares(seen))
+    ok(off < 3, "functions within 3 points", f"{off:.2f} at {what} of {len(samples)}: {shares(truth)} {shares(seen)}")
+    ok(not odd and deep, f"every native stack is exact, {deep} samples of 104 frames", odd)
+    ok(not any(f["kind"] == CUT for f in stacks.frames.values()), "none is cut")
+    spent, cpu = sum(truth.values()), sum(e["period"] for e in samples)
+    ok(0.85 * spent < cpu < 1.05 * spent, "their CPU time is the program's", f"{cpu / spent:.3f}")
+
+
+def without_frame_pointers():
+    """By the unwind tables alone, as far as the part of the stack goes that is taken; what is there is right."""
+    rec = Recording([built("-fomit-frame-pointer"), "cpu", "3"], "sample", ["-F", "499"])
+    stacks, odd, short = Stacks(rec.trace), collections.Counter(), 0
+    whole = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
+             "deep": ["main", "ten"] + ["deep"] * 101 + ["burn"]}
+    for e in rec.of("sample_cpu"):
+        frames = stacks.stack(e["stack"])
+        stack = [plain(f.name) for f in frames if f.kind != CUT]
+        wanted = next((whole[k] for k in whole if k in stack), None)
+        if not wanted or stack[-1] != "burn":
+            continue
+        cut = frames[0].kind == CUT
+        if stack != (wanted[-len(stack):] if cut else wanted):
+            odd[";".join(stack)[:200]] += 1
+        short += cut and len(stack) < 10
+    ok(not odd and not short, "without frame pointers a stack is exact, or cut and says so", odd)
+
+
+def off_cpu():
+    rec = Recording([PROGRAM, "sleep", "5"], "sample", ["--off-cpu"])
+    truth = {k: int(v) for k, v in (line.split() for line in rec.output)}
+    stacks, seen, reasons = Stacks(rec.trace), collections.Counter(), collections.Counter()
+    for e in rec.of("sample_off"):
+        names = [plain(f.name) for f in stacks.stack(e.get("stack", 0))]
+        kind = next((k for k in truth if k in names), None)
+        if kind:
+            seen[kind] += e["time"] - e["start"]
+            reasons[e["reason"]] += e["time"] - e["start"]
+    if any(abs(seen[k] - ns) > 0.01 * ns for k, ns in truth.items()):
+        print("# losses:", list(rec.trace.events("meta_loss")))
+        for e in rec.of("sample_off"):
+            print("#", e["start"], e["time"] - e["start"], e["reason"], [f.name for f in stacks.stack(e.get("stack", 0))])
+    for k, ns in truth.items():
+        ok(abs(seen[k] - ns) < 0.01 * ns, f"{k}: {ns / 1e9:.3f} s asleep, within 1%", f"{seen[k] / 1e9:.4f} s")
+    ok(reasons[OFF_SLEEP] > 0.98 * sum(reasons.values()), "because it asked to sleep", reasons)
+    ok(not rec.of("sample_cpu"), "no samples of the clock, which was not asked for")
+
+
+def nothing_left():
+    # the kernel frees them a moment later
+    time.sleep(1)
+    p = subprocess.run(["bpftool", "prog", "show"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    own = [line for line in p.stdout.splitlines() if "name sample_" in line]
+    # another recording may run
+    running = subprocess.run(["pgrep", "-x", "sonde-attacher"], stdout=subprocess.PIPE).stdout
+    if running:
+        print("ok - no program is left # SKIP another recording runs")
+    else:
+        ok(not own, "no program is left", own)
+
+
+def wrong_usage():
+    sonde = os.environ.get("SONDE", "build/sonde")
+    for args, text in ((["-F", "0"], "samples a second"), (["-F", "x"], "samples a second"), (["-F", "-5"], "samples"),
+                       (["-F", "99999999"], "perf_event_max_sample_rate"), (["--off-cpu=0"], "nanoseconds"),
+                       (["--off-cpu=1ms"], "nanoseconds")):
+        p = subprocess.run([sonde, "record", *args, "-d", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        ok(p.returncode == 2 and text in p.stderr, f"record {' '.join(args)} is wrong usage", p.stderr)
+
+
+on_cpu()
+without_frame_pointers()
+off_cpu()
+nothing_left()
+wrong_usage()
+done()

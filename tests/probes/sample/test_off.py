@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Off-CPU time by Python function and reason, against the program's own clock."""
+import collections
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from sample_lib import WORK, Stacks, python_of  # noqa: E402
+from recording import EVENT_OPEN, Recording, done, ok  # noqa: E402
+
+GIL, LOCK, SLEEP, POLL, IO, CHILD = 2, 3, 4, 5, 8, 9
+PYTHON3 = "/usr/bin/python3"
+
+
+def sleeps():
+    rec = Recording([PYTHON3, WORK, "sleep", "5"], "sample", ["--off-cpu"])
+    truth = json.loads(rec.output[-1])["functions"]
+    stacks, seen, reasons, bare = Stacks(rec.trace), collections.Counter(), collections.defaultdict(collections.Counter), 0
+    for e in rec.of("sample_off"):
+        stack = python_of(stacks.stack(e.get("stack", 0)))
+        bare += not e.get("stack", 0) and not e["flags"]
+        kind = next((f.name for f in stack if f.name in truth), None)
+        if kind:
+            seen[kind] += e["time"] - e["start"]
+            reasons[kind][e.get("reason", 0)] += e["time"] - e["start"]
+    wanted = {"nap": SLEEP, "wait_for_lock": LOCK, "wait_for_pipe": IO, "wait_for_child": CHILD}
+    for k, reason in wanted.items():
+        # a child has to be made first
+        low = 0.9 if k == "wait_for_child" else 0.99
+        ok(low * truth[k] < seen[k] < 1.01 * truth[k], f"{k}: {truth[k] / 1e9:.3f} s, within {100 - 100 * low:.0f}%",
+           f"{seen[k] / 1e9:.4f} s")
+        ok(reasons[k][reason] > 0.9 * seen[k], f"{k}: for the right reason", reasons[k])
+    ok(not bare, "each stretch of the program has a stack", bare)
+
+
+def gil():
+    rec = Recording([PYTHON3, WORK, "gil", "3"], "sample", ["--off-cpu", "-F", "199"])
+    stacks, by_reason, in_spin = Stacks(rec.trace), collections.Counter(), 0
+    for e in rec.of("sample_off"):
+        by_reason[e.get("reason", 0)] += e["time"] - e["start"]
+        if e.get("reason", 0) == GIL:
+            in_spin += any(f.name == "spin" for f in python_of(stacks.stack(e.get("stack", 0))))
+    waits = sum(e.get("reason", 0) == GIL for e in rec.of("sample_off"))
+    ok(waits > 50 and in_spin > 0.95 * waits, "two threads that compute wait for the GIL, in their own lines",
+       f"{waits} {in_spin} {by_reason}")
+    held = [e.get("gil", 0) == 1 for e in rec.of("sample_cpu")]
+    ok(sum(held) > 0.8 * len(held), "who is on a CPU mostly holds it", f"{sum(held)} of {len(held)}")
+
+
+def hang():
+    rec = Recording([PYTHON3, WORK, "hang", "4"], "sample", ["--off-cpu"], stop_after=1.5)
+    stacks = Stacks(rec.trace)
+    last = [e for e in rec.of("sample_off") if e["flags"] & EVENT_OPEN]
+    names = [f.name for f in stacks.stack(last[0].get("stack", 0))] if last else []
+    # and on top of it libc's functions
+    ok(len(last) == 1 and names[:3] == ["<module>", "main", "hang"] and last[0].get("reason", 0) == SLEEP,
+       "what lasts beyond the trace has a stack too", f"{last} {names}")
+
+
+sleeps()
+gil()
+hang()
+done()

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Sampled CPU time of Python functions and lines against what the program measured itself, and against py-spy."""
+# test: timeout=240
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from sample_lib import NATIVE, WORK, Stacks, python_of, shares, worst  # noqa: E402
+from recording import Recording, done, ok, workdir  # noqa: E402
+
+PYTHON3 = "/usr/bin/python3"
+KINDS = ("seventy", "twenty", "ten", "constructs")
+
+
+def measured(rec):
+    """Shares of functions (with all they call) and of lines of constructs(), by samples."""
+    stacks, functions, lines = Stacks(rec.trace), collections.Counter(), collections.Counter()
+    deepest = gil = samples = 0
+    for e in rec.of("sample_cpu"):
+        samples += 1
+        gil += e.get("gil", 0) == 1
+        stack = python_of(stacks.stack(e.get("stack", 0)))
+        names = [f.name for f in stack]
+        functions.update(n for n in KINDS if n in names)
+        deepest = max(deepest, names.count("recurse"))
+        if "logged" in names:
+            at = len(names) - 1 - names[::-1].index("logged")
+            lines[stack[at - 1].line] += 1
+    return functions, lines, deepest, gil, samples
+
+
+def truth_of(rec):
+    said = json.loads(rec.output[-1])
+    return said["functions"], {int(k): v for k, v in said["lines"].items()}
+
+
+def check(rec, name, points):
+    functions, lines, deepest, gil, samples = measured(rec)
+    truth, line_truth = truth_of(rec)
+    off, what = worst(shares(truth), shares(functions))
+    ok(off < points, f"{name}: functions within {points} points of {samples} samples",
+       f"{off:.2f} at {what}; truth {shares(truth)}, seen {shares(functions)}")
+    off, what = worst(shares(line_truth), shares(lines))
+    ok(off < points, f"{name}: lines of multi-line constructs within {points} points",
+       f"{off:.2f} at line {what}\n{shares(line_truth)}\n{shares(lines)}")
+    ok(not set(lines) - set(line_truth), f"{name}: no line that ran nothing", set(lines) - set(line_truth))
+    ok(deepest == 201, f"{name}: 200 calls of a function by itself are all there", deepest)
+    ok(gil > 0.98 * samples, f"{name}: the only thread holds the GIL", f"{gil} of {samples}")
+    # within what the kernel charged: a sample too much would be another thread's
+    spent, cpu = sum(truth.values()), sum(e["period"] for e in rec.of("sample_cpu"))
+    ok(0.85 * spent < cpu < 1.05 * spent, f"{name}: their CPU time is the program's", f"{cpu / spent:.3f}")
+    return shares(functions)
+
+
+def native_inside(rec):
+    stacks, wrong = Stacks(rec.trace), collections.Counter()
+    for e in rec.of("sample_cpu"):
+        stack = stacks.stack(e.get("stack", 0))
+        if not any(f.kind == NATIVE for f in stack) or not python_of(stack):
+            continue
+        # above Python only what Python called
+        wrong.update(f.name for f in stack if f.kind == NATIVE and f.name in ("main", "Py_RunMain", "Py_BytesMain", "_PyEval_EvalFrameDefault"))
+        first = next(i for i, f in enumerate(stack) if f.kind == NATIVE)
+        wrong["python above native"] += any(f.kind != NATIVE for f in stack[first:])
+    ok(not +wrong, "native frames are those inside of the innermost Python function", wrong)
+
+
+def reports(path):
+    sonde = os.environ.get("SONDE", "build/sonde")
+    out = {}
+    for name in ("python", "lines", "stacks"):
+        p = subprocess.run([sonde, "report", path, name, "--format", "json", "-n", "0"], stdout=subprocess.PIPE)
+        out[name] = json.loads(p.stdout)["tables"]
+    functions = {r["function"]: r for r in out["python"]["functions"]}
+    ok(functions["seventy"]["self_percent"] > 15 and functions["recurse"]["total_percent"] < 20,
+       "report python: self and total, a function that calls itself counted once", functions["recurse"])
+    lines = [r for r in out["lines"]["lines"] if r["function"] == "seventy"]
+    ok(any(r["source"] == "x += i * i" for r in lines), "report lines: with the source", lines)
+    ok(any(";seventy" in r["stack"] for r in out["stacks"]["stacks"]), "report stacks: folded", out["stacks"]["stacks"][:2])
+
+
+def py_spy():
+    """The program, or why it is not to be had."""
+    found = shutil.which("py-spy")
+    venv = os.path.join(os.environ.get("B", "build"), "py-spy")
+    if found:
+        return found, ""
+    if not os.access(os.path.join(venv, "bin", "py-spy"), os.X_OK):
+        for command in ([PYTHON3, "-m", "venv", venv], [os.path.join(venv, "bin", "pip"), "install", "-q", "py-spy"]):
+            try:
+                p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+            except (OSError, subprocess.TimeoutExpired) as e:
+                return None, str(e)
+            if p.returncode:
+                return None, p.stdout.decode(errors="replace").strip().splitlines()[-1:]
+    return os.path.join(venv, "bin", "py-spy"), ""
+
+
+def beside_py_spy(seen):
+    """Without the recursion: py-spy stops the process for longer the deeper its stack, and has too many of those."""
+    seen = shares({k: v for k, v in seen.items() if k != "ten"})
+    program, why = py_spy()
+    if not program:
+        print(f"ok - shares as py-spy has them # SKIP py-spy can't be had: {why}")
+        return
+    out = os.path.join(workdir(), "spy")
+    target = subprocess.Popen([PYTHON3, WORK, "flat", "10"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    target.stdin.write("go\n")
+    target.stdin.flush()
+    spy = subprocess.run([program, "record", "-p", str(target.pid), "-d", "8", "-r", "100", "-f", "raw", "-o", out],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    target.communicate()
+    counts = collections.Counter()
+    for line in open(out) if spy.returncode == 0 else ():
+        stack, n = line.rsplit(" ", 1)
+        names = [re.sub(r" \(.*", "", f) for f in stack.split(";")]
+        counts.update({k: int(n) for k in KINDS if k in names})
+    off, what = worst(shares(counts), seen) if counts else (100, spy.stdout)
+    ok(off < 3, "shares as py-spy has them, within 3 points", f"{off:.2f} at {what}: {shares(counts)}, here {seen}")
+
+
+rec = Recording([PYTHON3, WORK, "cpu", "20"], "sample", ["-F", "499"])
+ok(rec.status == 0, "recorded", rec.messages)
+seen = check(rec, "3.11 of Debian, 499 Hz, 20 s", 2)
+native_inside(rec)
+reports(rec.path)
+beside_py_spy(seen)
+done()

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What `sonde top` makes of records: load, blame and functions of an interval. */
+#include "../../bpf/probes/gil/gil.h"
+#include "../../bpf/probes/sample/sample.h"
+#include "attach/embedded.h"
+#include "core/meta.h"
+#include "model/live.h"
+#include "test.h"
+
+#define MS 1000000ULL
+
+static struct embedded embedded;
+static struct live *live;
+
+static void feed(const void *record, u32 size)
+{
+	CHECK(!live__feed(live, record, size));
+}
+
+static void text(u32 id, const char *words)
+{
+	char record[sizeof(struct meta_string) + 64] = {};
+	struct meta_string *s = (struct meta_string *)record;
+
+	s->event.id = ID_meta_string;
+	s->string = id;
+	memcpy(record + offsetof(struct meta_string, text), words, strlen(words));
+	feed(record, (u32)(offsetof(struct meta_string, text) + strlen(words)));
+}
+
+/* Function `id` of a file, and a frame of the same number in it. */
+static void function(u32 id, const char *name, const char *file, u32 caller, enum frame_kind kind)
+{
+	struct meta_code c = {
+		.event = { .id = ID_meta_code }, .code = id, .name = id * 2, .file = id * 2 + 1, .kind = kind
+	};
+	struct meta_frame f = {
+		.event = { .id = ID_meta_frame }, .frame = id, .caller = caller, .code = id, .kind = kind
+	};
+
+	text(id * 2, name);
+	text(id * 2 + 1, file);
+	feed(&c, sizeof(c));
+	feed(&f, sizeof(f));
+}
+
+static void begin(void)
+{
+	char err[512];
+
+	REQUIRE(!embedded__open(&embedded, err, sizeof(err)));
+	REQUIRE(!live__new(&live, embedded.schema));
+	function(1, "main", "/srv/app.py", 0, FRAME_PYTHON);
+	function(2, "hold", "/srv/app.py", 1, FRAME_PYTHON);
+	function(3, "dumps", "/usr/lib/python3.11/json/__init__.py", 2, FRAME_PYTHON);
+	function(4, "serve", "/srv/web.py", 1, FRAME_PYTHON);
+	function(5, "memcpy", "/usr/lib/libc.so.6", 3, FRAME_NATIVE);
+	function(6, "poll", "/usr/lib/libc.so.6", 0, FRAME_NATIVE);
+}
+
+static void end(void)
+{
+	live__free(live);
+	embedded__close(&embedded);
+	memset(&embedded, 0, sizeof(embedded));
+}
+
+static void wait_for(u32 tid, u64 from, u64 to, u32 number, bool timeout, u32 holder_stack)
+{
+	struct gil_wait w = {
+		.span = { .event = { .id = ID_gil_wait, .pid = 7, .tid = tid, .time = to * MS }, .start = from * MS },
+		.gil = 0x1000,
+		.result = timeout ? GIL_WAIT_TIMEOUT : GIL_WAIT_SIGNAL,
+		.number = number,
+		.stack = 4,
+		.holder_stack = holder_stack,
+	};
+
+	feed(&w, sizeof(w));
+}
+
+static void dropped(u32 waiter, u32 number, u64 time, u32 stack)
+{
+	struct gil_drop d = { .event = { .id = ID_gil_drop, .pid = 7, .tid = 8, .time = time * MS },
+			      .gil = 0x1000,
+			      .waiter = waiter,
+			      .number = number,
+			      .stack = stack };
+
+	feed(&d, sizeof(d));
+}
+
+TEST(gil)
+{
+	struct live_view v;
+
+	begin();
+	CHECK(!live__cut(live, 1000 * MS, &v) && !v.n_gils && !v.n_pairs && !v.n_functions);
+	/* 300 of 1000 ms, of which 100 doubly; the drop's record comes after the wait's */
+	wait_for(10, 1100, 1200, 1, true, 3);
+	wait_for(10, 1200, 1300, 2, false, 0);
+	wait_for(11, 1250, 1400, 1, false, 0);
+	dropped(10, 2, 1300, 3);
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_gils == 1 && v.n_pairs == 2);
+	CHECK(v.gils[0].pid == 7 && v.gils[0].threads == 2 && v.gils[0].waits == 3 && v.gils[0].wait_ns == 350 * MS);
+	CHECK(v.gils[0].load_percent > 29.9 && v.gils[0].load_percent < 30.1 && v.gils[0].deepest == 2);
+	/* the standard library is passed over; who dropped it for thread 11 was not seen */
+	CHECK(!strcmp(v.pairs[0].holder, "hold (app.py)") && !strcmp(v.pairs[0].waiter, "serve (web.py)"));
+	CHECK(v.pairs[0].waits == 2 && v.pairs[0].wait_ns == 200 * MS);
+	CHECK(!strcmp(v.pairs[1].holder, "holder not seen") && v.pairs[1].wait_ns == 150 * MS);
+	CHECK(!live__cut(live, 3000 * MS, &v) && !v.n_gils && !v.n_pairs);
+	end();
+}
+
+TEST(an_attempt_keeps_its_blame)
+{
+	struct live_view v;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	/* the first timed wait knows the holder; the second, of the same attempt, ends by a signal of nobody's */
+	wait_for(10, 1100, 1105, 1, true, 2);
+	wait_for(10, 1105, 1107, 2, false, 0);
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_pairs == 1);
+	CHECK(v.pairs[0].waits == 2 && !strcmp(v.pairs[0].holder, "hold (app.py)"));
+	end();
+}
+
+TEST(slices)
+{
+	struct gil_slice s = { .span = { .event = { .id = ID_gil_slice, .time = 1100 * MS }, .start = 1000 * MS },
+			       .pause = 900 * MS };
+	struct live_view v;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	wait_for(10, 1020, 1040, 1, true, 2);
+	feed(&s, sizeof(s));
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_gils == 1);
+	/* a tenth of the time was measured */
+	CHECK(v.sliced && v.gils[0].waits == 10 && v.gils[0].load_percent > 19.9 && v.gils[0].load_percent < 20.1);
+	end();
+}
+
+static void sample(u32 stack)
+{
+	struct sample_cpu s = { .event = { .id = ID_sample_cpu, .pid = 7, .tid = 10, .time = 1500 * MS },
+				.period = 10 * MS,
+				.stack = stack };
+
+	feed(&s, sizeof(s));
+}
+
+static const struct live_function *named(const struct live_view *v, const char *name)
+{
+	static const struct live_function none;
+
+	for (u32 i = 0; i < v->n_functions; i++)
+		if (!strcmp(v->functions[i].name, name))
+			return &v->functions[i];
+	return &none;
+}
+
+TEST(functions)
+{
+	struct live_view v;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	sample(5); /* memcpy below dumps: it is dumps' own time */
+	sample(5);
+	sample(4);
+	sample(6); /* no Python */
+	CHECK(!live__cut(live, 2000 * MS, &v) && v.samples == 4);
+	CHECK(v.functions[0].self_ns == 20 * MS && !strcmp(v.functions[0].name, "dumps (__init__.py)"));
+	CHECK(named(&v, "hold (app.py)")->self_ns == 0 && named(&v, "hold (app.py)")->total_ns == 20 * MS);
+	CHECK(named(&v, "main (app.py)")->total_percent == 75 && named(&v, "poll (libc.so.6)")->self_percent == 25);
+	CHECK(!named(&v, "memcpy (libc.so.6)")->total_ns);
+	end();
+}
+
+TEST_MAIN()

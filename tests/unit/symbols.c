@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Names of addresses against dladdr(), and unwinding by .eh_frame against what backtrace() says, in this very program. */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <link.h>
+#include <math.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "attach/elf.h"
+#include "record/symbols.h"
+#include "test.h"
+
+struct file {
+	int fd;
+	struct elf *elf;
+	struct symbols *symbols;
+	u64 bias; /* what the process adds to its addresses */
+};
+
+/* The file that holds this address, as the loader has mapped it. */
+static bool open_file(struct file *f, const void *address)
+{
+	Dl_info info;
+
+	if (!dladdr(address, &info))
+		return false;
+	f->bias = (u64)(uintptr_t)info.dli_fbase;
+	f->fd = open(*info.dli_fname == '/' ? info.dli_fname : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	return f->fd >= 0 && !elf__open(&f->elf, f->fd) && !symbols__new(&f->symbols, f->elf);
+}
+
+static void close_file(struct file *f)
+{
+	symbols__free(f->symbols);
+	elf__close(f->elf);
+	close(f->fd);
+}
+
+static const struct code_place *place_of(struct file *f, const void *address)
+{
+	u64 offset;
+
+	if (elf__offset(f->elf, (u64)(uintptr_t)address - f->bias, &offset))
+		return NULL;
+	return symbols__at(f->symbols, offset);
+}
+
+/* The name that dladdr has for the place; a function may have several of them. */
+static bool same_function(const struct code_place *p, struct file *f, const void *address)
+{
+	Dl_info info;
+	void *by_name;
+
+	if (!p || !p->name || !dladdr(address, &info) || !info.dli_sname)
+		return false;
+	by_name = dlsym(RTLD_DEFAULT, p->name);
+	return !strcmp(p->name, info.dli_sname) || by_name == info.dli_saddr ||
+	       f->bias + p->function == (u64)(uintptr_t)info.dli_saddr;
+}
+
+TEST(names_exported_functions_of_libc)
+{
+	static const char *const names[] = { "qsort", "printf", "getenv", "read", "malloc", "fgets", "strtol", "fork" };
+	struct file f = {};
+
+	REQUIRE(open_file(&f, dlsym(RTLD_DEFAULT, "qsort")));
+	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *address = dlsym(RTLD_DEFAULT, names[i]);
+
+		CHECK(same_function(place_of(&f, address), &f, address));
+		CHECK(same_function(place_of(&f, address + 3), &f, address + 3));
+	}
+	close_file(&f);
+}
+
+__attribute__((noinline)) static int a_static_function(int x)
+{
+	return x * 3 + (int)getpid();
+}
+
+TEST(names_static_functions_by_symtab)
+{
+	const struct code_place *p;
+	struct file f = {};
+
+	REQUIRE(open_file(&f, (void *)a_static_function));
+	p = place_of(&f, (char *)(uintptr_t)a_static_function + 1);
+	REQUIRE(p && p->name);
+	CHECK(!strcmp(p->name, "a_static_function"));
+	CHECK(f.bias + p->function == (u64)(uintptr_t)a_static_function);
+	CHECK(a_static_function(1) != 0);
+	close_file(&f);
+}
+
+TEST(says_nothing_beyond_the_code)
+{
+	struct file f = {};
+
+	REQUIRE(open_file(&f, (void *)a_static_function));
+	CHECK(!symbols__at(f.symbols, ~0ULL));
+	CHECK(!symbols__at(f.symbols, 0));
+	close_file(&f);
+}
+
+/* Takes the registers and unwinds this thread with the tables alone, each step checked. */
+__attribute__((noinline)) static u32 unwind_here(u64 *pcs, u32 max)
+{
+	u64 pc, sp, bp, cfa;
+	u32 n = 0;
+
+	__asm__ volatile("lea 0(%%rip), %0\n mov %%rsp, %1\n mov %%rbp, %2" : "=r"(pc), "=r"(sp), "=r"(bp));
+	while (n < max) {
+		const struct code_place *p;
+		struct file f = {};
+
+		if (!open_file(&f, (void *)(uintptr_t)(pc - (n > 0))))
+			break;
+		p = place_of(&f, (void *)(uintptr_t)(pc - (n > 0)));
+		if (!p || p->unwind_error || p->unwind.outermost) {
+			close_file(&f);
+			break;
+		}
+		cfa = (p->unwind.by_frame_pointer ? bp : sp) + (u64)(s64)p->unwind.cfa;
+		if (p->unwind.saved)
+			bp = *(u64 *)(uintptr_t)(cfa + (u64)(s64)p->unwind.frame_pointer);
+		pc = *(u64 *)(uintptr_t)(cfa - 8);
+		sp = cfa;
+		pcs[n++] = pc;
+		close_file(&f);
+	}
+	return n;
+}
+
+struct walked {
+	u64 own[64];
+	void *theirs[64];
+	u32 n_own;
+	int n_theirs;
+};
+
+/* Through libc, which has no frame pointers. */
+static int compare(const void *a, const void *b, void *arg)
+{
+	struct walked *w = arg;
+
+	w->n_own = unwind_here(w->own, 64);
+	w->n_theirs = backtrace(w->theirs, 64);
+	return *(const int *)a - *(const int *)b;
+}
+
+TEST(unwinds_as_libgcc_does)
+{
+	int numbers[2] = { 2, 1 };
+	struct walked w = {};
+	u32 common = 0;
+
+	qsort_r(numbers, 2, sizeof(int), compare, &w);
+	/* both begin in compare(), at other places of it */
+	REQUIRE(w.n_own > 4 && w.n_theirs > 4);
+	for (u32 i = 1; i < w.n_own && (int)i < w.n_theirs; i++)
+		common += w.own[i] == (u64)(uintptr_t)w.theirs[i];
+	CHECK(common + 1 == w.n_own);
+	CHECK((int)w.n_own >= w.n_theirs - 1);
+}
+
+/* Every place of every function of libc has an answer or a reason, whatever it is. */
+TEST(takes_every_function_of_libc)
+{
+	u64 addr, size, fine = 0, all = 0;
+	struct file f = {};
+
+	REQUIRE(open_file(&f, dlsym(RTLD_DEFAULT, "qsort")));
+	for (u32 i = 0; elf__text(f.elf, i, &addr, &size); i++)
+		for (u64 at = addr; at < addr + size; at += 61) {
+			struct elf_unwind u;
+			int err = elf__unwind(f.elf, at, &u);
+
+			all++;
+			fine += !err;
+			CHECK(!err || err == -ENOENT || err == -ENOTSUP);
+		}
+	CHECK(fine * 100 > all * 90);
+	close_file(&f);
+}
+
+TEST_MAIN()

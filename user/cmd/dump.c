@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The stacks of all threads of Python processes, now. */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/embedded.h"
+#include "attach/privileges.h"
+#include "python/look.h"
+#include "report/table.h"
+#include "util/text.h"
+
+#define PIDS_MAX 64
+
+static const char help[] =
+	"Usage: sonde dump PID.. [--format table|csv|json]\n"
+	"\n"
+	"Prints what all threads of Python processes do now: their Python stacks, who holds the GIL, who waits\n"
+	"for it, and of the others in which system call they sleep, and how long already. The processes are\n"
+	"neither stopped nor changed: their memory is read while they run. A stack is read until two readings\n"
+	"agree; where none do, because the thread runs too fast, the dump says so instead of guessing.\n"
+	"\n"
+	"Knows CPython 3.8 and later, in containers too (PID as this machine numbers it). Needs root, or the\n"
+	"right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
+	"\n"
+	"      --format F  table (for people, the default), csv or json\n"
+	"  -h, --help      this text\n"
+	"\n"
+	"Exit status: 0 done, 1 no process could be read, 2 wrong usage, 3 some could not.\n"
+	"\n"
+	"Examples:\n"
+	"  sudo sonde dump 4711\n"
+	"  sudo sonde dump $(pgrep -f gunicorn)\n"
+	"  sonde dump 4711 --format json | jq '.tables.threads[] | select(.gil == \"holds\")'\n";
+
+struct dump {
+	struct output_options options;
+	struct look looks[PIDS_MAX];
+	bool ok[PIDS_MAX];
+	u32 n;
+	struct embedded embedded; /* for the names of system calls */
+	const struct schema_field *nr;
+};
+
+static const struct column process_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	  { "program", "Program", VALUE_TEXT, SHOW_PLAIN },
+	{ "version", "CPython", VALUE_TEXT, SHOW_PLAIN }, { "interpreters", "Interpreters", VALUE_U64, SHOW_COUNT },
+	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
+};
+
+static const struct column interpreter_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	 { "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
+	{ "gil", "GIL", VALUE_U64, SHOW_HEX },		 { "holder_tid", "Held by", VALUE_U64, SHOW_PLAIN },
+	{ "waiters", "Waiters", VALUE_U64, SHOW_COUNT },
+};
+
+static const struct column thread_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },       { "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },  { "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
+	{ "state", "State", VALUE_TEXT, SHOW_PLAIN },  { "syscall", "System call", VALUE_TEXT, SHOW_PLAIN },
+	{ "asleep_ns", "Asleep", VALUE_U64, SHOW_NS }, { "gil", "GIL", VALUE_TEXT, SHOW_PLAIN },
+	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN },  { "frames", "Frames", VALUE_U64, SHOW_COUNT },
+};
+
+static const struct column frame_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
+	{ "depth", "Depth", VALUE_U64, SHOW_PLAIN },
+	{ "function", "Function", VALUE_TEXT, SHOW_PLAIN },
+	{ "file", "File", VALUE_TEXT, SHOW_PLAIN },
+	{ "line", "Line", VALUE_U64, SHOW_PLAIN },
+};
+
+static const char *state_name(char state)
+{
+	switch (state) {
+	case 'R':
+		return "running";
+	case 'S':
+		return "asleep";
+	case 'D':
+		return "in the kernel";
+	case 'T':
+		return "stopped";
+	case 't':
+		return "traced";
+	case 'Z':
+	case 'X':
+		return "ended";
+	}
+	return "?";
+}
+
+static const char *call_name(const struct dump *d, const struct look_task *t)
+{
+	const char *name = t->in_syscall && d->nr ? schema_field__value_name(d->nr, t->syscall) : NULL;
+
+	return name && !strncmp(name, "SYS_", 4) ? name + 4 : name;
+}
+
+static const char *gil_word(const struct look_thread *t)
+{
+	return t->holds ? "holds" : t->waits ? "waits" : NULL;
+}
+
+static const char *stack_word(const struct look_thread *t)
+{
+	return t->torn ? "torn" : t->cut ? "cut" : t->state ? "whole" : NULL;
+}
+
+static char *version_of(const struct look *l, char *buf, size_t size)
+{
+	u32 version = l->layout.version;
+
+	snprintf(buf, size, "%u.%u", version >> 8, version & 0xff);
+	return buf;
+}
+
+static const struct look_thread *holder_of(const struct look *l, u32 interpreter)
+{
+	for (u32 i = 0; i < l->n_threads; i++)
+		if (l->threads[i].holds && l->threads[i].interpreter == interpreter)
+			return &l->threads[i];
+	return NULL;
+}
+
+static u32 waiters_of(const struct look *l, u32 interpreter)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < l->n_threads; i++)
+		n += l->threads[i].waits && l->threads[i].interpreter == interpreter;
+	return n;
+}
+
+static void fill_threads(const struct dump *d, const struct look *l, struct table *threads, struct table *frames)
+{
+	for (u32 i = 0; i < l->n_threads; i++) {
+		const struct look_thread *t = &l->threads[i];
+
+		table__add(threads, V_U64(l->pid), V_U64(t->task.tid), V_TEXT(t->task.comm),
+			   t->state ? V_U64(t->interpreter) : V_NONE, V_TEXT(state_name(t->task.state)),
+			   V_TEXT(call_name(d, &t->task)),
+			   t->task.asleep_ns >= 0 ? V_U64((u64)t->task.asleep_ns) : V_NONE, V_TEXT(gil_word(t)),
+			   V_TEXT(stack_word(t)), V_U64(t->n_frames));
+		for (u32 k = 0; k < t->n_frames; k++)
+			table__add(frames, V_U64(l->pid), V_U64(t->task.tid), V_U64(t->interpreter), V_U64(k),
+				   V_TEXT(t->frames[k].name), V_TEXT(t->frames[k].file),
+				   t->frames[k].line ? V_U64(t->frames[k].line) : V_NONE);
+	}
+}
+
+static int print_tables(const struct dump *d)
+{
+	struct report_output out = { .name = "dump" };
+	struct table *processes, *interpreters, *threads, *frames;
+	char version[16];
+	int status;
+
+	processes = REPORT_TABLE(&out, "processes", "Processes", process_columns);
+	interpreters = REPORT_TABLE(&out, "interpreters", "Interpreters", interpreter_columns);
+	threads = REPORT_TABLE(&out, "threads", "Threads", thread_columns);
+	frames = REPORT_TABLE(&out, "frames", "Frames, the innermost first", frame_columns);
+	for (u32 i = 0; i < d->n; i++) {
+		const struct look *l = &d->looks[i];
+
+		if (!d->ok[i])
+			continue;
+		table__add(processes, V_U64(l->pid), V_TEXT(l->exe), V_TEXT(version_of(l, version, sizeof(version))),
+			   V_U64(l->n_interpreters), V_U64(l->n_tasks));
+		for (u32 k = 0; k < l->n_interpreters; k++) {
+			const struct look_thread *holder = holder_of(l, k);
+
+			table__add(interpreters, V_U64(l->pid), V_U64(k),
+				   l->interpreters[k].gil ? V_U64(l->interpreters[k].gil) : V_NONE,
+				   holder ? V_U64(holder->task.tid) : V_NONE, V_U64(waiters_of(l, k)));
+		}
+		fill_threads(d, l, threads, frames);
+	}
+	status = cmd__print(&out, &d->options);
+	report_output__free(&out);
+	return status;
+}
+
+/* Of the process's making: without what a terminal would obey. */
+static void put_clean(const char *text)
+{
+	char *clean = text__clean(text, strlen(text));
+
+	fputs(clean ? clean : "?", stdout);
+	free(clean);
+}
+
+static void print_frame(const struct look_frame *f)
+{
+	fputs("    ", stdout);
+	put_clean(f->name);
+	fputs(" (", stdout);
+	put_clean(f->file);
+	if (f->line)
+		printf(":%u", f->line);
+	puts(")");
+}
+
+static void print_thread(const struct dump *d, const struct look *l, const struct look_thread *t)
+{
+	char ns[TEXT_NUMBER];
+	const char *call = call_name(d, &t->task);
+
+	printf("\n%u ", t->task.tid);
+	put_clean(t->task.comm);
+	fputs(": ", stdout);
+	if (t->waits)
+		printf("waits for the GIL");
+	else
+		printf("%s%s%s", state_name(t->task.state), call ? " in " : "", call ? call : "");
+	/* who waits for the GIL does so for a switch interval at a time: only the last one's beginning is to be seen */
+	if (t->task.asleep_ns >= 0)
+		printf(t->waits ? " (in this timed wait for %s)" : " for %s",
+		       text__ns(ns, sizeof(ns), (u64)t->task.asleep_ns));
+	printf("%s%s", t->holds ? ", holds the GIL" : "", t->state ? "" : "; not Python's");
+	if (t->state && l->n_interpreters > 1)
+		printf("; interpreter %u", t->interpreter);
+	puts("");
+	if (t->torn)
+		puts("    (its stack changed at each reading: it runs)");
+	for (u32 i = 0; i < t->n_frames; i++)
+		print_frame(&t->frames[i]);
+	if (t->cut)
+		puts("    (and more)");
+}
+
+/* For people: a head, then the threads: who holds the GIL, who waits, the other ones of Python, the rest. */
+static int print_people(const struct dump *d)
+{
+	char version[16];
+	bool first = true;
+
+	for (u32 i = 0; i < d->n; i++) {
+		const struct look *l = &d->looks[i];
+
+		if (!d->ok[i])
+			continue;
+		printf("%sProcess %u: ", first ? "" : "\n\n", l->pid);
+		put_clean(l->exe);
+		printf(", CPython %s, %u thread%s", version_of(l, version, sizeof(version)), l->n_tasks,
+		       l->n_tasks == 1 ? "" : "s");
+		first = false;
+		for (u32 k = 0; k < l->n_interpreters; k++) {
+			const struct look_thread *holder = holder_of(l, k);
+			u32 waiters = waiters_of(l, k);
+
+			if (l->n_interpreters > 1)
+				printf("\n  interpreter %u", k);
+			if (holder)
+				printf("; the GIL is held by %u", holder->task.tid);
+			else
+				printf("; %s",
+				       l->interpreters[k].gil ? "nobody holds the GIL" : "its GIL is not known");
+			if (waiters)
+				printf(", %u wait%s for it", waiters, waiters == 1 ? "s" : "");
+		}
+		puts("");
+		for (u32 rank = 0; rank < 4; rank++)
+			for (u32 k = 0; k < l->n_threads; k++) {
+				const struct look_thread *t = &l->threads[k];
+
+				if (rank == (t->holds ? 0 : t->waits ? 1 : t->state ? 2 : 3))
+					print_thread(d, l, t);
+			}
+	}
+	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int parse(struct dump *d, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "format", required_argument, NULL, 'F' },
+		{ "help", no_argument, NULL, 'h' },
+		{},
+	};
+	u64 pid;
+	int c;
+
+	opterr = 0;
+	optind = 0;
+	d->options.rows = -1;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (c == 'h') {
+			fputs(help, stdout);
+			return EXIT_DONE;
+		}
+		if (c == ':')
+			return cmd__usage("dump", "option '%s' wants a value", argv[optind - 1]);
+		if (c != 'F')
+			return cmd__usage("dump", "unknown option '%s'", argv[optind - 1]);
+		if (!cmd__parse_format("dump", optarg, &d->options))
+			return EXIT_USAGE;
+	}
+	if (optind == argc)
+		return cmd__usage("dump", "which process? `sonde dump PID`");
+	for (; optind < argc; optind++) {
+		if (d->n == PIDS_MAX)
+			return cmd__usage("dump", "at most %u processes at once", PIDS_MAX);
+		if (!cmd__parse_number("dump", "PID", argv[optind], 1, 0x7fffffff, &pid))
+			return EXIT_USAGE;
+		d->looks[d->n] = (struct look){ .pid = (u32)pid, .mem = -1 };
+		d->n++;
+	}
+	return -1;
+}
+
+/* What is open, and what /proc tells to those who may ask. */
+static void open_all(struct dump *d)
+{
+	char err[512];
+
+	for (u32 i = 0; i < d->n; i++) {
+		struct look *l = &d->looks[i];
+
+		d->ok[i] = !look__open(l, l->pid, err, sizeof(err));
+		if (!d->ok[i])
+			cmd__error("%s", err);
+	}
+	for (u32 i = 0; i < d->n; i++) {
+		if (!d->ok[i] || !look__read_tasks(&d->looks[i]))
+			continue;
+		cmd__error("process %u has ended meanwhile", d->looks[i].pid);
+		d->ok[i] = false;
+	}
+}
+
+static void look_at(struct dump *d, u32 i)
+{
+	struct look *l = &d->looks[i];
+	char err[512];
+	int ret = look__identify(l, err, sizeof(err));
+
+	if (!ret) {
+		ret = look__threads(l);
+		if (ret == -ESRCH)
+			snprintf(err, sizeof(err), "process %u has ended meanwhile", l->pid);
+		else if (ret == -EAGAIN)
+			snprintf(err, sizeof(err),
+				 "process %u: its list of threads changes too fast to be read, or it "
+				 "has not begun, or ended, to be Python: try again",
+				 l->pid);
+		else if (ret)
+			snprintf(err, sizeof(err), "process %u: %s", l->pid, strerror(-ret));
+	}
+	if (ret)
+		cmd__error("%s", err);
+	d->ok[i] = !ret;
+}
+
+/* The names of system calls, without which numbers do. */
+static void open_names(struct dump *d)
+{
+	const struct schema_event *e;
+	char err[512];
+
+	if (embedded__open(&d->embedded, err, sizeof(err)))
+		return;
+	e = schema__event(d->embedded.schema, "syscall");
+	d->nr = e ? schema_event__field(e, "nr") : NULL;
+}
+
+static int cmd_dump(int argc, char **argv)
+{
+	static struct dump d;
+	int status = parse(&d, argc, argv), err;
+	u32 done = 0;
+
+	if (status >= 0)
+		return status;
+	open_names(&d);
+	open_all(&d);
+	/* what is read from here on is the processes' to choose */
+	err = privileges__worker();
+	if (err) {
+		cmd__error("cannot give up privileges: %s", strerror(-err));
+		return EXIT_FAILED;
+	}
+	for (u32 i = 0; i < d.n; i++) {
+		if (d.ok[i])
+			look_at(&d, i);
+		done += d.ok[i];
+	}
+	if (done)
+		status = d.options.format == OUTPUT_TABLE ? print_people(&d) : print_tables(&d);
+	for (u32 i = 0; i < d.n; i++)
+		look__free(&d.looks[i]);
+	embedded__close(&d.embedded);
+	if (!done)
+		return EXIT_FAILED;
+	return status == EXIT_DONE && done < d.n ? EXIT_PARTLY : status;
+}
+
+COMMAND(dump) = {
+	.name = "dump",
+	.doc = "print what all threads of Python processes do now, without stopping them",
+	.order = 25,
+	.run = cmd_dump,
+};

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What Python does now: GIL load, who keeps whom waiting, functions; once a second, and no trace is written. */
+#include "cmd/cmd.h"
+#include "cmd/top.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/session.h"
+#include "util/text.h"
+
+#define PIDS_MAX   256
+#define LINES_EACH 10 /* of each kind in an interval, off a terminal */
+
+static const char help[] =
+	"Usage: sonde top [PID..] [-F HZ] [--interval S] [--count N] [--plain]\n"
+	"\n"
+	"Shows once a second what Python processes do, all of the machine or those of PID and their children:\n"
+	"how much of the time somebody waited for each interpreter's GIL, whose code kept whose waiting, and\n"
+	"the functions that take the CPU time. Nothing is stopped or changed, and no trace is written: for\n"
+	"that there is `sonde record`. Needs root.\n"
+	"\n"
+	"On a terminal: q quits, p pauses what is shown, s sorts functions by their own time or with what they\n"
+	"call, ? explains. Elsewhere, or with --plain, lines come each second: the time, then\n"
+	"  gil PID NUMBER LOAD% WAITS WAITED_NS THREADS NAME\n"
+	"  blame PID SHARE% WAITS WAITED_NS HOLDER -> WAITER\n"
+	"  cpu SELF% TOTAL% SELF_NS FUNCTION\n"
+	"  end LOST\n"
+	"\n"
+	"  -F, --frequency HZ  sample what runs this many times a second on each CPU (49; 0: not at all)\n"
+	"      --interval S    seconds between two looks (1), fractions allowed\n"
+	"      --count N       ends after N looks\n"
+	"      --plain         lines, also on a terminal\n"
+	"  -h, --help          this text\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but something could not be attached.\n"
+	"\n"
+	"Examples:\n"
+	"  sudo sonde top                          all Python processes of this machine\n"
+	"  sudo sonde top 4711 -F 199\n"
+	"  sudo sonde top $(pgrep -f gunicorn) --plain --count 10 | grep ^blame\n";
+
+struct top {
+	struct session_args session;
+	u32 pids[PIDS_MAX];
+	const char *options[2];
+	char hz_option[32];
+	u64 hz, count; /* looks, 0: until stopped */
+	double interval; /* s */
+	bool plain;
+	struct live *live;
+	int error; /* of live__feed */
+	char message[256];
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int sig)
+{
+	stopped = 1;
+}
+
+static int compare_totals(const void *a, const void *b)
+{
+	const struct live_function *x = a, *y = b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	return (x->self_ns < y->self_ns) - (x->self_ns > y->self_ns);
+}
+
+static int compare_selfs(const void *a, const void *b)
+{
+	const struct live_function *x = a, *y = b;
+
+	if (x->self_ns != y->self_ns)
+		return x->self_ns < y->self_ns ? 1 : -1;
+	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+}
+
+void top__sort(struct live_view *v, enum top_sort sort)
+{
+	if (v->n_functions)
+		qsort(v->functions, v->n_functions, sizeof(*v->functions),
+		      sort == TOP_TOTAL ? compare_totals : compare_selfs);
+}
+
+static void take(const struct schema *schema, const void *record, u32 size, void *arg)
+{
+	struct top *t = arg;
+
+	if (!t->live && !t->error)
+		t->error = live__new(&t->live, schema);
+	if (!t->error)
+		t->error = live__feed(t->live, record, size);
+}
+
+static bool parse_seconds(const char *word, double *out)
+{
+	char *end;
+
+	*out = strtod(word, &end);
+	return end != word && !*end && *out >= 0.05 && *out <= 3600;
+}
+
+/* -1: go on, else the exit status */
+static int parse_options(struct top *t, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "frequency", required_argument, NULL, 'F' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "count", required_argument, NULL, 'n' },
+		{ "plain", no_argument, NULL, 'P' },
+		{ "help", no_argument, NULL, 'h' },
+		{},
+	};
+	int c;
+
+	opterr = 0;
+	optind = 0;
+	while ((c = getopt_long(argc, argv, ":F:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'F':
+			if (!cmd__parse_number("top", "-F", optarg, 0, 10000, &t->hz))
+				return EXIT_USAGE;
+			break;
+		case 'n':
+			if (!cmd__parse_number("top", "--count", optarg, 1, 1000000000, &t->count))
+				return EXIT_USAGE;
+			break;
+		case 'i':
+			if (!parse_seconds(optarg, &t->interval))
+				return cmd__usage("top", "--interval wants seconds from 0.05 to 3600, not '%s'",
+						  optarg);
+			break;
+		case 'P':
+			t->plain = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_DONE;
+		case ':':
+			return cmd__usage("top", "option '%s' wants a value", argv[optind - 1]);
+		default:
+			return cmd__usage("top", "unknown option '%s'", argv[optind - 1]);
+		}
+	}
+	return -1;
+}
+
+static int parse(struct top *t, int argc, char **argv)
+{
+	int status;
+	u64 pid;
+
+	t->hz = 49;
+	t->interval = 1;
+	status = parse_options(t, argc, argv);
+	if (status >= 0)
+		return status;
+	for (; optind < argc; optind++) {
+		if (t->session.n_pids == PIDS_MAX)
+			return cmd__usage("top", "at most %u processes", PIDS_MAX);
+		if (!cmd__parse_number("top", "PID", argv[optind], 1, 0x7fffffff, &pid))
+			return EXIT_USAGE;
+		t->pids[t->session.n_pids++] = (u32)pid;
+	}
+	t->session.pids = t->pids;
+	t->session.families = t->hz ? "proc,gil,sample" : "proc,gil";
+	snprintf(t->hz_option, sizeof(t->hz_option), "sample-hz=%llu", t->hz);
+	t->options[0] = t->hz ? t->hz_option : NULL;
+	t->session.options = t->options;
+	t->session.command = "sonde top";
+	t->session.print = take;
+	t->session.print_arg = t;
+	t->plain = t->plain || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+	return -1;
+}
+
+/* Of the targets' making: no line ends early. */
+static void put(const char *text)
+{
+	char *clean = text__clean(text, strlen(text));
+
+	fputs(clean ? clean : "?", stdout);
+	free(clean);
+}
+
+static void print_lines(const struct live_view *v, const struct top_status *status)
+{
+	time_t now = time(NULL);
+	char clock[16];
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+	printf("%s %.2f s%s\n", clock, (double)(v->to - v->from) / 1e9,
+	       v->sliced ? ", GIL waits estimated: they come too fast to be measured all the time" : "");
+	for (u32 i = 0; i < v->n_gils && i < LINES_EACH; i++) {
+		const struct live_gil *g = &v->gils[i];
+
+		printf("gil %u %u %.1f%% %llu %llu %u ", g->pid, g->number, g->load_percent, g->waits, g->wait_ns,
+		       g->threads);
+		put(g->name);
+		puts("");
+	}
+	for (u32 i = 0; i < v->n_pairs && i < LINES_EACH; i++) {
+		const struct live_pair *p = &v->pairs[i];
+
+		printf("blame %u %.1f%% %llu %llu ", p->pid, p->share_percent, p->waits, p->wait_ns);
+		put(p->holder);
+		fputs(" -> ", stdout);
+		put(p->waiter);
+		puts("");
+	}
+	for (u32 i = 0; i < v->n_functions && i < LINES_EACH; i++) {
+		const struct live_function *f = &v->functions[i];
+
+		printf("cpu %.1f%% %.1f%% %llu ", f->self_percent, f->total_percent, f->self_ns);
+		put(f->name);
+		puts("");
+	}
+	printf("end %llu\n", status->lost);
+}
+
+static void take_warnings(struct session *s, struct top *t, bool screen)
+{
+	char *w;
+
+	while ((w = session__next_warning(s))) {
+		snprintf(t->message, sizeof(t->message), "%s", w);
+		if (!screen)
+			cmd__error("%s", w);
+		free(w);
+	}
+}
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
+}
+
+static struct top_status status_of(struct session *s, const struct top *t)
+{
+	struct session_status st;
+	double wall;
+
+	session__status(s, &st);
+	wall = st.wall_ns ? (double)st.wall_ns : 1;
+	return (struct top_status){
+		.lost = st.lost,
+		.targets_percent = 100 * (double)st.probes_ns / wall,
+		.own_percent = 100 * (double)st.cpu_ns / wall,
+		.sampling = t->hz,
+		.message = t->message,
+	};
+}
+
+/* One look. 0 or negative errno; -EPIPE: nobody reads any more. */
+static int look(struct session *s, struct top *t, bool screen, struct live_view *view, u64 now)
+{
+	struct top_status status = status_of(s, t);
+	int err = t->live ? live__cut(t->live, now, view) : 0;
+
+	if (err)
+		return err;
+	if (screen) {
+		top_screen__draw(view, &status);
+		return 0;
+	}
+	print_lines(view, &status);
+	return fflush(stdout) || ferror(stdout) ? -EPIPE : 0;
+}
+
+static int run(struct session *s, struct top *t, bool screen, char *err, size_t len)
+{
+	u64 step = (u64)(t->interval * 1e9), next, now = now_ns(), looks = 0;
+	struct live_view view = {};
+	struct top_status status;
+	int ret = 0;
+
+	/* what came before was told of the past */
+	if (t->live)
+		ret = live__cut(t->live, now, &view);
+	next = now + step;
+	while (!ret && !stopped) {
+		enum top_key key = screen ? top_screen__key() : TOP_NOTHING;
+
+		now = now_ns();
+		ret = session__poll(s, next > now && next - now < 100000000 ? (int)((next - now) / 1000000) + 1 : 100,
+				    err, len);
+		take_warnings(s, t, screen);
+		if (!ret && (ret = t->error))
+			snprintf(err, len, "out of memory");
+		if (key == TOP_QUIT || session__targets_ended(s))
+			break;
+		now = now_ns();
+		if (!ret && now >= next && !(screen && top_screen__paused())) {
+			ret = look(s, t, screen, &view, now);
+			next = now - next < step ? next + step : now + step;
+			if (t->count && ++looks == t->count)
+				break;
+		} else if (!ret && key == TOP_REDRAW) {
+			status = status_of(s, t);
+			top_screen__draw(&view, &status);
+		}
+	}
+	return ret == -EPIPE ? 0 : ret;
+}
+
+static int top(struct top *t)
+{
+	struct session_status st = {};
+	struct session *s = NULL;
+	char err[8192] = "";
+	bool screen = false;
+	int ret;
+
+	ret = session__open(&s, &t->session, err, sizeof(err));
+	if (!ret)
+		ret = session__create(s, -1, err, sizeof(err));
+	if (!ret)
+		ret = session__start(s, err, sizeof(err));
+	if (!ret) {
+		screen = !t->plain && top_screen__open();
+		take_warnings(s, t, screen);
+		ret = run(s, t, screen, err, sizeof(err));
+		/* first: stopping takes a moment, and has things to say */
+		top_screen__close();
+		session__stop(s, ret ? END_ERROR : END_SIGNAL, err, ret ? 0 : sizeof(err));
+		session__status(s, &st);
+	}
+	if (ret && *err)
+		cmd__error("%s", err);
+	session__free(s);
+	live__free(t->live);
+	if (ret)
+		return ret == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	return st.not_attached ? EXIT_PARTLY : EXIT_DONE;
+}
+
+static int cmd_top(int argc, char **argv)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	static struct top t;
+	int status = parse(&t, argc, argv);
+
+	if (status >= 0)
+		return status;
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	return top(&t);
+}
+
+COMMAND(top_command) = {
+	.name = "top",
+	.doc = "show live whose code waits for whose GIL, and which functions run",
+	.order = 15,
+	.run = cmd_top,
+};

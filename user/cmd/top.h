@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* `sonde top`: what it shows (top.c), on a terminal (top_screen.c) or as lines. */
+#ifndef SONDE_CMD_TOP_H
+#define SONDE_CMD_TOP_H
+
+#include "model/live.h"
+
+enum top_sort { TOP_SELF, TOP_TOTAL, TOP_SORTS };
+
+struct top_status {
+	u64 lost; /* records, so far */
+	double targets_percent, own_percent; /* of one CPU: what tracing costs, so far */
+	bool sampling;
+	const char *message; /* the last warning, "" if there was none */
+};
+
+/* What a key asked for. */
+enum top_key { TOP_NOTHING, TOP_QUIT, TOP_REDRAW };
+
+/* Takes the terminal; false: it can't be had. It is given back by top_screen__close, in whatever state it was. */
+bool top_screen__open(void);
+void top_screen__close(void);
+/* Shows a view, sorted as the keys have asked; when paused the one before stays. */
+void top_screen__draw(const struct live_view *v, const struct top_status *status);
+/* Takes what has been typed. */
+enum top_key top_screen__key(void);
+bool top_screen__paused(void);
+
+/* Sorts a view's functions. */
+void top__sort(struct live_view *v, enum top_sort sort);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The screen of `sonde top`: a head, GILs, who keeps whom waiting, functions; as many rows of each as there is room for. */
+#include "cmd/top.h"
+
+#include <curses.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/text.h"
+
+static struct {
+	SCREEN *screen;
+	bool paused, help;
+	enum top_sort sort;
+	int row; /* the next one to be written */
+} s;
+
+bool top_screen__open(void)
+{
+	setlocale(LC_CTYPE, "");
+	s.screen = newterm(NULL, stdout, stdin);
+	if (!s.screen)
+		return false;
+	set_term(s.screen);
+	cbreak();
+	noecho();
+	curs_set(0);
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	return true;
+}
+
+void top_screen__close(void)
+{
+	if (!s.screen)
+		return;
+	endwin();
+	delscreen(s.screen);
+	s.screen = NULL;
+}
+
+bool top_screen__paused(void)
+{
+	return s.paused;
+}
+
+enum top_key top_screen__key(void)
+{
+	int key = getch();
+
+	switch (key) {
+	case 'q':
+	case 'Q':
+		return TOP_QUIT;
+	case 'p':
+	case 'P':
+		s.paused = !s.paused;
+		return TOP_REDRAW;
+	case 's':
+	case 'S':
+		s.sort = (s.sort + 1) % TOP_SORTS;
+		return TOP_REDRAW;
+	case '?':
+	case 'h':
+		s.help = !s.help;
+		return TOP_REDRAW;
+	case 12: /* Ctrl-L: all of it anew, for a terminal that something else has written to */
+		clearok(stdscr, TRUE);
+		return TOP_REDRAW;
+	case KEY_RESIZE:
+		return TOP_REDRAW;
+	}
+	return TOP_NOTHING;
+}
+
+/* One line, cut at the window's edge. Names are of the targets' making: nothing of them reaches the terminal as a command. */
+static void line(int attributes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line(int attributes, const char *format, ...)
+{
+	char text[1024], *clean;
+	va_list args;
+
+	if (s.row >= LINES)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	clean = text__clean(text, strlen(text));
+	attrset(attributes);
+	mvaddnstr(s.row++, 0, clean ? clean : "", COLS);
+	attrset(A_NORMAL);
+	clrtoeol();
+	free(clean);
+}
+
+static void draw_help(void)
+{
+	line(A_BOLD, "sonde top");
+	line(0, " ");
+	line(0, "  q  quit");
+	line(0, "  p  pause: what is shown stays, recording goes on");
+	line(0, "  s  sort functions by their own time, or with what they call");
+	line(0, "  ?  this help, and back");
+	line(0, " ");
+	line(0, "GIL load: the share of the time in which at least one thread waited for this interpreter's GIL.");
+	line(0, "Holder -> waiter: whose code had the GIL while whose wanted it, by the user's own functions.");
+	line(0, "Functions: CPU time by samples, of all that is traced; self is without what it calls.");
+}
+
+static void draw_gils(const struct live_view *v, int rows)
+{
+	char waited[TEXT_NUMBER];
+
+	line(A_REVERSE, "%8s %-16s %4s %6s %9s %12s %8s %8s", "PID", "PROCESS", "GIL", "LOAD%", "WAITS", "WAITED",
+	     "THREADS", "DEEPEST");
+	for (u32 i = 0; i < v->n_gils && (int)i < rows; i++) {
+		const struct live_gil *g = &v->gils[i];
+
+		line(0, "%8u %-16s %4u %6.1f %9llu %12s %8u %8u", g->pid, g->name, g->number, g->load_percent, g->waits,
+		     text__ns(waited, sizeof(waited), g->wait_ns), g->threads, g->deepest);
+	}
+	if (!v->n_gils)
+		line(A_DIM, "%8s nobody waited for a GIL", "");
+}
+
+static void draw_pairs(const struct live_view *v, int rows)
+{
+	char waited[TEXT_NUMBER];
+
+	line(A_REVERSE, "%8s %6s %12s %9s  %s", "PID", "SHARE%", "WAITED", "WAITS", "HOLDER -> WAITER");
+	for (u32 i = 0; i < v->n_pairs && (int)i < rows; i++) {
+		const struct live_pair *p = &v->pairs[i];
+
+		line(0, "%8u %6.1f %12s %9llu  %s -> %s", p->pid, p->share_percent,
+		     text__ns(waited, sizeof(waited), p->wait_ns), p->waits, p->holder, p->waiter);
+	}
+}
+
+static void draw_functions(const struct live_view *v)
+{
+	char time[TEXT_NUMBER];
+
+	line(A_REVERSE, "%6s%c %6s%c %12s  %s", "SELF%", s.sort == TOP_SELF ? '*' : ' ', "TOTAL%",
+	     s.sort == TOP_TOTAL ? '*' : ' ', "SELF", "FUNCTION");
+	for (u32 i = 0; i < v->n_functions && s.row < LINES; i++) {
+		const struct live_function *f = &v->functions[i];
+
+		line(0, "%6.1f  %6.1f  %12s  %s", f->self_percent, f->total_percent,
+		     text__ns(time, sizeof(time), f->self_ns), f->name);
+	}
+}
+
+void top_screen__draw(const struct live_view *v, const struct top_status *status)
+{
+	struct live_view sorted = *v;
+	int rows = LINES > 24 ? (LINES - 8) / 4 : 4;
+
+	top__sort(&sorted, s.sort);
+	s.row = 0;
+	erase();
+	if (s.help) {
+		draw_help();
+	} else {
+		line(A_BOLD,
+		     "sonde top%s  lost %llu, costs %.2f%% of one CPU in the targets, %.2f%% itself   q quit  p pause  "
+		     "s sort  ? help",
+		     s.paused ? "  PAUSED" : "", status->lost, status->targets_percent, status->own_percent);
+		line(A_DIM, "%s%s", status->message,
+		     v->sliced ? " waits come so fast that they are measured for a part of the time: estimated" : "");
+		draw_gils(v, rows);
+		line(0, " ");
+		draw_pairs(v, rows);
+		line(0, " ");
+		if (status->sampling)
+			draw_functions(&sorted);
+	}
+	refresh();
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Records as they come, kept until the next look. */
+#include "model/live_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int live__new(struct live **out, const struct schema *schema)
+{
+	struct live *l = calloc(1, sizeof(*l));
+	int err = l ? names__create(&l->names, schema) : -ENOMEM;
+
+	if (err) {
+		free(l);
+		return err;
+	}
+	l->schema = schema;
+	map__init(&l->frames, sizeof(u32), sizeof(struct frame));
+	map__init(&l->codes, sizeof(u32), sizeof(struct code));
+	map__init(&l->gil_numbers, sizeof(struct gil_key), sizeof(u32));
+	map__init(&l->drops, sizeof(struct drop_key), sizeof(u32));
+	map__init(&l->old_drops, sizeof(struct drop_key), sizeof(u32));
+	map__init(&l->threads, sizeof(u32), sizeof(struct thread));
+	map__init(&l->functions, sizeof(u32), sizeof(struct function));
+	*out = l;
+	return 0;
+}
+
+static void free_view(struct live_view *v)
+{
+	free(v->gils);
+	free(v->pairs);
+	free(v->functions);
+	*v = (struct live_view){};
+}
+
+void live__free(struct live *l)
+{
+	if (!l)
+		return;
+	free_view(&l->view);
+	names__free(l->names);
+	map__free(&l->frames);
+	map__free(&l->codes);
+	map__free(&l->gil_numbers);
+	map__free(&l->drops);
+	map__free(&l->old_drops);
+	map__free(&l->threads);
+	map__free(&l->functions);
+	free(l->waits);
+	free(l);
+}
+
+static int on_frame(struct live *l, const struct view *v)
+{
+	u32 id = (u32)view__get(v, "frame");
+	struct frame *f = id && l->frames.n < FRAMES_MAX ? map__get(&l->frames, &id) : NULL;
+
+	if (f)
+		*f = (struct frame){ (u32)view__get(v, "caller"), (u32)view__get(v, "code"), (u8)view__get(v, "kind") };
+	return 0;
+}
+
+static int on_code(struct live *l, const struct view *v)
+{
+	u32 id = (u32)view__get(v, "code");
+	struct code *c = id && l->codes.n < CODES_MAX ? map__get(&l->codes, &id) : NULL;
+
+	if (c)
+		*c = (struct code){ (u32)view__get(v, "name"), (u32)view__get(v, "file"), (u8)view__get(v, "kind") };
+	return 0;
+}
+
+static int on_wait(struct live *l, const struct view *v)
+{
+	struct wait *bigger;
+
+	if (l->n_waits == WAITS_MAX) {
+		l->waits_lost++;
+		return 0;
+	}
+	if (l->n_waits == l->allocated) {
+		bigger = reallocarray(l->waits, l->allocated * 2 + 1024, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		l->waits = bigger;
+		l->allocated = l->allocated * 2 + 1024;
+	}
+	l->waits[l->n_waits++] = (struct wait){
+		.gil = (u64)view__get(v, "gil"),
+		.start = (u64)view__get(v, "start"),
+		.end = (u64)view__get(v, "time"),
+		.pid = (u32)view__get(v, "pid"),
+		.tid = (u32)view__get(v, "tid"),
+		.number = (u32)view__get(v, "number"),
+		.stack = (u32)view__get(v, "stack"),
+		.holder_stack = (u32)view__get(v, "holder_stack"),
+		.timeout = view__get(v, "result") == WAIT_TIMEOUT,
+	};
+	return 0;
+}
+
+static int on_drop(struct live *l, const struct view *v)
+{
+	struct drop_key key = { (u32)view__get(v, "waiter"), (u32)view__get(v, "number") };
+	u32 *stack = l->drops.n < WAITS_MAX ? map__get(&l->drops, &key) : NULL;
+
+	if (stack)
+		*stack = (u32)view__get(v, "stack");
+	return 0;
+}
+
+/* A slice in which GILs were measured, and the pause before it. */
+static int on_slice(struct live *l, const struct view *v)
+{
+	l->slices_ns += (u64)view__get(v, "time") - (u64)view__get(v, "start");
+	l->pauses_ns += (u64)view__get(v, "pause");
+	return 0;
+}
+
+/* Does Python code run in it, with what that calls? */
+static bool has_python(const struct live *l, u32 id)
+{
+	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
+		const struct frame *frame = map__find(&l->frames, &id);
+
+		if (!frame)
+			break;
+		if (frame->kind == FRAME_PYTHON)
+			return true;
+		id = frame->caller;
+	}
+	return false;
+}
+
+/* As report python: what Python calls in C is the function's own. Threads without Python have their native functions. */
+static int on_sample(struct live *l, const struct view *v)
+{
+	u64 period = (u64)view__get(v, "period");
+	u32 id = (u32)view__get(v, "stack");
+	bool python = has_python(l, id), innermost = true;
+
+	l->sample++;
+	l->samples++;
+	l->samples_ns += period;
+	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
+		const struct frame *frame = map__find(&l->frames, &id);
+		struct function *f;
+
+		if (!frame)
+			break;
+		id = frame->caller;
+		if (!frame->code || (python && frame->kind != FRAME_PYTHON))
+			continue;
+		f = map__get(&l->functions, &frame->code);
+		if (!f)
+			return -ENOMEM;
+		f->self_ns += innermost ? period : 0;
+		f->total_ns += f->last != l->sample ? period : 0;
+		f->last = l->sample;
+		innermost = false;
+	}
+	return 0;
+}
+
+int live__feed(struct live *l, const void *record, u32 size)
+{
+	static const struct {
+		const char *event;
+		int (*fn)(struct live *l, const struct view *v);
+	} kinds[] = {
+		{ "meta_frame", on_frame }, { "meta_code", on_code },  { "gil_wait", on_wait },
+		{ "gil_drop", on_drop },    { "gil_slice", on_slice }, { "sample_cpu", on_sample },
+	};
+	struct view v;
+	int err = 0;
+
+	if (!view__of_record(&v, l->schema, record, size))
+		return 0;
+	/* texts stay for ever in there */
+	if (!strcmp(v.event->name, "meta_string"))
+		l->texts += size;
+	if (strcmp(v.event->name, "meta_string") || l->texts < TEXTS_MAX)
+		err = names__feed(l->names, &v);
+	for (u32 i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(v.event->name, kinds[i].event))
+			return kinds[i].fn(l, &v);
+	return err;
+}
+
+/* What was of the interval goes; threads that no longer wait would stay for ever. */
+static void forget(struct live *l)
+{
+	struct map swap = l->old_drops;
+
+	map__free(&swap);
+	map__init(&swap, sizeof(struct drop_key), sizeof(u32));
+	l->old_drops = l->drops;
+	l->drops = swap;
+	map__free(&l->functions);
+	map__init(&l->functions, sizeof(u32), sizeof(struct function));
+	if (l->threads.n > 65536) {
+		map__free(&l->threads);
+		map__init(&l->threads, sizeof(u32), sizeof(struct thread));
+	}
+	l->n_waits = 0;
+	l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
+}
+
+int live__cut(struct live *l, u64 now, struct live_view *out)
+{
+	double weight = l->slices_ns ? 1 + (double)l->pauses_ns / (double)l->slices_ns : 1;
+	int err;
+
+	free_view(&l->view);
+	l->view.from = l->last_cut ? l->last_cut : now;
+	l->view.to = now;
+	l->view.sliced = l->pauses_ns != 0;
+	l->last_cut = now;
+	err = live__sum_gils(l, weight);
+	if (!err)
+		err = live__sum_pairs(l, weight);
+	if (!err)
+		err = live__sum_functions(l);
+	forget(l);
+	*out = l->view;
+	return err;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What happens now, for `sonde top`: records as they come, summed up over the last interval. Memory is bounded,
+ * whatever the targets do: names of functions that are beyond its room stay "?".
+ */
+#ifndef SONDE_MODEL_LIVE_H
+#define SONDE_MODEL_LIVE_H
+
+#include "trace/schema.h"
+
+struct live;
+
+/* A GIL: an interpreter of a process, or all of its interpreters before 3.12. */
+struct live_gil {
+	u32 pid;
+	u32 number; /* in its process, from 0, as they were seen */
+	char name[16]; /* of the process */
+	double load_percent; /* of the interval in which at least one thread waited */
+	u64 waits,
+		wait_ns; /* timed waits, of a switch interval each at most; estimated while only slices are measured */
+	u32 threads; /* that waited */
+	u32 deepest; /* at once, 0: not known */
+};
+
+/* Who kept whom waiting, by function. */
+struct live_pair {
+	u32 pid;
+	char holder[160], waiter[160];
+	u64 waits, wait_ns;
+	double share_percent; /* of all waiting in the interval */
+};
+
+struct live_function {
+	char name[160];
+	double self_percent, total_percent; /* of the CPU time of all samples in the interval */
+	u64 self_ns, total_ns;
+};
+
+struct live_view {
+	u64 from, to; /* CLOCK_MONOTONIC ns */
+	u64 samples, samples_ns;
+	bool sliced; /* the GIL was measured for part of the time */
+	/* sorted, the largest first */
+	struct live_gil *gils;
+	struct live_pair *pairs;
+	struct live_function *functions;
+	u32 n_gils, n_pairs, n_functions;
+};
+
+int live__new(struct live **out, const struct schema *schema);
+void live__free(struct live *l);
+/* Takes one record. 0 or -ENOMEM. */
+int live__feed(struct live *l, const void *record, u32 size);
+/* What came since the last call, as a view that lives until the next one. now: CLOCK_MONOTONIC ns. 0 or -ENOMEM. */
+int live__cut(struct live *l, u64 now, struct live_view *out);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by live.c, which takes records, and live_sums.c, which sums them up; by nothing else. */
+#ifndef SONDE_MODEL_LIVE_PRIVATE_H
+#define SONDE_MODEL_LIVE_PRIVATE_H
+
+#include "model/live.h"
+#include "model/names.h"
+#include "model/stacks.h"
+#include "util/map.h"
+
+#define FRAMES_MAX   1000000
+#define CODES_MAX    200000
+#define TEXTS_MAX    (64 << 20) /* bytes */
+#define WAITS_MAX    500000 /* in an interval */
+#define DEPTH_MAX    512
+#define WAIT_TIMEOUT 2 /* enum gil_wait_end */
+#define UNKNOWN	     0xffffffffu /* a function */
+
+struct frame {
+	u32 caller, code;
+	u8 kind;
+};
+
+struct code {
+	u32 name, file; /* strings */
+	u8 kind;
+};
+
+struct wait {
+	u64 gil, start, end;
+	u32 pid, tid, number, stack, holder_stack;
+	bool timeout;
+};
+
+struct gil_key {
+	u64 gil;
+	u32 pid, unused;
+};
+
+struct drop_key {
+	u32 waiter, number;
+};
+
+struct thread {
+	u32 blamed; /* function that the last wait was for */
+	u32 stack; /* of that wait: the same attempt */
+};
+
+struct pair_key {
+	u32 pid, holder, waiter; /* functions */
+};
+
+struct sum {
+	u64 waits, ns;
+};
+
+struct function {
+	u64 self_ns, total_ns;
+	u64 last; /* number of the sample that it was counted for */
+};
+
+struct live {
+	const struct schema *schema;
+	struct names *names;
+	struct map frames, codes; /* by id */
+	size_t texts; /* bytes that names has taken in */
+	struct map gil_numbers; /* struct gil_key -> u32, from 1 */
+	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this interval and the one before */
+	struct map threads; /* tid -> struct thread */
+	struct map functions; /* code -> struct function */
+	struct wait *waits;
+	u32 n_waits, allocated;
+	u64 waits_lost;
+	u64 sample, samples, samples_ns;
+	u64 slices_ns, pauses_ns;
+	u64 last_cut;
+	struct live_view view;
+};
+
+/* What came since the last cut, into l->view; weight: how many each wait stands for. 0 or -ENOMEM. */
+int live__sum_gils(struct live *l, double weight);
+int live__sum_pairs(struct live *l, double weight);
+int live__sum_functions(struct live *l);
+
+#endif

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Whose doing a wait for the GIL was is told more simply here than in report gil, which has the whole trace:
+ * a wait that timed out was for whom the holder's stack names at that moment, one that a signal ended for who
+ * dropped it, and if that was not seen, for whom the wait before it in this thread was.
+ */
+#include "model/live_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct stack_frame frame_of(const struct live *l, u32 code_id)
+{
+	const struct code *c = map__find(&l->codes, &code_id);
+
+	return (struct stack_frame){
+		.code = code_id,
+		.kind = c ? c->kind : 0,
+		.name = c ? names__string(l->names, c->name) : "",
+		.file = c ? names__string(l->names, c->file) : "",
+	};
+}
+
+/* The function of a stack that is the user's own code, else the innermost. */
+static u32 top_user(const struct live *l, u32 id)
+{
+	u32 innermost = UNKNOWN;
+
+	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
+		const struct frame *frame = map__find(&l->frames, &id);
+		struct stack_frame f;
+
+		if (!frame)
+			break;
+		f = frame_of(l, frame->code);
+		if (frame->code && stack_frame__is_users(&f))
+			return frame->code;
+		if (innermost == UNKNOWN && frame->code)
+			innermost = frame->code;
+		id = frame->caller;
+	}
+	return innermost;
+}
+
+static void name_function(const struct live *l, u32 code, char *buf, size_t size, const char *unknown)
+{
+	struct stack_frame f;
+
+	if (code == UNKNOWN) {
+		snprintf(buf, size, "%s", unknown);
+		return;
+	}
+	f = frame_of(l, code);
+	stack_frame__function(&f, buf, size);
+}
+
+/* Whose doing a wait was; see above. */
+static u32 holder_of(struct live *l, const struct wait *w)
+{
+	struct drop_key key = { w->tid, w->number };
+	struct thread *t = map__get(&l->threads, &w->tid);
+	u32 *dropped = map__find(&l->drops, &key), blamed = UNKNOWN;
+
+	if (!dropped)
+		dropped = map__find(&l->old_drops, &key);
+	if (w->timeout)
+		blamed = top_user(l, w->holder_stack);
+	else if (dropped)
+		blamed = top_user(l, *dropped);
+	if (blamed == UNKNOWN && t && t->stack == w->stack && w->stack)
+		blamed = t->blamed;
+	if (t)
+		*t = (struct thread){ blamed, w->stack };
+	return blamed;
+}
+
+static int compare_waits(const void *a, const void *b)
+{
+	const struct wait *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->gil != y->gil)
+		return x->gil < y->gil ? -1 : 1;
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static int compare_loads(const void *a, const void *b)
+{
+	const struct live_gil *x = a, *y = b;
+
+	return (x->load_percent < y->load_percent) - (x->load_percent > y->load_percent);
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+	const struct live_pair *x = a, *y = b;
+
+	return (x->wait_ns < y->wait_ns) - (x->wait_ns > y->wait_ns);
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+	const struct live_function *x = a, *y = b;
+
+	if (x->self_ns != y->self_ns)
+		return x->self_ns < y->self_ns ? 1 : -1;
+	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+}
+
+static u32 number_of(struct live *l, const struct wait *w)
+{
+	struct gil_key key = { w->gil, w->pid, 0 };
+	u32 *number = map__get(&l->gil_numbers, &key), n = 0;
+
+	if (!number)
+		return 0;
+	if (!*number) {
+		for (u32 i = 0; i < l->gil_numbers.n; i++)
+			n += ((const struct gil_key *)map__key(&l->gil_numbers, i))->pid == w->pid;
+		*number = n;
+	}
+	return *number - 1;
+}
+
+/* Waits [from, to) are of one GIL, by their start. */
+static void sum_gil(struct live *l, u32 from, u32 to, double weight, struct live_gil *out)
+{
+	const struct live_view *v = &l->view;
+	u64 covered = 0, until = v->from, measured = v->to - v->from;
+	const char *name = names__comm(l->names, l->waits[from].pid, 0);
+	struct map tids;
+
+	map__init(&tids, sizeof(u32), 1);
+	*out = (struct live_gil){ .pid = l->waits[from].pid, .number = number_of(l, &l->waits[from]) };
+	snprintf(out->name, sizeof(out->name), "%s", name ? name : "");
+	for (u32 i = from; i < to; i++) {
+		const struct wait *w = &l->waits[i];
+		u64 start = w->start > until ? w->start : until, end = w->end < v->to ? w->end : v->to;
+		u32 deep = 0;
+
+		if (end > start) {
+			covered += end - start;
+			until = end;
+		}
+		out->waits++;
+		out->wait_ns += w->end - w->start;
+		map__get(&tids, &w->tid);
+		for (u32 k = i + 1; k-- > from && i - k < 64;)
+			deep += l->waits[k].end > w->start;
+		out->deepest = deep > out->deepest ? deep : out->deepest;
+	}
+	out->threads = tids.n;
+	map__free(&tids);
+	out->waits = (u64)((double)out->waits * weight);
+	out->wait_ns = (u64)((double)out->wait_ns * weight);
+	out->load_percent = measured ? 100.0 * (double)covered * weight / (double)measured : 0;
+	if (out->load_percent > 100)
+		out->load_percent = 100;
+}
+
+int live__sum_gils(struct live *l, double weight)
+{
+	struct live_view *v = &l->view;
+	u32 from = 0;
+
+	if (l->n_waits)
+		qsort(l->waits, l->n_waits, sizeof(*l->waits), compare_waits);
+	for (u32 i = 1; i <= l->n_waits; i++) {
+		struct live_gil *bigger;
+
+		if (i < l->n_waits && l->waits[i].gil == l->waits[from].gil && l->waits[i].pid == l->waits[from].pid)
+			continue;
+		bigger = reallocarray(v->gils, v->n_gils + 1, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		v->gils = bigger;
+		sum_gil(l, from, i, weight, &v->gils[v->n_gils++]);
+		from = i;
+	}
+	if (v->n_gils)
+		qsort(v->gils, v->n_gils, sizeof(*v->gils), compare_loads);
+	return 0;
+}
+
+int live__sum_pairs(struct live *l, double weight)
+{
+	struct live_view *v = &l->view;
+	struct map pairs;
+	u64 all = 0;
+	int err = 0;
+
+	map__init(&pairs, sizeof(struct pair_key), sizeof(struct sum));
+	for (u32 i = 0; i < l->n_waits && !err; i++) {
+		const struct wait *w = &l->waits[i];
+		struct pair_key key = { w->pid, holder_of(l, w), top_user(l, w->stack) };
+		struct sum *sum = map__get(&pairs, &key);
+
+		if (!sum) {
+			err = -ENOMEM;
+			break;
+		}
+		sum->waits++;
+		sum->ns += w->end - w->start;
+		all += w->end - w->start;
+	}
+	v->pairs = calloc(pairs.n + 1, sizeof(*v->pairs));
+	if (!v->pairs)
+		err = -ENOMEM;
+	for (u32 i = 0; i < pairs.n && !err; i++) {
+		const struct pair_key *k = map__key(&pairs, i);
+		const struct sum *sum = map__value(&pairs, i);
+		struct live_pair *p = &v->pairs[v->n_pairs++];
+
+		p->pid = k->pid;
+		name_function(l, k->holder, p->holder, sizeof(p->holder), "holder not seen");
+		name_function(l, k->waiter, p->waiter, sizeof(p->waiter), "?");
+		p->waits = (u64)((double)sum->waits * weight);
+		p->wait_ns = (u64)((double)sum->ns * weight);
+		p->share_percent = all ? 100.0 * (double)sum->ns / (double)all : 0;
+	}
+	if (v->n_pairs)
+		qsort(v->pairs, v->n_pairs, sizeof(*v->pairs), compare_pairs);
+	map__free(&pairs);
+	return err;
+}
+
+int live__sum_functions(struct live *l)
+{
+	struct live_view *v = &l->view;
+	double all = l->samples_ns ? (double)l->samples_ns : 1;
+
+	v->samples = l->samples;
+	v->samples_ns = l->samples_ns;
+	v->functions = calloc(l->functions.n + 1, sizeof(*v->functions));
+	if (!v->functions)
+		return -ENOMEM;
+	for (u32 i = 0; i < l->functions.n; i++) {
+		const struct function *f = map__value(&l->functions, i);
+		struct live_function *out = &v->functions[v->n_functions];
+
+		if (!f->total_ns)
+			continue;
+		v->n_functions++;
+		name_function(l, *(const u32 *)map__key(&l->functions, i), out->name, sizeof(out->name), "?");
+		out->self_ns = f->self_ns;
+		out->total_ns = f->total_ns;
+		out->self_percent = 100.0 * (double)f->self_ns / all;
+		out->total_percent = 100.0 * (double)f->total_ns / all;
+	}
+	if (v->n_functions)
+		qsort(v->functions, v->n_functions, sizeof(*v->functions), compare_functions);
+	return 0;
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "python/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attach/procs.h"
+#include "python/layouts.h"
+
+#define INTERPRETERS_MAX 1024
+#define THREADS_MAX	 65536
+
+#define SYS_FUTEX 202 /* x86-64 */
+/* struct pthread of glibc on x86-64: its tid. Checked against the threads that there are. */
+#define PTHREAD_TID 720
+
+/* struct _gil_runtime_state, 3.7 to 3.15: before the condition and the mutex, which are 48 and 40 bytes long */
+struct gil_head {
+	u64 interval; /* us */
+	u64 last_holder;
+	u32 locked;
+	u32 pad;
+	u64 switches;
+};
+#define GIL_WAITED_ON 88
+
+bool look__read(const struct look *l, u64 address, void *to, size_t size)
+{
+	if (address >> 47)
+		return false;
+	return pread(l->mem, to, size, (off_t)address) == (ssize_t)size;
+}
+
+u64 look__word(const struct look *l, u64 address)
+{
+	u64 word;
+
+	return look__read(l, address, &word, sizeof(word)) ? word : 0;
+}
+
+/* The file behind a mapping, if it is a regular one; by its path if the kernel keeps the other way for root. */
+static int open_mapped(u32 pid, const struct mapping *m)
+{
+	char path[4200];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid, m->start, m->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "/proc/%u/root%s", pid, m->path);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	}
+	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static void on_mapping(const struct mapping *m, void *arg)
+{
+	struct look *l = arg;
+	const char *file = strrchr(m->path, '/') + 1;
+	bool likely = strstr(file, "python") || !strcmp(m->path, l->exe);
+	u32 at = l->n_files;
+	int fd;
+
+	/* at most so many files that hardly are an interpreter: it may be linked into any */
+	if (l->n_files == LOOK_FILES || (!likely && l->n_files >= LOOK_FILES - 8))
+		return;
+	fd = open_mapped(l->pid, m);
+	/* procs.c asks errno whether the list could be read */
+	errno = 0;
+	if (fd < 0)
+		return;
+	if (likely) {
+		memmove(l->files + 1, l->files, at * sizeof(l->files[0]));
+		memmove(l->starts + 1, l->starts, at * sizeof(l->starts[0]));
+		memmove(l->ends + 1, l->ends, at * sizeof(l->ends[0]));
+		memmove(l->offsets + 1, l->offsets, at * sizeof(l->offsets[0]));
+		at = 0;
+	}
+	l->files[at] = fd;
+	l->starts[at] = m->start;
+	l->ends[at] = m->end;
+	l->offsets[at] = m->offset;
+	l->n_files++;
+}
+
+/* Which errno says what: a process that ends meanwhile must not be told as a lack of rights. */
+static int refused(u32 pid, int err, char *text, size_t len)
+{
+	if (err == -ENOENT || err == -ESRCH) {
+		snprintf(text, len, "there is no process %u", pid);
+		return -ESRCH;
+	}
+	snprintf(text, len,
+		 "process %u: its memory may not be read: %s\nrun sonde as root, or as its user with "
+		 "kernel.yama.ptrace_scope=0",
+		 pid, strerror(-err));
+	return err;
+}
+
+int look__open(struct look *l, u32 pid, char *err, size_t len)
+{
+	char path[64];
+	ssize_t n;
+	int ret;
+
+	*l = (struct look){ .pid = pid, .mem = -1 };
+	map__init(&l->codes, sizeof(u64), sizeof(struct look_code));
+	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
+	l->mem = open(path, O_RDONLY | O_CLOEXEC);
+	if (l->mem < 0)
+		return refused(pid, -errno, err, len);
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlink(path, l->exe, sizeof(l->exe) - 1);
+	l->exe[n < 0 ? 0 : n] = '\0';
+	ret = procs__each_mapping_of(pid, on_mapping, l);
+	return ret ? refused(pid, ret, err, len) : 0;
+}
+
+/* What the process adds to the file's addresses. */
+static bool bias_of(struct elf *elf, const struct look *l, u32 file, u64 *bias)
+{
+	u64 addr, size, offset;
+
+	for (u32 i = 0; elf__text(elf, i, &addr, &size); i++) {
+		if (elf__offset(elf, addr, &offset) || offset + size <= l->offsets[file] ||
+		    offset >= l->offsets[file] + (l->ends[file] - l->starts[file]))
+			continue;
+		*bias = l->starts[file] - l->offsets[file] - (addr - offset);
+		return true;
+	}
+	return false;
+}
+
+int look__identify(struct look *l, char *err, size_t len)
+{
+	struct python_runtime runtime;
+	char why[160] = "";
+	struct elf *elf;
+	u64 bias = 0;
+	int ret = -ENOENT;
+
+	for (u32 i = 0; i < l->n_files && ret == -ENOENT; i++) {
+		if (elf__open(&elf, l->files[i]))
+			continue;
+		ret = python__identify(elf, &runtime, why, sizeof(why));
+		if (!ret && !bias_of(elf, l, i, &bias))
+			ret = -ENOENT;
+		elf__close(elf);
+	}
+	if (ret == -ENOENT)
+		snprintf(err, len, "process %u does not run CPython (%s)", l->pid,
+			 *l->exe ? l->exe : "a kernel thread");
+	else if (ret)
+		snprintf(err, len, "process %u: %s", l->pid, *why ? why : strerror(-ret));
+	if (ret)
+		return ret;
+	l->layout = runtime.layout;
+	l->runtime = runtime.runtime + bias;
+	l->code_type = runtime.code_type + bias;
+	return 0;
+}
+
+static int compare_tids(const void *a, const void *b)
+{
+	u32 x = ((const struct look_task *)a)->tid, y = ((const struct look_task *)b)->tid;
+
+	return (x > y) - (x < y);
+}
+
+static const struct look_task *task_of(const struct look *l, u32 tid)
+{
+	struct look_task key = { .tid = tid };
+
+	return bsearch(&key, l->tasks, l->n_tasks, sizeof(key), compare_tids);
+}
+
+/* Which thread has this state: from 3.11 on it says so itself, before libc does. */
+static const struct look_task *owner_of(const struct look *l, u64 state)
+{
+	u64 ids[2] = {};
+	u32 tid = 0;
+	const struct look_task *t = NULL;
+
+	if (!look__read(l, state + l->layout.state_thread_id, ids, sizeof(ids)))
+		return NULL;
+	if (l->layout.version >= 0x030b && ids[1] <= 0x7fffffff)
+		t = task_of(l, (u32)ids[1]);
+	if (!t && ids[0] && look__read(l, ids[0] + PTHREAD_TID, &tid, sizeof(tid)))
+		t = task_of(l, tid);
+	return t;
+}
+
+/* Where the GIL is that an interpreter uses; before 3.12 there is one for all, in _PyRuntime.ceval.gil. */
+static u64 gil_of(const struct look *l, u64 interpreter)
+{
+	switch (l->layout.version) {
+	case 0x0308:
+		return l->runtime + 1152;
+	case 0x0309:
+	case 0x030a:
+		return l->runtime + 352;
+	case 0x030b:
+		return l->runtime + 360;
+	}
+	return l->layout.interp_gil ? look__word(l, interpreter + l->layout.interp_gil) : 0;
+}
+
+static void read_gil(const struct look *l, struct look_interpreter *in)
+{
+	u64 at = gil_of(l, in->id);
+	struct gil_head head;
+
+	if (!at || !look__read(l, at, &head, sizeof(head)) || head.locked > 1 || !head.interval ||
+	    head.interval >> 40 || (head.last_holder & 7))
+		return;
+	in->gil = at;
+	in->holder = head.locked ? head.last_holder : 0;
+}
+
+static struct look_thread *add_thread(struct look *l)
+{
+	struct look_thread *bigger = reallocarray(l->threads, l->n_threads + 1, sizeof(*bigger));
+
+	if (!bigger)
+		return NULL;
+	l->threads = bigger;
+	bigger[l->n_threads] = (struct look_thread){};
+	return &bigger[l->n_threads++];
+}
+
+/* Its threads as their list has them now; a state whose thread is not known is passed over: it begins or ends. */
+static int read_states(struct look *l, u32 interpreter)
+{
+	u64 state = look__word(l, l->interpreters[interpreter].id + l->layout.interp_threads);
+
+	for (u32 i = 0; state; i++) {
+		const struct look_task *task = owner_of(l, state);
+		struct look_thread *t;
+
+		/* the list has become a circle under way */
+		if (i == THREADS_MAX || l->n_threads > 4 * l->n_tasks + 64)
+			return -EAGAIN;
+		if (task) {
+			t = add_thread(l);
+			if (!t)
+				return -ENOMEM;
+			t->task = *task;
+			t->state = state;
+			t->interpreter = interpreter;
+		}
+		state = look__word(l, state + l->layout.state_next);
+	}
+	return 0;
+}
+
+static int read_interpreters(struct look *l)
+{
+	u64 at = look__word(l, l->runtime + l->layout.interpreters);
+	int err = 0;
+
+	for (; at && !err && l->n_interpreters < INTERPRETERS_MAX; at = look__word(l, at + l->layout.interp_next)) {
+		struct look_interpreter *bigger = reallocarray(l->interpreters, l->n_interpreters + 1, sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		l->interpreters = bigger;
+		bigger[l->n_interpreters] = (struct look_interpreter){ .id = at };
+		read_gil(l, &bigger[l->n_interpreters]);
+		err = read_states(l, l->n_interpreters++);
+	}
+	return err;
+}
+
+static void forget(struct look *l)
+{
+	for (u32 i = 0; i < l->n_threads; i++)
+		free(l->threads[i].frames);
+	free(l->threads);
+	free(l->interpreters);
+	l->threads = NULL;
+	l->interpreters = NULL;
+	l->n_threads = l->n_interpreters = 0;
+}
+
+static bool has_state(const struct look *l, u32 tid)
+{
+	for (u32 i = 0; i < l->n_threads; i++)
+		if (l->threads[i].task.tid == tid && l->threads[i].state)
+			return true;
+	return false;
+}
+
+/* Threads that have nothing to do with Python, or not yet. */
+static int add_others(struct look *l)
+{
+	u32 n = l->n_threads;
+
+	for (u32 i = 0; i < l->n_tasks; i++) {
+		struct look_thread *t;
+
+		if (has_state(l, l->tasks[i].tid))
+			continue;
+		t = add_thread(l);
+		if (!t)
+			return -ENOMEM;
+		t->task = l->tasks[i];
+		t->interpreter = n ? 0 : t->interpreter;
+	}
+	return 0;
+}
+
+static void find_gil(struct look *l, struct look_thread *t)
+{
+	const struct look_interpreter *in = &l->interpreters[t->interpreter];
+	u64 waited_on = in->gil + sizeof(struct gil_head);
+
+	t->holds = in->holder && in->holder == t->state;
+	t->waits = in->gil && !t->holds && t->task.in_syscall && t->task.syscall == SYS_FUTEX &&
+		   t->task.arg - waited_on < GIL_WAITED_ON;
+}
+
+int look__threads(struct look *l)
+{
+	int err = -EAGAIN;
+
+	qsort(l->tasks, l->n_tasks, sizeof(*l->tasks), compare_tids);
+	for (u32 i = 0; i < 5 && err == -EAGAIN; i++) {
+		forget(l);
+		err = read_interpreters(l);
+	}
+	if (!err && !l->n_interpreters)
+		err = look__word(l, l->runtime) ? -EAGAIN : -ESRCH;
+	for (u32 i = 0; i < l->n_threads && !err; i++) {
+		find_gil(l, &l->threads[i]);
+		err = look__stack(l, &l->threads[i]);
+	}
+	return err ? err : add_others(l);
+}
+
+void look__free(struct look *l)
+{
+	forget(l);
+	look__free_codes(l);
+	free(l->tasks);
+	for (u32 i = 0; i < l->n_files; i++)
+		close(l->files[i]);
+	if (l->mem >= 0)
+		close(l->mem);
+	*l = (struct look){ .mem = -1 };
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The frames of one thread of a process that runs, and the code that they are in. */
+#include "python/look.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/lines.h"
+#include "python/text.h"
+
+#define FRAMES_MAX 20000
+#define TRIES	   50
+#define TEXT_MAX   8192 /* bytes of a name */
+#define LINES_MAX  (1 << 20)
+
+/* FRAME_OWNED_BY_GENERATOR in pycore_frame.h, 3.11 to 3.15 */
+#define OWNED_BY_GENERATOR 1
+
+struct raw_frame {
+	u64 frame, code;
+	s64 offset; /* in the bytecode, bytes; negative: not begun */
+};
+
+struct walk {
+	struct raw_frame *list;
+	u32 n, allocated;
+	bool cut;
+};
+
+static u64 word_in(const u8 *bytes, u32 offset)
+{
+	u64 word;
+
+	memcpy(&word, bytes + offset, sizeof(word));
+	return word;
+}
+
+/* A frame that has not come to its first traceable instruction is none yet for Python either. */
+static bool incomplete(const struct look *l, u64 code, s64 offset, u32 owner)
+{
+	s32 first;
+
+	if (!l->layout.code_traceable || owner == OWNED_BY_GENERATOR)
+		return false;
+	return look__read(l, code + l->layout.code_traceable, &first, sizeof(first)) && offset < first * 2LL;
+}
+
+static s64 offset_of(const struct look *l, const u8 *frame, u64 code)
+{
+	s32 lasti;
+
+	if (!l->layout.instr_unit)
+		return (s64)(word_in(frame, l->layout.frame_instr) - (code + l->layout.code_start));
+	memcpy(&lasti, frame + l->layout.frame_instr, sizeof(lasti));
+	return lasti < 0 ? -1 : lasti * (s64)l->layout.instr_unit;
+}
+
+static int add_frame(struct walk *w, const struct raw_frame *f)
+{
+	struct raw_frame *bigger;
+
+	if (w->n == w->allocated) {
+		bigger = reallocarray(w->list, w->allocated * 2 + 64, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		w->list = bigger;
+		w->allocated = w->allocated * 2 + 64;
+	}
+	w->list[w->n++] = *f;
+	return 0;
+}
+
+/* 0; -EAGAIN: what was read makes no sense, the thread runs; -ENOMEM */
+static int walk_frames(const struct look *l, u64 state, struct walk *w)
+{
+	const struct python_layout *p = &l->layout;
+	u64 at = look__word(l, state + p->state_frame), type;
+	u8 frame[256];
+	u32 owner, i;
+
+	w->n = 0;
+	w->cut = false;
+	if (p->by_cframe)
+		at = at ? look__word(l, at + p->cframe_frame) : 0;
+	for (i = 0; at && i < FRAMES_MAX; i++) {
+		struct raw_frame f = { .frame = at };
+
+		if ((at & 7) || p->frame_size > sizeof(frame) || !look__read(l, at, frame, p->frame_size))
+			return -EAGAIN;
+		at = word_in(frame, p->frame_previous);
+		owner = p->owner_skipped ? frame[p->frame_owner] : 0;
+		if (p->owner_skipped && owner >= p->owner_skipped)
+			continue;
+		/* from 3.14 on the lowest bits are a tag */
+		f.code = word_in(frame, p->frame_code) & ~7ULL;
+		/* one that was met before need not be looked at again */
+		if (!map__find(&l->codes, &f.code) &&
+		    (!look__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
+			return -EAGAIN;
+		f.offset = offset_of(l, frame, f.code);
+		if (!w->n && incomplete(l, f.code, f.offset, owner))
+			continue;
+		if (add_frame(w, &f))
+			return -ENOMEM;
+	}
+	w->cut = at;
+	return 0;
+}
+
+/* But for where the innermost one is in its code, which changes while the stack stands still. */
+static bool same(const struct walk *a, const struct walk *b)
+{
+	if (a->n != b->n || a->cut != b->cut)
+		return false;
+	for (u32 i = 0; i < a->n; i++)
+		if (a->list[i].frame != b->list[i].frame || a->list[i].code != b->list[i].code ||
+		    (i && a->list[i].offset != b->list[i].offset))
+			return false;
+	return true;
+}
+
+/* A str of the process as UTF-8, malloc'ed; NULL: it is none, or no memory. */
+static char *read_text(const struct look *l, u64 str)
+{
+	const struct python_layout *p = &l->layout;
+	u64 head[5], length, at;
+	u32 state, kind;
+	char *text;
+	u8 *chars;
+
+	if (!str || !look__read(l, str, head, sizeof(head)))
+		return NULL;
+	state = (u32)head[4] >> p->str_kind_shift;
+	kind = state & 7;
+	/* only what is stored with its head */
+	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4))
+		return NULL;
+	length = head[2] < TEXT_MAX / kind ? head[2] : TEXT_MAX / kind;
+	at = str + (state & 16 ? p->str_ascii : p->str_compact);
+	chars = malloc(length * kind + 1);
+	text = chars && look__read(l, at, chars, length * kind) ? python__utf8(chars, length * kind, kind) : NULL;
+	free(chars);
+	return text;
+}
+
+static void read_lines(const struct look *l, struct look_code *c, u64 bytes)
+{
+	u64 size;
+
+	if (!bytes || !look__read(l, bytes + 16, &size, sizeof(size)) || !size || size > LINES_MAX)
+		return;
+	c->lines = malloc(size);
+	if (c->lines && look__read(l, bytes + l->layout.bytes_data, c->lines, size))
+		c->lines_size = (u32)size;
+}
+
+/* Read once: a code object does not change, and in the time of one look its memory is hardly used for another. */
+static struct look_code *code_at(struct look *l, u64 code)
+{
+	const struct python_layout *p = &l->layout;
+	struct look_code *c = map__find(&l->codes, &code);
+	u8 head[256];
+
+	if (c)
+		return c;
+	c = map__get(&l->codes, &code);
+	if (!c || p->code_name > 248 || p->code_file > 248 || p->code_lines > 248 || p->code_line > 248 ||
+	    !look__read(l, code, head, sizeof(head)))
+		return c;
+	c->name = read_text(l, word_in(head, p->code_name));
+	c->file = read_text(l, word_in(head, p->code_file));
+	c->first_line = (u32)word_in(head, p->code_line);
+	read_lines(l, c, word_in(head, p->code_lines));
+	return c;
+}
+
+static int keep_frames(struct look *l, struct look_thread *t, const struct walk *w)
+{
+	t->frames = calloc(w->n + 1, sizeof(*t->frames));
+	if (!t->frames)
+		return -ENOMEM;
+	t->cut = w->cut;
+	for (u32 i = 0; i < w->n; i++) {
+		const struct look_code *c = code_at(l, w->list[i].code);
+
+		if (!c)
+			return -ENOMEM;
+		t->frames[t->n_frames++] = (struct look_frame){
+			.name = c->name ? c->name : "?",
+			.file = c->file ? c->file : "?",
+			.line = python__line(l->layout.version, c->lines, c->lines_size, c->first_line,
+					     w->list[i].offset),
+		};
+	}
+	return 0;
+}
+
+int look__stack(struct look *l, struct look_thread *t)
+{
+	struct walk first = {}, second = {}, swap;
+	int err = walk_frames(l, t->state, &first), again;
+
+	for (u32 i = 0; i < TRIES && err != -ENOMEM; i++) {
+		again = walk_frames(l, t->state, &second);
+		if (!err && !again && same(&first, &second))
+			break;
+		swap = first;
+		first = second;
+		second = swap;
+		err = again ? again : -EAGAIN;
+		if (!again && i + 1 < TRIES)
+			err = 0;
+	}
+	t->torn = err == -EAGAIN;
+	if (!err)
+		err = keep_frames(l, t, &first);
+	free(first.list);
+	free(second.list);
+	return err == -ENOMEM ? err : 0;
+}
+
+void look__free_codes(struct look *l)
+{
+	for (u32 i = 0; i < l->codes.n; i++) {
+		struct look_code *c = map__value(&l->codes, i);
+
+		free(c->name);
+		free(c->file);
+		free(c->lines);
+	}
+	map__free(&l->codes);
+}

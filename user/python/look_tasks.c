@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What /proc says of a process's threads: their names, what they do, since when they sleep. */
+#include "python/look.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TASKS_MAX 65536
+#define CPUS_MAX  4096
+
+static bool read_file(int dir, const char *name, char *buf, size_t size)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	buf[n < 0 ? 0 : n] = '\0';
+	return n > 0;
+}
+
+/* A thread's scheduler clock when its CPU last looked at it: when it left it, if it sleeps. ns, 0: not known */
+static u64 last_seen(int dir, const char *name)
+{
+	unsigned long long ms, ns;
+	char text[512], *at;
+
+	if (!read_file(dir, name, text, sizeof(text)))
+		return 0;
+	at = strstr(text, "se.exec_start");
+	at = at ? strchr(at, ':') : NULL;
+	if (!at || sscanf(at + 1, " %llu.%6llu", &ms, &ns) != 2)
+		return 0;
+	return ms * 1000000 + ns;
+}
+
+/*
+ * The same clock now, by CPU: each has its own, which stands still while the machine's host takes the CPU
+ * away. So this process goes there for a moment and reads its own.
+ */
+struct clocks {
+	cpu_set_t *allowed;
+	size_t size;
+	u64 now[CPUS_MAX]; /* 0: not asked; 1: not to be had */
+	bool moved;
+};
+
+static void clocks__init(struct clocks *c)
+{
+	c->size = CPU_ALLOC_SIZE(CPUS_MAX);
+	c->allowed = CPU_ALLOC(CPUS_MAX);
+	if (c->allowed && sched_getaffinity(0, c->size, c->allowed)) {
+		CPU_FREE(c->allowed);
+		c->allowed = NULL;
+	}
+}
+
+static u64 clocks__now(struct clocks *c, int cpu)
+{
+	cpu_set_t *one;
+	int dir;
+
+	if (cpu < 0 || cpu >= CPUS_MAX || !c->allowed)
+		return 0;
+	if (c->now[cpu])
+		return c->now[cpu] > 1 ? c->now[cpu] : 0;
+	c->now[cpu] = 1;
+	one = CPU_ALLOC(CPUS_MAX);
+	dir = open("/proc/thread-self", O_DIRECTORY | O_CLOEXEC);
+	if (one && dir >= 0 && CPU_ISSET_S(cpu, c->size, c->allowed)) {
+		CPU_ZERO_S(c->size, one);
+		CPU_SET_S(cpu, c->size, one);
+		c->moved = true;
+		if (!sched_setaffinity(0, c->size, one)) {
+			/* what it reads of itself is as old as the last tick or switch: this makes one */
+			nanosleep(&(struct timespec){ .tv_nsec = 1000 }, NULL);
+			c->now[cpu] = last_seen(dir, "sched") ?: 1;
+		}
+	}
+	if (dir >= 0)
+		close(dir);
+	CPU_FREE(one);
+	return c->now[cpu] > 1 ? c->now[cpu] : 0;
+}
+
+static void clocks__done(struct clocks *c)
+{
+	if (c->moved)
+		sched_setaffinity(0, c->size, c->allowed);
+	CPU_FREE(c->allowed);
+}
+
+/* "TID (COMM) S ...", the CPU as the 39th; the name may hold anything, but no newline: the kernel escapes it */
+static bool parse_stat(const char *text, struct look_task *t, int *cpu)
+{
+	const char *from = strchr(text, '('), *p = strrchr(text, ')');
+
+	if (!from || !p || p < from || p[1] != ' ' || !p[2])
+		return false;
+	snprintf(t->comm, sizeof(t->comm), "%.*s", (int)(p - from - 1), from + 1);
+	t->state = p[2];
+	*cpu = -1;
+	p += 2;
+	for (u32 field = 3; field < 39 && p; field++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		*cpu = atoi(p + 1);
+	return true;
+}
+
+/* Three small files a thread: to open them is what this costs. */
+static void read_task(struct look_task *t, int tasks, struct clocks *clocks)
+{
+	char text[1024], path[32];
+	u64 seen, now;
+	int cpu;
+
+	t->asleep_ns = -1;
+	snprintf(path, sizeof(path), "%u/stat", t->tid);
+	if (!read_file(tasks, path, text, sizeof(text)) || !parse_stat(text, t, &cpu))
+		return;
+	if (t->state != 'S' && t->state != 'D')
+		return;
+	/* a number of -1 is a thread that sleeps outside of a call */
+	snprintf(path, sizeof(path), "%u/syscall", t->tid);
+	if (read_file(tasks, path, text, sizeof(text)) && sscanf(text, "%d %llx", &t->syscall, &t->arg) == 2 &&
+	    t->syscall >= 0)
+		t->in_syscall = true;
+	snprintf(path, sizeof(path), "%u/sched", t->tid);
+	seen = last_seen(tasks, path);
+	now = seen ? clocks__now(clocks, cpu) : 0;
+	if (now)
+		t->asleep_ns = now > seen ? (s64)(now - seen) : 0;
+}
+
+int look__read_tasks(struct look *l)
+{
+	struct clocks *clocks = calloc(1, sizeof(*clocks));
+	char path[64];
+	struct dirent *d;
+	DIR *dir;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", l->pid);
+	dir = opendir(path);
+	if (!dir || !clocks) {
+		err = dir ? -ENOMEM : -ESRCH;
+		free(clocks);
+		if (dir)
+			closedir(dir);
+		return err;
+	}
+	clocks__init(clocks);
+	while (!err && l->n_tasks < TASKS_MAX && (d = readdir(dir))) {
+		struct look_task *bigger;
+
+		if (!isdigit((unsigned char)d->d_name[0]))
+			continue;
+		bigger = reallocarray(l->tasks, l->n_tasks + 1, sizeof(*bigger));
+		if (!bigger) {
+			err = -ENOMEM;
+			break;
+		}
+		l->tasks = bigger;
+		bigger[l->n_tasks] = (struct look_task){ .tid = (u32)atoi(d->d_name) };
+		read_task(&bigger[l->n_tasks], dirfd(dir), clocks);
+		l->n_tasks += bigger[l->n_tasks].state != 0;
+	}
+	clocks__done(clocks);
+	free(clocks);
+	closedir(dir);
+	return err;
+}

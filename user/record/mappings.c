@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record/mappings.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "record/family.h"
+#include "util/map.h"
+
+#define CODE_MAX    4096 /* mappings of one process that are kept */
+#define TOTAL_MAX   (1u << 20) /* of all */
+#define PATHS_MAX   65536
+#define PATH_LENGTH 4096
+#define READ_EVERY  1000000000ULL /* ns: a process's list is not read again before */
+#define SWEEP_EVERY 5000000000ULL /* ns */
+#define KEEP	    10000000000ULL /* ns after the end of a process: its last records may still come */
+
+struct process_code {
+	struct mapped_code *list; /* the newest last */
+	u32 n, max;
+	u64 read; /* when its list was read, 0: never */
+	u64 gone; /* when it was found to have ended, 0: it lives */
+};
+
+struct mappings {
+	struct session *session;
+	struct map processes; /* by pid: struct process_code */
+	struct map by_path; /* hash of a path: its number */
+	char **paths;
+	u32 n_paths, max_paths;
+	u32 total;
+	u64 next_sweep;
+};
+
+struct mappings *mappings__new(struct session *s)
+{
+	struct mappings *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->session = s;
+	map__init(&m->processes, sizeof(u32), sizeof(struct process_code));
+	map__init(&m->by_path, sizeof(u64), sizeof(u32));
+	return m;
+}
+
+static void forget(struct mappings *m, struct process_code *p)
+{
+	m->total -= p->n;
+	free(p->list);
+	memset(p, 0, sizeof(*p));
+}
+
+void mappings__free(struct mappings *m)
+{
+	if (!m)
+		return;
+	for (u32 i = 0; i < m->processes.n; i++)
+		forget(m, map__value(&m->processes, i));
+	map__free(&m->processes);
+	map__free(&m->by_path);
+	for (u32 i = 0; i < m->n_paths; i++)
+		free(m->paths[i]);
+	free(m->paths);
+	free(m);
+}
+
+const char *mappings__path(const struct mappings *m, u32 path)
+{
+	return path && path <= m->n_paths ? m->paths[path - 1] : "";
+}
+
+/* 0: none, or no room. */
+static u32 path_number(struct mappings *m, const char *path)
+{
+	u64 hash = path ? XXH3_64bits(path, strlen(path)) : 0;
+	char **bigger;
+	u32 *number;
+
+	if (!path || !*path)
+		return 0;
+	number = map__get(&m->by_path, &hash);
+	if (!number || *number || m->n_paths == PATHS_MAX)
+		return number ? *number : 0;
+	if (m->n_paths == m->max_paths) {
+		bigger = reallocarray(m->paths, m->max_paths * 2 + 64, sizeof(*bigger));
+		if (!bigger)
+			return 0;
+		m->paths = bigger;
+		m->max_paths = m->max_paths * 2 + 64;
+	}
+	m->paths[m->n_paths] = strdup(path);
+	if (m->paths[m->n_paths])
+		*number = ++m->n_paths;
+	return *number;
+}
+
+static bool same(const struct mapped_code *a, const struct mapped_code *b)
+{
+	return a->start == b->start && a->end == b->end && a->offset == b->offset && a->ino == b->ino &&
+	       a->dev == b->dev && a->path == b->path;
+}
+
+static void add(struct mappings *m, struct process_code *p, const struct mapped_code *c)
+{
+	struct mapped_code *bigger;
+
+	for (u32 i = p->n; i > 0; i--)
+		if (same(&p->list[i - 1], c))
+			return;
+	if (p->n == CODE_MAX) {
+		memmove(p->list, p->list + 1, --p->n * sizeof(*p->list));
+		m->total--;
+	}
+	if (m->total == TOTAL_MAX)
+		return;
+	if (p->n == p->max) {
+		bigger = reallocarray(p->list, p->max * 2 + 16, sizeof(*bigger));
+		if (!bigger)
+			return;
+		p->list = bigger;
+		p->max = p->max * 2 + 16;
+	}
+	p->list[p->n++] = *c;
+	m->total++;
+}
+
+void mappings__add(struct mappings *m, const struct mapping *at)
+{
+	struct process_code *p = map__get(&m->processes, &at->pid);
+	struct mapped_code c = {
+		.start = at->start,
+		.end = at->end,
+		.offset = at->offset,
+		.dev = at->dev,
+		.ino = at->ino,
+		.generation = at->generation,
+		.path = path_number(m, at->path),
+		.time = at->time,
+	};
+
+	if (!p)
+		return;
+	/* another process by the same number */
+	if (p->gone)
+		forget(m, p);
+	add(m, p, &c);
+}
+
+/* One line of /proc/PID/maps; false: no code, or not to be read. */
+static bool parse_line(struct mappings *m, char *line, struct mapped_code *c)
+{
+	unsigned int major, minor;
+	char flags[8];
+	int path = 0;
+
+	if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %n", &c->start, &c->end, flags, &c->offset, &major, &minor,
+		   &c->ino, &path) < 7 ||
+	    !strchr(flags, 'x'))
+		return false;
+	c->dev = (u64)major << 20 | minor;
+	line[strcspn(line, "\n")] = '\0';
+	c->path = path ? path_number(m, line + path) : 0;
+	return true;
+}
+
+/* What is there now and is not known: before it was looked at, or with numbers of its own (overlayfs). */
+static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
+{
+	u64 now = session__now(m->session);
+	char line[PATH_LENGTH + 128];
+	int fd;
+	FILE *f;
+
+	if (p->read && now - p->read < READ_EVERY)
+		return;
+	p->read = now;
+	fd = session__maps(m->session, pid);
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while (fgets(line, sizeof(line), f)) {
+		struct mapped_code c = {};
+		bool known = false;
+
+		if (!parse_line(m, line, &c))
+			continue;
+		for (u32 i = 0; i < p->n && !known; i++)
+			known = p->list[i].start == c.start && p->list[i].end == c.end &&
+				p->list[i].offset == c.offset && p->list[i].ino;
+		if (!known)
+			add(m, p, &c);
+	}
+	fclose(f);
+}
+
+/* The newest at that time; of those made later the oldest, as a record may be early. */
+static const struct mapped_code *find(const struct process_code *p, u64 addr, u64 time)
+{
+	const struct mapped_code *best = NULL;
+
+	for (u32 i = 0; p && i < p->n; i++) {
+		const struct mapped_code *c = &p->list[i];
+
+		if (addr < c->start || addr >= c->end)
+			continue;
+		if (!best || (c->time <= time && c->time >= best->time) || (best->time > time && c->time < best->time))
+			best = c;
+	}
+	return best;
+}
+
+const struct mapped_code *mappings__at(struct mappings *m, u32 pid, u32 parent, u64 addr, u64 time)
+{
+	struct process_code *p = map__get(&m->processes, &pid);
+	const struct mapped_code *c = find(p, addr, time);
+
+	if (c || !p)
+		return c;
+	read_maps(m, pid, p);
+	c = find(p, addr, time);
+	return c || !parent ? c : find(map__find(&m->processes, &parent), addr, time);
+}
+
+void mappings__tick(struct mappings *m, u64 now)
+{
+	if (now < m->next_sweep)
+		return;
+	m->next_sweep = now + SWEEP_EVERY;
+	for (u32 i = 0; i < m->processes.n; i++) {
+		struct process_code *p = map__value(&m->processes, i);
+		u32 pid = *(const u32 *)map__key(&m->processes, i);
+
+		if (!p->n)
+			continue;
+		if (p->gone ? now - p->gone > KEEP : false)
+			forget(m, p);
+		else if (!p->gone && kill((pid_t)pid, 0) && errno == ESRCH)
+			p->gone = now;
+	}
+}

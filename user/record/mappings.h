@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which file lies where in which process, also of one that has ended: what is told of
+ * mappings as they are made (struct family_host, mapped), and /proc/PID/maps for the rest.
+ */
+#ifndef SONDE_RECORD_MAPPINGS_H
+#define SONDE_RECORD_MAPPINGS_H
+
+#include "attach/process.h"
+
+struct session;
+struct mappings;
+
+/* Code in a process. */
+struct mapped_code {
+	u64 start, end, offset; /* as in struct mapping */
+	u64 dev, ino;
+	u32 generation;
+	u32 path; /* mappings__path() */
+	u64 time; /* when it was made */
+};
+
+struct mappings *mappings__new(struct session *s);
+void mappings__free(struct mappings *m);
+void mappings__add(struct mappings *m, const struct mapping *at);
+/*
+ * What lies at an address of a process at a time, NULL: nothing that is known. parent: the process
+ * that forked it, which has the same if it has ended before it was looked at. Valid until the next call.
+ */
+const struct mapped_code *mappings__at(struct mappings *m, u32 pid, u32 parent, u64 addr, u64 time);
+/* "[vdso]" and the like begin with a bracket, "" is code without a file */
+const char *mappings__path(const struct mappings *m, u32 path);
+/* Now and then: forgets processes that have ended. */
+void mappings__tick(struct mappings *m, u64 now);
+
+#endif

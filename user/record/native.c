@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Frames are numbered here, with the highest bit set; BPF numbers those of Python
+ * without it. Above a Python stack only the frames inside of its innermost interpreter
+ * loop are kept: those between earlier Python frames say little.
+ */
+#include "record/native.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/meta.h"
+#include "record/family.h"
+#include "record/native_code.h"
+#include "util/map.h"
+
+#define FRAMES_MAX  (1u << 20) /* kept apart in one recording */
+#define DEPTH_MAX   256
+#define PYTHON_MAX  64 /* frames above Python; more than that are another stack */
+#define OWN_NUMBERS 0x80000000u
+#define CODE_CUT    0xffffffffu
+
+struct frame_key {
+	u32 caller, code;
+	u64 offset;
+};
+
+struct native {
+	struct session *session;
+	struct native_code *code;
+	struct map frames; /* struct frame_key -> its number */
+};
+
+/* Where unwinding is. */
+struct walk {
+	const struct native_stack *raw;
+	u32 links; /* that came */
+	u32 link; /* of these, the one that stands at `at` */
+	u64 at;
+	u64 pc, sp, bp;
+};
+
+struct native *native__new(struct session *s)
+{
+	struct native *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->session = s;
+	n->code = native_code__new(s);
+	map__init(&n->frames, sizeof(struct frame_key), sizeof(u32));
+	if (n->code)
+		return n;
+	native__free(n);
+	return NULL;
+}
+
+void native__free(struct native *n)
+{
+	if (!n)
+		return;
+	native_code__free(n->code);
+	map__free(&n->frames);
+	free(n);
+}
+
+void native__mapped(struct native *n, const struct mapping *m)
+{
+	native_code__mapped(n->code, m);
+}
+
+u32 native__function(struct native *n, u32 pid, u64 time, u64 *address)
+{
+	struct native_thread t = { .pid = pid, .time = time };
+	struct native_place p;
+
+	native_code__at(n->code, &t, *address, false, &p);
+	*address = p.offset;
+	return p.code;
+}
+
+void native__tick(struct native *n, u64 now)
+{
+	native_code__tick(n->code, now);
+}
+
+/* The link of the chain at an address of the stack; they lie one above the other. */
+static bool link_at(struct walk *w, u64 addr, u64 *link)
+{
+	while (w->link < w->links && w->at < addr) {
+		u64 distance = NATIVE_DISTANCE(w->raw->chain[w->link]);
+
+		if (!distance)
+			return false;
+		w->at += distance;
+		w->link++;
+	}
+	if (w->link >= w->links || w->at != addr)
+		return false;
+	*link = w->raw->chain[w->link];
+	return true;
+}
+
+/* A word of the stack: of its newest part, or of a frame that has a frame pointer. */
+static bool read_word(struct walk *w, u64 addr, u64 *out)
+{
+	u64 at = addr - w->raw->sp, link;
+
+	if (w->raw->window >= sizeof(*out) && at <= w->raw->window - sizeof(*out)) {
+		memcpy(out, w->raw->stack + at, sizeof(*out));
+		return true;
+	}
+	if (link_at(w, addr - 8, &link)) {
+		*out = NATIVE_ADDRESS(link);
+		return true;
+	}
+	if (!link_at(w, addr, &link) || !NATIVE_DISTANCE(link))
+		return false;
+	*out = addr + NATIVE_DISTANCE(link);
+	return true;
+}
+
+enum step { STEP_ON, STEP_END, STEP_LOST };
+
+/* By the frame pointer: for code without unwind tables. */
+static enum step by_frame_pointer(struct walk *w)
+{
+	u64 pc, bp;
+
+	if (w->bp < w->sp || !read_word(w, w->bp + 8, &pc))
+		return STEP_LOST;
+	if (!read_word(w, w->bp, &bp))
+		bp = 0;
+	w->pc = pc;
+	w->sp = w->bp + 16;
+	w->bp = bp;
+	return pc ? STEP_ON : STEP_END;
+}
+
+static enum step by_table(struct walk *w, const struct elf_unwind *u)
+{
+	u64 cfa = (u->by_frame_pointer ? w->bp : w->sp) + (u64)(s64)u->cfa, pc, bp = w->bp;
+
+	if (u->outermost)
+		return STEP_END;
+	/* the saved one first: the chain is only read upward */
+	if (u->saved && !read_word(w, cfa + (u64)(s64)u->frame_pointer, &bp))
+		bp = 0;
+	if (cfa <= w->sp || !read_word(w, cfa - 8, &pc))
+		return STEP_LOST;
+	w->pc = pc;
+	w->sp = cfa;
+	w->bp = bp;
+	return pc ? STEP_ON : STEP_END;
+}
+
+/* The frames from the innermost on; *lost: there are more, which could not be found. */
+static u32 unwind(struct native *n, const struct native_thread *t, u32 links, struct native_place *places, bool *lost)
+{
+	struct walk w = {
+		.raw = t->raw, .links = links, .at = t->raw->bp, .pc = t->raw->ip, .sp = t->raw->sp, .bp = t->raw->bp
+	};
+	u32 max = t->python ? PYTHON_MAX : DEPTH_MAX, depth = 0;
+	enum step step = STEP_ON;
+
+	while (step == STEP_ON && depth < max) {
+		struct native_place *p = &places[depth];
+
+		native_code__at(n->code, t, w.pc, depth > 0, p);
+		if (t->python && p->interpreter)
+			return depth;
+		/* the loop's rarer parts have no name in a stripped file, but their caller has */
+		if (t->python && p->python_call && depth && !places[depth - 1].named)
+			return depth - 1;
+		/* what is no code is no return address */
+		if (depth && !p->mapped)
+			break;
+		depth++;
+		step = p->unwind_error ? by_frame_pointer(&w) : by_table(&w, &p->unwind);
+	}
+	*lost = step != STEP_END;
+	/* all the thread's frames, and no interpreter: they do not stand on this Python stack */
+	if (t->python && (step == STEP_END || depth == max)) {
+		*lost = depth > 0;
+		return depth ? 1 : 0;
+	}
+	return depth;
+}
+
+/* Where libc starts a program or a thread is of no interest, and not always reached. */
+static u32 without_start(const struct native_place *places, u32 n, bool *lost)
+{
+	u32 kept = n;
+
+	while (kept > 1 && places[kept - 1].starts)
+		kept--;
+	if (kept < n)
+		*lost = false;
+	return kept;
+}
+
+/* 0: there are too many. */
+static u32 intern(struct native *n, enum frame_kind kind, u32 caller, u32 code, u64 offset)
+{
+	struct frame_key key = { .caller = caller, .code = kind == FRAME_CUT ? CODE_CUT : code, .offset = offset };
+	struct meta_frame e = {
+		.event = { .time = session__now(n->session), .id = ID_meta_frame },
+		.offset = offset,
+		.caller = caller,
+		.code = code,
+		.kind = kind,
+	};
+	u32 *number = map__find(&n->frames, &key);
+
+	if (number)
+		return *number;
+	number = n->frames.n < FRAMES_MAX ? map__get(&n->frames, &key) : NULL;
+	if (!number)
+		return 0;
+	e.frame = *number = OWN_NUMBERS | n->frames.n;
+	session__emit(n->session, &e, sizeof(e));
+	return *number;
+}
+
+u32 native__stack(struct native *n, const struct native_thread *t)
+{
+	struct native_place places[DEPTH_MAX];
+	u32 links = t->raw->links, depth, id = t->python;
+	bool lost = false;
+
+	if (t->size < offsetof(struct native_stack, chain) || !t->raw->ip || t->raw->window > NATIVE_WINDOW)
+		return t->python;
+	if (links > (t->size - offsetof(struct native_stack, chain)) / sizeof(u64))
+		links = (t->size - offsetof(struct native_stack, chain)) / sizeof(u64);
+	depth = unwind(n, t, links, places, &lost);
+	if (!t->python) {
+		depth = without_start(places, depth, &lost);
+		if (lost)
+			id = intern(n, FRAME_CUT, 0, 0, 0);
+	}
+	/* between Python and what could be found */
+	if (t->python && lost && depth)
+		id = intern(n, FRAME_NATIVE, id, native_code__missing(n->code), 0);
+	for (u32 i = depth; i > 0 && (id || !t->python); i--) {
+		u32 frame = intern(n, FRAME_NATIVE, id, places[i - 1].code, places[i - 1].offset);
+
+		if (!frame) {
+			session__lost(n->session, "sample", LOSS_MAP_FULL, 1);
+			return t->python;
+		}
+		id = frame;
+	}
+	return id;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which function an address of a process is in: mappings, the files' symbols, and the trace's events meta_code. */
+#ifndef SONDE_RECORD_NATIVE_CODE_H
+#define SONDE_RECORD_NATIVE_CODE_H
+
+#include "attach/elf.h"
+#include "record/native.h"
+
+struct native_code;
+
+struct native_place {
+	u32 code; /* id of the function in the trace */
+	u64 offset; /* in the file; without a file the address */
+	bool mapped; /* there is code */
+	bool named;
+	bool interpreter, python_call; /* see struct code_place */
+	bool starts; /* libc's or the loader's: such frames at the outer end start the program or thread */
+	int unwind_error;
+	struct elf_unwind unwind;
+};
+
+struct native_code *native_code__new(struct session *s);
+void native_code__free(struct native_code *n);
+void native_code__mapped(struct native_code *n, const struct mapping *m);
+/* after_call: pc is a return address, the call stands in front of it */
+void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,
+		     struct native_place *out);
+/* The id of what stands for frames that could not be found. */
+u32 native_code__missing(struct native_code *n);
+void native_code__tick(struct native_code *n, u64 now);
+
+#endif

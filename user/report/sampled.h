@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the family sample recorded, summed up by stack: for the reports python, lines and stacks. */
+#ifndef SONDE_REPORT_SAMPLED_H
+#define SONDE_REPORT_SAMPLED_H
+
+#include "model/stacks.h"
+#include "report/report.h"
+#include "util/map.h"
+
+struct sampled_weight {
+	u64 samples, cpu_ns; /* of the clock */
+	u64 gil_ns, no_gil_ns; /* of cpu_ns: with the GIL, and known to be without it */
+	u64 kernel_ns; /* of cpu_ns: in the kernel */
+	u64 waits, off_ns; /* off the CPU */
+};
+
+struct sampled {
+	struct stacks *stacks;
+	struct map by_stack; /* u32 -> struct sampled_weight */
+	struct sampled_weight all;
+	u64 period, threshold, ticks, missed; /* of the recording as a whole */
+};
+
+/* 0 or negative errno; to be freed in any case. */
+int sampled__read(struct sampled *s, const struct report_args *args);
+void sampled__free(struct sampled *s);
+void sampled__add(struct sampled_weight *to, const struct sampled_weight *w);
+/* The ids of a stack from the outermost on, in a buffer that the next call reuses; *n frames. NULL: no memory. */
+const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
+/* The place in such a path of the innermost Python frame, -1: none. */
+int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
+/* Says that there is nothing, if so, and what limits the figures. false: there is nothing. */
+bool sampled__say(const struct sampled *s, const struct report_args *args, struct report_output *out);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Lines of source files that a trace names, where they can be read here. */
+#ifndef SONDE_REPORT_SOURCE_H
+#define SONDE_REPORT_SOURCE_H
+
+#include "util/map.h"
+
+struct sources {
+	struct map files; /* hash of the path: struct source */
+	u32 unread; /* files that could not be read */
+	u32 newer; /* files that were changed after the trace was made */
+};
+
+void sources__init(struct sources *s);
+void sources__free(struct sources *s);
+/*
+ * The line (from 1), without its indentation and end, at most a few hundred bytes into buf; NULL: not to be had. made: when the
+ * trace was, CLOCK_REALTIME ns.
+ */
+const char *sources__line(struct sources *s, const char *path, u32 line, u64 made, char *buf, size_t size);
+
+#endif
