@@ -22,10 +22,14 @@ struct raw_frame {
 	s64 offset; /* in the bytecode, bytes; negative: not begun */
 };
 
+#define PAGE 4096
+
 struct walk {
 	struct raw_frame *list;
 	u32 n, allocated;
 	bool cut;
+	u64 page; /* address of what is in `bytes`, 1: nothing */
+	u8 bytes[PAGE];
 };
 
 static u64 word_in(const u8 *bytes, u32 offset)
@@ -71,6 +75,24 @@ static int add_frame(struct walk *w, const struct raw_frame *f)
 	return 0;
 }
 
+/* From 3.11 on a thread's frames lie side by side: a page is read at once, and a walk is the sooner over. */
+static bool read_frame(const struct look *l, struct walk *w, u64 at, u8 *frame)
+{
+	u64 page = at & ~(u64)(PAGE - 1);
+	u32 size = l->layout.frame_size;
+
+	if (at + size > page + PAGE)
+		return look__read(l, at, frame, size);
+	if (w->page != page) {
+		w->page = 1;
+		if (!look__read(l, page, w->bytes, PAGE))
+			return false;
+		w->page = page;
+	}
+	memcpy(frame, w->bytes + (at - page), size);
+	return true;
+}
+
 /* 0; -EAGAIN: what was read makes no sense, the thread runs; -ENOMEM */
 static int walk_frames(const struct look *l, u64 state, struct walk *w)
 {
@@ -80,13 +102,14 @@ static int walk_frames(const struct look *l, u64 state, struct walk *w)
 	u32 owner, i;
 
 	w->n = 0;
+	w->page = 1;
 	w->cut = false;
 	if (p->by_cframe)
 		at = at ? look__word(l, at + p->cframe_frame) : 0;
 	for (i = 0; at && i < FRAMES_MAX; i++) {
 		struct raw_frame f = { .frame = at };
 
-		if ((at & 7) || p->frame_size > sizeof(frame) || !look__read(l, at, frame, p->frame_size))
+		if ((at & 7) || p->frame_size > sizeof(frame) || !read_frame(l, w, at, frame))
 			return -EAGAIN;
 		at = word_in(frame, p->frame_previous);
 		owner = p->owner_skipped ? frame[p->frame_owner] : 0;
@@ -198,25 +221,24 @@ static int keep_frames(struct look *l, struct look_thread *t, const struct walk 
 
 int look__stack(struct look *l, struct look_thread *t)
 {
-	struct walk first = {}, second = {}, swap;
-	int err = walk_frames(l, t->state, &first), again;
+	struct walk walks[2] = {}, *first = &walks[0], *second = &walks[1], *swap;
+	int err = walk_frames(l, t->state, first), again;
 
 	for (u32 i = 0; i < TRIES && err != -ENOMEM; i++) {
-		again = walk_frames(l, t->state, &second);
-		if (!err && !again && same(&first, &second))
+		again = walk_frames(l, t->state, second);
+		if (!err && !again && same(first, second))
 			break;
 		swap = first;
 		first = second;
 		second = swap;
-		err = again ? again : -EAGAIN;
-		if (!again && i + 1 < TRIES)
-			err = 0;
+		/* the last try must have been told of */
+		err = again ? again : i + 1 < TRIES ? 0 : -EAGAIN;
 	}
 	t->torn = err == -EAGAIN;
 	if (!err)
-		err = keep_frames(l, t, &first);
-	free(first.list);
-	free(second.list);
+		err = keep_frames(l, t, first);
+	free(walks[0].list);
+	free(walks[1].list);
 	return err == -ENOMEM ? err : 0;
 }
 

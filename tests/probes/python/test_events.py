@@ -45,9 +45,17 @@ def record(python, switches=""):
     out = os.path.join(place, "python.sonde")
     if os.path.exists(out):
         os.unlink(out)
+    # a program in another root is not known before it runs, and its first imports would be missed: one of it runs already
+    known = subprocess.Popen(command(python, "wait"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL) if python.root != "/" else None
+    if known:
+        known.stdout.readline()
     p = subprocess.run([gil_lib.SONDE, "record", "-t", "python", "-o", out, "--"] + command(python), cwd="/",
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
                        env=dict(os.environ, SONDE_TEST=switches, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8"))
+    if known:
+        known.kill()
+        known.communicate()
     trace = Trace(out)
     strings = trace.strings
     numbers = {e["number"]: strings.get(e["program"]) for e in trace.events("meta_probe")}
