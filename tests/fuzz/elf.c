@@ -31,11 +31,14 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	struct placement where;
 	struct seen *s = arg;
-	u64 start, size;
+	struct elf_unwind unwind;
+	u64 start, size = 0;
 
 	s->sum += strlen(sym->name) + sym->offset;
 	if (s->n++ < 64 && !elf__function_at(s->elf, sym->addr, &start, &size))
 		s->sum += start + size;
+	if (s->n < 64 && !elf__unwind(s->elf, sym->addr + size / 2, &unwind))
+		s->sum += (u64)unwind.cfa;
 	if (s->placer && s->n < 64 && !placer__function(s->placer, sym->addr, sym->size, &where))
 		s->sum += where.n + where.exits + where.sites[0].addr;
 	return s->n > 100000;

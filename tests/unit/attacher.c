@@ -20,8 +20,9 @@ static struct program programs[] = {
 	{ .name = "span", .section.kind = SECTION_SPAN, .enabled = true },
 	{ .name = "entry", .section.kind = SECTION_ENTRY, .enabled = true },
 	{ .name = "tracepoint", .section.kind = SECTION_TRACEPOINT },
+	{ .name = "clock", .section.kind = SECTION_CLOCK },
 };
-static const struct probes probes = { .programs = programs, .n_programs = 4 };
+static const struct probes probes = { .programs = programs, .n_programs = 5 };
 
 static struct attacher_request request;
 static struct attacher_reply reply;
@@ -90,7 +91,7 @@ TEST(refuses_what_makes_no_sense)
 	CHECK(ask(99, 0, 0) == -EINVAL);
 	CHECK(ask_raw("x", 1, -1, NULL) == -EINVAL);
 	CHECK(ask_sites(0, ATTACH_MULTI, 1, 16, fd) == -EINVAL); /* a program that is off */
-	CHECK(ask_sites(4, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
+	CHECK(ask_sites(5, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(~0U, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(1, 99, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(1, ATTACH_MULTI, 0, 0, fd) == -EINVAL);
@@ -104,6 +105,16 @@ TEST(refuses_what_makes_no_sense)
 	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
 	CHECK(ask(OP_ATTACH, 1, 0) == -EINVAL); /* no tracepoint */
 	CHECK(ask(OP_ATTACH, 3, 0) == -EINVAL); /* off */
+	request.n = 99;
+	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL); /* likewise */
+	programs[4].enabled = true;
+	CHECK(end());
+	REQUIRE(start(0));
+	request.n = 0;
+	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL); /* no ticks */
+	request.n = ATTACHER_HZ_MAX + 1;
+	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL);
+	programs[4].enabled = false;
 	CHECK(ask(OP_DETACH, 77, 0) == -EINVAL);
 	CHECK(ask(OP_ITER, 1, 0) == -EINVAL);
 	CHECK(ask(OP_DETACH_SITES, 0, 0) == 0);

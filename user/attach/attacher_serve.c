@@ -136,7 +136,7 @@ static int attach_clock(struct server *s, const struct program *p)
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 	};
 
-	if (!hz || hz > ATTACHER_HZ_MAX)
+	if (!hz || hz > ATTACHER_HZ_MAX || !p->prog)
 		return -EINVAL;
 	attr.sample_period = 1000000000ULL / hz;
 	return attach_event(s, p, &attr);
@@ -149,7 +149,7 @@ static int serve_attach(struct server *s)
 
 	if (p && p->section.kind == SECTION_OTHER && p->prog && bpf_program__type(p->prog) == BPF_PROG_TYPE_PERF_EVENT)
 		return attach_faults(s, p);
-	if (p && p->section.kind == SECTION_CLOCK && p->prog)
+	if (p && p->section.kind == SECTION_CLOCK)
 		return attach_clock(s, p);
 	if (!p || p->section.kind != SECTION_TRACEPOINT)
 		return -EINVAL;

@@ -59,6 +59,12 @@ static s64 get_sleb128(struct cursor *c)
 	return (s64)v;
 }
 
+/* Whatever the file says: a product that is too large wraps. */
+static s64 scaled(const struct machine *m, u64 n)
+{
+	return (s64)(n * (u64)m->data_align);
+}
+
 static void set_rule(struct machine *m, u64 reg, enum rule rule, s64 at)
 {
 	if (reg == REG_BP) {
@@ -101,7 +107,7 @@ static bool run_register(struct machine *m, struct cursor *c, u8 op)
 	switch (op) {
 	case 0x05: /* offset_extended */
 		reg = get_leb128(c);
-		set_rule(m, reg, RULE_AT_CFA, (s64)get_leb128(c) * m->data_align);
+		set_rule(m, reg, RULE_AT_CFA, scaled(m, get_leb128(c)));
 		return true;
 	case 0x06: /* restore_extended */
 		restore(m, get_leb128(c));
@@ -125,7 +131,7 @@ static bool run_register(struct machine *m, struct cursor *c, u8 op)
 		return true;
 	case 0x11: /* offset_extended_sf */
 		reg = get_leb128(c);
-		set_rule(m, reg, RULE_AT_CFA, get_sleb128(c) * m->data_align);
+		set_rule(m, reg, RULE_AT_CFA, scaled(m, (u64)get_sleb128(c)));
 		return true;
 	}
 	return false;
@@ -165,10 +171,10 @@ static bool run_frame(struct machine *m, struct cursor *c, u8 op)
 		return true;
 	case 0x12: /* def_cfa_sf */
 		reg = get_leb128(c);
-		set_cfa(m, reg, get_sleb128(c) * m->data_align);
+		set_cfa(m, reg, scaled(m, (u64)get_sleb128(c)));
 		return true;
 	case 0x13: /* def_cfa_offset_sf */
-		m->row.cfa = get_sleb128(c) * m->data_align;
+		m->row.cfa = scaled(m, (u64)get_sleb128(c));
 		return true;
 	case 0x2e: /* GNU_args_size */
 		get_leb128(c);
@@ -205,7 +211,7 @@ static void run(struct machine *m, struct cursor *c, u64 end)
 			if (m->location > m->wanted)
 				return;
 		} else if ((op & INSTRUCTION) == 0x80) {
-			set_rule(m, op & ~INSTRUCTION, RULE_AT_CFA, (s64)get_leb128(c) * m->data_align);
+			set_rule(m, op & ~INSTRUCTION, RULE_AT_CFA, scaled(m, get_leb128(c)));
 		} else if ((op & INSTRUCTION) == 0xc0) {
 			restore(m, op & ~INSTRUCTION);
 		} else if (!run_register(m, c, op) && !run_frame(m, c, op)) {

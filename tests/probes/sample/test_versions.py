@@ -13,7 +13,7 @@ from sample_lib import WORK, Stacks, python_of, shares, worst  # noqa: E402
 import gil_lib  # noqa: E402
 from recording import Recording, done, ok  # noqa: E402
 
-POINTS = 5  # some 2,000 samples
+POINTS = 5  # 1,000 samples and more
 
 
 def too_far(truth, seen):
@@ -25,10 +25,10 @@ def too_far(truth, seen):
 
 
 def run(python):
-    program = [python.exe, WORK, "cpu", "3"]
+    program = [python.exe, WORK, "cpu", "2"]
     if python.root not in ("", "/"):
         shutil.copy(WORK, os.path.join(python.root, "tmp", "sample_work.py"))
-        program = ["chroot", python.root, python.exe, "/tmp/sample_work.py", "cpu", "3"]
+        program = ["chroot", python.root, python.exe, "/tmp/sample_work.py", "cpu", "2"]
     rec = Recording(program, "sample", ["-F", "999"])
     stacks, functions, lines, gil = Stacks(rec.trace), collections.Counter(), collections.Counter(), 0
     samples = rec.of("sample_cpu")
