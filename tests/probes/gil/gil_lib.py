@@ -149,7 +149,7 @@ class Workplace:
         return self.dirs[root], self.dirs[root][len(root):]
 
 
-# full: what --gil=full adds, {"gil_hold": [...], "gil_switch": [...]}; live: when its probes were there
+# full: what --gil=full adds, {"gil_hold": [...], "gil_switch": [...]}; live: when the first probes were there; until they all are, the workload waits
 Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_drops holds losses status messages "
                                    "full truth_switches live")
 
@@ -216,7 +216,7 @@ def record(python, place, kind, seconds, threads, switches="", truth=True, optio
     result = Recording(list(trace.events("gil_wait")), list(trace.events("gil_drop")), waits, drops, holds,
                        losses, sonde.returncode, "".join(said),
                        {kind: list(trace.events(kind)) for kind in ("gil_hold", "gil_switch")}, truth_switches,
-                       max([e["live"] for e in trace.events("meta_object")] or [0]))
+                       min([e["live"] for e in trace.events("meta_object") if e["live"]] or [0]))
     os.unlink(out)
     return result
 

@@ -68,6 +68,37 @@ def check_python(python):
         tap.ok(calls and calls == calls_by_objdump(python.binary), name + " (stripped)", d)
 
 
+def targets_by_objdump(path, function):
+    """Addresses of the calls of an imported function."""
+    out = []
+    p = subprocess.Popen(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, universal_newlines=True)
+    for line in p.stdout:
+        m = re.match(r"\s+([0-9a-f]+):\s+call\s.*<%s(@plt)?>" % function, line)
+        if m:
+            out.append(int(m[1], 16))
+    p.wait()
+    return sorted(out)
+
+
+def check_full(python):
+    """--gil=full: each call of the two functions is told, and what has symbols lies in the functions it should."""
+    d = dump(python.binary)
+    signals = targets_by_objdump(python.binary, "pthread_cond_signal")
+    tap.ok(d["takes"] and d["gives"] and not d["unknown"] and sorted(d["takes"] + d["gives"]) == signals,
+           "takes and drops, %s" % python.name, "%s %s" % (d, signals))
+    tap.ok(sorted(w[0] for w in d["switches"]) == targets_by_objdump(python.binary, "pthread_cond_wait"),
+           "waits for a switch, %s" % python.name, d)
+    functions = symbols(python.binary, "take_gil")
+    if functions:
+        inside = [any(a <= t < b for a, b in functions) for t in d["takes"] + d["gives"]]
+        tap.ok(inside == [True] * len(d["takes"]) + [False] * len(d["gives"]),
+               "takes lie in take_gil and drops do not, %s" % python.name, d)
+        stripped = os.path.join(tmp, "stripped")
+        run("strip", "-o", stripped, python.binary)
+        again = dump(stripped)
+        tap.ok(all(again[k] == d[k] for k in ("takes", "gives", "switches")), "the same without symbols, " + python.name)
+
+
 def check_shapes():
     """Built by us: through the PLT, without one, a long jump, and bytes that only look like it."""
     for what, flags in [("PLT", []), ("clang", ["clang"]), ("no PLT", ["-fno-plt"]), ("long jump", ["-DFAR_JUMP"]),
@@ -100,6 +131,7 @@ def check_libc(path, name):
 with tempfile.TemporaryDirectory(prefix="sonde-gil-") as tmp:
     dump = build_dumper(tmp)
     gil_lib.each_python(tap, "take_gil is found", check_python)
+    gil_lib.each_python(tap, "takes and drops", check_full)
     tap.ok(len(dump(gil_lib.pythons()[0]["3.8 pyenv"].binary)["waits"]) == 2, "3.8 has two") \
         if "3.8 pyenv" in gil_lib.pythons()[0] else tap.skip("3.8 has two", "no 3.8")
     check_shapes()

@@ -54,13 +54,15 @@ def check_switches(name, r):
         if start > r.live:
             truth[tid].append((start, end - start))
     counts = {t: (len(mine[t]), len(truth[t])) for t in set(mine) | set(truth)}
-    tap.ok(truth and all(a == b for a, b in counts.values()), "%s: waits for a forced switch" % name, counts)
+    if not truth:
+        return tap.skip("%s: waits for a forced switch" % name, "the machine was so busy that nobody had to wait for one")
+    tap.ok(all(a == b for a, b in counts.values()), "%s: waits for a forced switch" % name, counts)
     a = [x for t in sorted(truth) for _, x in sorted(mine[t])]
     b = [x for t in sorted(truth) for _, x in sorted(truth[t])]
     near = [(x, y) for x, y in zip(a, b) if abs(x - y) <= APART_NS]
     total, true = sum(x for x, _ in near), sum(y for _, y in near)
     tap.ok(len(a) == len(b) and len(a) - len(near) <= max(3, 0.1 * len(a)) and
-           abs(total - true) <= 0.01 * true + gil_lib.SLACK_NS * len(a),
+           abs(total - true) <= 0.01 * true + 2 * gil_lib.SLACK_NS * len(near),
            "%s: their times" % name, "%d ns, truly %d; %d left out" % (total, true, len(a) - len(near)))
 
 
