@@ -50,6 +50,9 @@ say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$@';)
 all: $(B)/sonde
 	@:
 
+# Parts with rules of their own, which add to `all` or `workloads`
+include $(wildcard cupti-shim/rules.mk tests/fakes/*/rules.mk)
+
 # Rewritten when the commands or the lists of files change, so that what depends on them is made anew
 CONFIG := $(SONDE_CPP) $(SONDE_CFLAGS) $(SONDE_LD) $(LDLIBS) $(CLANG) $(BPF_CFLAGS) $(BPF_SRCS) $(LIB_SRCS)
 $(B)/gen/config: FORCE | deps-build
@@ -132,6 +135,7 @@ test:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
 	@scripts/nccl.sh || true
+	@scripts/cupti.sh 12 13 || true
 	@tests/run $(if $(T),'$(T)')
 
 # 1,000 times on and off a busy program, and 500 kills: half an hour
