@@ -165,7 +165,10 @@ int attacher__sites(struct attacher *a, const struct program *p, enum attach_met
 	r->n = sites->n;
 	memcpy(r->data, sites->offsets, size);
 	memcpy(r->data + size, sites->cookies, size);
-	return call(a, 2 * size, sites->fd, NULL);
+	r->counters = sites->counters != NULL;
+	if (sites->counters)
+		memcpy(r->data + 2 * size, sites->counters, size);
+	return call(a, (2 + r->counters) * size, sites->fd, NULL);
 }
 
 int attacher__detach_sites(struct attacher *a)

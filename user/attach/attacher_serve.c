@@ -62,6 +62,7 @@ static int serve_sites(struct server *s)
 		.fd = s->file,
 		.offsets = (const u64 *)r->data,
 		.cookies = (const u64 *)(r->data + size),
+		.counters = r->counters ? (const u64 *)(r->data + 2 * size) : NULL,
 		.n = r->n,
 		.returns = r->returns,
 		.pid = r->pid,
@@ -77,7 +78,10 @@ static int serve_sites(struct server *s)
 	/* a program that does not know of returns must not be on one */
 	if (!span && (r->returns || r->method == ATTACH_SESSION))
 		return -EINVAL;
-	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != 2 * size || r->pid < 0 || s->file < 0)
+	/* a word is raised in a process's own copy of a file: only where a family asks for it by its own places */
+	if (r->counters && p->section.kind != SECTION_SITE)
+		return -EINVAL;
+	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != (r->counters ? 3 : 2) * size || r->pid < 0 || s->file < 0)
 		return -EINVAL;
 	return links__attach(s->links, p->prog, r->method, &sites);
 }

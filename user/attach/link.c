@@ -92,6 +92,7 @@ int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *si
 		.attach_type = attach_type,
 		.path = (u64)(uintptr_t)path,
 		.offsets = (u64)(uintptr_t)sites->offsets,
+		.ref_ctr_offsets = (u64)(uintptr_t)sites->counters,
 		.cookies = (u64)(uintptr_t)sites->cookies,
 		.cnt = sites->n,
 		.multi_flags = sites->returns ? UPROBE_MULTI_RETURN : 0,
@@ -112,7 +113,8 @@ static int attach_perf(struct links *l, const struct bpf_program *prog, const st
 
 	path_of(sites->fd, path, sizeof(path));
 	for (u32 i = 0; i < sites->n; i++) {
-		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = sites->cookies[i], .retprobe = sites->returns);
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = sites->cookies[i], .retprobe = sites->returns,
+			    .ref_ctr_offset = sites->counters ? sites->counters[i] : 0);
 
 		link.perf = bpf_program__attach_uprobe_opts(prog, sites->pid ? sites->pid : -1, path, sites->offsets[i],
 							    &opts);

@@ -19,6 +19,7 @@ struct link_sites {
 	int fd; /* of the file */
 	const u64 *offsets;
 	const u64 *cookies;
+	const u64 *counters; /* offsets of words of 2 bytes that the kernel raises while there is a probe; NULL: none */
 	u32 n;
 	bool returns; /* ATTACH_MULTI, ATTACH_PERF: on the returns instead of the entries */
 	s32 pid; /* 0: every process */
