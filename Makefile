@@ -185,6 +185,7 @@ compile_commands.json: deps-build
 
 install: all
 	install -D -m 755 $(B)/sonde $(DESTDIR)$(PREFIX)/bin/sonde
+	install -D -m 755 $(B)/libsonde-cupti.so $(DESTDIR)$(PREFIX)/lib/sonde/libsonde-cupti.so
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/sonde
 	scripts/man.py $(B)/sonde $(B)/man
 	install -m 644 $(wildcard docs/man/*.1) $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1

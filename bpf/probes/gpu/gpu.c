@@ -6,16 +6,15 @@
 #include "gpu.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 #include "record/family.h"
 
 #define LIBRARY	       "libsonde-cupti.so"
 #define CONTROL_OBJECT 0x10000 /* no object of the trace has such a number */
+#define LOOK_EVERY     250000000 /* ns */
 #define DROPPED_BY_END 4 /* shim_dropped.reason */
 
 /* A process with the shim. */
@@ -143,10 +142,12 @@ static void event(struct session *s, const struct event *e, u32 size)
 		warn_refused(s, e->pid, g->text, size - sizeof(*g));
 }
 
-/* Without a privilege it may not be signalled; that it is there is told all the same. */
-static bool is_gone(u32 pid)
+/* Also when nobody has waited for it yet. */
+static bool is_gone(struct session *s, u32 pid)
 {
-	return kill(pid, 0) && errno == ESRCH;
+	static struct process_image image; /* large */
+
+	return session__image(s, pid, &image) || !image.exe[0];
 }
 
 /* Killed, or it called _exit: what CUPTI still had for it is lost, and nobody knows how much. */
@@ -166,7 +167,7 @@ static void forget_the_gone(struct session *s)
 	u32 keep = 0;
 
 	for (u32 i = 0; i < gpu.n; i++) {
-		if (is_gone(gpu.list[i].pid))
+		if (is_gone(s, gpu.list[i].pid))
 			ended(s, &gpu.list[i]);
 		else
 			gpu.list[keep++] = gpu.list[i];
@@ -178,7 +179,7 @@ static void tick(struct session *s, u64 now)
 {
 	if (now < gpu.next_look)
 		return;
-	gpu.next_look = now + 500000000;
+	gpu.next_look = now + LOOK_EVERY;
 	forget_the_gone(s);
 }
 
@@ -190,8 +191,9 @@ static bool stopping(struct session *s)
 	if (!gpu.dropped && gpu.n)
 		session__unlink_process(s, CONTROL_OBJECT);
 	gpu.dropped = true;
+	tick(s, session__now(s));
 	for (u32 i = 0; i < gpu.n; i++)
-		more |= gpu.list[i].active && !is_gone(gpu.list[i].pid);
+		more |= gpu.list[i].active;
 	return more;
 }
 
