@@ -30,36 +30,35 @@
 #define PAGE 4096
 
 /* A page each, and nothing else in it; not in .bss, which has no place in the file. */
-#define CONTROL(up, low)                                  \
-	".globl sonde_cupti_control_" #low "\n"           \
-	".type sonde_cupti_control_" #low ", @function\n" \
-	"sonde_cupti_control_" #low ":\n"                 \
-	"	nop\n"                                          \
-	"	ret\n"                                          \
-	".size sonde_cupti_control_" #low ", 2\n"         \
-	".p2align 4\n"
-#define SEMAPHORE(up, low)                                \
-	".globl sonde_cupti_semaphore_" #low "\n"         \
-	".type sonde_cupti_semaphore_" #low ", @object\n" \
-	".size sonde_cupti_semaphore_" #low ", 2\n"       \
-	"sonde_cupti_semaphore_" #low ":\n"               \
-	"	.short 0\n"                                     \
-	".p2align 3\n"
-__asm__(".pushsection .sonde_control,\"ax\",@progbits\n"
-	".p2align 12\n"
-	"sonde_control_page:\n" SHIM_GROUPS(CONTROL) ".p2align 12\n"
-						     ".popsection\n"
-						     ".pushsection .sonde_semaphores,\"aw\",@progbits\n"
-						     ".p2align 12\n"
-						     "sonde_semaphore_page:\n" SHIM_GROUPS(SEMAPHORE) ".p2align 12\n"
-												      ".popsection\n");
-#define SEMAPHORE_DECLARED(up, low) extern SHIM_EXPORT volatile uint16_t sonde_cupti_semaphore_##low;
+#define TEXT_(x)		    #x
+#define TEXT(x)			    TEXT_(x)
+#define BEGIN(section, flags, page) ".pushsection " section ",\"" flags "\",@progbits\n.p2align 12\n" page ":\n"
+#define END			    ".p2align 12\n.popsection\n"
+#define LABEL(name, type)	    ".globl " name "\n.type " name ", @" type "\n" name ":\n"
+#define CONTROL(up, low)                                                                           \
+	LABEL("sonde_cupti_control_" #low, "function")                                             \
+	".rept " TEXT(SHIM_SLOTS) "\nnop\nret\n.p2align 4\n.endr\n.size sonde_cupti_control_" #low \
+				  ", . - sonde_cupti_control_" #low "\n"
+#define SEMAPHORE(up, low)                                                              \
+	LABEL("sonde_cupti_semaphore_" #low, "object")                                  \
+	".rept " TEXT(SHIM_SLOTS) "\n.quad 0\n.endr\n.size sonde_cupti_semaphore_" #low \
+				  ", . - sonde_cupti_semaphore_" #low "\n"
+__asm__(BEGIN(".sonde_control", "ax", "sonde_control_page") SHIM_GROUPS(CONTROL) END);
+__asm__(BEGIN(".sonde_semaphores", "aw", "sonde_semaphore_page") SHIM_GROUPS(SEMAPHORE) END);
+_Static_assert(SHIM_CONTROL_BYTES == 16 && SHIM_SEMAPHORE_BYTES == 8, "as above");
+
+/* The kernel's words have 16 bits. */
+struct semaphore {
+	volatile uint16_t count;
+	uint16_t pad[3];
+};
+#define SEMAPHORE_DECLARED(up, low) extern SHIM_EXPORT struct semaphore sonde_cupti_semaphore_##low[SHIM_SLOTS];
 SHIM_GROUPS(SEMAPHORE_DECLARED)
 extern char sonde_control_page[] __attribute__((visibility("hidden")));
 extern char sonde_semaphore_page[] __attribute__((visibility("hidden")));
 
-#define SEMAPHORE_ADDRESS(up, low) [SHIM_##up] = &sonde_cupti_semaphore_##low,
-static volatile uint16_t *const semaphores[SHIM_GROUP_COUNT] = { SHIM_GROUPS(SEMAPHORE_ADDRESS) };
+#define SEMAPHORE_ADDRESS(up, low) [SHIM_##up] = sonde_cupti_semaphore_##low,
+static const struct semaphore *const semaphores[SHIM_GROUP_COUNT] = { SHIM_GROUPS(SEMAPHORE_ADDRESS) };
 
 struct page {
 	char *at;
@@ -73,8 +72,8 @@ static struct {
 	ino_t ino;
 	struct page pages[2];
 	bool lost; /* in a child: there is nothing to look at */
-	uint16_t seen[SHIM_GROUP_COUNT];
-	uint64_t changes;
+	uint16_t seen[SHIM_GROUP_COUNT][SHIM_SLOTS];
+	struct control_changes changes;
 } control = {
 	.pages = { { sonde_control_page, 0, PROT_READ | PROT_EXEC },
 		   { sonde_semaphore_page, 0, PROT_READ | PROT_WRITE } },
@@ -151,20 +150,24 @@ void control__after_fork(void)
 		close(fd);
 }
 
-uint32_t control__wanted(uint64_t *changes)
+uint32_t control__wanted(struct control_changes *changes)
 {
 	uint32_t wanted = 0;
-	int i;
+	bool came = false, left = false;
+	int i, slot;
 
-	for (i = 0; i < SHIM_GROUP_COUNT && !control.lost; i++) {
-		uint16_t now = *semaphores[i];
+	for (i = 0; i < SHIM_GROUP_COUNT && !control.lost; i++)
+		for (slot = 0; slot < SHIM_SLOTS; slot++) {
+			uint16_t now = semaphores[i][slot].count;
 
-		if (now)
-			wanted |= 1U << i;
-		if (now > control.seen[i])
-			control.changes++;
-		control.seen[i] = now;
-	}
+			if (now)
+				wanted |= 1U << i;
+			came |= now > control.seen[i][slot];
+			left |= now < control.seen[i][slot];
+			control.seen[i][slot] = now;
+		}
+	control.changes.came += came;
+	control.changes.left += left;
 	*changes = control.changes;
 	return wanted;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The shim's one thread. While nobody asks it looks at seven words once a second
+ * The shim's one thread. While nobody asks it looks at a few words once a second
  * and does nothing else: no call of CUPTI, no subscription. While a tracer asks it
  * has CUPTI give back its buffers ten times a second, and hands over what is in them.
  */
@@ -32,7 +32,7 @@ static struct {
 	pthread_mutex_t lock; /* CUPTI, clock, names and batch */
 	struct activities activities;
 	bool active;
-	uint64_t changes; /* of what is wanted, as far as they are known */
+	struct control_changes changes; /* as far as they are known */
 	uint64_t retry; /* CLOCK_MONOTONIC */
 	int told; /* enum gpu_shim_state that was told last and is not to be told again */
 	bool thread, injected, ending;
@@ -95,26 +95,29 @@ static void stop(void)
 static void step(void)
 {
 	struct activities *a = &shim.activities;
-	uint64_t changes;
+	struct control_changes changes;
 	uint32_t wanted = control__wanted(&changes);
-	bool changed = changes != shim.changes;
+	bool came = changes.came != shim.changes.came, left = changes.left != shim.changes.left;
 
 	shim.changes = changes;
 	if (!shim.active) {
 		if (wanted)
-			start(wanted, changed);
+			start(wanted, came);
 		return;
 	}
 	if (!wanted) {
 		stop();
 		return;
 	}
-	activities__set(a, wanted);
-	if (changed) {
+	if (came) {
 		tell_state(GPU_SHIM_STARTED, a->why);
 		names__tell_all();
 	}
-	activities__flush(a, false);
+	/* who has left waits for what was done until then */
+	activities__flush(a, left);
+	if (left)
+		tell_state(GPU_SHIM_LEFT, "");
+	activities__set(a, wanted);
 }
 
 static void wait_ms(long ms)
@@ -198,7 +201,8 @@ static void in_child(void)
 	sem_init(&shim.wake, 0, 0);
 	sem_init(&shim.ended, 0, 0);
 	shim.active = shim.thread = shim.ending = false;
-	shim.changes = shim.retry = 0;
+	memset(&shim.changes, 0, sizeof(shim.changes));
+	shim.retry = 0;
 	shim.told = 0;
 	memset(&shim.activities, 0, sizeof(shim.activities));
 	buffers__after_fork();
@@ -238,7 +242,7 @@ int InitializeInjection(void)
 {
 	const char *wait = getenv("SONDE_CUPTI_WAIT");
 	long ms = wait ? atol(wait) : 0;
-	uint64_t changes;
+	struct control_changes changes;
 
 	shim.injected = true;
 	for (; ms > 0 && ms <= 1000 && !control__wanted(&changes); ms--)

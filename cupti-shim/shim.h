@@ -13,8 +13,12 @@
 
 /* Remembers which file the shim is; at a fork the child maps its page of control anew from it. */
 void control__init(void);
-/* Groups that are wanted now, bits; also how often that has changed since (a second tracer changes it too). */
-uint32_t control__wanted(uint64_t *changes);
+/* How often a tracer has come and one has left, each for some groups. */
+struct control_changes {
+	uint64_t came, left;
+};
+/* Groups that are wanted now, bits. */
+uint32_t control__wanted(struct control_changes *changes);
 /* In the child of a fork. */
 void control__after_fork(void);
 

@@ -22,7 +22,14 @@
 #define SHIM_BATCH_RECORDS 128
 #define SHIM_RECORD_MAX	   4000 /* bytes, with its head: a name that is longer is cut */
 
-/* What is switched on by its own semaphore; sonde_cupti_control_NAME is the place whose probe raises it. */
+/*
+ * What is switched on by its own semaphore: sonde_cupti_control_NAME has the places whose probe raises it,
+ * sonde_cupti_semaphore_NAME the words, one of each for SHIM_SLOTS tracers: at one place the kernel counts several
+ * tracers as one. A tracer takes any slot.
+ */
+#define SHIM_SLOTS	     8
+#define SHIM_CONTROL_BYTES   16 /* from one slot to the next */
+#define SHIM_SEMAPHORE_BYTES 8
 #define SHIM_GROUPS(X)                                                                  \
 	X(KERNELS, kernels) /* kernels, concurrently */                                 \
 	X(COPIES, copies) /* copies and sets */                                         \
@@ -271,6 +278,7 @@ enum gpu_shim_state {
 	GPU_SHIM_STOPPED, /* all that was seen has been told */
 	GPU_SHIM_REFUSED, /* it can't, and the text says why */
 	GPU_SHIM_WAITING, /* for CUDA to be loaded */
+	GPU_SHIM_LEFT, /* one of several tracers has left, and has been told all */
 };
 
 /* Followed by a text, padded with NULs. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "record/family.h"
 
@@ -71,6 +72,7 @@ static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *
 	};
 	u32 skip = session__option(s, "gpu", "nodes") ? SHIM_GRAPHS : SHIM_NODES, n = 0;
 	struct elf_symbol place, semaphore;
+	u64 slot;
 	char text[64];
 
 	for (u32 i = 0; i < SHIM_GROUP_COUNT; i++) {
@@ -81,8 +83,11 @@ static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *
 			continue;
 		snprintf(text, sizeof(text), "sonde_cupti_semaphore_%s", names[i]);
 		/* an older shim lacks some */
-		if (elf__find_symbol(elf, text, &semaphore) || elf__offset(elf, place.addr, &offsets[n]) ||
-		    elf__offset(elf, semaphore.addr, &counters[n]))
+		if (elf__find_symbol(elf, text, &semaphore) || place.size < SHIM_CONTROL_BYTES)
+			continue;
+		slot = getpid() % (place.size / SHIM_CONTROL_BYTES);
+		if (elf__offset(elf, place.addr + slot * SHIM_CONTROL_BYTES, &offsets[n]) ||
+		    elf__offset(elf, semaphore.addr + slot * SHIM_SEMAPHORE_BYTES, &counters[n]))
 			continue;
 		n++;
 	}
@@ -136,7 +141,8 @@ static void event(struct session *s, const struct event *e, u32 size)
 	t = find(e->pid);
 	if (!t)
 		t = add(e->pid);
-	if (t)
+	/* another tracer's leaving is nothing to this one, and its own is the end */
+	if (t && (g->shim.state != GPU_SHIM_LEFT || gpu.dropped))
 		t->active = g->shim.state == GPU_SHIM_STARTED;
 	if (g->shim.state == GPU_SHIM_REFUSED)
 		warn_refused(s, e->pid, g->text, size - sizeof(*g));

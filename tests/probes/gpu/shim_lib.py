@@ -19,7 +19,7 @@ KERNELS, COPIES, SYNC, MEMORY, GRAPHS, NODES, CALLS = (1 << i for i in range(7))
 ALL = KERNELS | COPIES | SYNC | MEMORY | CALLS
 KINDS = ["", "kernel", "memcpy", "memset", "sync", "graph", "memory", "pool", "call", "device", "context", "stream",
          "name", "clock", "dropped", "shim"]
-STARTED, STOPPED, REFUSED, WAITING = 1, 2, 3, 4
+STARTED, STOPPED, REFUSED, WAITING, LEFT = 1, 2, 3, 4, 5
 BODIES = {
     "kernel": ("QQIIIIIIIIIIIIIIIIIIIi", "name graph_node device context stream correlation graph grid_x grid_y grid_z "
                "block_x block_y block_z cluster_x cluster_y cluster_z registers static_shared dynamic_shared local_memory "
@@ -81,6 +81,9 @@ def read_truth(path):
     """All that the simulated machine did: dicts by kind."""
     found = collections.defaultdict(list)
     for line in open(path):
+        # the program may have been ended while it wrote
+        if not line.endswith("\n"):
+            continue
         op, rest = line.rstrip("\n").split(" ", 1)
         e = dict(word.split("=", 1) for word in rest.split(" "))
         found[op].append({k: v if k in ("name", "grid", "block") else int(v) for k, v in e.items()})

@@ -70,7 +70,7 @@ def commands():
     ok(not [e for e in seen.got["kernel"] if e["graph"]], "graphs: as a whole by default")
     seen, _ = record_command("--gpu=nodes", v, "-g", "-n", "50", options=["--gpu=nodes"])
     ok(len([e for e in seen.got["kernel"] if e["graph_node"]]) == 150 and not seen.got["graph"], "--gpu=nodes: each node")
-    record_command("200,000 kernels", v, "-n", "400", "-k", "500", "-u", "1", kinds=("kernel", "call"))
+    record_command("200,000 kernels", v, "-n", "400", "-k", "500", "-u", "1", "-p", "4000", kinds=("kernel", "call"))
     seen, truth = record_command("a program that forks", v, "-f", "-n", "40")
 
 
@@ -97,8 +97,9 @@ class Late:
         with open(f"/proc/{self.pid}/mem", "rb") as f:
             values = []
             for o in offsets:
-                f.seek(base + o)
-                values.append(int.from_bytes(f.read(2), "little"))
+                for slot in range(8):
+                    f.seek(base + o + 8 * slot)
+                    values.append(int.from_bytes(f.read(2), "little"))
         return values
 
 
@@ -136,7 +137,10 @@ def coming_and_going():
         p, path = start_recording(f"late{i}.sonde", "-p", str(late.pid))
         time.sleep(2)
         ok(sum(v > 0 for v in late.semaphores()) == 6, f"attached late, {i + 1}: the kernel has raised six groups", late.semaphores())
+        began = time.monotonic()
         status = stop_recording(p)
+        took = time.monotonic() - began
+        ok(took < 2, f"attached late, {i + 1}: stops without waiting in vain ({took:.1f} s)")
         traces.append(Seen(path))
         ok(status == 0 and all_zero(late), f"attached late, {i + 1}: afterwards none", status, p.text, late.semaphores())
     # killed: nobody tells the shim but the kernel
@@ -150,11 +154,13 @@ def coming_and_going():
     time.sleep(1.5)
     p2, path2 = start_recording("two.sonde", "-p", str(late.pid))
     time.sleep(1)
-    twice = late.semaphores()
+    twice, began = late.semaphores(), time.monotonic()
     stop_recording(p1)
+    took = time.monotonic() - began
+    ok(took < 2, f"two tracers: the first one leaves at once ({took:.1f} s)")
     time.sleep(0.7)
     stop_recording(p2)
-    ok(sorted(set(twice)) == [0, 2] and all_zero(late), "two tracers: counted", twice, late.semaphores())
+    ok(sum(twice) in (6, 12) and all_zero(late), "two tracers: both raise their own", twice, late.semaphores())
     traces += [Seen(path1), Seen(path2)]
     late.child.kill()
     late.child.wait()
@@ -164,8 +170,10 @@ def coming_and_going():
         ok(states[0] == STARTED and len(kernels) > 100 and not seen.lost and all(k["name"] in seen.names for k in kernels),
            f"trace {i + 1}: kernels and their names", states, len(kernels), seen.lost, seen.names)
         correlations = collections.Counter(k["correlation"] for k in kernels)
+        # what was launched just before a second tracer came may have had its call told before
+        settled = seen.got["shim"][0]["time"] + 300000000
         ok(max(correlations.values()) == 1 and
-           {k["correlation"] for k in kernels} <= {c["correlation"] for c in seen.got["call"]},
+           {k["correlation"] for k in kernels if k["start"] > settled} <= {c["correlation"] for c in seen.got["call"]},
            f"trace {i + 1}: each once, each with its call")
     for i, seen in enumerate(traces[:2]):
         ok([e["state"] for e in seen.got["shim"]] == [STARTED, STOPPED], f"trace {i + 1}: ended in order")
