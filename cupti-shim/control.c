@@ -44,7 +44,8 @@
 	".rept " TEXT(SHIM_SLOTS) "\n.quad 0\n.endr\n.size sonde_cupti_semaphore_" #low \
 				  ", . - sonde_cupti_semaphore_" #low "\n"
 __asm__(BEGIN(".sonde_control", "ax", "sonde_control_page") SHIM_GROUPS(CONTROL) END);
-__asm__(BEGIN(".sonde_semaphores", "aw", "sonde_semaphore_page") SHIM_GROUPS(SEMAPHORE) END);
+__asm__(BEGIN(".sonde_semaphores", "aw", "sonde_semaphore_page") ".ascii \"" SHIM_SEMAPHORES
+								 "\"\n.p2align 3\n" SHIM_GROUPS(SEMAPHORE) END);
 _Static_assert(SHIM_CONTROL_BYTES == 16 && SHIM_SEMAPHORE_BYTES == 8, "as above");
 
 /* The kernel's words have 16 bits. */

@@ -27,6 +27,7 @@
  * sonde_cupti_semaphore_NAME the words, one of each for SHIM_SLOTS tracers: at one place the kernel counts several
  * tracers as one. A tracer takes any slot.
  */
+#define SHIM_SEMAPHORES	     "sonde-semaphores" /* begins the page that they are in: no other word is ever raised */
 #define SHIM_SLOTS	     8
 #define SHIM_CONTROL_BYTES   16 /* from one slot to the next */
 #define SHIM_SEMAPHORE_BYTES 8

@@ -20,8 +20,9 @@ static struct program programs[] = {
 	{ .name = "span", .section.kind = SECTION_SPAN, .enabled = true },
 	{ .name = "entry", .section.kind = SECTION_ENTRY, .enabled = true },
 	{ .name = "tracepoint", .section.kind = SECTION_TRACEPOINT },
+	{ .name = "site", .section.kind = SECTION_SITE, .enabled = true },
 };
-static const struct probes probes = { .programs = programs, .n_programs = 4 };
+static const struct probes probes = { .programs = programs, .n_programs = 5 };
 
 static struct attacher_request request;
 static struct attacher_reply reply;
@@ -90,7 +91,7 @@ TEST(refuses_what_makes_no_sense)
 	CHECK(ask(99, 0, 0) == -EINVAL);
 	CHECK(ask_raw("x", 1, -1, NULL) == -EINVAL);
 	CHECK(ask_sites(0, ATTACH_MULTI, 1, 16, fd) == -EINVAL); /* a program that is off */
-	CHECK(ask_sites(4, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
+	CHECK(ask_sites(5, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(~0U, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(1, 99, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(1, ATTACH_MULTI, 0, 0, fd) == -EINVAL);
@@ -102,6 +103,15 @@ TEST(refuses_what_makes_no_sense)
 	request =
 		(struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .returns = 1 };
 	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
+	/* words are raised only with probes on a family's own places, and there must be as many */
+	request = (struct attacher_request){
+		.op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .counters = 1
+	};
+	CHECK(ask_raw(&request, REQUEST_HEAD + 24, fd, NULL) == -EINVAL);
+	request.program = 4;
+	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
+	/* and none in data that is not made for it */
+	CHECK(ask_raw(&request, REQUEST_HEAD + 24, fd, NULL) == -EINVAL);
 	CHECK(ask(OP_ATTACH, 1, 0) == -EINVAL); /* no tracepoint */
 	CHECK(ask(OP_ATTACH, 3, 0) == -EINVAL); /* off */
 	CHECK(ask(OP_DETACH, 77, 0) == -EINVAL);

@@ -5,6 +5,7 @@
  */
 #include "attach/attacher_wire.h"
 #include "attach/privileges.h"
+#include "core/shim.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -53,6 +54,21 @@ static const struct program *program_of(const struct server *s)
 	return p->enabled ? p : NULL;
 }
 
+/*
+ * Words that the kernel would raise are in a target's data: only in pages that say that they are made for it, whatever
+ * the worker asks for.
+ */
+static bool are_semaphores(int fd, const u64 *offsets, u32 n)
+{
+	char text[sizeof(SHIM_SEMAPHORES) - 1];
+
+	for (u32 i = 0; i < n; i++)
+		if (pread(fd, text, sizeof(text), offsets[i] & ~4095ULL) != sizeof(text) ||
+		    memcmp(text, SHIM_SEMAPHORES, sizeof(text)) || offsets[i] % 4096 < sizeof(text))
+			return false;
+	return true;
+}
+
 static int serve_sites(struct server *s)
 {
 	const struct attacher_request *r = &s->request;
@@ -78,10 +94,9 @@ static int serve_sites(struct server *s)
 	/* a program that does not know of returns must not be on one */
 	if (!span && (r->returns || r->method == ATTACH_SESSION))
 		return -EINVAL;
-	/* a word is raised in a process's own copy of a file: only where a family asks for it by its own places */
-	if (r->counters && p->section.kind != SECTION_SITE)
-		return -EINVAL;
 	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != (r->counters ? 3 : 2) * size || r->pid < 0 || s->file < 0)
+		return -EINVAL;
+	if (r->counters && (p->section.kind != SECTION_SITE || !are_semaphores(s->file, sites.counters, r->n)))
 		return -EINVAL;
 	return links__attach(s->links, p->prog, r->method, &sites);
 }

@@ -66,7 +66,9 @@ def page_of(pid, name):
 
 
 def raised(pid):
-    return sum(b > 0 for b in page_of(pid, "sonde_cupti_semaphore_kernels")[0])
+    page = page_of(pid, "sonde_cupti_semaphore_kernels")[0]
+    assert page.startswith(b"sonde-semaphores")
+    return sum(b > 0 for b in page[16:])
 
 
 def wait_until(condition):
