@@ -245,7 +245,8 @@ int InitializeInjection(void)
 	struct control_changes changes;
 
 	shim.injected = true;
-	for (; ms > 0 && ms <= 1000 && !control__wanted(&changes); ms--)
+	/* a tracer asks for kernels last */
+	for (; ms > 0 && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	if (!pthread_mutex_trylock(&shim.lock)) {
 		step();

@@ -75,7 +75,8 @@ static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *
 	u64 slot;
 	char text[64];
 
-	for (u32 i = 0; i < SHIM_GROUP_COUNT; i++) {
+	/* kernels last: a shim that waits for the probes, within cuInit, waits for those */
+	for (u32 i = SHIM_GROUP_COUNT; i-- > 0;) {
 		if (i == skip)
 			continue;
 		snprintf(text, sizeof(text), "sonde_cupti_control_%s", names[i]);
