@@ -35,7 +35,8 @@ static struct {
 	struct control_changes changes; /* as far as they are known */
 	uint64_t retry; /* CLOCK_MONOTONIC */
 	int told; /* enum gpu_shim_state that was told last and is not to be told again */
-	bool thread, injected, ending;
+	bool thread, ending;
+	bool has_cuda; /* what a fork leaves behind can't use CUDA then */
 	sem_t wake, ended;
 } shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -77,6 +78,7 @@ static void start(uint32_t wanted, bool changed)
 		tell_once(GPU_SHIM_REFUSED, a->why, changed);
 		return;
 	}
+	shim.has_cuda = true;
 	activities__set(a, wanted);
 	shim.active = true;
 	tell_state(GPU_SHIM_STARTED, a->why);
@@ -192,8 +194,8 @@ static void at_exit(void)
 }
 
 /*
- * CUPTI, CUDA and the thread are the parent's; their state in here is of no use. A
- * child of a process that CUDA loaded the shim into can't use CUDA: no thread.
+ * CUPTI, CUDA and the thread are the parent's; their state in here is of no use. The
+ * child of a process that uses CUDA can't use it: no thread.
  */
 static void in_child(void)
 {
@@ -209,7 +211,7 @@ static void in_child(void)
 	out__reset();
 	names__reset();
 	control__after_fork();
-	if (!shim.injected)
+	if (!shim.has_cuda)
 		start_thread();
 }
 
@@ -244,7 +246,7 @@ int InitializeInjection(void)
 	long ms = wait ? atol(wait) : 0;
 	struct control_changes changes;
 
-	shim.injected = true;
+	shim.has_cuda = true;
 	/* a tracer asks for kernels last */
 	for (; ms > 0 && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);

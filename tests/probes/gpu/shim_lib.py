@@ -80,7 +80,7 @@ def setting(**values):
 def read_truth(path):
     """All that the simulated machine did: dicts by kind."""
     found = collections.defaultdict(list)
-    for line in open(path):
+    for line in open(path) if os.path.exists(path) else ():
         # the program may have been ended while it wrote
         if not line.endswith("\n"):
             continue
@@ -166,12 +166,13 @@ def compare(label, truth, got, kinds, names, error, pid=None):
 class Shimmed:
     """A run of the training with the shim and a consumer in it."""
 
-    def __init__(self, version, *args, groups=ALL, cuda="", cupti="", wait=True, **env):
+    def __init__(self, version, *args, groups=ALL, cuda="", cupti="", wait=True, program=None, **env):
         self.dir = tempfile.mkdtemp(prefix="sonde-shim-")
         self.out, self.truth_path = os.path.join(self.dir, "out"), os.path.join(self.dir, "truth")
-        self.env = dict(os.environ, LD_PRELOAD=f"{SHIM}:{CONSUMER}", CUDA_INJECTION64_PATH=SHIM, SHIM_OUT=self.out,
-                        SHIM_GROUPS=str(groups), FAKE_CUDA=cuda, FAKE_CUPTI=cupti, FAKE_CUDA_TRUTH=self.truth_path, **env)
-        self.child = subprocess.Popen([training(version), *args], env=self.env, stdin=subprocess.PIPE,
+        self.env = dict(os.environ, LD_PRELOAD=f"{SHIM}:{CONSUMER}", SHIM_OUT=self.out, SHIM_GROUPS=str(groups),
+                        FAKE_CUDA=cuda, FAKE_CUPTI=cupti, FAKE_CUDA_TRUTH=self.truth_path,
+                        **dict(dict(CUDA_INJECTION64_PATH=SHIM), **env))
+        self.child = subprocess.Popen([program or training(version), *args], env=self.env, stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if wait:
             self.finish()

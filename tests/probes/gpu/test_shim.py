@@ -3,14 +3,17 @@
 """The shim alone, against doubles of CUDA and CUPTI of both versions, its records consumed in the same process."""
 # test: timeout=180
 import os
+import shutil
 import signal
 import struct
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import ALL, GRAPHS, KERNELS, LEFT, NODES, REFUSED, STARTED, STOPPED, Shimmed  # noqa: E402
-from shim_lib import compare, done, ok, setting, versions  # noqa: E402
+from shim_lib import ALL, GRAPHS, KERNELS, LEFT, NODES, REFUSED, STARTED, STOPPED, WAITING, Shimmed  # noqa: E402
+from shim_lib import compare, done, ok, setting, training, versions  # noqa: E402
 
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
 
@@ -190,6 +193,33 @@ def dormant(version):
     ok(r.status == 0 and not any(r.got.values()), "dormant: nothing is handed over", dict(r.got))
 
 
+def finding(version):
+    r = Shimmed(version, "1", program="/bin/sleep", CUDA_INJECTION64_PATH="")
+    ok(r.states() == [WAITING] and "libcuda is not loaded" in r.got["shim"][0]["text"], "a process without CUDA: it waits for it",
+       r.got["shim"])
+    # CUDA alone, without CUPTI
+    bare = tempfile.mkdtemp(prefix="sonde-bare-")
+    for name in ("libcuda.so.1", f"libcudart.so.{version}", "fake_training"):
+        shutil.copy(os.path.join(os.path.dirname(training(version)), name), bare)
+    r = Shimmed(version, "-n", "5", program=os.path.join(bare, "fake_training"))
+    # a real one may be installed, for which there is no GPU
+    said = "CUPTI says" if "libcupti.so" in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout \
+        else f"no libcupti.so.{version} was found"
+    ok(r.status == 0 and r.states() == [REFUSED] and said in r.got["shim"][0]["text"], "no CUPTI: it is said what is missing",
+       r.status, r.got["shim"], said)
+    # where a toolkit has it
+    os.makedirs(os.path.join(bare, "lib64"))
+    os.makedirs(os.path.join(bare, "extras", "CUPTI", "lib64"))
+    for name in ("libcuda.so.1", f"libcudart.so.{version}", "fake_training"):
+        os.rename(os.path.join(bare, name), os.path.join(bare, "lib64", name))
+    shutil.copy(os.path.join(os.path.dirname(training(version)), f"libcupti.so.{version}"),
+                os.path.join(bare, "extras", "CUPTI", "lib64"))
+    r = Shimmed(version, "-n", "5", program=os.path.join(bare, "lib64", "fake_training"))
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED] and len(r.got["kernel"]) == 50, "CUPTI in a toolkit's extras is found",
+       r.status, r.got["shim"])
+    shutil.rmtree(bare)
+
+
 def forks(version):
     r = Shimmed(version, "-f", "-n", "30", cupti="ppm=100")
     check_run("with forks in between", r)
@@ -204,6 +234,7 @@ exhausted(newest)
 for v in versions():
     refusals(v)
 coming_and_going(newest)
+finding(newest)
 dormant(newest)
 forks(newest)
 done()
