@@ -21,6 +21,7 @@
 /* A process with the shim. */
 struct target {
 	u32 pid;
+	u64 dev, ino; /* of the shim that it is linked for: after an exec that may be another file */
 	bool active; /* it has CUPTI, and something is to come when it lets go */
 };
 
@@ -99,15 +100,20 @@ static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *
 static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	u64 offsets[SHIM_GROUP_COUNT], counters[SHIM_GROUP_COUNT];
+	struct target *t = find(m->pid);
 	u32 n;
 	int err;
 
-	if (gpu.dropped || find(m->pid))
+	if (gpu.dropped || (t && t->dev == m->dev && t->ino == m->ino))
 		return;
 	n = find_controls(s, elf, offsets, counters);
 	err = n ? session__link_process(s, "gpu_control", m, offsets, counters, n, CONTROL_OBJECT) : -ENOENT;
 	if (!err) {
-		add(m->pid);
+		t = t ? t : add(m->pid);
+		if (t) {
+			t->dev = m->dev;
+			t->ino = m->ino;
+		}
 		return;
 	}
 	if (err == -ESRCH || gpu.warned_link)
