@@ -208,6 +208,7 @@ static bool has(uint32_t groups, enum shim_group group)
 void activities__set(struct activities *a, uint32_t groups)
 {
 	uint32_t before = a->on;
+	bool launching, calls;
 	size_t i;
 
 	/* with graphs as a whole CUPTI says nothing of their nodes */
@@ -215,14 +216,19 @@ void activities__set(struct activities *a, uint32_t groups)
 		groups = (groups & ~(1U << SHIM_GRAPHS)) | 1U << SHIM_KERNELS;
 	if (groups == before)
 		return;
+	launching = has(groups, SHIM_CALLS);
+	calls = has(groups ^ before, SHIM_CALLS) || (launching && has(groups ^ before, SHIM_COPIES));
+	/* on before and off after what they launch: a call without its kernel does less harm than a kernel without its call */
+	if (calls && launching)
+		switch_calls(a, true, has(groups, SHIM_COPIES));
 	for (i = 0; i < sizeof(describing); i++)
 		if (!before != !groups)
 			switch_kind(a, describing[i], groups);
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (has(groups ^ before, kinds[i].group))
 			switch_kind(a, kinds[i].kind, has(groups, kinds[i].group));
-	if (has(groups ^ before, SHIM_CALLS) || (has(groups, SHIM_CALLS) && has(groups ^ before, SHIM_COPIES)))
-		switch_calls(a, has(groups, SHIM_CALLS), has(groups, SHIM_CALLS) && has(groups, SHIM_COPIES));
+	if (calls && !launching)
+		switch_calls(a, false, false);
 	a->on = groups;
 	if (groups && has(groups, SHIM_CALLS) && !a->cupti.enable_driver_api)
 		snprintf(a->why, sizeof(a->why),

@@ -179,9 +179,12 @@ def coming_and_going():
         ok([e["state"] for e in seen.got["shim"]] == [STARTED, STOPPED], f"trace {i + 1}: ended in order")
         # no gap in what was launched in between
         numbers = sorted(k["correlation"] for k in seen.got["kernel"] + seen.got["memcpy"] + seen.got["memset"])
-        calls = sorted(c["correlation"] for c in seen.got["call"] if c["function"] in (307, 277, 216, 278))
+        # the shim switches one kind on and off after the other
+        begin, edge = seen.got["shim"][0]["time"], seen.got["shim"][-1]["time"] - 300000000
+        calls = [c["correlation"] for c in seen.got["call"] if c["function"] in (307, 277, 216, 278) and
+                 begin < c["start"] < edge]
         missing = set(calls) - set(numbers)
-        ok(not missing, f"trace {i + 1}: no gap", sorted(missing)[:10])
+        ok(calls and not missing, f"trace {i + 1}: no gap", sorted(missing)[:10])
 
 
 def refusals():
