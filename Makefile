@@ -50,6 +50,9 @@ say = $(if $(V),,@printf '  %-5s %s\n' '$(1)' '$@';)
 all: $(B)/sonde
 	@:
 
+# Parts with rules of their own, which add to `all` or `workloads`
+include $(wildcard cupti-shim/rules.mk tests/fakes/*/rules.mk)
+
 # Rewritten when the commands or the lists of files change, so that what depends on them is made anew
 CONFIG := $(SONDE_CPP) $(SONDE_CFLAGS) $(SONDE_LD) $(LDLIBS) $(CLANG) $(BPF_CFLAGS) $(BPF_SRCS) $(LIB_SRCS)
 $(B)/gen/config: FORCE | deps-build
@@ -138,6 +141,7 @@ test:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
 	@scripts/nccl.sh || true
+	@scripts/cupti.sh 12 13 || true
 	@tests/run $(if $(T),'$(T)')
 
 # 1,000 times on and off a busy program, and 500 kills: half an hour
@@ -198,6 +202,7 @@ compile_commands.json: deps-build
 
 install: all
 	install -D -m 755 $(B)/sonde $(DESTDIR)$(PREFIX)/bin/sonde
+	install -D -m 755 $(B)/libsonde-cupti.so $(DESTDIR)$(PREFIX)/lib/sonde/libsonde-cupti.so
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/sonde
 	scripts/man.py $(B)/sonde $(B)/man
 	install -m 644 $(wildcard docs/man/*.1) $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1

@@ -13,7 +13,7 @@ stage=$dist/stage
 
 rm -rf "$dist"
 MAKEFLAGS='' make --no-print-directory -s B="$build" install DESTDIR="$PWD/$stage" PREFIX=/usr > /dev/null
-strip --strip-unneeded "$stage/usr/bin/sonde"
+strip --strip-unneeded "$stage/usr/bin/sonde" "$stage/usr/lib/sonde/libsonde-cupti.so"
 find "$stage/usr/share/man" -name '*.1' -exec gzip -9n {} + 2> /dev/null || true
 
 mkdir "$dist/debian"

@@ -21,6 +21,7 @@ static struct program programs[] = {
 	{ .name = "entry", .section.kind = SECTION_ENTRY, .enabled = true },
 	{ .name = "tracepoint", .section.kind = SECTION_TRACEPOINT },
 	{ .name = "clock", .section.kind = SECTION_CLOCK },
+	{ .name = "site", .section.kind = SECTION_SITE, .enabled = true },
 };
 static const struct probes probes = { .programs = programs, .n_programs = 5 };
 
@@ -103,6 +104,15 @@ TEST(refuses_what_makes_no_sense)
 	request =
 		(struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .returns = 1 };
 	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
+	/* words are raised only with probes on a family's own places, and there must be as many */
+	request = (struct attacher_request){
+		.op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .counters = 1
+	};
+	CHECK(ask_raw(&request, REQUEST_HEAD + 24, fd, NULL) == -EINVAL);
+	request.program = 4;
+	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
+	/* and none in data that is not made for it */
+	CHECK(ask_raw(&request, REQUEST_HEAD + 24, fd, NULL) == -EINVAL);
 	CHECK(ask(OP_ATTACH, 1, 0) == -EINVAL); /* no tracepoint */
 	CHECK(ask(OP_ATTACH, 3, 0) == -EINVAL); /* off */
 	request.n = 99;

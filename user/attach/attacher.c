@@ -166,7 +166,7 @@ int attacher__sites(struct attacher *a, const struct program *p, enum attach_met
 	memcpy(r->data, sites->offsets, size);
 	memcpy(r->data + size, sites->cookies, size);
 	r->counters = sites->counters != NULL;
-	if (r->counters)
+	if (sites->counters)
 		memcpy(r->data + 2 * size, sites->counters, size);
 	return call(a, (2 + r->counters) * size, sites->fd, NULL);
 }

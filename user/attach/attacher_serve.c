@@ -5,6 +5,7 @@
  */
 #include "attach/attacher_wire.h"
 #include "attach/privileges.h"
+#include "attach/semaphores.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -82,6 +83,8 @@ static int serve_sites(struct server *s)
 	if (!span && (r->returns || r->method == ATTACH_SESSION))
 		return -EINVAL;
 	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != (r->counters ? 3 : 2) * size || r->pid < 0 || s->file < 0)
+		return -EINVAL;
+	if (r->counters && !semaphores__are(s->file, sites.counters, r->n))
 		return -EINVAL;
 	return links__attach(s->links, p->prog, r->method, &sites);
 }

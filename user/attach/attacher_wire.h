@@ -6,7 +6,7 @@
 #include "attach/attacher.h"
 
 enum attacher_op {
-	OP_SITES, /* n offsets and n cookies follow, and n counters if it has them; the file's descriptor comes beside it */
+	OP_SITES, /* n offsets and n cookies follow, with counters n of those too; the file's descriptor comes beside it */
 	OP_DETACH_SITES,
 	OP_DROP, /* the links of an object */
 	OP_ATTACH,
@@ -26,7 +26,7 @@ struct attacher_request {
 	u32 method; /* enum attach_method */
 	u32 returns; /* 1: OP_SITES puts them on the returns */
 	u32 object; /* OP_SITES, OP_DROP */
-	u32 counters; /* 1: OP_SITES raises counters */
+	u32 counters; /* 1: OP_SITES has them */
 	u32 n; /* sites; bytes of the path; the signal; ticks a second */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
 	char data[ATTACHER_SITES_MAX * 3 * sizeof(u64)];

@@ -20,7 +20,7 @@ struct link_sites {
 	const u64 *offsets;
 	const u64 *cookies;
 	const u64 *
-		counters; /* offsets of the USDT semaphores that a probe raises while it is on (0: none); NULL: of no site */
+		counters; /* offsets of words of 2 bytes that the kernel raises while there is a probe, 0: none; NULL: of no site */
 	u32 n;
 	bool returns; /* ATTACH_MULTI, ATTACH_PERF: on the returns instead of the entries */
 	s32 pid; /* 0: every process */

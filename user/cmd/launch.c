@@ -2,6 +2,7 @@
 #include "cmd/launch.h"
 
 #include "cmd/cmd.h"
+#include "cmd/shim.h"
 
 #include "attach/needed.h"
 #include "record/session.h"
@@ -53,8 +54,9 @@ int launch__find(struct launch *l, char **argv, char *err, size_t len)
 }
 
 /* In the child. */
-static void wait_and_run(char **argv, int go, int failed)
+static void wait_and_run(const struct launch *l, int go, int failed)
 {
+	char **argv = l->argv;
 	char byte;
 	int error;
 
@@ -62,6 +64,8 @@ static void wait_and_run(char **argv, int go, int failed)
 	if (read(go, &byte, 1) != 1)
 		_exit(EXIT_OWN_FAILURE);
 	signal(SIGPIPE, cmd__inherited_sigpipe);
+	if (l->shim[0])
+		shim__set_environment(l->shim);
 	execvp(argv[0], argv);
 	error = errno;
 	if (write(failed, &error, sizeof(error)) != sizeof(error))
@@ -85,7 +89,7 @@ int launch__fork(struct launch *l)
 	if (!l->pid) {
 		close(go[1]);
 		close(failed[0]);
-		wait_and_run(l->argv, go[0], failed[1]);
+		wait_and_run(l, go[0], failed[1]);
 	}
 	ret = l->pid < 0 ? -errno : 0;
 	close(go[0]);
@@ -115,7 +119,13 @@ static void map_file(int fd, void *arg)
 
 void launch__map(struct launch *l)
 {
+	int fd = l->shim[0] ? open(l->shim, O_RDONLY | O_CLOEXEC) : -1;
+
 	needed__each(l->program, map_file, l);
+	if (fd >= 0) {
+		map_file(fd, l);
+		close(fd);
+	}
 }
 
 void launch__unmap(struct launch *l)

@@ -19,6 +19,7 @@ struct session;
 struct launch {
 	char **argv; /* NULL: no command was given */
 	char program[4096]; /* its file */
+	char shim[4096]; /* loaded into it by CUDA; "": none */
 	pid_t pid; /* 0: none */
 	struct session *session; /* that traces it, and may be the one who can send it signals; NULL: not yet */
 	int go; /* a byte written here lets it run */

@@ -3,6 +3,7 @@
 #include "cmd/cmd.h"
 #include "cmd/output.h"
 #include "cmd/record.h"
+#include "cmd/shim.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -177,6 +178,20 @@ static bool wait_for_start(struct session *s, struct record_args *a)
 	return !stops || a->launch.pid;
 }
 
+/* Family gpu needs a library in the command, which CUDA loads. */
+static void choose_shim(struct record_args *a)
+{
+	const char *other = getenv("CUDA_INJECTION64_PATH");
+
+	if (!shim__wanted(a->session.families))
+		return;
+	if (other && *other)
+		cmd__error("CUDA_INJECTION64_PATH is set already, to %s: there will be no device times", other);
+	else if (shim__find(a->launch.shim, sizeof(a->launch.shim)))
+		cmd__error(
+			"libsonde-cupti.so is neither beside sonde nor in ../lib/sonde: there will be no device times");
+}
+
 /* Forks the command, which waits: its pid is one of the filter's. 0 or an exit status. */
 static int fork_command(struct record_args *a)
 {
@@ -194,6 +209,7 @@ static int fork_command(struct record_args *a)
 		cmd__error("at most %u processes with -p and a command", a->session.n_pids - 1);
 		return EXIT_USAGE;
 	}
+	choose_shim(a);
 	ret = launch__fork(&a->launch);
 	if (ret) {
 		cmd__error("cannot fork: %s", strerror(-ret));

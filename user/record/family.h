@@ -67,10 +67,13 @@ struct family_host {
 	void (*event)(struct session *s, const struct event *e, u32 size);
 	/* About every 100 ms; now is CLOCK_MONOTONIC ns. */
 	void (*tick)(struct session *s, u64 now);
-	/* Recording ends; the probes are still there. */
-	void (*stop)(struct session *s);
 	/* session__pause and session__resume will be called: it has no return probes. */
 	bool slices;
+	/*
+	 * Tracing is about to stop, the probes are still there: asked again and again, for 3 s at most, until no
+	 * family says that something is still to come.
+	 */
+	bool (*stopping)(struct session *s);
 };
 
 #define FAMILY_HOST(ident)                                                     \
@@ -129,6 +132,14 @@ void session__warn(struct session *s, const char *fmt, ...) __attribute__((forma
 void session__lost(struct session *s, const char *family, u32 reason, u64 count);
 /* A BPF map of the object by name: its descriptor, or -ENOENT. */
 int session__map_fd(struct session *s, const char *map);
+/*
+ * Puts a SITE program on places of a mapped file for one process, each with a word of 2 bytes in the file's data that
+ * the kernel raises in that process as long as the probe is there (counters; all three arrays are of n, offsets in the
+ * file). object: by which session__unlink_process takes all of them off; not one of the trace's (16 bits). 0 or negative errno.
+ */
+int session__link_process(struct session *s, const char *program, const struct mapping *m, const u64 *offsets,
+			  const u64 *counters, u32 n, u32 object);
+void session__unlink_process(struct session *s, u32 object);
 /* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */
 bool session__test_switch(const char *word);
 /* Was --FAMILY=WORD given? */

@@ -72,7 +72,6 @@ struct session {
 };
 
 /* services.c */
-void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct event session__event(const struct session *s, u16 id);
 
 /* hosts.c */

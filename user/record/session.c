@@ -16,8 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TICK_NS	  100000000ULL
-#define SECOND_NS 1000000000ULL
+#define TICK_NS		 100000000ULL
+#define SECOND_NS	 1000000000ULL
+#define STOPPING_NS	 3000000000ULL
+#define STOPPING_LOOK_US 5000
 
 /* BPF programs see the first namespace's pids, /proc this one's. 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h */
 static bool in_first_pid_namespace(void)
@@ -312,12 +314,31 @@ static void detach_tracepoints(struct session *s)
 	}
 }
 
-static void stop_host(struct session *s, const struct family_host *h, void *arg)
+struct stopping {
+	bool more;
+};
+
+static void host_stopping(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
 
-	if (h->stop && f && s->family_on[f->id])
-		h->stop(s);
+	if (h->stopping && f && s->family_on[f->id])
+		((struct stopping *)arg)->more |= h->stopping(s);
+}
+
+/* What is still to come through the probes, as long as there are some. */
+static void stop_families(struct session *s)
+{
+	u64 end = session__now(s) + STOPPING_NS;
+	struct stopping stopping;
+
+	do {
+		stopping.more = false;
+		drain__rings(s);
+		family_host__each(s, host_stopping, &stopping);
+		if (stopping.more)
+			usleep(STOPPING_LOOK_US);
+	} while (stopping.more && session__now(s) < end && !attacher__gone(s->attacher));
 }
 
 /*
@@ -331,7 +352,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 
 	/* not there: it was stopped before it began */
 	if (s->attacher) {
-		family_host__each(s, stop_host, NULL);
+		stop_families(s);
 		session__unlink(s);
 		detach_tracepoints(s);
 		write_open(s);

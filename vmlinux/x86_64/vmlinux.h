@@ -385,6 +385,24 @@ struct sk_buff {
 	unsigned int len;
 };
 
+/* include/linux/time64.h, time_namespace.h, nsproxy.h */
+struct timespec64 {
+	s64 tv_sec;
+	long tv_nsec;
+};
+
+struct timens_offsets {
+	struct timespec64 monotonic;
+};
+
+struct time_namespace {
+	struct timens_offsets offsets;
+};
+
+struct nsproxy {
+	struct time_namespace *time_ns;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct bpf_local_storage *bpf_storage;
@@ -410,6 +428,7 @@ struct task_struct {
 	struct task_group *sched_task_group;
 	struct mm_struct *mm;
 	struct files_struct *files;
+	struct nsproxy *nsproxy;
 	unsigned long nvcsw;
 	unsigned long min_flt, maj_flt;
 	struct task_io_accounting ioac;

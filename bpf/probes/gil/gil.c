@@ -303,9 +303,10 @@ static void tick(struct session *s, u64 now)
 	gil_slices__watched(&gil.slices, s, false);
 }
 
-static void stop(struct session *s)
+static bool stopping(struct session *s)
 {
 	gil_slices__stop(&gil.slices, s);
+	return false;
 }
 
 FAMILY_HOST(gil_host) = {
@@ -317,6 +318,6 @@ FAMILY_HOST(gil_host) = {
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,
-	.stop = stop,
+	.stopping = stopping,
 	.slices = true,
 };

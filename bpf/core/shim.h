@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the shim in a target (cupti-shim/) hands over at its probe site, and how
+ * it is switched on: the one thing that the shim and sonde have to agree on, also
+ * when the shim is years older than sonde. So all of this is append-only: a kind
+ * keeps its number, a body only grows at its end, and a reader takes of a body
+ * what both know.
+ *
+ * The probe site is sonde_cupti_records(batch, bytes), a function that does
+ * nothing: a struct shim_batch and then its records, each of a multiple of 8 bytes:
+ * a struct shim_record and the body of its kind. Times are CLOCK_MONOTONIC as the
+ * target sees it. Sources of what the fields mean: docs/gpu.md.
+ */
+#ifndef SONDE_SHIM_H
+#define SONDE_SHIM_H
+
+#include "event.h"
+
+#define SHIM_MAGIC	   0x65646e73 /* "snde" */
+#define SHIM_VERSION	   1
+#define SHIM_BATCH_MAX	   16384 /* bytes, with its head */
+#define SHIM_BATCH_RECORDS 128
+#define SHIM_RECORD_MAX	   4000 /* bytes, with its head: a name that is longer is cut */
+
+/*
+ * What is switched on by its own semaphore: sonde_cupti_control_NAME has the places whose probe raises it,
+ * sonde_cupti_semaphore_NAME the words, one of each for SHIM_SLOTS tracers: at one place the kernel counts several
+ * tracers as one. A tracer takes any slot.
+ */
+#define SHIM_SEMAPHORES	     "sonde-semaphores" /* begins the page that they are in: no other word is ever raised */
+#define SHIM_SLOTS	     8
+#define SHIM_CONTROL_BYTES   16 /* from one slot to the next */
+#define SHIM_SEMAPHORE_BYTES 8
+#define SHIM_GROUPS(X)                                                                  \
+	X(KERNELS, kernels) /* kernels, concurrently */                                 \
+	X(COPIES, copies) /* copies and sets */                                         \
+	X(SYNC, sync) /* waits of the host and between streams */                       \
+	X(MEMORY, memory) /* allocations and pools */                                   \
+	X(GRAPHS, graphs) /* graphs as a whole: their nodes are then not seen */        \
+	X(NODES, nodes) /* each node of a graph, also if another tracer wants graphs */ \
+	X(CALLS, calls) /* the driver's launch functions, by which kernels are joined to threads */
+#define SHIM_GROUP_ENUM(up, low) SHIM_##up,
+enum shim_group { SHIM_GROUPS(SHIM_GROUP_ENUM) SHIM_GROUP_COUNT };
+
+struct shim_batch {
+	u32 magic;
+	u16 version;
+	u16 records;
+	u32 bytes; /* with this head */
+	u32 pad;
+	u64 number; /* of this process's batches, from 1 */
+};
+
+struct shim_record {
+	u16 size; /* with this head */
+	u16 kind; /* enum shim_kind */
+	u32 tid; /* 0: of no thread */
+	u64 start; /* 0: not known */
+	u64 end; /* or the moment; 0: had not ended when tracing did */
+};
+
+/* The low byte of its event's id. */
+enum shim_kind {
+	SHIM_KERNEL = 1,
+	SHIM_MEMCPY,
+	SHIM_MEMSET,
+	SHIM_SYNCHRONIZATION,
+	SHIM_GRAPH,
+	SHIM_ALLOCATION,
+	SHIM_POOL,
+	SHIM_CALL,
+	SHIM_DEVICE,
+	SHIM_CONTEXT,
+	SHIM_STREAM,
+	SHIM_NAME,
+	SHIM_CLOCK,
+	SHIM_DROPPED,
+	SHIM_STATE,
+	SHIM_KINDS
+};
+
+struct shim_kernel {
+	u64 name UNIT(hex) DOC("of event gpu_name");
+	u64 graph_node DOC("id of the node, 0: launched by itself");
+	u32 device;
+	u32 context;
+	u32 stream DOC("CUPTI's id of the stream, see event gpu_stream");
+	u32 correlation DOC("of the launch: see event gpu_call; all nodes of a graph's launch share it");
+	u32 graph DOC("id of the executable graph, 0: none");
+	u32 grid_x, grid_y, grid_z;
+	u32 block_x, block_y, block_z;
+	u32 cluster_x, cluster_y, cluster_z;
+	u32 registers DOC("per thread");
+	u32 static_shared UNIT(bytes) DOC("shared memory of a block");
+	u32 dynamic_shared UNIT(bytes) DOC("shared memory of a block");
+	u32 local_memory UNIT(bytes) DOC("per thread");
+	u32 channel DOC("hardware channel");
+	s32 priority DOC("of the stream, as CUPTI 13.1 and later tell it; else 0");
+	u8 launch_type DOC("CUpti_ActivityLaunchType: 0 regular, 1 cooperative");
+	u8 device_launched DOC("1: by the device itself");
+	u8 channel_type;
+	u8 pad;
+};
+
+/* CUpti_ActivityMemcpyKind */
+enum gpu_copy_kind {
+	GPU_COPY_UNKNOWN,
+	GPU_COPY_HTOD,
+	GPU_COPY_DTOH,
+	GPU_COPY_HTOA,
+	GPU_COPY_ATOH,
+	GPU_COPY_ATOA,
+	GPU_COPY_ATOD,
+	GPU_COPY_DTOA,
+	GPU_COPY_DTOD,
+	GPU_COPY_HTOH,
+	GPU_COPY_PTOP,
+};
+
+/* CUpti_ActivityMemoryKind */
+enum gpu_memory_kind {
+	GPU_MEMORY_UNKNOWN,
+	GPU_MEMORY_PAGEABLE,
+	GPU_MEMORY_PINNED,
+	GPU_MEMORY_DEVICE,
+	GPU_MEMORY_ARRAY,
+	GPU_MEMORY_MANAGED,
+	GPU_MEMORY_DEVICE_STATIC,
+	GPU_MEMORY_MANAGED_STATIC,
+};
+
+struct shim_memcpy {
+	u64 bytes UNIT(bytes);
+	u64 graph_node DOC("id of the node, 0: none");
+	u64 copies DOC("of a batch: how many were joined into this one; 0: not told");
+	u32 device, context, stream, correlation;
+	u32 graph DOC("id of the executable graph, 0: none");
+	u32 channel DOC("hardware channel");
+	enum gpu_copy_kind kind;
+	enum gpu_memory_kind from_memory;
+	enum gpu_memory_kind to_memory;
+	u32 from_device DOC("of a copy between devices");
+	u32 to_device DOC("of a copy between devices");
+	u8 asynchronous;
+	u8 peer DOC("1: between devices");
+	u8 channel_type;
+	u8 pad;
+};
+
+struct shim_memset {
+	u64 bytes UNIT(bytes);
+	u64 graph_node DOC("id of the node, 0: none");
+	u32 device, context, stream, correlation;
+	u32 graph DOC("id of the executable graph, 0: none");
+	u32 channel DOC("hardware channel");
+	u32 value;
+	enum gpu_memory_kind memory;
+	u32 asynchronous;
+	u32 channel_type;
+};
+
+/* CUpti_ActivitySynchronizationType */
+enum gpu_sync_kind {
+	GPU_SYNC_UNKNOWN,
+	GPU_SYNC_EVENT,
+	GPU_SYNC_STREAM_WAIT_EVENT,
+	GPU_SYNC_STREAM,
+	GPU_SYNC_CONTEXT,
+};
+
+struct shim_sync {
+	u64 event_sync DOC("which record of the event is waited for, 0: not told");
+	u32 context, stream, correlation;
+	u32 cuda_event DOC("CUPTI's id of the event");
+	enum gpu_sync_kind kind;
+	u32 result DOC("what the call returned, as CUPTI 12.8 and later tell it");
+};
+
+struct shim_graph {
+	u32 device, context, stream, correlation;
+	u32 graph DOC("id of the executable graph");
+	u32 end_device, end_context, pad;
+};
+
+/* CUpti_ActivityMemoryOperationType */
+enum gpu_memory_operation {
+	GPU_MEMORY_INVALID,
+	GPU_MEMORY_ALLOCATE,
+	GPU_MEMORY_RELEASE,
+};
+
+struct shim_allocation {
+	u64 address UNIT(hex);
+	u64 bytes UNIT(bytes);
+	u64 pool UNIT(hex) DOC("address of the pool, 0: none");
+	u64 pool_size UNIT(bytes);
+	u64 pool_used UNIT(bytes);
+	u32 device, context, stream, correlation;
+	enum gpu_memory_operation operation;
+	enum gpu_memory_kind memory;
+	u32 asynchronous;
+	u32 pad;
+};
+
+struct shim_pool {
+	u64 address UNIT(hex);
+	u64 pool_size UNIT(bytes);
+	u64 pool_used UNIT(bytes) DOC("as CUPTI 12 and later tell it");
+	u64 threshold UNIT(bytes) DOC("what is kept of freed memory");
+	u64 kept UNIT(bytes) DOC("of a trim");
+	u32 device, correlation;
+	u32 operation DOC("CUpti_ActivityMemoryPoolOperationType: 1 created, 2 destroyed, 3 trimmed");
+	u32 pool_kind DOC("CUpti_ActivityMemoryPoolType: 1 of this process, 2 imported");
+};
+
+struct shim_call {
+	u32 function DOC("CUPTI_DRIVER_TRACE_CBID_...: 307 cuLaunchKernel, 652 cuLaunchKernelEx, 514 cuGraphLaunch");
+	u32 correlation;
+	s32 result DOC("CUresult");
+	u32 pad;
+};
+
+struct shim_device {
+	u64 memory UNIT(bytes);
+	u64 bandwidth DOC("kB/s between the device and its memory");
+	u32 device;
+	u32 major, minor DOC("compute capability");
+	u32 multiprocessors;
+	u32 clock_khz;
+	u32 l2_cache UNIT(bytes);
+	u32 warp_size;
+	u32 warps_per_sm, blocks_per_sm, threads_per_block;
+	u32 registers_per_sm;
+	u32 shared_per_sm UNIT(bytes);
+	u32 shared_per_block UNIT(bytes);
+	u32 copy_engines;
+	u32 mig DOC("1: a part of a device");
+	u32 pad;
+	u64 uuid_first UNIT(hex) DOC("the UUID's first 8 bytes");
+	u64 uuid_last UNIT(hex) DOC("its last 8 bytes");
+	char model[64];
+};
+
+struct shim_context {
+	u32 context, device;
+	u32 null_stream DOC("id of the default stream");
+	u32 api DOC("CUpti_ActivityComputeApiKind: 1 CUDA, 2 MPS");
+};
+
+struct shim_stream {
+	u32 context, stream;
+	u32 priority;
+	u32 stream_kind DOC("CUpti_ActivityStreamFlag: 1 default, 2 non-blocking, 3 null");
+	u32 correlation, pad;
+};
+
+/* Followed by the text, padded with NULs. */
+struct shim_name {
+	u64 name UNIT(hex) DOC("hash of the text, by which kernels name it");
+};
+
+struct shim_clock {
+	u64 device_time UNIT(ns) DOC("what cuptiGetTimestamp said at `time`");
+	u64 error UNIT(ns) DOC("half the width of the bracket in which both clocks were read");
+	s64 drift_ppb DOC("device clock against CLOCK_MONOTONIC since the sample before, parts in 10^9; 0: the first");
+	u32 reads DOC("brackets tried for this sample");
+	u32 restarted DOC("1: the device's clock has jumped");
+};
+
+struct shim_dropped {
+	u64 records DOC("lost in the shim since the last such event");
+	u64 bytes UNIT(bytes) DOC("of CUPTI's buffers that were thrown away without counting what they held");
+	u32 reason DOC("1 no buffer was free, 2 CUPTI itself, 3 the record made no sense, 4 the process ended first");
+	u32 pad;
+};
+
+enum gpu_shim_state {
+	GPU_SHIM_STARTED = 1,
+	GPU_SHIM_STOPPED, /* all that was seen has been told */
+	GPU_SHIM_REFUSED, /* it can't, and the text says why */
+	GPU_SHIM_WAITING, /* for CUDA to be loaded */
+	GPU_SHIM_LEFT, /* one of several tracers has left, and has been told all */
+};
+
+/* Followed by a text, padded with NULs. */
+struct shim_state {
+	u64 told DOC("records handed over since it started");
+	u64 version DOC("cuptiGetVersion: 18 to 28 in CUDA 12, 130000 and more in CUDA 13");
+	enum gpu_shim_state state;
+	u32 groups DOC("bits: 0 kernels, 1 copies, 2 synchronization, 3 memory, 4 graphs, 5 graphs' nodes, 6 calls");
+};
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Copies out what the shim hands over (core/shim.h). It is a target's memory: every
+ * length is checked, times that can't be are not believed, and process and thread are
+ * the kernel's own.
+ */
+#include "core/sonde.bpf.h"
+#include "gpu.h"
+
+OPTION(gpu, nodes, "each node of a graph, not the graph as a whole");
+
+/* Room for the longest record, of the shim's one thread. */
+struct gpu_room {
+	u8 record[RECORD_MAX] __attribute__((aligned(8)));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct gpu_room);
+} gpu_rooms SEC(".maps");
+
+/* A kind's event: what comes in front of the body, the body as it is known here, and whether a text follows. */
+struct gpu_form {
+	u16 head, body;
+	bool text;
+};
+
+#define FORM_SPAN(type)	 sizeof(struct span), sizeof(struct type), false
+#define FORM_EVENT(type) sizeof(struct event), sizeof(struct type), false
+#define FORM_TEXT(type)	 sizeof(struct event), sizeof(struct type), true
+
+static const struct gpu_form forms[32] = {
+	[SHIM_KERNEL] = { FORM_SPAN(shim_kernel) },  [SHIM_MEMCPY] = { FORM_SPAN(shim_memcpy) },
+	[SHIM_MEMSET] = { FORM_SPAN(shim_memset) },  [SHIM_SYNCHRONIZATION] = { FORM_SPAN(shim_sync) },
+	[SHIM_GRAPH] = { FORM_SPAN(shim_graph) },    [SHIM_ALLOCATION] = { FORM_EVENT(shim_allocation) },
+	[SHIM_POOL] = { FORM_EVENT(shim_pool) },     [SHIM_CALL] = { FORM_SPAN(shim_call) },
+	[SHIM_DEVICE] = { FORM_EVENT(shim_device) }, [SHIM_CONTEXT] = { FORM_EVENT(shim_context) },
+	[SHIM_STREAM] = { FORM_EVENT(shim_stream) }, [SHIM_NAME] = { FORM_TEXT(shim_name) },
+	[SHIM_CLOCK] = { FORM_EVENT(shim_clock) },   [SHIM_DROPPED] = { FORM_EVENT(shim_dropped) },
+	[SHIM_STATE] = { FORM_TEXT(shim_state) },
+};
+
+#define BODY_MAX 255 /* of any of them but a text */
+#define TEXT_MAX 4000
+#define FUTURE	 10000000ULL /* ns that a device's clock may be ahead by */
+
+struct gpu_batch {
+	u64 at; /* the next record, in the target */
+	u64 left; /* bytes */
+	u64 cookie;
+	u64 now, born; /* CLOCK_MONOTONIC: no event is outside */
+	s64 shift; /* of the target's CLOCK_MONOTONIC in a time namespace */
+	u32 taken;
+	u32 odd; /* records that were not believed */
+};
+
+static __always_inline s64 clock_shift(struct task_struct *task)
+{
+	struct timespec64 t = {};
+
+	if (!bpf_core_field_exists(struct nsproxy, time_ns))
+		return 0;
+	BPF_CORE_READ_INTO(&t, task, nsproxy, time_ns, offsets.monotonic);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* A time of the target's; 0: it can't be. */
+static __always_inline u64 moment(const struct gpu_batch *b, u64 time)
+{
+	time -= b->shift;
+	return time >= b->born && time <= b->now + FUTURE ? time : 0;
+}
+
+/* The event's header. false: its times make no sense. */
+static __always_inline bool fill_head(const struct gpu_batch *b, const struct shim_record *r, struct span *s, bool span)
+{
+	u64 end = r->end ? moment(b, r->end) : b->now, start = r->start ? moment(b, r->start) : end;
+
+	if (!end || !start || start > end)
+		return false;
+	event__init(&s->event, EVENT_FAMILY(ID_gpu_kernel) << 8 | (r->kind & 0xff), b->cookie, end);
+	s->event.tid = r->tid;
+	if (!r->end)
+		s->event.flags = EVENT_OPEN;
+	if (span)
+		s->start = start;
+	return true;
+}
+
+static __always_inline bool send(const struct gpu_batch *b, const struct shim_record *r)
+{
+	struct gpu_room *room;
+	u32 body, head, size;
+	struct gpu_form form;
+	long len = 0;
+	u8 *record;
+
+	form = forms[r->kind & 31];
+	room = bpf_task_storage_get(&gpu_rooms, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!room || !form.body)
+		return false;
+	record = room->record;
+	__builtin_memset(record, 0, 512);
+	if (!fill_head(b, r, (struct span *)record, form.head == sizeof(struct span)))
+		return false;
+	/* an older shim knows less of it, a newer one more */
+	body = r->size - sizeof(*r);
+	if (body > form.body)
+		body = form.body;
+	head = form.head & 63;
+	if (bpf_probe_read_user(record + head, body & BODY_MAX, (const void *)(b->at + sizeof(*r))))
+		return false;
+	size = head + (form.body & BODY_MAX);
+	if (form.text) {
+		len = bpf_probe_read_user_str(record + size, TEXT_MAX - 512,
+					      (const void *)(b->at + sizeof(*r) + form.body));
+		/* without its NUL */
+		len = len > 0 && len <= TEXT_MAX - 512 ? len - 1 : 0;
+		barrier_var(len);
+	}
+	emit(record, size + (len & 4095));
+	return true;
+}
+
+static long take_record(u32 i, void *arg)
+{
+	struct gpu_batch *b = arg;
+	struct shim_record r;
+
+	if (b->left < sizeof(r) || bpf_probe_read_user(&r, sizeof(r), (const void *)b->at))
+		return 1;
+	if (r.size < sizeof(r) || r.size > b->left || r.size > SHIM_RECORD_MAX || r.size % 8)
+		return 1;
+	if (!send(b, &r))
+		b->odd++;
+	b->at += r.size;
+	b->left -= r.size;
+	b->taken++;
+	return 0;
+}
+
+static __always_inline void count_lost(u32 reason, u64 now, u32 n)
+{
+	u32 key = EVENT_FAMILY(ID_gpu_kernel) * LOSS_REASONS + reason;
+	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
+
+	if (!n)
+		return;
+	/* for the times */
+	loss__count(EVENT_FAMILY(ID_gpu_kernel), reason, now);
+	if (l && n > 1)
+		__sync_fetch_and_add(&l->count, n - 1);
+}
+
+/* void sonde_cupti_records(const void *batch, uint64_t bytes) */
+ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 cookie = bpf_get_attach_cookie(ctx), at = ARG1(ctx);
+	struct hit_count *h = probe__hit(cookie);
+	struct shim_batch head;
+	struct gpu_batch b = {
+		.at = at + sizeof(head),
+		.cookie = cookie,
+		.now = bpf_ktime_get_ns(),
+		.born = task->group_leader->start_time,
+		.shift = clock_shift(task),
+	};
+
+	if (!process__wanted(task->tgid)) {
+		if (h)
+			h->skipped++;
+		return 0;
+	}
+	if (bpf_probe_read_user(&head, sizeof(head), (const void *)at) || head.magic != SHIM_MAGIC ||
+	    head.bytes < sizeof(head) || head.bytes > SHIM_BATCH_MAX || head.records > SHIM_BATCH_RECORDS) {
+		count_lost(LOSS_READ, b.now, 1);
+		return 0;
+	}
+	b.left = head.bytes - sizeof(head);
+	bpf_loop(SHIM_BATCH_RECORDS, take_record, &b, 0);
+	count_lost(LOSS_READ, b.now, b.odd + (head.records > b.taken ? head.records - b.taken : 0));
+	return 0;
+}
+
+/* Its probes are there for what the kernel does with them: it raises the shim's semaphores. Nothing runs through them. */
+SITE(gpu_control, "cupti control")
+{
+	return 0;
+}

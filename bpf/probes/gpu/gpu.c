@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The host's side of the shim: raises what it is to trace in each selected process,
+ * lowers it before tracing stops and waits for what it has left to tell.
+ */
+#include "gpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/family.h"
+
+#define LIBRARY	       "libsonde-cupti.so"
+#define CONTROL_OBJECT 0x10000 /* no object of the trace has such a number */
+#define LOOK_EVERY     250000000 /* ns */
+#define DROPPED_BY_END 4 /* shim_dropped.reason */
+
+/* A process with the shim. */
+struct target {
+	u32 pid;
+	u64 dev, ino; /* of the shim that it is linked for: after an exec that may be another file */
+	bool active; /* it has CUPTI, and something is to come when it lets go */
+};
+
+/* One session at a time records. */
+static struct {
+	struct target *list;
+	u32 n, max;
+	u64 next_look; /* which of them are gone; ns */
+	bool dropped; /* the control links */
+	bool warned_refused, warned_link;
+} gpu;
+
+static bool is_runtime(struct elf *elf, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return !strncmp(name ? name + 1 : path, LIBRARY, strlen(LIBRARY));
+}
+
+static struct target *find(u32 pid)
+{
+	for (u32 i = 0; i < gpu.n; i++)
+		if (gpu.list[i].pid == pid)
+			return &gpu.list[i];
+	return NULL;
+}
+
+static struct target *add(u32 pid)
+{
+	struct target *bigger;
+
+	if (gpu.n == gpu.max) {
+		bigger = reallocarray(gpu.list, gpu.max * 2 + 64, sizeof(*bigger));
+		if (!bigger)
+			return NULL;
+		gpu.list = bigger;
+		gpu.max = gpu.max * 2 + 64;
+	}
+	gpu.list[gpu.n] = (struct target){ .pid = pid };
+	return &gpu.list[gpu.n++];
+}
+
+/* The groups that are asked for: their places and their semaphores, as offsets in the file. */
+static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *counters)
+{
+	static const char *const names[] = {
+#define NAME(up, low) #low,
+		SHIM_GROUPS(NAME)
+	};
+	u32 skip = session__option(s, "gpu", "nodes") ? SHIM_GRAPHS : SHIM_NODES, n = 0;
+	struct elf_symbol place, semaphore;
+	u64 slot;
+	char text[64];
+
+	/* kernels last: a shim that waits for the probes, within cuInit, waits for those */
+	for (u32 i = SHIM_GROUP_COUNT; i-- > 0;) {
+		if (i == skip)
+			continue;
+		snprintf(text, sizeof(text), "sonde_cupti_control_%s", names[i]);
+		if (elf__find_symbol(elf, text, &place))
+			continue;
+		snprintf(text, sizeof(text), "sonde_cupti_semaphore_%s", names[i]);
+		/* an older shim lacks some */
+		if (elf__find_symbol(elf, text, &semaphore) || place.size < SHIM_CONTROL_BYTES)
+			continue;
+		slot = getpid() % (place.size / SHIM_CONTROL_BYTES);
+		if (elf__offset(elf, place.addr + slot * SHIM_CONTROL_BYTES, &offsets[n]) ||
+		    elf__offset(elf, semaphore.addr + slot * SHIM_SEMAPHORE_BYTES, &counters[n]))
+			continue;
+		n++;
+	}
+	return n;
+}
+
+/* A process whose mapping of it is seen more often (the shim splits it) is asked once; a link outlives an exec. */
+static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	u64 offsets[SHIM_GROUP_COUNT], counters[SHIM_GROUP_COUNT];
+	struct target *t = find(m->pid);
+	u32 n;
+	int err;
+
+	if (gpu.dropped || (t && t->dev == m->dev && t->ino == m->ino))
+		return;
+	n = find_controls(s, elf, offsets, counters);
+	err = n ? session__link_process(s, "gpu_control", m, offsets, counters, n, CONTROL_OBJECT) : -ENOENT;
+	if (!err) {
+		t = t ? t : add(m->pid);
+		if (t) {
+			t->dev = m->dev;
+			t->ino = m->ino;
+		}
+		return;
+	}
+	if (err == -ESRCH || gpu.warned_link)
+		return;
+	gpu.warned_link = true;
+	session__warn(s, "process %u: family gpu: its shim can't be switched on: %s", m->pid,
+		      n ? strerror(-err) : "it lacks the places for that");
+}
+
+/* A target's words: nothing that moves a terminal's cursor. */
+static void warn_refused(struct session *s, u32 pid, const char *text, u32 len)
+{
+	char clean[256];
+	u32 i;
+
+	if (gpu.warned_refused)
+		return;
+	gpu.warned_refused = true;
+	for (i = 0; i < len && i < sizeof(clean) - 1 && text[i]; i++)
+		clean[i] = text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i];
+	clean[i] = '\0';
+	session__warn(s, "process %u: family gpu: %s", pid, clean);
+}
+
+static void event(struct session *s, const struct event *e, u32 size)
+{
+	const struct gpu_shim *g = (const struct gpu_shim *)e;
+	struct target *t;
+
+	if (e->id != ID_gpu_shim || size < sizeof(*g))
+		return;
+	t = find(e->pid);
+	if (!t)
+		t = add(e->pid);
+	/* another tracer's leaving is nothing to this one, and its own is the end */
+	if (t && (g->shim.state != GPU_SHIM_LEFT || gpu.dropped))
+		t->active = g->shim.state == GPU_SHIM_STARTED;
+	if (g->shim.state == GPU_SHIM_REFUSED)
+		warn_refused(s, e->pid, g->text, size - sizeof(*g));
+}
+
+/* Also when nobody has waited for it yet. */
+static bool is_gone(struct session *s, u32 pid)
+{
+	static struct process_image image; /* large */
+
+	return session__image(s, pid, &image) || !image.exe[0];
+}
+
+/* Killed, or it called _exit: what CUPTI still had for it is lost, and nobody knows how much. */
+static void ended(struct session *s, const struct target *t)
+{
+	struct gpu_dropped d = {
+		.event = { .time = session__now(s), .pid = t->pid, .tid = t->pid, .id = ID_gpu_dropped },
+		.dropped.reason = DROPPED_BY_END,
+	};
+
+	if (t->active)
+		session__emit(s, &d, sizeof(d));
+}
+
+static void forget_the_gone(struct session *s)
+{
+	u32 keep = 0;
+
+	for (u32 i = 0; i < gpu.n; i++) {
+		if (is_gone(s, gpu.list[i].pid))
+			ended(s, &gpu.list[i]);
+		else
+			gpu.list[keep++] = gpu.list[i];
+	}
+	gpu.n = keep;
+}
+
+static void tick(struct session *s, u64 now)
+{
+	if (now < gpu.next_look)
+		return;
+	gpu.next_look = now + LOOK_EVERY;
+	forget_the_gone(s);
+}
+
+/* The control links go first: the shims let go of CUPTI, flush, and say that this was all. */
+static bool stopping(struct session *s)
+{
+	bool more = false;
+
+	if (!gpu.dropped && gpu.n)
+		session__unlink_process(s, CONTROL_OBJECT);
+	gpu.dropped = true;
+	tick(s, session__now(s));
+	for (u32 i = 0; i < gpu.n; i++)
+		more |= gpu.list[i].active;
+	return more;
+}
+
+FAMILY_HOST(gpu_host) = {
+	.name = "gpu",
+	.is_runtime = is_runtime,
+	.mapped = mapped,
+	.event = event,
+	.tick = tick,
+	.stopping = stopping,
+};

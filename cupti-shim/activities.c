@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * CUPTI while a tracer wants it. It has one subscription a process, and asks every
+ * client for it, also those that only want activity records: buffers are handed to
+ * who registered last, so two clients would take each other's. Where it is taken
+ * the shim says by whom and stays away; it gives it back as soon as it is off.
+ */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct kind_of_group {
+	uint8_t group, kind;
+};
+
+/* What describes things comes along with any. */
+static const struct kind_of_group kinds[] = {
+	{ SHIM_KERNELS, KIND_CONCURRENT_KERNEL },
+	{ SHIM_COPIES, KIND_MEMCPY },
+	{ SHIM_COPIES, KIND_MEMCPY2 },
+	{ SHIM_COPIES, KIND_MEMSET },
+	{ SHIM_SYNC, KIND_SYNCHRONIZATION },
+	{ SHIM_MEMORY, KIND_MEMORY2 },
+	{ SHIM_MEMORY, KIND_MEMORY_POOL },
+	{ SHIM_GRAPHS, KIND_GRAPH_TRACE },
+};
+static const uint8_t describing[] = { KIND_DEVICE, KIND_CONTEXT, KIND_STREAM };
+
+/* CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5: they are never renumbered */
+static const uint16_t launches[] = { 115, 116, 117, 307, 442, 477, 478, 480, 514, 515, 652, 653 };
+/* From, to: all of cuMemcpy* and cuMemset*, with which copies are joined to their threads as launches are */
+static const uint16_t copies[][2] = { { 276, 293 }, { 249, 254 }, { 305, 306 }, { 318, 321 }, { 397, 433 },
+				      { 776, 779 }, { 796, 799 }, { 837, 840 }, { 216, 216 }, { 218, 218 },
+				      { 220, 220 }, { 222, 222 }, { 224, 224 }, { 226, 226 } };
+#define CBID_NOT_A_COPY 417 /* in the midst of them: cuMemHostRegister */
+
+uint64_t shim__now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static uint64_t host_clock(void *arg)
+{
+	return shim__now();
+}
+
+static uint64_t device_clock(void *arg)
+{
+	const struct activities *a = arg;
+	uint64_t t = 0;
+
+	return a->cupti.get_timestamp(&t) ? 0 : t;
+}
+
+static void sample_clock(struct activities *a)
+{
+	const struct clock_source source = { host_clock, device_clock, a };
+	const struct clock_sample *s;
+	struct shim_clock *c;
+
+	if (!clock__sample(&a->clock, &source))
+		return;
+	s = clock__last(&a->clock);
+	c = out__record(SHIM_CLOCK, sizeof(*c), 0, s->host, 0);
+	*c = (struct shim_clock){
+		.device_time = s->device,
+		.error = s->error,
+		.drift_ppb = s->drift,
+		.reads = s->reads,
+		.restarted = s->restarted,
+	};
+}
+
+static const struct cupti *counting;
+
+static uint64_t count_records(uint8_t *buffer, size_t valid)
+{
+	struct cupti_activity *a = NULL;
+	uint64_t n = 0;
+
+	while (counting && !counting->next_record(buffer, valid, &a))
+		n++;
+	return n;
+}
+
+static void explain(struct activities *a, const char *what, uint32_t result)
+{
+	const char *text = NULL;
+
+	if (a->cupti.result_string && a->cupti.result_string(result, &text))
+		text = NULL;
+	snprintf(a->why, sizeof(a->why), "%s: CUPTI says %s (%u)", what, text ? text : "an error", result);
+}
+
+/* Callbacks are never enabled. */
+static void on_callback(void *user, int domain, uint32_t id, const void *data)
+{
+}
+
+static int subscribe(struct activities *a)
+{
+	char other[128] = "";
+	struct cupti_subscriber_params params = {
+		.size = sizeof(params),
+		.name = "sonde",
+		.other_name = other,
+		.other_size = sizeof(other) - 1,
+	};
+	uint32_t result = CUPTI_INVALID_PARAMETER;
+
+	if (a->cupti.subscribe_v2)
+		result = a->cupti.subscribe_v2(&a->subscriber, on_callback, NULL, &params);
+	if (result == CUPTI_INVALID_PARAMETER)
+		result = a->cupti.subscribe(&a->subscriber, on_callback, NULL);
+	if (!result)
+		return 0;
+	if (result != CUPTI_MULTIPLE_SUBSCRIBERS) {
+		explain(a, "the GPU can't be traced", result);
+		return -EIO;
+	}
+	snprintf(a->why, sizeof(a->why),
+		 "another profiler%s%s has CUPTI's one subscription: there are no device times while it is there",
+		 *other ? ", " : "", other);
+	return -EBUSY;
+}
+
+int activities__start(struct activities *a)
+{
+	uint32_t result;
+	int err;
+
+	err = cupti__find(&a->cupti, a->why, sizeof(a->why));
+	if (!err)
+		err = subscribe(a);
+	if (err)
+		return err;
+	counting = &a->cupti;
+	buffers__count_by(count_records);
+	result = a->cupti.register_callbacks(buffers__requested, buffers__completed);
+	if (result) {
+		explain(a, "CUPTI takes no buffers", result);
+		a->cupti.unsubscribe(a->subscriber);
+		return -EIO;
+	}
+	/* threads as the kernel numbers them */
+	if (a->cupti.set_thread_id_type && a->cupti.get_thread_id_type &&
+	    !a->cupti.get_thread_id_type(&a->thread_id_type))
+		a->cupti.set_thread_id_type(THREAD_ID_SYSTEM);
+	memset(&a->clock, 0, sizeof(a->clock));
+	a->on = 0;
+	sample_clock(a);
+	return 0;
+}
+
+static void switch_kind(struct activities *a, uint8_t kind, bool on)
+{
+	uint32_t result;
+
+	if (!on) {
+		a->cupti.disable(kind);
+		return;
+	}
+	/* what was there before the tracer came is told too */
+	if (a->cupti.enable_and_dump && (kind == KIND_DEVICE || kind == KIND_CONTEXT || kind == KIND_STREAM))
+		result = a->cupti.enable_and_dump(kind);
+	else
+		result = a->cupti.enable(kind);
+	if (result) {
+		char what[64];
+
+		snprintf(what, sizeof(what), "activities of kind %u are not traced", kind);
+		explain(a, what, result);
+	}
+}
+
+static void switch_call(struct activities *a, uint16_t function, bool on)
+{
+	/* an older CUPTI does not know the newer ones */
+	if (a->cupti.enable_driver_api)
+		a->cupti.enable_driver_api(function, on);
+}
+
+static void switch_calls(struct activities *a, bool launching, bool copying)
+{
+	size_t i;
+	uint16_t f;
+
+	for (i = 0; i < sizeof(launches) / sizeof(launches[0]); i++)
+		switch_call(a, launches[i], launching);
+	for (i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
+		for (f = copies[i][0]; f <= copies[i][1]; f++)
+			if (f != CBID_NOT_A_COPY)
+				switch_call(a, f, copying);
+}
+
+static bool has(uint32_t groups, enum shim_group group)
+{
+	return groups >> group & 1;
+}
+
+void activities__set(struct activities *a, uint32_t groups)
+{
+	uint32_t before = a->on;
+	bool launching, calls;
+	size_t i;
+
+	/* with graphs as a whole CUPTI says nothing of their nodes */
+	if (has(groups, SHIM_NODES))
+		groups = (groups & ~(1U << SHIM_GRAPHS)) | 1U << SHIM_KERNELS;
+	if (groups == before)
+		return;
+	launching = has(groups, SHIM_CALLS);
+	calls = has(groups ^ before, SHIM_CALLS) || (launching && has(groups ^ before, SHIM_COPIES));
+	/* on before and off after what they launch: a call without its kernel does less harm than a kernel without its call */
+	if (calls && launching)
+		switch_calls(a, true, has(groups, SHIM_COPIES));
+	for (i = 0; i < sizeof(describing); i++)
+		if (!before != !groups)
+			switch_kind(a, describing[i], groups);
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (has(groups ^ before, kinds[i].group))
+			switch_kind(a, kinds[i].kind, has(groups, kinds[i].group));
+	if (calls && !launching)
+		switch_calls(a, false, false);
+	a->on = groups;
+	if (groups && has(groups, SHIM_CALLS) && !a->cupti.enable_driver_api)
+		snprintf(a->why, sizeof(a->why),
+			 "this CUPTI can't trace single functions: launches are joined by time alone");
+}
+
+static void tell_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
+{
+	struct shim_dropped *d;
+
+	if (!records && !bytes)
+		return;
+	d = out__record(SHIM_DROPPED, sizeof(*d), 0, shim__now(), 0);
+	*d = (struct shim_dropped){ .records = records, .bytes = bytes, .reason = reason };
+}
+
+void activities__flush(struct activities *a, bool forced)
+{
+	struct records r = { .cupti = &a->cupti, .clock = &a->clock };
+	uint64_t records, bytes;
+	size_t valid, lost = 0;
+	uint8_t *buffer;
+
+	a->cupti.flush(forced ? FLUSH_FORCED : 0);
+	buffer = buffers__take(&valid);
+	/* after the flush: what it brought lies before this sample */
+	if (buffer || shim__now() > a->clock.kept + CLOCK_EVERY)
+		sample_clock(a);
+	r.now = shim__now();
+	for (; buffer; buffer = buffers__take(&valid)) {
+		records__convert(&r, buffer, valid);
+		buffers__give_back(buffer);
+	}
+	if (buffers__discarded(&records, &bytes))
+		tell_dropped(records, bytes, 1);
+	if (!a->cupti.dropped(NULL, 0, &lost))
+		tell_dropped(lost, 0, 2);
+	tell_dropped(r.odd, 0, 3);
+	out__flush();
+}
+
+/* cuptiFinalize is left alone: outside one of CUDA's own calls it is not safe (docs/gpu.md). */
+void activities__stop(struct activities *a)
+{
+	activities__set(a, 0);
+	activities__flush(a, true);
+	if (a->cupti.set_thread_id_type)
+		a->cupti.set_thread_id_type(a->thread_id_type);
+	a->cupti.unsubscribe(a->subscriber);
+	buffers__release();
+}

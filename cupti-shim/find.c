@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Where CUPTI is. First among what the process has loaded: dlopen by a plain name
+ * misses pip's libcupti.so.13, and a second CUPTI beside a loaded one would see
+ * nothing. Then where the loaded libcudart comes from (a toolkit, a wheel), then by
+ * its sonames. CUDA_VERSION of libcudart goes first: a CUPTI that is newer than the driver does not work.
+ */
+#define _GNU_SOURCE
+#include "cupti.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+struct loaded {
+	char cupti[PATH_MAX], runtime[PATH_MAX];
+	int major; /* of libcudart, 0: none is loaded */
+	int driver;
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *name = strrchr(info->dlpi_name, '/');
+	struct loaded *l = arg;
+
+	name = name ? name + 1 : info->dlpi_name;
+	if (!strncmp(name, "libcuda.so", 10))
+		l->driver = 1;
+	if (!strncmp(name, "libcupti.so", 11))
+		snprintf(l->cupti, sizeof(l->cupti), "%s", info->dlpi_name);
+	if (!strncmp(name, "libcudart.so", 12)) {
+		snprintf(l->runtime, sizeof(l->runtime), "%s", info->dlpi_name);
+		sscanf(name, "libcudart.so.%d", &l->major);
+	}
+	return 0;
+}
+
+/* All that is needed of a library, or nothing. */
+static int load(struct cupti *c, const char *path, int flags)
+{
+	c->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
+	if (!c->library)
+		return -ENOENT;
+#define CUPTI_LOAD(required, ours, theirs, args)                 \
+	*(void **)&c->ours = dlsym(c->library, "cupti" #theirs); \
+	if (required && !c->ours) {                              \
+		dlclose(c->library);                             \
+		return -ENOEXEC;                                 \
+	}
+	CUPTI_FUNCTIONS(CUPTI_LOAD)
+	return 0;
+}
+
+/* In a wheel: nvidia/cuda_runtime/lib beside nvidia/cuda_cupti/lib (12), nvidia/cu13/lib for both; in a toolkit: extras. */
+static int load_beside(struct cupti *c, const struct loaded *l)
+{
+	static const char *const places[] = { "%.*s/libcupti.so.%d", "%.*s/../../cuda_cupti/lib/libcupti.so.%d",
+					      "%.*s/../extras/CUPTI/lib64/libcupti.so.%d" };
+	const char *slash = strrchr(l->runtime, '/');
+	char path[PATH_MAX + 64];
+	size_t i;
+
+	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+		/* 11's is libcupti.so.11.8 */
+		snprintf(path, sizeof(path), places[i], (int)(slash - l->runtime), l->runtime, l->major);
+		if (l->major == 11)
+			strcat(path, ".8");
+		if (!load(c, path, 0))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static int load_by_name(struct cupti *c, int major)
+{
+	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8" };
+	int i;
+
+	for (i = 0; i < 3; i++)
+		if ((!major || major == 13 - i) && !load(c, names[i], 0))
+			return 0;
+	return major ? -ENOENT : load(c, "libcupti.so", 0);
+}
+
+int cupti__find(struct cupti *c, char *why, size_t len)
+{
+	struct loaded l = { .major = 0 };
+	int err;
+
+	dl_iterate_phdr(look, &l);
+	if (!l.driver)
+		return -EAGAIN;
+	memset(c, 0, sizeof(*c));
+	err = l.cupti[0] ? load(c, l.cupti, RTLD_NOLOAD) : load_beside(c, &l);
+	if (err && !l.cupti[0])
+		err = load_by_name(c, l.major);
+	if (err && !l.cupti[0] && !l.major)
+		err = load_by_name(c, 0);
+	if (err == -ENOEXEC || l.cupti[0]) {
+		if (err)
+			snprintf(why, len, "%.200s lacks functions: CUPTI of CUDA 11.8 to 13 is needed", l.cupti);
+	} else if (err) {
+		snprintf(why, len,
+			 l.major ? "no libcupti.so.%d was found: install CUPTI of that CUDA (pip: nvidia-cuda-cupti)" :
+				   "no libcupti.so was found: install CUPTI (pip: nvidia-cuda-cupti)",
+			 l.major);
+	}
+	if (!err && c->get_version(&c->version))
+		c->version = 0;
+	return err;
+}

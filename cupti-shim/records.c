@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One function a kind of CUPTI's records; what a field means says core/shim.h, where it comes from cupti.h. */
+#include "shim.h"
+
+#include <string.h>
+
+#define AS(type, a) const struct type *c = (const struct type *)(a)
+
+/* Device times of a span. What has not ended has no end. */
+static void *span(struct records *r, enum shim_kind kind, size_t body, uint64_t start, uint64_t end)
+{
+	uint64_t from = clock__host(r->clock, start);
+
+	return out__record(kind, body, from, end ? clock__host(r->clock, end) : 0, 0);
+}
+
+static void kernel(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_kernel, a);
+	uint64_t name = names__id(c->name); /* first: it is told before its use */
+	struct shim_kernel *k = span(r, SHIM_KERNEL, sizeof(*k), c->start, c->end);
+
+	*k = (struct shim_kernel){
+		.name = name,
+		.graph_node = c->graph_node,
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.correlation = c->correlation,
+		.graph = c->graph,
+		.grid_x = c->grid[0],
+		.grid_y = c->grid[1],
+		.grid_z = c->grid[2],
+		.block_x = c->block[0],
+		.block_y = c->block[1],
+		.block_z = c->block[2],
+		.cluster_x = c->cluster[0],
+		.cluster_y = c->cluster[1],
+		.cluster_z = c->cluster[2],
+		.registers = c->registers,
+		.static_shared = c->static_shared,
+		.dynamic_shared = c->dynamic_shared,
+		.local_memory = c->local_per_thread,
+		.channel = c->channel,
+		.priority = r->cupti->version >= CUPTI_IN_13_1 ? c->priority : 0,
+		.launch_type = c->launch_type,
+		.device_launched = r->cupti->version >= CUPTI_IN_13_0 ? c->device_launched : 0,
+		.channel_type = c->channel_type,
+	};
+}
+
+static void copy(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_memcpy, a);
+	struct shim_memcpy *m = span(r, SHIM_MEMCPY, sizeof(*m), c->start, c->end);
+
+	*m = (struct shim_memcpy){
+		.bytes = c->bytes,
+		.graph_node = c->graph_node,
+		.copies = r->cupti->version >= CUPTI_IN_12_8 ? c->copies : 0,
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.correlation = c->correlation,
+		.graph = c->graph,
+		.channel = c->channel,
+		.kind = c->copy_kind,
+		.from_memory = c->from_kind,
+		.to_memory = c->to_kind,
+		.from_device = c->device,
+		.to_device = c->device,
+		.asynchronous = c->flags & 1,
+		.channel_type = c->channel_type,
+	};
+}
+
+static void copy_peer(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_memcpy_peer, a);
+	struct shim_memcpy *m = span(r, SHIM_MEMCPY, sizeof(*m), c->start, c->end);
+
+	*m = (struct shim_memcpy){
+		.bytes = c->bytes,
+		.graph_node = c->graph_node,
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.correlation = c->correlation,
+		.graph = c->graph,
+		.channel = c->channel,
+		.kind = c->copy_kind,
+		.from_memory = c->from_kind,
+		.to_memory = c->to_kind,
+		.from_device = c->from_device,
+		.to_device = c->to_device,
+		.asynchronous = c->flags & 1,
+		.peer = 1,
+		.channel_type = c->channel_type,
+	};
+}
+
+static void set(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_memset, a);
+	struct shim_memset *m = span(r, SHIM_MEMSET, sizeof(*m), c->start, c->end);
+
+	*m = (struct shim_memset){
+		.bytes = c->bytes,
+		.graph_node = c->graph_node,
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.correlation = c->correlation,
+		.graph = c->graph,
+		.channel = c->channel,
+		.value = c->value,
+		.memory = c->memory_kind,
+		.asynchronous = c->flags & 1,
+		.channel_type = c->channel_type,
+	};
+}
+
+static void synchronization(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_sync, a);
+	struct shim_sync *s = span(r, SHIM_SYNCHRONIZATION, sizeof(*s), c->start, c->end);
+	bool more = r->cupti->version >= CUPTI_IN_12_8;
+
+	*s = (struct shim_sync){
+		.event_sync = more ? c->event_sync : 0,
+		.context = c->context,
+		.stream = c->stream,
+		.correlation = c->correlation,
+		.cuda_event = c->event,
+		.kind = c->type,
+		.result = more ? c->result : 0,
+	};
+}
+
+static void graph(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_graph, a);
+	struct shim_graph *g = span(r, SHIM_GRAPH, sizeof(*g), c->start, c->end);
+	bool more = r->cupti->version >= CUPTI_IN_12_0;
+
+	*g = (struct shim_graph){
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.correlation = c->correlation,
+		.graph = c->graph,
+		.end_device = more ? c->end_device : c->device,
+		.end_context = more ? c->end_context : c->context,
+	};
+}
+
+static void memory(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_memory, a);
+	struct shim_allocation *m = span(r, SHIM_ALLOCATION, sizeof(*m), 0, c->timestamp);
+
+	*m = (struct shim_allocation){
+		.address = c->address,
+		.bytes = c->bytes,
+		.pool = c->pool_address,
+		.pool_size = c->pool_size,
+		.pool_used = c->pool_used,
+		.device = c->device,
+		.context = c->context,
+		.stream = c->stream,
+		.correlation = c->correlation,
+		.operation = c->operation,
+		.memory = c->memory_kind,
+		.asynchronous = c->asynchronous,
+	};
+}
+
+static void pool(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_pool, a);
+	struct shim_pool *p = span(r, SHIM_POOL, sizeof(*p), 0, c->timestamp);
+
+	*p = (struct shim_pool){
+		.address = c->address,
+		.pool_size = c->size,
+		.pool_used = r->cupti->version >= CUPTI_IN_12_0 ? c->used : 0,
+		.threshold = c->threshold,
+		.kept = c->kept,
+		.device = c->device,
+		.correlation = c->correlation,
+		.operation = c->operation,
+		.pool_kind = c->type,
+	};
+}
+
+static void call(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_api, a);
+	struct shim_call *k = out__record(SHIM_CALL, sizeof(*k), clock__host(r->clock, c->start),
+					  clock__host(r->clock, c->end), c->thread);
+
+	*k = (struct shim_call){ .function = c->function, .correlation = c->correlation, .result = c->result };
+}
+
+static void tell(struct records *r, enum shim_kind kind, const void *body, size_t size, uint64_t key)
+{
+	memcpy(out__record(kind, size, 0, r->now, 0), body, size);
+	names__keep(kind, body, size, key);
+}
+
+static void device(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_device, a);
+	struct shim_device d = {
+		.memory = c->memory,
+		.bandwidth = c->bandwidth,
+		.device = c->id,
+		.major = c->major,
+		.minor = c->minor,
+		.multiprocessors = c->multiprocessors,
+		.clock_khz = c->clock_khz,
+		.l2_cache = c->l2_cache,
+		.warp_size = c->warp_size,
+		.warps_per_sm = c->warps_per_sm,
+		.blocks_per_sm = c->blocks_per_sm,
+		.threads_per_block = c->threads_per_block,
+		.registers_per_sm = c->registers_per_sm,
+		.shared_per_sm = c->shared_per_sm,
+		.shared_per_block = c->shared_per_block,
+		.copy_engines = c->copy_engines,
+		.mig = c->mig,
+	};
+
+	memcpy(&d.uuid_first, c->uuid, 8);
+	memcpy(&d.uuid_last, c->uuid + 8, 8);
+	if (c->name)
+		strncpy(d.model, c->name, sizeof(d.model) - 1);
+	tell(r, SHIM_DEVICE, &d, sizeof(d), c->id);
+}
+
+static void context(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_context, a);
+	struct shim_context x = {
+		.context = c->context,
+		.device = c->device,
+		.null_stream = c->null_stream,
+		.api = c->api,
+	};
+
+	tell(r, SHIM_CONTEXT, &x, sizeof(x), c->context);
+}
+
+static void stream(struct records *r, const struct cupti_activity *a)
+{
+	AS(cupti_stream, a);
+	struct shim_stream s = {
+		.context = c->context,
+		.stream = c->stream,
+		.priority = c->priority,
+		.stream_kind = c->flag,
+		.correlation = c->correlation,
+	};
+
+	tell(r, SHIM_STREAM, &s, sizeof(s), (uint64_t)c->context << 32 | c->stream);
+}
+
+static void (*const converters[])(struct records *r, const struct cupti_activity *a) = {
+	[KIND_MEMCPY] = copy,
+	[KIND_MEMSET] = set,
+	[KIND_KERNEL] = kernel,
+	[KIND_DRIVER] = call,
+	[KIND_DEVICE] = device,
+	[KIND_CONTEXT] = context,
+	[KIND_CONCURRENT_KERNEL] = kernel,
+	[KIND_MEMCPY2] = copy_peer,
+	[KIND_STREAM] = stream,
+	[KIND_SYNCHRONIZATION] = synchronization,
+	[KIND_MEMORY2] = memory,
+	[KIND_MEMORY_POOL] = pool,
+	[KIND_GRAPH_TRACE] = graph,
+};
+
+void records__convert(struct records *r, uint8_t *buffer, size_t valid)
+{
+	struct cupti_activity *a = NULL;
+
+	while (!r->cupti->next_record(buffer, valid, &a)) {
+		/* CUPTI goes by the buffer's bytes: what it leads to must lie in there */
+		if ((uint8_t *)a < buffer || (uint8_t *)a + sizeof(*a) > buffer + valid) {
+			r->odd++;
+			return;
+		}
+		if (a->kind < sizeof(converters) / sizeof(converters[0]) && converters[a->kind])
+			converters[a->kind](r, a);
+		else
+			r->odd++;
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The shim's one thread. While nobody asks it looks at a few words once a second
+ * and does nothing else: no call of CUPTI, no subscription. While a tracer asks it
+ * has CUPTI give back its buffers ten times a second, and hands over what is in them.
+ */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DORMANT_MS	 1000
+#define ACTIVE_MS	 100
+#define DORMANT_SLACK_NS 50000000UL
+#define RETRY_NS	 10000000000ULL /* after another profiler was there */
+#define FIRST_LOOKS	 10 /* at 1, 2, 4 ms ..: a tracer comes just after the library is loaded, or much later */
+#define STACK_BYTES	 (1 << 20) /* CUPTI's too */
+#define EXIT_NS		 3000000000ULL
+
+SHIM_EXPORT int InitializeInjection(void);
+
+static struct {
+	pthread_mutex_t lock; /* CUPTI, clock, names and batch */
+	struct activities activities;
+	bool active;
+	struct control_changes changes; /* as far as they are known */
+	uint64_t retry; /* CLOCK_MONOTONIC */
+	int told; /* enum gpu_shim_state that was told last and is not to be told again */
+	bool thread, ending;
+	bool has_cuda; /* what a fork leaves behind can't use CUDA then */
+	sem_t wake, ended;
+} shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void tell_state(enum gpu_shim_state state, const char *text)
+{
+	struct shim_state *s = out__record_text(SHIM_STATE, sizeof(*s), 0, shim__now(), text);
+
+	s->told = out__told();
+	s->version = shim.activities.cupti.version;
+	s->state = state;
+	s->groups = shim.activities.on;
+	out__flush();
+}
+
+/* Once, until something else is asked for. */
+static void tell_once(enum gpu_shim_state state, const char *text, bool again)
+{
+	if (again || shim.told != (int)state)
+		tell_state(state, text);
+	shim.told = state;
+}
+
+static void start(uint32_t wanted, bool changed)
+{
+	struct activities *a = &shim.activities;
+	int err;
+
+	if (!changed && shim__now() < shim.retry)
+		return;
+	a->why[0] = '\0';
+	out__reset();
+	err = activities__start(a);
+	if (err == -EAGAIN) {
+		tell_once(GPU_SHIM_WAITING, "libcuda is not loaded", changed);
+		return;
+	}
+	if (err) {
+		shim.retry = shim__now() + RETRY_NS;
+		tell_once(GPU_SHIM_REFUSED, a->why, changed);
+		return;
+	}
+	shim.has_cuda = true;
+	activities__set(a, wanted);
+	shim.active = true;
+	tell_state(GPU_SHIM_STARTED, a->why);
+	shim.told = 0;
+	names__tell_all();
+	activities__flush(a, false);
+}
+
+static void stop(void)
+{
+	activities__stop(&shim.activities);
+	shim.active = false;
+	tell_state(GPU_SHIM_STOPPED, "");
+}
+
+static void step(void)
+{
+	struct activities *a = &shim.activities;
+	struct control_changes changes;
+	uint32_t wanted = control__wanted(&changes);
+	bool came = changes.came != shim.changes.came, left = changes.left != shim.changes.left;
+
+	shim.changes = changes;
+	if (!shim.active) {
+		if (wanted)
+			start(wanted, came);
+		return;
+	}
+	if (!wanted) {
+		stop();
+		return;
+	}
+	if (came) {
+		tell_state(GPU_SHIM_STARTED, a->why);
+		names__tell_all();
+	}
+	/* who has left waits for what was done until then */
+	activities__flush(a, left);
+	if (left)
+		tell_state(GPU_SHIM_LEFT, "");
+	activities__set(a, wanted);
+}
+
+static void wait_ms(long ms)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += ms % 1000 * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	sem_timedwait(&shim.wake, &t);
+}
+
+static void *run(void *arg)
+{
+	int looks = 0;
+	long ms;
+
+	prctl(PR_SET_NAME, "sonde-cupti");
+	while (!shim.ending) {
+		pthread_mutex_lock(&shim.lock);
+		step();
+		ms = shim.active ? ACTIVE_MS : looks < FIRST_LOOKS ? 1L << looks : DORMANT_MS;
+		looks += looks < FIRST_LOOKS;
+		pthread_mutex_unlock(&shim.lock);
+		/* a look may come later than asked, if that saves the machine a wake-up */
+		prctl(PR_SET_TIMERSLACK, ms == DORMANT_MS ? DORMANT_SLACK_NS : 0);
+		wait_ms(ms);
+	}
+	pthread_mutex_lock(&shim.lock);
+	if (shim.active)
+		stop();
+	pthread_mutex_unlock(&shim.lock);
+	sem_post(&shim.ended);
+	return NULL;
+}
+
+/* With all signals blocked: the target's handlers are none of this thread's business. */
+static void start_thread(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, before;
+
+	if (shim.thread || pthread_attr_init(&attr))
+		return;
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	shim.thread = !pthread_create(&thread, &attr, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+/* The last records are fetched by the thread; a CUPTI that hangs does not keep the process from ending. */
+static void at_exit(void)
+{
+	struct timespec t;
+
+	shim.ending = true;
+	if (!shim.thread || !shim.active)
+		return;
+	sem_post(&shim.wake);
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += EXIT_NS / 1000000000;
+	while (sem_timedwait(&shim.ended, &t) && errno == EINTR)
+		;
+}
+
+/*
+ * CUPTI, CUDA and the thread are the parent's; their state in here is of no use. The
+ * child of a process that uses CUDA can't use it: no thread.
+ */
+static void in_child(void)
+{
+	pthread_mutex_init(&shim.lock, NULL);
+	sem_init(&shim.wake, 0, 0);
+	sem_init(&shim.ended, 0, 0);
+	shim.active = shim.thread = shim.ending = false;
+	memset(&shim.changes, 0, sizeof(shim.changes));
+	shim.retry = 0;
+	shim.told = 0;
+	memset(&shim.activities, 0, sizeof(shim.activities));
+	buffers__after_fork();
+	out__reset();
+	names__reset();
+	control__after_fork();
+	if (!shim.has_cuda)
+		start_thread();
+}
+
+static bool comes_by_injection(void)
+{
+	const char *path = getenv("CUDA_INJECTION64_PATH");
+
+	return path && strstr(path, "libsonde-cupti");
+}
+
+/* By LD_PRELOAD or dlopen this is all there is; by CUDA's injection, InitializeInjection follows. */
+static __attribute__((constructor)) void loaded(void)
+{
+	sem_init(&shim.wake, 0, 0);
+	sem_init(&shim.ended, 0, 0);
+	control__init();
+	pthread_atfork(NULL, NULL, in_child);
+	atexit(at_exit);
+	if (!comes_by_injection())
+		start_thread();
+}
+
+/*
+ * CUDA calls this in the midst of cuInit. A tracer that has just started this
+ * program (SONDE_CUPTI_WAIT, ms) gets a moment to say what it wants, so that the
+ * first kernel is seen. CUPTI is called by this thread: another one might wait for what
+ * this one holds.
+ */
+int InitializeInjection(void)
+{
+	const char *wait = getenv("SONDE_CUPTI_WAIT");
+	long ms = wait ? atol(wait) : 0;
+	struct control_changes changes;
+
+	shim.has_cuda = true;
+	/* a tracer asks for kernels last */
+	for (; ms > 0 && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	if (!pthread_mutex_trylock(&shim.lock)) {
+		step();
+		pthread_mutex_unlock(&shim.lock);
+	}
+	/* again: what is registered last is called first, before CUDA's own */
+	atexit(at_exit);
+	start_thread();
+	return 1;
+}

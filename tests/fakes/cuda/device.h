@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The simulated machine, inside libcuda's double. All under machine.lock. */
+#ifndef FAKE_DEVICE_H
+#define FAKE_DEVICE_H
+
+#include "fake.h"
+
+#include <pthread.h>
+
+#define DEVICES_MAX 16
+
+struct stream {
+	uint32_t device, id;
+	uint64_t available; /* when what was put into it will have ended */
+};
+
+struct event {
+	uint64_t at; /* when it will have happened, 0: not recorded */
+	uint32_t id;
+};
+
+struct graph_node {
+	enum fake_op op;
+	const struct fake_kernel *kernel;
+	uint64_t bytes;
+	uint64_t id;
+};
+
+struct graph {
+	struct graph_node *nodes;
+	uint32_t n;
+	uint32_t id;
+};
+
+struct machine {
+	pthread_mutex_t lock;
+	fake_tool tool;
+	int truth;
+	bool devices_known, broken;
+	uint32_t devices;
+	uint64_t latency, gbps, set_gbps;
+	bool contexts[DEVICES_MAX];
+	struct stream null_streams[DEVICES_MAX];
+	struct stream **streams;
+	uint32_t n_streams;
+	uint32_t events, graphs;
+	uint64_t nodes, memory;
+};
+
+extern struct machine machine;
+
+void truth__flush(void);
+void machine__init(void);
+void machine__tell(const struct fake_record *r);
+struct stream *machine__null_stream(uint32_t device);
+struct stream *machine__new_stream(uint32_t device);
+void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns);
+void machine__wait_until(uint64_t moment);
+uint64_t machine__busy_until(uint32_t device);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Doubles of libcuda, libcudart and libcupti around one simulated machine with
+ * GPUs, for tests and the demo where there is none. Signatures and record layouts
+ * are those of NVIDIA's own headers, CUDA 12 and 13; what they do is only what the
+ * tests need: streams run in order, kernels take the time that they are told,
+ * copies go by bandwidth, and all that happens is written down as the truth.
+ *
+ * Environment:
+ *	FAKE_CUDA	devices=1,latency_ns=2000,gbps=10,set_gbps=100,init_ms=0
+ *	FAKE_CUDA_TRUTH	a file: a line for everything, appended by each process
+ *	FAKE_CUPTI	ppm=0,jitter_ns=0,subscribe=0,enable=0,register=0,flush_ms=0,subscribe_ms=0,taken=0,drop=0,
+ *			timestamp=0: results to give, time to take; taken=1: another tool has it
+ */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a kernel is here: what cudaLaunchKernel and cuLaunchKernel get as the function. */
+struct fake_kernel {
+	const char *name; /* mangled */
+	uint64_t ns;
+};
+
+enum fake_op {
+	FAKE_KERNEL,
+	FAKE_COPY,
+	FAKE_SET,
+	FAKE_SYNC,
+	FAKE_GRAPH,
+	FAKE_MEMORY,
+	FAKE_CALL,
+	FAKE_DEVICE,
+	FAKE_CONTEXT,
+	FAKE_STREAM,
+};
+
+/* One thing that happened or will: times are CLOCK_MONOTONIC ns. */
+struct fake_record {
+	enum fake_op op;
+	uint64_t start, end;
+	uint32_t tid, correlation, device, context, stream;
+	const char *name; /* of a kernel */
+	uint32_t grid[3], block[3], shared;
+	uint64_t bytes, address;
+	uint32_t kind; /* of a copy, synchronization, memory operation; a call's cbid; a set's value */
+	uint32_t from_memory, to_memory, peer; /* of a copy; peer: the other device + 1 */
+	uint32_t graph;
+	uint64_t node;
+	uint32_t result, asynchronous;
+};
+
+/* libcupti's: gets everything as it is known. Returns whether it keeps it. */
+typedef bool (*fake_tool)(const struct fake_record *r);
+
+/* Of libcuda's double, for the other two. */
+void fake__set_tool(fake_tool tool);
+/* A number of the environment variable's list, or def. */
+uint64_t fake__setting(const char *variable, const char *key, uint64_t def);
+uint64_t fake__now(void);
+uint32_t fake__tid(void);
+/* Tells devices, contexts and streams that are there. */
+void fake__dump(enum fake_op op, fake_tool tool);
+/* A correlation id for what this thread calls next, and the calls within. */
+uint32_t fake__enter(void);
+void fake__leave(void);
+
+#endif

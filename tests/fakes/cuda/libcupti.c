@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * CUPTI's double: one subscriber, kinds on and off, buffers asked for and given
+ * back, its own clock. What has been told to it waits until it has ended on the
+ * device, then it is a record of NVIDIA's layout (cupti_records.c).
+ */
+#define _GNU_SOURCE
+#include "cupti_double.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+	pthread_mutex_t lock; /* of what waits; taken with the machine's lock held, never the other way round */
+	pthread_mutex_t buffers; /* before `lock` */
+	CUpti_BuffersCallbackRequestFunc requested;
+	CUpti_BuffersCallbackCompleteFunc completed;
+	bool on[128];
+	bool calls[1024];
+	bool subscribed;
+	struct fake_record *waiting;
+	uint32_t n, max;
+	uint8_t *buffer;
+	size_t size, used;
+} cupti = { .lock = PTHREAD_MUTEX_INITIALIZER, .buffers = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t began;
+
+/* The device's clock at a moment: another zero, and it runs fast. */
+uint64_t cupti__time(uint64_t host)
+{
+	static uint64_t ppm = ~0ULL;
+
+	if (!host)
+		return 0;
+	if (ppm == ~0ULL)
+		ppm = fake__setting("FAKE_CUPTI", "ppm", 0);
+	return host + 1000000000000ULL + (int64_t)(host - began) / 1000000 * (int64_t)ppm +
+	       (int64_t)(host - began) % 1000000 * (int64_t)ppm / 1000000;
+}
+
+static __attribute__((constructor)) void begin(void)
+{
+	/* all processes have the same clock */
+	began = fake__now() / 3600000000000ULL * 3600000000000ULL;
+}
+
+/* Some reads take long, before or after the clock is read. */
+static void delay(void)
+{
+	static uint32_t x = 1;
+	uint64_t until, jitter = fake__setting("FAKE_CUPTI", "jitter_ns", 0);
+
+	x = x * 1664525 + 1013904223;
+	for (until = fake__now() + (jitter ? (x >> 8) % jitter : 0); jitter && fake__now() < until;)
+		;
+}
+
+CUptiResult cuptiGetVersion(uint32_t *version)
+{
+	*version = CUPTI_API_VERSION;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
+{
+	delay();
+	*timestamp = cupti__time(fake__now());
+	delay();
+	return (CUptiResult)fake__setting("FAKE_CUPTI", "timestamp", 0);
+}
+
+static void pause_ms(const char *key)
+{
+	uint64_t ms = fake__setting("FAKE_CUPTI", key, 0);
+
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *user)
+{
+	uint64_t refused = fake__setting("FAKE_CUPTI", "subscribe", 0);
+
+	pause_ms("subscribe_ms");
+	if (refused)
+		return (CUptiResult)refused;
+	if (fake__setting("FAKE_CUPTI", "taken", 0) || __atomic_exchange_n(&cupti.subscribed, true, __ATOMIC_SEQ_CST))
+		return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+	*subscriber = (CUpti_SubscriberHandle)&cupti;
+	return CUPTI_SUCCESS;
+}
+
+#if CUPTI_API_VERSION >= 130000
+CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *user,
+			      CUpti_SubscriberParams *params)
+{
+	CUptiResult r = cuptiSubscribe(subscriber, callback, user);
+
+	if (params && params->structSize != CUpti_SubscriberParams_STRUCT_SIZE)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName)
+		snprintf(params->oldSubscriberName, params->oldSubscriberSize, "Another Profiler 1.0");
+	return r;
+}
+#endif
+
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
+{
+	if (subscriber != (CUpti_SubscriberHandle)&cupti)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	__atomic_store_n(&cupti.subscribed, false, __ATOMIC_SEQ_CST);
+	return CUPTI_SUCCESS;
+}
+
+/* Does a record of this go out? With graphs as a whole their nodes do not. */
+static bool wanted(const struct fake_record *r)
+{
+	bool nodes = !cupti.on[CUPTI_ACTIVITY_KIND_GRAPH_TRACE];
+
+	switch (r->op) {
+	case FAKE_KERNEL:
+		return (nodes || !r->graph) && cupti.on[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL];
+	case FAKE_COPY:
+		return cupti.on[r->peer ? CUPTI_ACTIVITY_KIND_MEMCPY2 : CUPTI_ACTIVITY_KIND_MEMCPY];
+	case FAKE_SET:
+		return (nodes || !r->graph) && cupti.on[CUPTI_ACTIVITY_KIND_MEMSET];
+	case FAKE_SYNC:
+		return cupti.on[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION];
+	case FAKE_GRAPH:
+		return cupti.on[CUPTI_ACTIVITY_KIND_GRAPH_TRACE];
+	case FAKE_MEMORY:
+		return cupti.on[CUPTI_ACTIVITY_KIND_MEMORY2];
+	case FAKE_CALL:
+		return r->kind < 1024 && cupti.calls[r->kind];
+	case FAKE_DEVICE:
+		return cupti.on[CUPTI_ACTIVITY_KIND_DEVICE];
+	case FAKE_CONTEXT:
+		return cupti.on[CUPTI_ACTIVITY_KIND_CONTEXT];
+	case FAKE_STREAM:
+		return cupti.on[CUPTI_ACTIVITY_KIND_STREAM];
+	}
+	return false;
+}
+
+static bool keep(const struct fake_record *r)
+{
+	bool kept;
+
+	pthread_mutex_lock(&cupti.lock);
+	kept = wanted(r);
+	if (kept && cupti.n == cupti.max) {
+		cupti.max = cupti.max * 2 + 1024;
+		cupti.waiting = realloc(cupti.waiting, cupti.max * sizeof(*cupti.waiting));
+		if (!cupti.waiting)
+			abort();
+	}
+	if (kept)
+		cupti.waiting[cupti.n++] = *r;
+	pthread_mutex_unlock(&cupti.lock);
+	return kept;
+}
+
+static bool tool(const struct fake_record *r)
+{
+	bool kept = keep(r);
+
+	/* as CUPTI does: full buffers come from the target's threads too */
+	if (kept && cupti.n > 4096)
+		cupti__sweep(false);
+	return kept;
+}
+
+static void give_back(void)
+{
+	if (cupti.buffer)
+		cupti.completed(NULL, 0, cupti.buffer, cupti.size, cupti.used);
+	cupti.buffer = NULL;
+}
+
+static void put(const struct fake_record *r, bool finished)
+{
+	struct cupti_record out;
+	size_t max = 0, size = cupti__record(&out, r, finished);
+
+	if (cupti.buffer && cupti.used + size > cupti.size)
+		give_back();
+	if (!cupti.buffer) {
+		cupti.requested(&cupti.buffer, &cupti.size, &max);
+		cupti.used = 0;
+		/* CUPTI before CUDA 12.9 fares no better */
+		if (!cupti.buffer || cupti.size < size)
+			abort();
+	}
+	memcpy(cupti.buffer + cupti.used, &out, size);
+	cupti.used += size;
+}
+
+/* Records of all that has ended; all: of the rest too. */
+void cupti__sweep(bool all)
+{
+	uint64_t now = fake__now();
+	struct fake_record *list;
+	uint32_t i, n, left = 0;
+
+	pthread_mutex_lock(&cupti.buffers);
+	pthread_mutex_lock(&cupti.lock);
+	list = cupti.waiting;
+	n = cupti.n;
+	cupti.waiting = NULL;
+	cupti.n = cupti.max = 0;
+	pthread_mutex_unlock(&cupti.lock);
+	for (i = 0; i < n; i++) {
+		if (all || list[i].end <= now)
+			put(&list[i], list[i].end <= now);
+		else
+			list[left++] = list[i];
+	}
+	pthread_mutex_lock(&cupti.lock);
+	/* what has come meanwhile is younger; the order of records means nothing */
+	for (i = 0; i < left; i++) {
+		if (cupti.n == cupti.max) {
+			cupti.max = cupti.max * 2 + 1024;
+			cupti.waiting = realloc(cupti.waiting, cupti.max * sizeof(*cupti.waiting));
+		}
+		cupti.waiting[cupti.n++] = list[i];
+	}
+	pthread_mutex_unlock(&cupti.lock);
+	free(list);
+	pthread_mutex_unlock(&cupti.buffers);
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
+					   CUpti_BuffersCallbackCompleteFunc completed)
+{
+	uint64_t refused = fake__setting("FAKE_CUPTI", "register", 0);
+
+	if (refused)
+		return (CUptiResult)refused;
+	cupti.requested = requested;
+	cupti.completed = completed;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+	uint64_t refused = fake__setting("FAKE_CUPTI", "enable", 0);
+
+	if (kind >= 128 || !cupti.requested)
+		return CUPTI_ERROR_INVALID_KIND;
+	if (refused)
+		return (CUptiResult)refused;
+	fake__set_tool(tool);
+	cupti.on[kind] = true;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
+{
+	CUptiResult r = cuptiActivityEnable(kind);
+
+	if (!r && kind == CUPTI_ACTIVITY_KIND_DEVICE)
+		fake__dump(FAKE_DEVICE, keep);
+	if (!r && kind == CUPTI_ACTIVITY_KIND_CONTEXT)
+		fake__dump(FAKE_CONTEXT, keep);
+	if (!r && kind == CUPTI_ACTIVITY_KIND_STREAM)
+		fake__dump(FAKE_STREAM, keep);
+	return r;
+}
+
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
+{
+	if (kind >= 128)
+		return CUPTI_ERROR_INVALID_KIND;
+	cupti.on[kind] = false;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable)
+{
+	if (cbid >= 1024)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	cupti.calls[cbid] = enable;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityFlushAll(uint32_t flag)
+{
+	if (!cupti.requested)
+		return CUPTI_ERROR_INVALID_OPERATION;
+	pause_ms("flush_ms");
+	cupti__sweep(flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+	pthread_mutex_lock(&cupti.buffers);
+	give_back();
+	pthread_mutex_unlock(&cupti.buffers);
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Activity **record)
+{
+	uint8_t *at = *record ? (uint8_t *)*record + cupti__record_size((*record)->kind) : buffer;
+
+	if (at >= buffer + valid)
+		return CUPTI_ERROR_MAX_LIMIT_REACHED;
+	*record = (CUpti_Activity *)at;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *dropped)
+{
+	static uint64_t told;
+	uint64_t all = fake__setting("FAKE_CUPTI", "drop", 0);
+
+	*dropped = all - told;
+	told = all;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type)
+{
+	*type = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
+{
+	return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetResultString(CUptiResult result, const char **text)
+{
+	*text = result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" : "CUPTI_ERROR";
+	return CUPTI_SUCCESS;
+}

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the tests of the shim and of family gpu share: the doubles, their truth, what the shim handed over."""
+import collections
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.environ.get("ROOT", os.path.abspath(os.path.join(os.path.dirname(__file__), "../../..")))
+BUILD = os.environ.get("B", os.path.join(ROOT, "build"))
+SHIM = os.path.join(BUILD, "libsonde-cupti.so")
+DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")
+CONSUMER = os.path.join(DOUBLES, "consumer.so")
+sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
+
+# bpf/core/shim.h
+KERNELS, COPIES, SYNC, MEMORY, GRAPHS, NODES, CALLS = (1 << i for i in range(7))
+ALL = KERNELS | COPIES | SYNC | MEMORY | CALLS
+KINDS = ["", "kernel", "memcpy", "memset", "sync", "graph", "memory", "pool", "call", "device", "context", "stream",
+         "name", "clock", "dropped", "shim"]
+STARTED, STOPPED, REFUSED, WAITING, LEFT = 1, 2, 3, 4, 5
+BODIES = {
+    "kernel": ("QQIIIIIIIIIIIIIIIIIIIi", "name graph_node device context stream correlation graph grid_x grid_y grid_z "
+               "block_x block_y block_z cluster_x cluster_y cluster_z registers static_shared dynamic_shared local_memory "
+               "channel priority"),
+    "memcpy": ("QQQIIIIIIIIIIIB", "bytes graph_node copies device context stream correlation graph channel kind "
+               "from_memory to_memory from_device to_device asynchronous"),
+    "memset": ("QQIIIIIIIIII", "bytes graph_node device context stream correlation graph channel value memory "
+               "asynchronous channel_type"),
+    "sync": ("QIIIIII", "event_sync context stream correlation cuda_event kind result"),
+    "graph": ("IIIII", "device context stream correlation graph"),
+    "memory": ("QQQQQIIIIII", "address bytes pool pool_size pool_used device context stream correlation operation memory"),
+    "call": ("IIi", "function correlation result"),
+    "device": ("QQI", "memory bandwidth device"),
+    "context": ("IIII", "context device null_stream api"),
+    "stream": ("IIII", "context stream priority stream_kind"),
+    "name": ("Q", "name"),
+    "clock": ("QQqII", "device_time error drift_ppb reads restarted"),
+    "dropped": ("QQI", "records bytes reason"),
+    "shim": ("QQII", "told version state groups"),
+}
+count, failed = 0, False
+
+
+def ok(passed, name, *why):
+    global count, failed
+    count += 1
+    print(f"{'ok' if passed else 'not ok'} {count} - {name}", flush=True)
+    if not passed:
+        failed = True
+        for w in why:
+            print("# " + str(w)[:3000].replace("\n", "\n# "), flush=True)
+    return passed
+
+
+def done():
+    print(f"1..{count}")
+    sys.exit(failed)
+
+
+def versions():
+    """Those whose doubles could be made."""
+    found = [v for v in ("12", "13") if os.path.exists(os.path.join(DOUBLES, v, "fake_training"))]
+    if not found:
+        print("ok 1 - everything # SKIP NVIDIA's CUPTI headers could not be had: scripts/cupti.sh says why")
+        print("1..1")
+        sys.exit(0)
+    return found
+
+
+def training(version):
+    return os.path.join(DOUBLES, version, "fake_training")
+
+
+def setting(**values):
+    return ",".join(f"{k}={v}" for k, v in values.items())
+
+
+def read_truth(path):
+    """All that the simulated machine did: dicts by kind."""
+    found = collections.defaultdict(list)
+    for line in open(path) if os.path.exists(path) else ():
+        # the program may have been ended while it wrote
+        if not line.endswith("\n"):
+            continue
+        op, rest = line.rstrip("\n").split(" ", 1)
+        e = dict(word.split("=", 1) for word in rest.split(" "))
+        found[op].append({k: v if k in ("name", "grid", "block") else int(v) for k, v in e.items()})
+    return found
+
+
+def read_batches(path):
+    """What the shim handed over: records by kind, in order; also how many batches, and whether their numbers have gaps."""
+    data, pos, found, numbers = open(path, "rb").read(), 0, collections.defaultdict(list), []
+    while pos < len(data):
+        magic, _, n, size, _, number = struct.unpack_from("<IHHIIQ", data, pos)
+        assert magic == 0x65646e73 and size <= 16384 and n <= 128, (magic, size, n)
+        numbers.append(number)
+        at, end = pos + 24, pos + size
+        for _ in range(n):
+            length, kind, tid, start, stop = struct.unpack_from("<HHIQQ", data, at)
+            name = KINDS[kind]
+            form, fields = BODIES.get(name, ("", ""))
+            e = dict(zip(fields.split(), struct.unpack_from("<" + form, data, at + 24)), tid=tid, start=start, time=stop)
+            if name in ("name", "shim"):
+                body = 8 if name == "name" else 24
+                e["text"] = data[at + 24 + body:at + length].split(b"\0")[0].decode()
+            found[name].append(e)
+            at += length
+        assert at == end, "records and their batch disagree"
+        pos = end
+    return found, numbers == list(range(1, len(numbers) + 1)) or numbers
+
+
+def key_of(kind, e, names=None):
+    """What makes an event of the truth, or of the shim, the one that it is."""
+    if kind == "kernel":
+        name = e["name"] if names is None else names.get(e["name"], "?")
+        return name, e["correlation"], e["device"], e["context"], e["stream"], e["graph"], \
+            e["node"] if names is None else e["graph_node"]
+    if kind == "memcpy":
+        return e["bytes"], e["kind"], e["correlation"], e["device"], e["stream"]
+    if kind == "memset":
+        return e["bytes"], e["correlation"], e["device"], e["stream"], e["graph"]
+    if kind == "sync":
+        return e["kind"], e["correlation"], e["context"], e["stream"]
+    if kind == "graph":
+        return e["graph"], e["correlation"], e["stream"]
+    if kind == "memory":
+        return e["address"], e["bytes"], e["kind" if names is None else "operation"], e["correlation"]
+    return e["kind" if names is None else "function"], e["correlation"], e["tid"], e["result"]
+
+
+TRUTH = {"kernel": "kernel", "memcpy": "copy", "memset": "set", "sync": "sync", "graph": "graph", "memory": "memory",
+         "call": "call"}
+
+
+def compare(label, truth, got, kinds, names, error, pid=None):
+    """Each of these kinds exactly once, with times equal within the error (ns)."""
+    worst = 0
+    for kind in kinds:
+        want = [e for e in truth[TRUTH[kind]] if e["traced"] and pid in (None, e["pid"])]
+        a = collections.Counter(key_of(kind, e) for e in want)
+        b = collections.Counter(key_of(kind, e, names) for e in got[kind])
+        ok(a == b and a, f"{label}: each of {len(want)} {kind} events exactly once",
+           f"missing {list((a - b).items())[:5]}", f"too many {list((b - a).items())[:5]}")
+        by_key = collections.defaultdict(list)
+        for e in want:
+            by_key[key_of(kind, e)].append(e)
+        for v in by_key.values():
+            v.sort(key=lambda e: e["start"])
+        for e in sorted(got[kind], key=lambda e: (e.get("start") or 0, e["time"])):
+            twin = by_key.get(key_of(kind, e, names))
+            if not twin:
+                continue
+            t = twin.pop(0)
+            moment = kind == "memory"
+            worst = max(worst, abs(e["time"] - (t["start"] if moment else t["end"])),
+                        0 if moment else abs(e["start"] - t["start"]))
+    ok(worst <= error, f"{label}: times equal within {error} ns, the clock's error", f"off by {worst}")
+    print(f"# {label}: off by {worst} ns at most, said {error}")
+    return worst
+
+
+class Shimmed:
+    """A run of the training with the shim and a consumer in it."""
+
+    def __init__(self, version, *args, groups=ALL, cuda="", cupti="", wait=True, program=None, **env):
+        self.dir = tempfile.mkdtemp(prefix="sonde-shim-")
+        self.out, self.truth_path = os.path.join(self.dir, "out"), os.path.join(self.dir, "truth")
+        self.env = dict(os.environ, LD_PRELOAD=f"{SHIM}:{CONSUMER}", SHIM_OUT=self.out, SHIM_GROUPS=str(groups),
+                        FAKE_CUDA=cuda, FAKE_CUPTI=cupti, FAKE_CUDA_TRUTH=self.truth_path,
+                        **dict(dict(CUDA_INJECTION64_PATH=SHIM), **env))
+        self.child = subprocess.Popen([program or training(version), *args], env=self.env, stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if wait:
+            self.finish()
+
+    def finish(self, timeout=60):
+        self.errors = self.child.communicate(timeout=timeout)[1]
+        self.status = self.child.returncode
+        self.truth = read_truth(self.truth_path)
+        self.got, self.whole = read_batches(self.out) if os.path.exists(self.out) else (collections.defaultdict(list), True)
+        self.names = {e["name"]: e["text"] for e in self.got["name"]}
+        self.error = max((e["error"] for e in self.got["clock"]), default=0) + 3
+        return self
+
+    def states(self):
+        return [e["state"] for e in self.got["shim"]]

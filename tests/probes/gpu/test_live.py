@@ -1,0 +1,226 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Family gpu end to end: sonde record, the shim, doubles of CUDA and CUPTI that say what they did."""
+# test: timeout=180
+import collections
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from shim_lib import REFUSED, ROOT, SHIM, STARTED, STOPPED  # noqa: E402
+from shim_lib import compare, done, ok, read_truth, setting, training, versions  # noqa: E402
+from sonde_trace import Trace  # noqa: E402
+
+SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
+tmp = tempfile.mkdtemp(prefix="sonde-gpu-")
+number = 0
+
+
+def environment(cuda="", cupti="", **more):
+    global number
+    number += 1
+    return dict(os.environ, FAKE_CUDA=cuda, FAKE_CUPTI=cupti, FAKE_CUDA_TRUTH=os.path.join(tmp, f"truth{number}"), **more)
+
+
+class Seen:
+    """A trace's events of family gpu, in the words of shim_lib."""
+
+    def __init__(self, path):
+        self.trace = Trace(path)
+        self.got = collections.defaultdict(list)
+        for kind in EVERYTHING + ("graph", "name", "clock", "dropped", "shim", "device", "context", "stream"):
+            for e in self.trace.events(f"gpu_{kind}"):
+                self.got[kind].append(e)
+        self.names = {e["name"]: e["text"] for e in self.got["name"]}
+        self.error = max((e["error"] for e in self.got["clock"]), default=0) + 3
+        self.lost = {(e["reason"], e["count"]) for e in self.trace.events("meta_loss") if e["family"] == 13 and e["reason"] != 8}
+
+
+def record_command(label, version, *args, kinds=EVERYTHING, options=(), env=None):
+    env, path = env or environment(), os.path.join(tmp, "command.sonde")
+    r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", *options, "--", training(version), *args],
+                       env=env, capture_output=True, text=True, timeout=100)
+    seen, truth = Seen(path), read_truth(env["FAKE_CUDA_TRUTH"])
+    ok(r.returncode == 0 and not seen.lost and not seen.got["dropped"], f"{label}: nothing lost", r.returncode, r.stderr,
+       seen.lost, seen.got["dropped"])
+    states = [e["state"] for e in seen.got["shim"]]
+    ok(states == [STARTED, STOPPED], f"{label}: the shim began and ended", states)
+    compare(label, truth, seen.got, kinds, seen.names, seen.error)
+    return seen, truth
+
+
+def commands():
+    for v in versions():
+        seen, truth = record_command(f"CUDA {v}", v, "-d", "2", "-t", "2", "-n", "100", "-p", "1000",
+                                     env=environment(setting(devices=2), setting(ppm=100, jitter_ns=1000)))
+        untraced = [e for k in ("kernel", "copy", "set", "memory") for e in truth[k] if not e["traced"]]
+        ok(not untraced, f"CUDA {v}: from the first on", untraced[:3])
+        ok({e["tid"] for e in seen.got["call"]} == {e["tid"] for e in truth["call"] if e["traced"]} and
+           not any(e["tid"] for e in seen.got["kernel"]), f"CUDA {v}: calls have their thread, kernels none")
+        ok(seen.got["device"][0]["model"].startswith("Simulated GPU") and len(seen.got["stream"]) >= 4,
+           f"CUDA {v}: devices and streams")
+    v = versions()[-1]
+    seen, _ = record_command("graphs", v, "-g", "-n", "50", kinds=EVERYTHING + ("graph",))
+    ok(not [e for e in seen.got["kernel"] if e["graph"]], "graphs: as a whole by default")
+    seen, _ = record_command("--gpu=nodes", v, "-g", "-n", "50", options=["--gpu=nodes"])
+    ok(len([e for e in seen.got["kernel"] if e["graph_node"]]) == 150 and not seen.got["graph"], "--gpu=nodes: each node")
+    record_command("200,000 kernels", v, "-n", "400", "-k", "500", "-u", "1", "-p", "4000", kinds=("kernel", "call"))
+    seen, truth = record_command("a program that forks", v, "-f", "-n", "40")
+
+
+class Late:
+    """A training that runs already, with a dormant shim."""
+
+    def __init__(self, version, *args, **more):
+        self.env = environment(CUDA_INJECTION64_PATH=SHIM, **more)
+        self.child = subprocess.Popen([training(version), "-w", *args], env=self.env, stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+        self.child.stdout.readline()
+        self.pid = self.child.pid
+
+    def go(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+
+    def semaphores(self):
+        """What the kernel has raised, from the process's memory."""
+        out = subprocess.run(["nm", "-D", SHIM], capture_output=True, text=True, check=True).stdout
+        offsets = [int(a, 16) for a in re.findall(r"^(\w+) D sonde_cupti_semaphore_", out, re.M)]
+        with open(f"/proc/{self.pid}/maps") as f:
+            base = min(int(line.split("-")[0], 16) for line in f if "libsonde-cupti" in line)
+        with open(f"/proc/{self.pid}/mem", "rb") as f:
+            values = []
+            for o in offsets:
+                for slot in range(8):
+                    f.seek(base + o + 8 * slot)
+                    values.append(int.from_bytes(f.read(2), "little"))
+        return values
+
+
+def start_recording(name, *args):
+    path = os.path.join(tmp, name)
+    p = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "gpu", *args], stderr=subprocess.PIPE, text=True)
+    p.text = ""
+    while "tracing into" not in p.text:
+        line = p.stderr.readline()
+        if not line:
+            raise SystemExit("Bail out! " + p.text)
+        p.text += line
+    return p, path
+
+
+def stop_recording(p, sig=signal.SIGINT):
+    p.send_signal(sig)
+    p.text += p.communicate(timeout=30)[1]
+    return p.returncode
+
+
+def all_zero(late, seconds=3):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and any(late.semaphores()):
+        time.sleep(0.05)
+    return not any(late.semaphores())
+
+
+def coming_and_going():
+    late = Late(versions()[-1], "-n", "100000", "-p", "1000", "-k", "5")
+    ok(not any(late.semaphores()), "attached late: before, all semaphores are 0")
+    late.go()
+    traces = []
+    for i in range(2):
+        p, path = start_recording(f"late{i}.sonde", "-p", str(late.pid))
+        time.sleep(2)
+        ok(sum(v > 0 for v in late.semaphores()) == 6, f"attached late, {i + 1}: the kernel has raised six groups", late.semaphores())
+        began = time.monotonic()
+        status = stop_recording(p)
+        took = time.monotonic() - began
+        ok(took < 2, f"attached late, {i + 1}: stops without waiting in vain ({took:.1f} s)")
+        traces.append(Seen(path))
+        ok(status == 0 and all_zero(late), f"attached late, {i + 1}: afterwards none", status, p.text, late.semaphores())
+    # killed: nobody tells the shim but the kernel
+    p, path = start_recording("killed.sonde", "-p", str(late.pid))
+    time.sleep(1.5)
+    raised = sum(v > 0 for v in late.semaphores())
+    stop_recording(p, signal.SIGKILL)
+    ok(raised == 6 and all_zero(late), "sonde is killed: the shim is dormant again", raised, late.semaphores())
+    # two at once; the first one leaves
+    p1, path1 = start_recording("one.sonde", "-p", str(late.pid))
+    time.sleep(1.5)
+    p2, path2 = start_recording("two.sonde", "-p", str(late.pid))
+    time.sleep(1)
+    twice, began = late.semaphores(), time.monotonic()
+    stop_recording(p1)
+    took = time.monotonic() - began
+    ok(took < 2, f"two tracers: the first one leaves at once ({took:.1f} s)")
+    time.sleep(0.7)
+    stop_recording(p2)
+    ok(sum(twice) in (6, 12) and all_zero(late), "two tracers: both raise their own", twice, late.semaphores())
+    traces += [Seen(path1), Seen(path2)]
+    late.child.kill()
+    late.child.wait()
+    for i, seen in enumerate(traces):
+        states = [e["state"] for e in seen.got["shim"]]
+        kernels = seen.got["kernel"]
+        ok(states[0] == STARTED and len(kernels) > 100 and not seen.lost and all(k["name"] in seen.names for k in kernels),
+           f"trace {i + 1}: kernels and their names", states, len(kernels), seen.lost, seen.names)
+        correlations = collections.Counter(k["correlation"] for k in kernels)
+        # what was launched just before a second tracer came may have had its call told before
+        settled = seen.got["shim"][0]["time"] + 300000000
+        ok(max(correlations.values()) == 1 and
+           {k["correlation"] for k in kernels if k["start"] > settled} <= {c["correlation"] for c in seen.got["call"]},
+           f"trace {i + 1}: each once, each with its call")
+    for i, seen in enumerate(traces[:2]):
+        ok([e["state"] for e in seen.got["shim"]] == [STARTED, STOPPED], f"trace {i + 1}: ended in order")
+        # no gap in what was launched in between
+        numbers = sorted(k["correlation"] for k in seen.got["kernel"] + seen.got["memcpy"] + seen.got["memset"])
+        # the shim switches one kind on and off after the other
+        begin, edge = seen.got["shim"][0]["time"], seen.got["shim"][-1]["time"] - 300000000
+        calls = [c["correlation"] for c in seen.got["call"] if c["function"] in (307, 277, 216, 278) and
+                 begin < c["start"] < edge]
+        missing = set(calls) - set(numbers)
+        ok(calls and not missing, f"trace {i + 1}: no gap", sorted(missing)[:10])
+
+
+def refusals():
+    env = environment(cupti="taken=1")
+    path = os.path.join(tmp, "taken.sonde")
+    r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(versions()[-1]), "-n", "50", "-p", "5000"],
+                       env=env, capture_output=True, text=True, timeout=60)
+    seen = Seen(path)
+    ok(r.returncode == 0 and [e["state"] for e in seen.got["shim"]] == [REFUSED] and "another profiler" in r.stderr,
+       "another profiler is there: sonde says so, the program runs on", r.returncode, r.stderr, seen.got["shim"])
+    env = environment(CUDA_INJECTION64_PATH="/nonexistent/other.so")
+    r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(versions()[-1])], env=env,
+                       capture_output=True, text=True, timeout=60)
+    ok(r.returncode == 0 and "CUDA_INJECTION64_PATH is set already" in r.stderr, "another injection is left alone", r.stderr)
+
+
+def killed_target():
+    late = Late(versions()[-1], "-n", "100000", "-p", "1000")
+    late.go()
+    p, path = start_recording("target.sonde", "-p", str(late.pid))
+    time.sleep(1.8)
+    late.child.kill()
+    late.child.wait()
+    began = time.monotonic()
+    p.text += p.communicate(timeout=30)[1]
+    seen = Seen(path)
+    ok(p.returncode == 0 and time.monotonic() - began < 3 and [d["reason"] for d in seen.got["dropped"]] == [4],
+       "a target that is killed: that something is missing is told", p.text, seen.got["dropped"])
+
+
+if os.geteuid():
+    print("ok 1 - everything # SKIP tracing needs root\n1..1")
+    sys.exit(0)
+versions()
+commands()
+coming_and_going()
+refusals()
+killed_target()
+done()

@@ -1,0 +1,240 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The shim alone, against doubles of CUDA and CUPTI of both versions, its records consumed in the same process."""
+# test: timeout=180
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from shim_lib import ALL, GRAPHS, KERNELS, LEFT, NODES, REFUSED, STARTED, STOPPED, WAITING, Shimmed  # noqa: E402
+from shim_lib import compare, done, ok, setting, training, versions  # noqa: E402
+
+EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
+
+
+def check_run(label, r, kinds=EVERYTHING):
+    ok(r.status == 0 and r.whole is True, f"{label}: the program ends well, no batch is missing", r.status, r.errors, r.whole)
+    ok(r.states()[:1] == [STARTED] and r.states()[-1:] == [STOPPED], f"{label}: started and stopped", r.got["shim"])
+    ok(not r.got["dropped"], f"{label}: nothing dropped", r.got["dropped"])
+    compare(label, r.truth, r.got, kinds, r.names, r.error)
+
+
+def everything(version):
+    r = Shimmed(version, "-d", "2", "-t", "2", "-s", "3", "-n", "40", cuda="devices=2",
+                cupti=setting(ppm=100, jitter_ns=2000))
+    check_run(f"CUDA {version}", r)
+    untraced = [e for kind in ("kernel", "copy", "set", "sync", "memory") for e in r.truth[kind] if not e["traced"]]
+    ok(not untraced, f"CUDA {version}: from the first on", untraced[:3])
+    devices = {e["device"] for e in r.got["device"]}
+    streams = {e["stream"] for e in r.got["stream"]}
+    ok(devices == {0, 1} and streams == {e["stream"] for e in r.truth["stream"]} and len(r.got["context"]) >= 2,
+       f"CUDA {version}: devices, contexts and streams are described", devices, streams, r.got["context"])
+    k = r.got["kernel"][0]
+    ok((k["grid_x"], k["grid_y"], k["block_x"], k["registers"], k["dynamic_shared"], k["cluster_x"]) == (64, 2, 128, 40, 1024, 1)
+       and k["priority"] == (-3 if version == "13" else 0), f"CUDA {version}: a kernel's fields", k)
+    calls = {e["correlation"] for e in r.got["call"]}
+    ok({e["correlation"] for e in r.got["kernel"] + r.got["memcpy"] + r.got["memset"]} <= calls,
+       f"CUDA {version}: each kernel, copy and set has its call")
+    rates = [e["drift_ppb"] for e in r.got["clock"][1:]]
+    ok(not any(e["restarted"] for e in r.got["clock"]) and len(r.got["clock"]) > 1, f"CUDA {version}: the clock runs", rates[:5])
+
+
+def graphs(version):
+    r = Shimmed(version, "-g", "-n", "30", groups=ALL | GRAPHS)
+    check_run("graphs as a whole", r, EVERYTHING + ("graph",))
+    ok(not [e for e in r.got["kernel"] if e["graph"]], "graphs as a whole: none of their nodes")
+    r = Shimmed(version, "-g", "-n", "30", groups=ALL | GRAPHS | NODES)
+    check_run("graphs by node", r)
+    ok(not r.got["graph"] and len([e for e in r.got["kernel"] if e["graph_node"]]) == 90, "graphs by node: each node")
+
+
+def many(version):
+    r = Shimmed(version, "-d", "8", "-t", "8", "-s", "64", "-n", "10", "-k", "128", "-u", "5", cuda="devices=8")
+    check_run("8 devices, 64 streams each", r)
+    ok({e["device"] for e in r.got["kernel"]} == set(range(8)) and len({(e["context"], e["stream"]) for e in r.got["kernel"]}) == 512,
+       "8 devices, 64 streams each: all of them")
+    r = Shimmed(version, cuda="devices=0")
+    ok(r.status == 1 and not r.got["kernel"], "no device: the program says so itself", r.status, r.errors)
+    r = Shimmed(version, "-n", "200", "-k", "500", "-u", "1", groups=KERNELS)
+    check_run("100,000 kernels", r, ("kernel",))
+    ok(not r.got["memcpy"] and not r.got["call"], "a group that is not asked for is not there")
+
+
+def exhausted(version):
+    r = Shimmed(version, "-n", "60", "-k", "400", "-u", "1", groups=KERNELS, SONDE_CUPTI_BUFFERS="1", SHIM_SLOW_NS="20000000")
+    lost = sum(e["records"] for e in r.got["dropped"] if e["reason"] == 1)
+    made, told = sum(e["traced"] for e in r.truth["kernel"]), len(r.got["kernel"])
+    unknown = sum(e["bytes"] for e in r.got["dropped"])
+    described = sum(e["traced"] for k in ("device", "context", "stream") for e in r.truth[k])
+    ok(r.status == 0 and lost > 0 and unknown == 0 and 0 <= told + lost - made <= described,
+       "no buffer is free: what is missing is counted", r.status, made, told, lost, unknown)
+    r = Shimmed(version, "-n", "5", cupti="drop=77")
+    ok(sum(e["records"] for e in r.got["dropped"] if e["reason"] == 2) == 77, "what CUPTI itself dropped is told", r.got["dropped"])
+
+
+def refusals(version):
+    for label, cupti, words in (
+            ("another profiler is there", "taken=1", "another profiler"),
+            ("CUPTI fails", "subscribe=35", "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"),
+            ("CUPTI takes no buffers", "register=999", "no buffers")):
+        r = Shimmed(version, "-n", "20", "-p", "2000", cupti=cupti)
+        ok(r.status == 0 and r.states() == [REFUSED] and words in r.got["shim"][0]["text"] and not r.got["kernel"],
+           f"{label}: the shim says so once and stays away", r.status, r.got["shim"])
+    if version == "13":
+        r = Shimmed(version, cupti="taken=1")
+        ok("Another Profiler 1.0" in r.got["shim"][0]["text"], "the other one's name is told", r.got["shim"])
+    r = Shimmed(version, "-n", "20", cupti="enable=27")
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED] and "not traced" in r.got["shim"][0]["text"],
+       "a kind that CUPTI refuses is told", r.got["shim"])
+    r = Shimmed(version, "-n", "20", "-p", "1000", cupti="timestamp=1")
+    ok(r.status == 0 and not r.got["clock"], "a clock that can't be read does no harm", r.status)
+    if version != versions()[-1]:
+        return
+    began = time.monotonic()
+    r = Shimmed(version, "-n", "5", cupti="flush_ms=2500", wait=False)
+    r.finish()
+    ok(r.status == 0 and time.monotonic() - began < 10, "a CUPTI that is slow does not keep the program from ending",
+       time.monotonic() - began)
+
+
+class States:
+    """What the shim has said of itself so far, read as it grows."""
+
+    def __init__(self, path):
+        self.path, self.pos, self.found = path, 0, []
+
+    def wait_for(self, state, n):
+        for _ in range(1000):
+            if self.found.count(state) >= n:
+                return True
+            time.sleep(0.02)
+            self.read()
+        return False
+
+    def read(self):
+        if not os.path.exists(self.path):
+            return
+        with open(self.path, "rb") as f:
+            f.seek(self.pos)
+            data = f.read()
+        at = 0
+        while len(data) - at >= 24:
+            size = struct.unpack_from("<I", data, at + 8)[0]
+            if len(data) - at < size:
+                break
+            # it stands alone in its batch, or last
+            record = at + 24
+            while record < at + size:
+                length, kind = struct.unpack_from("<HH", data, record)
+                if kind == 15:
+                    self.found.append(struct.unpack_from("<I", data, record + 24 + 16)[0])
+                record += length
+            at += size
+        self.pos += at
+
+
+def coming_and_going(version):
+    label = "late, again, two at once"
+    r = Shimmed(version, "-w", "-n", "100000", "-p", "1000", "-k", "4", wait=False, SHIM_LATER="1", cupti="ppm=50")
+    r.child.stdout.readline()
+    states = States(r.out)
+    for i, (signum, state, n) in enumerate(((signal.SIGUSR1, STARTED, 1), (signal.SIGUSR1, STARTED, 2), (signal.SIGUSR2, LEFT, 1),
+                                            (signal.SIGUSR2, STOPPED, 1), (signal.SIGUSR1, STARTED, 3), (signal.SIGUSR2, STOPPED, 2))):
+        os.kill(r.child.pid, signum)
+        ok(states.wait_for(state, n), f"{label}: state {state} for the {n}. time")
+        if not i:
+            r.child.stdin.write("\n")
+            r.child.stdin.flush()
+        time.sleep(0.4)
+    r.child.terminate()
+    r.finish()
+    ok(r.states() == [STARTED, STARTED, LEFT, STOPPED, STARTED, STOPPED], f"{label}: in order", r.states(), r.status)
+    compare(label, r.truth, r.got, ("kernel", "memcpy", "memset", "call"), r.names, r.error)
+    untraced = [e for e in r.truth["kernel"] if not e["traced"]]
+    ok(untraced, f"{label}: in between CUPTI traced nothing")
+    begins = [i["time"] for i in r.got["shim"] if i["state"] == STARTED]
+    told = {n["text"]: 0 for n in r.got["name"]}
+    for n in r.got["name"]:
+        told[n["text"]] += 1
+    ok(len(told) == 4 and min(told.values()) >= 2 and len(begins) == 3, f"{label}: names for each", told)
+
+
+def switches(pid):
+    """Voluntary context switches of each thread, by name and number."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        text = open(f"/proc/{pid}/task/{tid}/status").read()
+        name = text.split("\n", 1)[0].split("\t")[1]
+        found[name, int(tid)] = int(text.split("nonvoluntary_ctxt_switches")[0].rsplit("voluntary_ctxt_switches:\t", 1)[1])
+    return found
+
+
+def dormant(version):
+    r = Shimmed(version, "-w", "-n", "10", wait=False, SHIM_LATER="1", SONDE_CUPTI_WAIT="")
+    r.child.stdout.readline()
+    time.sleep(2.5)
+    before, began = switches(r.child.pid), time.monotonic()
+    time.sleep(5)
+    after, passed = switches(r.child.pid), time.monotonic() - began
+    new = {k: after[k] - before.get(k, 0) for k in after}
+    mine = [n for (name, _), n in new.items() if name == "sonde-cupti"]
+    maps = open(f"/proc/{r.child.pid}/maps").read()
+    ok(len(mine) == 1 and mine[0] <= passed + 1, f"dormant: looks once a second at most ({mine} in {passed:.1f} s)", new)
+    ok(sum(new.values()) == mine[0], "dormant: no other thread does anything", new)
+    ok("libcupti" not in maps, "dormant: CUPTI is not even loaded")
+    r.child.stdin.write("\n")
+    r.finish()
+    ok(r.status == 0 and not any(r.got.values()), "dormant: nothing is handed over", dict(r.got))
+
+
+def finding(version):
+    r = Shimmed(version, "1", program="/bin/sleep", CUDA_INJECTION64_PATH="")
+    ok(r.states() == [WAITING] and "libcuda is not loaded" in r.got["shim"][0]["text"], "a process without CUDA: it waits for it",
+       r.got["shim"])
+    # CUDA alone, without CUPTI
+    bare = tempfile.mkdtemp(prefix="sonde-bare-")
+    for name in ("libcuda.so.1", f"libcudart.so.{version}", "fake_training"):
+        shutil.copy(os.path.join(os.path.dirname(training(version)), name), bare)
+    r = Shimmed(version, "-n", "5", program=os.path.join(bare, "fake_training"))
+    # a real one may be installed, for which there is no GPU
+    said = "CUPTI says" if "libcupti.so" in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout \
+        else f"no libcupti.so.{version} was found"
+    ok(r.status == 0 and r.states() == [REFUSED] and said in r.got["shim"][0]["text"], "no CUPTI: it is said what is missing",
+       r.status, r.got["shim"], said)
+    # where a toolkit has it
+    os.makedirs(os.path.join(bare, "lib64"))
+    os.makedirs(os.path.join(bare, "extras", "CUPTI", "lib64"))
+    for name in ("libcuda.so.1", f"libcudart.so.{version}", "fake_training"):
+        os.rename(os.path.join(bare, name), os.path.join(bare, "lib64", name))
+    shutil.copy(os.path.join(os.path.dirname(training(version)), f"libcupti.so.{version}"),
+                os.path.join(bare, "extras", "CUPTI", "lib64"))
+    r = Shimmed(version, "-n", "5", program=os.path.join(bare, "lib64", "fake_training"))
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED] and len(r.got["kernel"]) == 50, "CUPTI in a toolkit's extras is found",
+       r.status, r.got["shim"])
+    shutil.rmtree(bare)
+
+
+def forks(version):
+    r = Shimmed(version, "-f", "-n", "30", cupti="ppm=100")
+    check_run("with forks in between", r)
+
+
+for v in versions():
+    everything(v)
+newest = versions()[-1]
+graphs(newest)
+many(newest)
+exhausted(newest)
+for v in versions():
+    refusals(v)
+coming_and_going(newest)
+finding(newest)
+dormant(newest)
+forks(newest)
+done()
