@@ -79,7 +79,7 @@ static __always_inline void full__held(struct gil_hold *e, struct gil_open *o, u
 /* drop_gil's: the argument is &gil->cond. */
 SITE_IF(full, gil_give, "the GIL is dropped")
 {
-	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), now = bpf_ktime_get_ns();
+	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), now;
 	struct gil_key key = { .addr = cond };
 	struct gil_hold e = {};
 	struct gil_periods *p;
@@ -89,18 +89,21 @@ SITE_IF(full, gil_give, "the GIL is dropped")
 	o = full__thread(cookie, &key.process);
 	if (!o || !read_state(cond, &s) || s.locked)
 		return 0;
+	p = periods_of(&key);
+	if (p)
+		e.waiters = waiters_of(p, slice_now());
+	if (e.waiters)
+		e.stack = python__stack_of(s.last_holder, STACK_FRAMES);
+	/* nobody gets it before this thread lets go of the mutex: walking is part of the hold */
+	now = bpf_ktime_get_ns();
 	event__init(&e.span.event, ID_gil_hold, cookie, now);
 	full__held(&e, o, cond, o->hold_gil == cond ? o->hold_start : 0);
-	p = periods_of(&key);
 	if (p) {
 		full__note(p, key.process, &s, e.span.event.tid);
 		p->drop_time = now;
 		p->drop_switches = s.switches;
 		p->dropper = e.span.event.tid;
-		e.waiters = waiters_of(p, slice_now());
 	}
-	if (e.waiters)
-		e.stack = python__stack_of(s.last_holder, STACK_FRAMES);
 	emit(&e, sizeof(e));
 	return 0;
 }
