@@ -215,9 +215,32 @@ static int sum_up(struct causes *c, const struct stretches *stretches)
 /* Does a come before b? */
 static bool comes_before(const struct cause *a, const struct cause *b)
 {
-	u32 x = cause__tier(a->kind), y = cause__tier(b->kind);
+	return a->tier != b->tier ? a->tier < b->tier : a->ns > b->ns;
+}
 
-	return x != y ? x < y : a->ns > b->ns;
+/*
+ * Whoever lived for 50 ms and wanted a CPU for 40 of them explains nothing of a job of two seconds that slept: what is
+ * both short and little of the longest process's time comes after what is not, be it sleep or idleness.
+ */
+#define SHORT_NS 100000000ULL
+
+static u32 tier_of(enum cause_kind kind, u64 ns, u64 longest)
+{
+	bool little = ns < SHORT_NS && ns < longest / 20;
+
+	return little ? CAUSE_TIER_LITTLE : cause__tier(kind);
+}
+
+static u64 longest_of(const struct causes *c)
+{
+	u64 longest = 0;
+
+	for (u32 i = 0; i < c->processes.n; i++) {
+		const struct sums *p = map__value(&c->processes, i);
+
+		longest = p->wall_ns > longest ? p->wall_ns : longest;
+	}
+	return longest;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -227,6 +250,8 @@ static int by_rank(const void *a, const void *b)
 
 static int rank(struct causes *c, const struct stretches *stretches)
 {
+	u64 longest = longest_of(c);
+
 	c->ranked = calloc((size_t)c->processes.n * CAUSE_KINDS + 1, sizeof(*c->ranked));
 	if (!c->ranked)
 		return -ENOMEM;
@@ -244,6 +269,7 @@ static int rank(struct causes *c, const struct stretches *stretches)
 				.pid = *(const u32 *)map__key(&c->processes, i),
 				.threads = s->threads,
 				.kind = k,
+				.tier = tier_of(k, s->ns, longest),
 				.ns = s->ns,
 				.wall_ns = s->wall_ns,
 				.what = named ? stretches__what(stretches, s->top.what) : NULL,
@@ -294,8 +320,8 @@ static bool is_said(const struct causes *c, u32 i, u32 said)
 		worked += c->ranked[k].pid == r->pid && c->ranked[k].kind == CAUSE_RUN;
 	}
 	if (before)
-		return before == 1 && worked && !cause__tier(r->kind);
-	return !said || cause__tier(r->kind) < 2;
+		return before == 1 && worked && !r->tier;
+	return !said || r->tier < 2;
 }
 
 static int say(const struct causes *c, struct report_output *out, u32 max)

@@ -48,13 +48,15 @@ enum cause_kind cause__kind_of(const char *what, char mark, u32 what_id);
 bool cause__is_transfer(const char *what);
 /* "lock", for machines */
 const char *cause__word(enum cause_kind kind);
-/* 0: costs something, 1: sleeps and waits for others, 2: idles */
+/* 0: costs something, 1: sleeps and waits for others, 2: idles; after them what took little time */
 u32 cause__tier(enum cause_kind kind);
+#define CAUSE_TIER_LITTLE 3
 
 /* What of one process causes_words.c has to tell. */
 struct cause {
 	u32 pid, threads; /* that it held up */
 	enum cause_kind kind;
+	u32 tier; /* the lower, the more it explains */
 	u64 ns, wall_ns; /* summed over these threads */
 	const char *what; /* the wait's name, NULL: none */
 	u64 what_ns, times;

@@ -120,8 +120,8 @@ static int tell_lock(struct details *d, struct words *w)
 	lock = err ? NULL : largest(&d->by, 0, &key);
 	if (!lock)
 		return err;
-	words__add(w, ": %llu waits for 0x%llx, %s each", lock->n, key.a,
-		   text__ns(each, sizeof(each), lock->ns / lock->n));
+	words__add(w, ": %llu wait%s for 0x%llx, %s%s", lock->n, lock->n == 1 ? "" : "s", key.a,
+		   text__ns(each, sizeof(each), lock->ns / lock->n), lock->n == 1 ? "" : " each");
 	owners = how_many(&d->people, key.a);
 	owner = largest(&d->people, key.a, &who);
 	if (!owner)
@@ -284,7 +284,7 @@ static int tell_gil(struct details *d, struct words *w)
 
 	if (!all)
 		return err;
-	words__add(w, ": %llu timed waits", all->n);
+	words__add(w, ": %llu timed wait%s", all->n, all->n == 1 ? "" : "s");
 	if (holder)
 		words__add(w, ", for %s in %.0f%% of that time",
 			   names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b),

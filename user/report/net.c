@@ -154,14 +154,16 @@ static void find(const struct net_report *n, struct report_output *out)
 		retransmits += p->retransmits;
 	}
 	if (connections)
-		report_output__finding(out, "%s ends of TCP connections sent %s and received %s.",
-				       text__count(count, sizeof(count), connections), text__bytes(a, sizeof(a), sent),
-				       text__bytes(b, sizeof(b), received));
+		report_output__finding(out, "%s %s sent %s and received %s.",
+				       text__count(count, sizeof(count), connections),
+				       connections == 1 ? "end of a TCP connection" : "ends of TCP connections",
+				       text__bytes(a, sizeof(a), sent), text__bytes(b, sizeof(b), received));
 	if (failed)
-		report_output__finding(out, "%s connects failed.", text__count(count, sizeof(count), failed));
+		report_output__finding(out, "%s connect%s failed.", text__count(count, sizeof(count), failed),
+				       failed == 1 ? "" : "s");
 	if (retransmits)
-		report_output__finding(out, "%s segments were sent again.",
-				       text__count(count, sizeof(count), retransmits));
+		report_output__finding(out, "%s segment%s sent again.", text__count(count, sizeof(count), retransmits),
+				       retransmits == 1 ? " was" : "s were");
 }
 
 static int run(const struct report_args *args, struct report_output *out)

@@ -57,7 +57,8 @@ struct {
 
 static __always_inline bool wanted(struct task_struct *task)
 {
-	u32 need = (filter_on ? PROCESS_SELECTED : 0) | (option_sched_all ? 0 : PROCESS_RUNTIME);
+	/* as in sched.bpf.c: what a filter names needs no runtime */
+	u32 need = filter_on ? PROCESS_SELECTED : option_sched_all ? 0 : PROCESS_RUNTIME;
 
 	if (task->flags & PF_KTHREAD)
 		return false;
