@@ -153,8 +153,8 @@ static int on_ios(const struct rows *rows, void *arg)
 		struct tally_key key = { (u64)view__get(&v, "dev"), (u64)view__get(&v, "ino"),
 					 is_io ? (u64)view__get(&v, "op") : 16 };
 
-		/* no time is known of what had not ended */
-		if ((is_io && view__get(&v, "asker")) || view__get(&v, "flags") & EVENT_OPEN)
+		/* no time is known of what had not ended, or was not seen to */
+		if ((is_io && view__get(&v, "asker")) || view__get(&v, "flags") & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN))
 			continue;
 		err = count(&d->by, &key, duration(&v), &t);
 		if (err || !is_io)

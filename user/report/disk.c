@@ -113,7 +113,8 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 	disk = view__text(v, f->disk, &len);
 	if (!*g->disk && len < sizeof(g->disk))
 		memcpy(g->disk, disk, len);
-	if (view__s64(v, f->common.flags) & EVENT_OPEN) {
+	/* no time is known of it */
+	if (view__s64(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN)) {
 		g->open++;
 		return 0;
 	}

@@ -245,12 +245,18 @@ struct request_queue {
 	struct gendisk *disk;
 };
 
+/* include/linux/blk-mq.h */
+enum mq_rq_state {
+	MQ_RQ_IDLE = 0,
+};
+
 struct request {
 	struct request_queue *q;
 	u32 cmd_flags;
 	unsigned int __data_len;
 	u64 __sector;
 	struct bio *bio;
+	enum mq_rq_state state;
 };
 
 /* include/linux/mm_types.h */

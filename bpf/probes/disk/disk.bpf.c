@@ -48,12 +48,17 @@ struct {
 } disk_bios SEC(".maps");
 
 /* A request, from its issue to its completion. Key: its address. */
+struct flight {
+	struct disk_io io;
+	u64 given_back; /* by the device, which has to get it again */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_IOS);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u64);
-	__type(value, struct disk_io);
+	__type(value, struct flight);
 } disk_requests SEC(".maps");
 
 #define REQ_BIT(name) (1U << bpf_core_enum_value(enum req_flag_bits, name))
@@ -221,35 +226,53 @@ static long take_note(u32 i, struct walk *w)
 	return 0;
 }
 
+/*
+ * A request that has ended although its completion was not seen: the kernel did
+ * not run the program there. Its memory serves another one now, or it is idle.
+ */
+static __always_inline void unseen(struct disk_io *io)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	io->span.event.time = now;
+	io->span.event.flags |= EVENT_RETURN_NOT_SEEN;
+	emit(io, sizeof(*io));
+	loss__count(EVENT_FAMILY(ID_disk_io), LOSS_RETURN, now);
+}
+
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(disk_issued, struct request *rq)
 {
 	u64 now = bpf_ktime_get_ns(), key = (u64)rq;
 	u32 op = rq->cmd_flags & REQ_OP_MASK;
-	struct disk_io io = {}, *again;
-	struct walk w = { .io = &io };
+	struct flight f = {}, *again;
+	struct disk_io *io = &f.io;
+	struct walk w = { .io = io };
 
 	/* commands that a driver or a program sends by itself, and flushes that serve many */
 	if (!rq->bio || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
 		return 0;
 	again = bpf_map_lookup_elem(&disk_requests, &key);
-	if (again && again->requeues) {
-		again->issued = now;
+	if (again && again->given_back) {
+		again->given_back = 0;
+		again->io.issued = now;
 		return 0;
 	}
-	if (again)
+	if (again) {
+		unseen(&again->io);
 		bpf_map_delete_elem(&disk_requests, &key);
+	}
 	w.bio = rq->bio;
 	bpf_loop(WALK, take_note, &w, 0);
-	if (!io.own_bios)
+	if (!io->own_bios)
 		return 0;
-	io.issued = now;
-	io.sector = rq->__sector;
-	io.bytes = rq->__data_len;
-	io.op = op_of(rq->cmd_flags);
-	io.traits = traits_of(rq->cmd_flags);
-	name_disk(&io, rq->q->disk);
-	if (bpf_map_update_elem(&disk_requests, &key, &io, BPF_ANY))
+	io->issued = now;
+	io->sector = rq->__sector;
+	io->bytes = rq->__data_len;
+	io->op = op_of(rq->cmd_flags);
+	io->traits = traits_of(rq->cmd_flags);
+	name_disk(io, rq->q->disk);
+	if (bpf_map_update_elem(&disk_requests, &key, &f, BPF_ANY))
 		loss__count(EVENT_FAMILY(ID_disk_io), LOSS_MAP_FULL, now);
 	return 0;
 }
@@ -258,10 +281,12 @@ SEC("tp_btf/block_rq_requeue")
 int BPF_PROG(disk_requeued, struct request *rq)
 {
 	u64 key = (u64)rq;
-	struct disk_io *io = bpf_map_lookup_elem(&disk_requests, &key);
+	struct flight *f = bpf_map_lookup_elem(&disk_requests, &key);
 
-	if (io)
-		io->requeues++;
+	if (f) {
+		f->io.requeues++;
+		f->given_back = 1;
+	}
 	return 0;
 }
 
@@ -294,13 +319,21 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 {
 	u64 key = (u64)rq;
-	struct disk_io *io = bpf_map_lookup_elem(&disk_requests, &key);
+	struct flight *f = bpf_map_lookup_elem(&disk_requests, &key);
+	struct disk_io *io;
 
-	if (!io) {
+	/* what is written has a length */
+	if (f && !rq->__data_len) {
+		unseen(&f->io);
+		bpf_map_delete_elem(&disk_requests, &key);
+		f = NULL;
+	}
+	if (!f) {
 		if (rq->bio && !rq->__data_len)
 			flushed(rq, error);
 		return 0;
 	}
+	io = &f->io;
 	if (error)
 		io->status = error;
 	/* a device may complete a part of a request; the tracepoint comes before the part is taken off */
@@ -322,8 +355,25 @@ int BPF_PROG(disk_bio_completed, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-static long open_request(void *map, const u64 *key, struct disk_io *io, void *arg)
+/* The kernel keeps the memory of requests for others: what is there tells whether it is still this one's. */
+static __always_inline bool has_ended(struct request *rq, const struct flight *f)
 {
+	u64 sector = BPF_CORE_READ(rq, __sector);
+
+	if (f->given_back)
+		return false;
+	return !BPF_CORE_READ(rq, bio) || BPF_CORE_READ(rq, state) == MQ_RQ_IDLE || sector < f->io.sector ||
+	       sector >= f->io.sector + f->io.bytes / 512;
+}
+
+static long open_request(void *map, const u64 *key, struct flight *f, void *arg)
+{
+	struct disk_io *io = &f->io;
+
+	if (has_ended((struct request *)*key, f)) {
+		unseen(io);
+		return 0;
+	}
 	io->span.event.time = bpf_ktime_get_ns();
 	io->span.event.flags |= EVENT_OPEN;
 	emit(io, sizeof(*io));
