@@ -274,7 +274,10 @@ static int read_interpreters(struct look *l)
 		if (!bigger)
 			return -ENOMEM;
 		l->interpreters = bigger;
-		bigger[l->n_interpreters] = (struct look_interpreter){ .id = at };
+		bigger[l->n_interpreters] = (struct look_interpreter){
+			.id = at,
+			.number = look__word(l, at + l->layout.interp_id),
+		};
 		read_gil(l, &bigger[l->n_interpreters]);
 		err = read_states(l, l->n_interpreters++);
 	}

@@ -45,6 +45,7 @@ struct look_interpreter {
 	u64 id; /* its address */
 	u64 gil; /* address, 0: not known */
 	u64 holder; /* thread state, 0: nobody */
+	u64 number; /* as Python numbers it: the main one is 0 */
 };
 
 struct look_thread {

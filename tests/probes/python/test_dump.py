@@ -193,6 +193,20 @@ def check_errors(python):
         tap.ok(p.returncode == 2 and what in p.stderr, "dump %s: wrong usage" % " ".join(args), p.stderr)
 
 
+def check_interpreters(python):
+    """Numbered as Python numbers them, the main one 0; their list is in another order, and has gaps."""
+    with Work(python, "interpreters") as work:
+        truth = work.native
+        if not truth:
+            tap.skip("interpreters, %s" % python.name, "it has no module for them")
+            return
+        tables, _ = dump_json(work.pid)
+    numbers = sorted(i["interpreter"] for i in tables["interpreters"])
+    seen = {(t["tid"], t["interpreter"]) for t in tables["threads"]}
+    tap.ok(numbers == sorted(set(truth.values())) and set(truth.items()) <= seen,
+           "interpreters, %s: numbered as Python does" % python.name, "%s %s truly %s" % (numbers, sorted(seen), truth))
+
+
 def check_own(python):
     """Without root, of one's own processes."""
     run = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
@@ -218,6 +232,7 @@ def check_own(python):
 
 
 gil_lib.each_python(tap, "parked threads", check_parked)
+gil_lib.each_python(tap, "interpreters", check_interpreters)
 for name in "3.8 pyenv", "3.11 debian", "3.13 pyenv":
     found = gil_lib.pythons()[0].get(name)
     if found:
