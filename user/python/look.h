@@ -20,6 +20,7 @@
 /* What the kernel says of a thread. */
 struct look_task {
 	u32 tid;
+	u32 own_tid; /* as the thread itself knows it: in a container it has another number */
 	char comm[16];
 	char state; /* as in /proc/PID/stat: R S D T t Z; 0: gone */
 	bool in_syscall;
