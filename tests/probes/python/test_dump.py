@@ -228,7 +228,8 @@ def check_container(python):
 def check_own(python):
     """Without root, of one's own processes."""
     run = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-    shown = tempfile.mkdtemp(prefix="sonde-dump-")
+    # not in the test's own directory, where nobody else gets to
+    shown = tempfile.mkdtemp(prefix="sonde-dump-", dir="/tmp")
     os.chmod(shown, 0o755)
     shutil.copy(gil_lib.SONDE, shown)
     try:
