@@ -2,8 +2,13 @@
 /* Where probes go, what section names say, which declarations are refused. */
 #include "test.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "attach/embedded.h"
 #include "attach/features.h"
+#include "attach/link.h"
 #include "util/section.h"
 
 TEST(takes_section_names_apart)
@@ -97,6 +102,36 @@ TEST(reads_test_switches)
 	CHECK(!features__test_switch("no-session") && !features__test_switch("no") && !features__test_switch("gil"));
 	unsetenv("SONDE_TEST");
 	CHECK(!features__test_switch("no-multi"));
+}
+
+/* So that the kernel, with a process's address space held, finds it there */
+TEST(reads_sites_into_the_page_cache_before_it_links)
+{
+	const char *dir = getenv("TMPDIR") ?: "/tmp";
+	u64 offset = 4096 * 200, cookie = 0;
+	struct link_sites sites = { .offsets = &offset, .cookies = &cookie, .n = 1 };
+	unsigned char there = 1;
+	char path[256];
+	void *map;
+
+	snprintf(path, sizeof(path), "%s/sites-XXXXXX", dir);
+	sites.fd = mkstemp(path);
+	REQUIRE(sites.fd >= 0);
+	unlink(path);
+	for (u32 i = 0; i < 256; i++)
+		REQUIRE(pwrite(sites.fd, "x", 1, (off_t)i * 4096) == 1);
+	map = mmap(NULL, 256 * 4096, PROT_READ, MAP_SHARED, sites.fd, 0);
+	REQUIRE(map != MAP_FAILED);
+	fsync(sites.fd);
+	posix_fadvise(sites.fd, 0, 0, POSIX_FADV_DONTNEED);
+	REQUIRE(!mincore((char *)map + offset, 4096, &there));
+	if (there & 1)
+		SKIP("this file system keeps all in memory");
+	CHECK(link__create_multi(-1, ATTACH_TYPE_UPROBE_MULTI, &sites) < 0);
+	REQUIRE(!mincore((char *)map + offset, 4096, &there));
+	CHECK(there & 1);
+	munmap(map, 256 * 4096);
+	close(sites.fd);
 }
 
 TEST_MAIN()

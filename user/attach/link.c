@@ -84,6 +84,20 @@ static void path_of(int fd, char *buf, size_t len)
 	snprintf(buf, len, "/proc/self/fd/%d", fd);
 }
 
+/*
+ * The kernel reads the instruction at each site through the page cache, and what is not there from the disk, while it holds
+ * the address space of a process that maps the file. ext4 warns of a read from there (Linux 6.16 on). So that
+ * all is in the cache, it is read before; what can't be is the kernel's to refuse.
+ */
+static void read_sites(const struct link_sites *sites)
+{
+	u8 byte;
+
+	for (u32 i = 0; i < sites->n; i++)
+		if (pread(sites->fd, &byte, 1, (off_t)sites->offsets[i]) < 0)
+			return;
+}
+
 int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *sites)
 {
 	char path[32];
@@ -100,6 +114,7 @@ int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *si
 	};
 	int fd;
 
+	read_sites(sites);
 	path_of(sites->fd, path, sizeof(path));
 	fd = syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 	return fd < 0 ? -errno : fd;
@@ -111,6 +126,7 @@ static int attach_perf(struct links *l, const struct bpf_program *prog, const st
 	char path[32];
 	int err;
 
+	read_sites(sites);
 	path_of(sites->fd, path, sizeof(path));
 	for (u32 i = 0; i < sites->n; i++) {
 		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = sites->cookies[i], .retprobe = sites->returns,

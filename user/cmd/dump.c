@@ -121,6 +121,11 @@ static char *version_of(const struct look *l, char *buf, size_t size)
 	return buf;
 }
 
+static u64 number_of(const struct look *l, const struct look_thread *t)
+{
+	return l->interpreters[t->interpreter].number;
+}
+
 static const struct look_thread *holder_of(const struct look *l, u32 interpreter)
 {
 	for (u32 i = 0; i < l->n_threads; i++)
@@ -144,12 +149,12 @@ static void fill_threads(const struct dump *d, const struct look *l, struct tabl
 		const struct look_thread *t = &l->threads[i];
 
 		table__add(threads, V_U64(l->pid), V_U64(t->task.tid), V_TEXT(t->task.comm),
-			   t->state ? V_U64(t->interpreter) : V_NONE, V_TEXT(state_name(t->task.state)),
+			   t->state ? V_U64(number_of(l, t)) : V_NONE, V_TEXT(state_name(t->task.state)),
 			   V_TEXT(call_name(d, &t->task)),
 			   t->task.asleep_ns >= 0 ? V_U64((u64)t->task.asleep_ns) : V_NONE, V_TEXT(gil_word(t)),
 			   V_TEXT(stack_word(t)), V_U64(t->n_frames));
 		for (u32 k = 0; k < t->n_frames; k++)
-			table__add(frames, V_U64(l->pid), V_U64(t->task.tid), V_U64(t->interpreter), V_U64(k),
+			table__add(frames, V_U64(l->pid), V_U64(t->task.tid), V_U64(number_of(l, t)), V_U64(k),
 				   V_TEXT(t->frames[k].name), V_TEXT(t->frames[k].file),
 				   t->frames[k].line ? V_U64(t->frames[k].line) : V_NONE);
 	}
@@ -176,7 +181,7 @@ static int print_tables(const struct dump *d)
 		for (u32 k = 0; k < l->n_interpreters; k++) {
 			const struct look_thread *holder = holder_of(l, k);
 
-			table__add(interpreters, V_U64(l->pid), V_U64(k),
+			table__add(interpreters, V_U64(l->pid), V_U64(l->interpreters[k].number),
 				   l->interpreters[k].gil ? V_U64(l->interpreters[k].gil) : V_NONE,
 				   holder ? V_U64(holder->task.tid) : V_NONE, V_U64(waiters_of(l, k)));
 		}
@@ -225,7 +230,7 @@ static void print_thread(const struct dump *d, const struct look *l, const struc
 		       text__ns(ns, sizeof(ns), (u64)t->task.asleep_ns));
 	printf("%s%s", t->holds ? ", holds the GIL" : "", t->state ? "" : "; not Python's");
 	if (t->state && l->n_interpreters > 1)
-		printf("; interpreter %u", t->interpreter);
+		printf("; interpreter %llu", number_of(l, t));
 	puts("");
 	if (t->torn)
 		puts("    (its stack changed at each reading: it runs)");
@@ -256,7 +261,7 @@ static int print_people(const struct dump *d)
 			u32 waiters = waiters_of(l, k);
 
 			if (l->n_interpreters > 1)
-				printf("\n  interpreter %u", k);
+				printf("\n  interpreter %llu", l->interpreters[k].number);
 			if (holder)
 				printf("; the GIL is held by %u", holder->task.tid);
 			else

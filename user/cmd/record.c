@@ -37,6 +37,7 @@ static const char help[] =
 	"                        Until then there are no probes\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
 	"      --no-args         keep command lines out of the trace, and of paths all but the file's name\n"
+	"                        (of Python's own library also where in it)\n"
 	"      --FAMILY=WORD     a switch of a family, such as --cuda=all or --sched=all\n"
 	"                        (`sonde list families`)\n"
 	"      --FAMILY-WORD N   a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/stacks.h"
+#include "util/python_library.h"
 #include "util/text.h"
 
 static const char *base_name(const char *path)
@@ -14,28 +15,10 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* ".../lib/python3.11/json/encoder.py", ".../lib64/python3.13t/..", ".../lib/python311.zip/.."; what pip or a
- * distribution has put under it is not the standard library. */
-static bool is_standard_library(const char *file)
-{
-	for (const char *at = file; (at = strstr(at, "/python3")) != NULL; at++) {
-		const char *rest = strchr(at + 1, '/');
-		size_t len = rest ? (size_t)(rest - at) : 0;
-		bool lib = (at - file >= 4 && !memcmp(at - 4, "/lib", 4)) ||
-			   (at - file >= 6 && !memcmp(at - 6, "/lib64", 6));
-
-		/* Debian's /usr/lib/python3/dist-packages has no minor version */
-		if (!rest || !lib || len == strlen("/python3"))
-			continue;
-		return strncmp(rest, "/site-packages/", 15) != 0 && strncmp(rest, "/dist-packages/", 15) != 0;
-	}
-	return false;
-}
-
 bool stack_frame__is_users(const struct stack_frame *f)
 {
 	return f->kind == FRAME_PYTHON && *f->name && strncmp(f->file, "<frozen ", 8) != 0 &&
-	       !is_standard_library(f->file);
+	       !python_library__part(f->file);
 }
 
 u32 stacks__top_user(const struct stacks *s, u32 id)

@@ -21,14 +21,15 @@
 
 static const struct python_layout layouts[] = {
 	/* Include/frameobject.h; f_lasti counts bytes */
-	{ .version = 0x0308, BEFORE_311, .frame_instr = 104, .instr_unit = 1 },
-	{ .version = 0x0309, BEFORE_311, .frame_instr = 104, .instr_unit = 1 },
+	{ .version = 0x0308, BEFORE_311, .interp_id = 16, .frame_instr = 104, .instr_unit = 1 },
+	{ .version = 0x0309, BEFORE_311, .interp_id = 24, .frame_instr = 104, .instr_unit = 1 },
 	/* Include/cpython/frameobject.h; f_lasti counts instructions of two bytes */
-	{ .version = 0x030a, BEFORE_311, .frame_instr = 96, .instr_unit = 2 },
+	{ .version = 0x030a, BEFORE_311, .interp_id = 24, .frame_instr = 96, .instr_unit = 2 },
 	/* from here on Include/internal/pycore_frame.h */
 	{ .version = 0x030b,
 	  .interpreters = 40,
 	  .interp_next = 0,
+	  .interp_id = 48,
 	  .interp_threads = 16,
 	  .state_next = 8,
 	  .state_interp = 16,
@@ -54,6 +55,7 @@ static const struct python_layout layouts[] = {
 	  .state_status = 24,
 	  .interpreters = 40,
 	  .interp_next = 0,
+	  .interp_id = 8,
 	  .interp_threads = 72,
 	  .interp_gil = 384,
 	  .state_next = 8,

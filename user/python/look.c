@@ -172,14 +172,15 @@ int look__identify(struct look *l, char *err, size_t len)
 
 static int compare_tids(const void *a, const void *b)
 {
-	u32 x = ((const struct look_task *)a)->tid, y = ((const struct look_task *)b)->tid;
+	u32 x = ((const struct look_task *)a)->own_tid, y = ((const struct look_task *)b)->own_tid;
 
 	return (x > y) - (x < y);
 }
 
+/* By the number that the thread has for itself: what the process's memory holds. */
 static const struct look_task *task_of(const struct look *l, u32 tid)
 {
-	struct look_task key = { .tid = tid };
+	struct look_task key = { .own_tid = tid };
 
 	return bsearch(&key, l->tasks, l->n_tasks, sizeof(key), compare_tids);
 }
@@ -274,7 +275,10 @@ static int read_interpreters(struct look *l)
 		if (!bigger)
 			return -ENOMEM;
 		l->interpreters = bigger;
-		bigger[l->n_interpreters] = (struct look_interpreter){ .id = at };
+		bigger[l->n_interpreters] = (struct look_interpreter){
+			.id = at,
+			.number = look__word(l, at + l->layout.interp_id),
+		};
 		read_gil(l, &bigger[l->n_interpreters]);
 		err = read_states(l, l->n_interpreters++);
 	}

@@ -20,6 +20,7 @@
 /* What the kernel says of a thread. */
 struct look_task {
 	u32 tid;
+	u32 own_tid; /* as the thread itself knows it: in a container it has another number */
 	char comm[16];
 	char state; /* as in /proc/PID/stat: R S D T t Z; 0: gone */
 	bool in_syscall;
@@ -45,6 +46,7 @@ struct look_interpreter {
 	u64 id; /* its address */
 	u64 gil; /* address, 0: not known */
 	u64 holder; /* thread state, 0: nobody */
+	u64 number; /* as Python numbers it: the main one is 0 */
 };
 
 struct look_thread {

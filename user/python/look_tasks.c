@@ -116,14 +116,37 @@ static bool parse_stat(const char *text, struct look_task *t, int *cpu)
 	return true;
 }
 
-/* Three small files a thread: to open them is what this costs. */
-static void read_task(struct look_task *t, int tasks, struct clocks *clocks)
+/* "NSpid: 4711 17 3": its number here, and in each pid namespace further in. The innermost; 0: it has but one */
+static u32 innermost_tid(int dir, const char *name)
+{
+	char text[8192], *at, *end;
+
+	if (!read_file(dir, name, text, sizeof(text)))
+		return 0;
+	at = strstr(text, "\nNSpid:");
+	if (!at)
+		return 0;
+	at += strlen("\nNSpid:");
+	end = at + strcspn(at, "\n");
+	*end = '\0';
+	at += strspn(at, " \t");
+	end = strrchr(at, '\t');
+	return end ? (u32)strtoul(end + 1, NULL, 10) : 0;
+}
+
+/* Three small files a thread, four in a container: to open them is what this costs. */
+static void read_task(struct look_task *t, int tasks, bool container, struct clocks *clocks)
 {
 	char text[1024], path[32];
 	u64 seen, now;
 	int cpu;
 
 	t->asleep_ns = -1;
+	t->own_tid = t->tid;
+	if (container) {
+		snprintf(path, sizeof(path), "%u/status", t->tid);
+		t->own_tid = innermost_tid(tasks, path) ?: t->tid;
+	}
 	snprintf(path, sizeof(path), "%u/stat", t->tid);
 	if (!read_file(tasks, path, text, sizeof(text)) || !parse_stat(text, t, &cpu))
 		return;
@@ -146,6 +169,7 @@ int look__read_tasks(struct look *l)
 	struct clocks *clocks = calloc(1, sizeof(*clocks));
 	char path[64];
 	struct dirent *d;
+	bool container;
 	DIR *dir;
 	int err = 0;
 
@@ -159,6 +183,8 @@ int look__read_tasks(struct look *l)
 		return err;
 	}
 	clocks__init(clocks);
+	snprintf(path, sizeof(path), "%u/status", l->pid);
+	container = innermost_tid(dirfd(dir), path) != 0;
 	while (!err && l->n_tasks < TASKS_MAX && (d = readdir(dir))) {
 		struct look_task *bigger;
 
@@ -171,7 +197,7 @@ int look__read_tasks(struct look *l)
 		}
 		l->tasks = bigger;
 		bigger[l->n_tasks] = (struct look_task){ .tid = (u32)atoi(d->d_name) };
-		read_task(&bigger[l->n_tasks], dirfd(dir), clocks);
+		read_task(&bigger[l->n_tasks], dirfd(dir), container, clocks);
 		l->n_tasks += bigger[l->n_tasks].state != 0;
 	}
 	clocks__done(clocks);

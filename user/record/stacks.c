@@ -12,6 +12,7 @@
 #include "python/lines.h"
 #include "python/text.h"
 #include "util/map.h"
+#include "util/python_library.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -185,10 +186,18 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		unresolved_frame(s, r);
 }
 
+/* With --no-args where in Python's own library it is remains: what is not the user's code could not be told otherwise. */
+static const char *code_path(const struct session *s, const char *file)
+{
+	const char *library = session__no_args(s) ? python_library__part(file) : NULL;
+
+	return library ? library : session__path(s, file);
+}
+
 static u32 text_id(struct session *s, const struct part *p, bool path)
 {
 	char *text = p->known ? python__utf8(p->data, p->total, p->width) : NULL;
-	u32 id = text ? session__intern(s, path ? session__path(s, text) : text) : 0;
+	u32 id = text ? session__intern(s, path ? code_path(s, text) : text) : 0;
 
 	free(text);
 	return id;

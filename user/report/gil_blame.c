@@ -363,21 +363,61 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 				    share(&g->blame, g->blame.left_out), PAIRS_MAX);
 }
 
-/* Index of the holder that most was waited for, ~0: none */
-static u32 worst_holder(const struct gil_blame *b)
-{
-	u32 i, best = ~0u;
+/* What a function was waited for, in all processes together: workers of a server run the same code. */
+struct culprit_key {
+	u32 pid; /* of a thread, 0 of code */
+	enum side_kind kind;
+	u32 id;
+};
 
-	for (i = 0; i < b->sides.n; i++) {
+struct culprit {
+	double ns, most;
+	u64 held; /* longest */
+	u32 worst; /* index in sides of the process that has most of it */
+	u32 gils;
+};
+
+static bool sum_culprits(const struct gil_blame *b, struct map *culprits)
+{
+	for (u32 i = 0; i < b->sides.n; i++) {
 		const struct gil_side *side = map__key(&b->sides, i);
 		const struct gil_side_sum *sum = map__value(&b->sides, i);
+		struct culprit_key key = { .kind = side->kind, .id = side->id };
+		struct culprit *c;
 
 		if (side->waits || side->kind == SIDE_NOBODY || side->kind == SIDE_UNSEEN)
 			continue;
-		if (best == ~0u || sum->ns > ((struct gil_side_sum *)map__value(&b->sides, best))->ns)
-			best = i;
+		key.pid = side->kind == SIDE_THREAD ? side->gil.pid : 0;
+		c = map__get(culprits, &key);
+		if (!c)
+			return false;
+		c->ns += sum->ns;
+		c->held = sum->held > c->held ? sum->held : c->held;
+		c->gils++;
+		if (c->gils == 1 || sum->ns > c->most) {
+			c->most = sum->ns;
+			c->worst = i;
+		}
 	}
-	return best;
+	return true;
+}
+
+/* Whom most was waited for; .gils is 0: nobody */
+static struct culprit worst_culprit(const struct gil_blame *b)
+{
+	struct culprit worst = {};
+	struct map culprits;
+
+	map__init(&culprits, sizeof(struct culprit_key), sizeof(struct culprit));
+	if (sum_culprits(b, &culprits))
+		for (u32 i = 0; i < culprits.n; i++) {
+			const struct culprit *c = map__value(&culprits, i);
+
+			if (!worst.gils || c->ns > worst.ns)
+				worst = *c;
+		}
+	map__free(&culprits);
+	return worst;
 }
 
 static u32 worst_waiter(const struct gil_blame *b, u32 holder)
@@ -397,21 +437,35 @@ static u32 worst_waiter(const struct gil_blame *b, u32 holder)
 	return best;
 }
 
+/* Where there are several interpreters: in which, or in how many of them */
+static const char *where_of(const struct gil_report *g, const struct culprit *c, char *buf, size_t size)
+{
+	const struct gil_side *side = map__key(&g->blame.sides, c->worst);
+	char who[64];
+
+	buf[0] = 0;
+	if (c->gils > 1)
+		snprintf(buf, size, " in %u interpreters", c->gils);
+	else if (g->interpreters.n > 1 && side->kind != SIDE_THREAD)
+		snprintf(buf, size, " in %s", names__label(g->names, who, sizeof(who), side->gil.pid, side->gil.pid));
+	return buf;
+}
+
 void gil_blame__find(const struct gil_report *g, struct report_output *out)
 {
 	const struct gil_blame *b = &g->blame;
 	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER];
-	u32 worst = worst_holder(b), felt = worst == ~0u ? ~0u : worst_waiter(b, worst);
-	const struct gil_side_sum *sum;
+	struct culprit worst = worst_culprit(b);
+	u32 felt = worst.gils ? worst_waiter(b, worst.worst) : ~0u;
+	char where[80];
 
 	if (felt == ~0u)
 		return;
-	sum = map__value(&b->sides, worst);
-	label(g, map__key(&b->sides, worst), sum, holder, sizeof(holder));
+	label(g, map__key(&b->sides, worst.worst), map__value(&b->sides, worst.worst), holder, sizeof(holder));
 	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
-	text__ns(held, sizeof(held), sum->held);
-	report_output__finding(out, "%.0f%% of all waiting was caused by %s, holding up to %s; felt by %s.",
-			       share(b, sum->ns), holder, held, waiter);
+	text__ns(held, sizeof(held), worst.held);
+	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s; felt by %s.",
+			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, waiter);
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * By Python function: CPU time of itself, with what it calls in C, and of all that it calls;
+ * By Python function: CPU time of itself, with the C in it (what it calls, or what the interpreter
+ * does for it, such as adding integers), and of all that it calls;
  * with the GIL or without it; time off the CPU. A function that calls itself counts once in
  * a stack.
  */
@@ -115,8 +116,9 @@ static void find(struct python_report *p, struct report_output *out)
 		report_output__finding(out, "%.0f%% of %s of CPU time was spent in %s%s.",
 				       percent(busy->self.cpu_ns, all->cpu_ns), text__ns(buf, sizeof(buf), all->cpu_ns),
 				       stacks__function(p->s.stacks, busy->frame, name, sizeof(name)),
-				       busy->native_ns * 2 > busy->self.cpu_ns ? ", most of it in C that it calls" :
-										 "");
+				       busy->native_ns * 2 > busy->self.cpu_ns ?
+					       ", most of it in C (what it calls, or Python's own operations)" :
+					       "");
 	if (all->gil_ns + all->no_gil_ns)
 		report_output__finding(out, "Of Python's CPU time %.0f%% was with the GIL.",
 				       percent(all->gil_ns, all->gil_ns + all->no_gil_ns));

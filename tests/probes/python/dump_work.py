@@ -85,8 +85,39 @@ def run_fast():
         ping(30)
 
 
+def run_interpreters(n):
+    """n interpreters, each in a thread of its own; of the thread the interpreter's number is what it notes."""
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            print(os.getpid(), [], flush=True)
+            time.sleep(1000)
+
+    # up to 3.12 an interpreter's first state is that of the thread that made it, whoever runs code there
+    def run():
+        one = interpreters.create()
+        native[threading.get_native_id()] = int(one)
+        getattr(interpreters, "exec", interpreters.run_string)(one, "import time\ntime.sleep(1000)")
+
+    # numbers are not used again: what is left is not numbered without a gap
+    interpreters.destroy(interpreters.create())
+    for _ in range(n - 1):
+        threading.Thread(target=run, daemon=True).start()
+    native[threading.get_native_id()] = 0
+    while len(native) < n:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    print(os.getpid(), sorted(native.items()), flush=True)
+    time.sleep(1000)
+
+
 def main():
     kind = sys.argv[1]
+    if kind == "interpreters":
+        run_interpreters(4)
     targets = {
         "parked": [Shop().sell, lambda e: Shop.deep(40, e), run_generator, sorter, über],
         "many": [Shop().sell] * 200,

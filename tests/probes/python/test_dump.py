@@ -26,7 +26,7 @@ FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 class Work:
     """dump_work.py in a CPython, until the with is left."""
 
-    def __init__(self, python, kind):
+    def __init__(self, python, kind, before=()):
         self.dir = tempfile.mkdtemp(prefix="sonde-dump-", dir=os.path.join(python.root, "tmp"))
         os.chmod(self.dir, 0o755)
         inside = self.dir[len(python.root):] if python.root != "/" else self.dir
@@ -34,7 +34,7 @@ class Work:
         self.truth = os.path.join(self.dir, "truth")
         root = [] if python.root == "/" else ["/usr/sbin/chroot", python.root]
         self.p = subprocess.Popen(
-            root + [python.exe, "-S", inside + "/dump_work.py", kind, inside + "/truth"], stdout=subprocess.PIPE, cwd="/",
+            list(before) + root + [python.exe, "-S", inside + "/dump_work.py", kind, inside + "/truth"], stdout=subprocess.PIPE, cwd="/",
             universal_newlines=True, env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8", PYTHONUTF8="1"))
 
     def __enter__(self):
@@ -193,10 +193,43 @@ def check_errors(python):
         tap.ok(p.returncode == 2 and what in p.stderr, "dump %s: wrong usage" % " ".join(args), p.stderr)
 
 
+def check_interpreters(python):
+    """Numbered as Python numbers them, the main one 0; their list is in another order, and has gaps."""
+    with Work(python, "interpreters") as work:
+        truth = work.native
+        if not truth:
+            tap.skip("interpreters, %s" % python.name, "it has no module for them")
+            return
+        tables, _ = dump_json(work.pid)
+    numbers = sorted(i["interpreter"] for i in tables["interpreters"])
+    seen = {(t["tid"], t["interpreter"]) for t in tables["threads"]}
+    tap.ok(numbers == sorted(set(truth.values())) and set(truth.items()) <= seen,
+           "interpreters, %s: numbered as Python does" % python.name, "%s %s truly %s" % (numbers, sorted(seen), truth))
+
+
+def check_container(python):
+    """In a pid namespace a thread has another number for itself than for the machine."""
+    with Work(python, "parked", ["unshare", "--pid", "--fork", "--kill-child"]) as work:
+        truth = read_truth(work)
+        with open("/proc/%d/task/%d/children" % (work.p.pid, work.p.pid)) as f:
+            pid = int(f.read().split()[0])
+        tids = sorted(int(t) for t in os.listdir("/proc/%d/task" % pid))
+        try:
+            tables, stacks = dump_json(pid)
+        except RuntimeError as e:
+            tap.ok(False, "in a pid namespace, %s" % python.name, str(e))
+            return
+    tap.ok(work.pid == 1 and len(truth) == 6 and sorted(map(ascii_of, stacks.values())) == sorted(truth.values()) and
+           sorted(t["tid"] for t in tables["threads"]) == tids and set(stacks) <= set(tids),
+           "in a pid namespace, %s: the stacks, by the machine's numbers" % python.name,
+           "%s %s\ntruly\n%s" % (tids, stacks, truth))
+
+
 def check_own(python):
     """Without root, of one's own processes."""
     run = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-    shown = tempfile.mkdtemp(prefix="sonde-dump-")
+    # not in the test's own directory, where nobody else gets to
+    shown = tempfile.mkdtemp(prefix="sonde-dump-", dir="/tmp")
     os.chmod(shown, 0o755)
     shutil.copy(gil_lib.SONDE, shown)
     try:
@@ -218,6 +251,12 @@ def check_own(python):
 
 
 gil_lib.each_python(tap, "parked threads", check_parked)
+gil_lib.each_python(tap, "interpreters", check_interpreters)
+for name in "3.8 pyenv", "3.11 debian", "3.13 pyenv":
+    if gil_lib.pythons()[0].get(name):
+        check_container(gil_lib.pythons()[0][name])
+    else:
+        tap.skip("in a pid namespace, %s" % name, "not installed")
 for name in "3.8 pyenv", "3.11 debian", "3.13 pyenv":
     found = gil_lib.pythons()[0].get(name)
     if found:
