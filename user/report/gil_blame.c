@@ -380,7 +380,8 @@ static u32 worst_holder(const struct gil_blame *b)
 	return best;
 }
 
-static u32 worst_waiter(const struct gil_blame *b, u32 holder)
+/* The one that waited longest for that holder, for so long. */
+static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 {
 	u32 i, best = ~0u;
 	double most = 0;
@@ -394,14 +395,16 @@ static u32 worst_waiter(const struct gil_blame *b, u32 holder)
 		best = k->waiter;
 		most = p->ns;
 	}
+	*ns = most;
 	return best;
 }
 
 void gil_blame__find(const struct gil_report *g, struct report_output *out)
 {
 	const struct gil_blame *b = &g->blame;
-	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER];
-	u32 worst = worst_holder(b), felt = worst == ~0u ? ~0u : worst_waiter(b, worst);
+	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER], part[32] = "";
+	double ns = 0;
+	u32 worst = worst_holder(b), felt = worst == ~0u ? ~0u : worst_waiter(b, worst, &ns);
 	const struct gil_side_sum *sum;
 
 	if (felt == ~0u)
@@ -410,8 +413,11 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	label(g, map__key(&b->sides, worst), sum, holder, sizeof(holder));
 	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), sum->held);
-	report_output__finding(out, "%.0f%% of all waiting was caused by %s, holding up to %s; felt by %s.",
-			       share(b, sum->ns), holder, held, waiter);
+	/* others felt it too: the one named first may be a small part of it */
+	if (ns < 0.9 * sum->ns)
+		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
+	report_output__finding(out, "%.0f%% of all waiting was caused by %s, holding up to %s; felt by %s%s.",
+			       share(b, sum->ns), holder, held, waiter, part);
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,
