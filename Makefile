@@ -170,9 +170,11 @@ readme:
 	@$(MAKE) --no-print-directory all workloads
 	scripts/readme-reports.py --record $(B)/sonde $(B)/readme README.md docs/reading-a-trace.md
 
-# PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes
+# PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes. Then gunicorn, PyTorch with a thread that spins and
+# CPython's own tests, in four ways each: some ten more
 real: all
 	tests/real/run
+	tests/real/python
 
 fresh:
 	@scripts/deps.sh fresh

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A training loop on the CPU that two DataLoader workers feed from files: a line of seconds in, batches a second out."""
+"""A training loop on the CPU that two DataLoader workers feed from files: a line of seconds in, batches a second out.
+
+`dataloader.py spin` has a thread beside it that computes all the time, in Python."""
 import os
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -31,6 +34,11 @@ class Pictures(Dataset):
         return torch.from_numpy(picture.copy()), i % 10
 
 
+def spin():
+    while True:
+        sum(range(100))
+
+
 def main():
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -39,6 +47,8 @@ def main():
                                   torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(10))
         net(next(data)[0])
         step = torch.optim.SGD(net.parameters(), lr=0.01)
+        if sys.argv[1:] == ["spin"]:
+            threading.Thread(target=spin, daemon=True).start()
         print("ready", flush=True)
         for line in sys.stdin:
             batches, start = 0, time.monotonic()

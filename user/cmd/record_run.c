@@ -131,6 +131,7 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 static void print_end(struct session *s, const char *path)
 {
 	struct session_status st;
+	char others[64] = "";
 	double wall;
 
 	session__status(s, &st);
@@ -144,8 +145,11 @@ static void print_end(struct session *s, const char *path)
 	else
 		fprintf(stderr, "sonde: %s: %llu events in %.1f s, %.1f KB; %llu lost\n", path, st.events, wall / 1e9,
 			st.bytes / 1e3, st.lost);
-	fprintf(stderr, "sonde: cost: %llu probe hits, about %.2f%% of one CPU in the targets; sonde itself %.2f%%\n",
-		st.hits, 100 * st.probes_ns / wall, 100 * st.cpu_ns / wall);
+	/* probes sit in files: whoever else has them mapped meets them too */
+	if (st.skipped_hits)
+		snprintf(others, sizeof(others), " and others (%llu of the hits)", st.skipped_hits);
+	fprintf(stderr, "sonde: cost: %llu probe hits, about %.2f%% of one CPU in the targets%s; sonde itself %.2f%%\n",
+		st.hits, 100 * st.probes_ns / wall, others, 100 * st.cpu_ns / wall);
 	if (st.at_tracepoints)
 		fprintf(stderr,
 			"sonde: cost: and %llu events of the kernel's tracepoints, at some 0.3 to 1.5 us each about %.1f%% to "

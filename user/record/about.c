@@ -138,18 +138,21 @@ static bool read_hits(struct session *s, u32 number, struct hit_count *buf, u32 
 	return true;
 }
 
-static u64 sum_hits(struct session *s, bool write)
+/* All hits; of these, those that the process filter said no to. */
+static u64 sum_hits(struct session *s, bool write, u64 *no)
 {
 	u32 cpus = libbpf_num_possible_cpus();
 	struct hit_count *buf = calloc(cpus, sizeof(*buf));
 	u64 total = 0, hits, skipped;
 
+	*no = 0;
 	for (u32 i = 0; buf && i < s->embedded.probes.n; i++) {
 		struct meta_hits r = {};
 
 		if (!read_hits(s, s->embedded.probes.list[i].number, buf, cpus, &hits, &skipped))
 			continue;
 		total += hits;
+		*no += skipped;
 		if (!write || !hits)
 			continue;
 		r.event = session__event(s, ID_meta_hits);
@@ -162,14 +165,16 @@ static u64 sum_hits(struct session *s, bool write)
 	return total;
 }
 
-u64 about__total_hits(struct session *s)
+u64 about__total_hits(struct session *s, u64 *skipped)
 {
-	return sum_hits(s, false);
+	return sum_hits(s, false, skipped);
 }
 
 void about__hits(struct session *s)
 {
-	sum_hits(s, true);
+	u64 skipped;
+
+	sum_hits(s, true, &skipped);
 }
 
 /*
@@ -185,12 +190,13 @@ void about__cost(struct session *s)
 {
 	struct meta_cost r = { .event = session__event(s, ID_meta_cost) };
 	struct rusage u;
+	u64 skipped;
 
 	getrusage(RUSAGE_SELF, &u);
 	r.wall = session__now(s) - s->started;
 	r.user = u.ru_utime.tv_sec * 1000000000ULL + u.ru_utime.tv_usec * 1000ULL;
 	r.system = u.ru_stime.tv_sec * 1000000000ULL + u.ru_stime.tv_usec * 1000ULL;
-	r.hits = about__total_hits(s);
+	r.hits = about__total_hits(s, &skipped);
 	r.probes = about__probes_ns(s, r.hits);
 	r.memory = u.ru_maxrss * 1024ULL;
 	r.written = trace_writer__bytes(s->writer);

@@ -160,7 +160,7 @@ void about__clock(struct session *s);
 void about__probes(struct session *s, u32 from);
 void about__hits(struct session *s);
 void about__cost(struct session *s);
-u64 about__total_hits(struct session *s);
+u64 about__total_hits(struct session *s, u64 *skipped);
 u64 about__probes_ns(struct session *s, u64 hits);
 
 #endif

@@ -401,7 +401,6 @@ void session__status(struct session *s, struct session_status *out)
 		.cut_off = s->write_error != 0,
 		.traced = s->traced,
 		.at_tracepoints = s->at_tracepoints,
-		.hits = about__total_hits(s),
 		.wall_ns = session__now(s) - s->started,
 		.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL - s->cpu_at_start,
@@ -409,6 +408,7 @@ void session__status(struct session *s, struct session_status *out)
 		.objects = objects__probed(s->objects),
 		.not_attached = s->not_attached,
 	};
+	out->hits = about__total_hits(s, &out->skipped_hits);
 	out->probes_ns = about__probes_ns(s, out->hits);
 }
 

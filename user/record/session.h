@@ -56,6 +56,7 @@ void session__free(struct session *s);
 /* For the summary at the end and for messages meanwhile. */
 struct session_status {
 	u64 events, bytes, lost, hits;
+	u64 skipped_hits; /* of the hits: in processes that the filter leaves out */
 	bool cut_off; /* the file could not be written to the end */
 	u64 traced; /* events of targets, not about the trace itself */
 	u64 at_tracepoints; /* of these, those that kernel tracepoints made: not among the hits */

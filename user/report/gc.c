@@ -201,8 +201,9 @@ static void find(struct gc_report *g, const struct stacks *s, struct report_outp
 		return;
 	in = code_of(s, p->stack, code, sizeof(code));
 	report_output__finding(
-		out, "%s: %llu garbage collections stopped it for %.2f%% of the time (%s); the longest took %s%s%s.",
-		names__label(g->args->names, who, sizeof(who), pid, 0), worst->time.count, percent_of(g, worst->inside),
+		out, "%s: %llu garbage collection%s stopped it for %.2f%% of the time (%s); the longest took %s%s%s.",
+		names__label(g->args->names, who, sizeof(who), pid, 0), worst->time.count,
+		worst->time.count == 1 ? "" : "s", percent_of(g, worst->inside),
 		text__ns(total, sizeof(total), worst->time.total), text__ns(longest, sizeof(longest), p->ns),
 		in ? ", in " : "", in ? in : "");
 }

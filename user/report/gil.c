@@ -259,15 +259,16 @@ void gil_report__find(const struct gil_report *g, struct report_output *out, u64
 			     ((const struct gil_key *)map__key(&g->interpreters, (u32)i))->pid, 0);
 		text__ns(waited, sizeof(waited), (u64)one->inside);
 		report_output__finding(
-			out, "%s: %u thread%s waited %.1f%% of the time for the GIL (%s in %llu timed waits).", who,
-			one->threads, one->threads == 1 ? "" : "s",
-			100.0 * one->inside / ((double)duration * one->threads), waited, gil_waits__count(&one->waits));
+			out,
+			"%s: for %.1f%% of the time somebody waited for the GIL (%u thread%s, %s in %llu timed waits).",
+			who, 100.0 * one->busy / (double)duration, one->threads, one->threads == 1 ? "" : "s", waited,
+			gil_waits__count(&one->waits));
 	}
 	if (g->slices.n && g->slices.measured)
 		report_output__note(
 			out,
-			"Waits came so fast that they were measured in %u slices of time, for %.0f%% of it there; counts and times are scaled up to all of it, medians, p99, maxima, signalled and timed out are of the slices.",
-			g->slices.n,
+			"Waits came so fast that they were measured in %u slice%s of time, for %.0f%% of it there; counts and times are scaled up to all of it, medians, p99, maxima, signalled and timed out are of the slices.",
+			g->slices.n, g->slices.n == 1 ? "" : "s",
 			100.0 * (double)g->slices.measured / (double)(g->slices.measured + g->slices.paused));
 }
 

@@ -420,7 +420,8 @@ static struct culprit worst_culprit(const struct gil_blame *b)
 	return worst;
 }
 
-static u32 worst_waiter(const struct gil_blame *b, u32 holder)
+/* The one that waited longest for that holder, for so long. */
+static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 {
 	u32 i, best = ~0u;
 	double most = 0;
@@ -434,6 +435,7 @@ static u32 worst_waiter(const struct gil_blame *b, u32 holder)
 		best = k->waiter;
 		most = p->ns;
 	}
+	*ns = most;
 	return best;
 }
 
@@ -454,9 +456,10 @@ static const char *where_of(const struct gil_report *g, const struct culprit *c,
 void gil_blame__find(const struct gil_report *g, struct report_output *out)
 {
 	const struct gil_blame *b = &g->blame;
-	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER];
+	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER], part[32] = "";
 	struct culprit worst = worst_culprit(b);
-	u32 felt = worst.gils ? worst_waiter(b, worst.worst) : ~0u;
+	double ns = 0;
+	u32 felt = worst.gils ? worst_waiter(b, worst.worst, &ns) : ~0u;
 	char where[80];
 
 	if (felt == ~0u)
@@ -464,8 +467,12 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	label(g, map__key(&b->sides, worst.worst), map__value(&b->sides, worst.worst), holder, sizeof(holder));
 	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), worst.held);
-	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s; felt by %s.",
-			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, waiter);
+	/* others felt it too: the one named first may be a small part of it */
+	if (ns < 0.9 * worst.ns)
+		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
+	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s; felt by %s%s.",
+			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, waiter,
+			       part);
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,

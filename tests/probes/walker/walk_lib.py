@@ -90,15 +90,15 @@ def record(python, what, seconds=3, options=()):
     try:
         work, d = start_many(place, seconds, python) if what == "many" else start_work(python, place, what, seconds)
         out = os.path.join(place, "walk.sonde")
-        sonde = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(work.pid), "-d", "60", *options],
+        sonde = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(work.pid), "-d", "150", *options],
                                  stderr=subprocess.PIPE, text=True)
         said = []
         for line in sonde.stderr:
             said.append(line)
             if "tracing into" in line:
                 break
-        printed = work.communicate("\n", timeout=40)[0]
-        said.append(sonde.communicate(timeout=60)[1])
+        printed = work.communicate("\n", timeout=120)[0]
+        said.append(sonde.communicate(timeout=90)[1])
         with open(os.path.join(d, "log")) as f:
             marks = [json.loads(line) for line in f]
         trace = Trace(out)
