@@ -77,9 +77,10 @@ static const struct tally *largest(const struct map *m, u64 a, struct tally_key 
 	return best;
 }
 
-static u64 duration(const struct view *v)
+/* As much of it as lies in the time asked for: so much of that the sentence tells */
+static u64 duration(const struct details *d, const struct view *v)
 {
-	return (u64)view__get(v, "time") - (u64)view__get(v, "start");
+	return report__inside(d->args, (u64)view__get(v, "start"), (u64)view__get(v, "time"));
 }
 
 static int on_locks(const struct rows *rows, void *arg)
@@ -99,9 +100,9 @@ static int on_locks(const struct rows *rows, void *arg)
 		/* who let go of it had it, at least then */
 		if (!says)
 			owner = (struct tally_key){ lock.a, (u64)view__get(&v, "waker_tid"), 1 };
-		err = count(&d->by, &lock, duration(&v), NULL);
+		err = count(&d->by, &lock, duration(d, &v), NULL);
 		if (!err && owner.b)
-			err = count(&d->people, &owner, duration(&v), NULL);
+			err = count(&d->people, &owner, duration(d, &v), NULL);
 	}
 	return err;
 }
@@ -166,7 +167,7 @@ static int on_ios(const struct rows *rows, void *arg)
 		/* no time is known of what had not ended */
 		if ((is_io && view__get(&v, "asker")) || view__get(&v, "flags") & EVENT_OPEN)
 			continue;
-		err = count(&d->by, &key, duration(&v), &t);
+		err = count(&d->by, &key, duration(d, &v), &t);
 		if (err || !is_io)
 			continue;
 		text = view__text(&v, disk, &len);
@@ -277,9 +278,9 @@ static int on_gil(const struct rows *rows, void *arg)
 
 		if (!who.b)
 			who.b = (u64)view__get(&v, "holder");
-		err = count(&d->by, &all, duration(&v), NULL);
+		err = count(&d->by, &all, duration(d, &v), NULL);
 		if (!err && who.b)
-			err = count(&d->people, &who, duration(&v), NULL);
+			err = count(&d->people, &who, duration(d, &v), NULL);
 	}
 	return err;
 }
