@@ -274,7 +274,10 @@ static void print_losses(FILE *file, const struct output_options *options, const
 {
 	u32 i;
 
-	if (!f->summary->has_index || !f->end_reason)
+	if (f->summary->being_recorded)
+		fprintf(file, "%s%sIt is being recorded%s: this is what was written so far.\n", prefix,
+			paint(options, BOLD), paint(options, PLAIN));
+	else if (!f->summary->has_index || !f->end_reason)
 		fprintf(file,
 			"%s%sThe recording was cut off%s: what was written before is here, what waited then (a second at most) is lost.\n",
 			prefix, paint(options, RED), paint(options, PLAIN));
