@@ -87,7 +87,7 @@ static bool prepare(const struct record *records, u32 n)
 	trace_writer__free(w);
 	close(fd);
 	if (trace__open(&trace, path, err, sizeof(err)) || names__create(&names, trace__schema(trace)) ||
-	    waits__new(&waits, trace__schema(trace), names))
+	    waits__new(&waits, trace__schema(trace), names, NULL))
 		return false;
 	unlink(path);
 	cJSON_Delete(json);

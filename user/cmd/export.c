@@ -247,6 +247,9 @@ static int cmd_export(int argc, char **argv)
 	trace__close(t);
 	if (!err || (!r.out && (err == -EPIPE || errno == EPIPE)))
 		return EXIT_DONE;
+	/* a part of it would look like the whole; output.fd is closed */
+	output.fd = -1;
+	output__discard(&output);
 	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output",
 		   *e.why ? e.why : strerror(-err));
 	return EXIT_FAILED;

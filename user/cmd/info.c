@@ -61,7 +61,9 @@ static void add_times(const struct trace_facts *f, struct table *t)
 			 clock__seconds(b, sizeof(b), last, f->start, 6));
 		fact(t, "time_range", "events from", buf);
 	}
-	fact(t, "ended", "ended because", end__reason(f->summary->has_index ? f->end_reason : 0));
+	fact(t, "ended", "ended because",
+	     f->summary->being_recorded ? "it has not: it is being recorded" :
+					  end__reason(f->summary->has_index ? f->end_reason : 0));
 }
 
 static void add_facts(const struct trace_facts *f, const struct schema *schema, struct report_output *out)
@@ -93,7 +95,9 @@ static void add_facts(const struct trace_facts *f, const struct schema *schema, 
 		 n);
 	fact(t, "schema", "schema", buf);
 	if (!s->has_index)
-		fact(t, "index", "index", "none: the recording was cut off, the file was scanned");
+		fact(t, "index", "index",
+		     s->being_recorded ? "none yet, the file was scanned" :
+					 "none: the recording was cut off, the file was scanned");
 	if (s->torn_bytes)
 		fact(t, "torn_bytes", "torn at the end", text__bytes(a, sizeof(a), s->torn_bytes));
 }

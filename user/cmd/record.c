@@ -111,6 +111,10 @@ static int parse_pids(struct record_args *a, const char *list)
 				sizeof(a->pids) / sizeof(a->pids[0]));
 			return -EINVAL;
 		}
+		if (*end && !end[1]) {
+			fprintf(stderr, "sonde record: -p wants a process id behind each comma\n");
+			return -EINVAL;
+		}
 		a->pids[a->session.n_pids++] = pid;
 		list = *end ? end + 1 : end;
 	}
@@ -242,7 +246,8 @@ static int parse_family_option(struct record_args *a, const char *arg, const cha
 		a->options[a->n_options++] = option;
 		return 1;
 	}
-	if (!arg || strncmp(arg, "--", 2) || !strchr(arg, '=') ||
+	/* "--osrt-threshold" with nothing behind it: whoever knows the option says what it wants */
+	if (!arg || strncmp(arg, "--", 2) || !strpbrk(arg + 2, "=-") ||
 	    a->n_options + 1 >= sizeof(a->options) / sizeof(a->options[0])) {
 		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
 		return -EINVAL;

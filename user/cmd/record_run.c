@@ -128,7 +128,16 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 	return ret;
 }
 
-static void print_end(struct session *s, const char *path)
+/* Why there are no events. gone: the targets had ended before tracing ran. */
+static const char *why_nothing(enum end_reason reason, bool gone)
+{
+	if (reason != END_TARGETS)
+		return "what was asked for did not happen in this time";
+	return gone ? "every process of -p ended before tracing ran" :
+		      "every process of -p ended before it did what was asked for";
+}
+
+static void print_end(struct session *s, const char *path, enum end_reason reason, bool gone)
 {
 	struct session_status st;
 	char others[64] = "";
@@ -139,7 +148,7 @@ static void print_end(struct session *s, const char *path)
 	if (st.wants_objects && !st.objects)
 		fprintf(stderr, "sonde: no process maps a library that the chosen families probe\n");
 	if (!st.traced)
-		fprintf(stderr, "sonde: nothing was recorded: what was asked for did not happen in this time\n");
+		fprintf(stderr, "sonde: nothing was recorded: %s\n", why_nothing(reason, gone));
 	if (st.cut_off)
 		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
 	else
@@ -277,6 +286,7 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 {
 	enum end_reason reason = END_COMMAND;
 	int ret, stopped;
+	bool gone;
 
 	handle_signals(a);
 	if (a->delay > 0 || a->delay_signal) {
@@ -294,6 +304,7 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 		output__discard(out);
 		return ret;
 	}
+	gone = !a->launch.pid && session__targets_ended(s);
 	*status = run_command(a);
 	if (!*status)
 		ret = run(s, a, &reason, err, len);
@@ -302,7 +313,7 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 	if (*status)
 		output__discard(out);
 	else
-		print_end(s, out->path);
+		print_end(s, out->path, reason, gone);
 	return ret ? ret : stopped;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "export/export.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* made by the linker; weak: a program without an exporter links too */
@@ -48,15 +49,26 @@ static int on_rows(const struct rows *rows, void *arg)
 	return p->exporter->rows(p->export, rows);
 }
 
+/* Exporters find only that a write failed; errno is that write's still, or the next one's. */
+static int write_error(struct export *e, int err)
+{
+	if (err != -EIO || !ferror(e->out))
+		return err;
+	if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG && errno != EPIPE)
+		errno = fflush(e->out) ? errno : EIO;
+	return -errno;
+}
+
 int export__run(struct export *e, const struct exporter *x, const struct trace_filter *filter)
 {
 	struct trace_filter all = { 0 };
 	struct pass p = { e, x };
 	int err, end;
 
-	err = x->begin ? x->begin(e) : 0;
+	errno = 0;
+	err = write_error(e, x->begin ? x->begin(e) : 0);
 	if (!err)
-		err = trace__read(e->trace, filter ? filter : &all, on_rows, &p);
-	end = x->end ? x->end(e) : 0;
+		err = write_error(e, trace__read(e->trace, filter ? filter : &all, on_rows, &p));
+	end = write_error(e, x->end ? x->end(e) : 0);
 	return err ? err : end;
 }

@@ -72,8 +72,8 @@ static void put_missing(struct export *e)
 					 facts->losses[i].family_name ? facts->losses[i].family_name : "?",
 					 facts->losses[i].count, facts->losses[i].reason_name);
 	if (!facts->end_reason && used < sizeof(text) - 1)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%sThe recording was cut off.",
-					 used ? ". " : "");
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%sThe recording %s.", used ? ". " : "",
+					 facts->summary->being_recorded ? "still went on" : "was cut off");
 	if (facts->damaged && used < sizeof(text) - 1)
 		snprintf(text + used, sizeof(text) - used, "%sThe file is damaged.", used ? " " : "");
 	fputs(",\"missing\":", e->out);

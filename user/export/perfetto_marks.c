@@ -219,7 +219,10 @@ void perfetto__finish_marks(struct perfetto *p)
 		damaged = facts->damaged ? facts->damaged : damaged;
 	if (damaged)
 		put_last_mark(p, "%llu chunks of the trace are damaged and left out", damaged);
-	if (!facts->end_reason)
+	if (facts->summary->being_recorded)
+		put_last_mark(p, "the recording went on when this was made, %llu bytes of it were not whole",
+			      facts->summary->torn_bytes);
+	else if (!facts->end_reason)
 		put_last_mark(p, "the recording was cut off here, %llu bytes of it torn", facts->summary->torn_bytes);
 	if (p->unordered)
 		put_last_mark(p, "%llu runs of threads left out: they overlap others on their CPU", p->unordered);

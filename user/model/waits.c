@@ -25,11 +25,12 @@ struct thread_key {
 
 struct reason_key {
 	u16 event, probe;
-	u32 text; /* id of the span's own name; the number of its system call; of a lock, is it known whose */
+	u32 text; /* id of the span's own name; the number of its system call; of a futex, is it a lock */
 };
 
 struct waits {
 	const struct names *names;
+	const struct lock_words *locks;
 	const struct schema_event **kinds;
 	struct map threads; /* struct thread_key -> struct thread_waits */
 	struct map numbers; /* struct reason_key -> u32 */
@@ -85,7 +86,8 @@ static bool is_wait(const struct schema_event *e)
 	return e->is_span && EVENT_FAMILY(e->id);
 }
 
-int waits__new(struct waits **out, const struct schema *schema, const struct names *names)
+int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
+	       const struct lock_words *locks)
 {
 	struct waits *w = calloc(1, sizeof(*w));
 	u32 n = 0;
@@ -94,6 +96,7 @@ int waits__new(struct waits **out, const struct schema *schema, const struct nam
 	if (!w)
 		return -ENOMEM;
 	w->names = names;
+	w->locks = locks;
 	map__init(&w->threads, sizeof(struct thread_key), sizeof(struct thread_waits));
 	map__init(&w->numbers, sizeof(struct reason_key), sizeof(u32));
 	w->kinds = calloc(schema->n_events + 1, sizeof(*w->kinds));
@@ -219,29 +222,33 @@ int waits__feed(struct waits *w, const struct rows *rows)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	const struct schema_field *name = schema_event__field(v.event, "name");
-	const struct schema_field *owner;
+	const struct schema_field *owner, *word;
 	struct common_fields f = common_fields__of(v.event);
 	const struct wait_class *class = class_of(v.event);
 	struct wait_span span = { .rank = class->rank, .blocked = class->blocked };
 	struct thread_key key;
+	bool is_lock;
 	int err = 0;
 
 	if (name && strcmp(name->unit, "string"))
 		name = NULL;
 	if (call_number(v.event))
 		name = call_number(v.event);
-	/* a futex that says whose it is, is a lock; else it may be anything */
+	/* a futex that says whose it is, is a lock; another is one if it is used as one */
 	owner = schema_event__field(v.event, "owner");
+	word = owner ? schema_event__field(v.event, "lock") : NULL;
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		key = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
 		span.start = (u64)view__s64(&v, f.start);
 		span.end = (u64)view__s64(&v, f.time);
 		if (span.end <= span.start)
 			continue;
+		is_lock = owner &&
+			  (view__s64(&v, owner) || lock_words__has(w->locks, key.pid, (u64)view__s64(&v, word)));
 		if (owner)
-			span.rank = view__s64(&v, owner) ? class->rank : CONDITION_RANK;
-		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe),
-					owner ? view__s64(&v, owner) != 0 : (u32)view__s64(&v, name));
+			span.rank = is_lock ? class->rank : CONDITION_RANK;
+		span.reason =
+			reason_of(w, v.event, (u16)view__s64(&v, f.probe), owner ? is_lock : (u32)view__s64(&v, name));
 		err = span.reason ? add(w, &key, &span) : -ENOMEM;
 	}
 	return err;

@@ -8,12 +8,14 @@
 #ifndef SONDE_MODEL_WAITS_H
 #define SONDE_MODEL_WAITS_H
 
+#include "model/lock_words.h"
 #include "model/names.h"
 
 struct waits;
 
-/* names must outlive it. 0 or -ENOMEM. */
-int waits__new(struct waits **out, const struct schema *schema, const struct names *names);
+/* names and locks (NULL: only those that say whose they are) must outlive it. 0 or -ENOMEM. */
+int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
+	       const struct lock_words *locks);
 void waits__free(struct waits *w);
 
 /* The kinds that it wants to be fed with, NULL-terminated. */

@@ -162,6 +162,10 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 	if (*known->number) {
 		errno = 0;
 		number = strtoull(value, &end, 10);
+		if (!*value) {
+			snprintf(err, len, "option --%s wants a number of %s behind it", option, known->number);
+			return -EINVAL;
+		}
 		if (*value < '0' || *value > '9' || *end || errno) {
 			snprintf(err, len, "option --%s wants a number of %s, not '%s'", option, known->number, value);
 			return -EINVAL;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/lock_words.h"
 #include "report/causes.h"
 #include "util/text.h"
 
@@ -38,6 +39,7 @@ struct tally {
 
 struct details {
 	const struct report_args *args;
+	struct lock_words *locks;
 	struct map by; /* struct tally_key -> struct tally */
 	struct map people; /* struct tally_key (a: as above, b: who) -> struct tally */
 	struct tally_key found; /* what on_names looks for */
@@ -75,9 +77,10 @@ static const struct tally *largest(const struct map *m, u64 a, struct tally_key 
 	return best;
 }
 
-static u64 duration(const struct view *v)
+/* As much of it as lies in the time asked for: so much of that the sentence tells */
+static u64 duration(const struct details *d, const struct view *v)
 {
-	return (u64)view__get(v, "time") - (u64)view__get(v, "start");
+	return report__inside(d->args, (u64)view__get(v, "start"), (u64)view__get(v, "time"));
 }
 
 static int on_locks(const struct rows *rows, void *arg)
@@ -89,13 +92,17 @@ static int on_locks(const struct rows *rows, void *arg)
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		struct tally_key lock = { (u64)view__get(&v, "lock"), 0, 0 };
 		struct tally_key owner = { lock.a, (u64)view__get(&v, "owner"), 0 };
+		bool says = owner.b != 0;
 
 		/* without an owner it may be a condition; -EAGAIN is no wait */
-		if (!owner.b || view__get(&v, "result") == -EAGAIN)
+		if ((!says && !lock_words__has(d->locks, d->args->pid, lock.a)) || view__get(&v, "result") == -EAGAIN)
 			continue;
-		err = count(&d->by, &lock, duration(&v), NULL);
-		if (!err)
-			err = count(&d->people, &owner, duration(&v), NULL);
+		/* who let go of it had it, at least then */
+		if (!says)
+			owner = (struct tally_key){ lock.a, (u64)view__get(&v, "waker_tid"), 1 };
+		err = count(&d->by, &lock, duration(d, &v), NULL);
+		if (!err && owner.b)
+			err = count(&d->people, &owner, duration(d, &v), NULL);
 	}
 	return err;
 }
@@ -111,12 +118,15 @@ static u32 how_many(const struct map *m, u64 a)
 
 static int tell_lock(struct details *d, struct words *w)
 {
-	int err = report__read_kind(d->args, "lock_wait", on_locks, d);
+	int err = lock_words__load(&d->locks, d->args->trace);
 	const struct tally *lock, *owner;
 	struct tally_key key = { 0 }, who = { 0 };
 	char each[TEXT_NUMBER], label[64];
+	const char *verb;
 	u32 owners;
 
+	if (!err)
+		err = report__read_kind(d->args, "lock_wait", on_locks, d);
 	lock = err ? NULL : largest(&d->by, 0, &key);
 	if (!lock)
 		return err;
@@ -126,13 +136,14 @@ static int tell_lock(struct details *d, struct words *w)
 	owner = largest(&d->people, key.a, &who);
 	if (!owner)
 		return 0;
+	verb = who.c ? "let go" : "held";
 	names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b);
 	if (owners == 1)
-		words__add(w, ", held by %s", label);
+		words__add(w, ", %s by %s", verb, label);
 	else if (2 * owner->ns >= lock->ns)
-		words__add(w, ", mostly held by %s", label);
+		words__add(w, ", mostly %s by %s", verb, label);
 	else
-		words__add(w, ", held by %u threads in turn (%s in %.0f%% of that time)", owners, label,
+		words__add(w, ", %s by %u threads in turn (%s in %.0f%% of that time)", verb, owners, label,
 			   100.0 * (double)owner->ns / (double)lock->ns);
 	return 0;
 }
@@ -156,7 +167,7 @@ static int on_ios(const struct rows *rows, void *arg)
 		/* no time is known of what had not ended, or was not seen to */
 		if ((is_io && view__get(&v, "asker")) || view__get(&v, "flags") & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN))
 			continue;
-		err = count(&d->by, &key, duration(&v), &t);
+		err = count(&d->by, &key, duration(d, &v), &t);
 		if (err || !is_io)
 			continue;
 		text = view__text(&v, disk, &len);
@@ -267,9 +278,9 @@ static int on_gil(const struct rows *rows, void *arg)
 
 		if (!who.b)
 			who.b = (u64)view__get(&v, "holder");
-		err = count(&d->by, &all, duration(&v), NULL);
+		err = count(&d->by, &all, duration(d, &v), NULL);
 		if (!err && who.b)
-			err = count(&d->people, &who, duration(&v), NULL);
+			err = count(&d->people, &who, duration(d, &v), NULL);
 	}
 	return err;
 }
@@ -368,6 +379,7 @@ int cause__say(const struct report_args *args, const struct cause *c, char *buf,
 		   text__ns(wall, sizeof(wall), c->wall_ns / c->threads), p->after);
 	err = tell_details(&d, &w, c);
 	words__add(&w, ".");
+	lock_words__free(d.locks);
 	map__free(&d.by);
 	map__free(&d.people);
 	return err;

@@ -91,6 +91,8 @@ static bool add_trace(cJSON *root, const struct trace_facts *f)
 	ok = ok && add_u64(o, "start_ns", f->start) && add_u64(o, "first_ns", s->first);
 	ok = ok && add_u64(o, "last_ns", s->last) && add_u64(o, "events", s->events);
 	ok = ok && cJSON_AddBoolToObject(o, "cut_off", !s->has_index || !f->end_reason);
+	if (s->being_recorded)
+		ok = ok && cJSON_AddTrueToObject(o, "being_recorded");
 	ok = ok && cJSON_AddBoolToObject(o, "damaged", f->damaged != 0);
 	/* what of it the report looked at */
 	ok = ok && add_u64(o, "from_ns", f->from > f->start || f->to ? f->from : s->first);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "core/meta.h"
 #include "model/clock.h"
@@ -152,9 +154,44 @@ static void print_line(FILE *file, const struct table *t, char *const *cells, co
 	}
 }
 
+/* Columns of the terminal that this goes to; 0: it goes to none */
+static size_t terminal_width(FILE *file)
+{
+	struct winsize size;
+
+	return fileno(file) >= 0 && isatty(fileno(file)) && !ioctl(fileno(file), TIOCGWINSZ, &size) ? size.ws_col : 0;
+}
+
+/* The bytes of the first `width` characters */
+static size_t bytes_of(const char *text, size_t width)
+{
+	size_t n = 0;
+
+	for (; text[n]; n++)
+		if (((unsigned char)text[n] & 0xc0) != 0x80 && !width--)
+			break;
+	return n;
+}
+
+/* Shorter than this no text is cut, however narrow the terminal. */
+#define CUT_MIN 20
+
+/* Texts of column c, which begins at `at`, end where the terminal does. */
+static void cut_long(const struct table *t, char **cells, u32 rows, u32 c, size_t at, size_t terminal)
+{
+	size_t room = terminal > at + CUT_MIN ? terminal - at : CUT_MIN;
+
+	for (u32 i = 1; i <= rows; i++) {
+		char *cell = cells[(size_t)i * t->n_columns + c];
+
+		if (text__width(cell) > room)
+			strcpy(cell + bytes_of(cell, room - 2), "..");
+	}
+}
+
 static void print_cells(FILE *file, const struct output_options *options, const struct table *t, char **cells, u32 rows)
 {
-	size_t i, width, *widths = calloc(t->n_columns, sizeof(*widths));
+	size_t i, width, at = 0, terminal = terminal_width(file), *widths = calloc(t->n_columns, sizeof(*widths));
 	u32 c;
 
 	if (!widths)
@@ -164,6 +201,12 @@ static void print_cells(FILE *file, const struct output_options *options, const 
 		width = text__width(cells[i]);
 		c = (u32)(i % t->n_columns);
 		widths[c] = width > widths[c] ? width : widths[c];
+	}
+	for (c = 0; c < t->n_columns; c++) {
+		if (t->columns[c].show == SHOW_LONG && terminal)
+			cut_long(t, cells, rows, c, at, terminal);
+		if (t->columns[c].show != SHOW_NEVER)
+			at += widths[c] + 2;
 	}
 	fputs(paint(options, DIM), file);
 	print_line(file, t, cells, widths);
@@ -231,7 +274,10 @@ static void print_losses(FILE *file, const struct output_options *options, const
 {
 	u32 i;
 
-	if (!f->summary->has_index || !f->end_reason)
+	if (f->summary->being_recorded)
+		fprintf(file, "%s%sIt is being recorded%s: this is what was written so far.\n", prefix,
+			paint(options, BOLD), paint(options, PLAIN));
+	else if (!f->summary->has_index || !f->end_reason)
 		fprintf(file,
 			"%s%sThe recording was cut off%s: what was written before is here, what waited then (a second at most) is lost.\n",
 			prefix, paint(options, RED), paint(options, PLAIN));

@@ -41,7 +41,7 @@ static bool wanted(const struct tree *t, const struct task *task)
 {
 	const struct report_args *a = t->args;
 
-	return (!a->pid || task->pid == a->pid) && (!a->tid || task->tid == a->tid) &&
+	return (!a->pid || task->pid == a->pid) && (!a->tid || names__task(a->names, task->pid, a->tid)) &&
 	       (!a->to || task->start < a->to) && (!a->from || !task->end || task->end >= a->from);
 }
 
@@ -95,7 +95,7 @@ static const struct column columns[] = {
 	{ "container", "Container", VALUE_TEXT, SHOW_PLAIN },
 	{ "pod", "Pod", VALUE_TEXT, SHOW_NEVER },
 	{ "exe", "Program", VALUE_TEXT, SHOW_NEVER },
-	{ "command", "Command", VALUE_TEXT, SHOW_PLAIN },
+	{ "command", "Command", VALUE_TEXT, SHOW_LONG },
 };
 
 static int run(const struct report_args *args, struct report_output *out)

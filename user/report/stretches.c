@@ -13,6 +13,7 @@ enum { STATE_RUNNABLE = 0, STATE_SLEEP = 1, STATE_BLOCKED = 2, STATE_NEW = 9 };
 struct stretches {
 	struct report_args args; /* of the window that is being read */
 	struct report_args asked;
+	struct lock_words *locks;
 	struct waits *waits;
 	int (*fn)(const struct stretch *stretch, void *arg);
 	void *arg;
@@ -24,12 +25,14 @@ struct stretches {
 int stretches__new(struct stretches **out, const struct report_args *args)
 {
 	struct stretches *s = calloc(1, sizeof(*s));
+	int err;
 
 	*out = s;
 	if (!s)
 		return -ENOMEM;
 	s->args = s->asked = *args;
-	return waits__new(&s->waits, trace__schema(args->trace), args->names);
+	err = lock_words__load(&s->locks, args->trace);
+	return err ? err : waits__new(&s->waits, trace__schema(args->trace), args->names, s->locks);
 }
 
 void stretches__free(struct stretches *s)
@@ -37,6 +40,7 @@ void stretches__free(struct stretches *s)
 	if (!s)
 		return;
 	waits__free(s->waits);
+	lock_words__free(s->locks);
 	free(s);
 }
 

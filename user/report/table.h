@@ -48,6 +48,7 @@ enum column_show {
 	SHOW_PERCENT, /* 12.3: a double from 0 to 100 */
 	SHOW_HEX, /* 0x7f00deadbeef; a JSON number all the same */
 	SHOW_SECONDS, /* ns as 12.345678 */
+	SHOW_LONG, /* a text in the last column that a terminal's width cuts */
 	SHOW_NEVER, /* for machines only */
 };
 

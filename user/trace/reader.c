@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -110,6 +111,15 @@ static int read_head(struct opening *o)
 	return err && err != -ENOMEM && err != -ENOMSG && err != -EPROTO && err != -EIO ? -EBADMSG : err;
 }
 
+/* A trace is locked while it is recorded into. */
+static bool is_locked(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB))
+		return errno == EWOULDBLOCK;
+	flock(fd, LOCK_UN);
+	return false;
+}
+
 static int find_chunks(struct opening *o)
 {
 	struct trace *t = o->t;
@@ -117,6 +127,7 @@ static int find_chunks(struct opening *o)
 	bool damaged = err == -EBADMSG;
 
 	t->summary.has_index = !err;
+	t->summary.being_recorded = err == -ENOENT && is_locked(t->fd);
 	if (err == -ENOENT || err == -EBADMSG)
 		err = chunk_table__scan(&t->table, t);
 	if (err)

@@ -27,6 +27,7 @@ struct trace_summary {
 	u64 file_bytes;
 	u64 raw_bytes; /* the same events as rows */
 	bool has_index; /* false: the recording was cut off, the file was scanned */
+	bool being_recorded; /* without index, and a recording still writes to it */
 	u64 torn_bytes; /* at the end of a file that was cut off: no whole chunk */
 };
 

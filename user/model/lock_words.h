@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which futex words are locks though they don't say whose they are, as those of Python's, Rust's and Go's locks: by
+ * who waits for them and who wakes. Whoever lets go of a lock waits for it at other times; a queue's or a pool's
+ * condition is woken by others.
+ */
+#ifndef SONDE_MODEL_LOCK_WORDS_H
+#define SONDE_MODEL_LOCK_WORDS_H
+
+#include "trace/reader.h"
+
+struct lock_words;
+
+/* Reads all waits of the trace. 0 or negative errno; *out is to be freed in any case. */
+int lock_words__load(struct lock_words **out, struct trace *trace);
+void lock_words__free(struct lock_words *l);
+/* l NULL: no */
+bool lock_words__has(const struct lock_words *l, u32 pid, u64 word);
+
+#endif
