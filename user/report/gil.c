@@ -246,13 +246,20 @@ static int next_worst(const struct gil_report *g, int last)
 	return best;
 }
 
+bool gil_report__matters(const struct gil_report *g, u64 duration)
+{
+	for (u32 i = 0; i < g->interpreters.n; i++)
+		if (((const struct gil_interpreter *)map__value(&g->interpreters, i))->busy > 0.05 * (double)duration)
+			return true;
+	return false;
+}
+
 void gil_report__find(const struct gil_report *g, struct report_output *out, u64 duration, u32 max)
 {
 	const struct gil_interpreter *one;
 	char who[64], waited[TEXT_NUMBER];
 	int i = next_worst(g, -1);
 
-	gil_blame__find(g, out);
 	for (; max && i >= 0 && duration; max--, i = next_worst(g, i)) {
 		one = map__value(&g->interpreters, (u32)i);
 		names__label(g->names, who, sizeof(who),
@@ -289,6 +296,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	fill_threads(&g, threads);
 	if (!g.interpreters.n)
 		report__nothing(args, out, "No thread waited for a GIL", "gil");
+	gil_blame__find(&g, out);
 	gil_report__find(&g, out, report__duration(args), 3);
 	if (g.pool.approximate)
 		report_output__note(out, "Medians and p99 of groups beyond %u waits are within 0.4%%.", STATS_EXACT);

@@ -67,7 +67,9 @@ struct gil_report {
 /* 0 or negative errno; gil_report__free in any case. */
 int gil_report__read(struct gil_report *g, const struct report_args *args);
 void gil_report__free(struct gil_report *g);
-/* Says in words whose doing it was and what the worst interpreters (max of them) cost. duration is the report's time in ns. */
+/* Is there a GIL that somebody waited for in more than 5% of the time? duration is the report's, ns. */
+bool gil_report__matters(const struct gil_report *g, u64 duration);
+/* Says in words what the worst interpreters (max of them) cost. duration likewise. */
 void gil_report__find(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
 
 /* gil_blame.c: the part that names functions */
@@ -77,6 +79,7 @@ void gil_blame__free(struct gil_blame *b);
 int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns);
 int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns);
 void gil_blame__tables(const struct gil_report *g, struct report_output *out);
+/* Says in words whose doing it was. */
 void gil_blame__find(const struct gil_report *g, struct report_output *out);
 
 #endif

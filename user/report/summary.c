@@ -353,6 +353,9 @@ static int fill(struct summary *s, struct report_output *out)
 				       processes->n_rows == 1 ? "" : "es");
 	else
 		report_output__finding(out, "%s in which nothing was recorded.", duration);
+	/* whose doing it was is worth a line where it mattered */
+	if (gil_report__matters(&s->gil, report__duration(s->args)))
+		gil_blame__find(&s->gil, out);
 	gil_report__find(&s->gil, out, report__duration(s->args), 3);
 	calls = cuda_api__table(&s->cuda, out, "cuda_calls");
 	calls->limit = 10;
