@@ -468,8 +468,10 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), worst.held);
 	/* others felt it too: the one named first may be a small part of it */
-	if (ns < 0.9 * worst.ns)
+	if (ns < 0.9 * worst.most && worst.gils == 1)
 		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
+	else if (ns < 0.9 * worst.most)
+		snprintf(part, sizeof(part), " and others");
 	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s; felt by %s%s.",
 			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, waiter,
 			       part);
