@@ -17,7 +17,7 @@ enum { SAMPLE_NOT_HELD = 2 };
 #define SAMPLES_MAX (1u << 22)
 /* Fewer samples of a holder make no statement in words. */
 #define SAMPLES_TO_TELL 3
-#define NATIVE_NAME	128
+#define NATIVE_NAME	256
 
 struct gil_sample {
 	u64 time; /* ns */
