@@ -140,7 +140,7 @@ int gil_report__read(struct gil_report *g, const struct report_args *args)
 	*g = (struct gil_report){ .names = args->names, .args = args };
 	map__init(&g->interpreters, sizeof(struct gil_key), sizeof(struct gil_interpreter));
 	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_thread));
-	err = gil_blame__init(&g->blame, args->trace);
+	err = gil_blame__init(&g->blame, args);
 	/* who was waited for is in other threads' events */
 	return err ? err : gil_model__read(args->trace, args->from, args->to, args->pid, &listener, g, &g->slices);
 }

@@ -43,6 +43,17 @@ struct gil_thread {
 	double switch_ns;
 };
 
+/* Samples (-F) of who may have held a GIL, and in which C functions the holders were: see gil_native.c */
+struct gil_natives {
+	struct gil_sample *samples; /* by thread and time */
+	u32 n, allocated;
+	bool sampled; /* the trace has samples of the time asked for, held or not */
+	u64 left_out; /* for which there was no room */
+	struct map names; /* struct gil_native_name -> u32: its place plus one */
+	struct map counts; /* struct gil_native_key -> double: samples, weighted */
+	struct map sums; /* u32 side -> struct gil_native_sum */
+};
+
 /* Whose doing: see gil_blame.c */
 struct gil_blame {
 	struct stacks *stacks;
@@ -50,6 +61,7 @@ struct gil_blame {
 	struct map pairs; /* struct gil_pair_key -> struct gil_pair: by function */
 	struct map by_stack; /* struct gil_stacks_key -> struct gil_pair: by whole stacks */
 	struct map holds; /* struct gil_hold_key -> struct gil_hold_sum, with --gil=full */
+	struct gil_natives natives;
 	double ns, free_ns, unseen_ns; /* of all waiting; while nobody had the GIL; while it is not known who had */
 	double left_out; /* ns of pairs for which there was no room */
 };
@@ -73,7 +85,7 @@ bool gil_report__matters(const struct gil_report *g, u64 duration);
 void gil_report__find(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
 
 /* gil_blame.c: the part that names functions */
-int gil_blame__init(struct gil_blame *b, struct trace *t);
+int gil_blame__init(struct gil_blame *b, const struct report_args *args);
 void gil_blame__free(struct gil_blame *b);
 /* ns: those of the piece that count. */
 int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns);
@@ -81,5 +93,15 @@ int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns);
 void gil_blame__tables(const struct gil_report *g, struct report_output *out);
 /* Says in words whose doing it was. */
 void gil_blame__find(const struct gil_report *g, struct report_output *out);
+
+/* gil_native.c: the C functions. Once the stacks are loaded. */
+int gil_natives__init(struct gil_blame *b, const struct report_args *args);
+void gil_natives__free(struct gil_natives *n);
+/* side: the holder's, an index in struct gil_blame.sides */
+int gil_natives__add(struct gil_natives *n, u32 side, const struct gil_piece *p);
+/* "deflate (libz.so.1)": where the holder was most; NULL: in Python code, or not known. mostly: in more than half of enough samples. */
+const char *gil_natives__most(const struct gil_natives *n, u32 side, bool *mostly);
+/* What limits it */
+void gil_natives__say(const struct gil_natives *n, struct report_output *out);
 
 #endif

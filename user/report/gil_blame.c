@@ -70,18 +70,22 @@ struct gil_hold_sum {
 	u64 max;
 };
 
-int gil_blame__init(struct gil_blame *b, struct trace *t)
+int gil_blame__init(struct gil_blame *b, const struct report_args *args)
 {
+	int err;
+
 	map__init(&b->sides, sizeof(struct gil_side), sizeof(struct gil_side_sum));
 	map__init(&b->pairs, sizeof(struct gil_pair_key), sizeof(struct gil_pair));
 	map__init(&b->by_stack, sizeof(struct gil_stacks_key), sizeof(struct gil_pair));
 	map__init(&b->holds, sizeof(struct gil_hold_key), sizeof(struct gil_hold_sum));
-	return stacks__load(&b->stacks, t);
+	err = stacks__load(&b->stacks, args->trace);
+	return err ? err : gil_natives__init(b, args);
 }
 
 void gil_blame__free(struct gil_blame *b)
 {
 	stacks__free(b->stacks);
+	gil_natives__free(&b->natives);
 	map__free(&b->sides);
 	map__free(&b->pairs);
 	map__free(&b->by_stack);
@@ -197,6 +201,8 @@ int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns)
 	new = thread->attempt != p->attempt || thread->blamed != key.holder;
 	thread->attempt = p->attempt;
 	thread->blamed = key.holder;
+	if (holder.tid && gil_natives__add(&b->natives, key.holder, p))
+		return -ENOMEM;
 	return add_pair(b, &b->pairs, PAIRS_MAX, &key, ns, new, p) ?: add_stacks(b, p, ns, new);
 }
 
@@ -237,6 +243,7 @@ static const struct column blame_columns[] = {
 	{ "gil", "GIL", VALUE_U64, SHOW_NEVER },
 	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
 	{ "inside", "At", VALUE_TEXT, SHOW_PLAIN },
+	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
 	{ "waiter", "Felt by", VALUE_TEXT, SHOW_PLAIN },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
@@ -281,15 +288,16 @@ static void fill_pairs(const struct gil_report *g, struct table *t)
 		const struct gil_pair *p = map__value(&b->pairs, i);
 		const struct gil_side *side = map__key(&b->sides, k->holder);
 		const struct gil_side_sum *sum = map__value(&b->sides, k->holder);
-		bool below = side->kind >= SIDE_CODE && sum->inside.id != sum->frame.id;
+		bool below = side->kind >= SIDE_CODE && sum->inside.id != sum->frame.id, mostly;
 
 		label(g, side, sum, holder, sizeof(holder));
 		label(g, map__key(&b->sides, k->waiter), map__value(&b->sides, k->waiter), waiter, sizeof(waiter));
 		if (below)
 			stacks__label(b->stacks, sum->inside.id, inside, sizeof(inside));
 		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), V_TEXT(holder), V_TEXT(below ? inside : NULL),
-			   V_TEXT(waiter), V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)),
-			   V_DBL(share(b, p->ns)), p->held ? V_U64(p->held) : V_NONE);
+			   V_TEXT(gil_natives__most(&b->natives, k->holder, &mostly)), V_TEXT(waiter),
+			   V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)), V_DBL(share(b, p->ns)),
+			   p->held ? V_U64(p->held) : V_NONE);
 	}
 	table__sort(t, "wait_ns");
 }
@@ -345,11 +353,14 @@ static void fill_holds(const struct gil_report *g, struct table *t)
 
 void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 {
+	const struct gil_blame *b = &g->blame;
 	struct table *blame, *stacks, *holds;
 
 	blame = REPORT_TABLE(out, "blame", "Whose code made whose code wait", blame_columns);
 	blame->limit = 20;
 	fill_pairs(g, blame);
+	if (b->pairs.n)
+		gil_natives__say(&b->natives, out);
 	stacks = REPORT_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
 	stacks->machine_only = true;
 	fill_stacks(g, stacks);
@@ -460,6 +471,8 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	struct culprit worst = worst_culprit(b);
 	double ns = 0;
 	u32 felt = worst.gils ? worst_waiter(b, worst.worst, &ns) : ~0u;
+	const char *native;
+	bool mostly;
 	char where[80];
 
 	if (felt == ~0u)
@@ -467,14 +480,15 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	label(g, map__key(&b->sides, worst.worst), map__value(&b->sides, worst.worst), holder, sizeof(holder));
 	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), worst.held);
+	native = gil_natives__most(&b->natives, worst.worst, &mostly);
 	/* others felt it too: the one named first may be a small part of it */
 	if (ns < 0.9 * worst.most && worst.gils == 1)
 		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
 	else if (ns < 0.9 * worst.most)
 		snprintf(part, sizeof(part), " and others");
-	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s; felt by %s%s.",
-			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, waiter,
-			       part);
+	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s%s%s; felt by %s%s.",
+			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held,
+			       mostly ? ", in C: " : "", mostly ? native : "", waiter, part);
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,

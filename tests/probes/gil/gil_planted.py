@@ -2,6 +2,7 @@
 """Causes of waiting, planted. gil_planted.py SCENE SECONDS: says "ready", waits for a line, and prints what each function did:
 "log FUNCTION TID [(taken, dropped, back), ...]", see built/gil_plant.c."""
 import json
+import re
 import sys
 import threading
 import time
@@ -51,6 +52,19 @@ def in_c():
     log("in_c", gil_plant.turns(seconds, 200000, 30000, 0))
 
 
+# C code that computes in there for 200 ms, in a function with a name
+def in_named_c():
+    log("in_named_c", gil_plant.turns(seconds, 200000, 30000, 2))
+
+
+# C code of the interpreter's own, whose name a stripped one has lost
+def in_regex():
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        re.match("(a+)+b", "a" * 20)
+    log("in_regex", [])
+
+
 def outside():
     log("outside", gil_plant.turns(seconds, 50, 1000, 0))
 
@@ -78,6 +92,8 @@ SCENES = {
     "known": [keeper, first_victim, second_victim],
     "three": [sixty, thirty, ten, sufferer],
     "long": [in_c, outside],
+    "named": [in_named_c, outside],
+    "regex": [in_regex, outside],
     "convoy": [convoy] * 8,
     "io": [crunch, short_io],
 }

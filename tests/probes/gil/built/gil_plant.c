@@ -28,12 +28,25 @@ static uint64_t now(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
+/* Computes; the one function of this file that a sampler is to find on top (spin 2). Its name is exported: it outlasts stripping. */
+__attribute__((noinline)) uint64_t planted_burn(uint64_t until, uint64_t x)
+{
+	while (now() < until)
+		for (int i = 0; i < 200000; i++) {
+			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+			__asm__ volatile("" : "+r"(x));
+		}
+	return x;
+}
+
 static void pass(uint64_t until, int spin)
 {
 	struct timespec t = { until / 1000000000, until % 1000000000 };
 
 	if (!spin)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+	if (spin == 2)
+		planted_burn(until, until);
 	while (now() < until)
 		;
 }

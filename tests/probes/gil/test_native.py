@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=120
+"""In which C function the GIL was held: planted ones, in an interpreter that is stripped and in one that is not."""
+import json
+import os
+import subprocess
+
+import gil_blame
+import gil_lib
+
+tap = gil_lib.Tap()
+SCENES = ("named", "regex", "io")
+
+
+def report(out, pid, *options):
+    return subprocess.run([gil_lib.SONDE, "report", out, "-p", str(pid), *options, "gil"], stdout=subprocess.PIPE, check=True,
+                          universal_newlines=True, timeout=60).stdout
+
+
+def natives(out, pid, holder):
+    """What the blame on that function says of C, a set; the other functions'; the report for people"""
+    rows = json.loads(report(out, pid, "--format", "json"))["tables"]["blame"]
+    mine = {r["native"] for r in rows if r["holder"].endswith(" " + holder)}
+    return mine, {r["native"] for r in rows if not r["holder"].endswith(" " + holder)}, report(out, pid)
+
+
+def record(python, place, options):
+    scenes = {name: gil_blame.Scene(python, place, name) for name in SCENES}
+    out = os.path.join(place.here, "native.sonde")
+    sonde = subprocess.Popen([gil_lib.SONDE, "record", "-t", "gil", *options, "-f", "-o", out, "-d", "60",
+                              *(x for s in scenes.values() for x in ("-p", str(s.p.pid)))],
+                             stderr=subprocess.PIPE, universal_newlines=True)
+    gil_blame.running.append(sonde)
+    while "tracing into" not in (sonde.stderr.readline() or "tracing into"):
+        pass
+    for s in scenes.values():
+        s.p.stdin.write("\n")
+        s.p.stdin.flush()
+    for s in scenes.values():
+        s.end()
+    sonde.communicate(timeout=60)
+    return out, {name: s.p.pid for name, s in scenes.items()}
+
+
+def check_named(name, out, pid):
+    mine, others, people = natives(out, pid, "in_named_c")
+    planted = "planted_burn (gil_plant.so)"
+    tap.ok(mine == {planted}, f"{name}: the holder's C function is named", mine)
+    tap.ok(planted not in others, f"{name}: no other's is", others)
+    tap.ok(f", in C: {planted}; felt by gil_planted.py:" in people.split("\n")[0], f"{name}: in words too",
+           people.split("\n")[0])
+
+
+def check_python(python, place, stripped):
+    out, pids = record(python, place, ["-F", "199"])
+    check_named(python.name, out, pids["named"])
+    mine, _, people = natives(out, pids["regex"], "in_regex")
+    file = os.path.basename(python.binary)
+    if stripped:
+        tap.ok(mine == {file}, f"{python.name}: where the name is stripped, the file's stands", mine)
+    else:
+        tap.ok(len(mine) == 1 and None not in mine and all(x.startswith("sre_") and x.endswith(f" ({file})") for x in mine),
+               f"{python.name}: the interpreter's own function is named", mine)
+    tap.ok("record -F" not in people, f"{python.name}: with samples no note asks for them", people)
+    mine, _, people = natives(out, pids["io"], "crunch")
+    tap.ok("planted_burn" not in str(mine) + people, f"{python.name}: Python code is not said to be the planted function", mine)
+    if stripped:
+        tap.ok(", in C" not in people.split("\n")[0], f"{python.name}: nor to stay in C", people.split("\n")[0])
+
+
+def check_without(python, place):
+    out, pids = record(python, place, [])
+    mine, others, people = natives(out, pids["named"], "in_named_c")
+    tap.ok(mine | others == {None} and ", in C" not in people, "without samples none is named", (mine, others))
+    tap.ok("`sonde record -F 99` names the C function" in people, "but how to get it", people)
+
+
+def main():
+    found, _ = gil_lib.pythons()
+    some = [(n, n.endswith("debian")) for n in ("3.11 debian", "3.12 pyenv") if n in found]
+    with gil_lib.Workplace() as place:
+        try:
+            for name, stripped in some:
+                check_python(found[name], place, stripped)
+            check_without(found["3.11 debian"], place)
+        finally:
+            for p in gil_blame.running:
+                if p.poll() is None:
+                    p.kill()
+                    p.wait()
+    if "3.12 pyenv" not in found:
+        tap.skip("an interpreter with symbols", "pyenv has no 3.12")
+    tap.end()
+
+
+main()

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * In which C function a holder of the GIL was while others waited for it: samples of the holder's
+ * thread that fall into the pieces of waiting that are blamed on it. A sample counts
+ * once for each thread that waited just then, as the blame itself does.
+ */
+#include "report/gil.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* enum sample_gil of bpf/probes/sample/sample.h; by number, as traces outlive headers */
+enum { SAMPLE_NOT_HELD = 2 };
+
+/* Samples that are kept; 64 MiB */
+#define SAMPLES_MAX (1u << 22)
+/* Fewer samples of a holder make no statement in words. */
+#define SAMPLES_TO_TELL 3
+#define NATIVE_NAME	256
+
+struct gil_sample {
+	u64 time; /* ns */
+	u32 tid;
+	u32 native; /* index in names plus one, 0: in Python code itself */
+};
+
+struct gil_native_name {
+	char text[NATIVE_NAME];
+};
+
+struct gil_native_key {
+	u32 side; /* holder: index in struct gil_blame.sides */
+	u32 native; /* as in struct gil_sample */
+};
+
+/* Of a holder */
+struct gil_native_sum {
+	double all, most; /* samples; of the function that has most of them */
+	u32 native; /* it, as in struct gil_sample */
+	u32 unused;
+};
+
+static void object_of(const struct stack_frame *f, char *buf, size_t size)
+{
+	const char *slash = strrchr(f->file, '/');
+
+	snprintf(buf, size, "%s", slash && slash[1] ? slash + 1 : f->file);
+}
+
+/* An address in a stripped file says nothing to people: the file alone does. */
+static void label(const struct stack_frame *f, char *buf, size_t size)
+{
+	char object[NATIVE_NAME];
+	size_t len;
+
+	object_of(f, object, sizeof(object));
+	len = strlen(object);
+	if (!*f->name || (!strncmp(f->name, object, len) && !strncmp(f->name + len, "+0x", 3)))
+		snprintf(buf, size, "%s", object);
+	else
+		stack_frame__function(f, buf, size);
+}
+
+/* The innermost frame that is Python's or of a file; the kernel's own code and the vdso's are passed over. NULL: not known */
+static const struct stack_frame *where(const struct stacks *s, u32 stack)
+{
+	const struct stack_frame *f;
+
+	for (; (f = stacks__frame(s, stack)) != NULL; stack = f->caller) {
+		if (f->kind == FRAME_CUT)
+			return NULL;
+		if (f->kind == FRAME_PYTHON || (f->kind == FRAME_NATIVE && *f->file))
+			return f;
+	}
+	return NULL;
+}
+
+static int add_sample(struct gil_natives *n, const struct stack_frame *f, u64 time, u32 tid)
+{
+	struct gil_native_name name = {};
+	u32 room, *number = NULL;
+	void *more;
+
+	if (n->n == SAMPLES_MAX) {
+		n->left_out++;
+		return 0;
+	}
+	if (n->n == n->allocated) {
+		room = n->allocated ? n->allocated * 2 : 1024;
+		more = realloc(n->samples, room * sizeof(*n->samples));
+		if (!more)
+			return -ENOMEM;
+		n->samples = more;
+		n->allocated = room;
+	}
+	if (f->kind == FRAME_NATIVE) {
+		label(f, name.text, sizeof(name.text));
+		/* keys are compared as bytes: what follows the end is zero */
+		number = map__get(&n->names, &name);
+		if (!number)
+			return -ENOMEM;
+		*number = *number ? *number : n->names.n;
+	}
+	n->samples[n->n++] = (struct gil_sample){ time, tid, number ? *number : 0 };
+	return 0;
+}
+
+static int on_samples(const struct rows *rows, void *arg)
+{
+	const struct schema_event *e = rows__event(rows);
+	const struct schema_field *stack = schema_event__field(e, "stack"), *gil = schema_event__field(e, "gil");
+	struct common_fields c = common_fields__of(e);
+	struct gil_blame *b = arg;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < rows__count(rows); i++) {
+		const struct stack_frame *f;
+
+		b->natives.sampled = true;
+		if (rows__s64(rows, gil, i) == SAMPLE_NOT_HELD)
+			continue;
+		f = where(b->stacks, (u32)rows__u64(rows, stack, i));
+		if (f)
+			err = add_sample(&b->natives, f, rows__u64(rows, c.time, i), (u32)rows__u64(rows, c.tid, i));
+	}
+	return err;
+}
+
+static int by_thread_and_time(const void *a, const void *b)
+{
+	const struct gil_sample *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+int gil_natives__init(struct gil_blame *b, const struct report_args *args)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_cpu"), NULL };
+	/* of all threads: a report of one thread's waits is about who held the GIL meanwhile */
+	struct trace_filter filter = { .kinds = kinds, .from = args->from, .to = args->to, .pid = args->pid };
+	struct gil_natives *n = &b->natives;
+	int err;
+
+	map__init(&n->names, sizeof(struct gil_native_name), sizeof(u32));
+	map__init(&n->counts, sizeof(struct gil_native_key), sizeof(double));
+	map__init(&n->sums, sizeof(u32), sizeof(struct gil_native_sum));
+	err = kinds[0] ? trace__read(args->trace, &filter, on_samples, b) : 0;
+	if (n->n)
+		qsort(n->samples, n->n, sizeof(*n->samples), by_thread_and_time);
+	return err;
+}
+
+void gil_natives__free(struct gil_natives *n)
+{
+	free(n->samples);
+	map__free(&n->names);
+	map__free(&n->counts);
+	map__free(&n->sums);
+}
+
+/* The first sample of the thread at that time or later, or where it would be */
+static u32 first_from(const struct gil_natives *n, u32 tid, u64 time)
+{
+	struct gil_sample wanted = { time, tid, 0 };
+	u32 low = 0, high = n->n;
+
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (by_thread_and_time(&n->samples[mid], &wanted) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+int gil_natives__add(struct gil_natives *n, u32 side, const struct gil_piece *p)
+{
+	struct gil_native_key key = { .side = side };
+	struct gil_native_sum *sum;
+	double *count;
+
+	for (u32 i = first_from(n, p->holder, p->from);
+	     i < n->n && n->samples[i].tid == p->holder && n->samples[i].time < p->to; i++) {
+		key.native = n->samples[i].native;
+		count = map__get(&n->counts, &key);
+		sum = map__get(&n->sums, &side);
+		if (!count || !sum)
+			return -ENOMEM;
+		*count += p->weight;
+		sum->all += p->weight;
+		if (*count > sum->most) {
+			sum->most = *count;
+			sum->native = key.native;
+		}
+	}
+	return 0;
+}
+
+/* "python3.11": of Python code too much of the time is somewhere in the interpreter to be called a stay in C */
+static bool is_nameless_interpreter(const char *name)
+{
+	return !strchr(name, '(') && (!strncmp(name, "python", 6) || !strncmp(name, "libpython", 9));
+}
+
+const char *gil_natives__most(const struct gil_natives *n, u32 side, bool *mostly)
+{
+	const struct gil_native_sum *sum = map__find(&n->sums, &side);
+	const char *name = NULL;
+
+	if (sum && sum->native)
+		name = ((const struct gil_native_name *)map__key(&n->names, sum->native - 1))->text;
+	*mostly = name && sum->all >= SAMPLES_TO_TELL && sum->most > sum->all / 2 && !is_nameless_interpreter(name);
+	return name;
+}
+
+void gil_natives__say(const struct gil_natives *n, struct report_output *out)
+{
+	if (!n->sampled)
+		report_output__note(out,
+				    "`sonde record -F 99` names the C function in which the GIL was held (Native).");
+	if (n->left_out)
+		report_output__note(out, "%llu samples beyond the %u that are kept are left out of Native.",
+				    n->left_out, SAMPLES_MAX);
+}
