@@ -41,8 +41,9 @@ def spin():
     while not STOP:
         for _ in range(1000):
             sum(range(200))
-        # before 3.12 a thread that computes never hears that one of another interpreter waits
-        time.sleep(0)
+        # before 3.12 a thread that computes never hears that one of another interpreter waits; and long enough for one
+        # that waits to run: else it may be starved for minutes
+        time.sleep(0.0001)
 
 
 def nested():
