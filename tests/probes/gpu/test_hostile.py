@@ -3,6 +3,7 @@
 """Family gpu against a target that lies, and the places of control in processes that fork."""
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -96,7 +97,7 @@ def forks():
     child = int(p.stdout.readline())
     ok(wait_until(lambda: raised(child) == 6) and raised(p.pid) == 6, "its child: raised for itself, by its own links",
        raised(p.pid), raised(child))
-    subprocess.run(["kill", "-9", str(p.pid)], check=True)
+    p.kill()
     p.wait()
     time.sleep(0.5)
     ok(raised(child) == 6, "the parent ends: the child's stay", raised(child))
@@ -108,7 +109,7 @@ def forks():
         ok(memory == file, f"{name}: no breakpoint is left in the child")
     after = subprocess.run(["dmesg"], capture_output=True, text=True).stdout[len(before):]
     ok("ref_ctr" not in after and "uprobe" not in after, "and the kernel has nothing to complain of", after)
-    subprocess.run(["kill", "-9", str(child)], check=True)
+    os.kill(child, signal.SIGKILL)
 
 
 if os.geteuid():

@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sample_lib import NATIVE, WORK, Stacks, python_of, shares, worst  # noqa: E402
-from recording import Recording, done, ok, workdir  # noqa: E402
+from recording import Recording, done, ok, skip, workdir  # noqa: E402
 
 PYTHON3 = "/usr/bin/python3"
 KINDS = ("seventy", "twenty", "ten", "constructs")
@@ -124,7 +124,7 @@ def beside_py_spy(seen):
     seen = shares({k: v for k, v in seen.items() if k != "ten"})
     program, why = py_spy()
     if not program:
-        print(f"ok - shares as py-spy has them # SKIP py-spy can't be had: {why}")
+        skip("shares as py-spy has them", f"py-spy can't be had: {why}")
         return
     # py-spy stops the program by the wall clock: beside other load its shares vary by some points from run to run
     runs = []

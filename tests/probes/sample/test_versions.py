@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sample_lib import WORK, Stacks, python_of, shares, worst  # noqa: E402
 import gil_lib  # noqa: E402
-from recording import Recording, done, ok  # noqa: E402
+from recording import Recording, done, ok, skip  # noqa: E402
 
 POINTS = 5  # 1,000 samples and more
 
@@ -55,5 +55,5 @@ for name in sorted(found):
     if name != "3.11 debian":
         run(found[name])
 for name, why in sorted(missing.items()):
-    print(f"ok - {name} # SKIP {why}")
+    skip(name, why)
 done()
