@@ -18,6 +18,7 @@ struct python_layout {
 	u32 interpreters; /* _PyRuntimeState.interpreters.head */
 	u32 interp_next, interp_threads; /* PyInterpreterState */
 	u32 interp_gil; /* .ceval.gil, a pointer from 3.12 on */
+	u32 runtime_gil; /* before: _PyRuntimeState.ceval.gil, the struct itself */
 	u32 interp_id; /* never another's */
 	/*
 	 * A number that changes when code objects are made (3.12, 3.13: func_state.next_version) or freed (3.14 on:

@@ -13,7 +13,7 @@
 /* Include/cpython/unicodeobject.h: PyASCIIObject's and PyCompactUnicodeObject's sizes, the kind's place in `state` */
 #define TEXT_TO_311 .str_ascii = 48, .str_compact = 72, .str_kind_shift = 2, .bytes_data = 32
 #define TEXT_312    .str_ascii = 40, .str_compact = 56, .str_kind_shift = 2, .bytes_data = 32
-/* Include/cpython/pystate.h, Include/cpython/code.h (3.8: code.h), Include/internal/pycore_pystate.h, pycore_interp.h */
+/* Include/cpython/pystate.h, Include/cpython/code.h (3.8: code.h), Include/internal/pycore_pystate.h, pycore_interp.h, pycore_runtime.h */
 #define BEFORE_311                                                                                           \
 	.interpreters = 32, .interp_next = 0, .interp_threads = 8, .state_next = 8, .state_interp = 16,      \
 	.state_thread_id = 176, .state_frame = 24, .frame_code = 32, .frame_previous = 24, .code_check = 16, \
@@ -21,13 +21,14 @@
 
 static const struct python_layout layouts[] = {
 	/* Include/frameobject.h; f_lasti counts bytes */
-	{ .version = 0x0308, BEFORE_311, .interp_id = 16, .frame_instr = 104, .instr_unit = 1 },
-	{ .version = 0x0309, BEFORE_311, .interp_id = 24, .frame_instr = 104, .instr_unit = 1 },
+	{ .version = 0x0308, BEFORE_311, .runtime_gil = 1152, .interp_id = 16, .frame_instr = 104, .instr_unit = 1 },
+	{ .version = 0x0309, BEFORE_311, .runtime_gil = 352, .interp_id = 24, .frame_instr = 104, .instr_unit = 1 },
 	/* Include/cpython/frameobject.h; f_lasti counts instructions of two bytes */
-	{ .version = 0x030a, BEFORE_311, .interp_id = 24, .frame_instr = 96, .instr_unit = 2 },
+	{ .version = 0x030a, BEFORE_311, .runtime_gil = 352, .interp_id = 24, .frame_instr = 96, .instr_unit = 2 },
 	/* from here on Include/internal/pycore_frame.h */
 	{ .version = 0x030b,
 	  .interpreters = 40,
+	  .runtime_gil = 360,
 	  .interp_next = 0,
 	  .interp_id = 48,
 	  .interp_threads = 16,

@@ -201,18 +201,11 @@ static const struct look_task *owner_of(const struct look *l, u64 state)
 	return t;
 }
 
-/* Where the GIL is that an interpreter uses; before 3.12 there is one for all, in _PyRuntime.ceval.gil. */
+/* Where the GIL is that an interpreter uses; before 3.12 there is one for all. */
 static u64 gil_of(const struct look *l, u64 interpreter)
 {
-	switch (l->layout.version) {
-	case 0x0308:
-		return l->runtime + 1152;
-	case 0x0309:
-	case 0x030a:
-		return l->runtime + 352;
-	case 0x030b:
-		return l->runtime + 360;
-	}
+	if (l->layout.runtime_gil)
+		return l->runtime + l->layout.runtime_gil;
 	return l->layout.interp_gil ? look__word(l, interpreter + l->layout.interp_gil) : 0;
 }
 

@@ -89,12 +89,6 @@ static __always_inline struct raw_sample *scratch(u32 which)
 	return bpf_map_lookup_elem(&sample_scratch, &which);
 }
 
-/* Where the GIL is in _PyRuntime up to 3.11; Include/internal/pycore_pystate.h, pycore_runtime.h: ceval.gil */
-static __always_inline u32 gil_in_runtime(u32 version)
-{
-	return version == 0x0308 ? 1152 : version == 0x030b ? 360 : version < 0x030b ? 352 : 0;
-}
-
 #define GIL_SIZE 256 /* struct _gil_runtime_state and more: conditions and mutexes */
 
 /*
@@ -118,8 +112,8 @@ static __always_inline void look_at_gil(struct raw_sample *raw, struct task_stru
 	if (l->interp_gil)
 		gil = python__word(python__word(t->state + l->state_interp, NULL) + l->interp_gil, NULL);
 	else
-		gil = p->runtime + gil_in_runtime(l->version);
-	if (!gil || gil == p->runtime || bpf_probe_read_user(head, sizeof(head), (const void *)gil))
+		gil = l->runtime_gil ? p->runtime + l->runtime_gil : 0;
+	if (!gil || bpf_probe_read_user(head, sizeof(head), (const void *)gil))
 		return;
 	raw->gil = (u32)head[2] == 1 && head[1] == t->state ? SAMPLE_GIL_HELD : SAMPLE_GIL_NOT_HELD;
 	raw->gil_wait = raw->nr == SYS_futex && raw->futex - gil < GIL_SIZE;
