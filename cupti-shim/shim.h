@@ -3,6 +3,8 @@
 #ifndef SHIM_SHIM_H
 #define SHIM_SHIM_H
 
+#include <time.h>
+
 #include "clock.h"
 #include "core/shim.h"
 #include "cupti.h"
@@ -95,6 +97,14 @@ void activities__set(struct activities *a, uint32_t groups);
 void activities__flush(struct activities *a, bool forced);
 /* Lets go of CUPTI. */
 void activities__stop(struct activities *a);
-uint64_t shim__now(void);
+
+/* CLOCK_MONOTONIC, ns */
+static inline uint64_t shim__now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
 
 #endif
