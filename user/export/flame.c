@@ -16,17 +16,6 @@
 
 #include "flame.html.inc"
 
-static int begin(struct export *e)
-{
-	e->data = calloc(1, sizeof(struct profiles));
-	return e->data ? profiles__init(e->data, e, false) : -ENOMEM;
-}
-
-static int rows(struct export *e, const struct rows *rows)
-{
-	return profiles__add(e->data, rows);
-}
-
 /* A JSON string that is harmless in HTML; control characters are shown, as on a terminal. */
 static void put_text(FILE *out, const char *text)
 {
@@ -133,25 +122,14 @@ static int put_page(struct export *e, const struct profiles *p)
 
 static int end(struct export *e)
 {
-	struct profiles *p = e->data;
-	int err;
-
-	if (!p)
-		return 0;
-	err = profiles__finish(p);
-	if (!err)
-		err = put_page(e, p);
-	profiles__note(p, false, e->note, sizeof(e->note));
-	profiles__free(p);
-	free(p);
-	return err;
+	return profiles__end(e, put_page);
 }
 
 EXPORTER(flame) = {
 	.name = "flame",
 	.doc = "a page with flame graphs, one HTML file: on-CPU, off-CPU, GIL wait and blame",
 	.check = profiles__check,
-	.begin = begin,
-	.rows = rows,
+	.begin = profiles__begin,
+	.rows = profiles__rows,
 	.end = end,
 };

@@ -10,17 +10,6 @@
 #include "export/frame_text.h"
 #include "export/profiles.h"
 
-static int begin(struct export *e)
-{
-	e->data = calloc(1, sizeof(struct profiles));
-	return e->data ? profiles__init(e->data, e, false) : -ENOMEM;
-}
-
-static int rows(struct export *e, const struct rows *rows)
-{
-	return profiles__add(e->data, rows);
-}
-
 struct writing {
 	struct export *e;
 	const struct call_function *functions;
@@ -84,7 +73,7 @@ EXPORTER(folded) = {
 	.name = "folded",
 	.doc = "folded stacks, for flamegraph.pl and others: --event on-cpu, off-cpu, gil-wait, gil-blame",
 	.check = profiles__check,
-	.begin = begin,
-	.rows = rows,
+	.begin = profiles__begin,
+	.rows = profiles__rows,
 	.end = end,
 };

@@ -314,3 +314,30 @@ void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t s
 		note_others(p, first, buf, size);
 	note_broken(p, buf, size);
 }
+
+int profiles__begin(struct export *e)
+{
+	e->data = calloc(1, sizeof(struct profiles));
+	return e->data ? profiles__init(e->data, e, false) : -ENOMEM;
+}
+
+int profiles__rows(struct export *e, const struct rows *rows)
+{
+	return profiles__add(e->data, rows);
+}
+
+int profiles__end(struct export *e, int (*put)(struct export *e, const struct profiles *p))
+{
+	struct profiles *p = e->data;
+	int err;
+
+	if (!p)
+		return 0;
+	err = profiles__finish(p);
+	if (!err)
+		err = put(e, p);
+	profiles__note(p, false, e->note, sizeof(e->note));
+	profiles__free(p);
+	free(p);
+	return err;
+}

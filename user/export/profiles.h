@@ -52,6 +52,10 @@ int profiles__add(struct profiles *p, const struct rows *rows);
 /* After all rows: what has to be concluded from all of the trace. */
 int profiles__finish(struct profiles *p);
 void profiles__free(struct profiles *p);
+/* begin and rows of formats whose data is a struct profiles, and the end of those that show all of it: put writes it. */
+int profiles__begin(struct export *e);
+int profiles__rows(struct export *e, const struct rows *rows);
+int profiles__end(struct export *e, int (*put)(struct export *e, const struct profiles *p));
 /* What to say where nothing is to be shown, or more than one is; "" if there is no need. */
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size);
 /* The first that has something in it; NULL: none. */

@@ -18,17 +18,6 @@ struct writing {
 	u32 n;
 };
 
-static int begin(struct export *e)
-{
-	e->data = calloc(1, sizeof(struct profiles));
-	return e->data ? profiles__init(e->data, e, false) : -ENOMEM;
-}
-
-static int rows(struct export *e, const struct rows *rows)
-{
-	return profiles__add(e->data, rows);
-}
-
 static void put_frames(FILE *out, const struct call_functions *f)
 {
 	for (u32 i = 0; i < f->n; i++) {
@@ -104,25 +93,14 @@ static int put_file(struct export *e, const struct profiles *p)
 
 static int end(struct export *e)
 {
-	struct profiles *p = e->data;
-	int err;
-
-	if (!p)
-		return 0;
-	err = profiles__finish(p);
-	if (!err)
-		err = put_file(e, p);
-	profiles__note(p, false, e->note, sizeof(e->note));
-	profiles__free(p);
-	free(p);
-	return err;
+	return profiles__end(e, put_file);
 }
 
 EXPORTER(speedscope) = {
 	.name = "speedscope",
 	.doc = "stacks for https://www.speedscope.app: on-CPU, off-CPU, GIL wait and blame",
 	.check = profiles__check,
-	.begin = begin,
-	.rows = rows,
+	.begin = profiles__begin,
+	.rows = profiles__rows,
 	.end = end,
 };
