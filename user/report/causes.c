@@ -300,9 +300,8 @@ static void fill(const struct causes *c, struct table *t)
 		const struct cause *r = &c->ranked[i];
 
 		table__add(t, V_U64(r->pid), V_TEXT(names__comm(c->args->names, r->pid, 0)),
-			   V_TEXT(cause__word(r->kind)), V_U64(r->ns),
-			   V_DBL(r->wall_ns ? 100.0 * (double)r->ns / (double)r->wall_ns : 0), V_U64(r->threads),
-			   V_U64(r->times), V_TEXT(r->what));
+			   V_TEXT(cause__word(r->kind)), V_U64(r->ns), V_DBL(table__percent(r->ns, r->wall_ns)),
+			   V_U64(r->threads), V_U64(r->times), V_TEXT(r->what));
 	}
 }
 

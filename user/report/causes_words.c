@@ -375,7 +375,7 @@ int cause__say(const struct report_args *args, const struct cause *c, char *buf,
 	words__add(&w, "%s ", label);
 	if (c->threads > 1)
 		words__add(&w, "(%u threads) ", c->threads);
-	words__add(&w, "%s %.0f%% of %s%s", p->before, c->wall_ns ? 100.0 * (double)c->ns / (double)c->wall_ns : 0,
+	words__add(&w, "%s %.0f%% of %s%s", p->before, table__percent(c->ns, c->wall_ns),
 		   text__ns(wall, sizeof(wall), c->wall_ns / c->threads), p->after);
 	err = tell_details(&d, &w, c);
 	words__add(&w, ".");

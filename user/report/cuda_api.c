@@ -135,10 +135,9 @@ struct table *cuda_api__table(struct cuda_api *a, struct report_output *out, con
 
 	for (i = 0; i < a->by_name.n; i++) {
 		g = map__value(&a->by_name, i);
-		table__add(t, V_DBL(a->total ? 100.0 * (double)g->time.total / (double)a->total : 0),
-			   V_U64(g->time.total), V_U64(g->time.count + g->untimed), V_DBL(g->time.mean),
-			   V_DBL(stats__median(&g->time)), V_U64(g->time.min), V_U64(g->time.max),
-			   V_DBL(stats__stddev(&g->time)),
+		table__add(t, V_DBL(table__percent(g->time.total, a->total)), V_U64(g->time.total),
+			   V_U64(g->time.count + g->untimed), V_DBL(g->time.mean), V_DBL(stats__median(&g->time)),
+			   V_U64(g->time.min), V_U64(g->time.max), V_DBL(stats__stddev(&g->time)),
 			   V_TEXT(function_name(a, *(const u32 *)map__key(&a->by_name, i))), V_U64(g->errors),
 			   V_U64(g->untimed));
 	}

@@ -142,7 +142,7 @@ static double percent_of(const struct gc_report *g, u64 ns)
 {
 	u64 duration = report__duration(g->args);
 
-	return duration ? 100.0 * (double)ns / (double)duration : 0;
+	return table__percent(ns, duration);
 }
 
 static void fill(struct gc_report *g, const struct stacks *s, struct report_output *out)

@@ -66,11 +66,6 @@ static int add_stack(struct lines_report *r, u32 number, u32 stack, const struct
 	return 0;
 }
 
-static double percent(u64 part, u64 whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static void fill(struct lines_report *r, const struct report_args *args, struct table *t)
 {
 	const struct sampled_weight *all = &r->s.all;
@@ -82,10 +77,11 @@ static void fill(struct lines_report *r, const struct report_args *args, struct 
 		const struct stack_frame *f = stacks__frame(r->s.stacks, l->frame);
 
 		table__add(t, V_TEXT(*f->file ? f->file : "?"), f->line ? V_U64(f->line) : V_NONE,
-			   V_TEXT(*f->name ? f->name : "?"), V_DBL(percent(l->self.cpu_ns, all->cpu_ns)),
-			   V_U64(l->self.cpu_ns), V_DBL(percent(l->total.cpu_ns, all->cpu_ns)), V_U64(l->total.cpu_ns),
-			   V_U64(l->self.samples), V_U64(l->total.samples), V_U64(l->self.gil_ns),
-			   V_U64(l->self.no_gil_ns), V_U64(l->self.off_ns), V_U64(l->total.off_ns),
+			   V_TEXT(*f->name ? f->name : "?"), V_DBL(table__percent(l->self.cpu_ns, all->cpu_ns)),
+			   V_U64(l->self.cpu_ns), V_DBL(table__percent(l->total.cpu_ns, all->cpu_ns)),
+			   V_U64(l->total.cpu_ns), V_U64(l->self.samples), V_U64(l->total.samples),
+			   V_U64(l->self.gil_ns), V_U64(l->self.no_gil_ns), V_U64(l->self.off_ns),
+			   V_U64(l->total.off_ns),
 			   V_TEXT(sources__line(&r->sources, f->file, f->line, made, text, sizeof(text))));
 	}
 	table__sort(t, all->cpu_ns ? "self_ns" : "off_ns");
@@ -105,7 +101,8 @@ static void find(struct lines_report *r, struct report_output *out)
 	}
 	if (busy && busy->self.cpu_ns)
 		report_output__finding(out, "%.0f%% of %s of CPU time was spent at %s.",
-				       percent(busy->self.cpu_ns, all->cpu_ns), text__ns(buf, sizeof(buf), all->cpu_ns),
+				       table__percent(busy->self.cpu_ns, all->cpu_ns),
+				       text__ns(buf, sizeof(buf), all->cpu_ns),
 				       stacks__label(r->s.stacks, busy->frame, name, sizeof(name)));
 	if (r->sources.unread)
 		report_output__note(out, "%u source file%s can't be read here: lines of %s are without text.",

@@ -373,7 +373,7 @@ static void find(struct locks *l, struct report_output *out, const struct table 
 			out, "%s wait%s for %u lock%s or condition%s took %s; %.0f%% of that at 0x%llx of %s%s%s.",
 			text__count(count, sizeof(count), l->waits), l->waits == 1 ? "" : "s", t->n_rows,
 			t->n_rows == 1 ? "" : "s", t->n_rows == 1 ? "" : "s", text__ns(total, sizeof(total), l->total),
-			l->total ? 100.0 * (double)top[5].u / (double)l->total : 0, top[2].u,
+			table__percent(top[5].u, l->total), top[2].u,
 			names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
 			top[17].type == VALUE_TEXT ? ", in " : "", top[17].type == VALUE_TEXT ? top[17].text : "");
 	}

@@ -91,11 +91,6 @@ static void find_tops(struct offcpu *o)
 	}
 }
 
-static double percent(u64 part, u64 whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static const struct column thread_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },      { "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN }, { "wall_ns", "Time", VALUE_U64, SHOW_NS },
@@ -113,7 +108,7 @@ static void fill_threads(struct offcpu *o, const struct report_args *args, struc
 
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
 			   V_U64(wall), V_U64(t->run_ns), V_U64(t->wanted_ns), V_U64(t->waited_ns),
-			   t->top ? V_DBL(percent(t->top_ns, wall)) : V_NONE,
+			   t->top ? V_DBL(table__percent(t->top_ns, wall)) : V_NONE,
 			   V_TEXT(t->top ? stretches__what(o->stretches, t->top) : NULL));
 	}
 	table__sort(table, "wait_ns");
@@ -175,7 +170,7 @@ static int fill_parts(struct offcpu *o, const struct report_args *args, struct t
 		table__add(table, V_U64(k->thread.pid), V_U64(k->thread.tid),
 			   V_TEXT(names__comm(args->names, k->thread.pid, k->thread.tid)),
 			   V_TEXT(stretches__what(o->stretches, k->what)), V_U64(p->ns),
-			   V_DBL(percent(p->ns, t->run_ns + t->wanted_ns + t->waited_ns)), V_U64(p->times),
+			   V_DBL(table__percent(p->ns, t->run_ns + t->wanted_ns + t->waited_ns)), V_U64(p->times),
 			   b ? V_U64(b->waker.pid) : V_NONE, b ? V_U64(b->waker.tid) : V_NONE, V_TEXT(b ? waker : NULL),
 			   b ? V_U64(b->ns) : V_NONE);
 	}

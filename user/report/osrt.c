@@ -301,8 +301,8 @@ static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
 		calls = g->time.count + g->short_count;
 		/* of the short ones there is only the sum */
 		timed = g->time.count && !g->short_count;
-		table__add(t, V_DBL(o->total ? 100.0 * (double)total / (double)o->total : 0), V_U64(total),
-			   V_U64(calls + g->untimed), calls ? V_DBL((double)total / (double)calls) : V_NONE,
+		table__add(t, V_DBL(table__percent(total, o->total)), V_U64(total), V_U64(calls + g->untimed),
+			   calls ? V_DBL((double)total / (double)calls) : V_NONE,
 			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,
 			   g->time.count ? V_U64(g->time.max) : V_NONE, timed ? V_DBL(stats__stddev(&g->time)) : V_NONE,
 			   V_TEXT(name), off(o, g->off_ns), V_U64(g->sleeps), V_U64(g->bytes),

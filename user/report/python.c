@@ -74,11 +74,6 @@ static int add_stack(struct python_report *p, u32 number, u32 stack, const struc
 	return 0;
 }
 
-static double percent(u64 part, u64 whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static void fill(struct python_report *p, struct table *t)
 {
 	const struct sampled_weight *all = &p->s.all;
@@ -89,11 +84,11 @@ static void fill(struct python_report *p, struct table *t)
 
 		table__add(t, V_TEXT(*frame->name ? frame->name : "?"), V_TEXT(*frame->file ? frame->file : NULL),
 			   frame->first_line ? V_U64(frame->first_line) : V_NONE,
-			   V_DBL(percent(f->self.cpu_ns, all->cpu_ns)), V_U64(f->self.cpu_ns), V_U64(f->native_ns),
-			   V_DBL(percent(f->total.cpu_ns, all->cpu_ns)), V_U64(f->total.cpu_ns), V_U64(f->self.samples),
-			   V_U64(f->total.samples), V_U64(f->self.gil_ns), V_U64(f->self.no_gil_ns),
-			   V_U64(f->self.kernel_ns), V_U64(f->self.off_ns), V_U64(f->total.off_ns),
-			   V_U64(f->self.waits));
+			   V_DBL(table__percent(f->self.cpu_ns, all->cpu_ns)), V_U64(f->self.cpu_ns),
+			   V_U64(f->native_ns), V_DBL(table__percent(f->total.cpu_ns, all->cpu_ns)),
+			   V_U64(f->total.cpu_ns), V_U64(f->self.samples), V_U64(f->total.samples),
+			   V_U64(f->self.gil_ns), V_U64(f->self.no_gil_ns), V_U64(f->self.kernel_ns),
+			   V_U64(f->self.off_ns), V_U64(f->total.off_ns), V_U64(f->self.waits));
 	}
 	table__sort(t, p->s.all.cpu_ns ? "self_ns" : "off_ns");
 }
@@ -114,14 +109,15 @@ static void find(struct python_report *p, struct report_output *out)
 	}
 	if (busy && busy->self.cpu_ns)
 		report_output__finding(out, "%.0f%% of %s of CPU time was spent in %s%s.",
-				       percent(busy->self.cpu_ns, all->cpu_ns), text__ns(buf, sizeof(buf), all->cpu_ns),
+				       table__percent(busy->self.cpu_ns, all->cpu_ns),
+				       text__ns(buf, sizeof(buf), all->cpu_ns),
 				       stacks__function(p->s.stacks, busy->frame, name, sizeof(name)),
 				       busy->native_ns * 2 > busy->self.cpu_ns ?
 					       ", most of it in C (what it calls, or Python's own operations)" :
 					       "");
 	if (all->gil_ns + all->no_gil_ns)
 		report_output__finding(out, "Of Python's CPU time %.0f%% was with the GIL.",
-				       percent(all->gil_ns, all->gil_ns + all->no_gil_ns));
+				       table__percent(all->gil_ns, all->gil_ns + all->no_gil_ns));
 	if (waits && waits->self.off_ns)
 		report_output__finding(out, "%s waited longest off the CPU: %s.",
 				       stacks__function(p->s.stacks, waits->frame, name, sizeof(name)),
@@ -129,7 +125,7 @@ static void find(struct python_report *p, struct report_output *out)
 	if (p->without.cpu_ns)
 		report_output__note(out,
 				    "%.1f%% of the CPU time was without a Python frame: `sonde report FILE stacks`.",
-				    percent(p->without.cpu_ns, all->cpu_ns));
+				    table__percent(p->without.cpu_ns, all->cpu_ns));
 }
 
 static int run(const struct report_args *args, struct report_output *out)

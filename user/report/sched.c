@@ -222,7 +222,7 @@ void sched_report__find(const struct sched_report *s, const struct report_args *
 		report_output__finding(out, "%s waited longest for a CPU: %s, %.0f%% of the time.",
 				       names__label(args->names, who, sizeof(who), k->pid, k->tid),
 				       text__ns(buf, sizeof(buf), worst->runnable_ns),
-				       duration ? 100.0 * (double)worst->runnable_ns / (double)duration : 0);
+				       table__percent(worst->runnable_ns, duration));
 	}
 }
 

@@ -44,9 +44,8 @@ static void fill(struct sampled *s, const struct map *paths, char *text, struct 
 		const struct path *p = map__value(paths, i);
 
 		folded(s, p->stack, text);
-		table__add(t, V_DBL(s->all.cpu_ns ? 100.0 * (double)p->w.cpu_ns / (double)s->all.cpu_ns : 0),
-			   V_U64(p->w.cpu_ns), V_U64(p->w.samples), V_U64(p->w.off_ns), V_U64(p->w.waits),
-			   V_U64(p->depth), V_TEXT(text));
+		table__add(t, V_DBL(table__percent(p->w.cpu_ns, s->all.cpu_ns)), V_U64(p->w.cpu_ns),
+			   V_U64(p->w.samples), V_U64(p->w.off_ns), V_U64(p->w.waits), V_U64(p->depth), V_TEXT(text));
 	}
 	table__sort(t, s->all.cpu_ns ? "cpu_ns" : "off_ns");
 }

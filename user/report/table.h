@@ -52,6 +52,12 @@ enum column_show {
 	SHOW_NEVER, /* for machines only */
 };
 
+/* For SHOW_PERCENT: 0 of nothing */
+static inline double table__percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 struct column {
 	const char *key; /* JSON and CSV, with the unit: "wait_ns" */
 	const char *heading;

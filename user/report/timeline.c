@@ -96,8 +96,8 @@ static void fill(const struct timeline *t, const struct report_args *args, struc
 		for (size_t len = strlen(strip); len && strip[len - 1] == ' '; len--)
 			strip[len - 1] = '\0';
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
-			   V_DBL(line->known_ns ? 100.0 * (double)line->run_ns / (double)line->known_ns : 0),
-			   V_U64(line->known_ns), V_U64(line->run_ns), V_TEXT(strip));
+			   V_DBL(table__percent(line->run_ns, line->known_ns)), V_U64(line->known_ns),
+			   V_U64(line->run_ns), V_TEXT(strip));
 	}
 	table__sort(table, "run_ns");
 }
