@@ -469,6 +469,9 @@ int gil_open_waits(struct bpf_iter__task *ctx)
 		return 0;
 	/* the slice's number changes, but not at the end of all */
 	o->open = false;
+	/* it began between the clock's reading and the pause: no time of it is the slice's */
+	if (o->wait.span.start >= now)
+		return 0;
 	wait = o->wait;
 	wait.span.event.time = now;
 	wait.span.event.flags |= EVENT_OPEN;

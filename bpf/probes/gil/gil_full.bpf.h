@@ -184,15 +184,16 @@ static __always_inline void full__still_open(struct gil_open *o, struct task_str
 	e.span.event.flags = w.span.event.flags = EVENT_OPEN;
 	e.span.event.id = ID_gil_hold;
 	w.span.event.id = ID_gil_switch;
-	if (o->hold_start) {
+	/* what began after `now` has no time that counts, and is forgotten likewise */
+	if (o->hold_start && o->hold_start < now) {
 		full__held(&e, o, o->hold_gil, o->hold_start);
 		iter__write(meta, &e, sizeof(e));
 	}
-	if (o->switch_start) {
+	if (o->switch_start && o->switch_start < now) {
 		full__switched(&w, o, 0);
-		o->switch_start = 0;
 		iter__write(meta, &w, sizeof(w));
 	}
+	o->hold_start = o->switch_start = 0;
 }
 
 #endif

@@ -122,6 +122,8 @@ def in_slices(what, options, switches):
     outside = [w for w in trace.events("gil_wait") if w["time"] > first and
                not any(a <= w["time"] <= b for a, b, *_ in slices)]
     tap.ok(len(outside) <= 3, "%s: nothing is measured between them" % what, len(outside))
+    backward = [w for w in trace.events("gil_wait") if w["start"] > w["time"]]
+    tap.ok(not backward, "%s: no wait ends before its start" % what, backward)
     tables = report(out)
     # three threads that compute on one GIL: two of them wait at any time
     one = tables["interpreters"][0]
