@@ -10,6 +10,7 @@
 #define SONDE_CUDA_H
 
 #include "core/event.h"
+#include "core/gil_held.h"
 
 FAMILY(cuda, 0x03, FAMILY_DEFAULT, "calls of the CUDA runtime (libcudart)");
 
@@ -29,6 +30,8 @@ struct cuda_copy {
 	u64 src UNIT(hex) DOC("source: address, array or symbol");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	enum cuda_copy_kind kind;
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
 } EVENT(cuda_copy, 0x0301, "a copy asked for through the runtime");
 
 struct cuda_launch {
@@ -42,6 +45,8 @@ struct cuda_launch {
 	u32 block_x DOC("threads of a block");
 	u32 block_y DOC("threads of a block");
 	u32 block_z DOC("threads of a block");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
 } EVENT(cuda_launch, 0x0302, "a kernel launch; of a launch on several devices, the first");
 
 struct cuda_set {
@@ -50,6 +55,8 @@ struct cuda_set {
 	u64 dst UNIT(hex) DOC("destination address");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	s32 value DOC("written to each byte");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
 } EVENT(cuda_set, 0x0303, "memory set to a value");
 
 enum cuda_memory {
@@ -68,6 +75,8 @@ struct cuda_alloc {
 	u64 pool UNIT(hex) DOC("memory pool if one was named");
 	u32 api_flags DOC("as passed");
 	enum cuda_memory memory;
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
 } EVENT(cuda_alloc, 0x0304, "memory allocated");
 
 struct cuda_free {
@@ -75,6 +84,8 @@ struct cuda_free {
 	u64 address UNIT(hex) DOC("address or array");
 	u64 stream UNIT(hex) DOC("of a free in stream order");
 	enum cuda_memory memory;
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
 } EVENT(cuda_free, 0x0305, "memory freed");
 
 struct cuda_host_register {
@@ -101,6 +112,8 @@ struct cuda_sync {
 	struct call call;
 	u64 handle UNIT(hex) DOC("stream, event or execution context waited for");
 	enum cuda_sync_scope scope;
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
 } EVENT(cuda_sync, 0x0308, "the thread waits for the device");
 
 struct cuda_stream_wait {
@@ -135,6 +148,8 @@ struct cuda_graph_launch {
 	struct call call;
 	u64 exec UNIT(hex) DOC("executable graph");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
 } EVENT(cuda_graph_launch, 0x030d, "a graph launched or uploaded");
 
 struct cuda_graph {

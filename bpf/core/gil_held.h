@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SONDE_GIL_HELD_H
+#define SONDE_GIL_HELD_H
+
+/* Did a thread have its interpreter's GIL at some moment? */
+enum gil_held {
+	GIL_HELD_UNKNOWN = 0, /* no Python, a thread without a thread state, not readable, or not asked */
+	GIL_HELD_YES = 1,
+	GIL_HELD_NO = 2,
+};
+
+#endif

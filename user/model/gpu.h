@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What GPUs did, and who asked for it.
+ *
+ * Two views are merged. The shim's (family gpu) has the device's times and a correlation id for each piece of
+ * work; event gpu_call, the driver's launch function, has the same id, a thread and host times. The uprobes' view
+ * (families cuda and cudadrv) has arguments, what the call returned, the Python stack and whether the thread had the
+ * GIL. A gpu_call lies within the outermost call of its thread that was recorded, up to the clocks' error.
+ *
+ * Without a shim there are the calls alone. They are told as work too, with the host's times and marked so
+ * (host_time): what a report shows of them is when the host asked, not what the device did.
+ */
+#ifndef SONDE_MODEL_GPU_H
+#define SONDE_MODEL_GPU_H
+
+#include "model/names.h"
+#include "trace/reader.h"
+
+enum gpu_kind {
+	GPU_KERNEL,
+	GPU_COPY,
+	GPU_SET,
+	GPU_GRAPH, /* a graph as a whole: its nodes are not told */
+};
+
+/* The call on the host that asked for a piece of work: the outermost one, so the runtime's if that called the driver. */
+struct gpu_launch {
+	u64 number; /* of the launch in the trace, from 1; all nodes of a graph's launch have the same */
+	u32 pid, tid; /* tid 0: not known */
+	u64 start, end; /* ns, CLOCK_MONOTONIC */
+	const char *function; /* "cudaLaunchKernel", "cuLaunchKernelEx"; NULL: not known */
+	bool probed; /* uprobes saw it; else only CUPTI did, and there is no stack */
+	u32 stack; /* Python stack at the call, see model/stacks.h; 0: not known */
+	u32 gil; /* enum gil_held of bpf/core/gil_held.h */
+	s64 ret; /* what it returned, if probed */
+	u64 stream; /* handle, if probed */
+};
+
+/* Something that ran on a device. */
+struct gpu_work {
+	enum gpu_kind kind;
+	bool host_time; /* no shim: start and end are the call's */
+	bool open; /* had not ended when the trace did */
+	u32 pid, device, context, stream, correlation;
+	u32 graph; /* 0: of none */
+	u64 graph_node; /* 0: none */
+	u64 start, end; /* ns, CLOCK_MONOTONIC */
+	/* ns from the launch call's end to its start, 0 if it began within the call: Nsight's queue time */
+	u64 queued;
+	/* When the work before it in its stream ended, if that was after the launch's end: until then it could not run. 0: none */
+	u64 stream_free;
+	const char *name; /* kernel, as mangled; NULL: not known, or no kernel. Lives as long as the model */
+	u32 grid[3], block[3];
+	u32 registers, static_shared, dynamic_shared; /* a thread; bytes of a block */
+	u64 bytes; /* of copies and sets */
+	u32 copy_kind, from_memory, to_memory; /* enum gpu_copy_kind, gpu_memory_kind of bpf/core/shim.h; set: to_memory */
+	bool asynchronous;
+	const struct gpu_launch *launch; /* NULL: not joined; lives until the callback returns */
+};
+
+/* Any call of the runtime or the driver; nested says that it was made by another one that is told too. */
+struct gpu_host_call {
+	u32 pid, tid;
+	u64 start, end;
+	const char *function;
+	const struct schema_event *event; /* cuda_sync, cudadrv_launch.. */
+	s64 ret;
+	bool nested, open;
+	u32 stack, gil;
+};
+
+/* Memory that was allocated or released. */
+struct gpu_allocation {
+	u32 pid, tid; /* tid 0: not known */
+	u64 time, address, bytes; /* bytes of a release: what its allocation had, 0: not seen */
+	u32 device; /* GPU_NO_DEVICE: only the call is known, and it does not say */
+	u32 memory; /* enum gpu_memory_kind */
+	bool release, asynchronous;
+	bool host_time; /* seen by uprobes alone */
+	u32 stack;
+	u64 pool, pool_size, pool_used;
+};
+
+#define GPU_NO_DEVICE 0xffffffffu
+
+/* Each may be NULL; 0 or negative errno, which ends the reading. */
+struct gpu_listener {
+	/* By end, nearly in order; work of one stream in order. */
+	int (*work)(const struct gpu_work *w, void *arg);
+	int (*call)(const struct gpu_host_call *c, void *arg);
+	int (*allocation)(const struct gpu_allocation *a, void *arg);
+};
+
+struct gpu_device_facts {
+	u32 pid, device;
+	const char *model; /* "NVIDIA H100 80GB HBM3"; "" if not known */
+	u64 memory, bandwidth; /* bytes; kB/s */
+	u32 multiprocessors, major, minor;
+};
+
+/* What a reader has to be told with the figures. */
+struct gpu_told {
+	u64 kernels, copies, sets, graphs;
+	u64 joined, unjoined; /* work with and without a launch */
+	u64 unprobed; /* joined by CUPTI alone: no stack */
+	u64 host_time; /* work without device times */
+	u64 allocations;
+	u64 dropped, dropped_bytes; /* gpu_dropped */
+	u64 clock_error; /* ns, the largest that the shim's clock told */
+};
+
+struct gpu_model;
+
+/* names must outlive it. 0 or negative errno. */
+int gpu_model__new(struct gpu_model **out, struct trace *t, const struct names *names);
+void gpu_model__free(struct gpu_model *m);
+/*
+ * Reads [from, to) (to 0: no limit) of a process (0: all) and hands over what is in it: work and calls that overlap it. In
+ * bounded memory but for what is live: allocations, names. May be called again. told may be NULL.
+ */
+int gpu_model__read(struct gpu_model *m, u64 from, u64 to, u32 pid, const struct gpu_listener *listener, void *arg,
+		    struct gpu_told *told);
+/* After a read. NULL: the shim did not tell. */
+const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 pid, u32 device);
+/* A kernel's name as people write it: "void gemm<128>(float*, float*, float*, int)"; as mangled if it is no C++ name. */
+const char *gpu_model__demangled(struct gpu_model *m, const char *mangled);
+/* The function's own name, without arguments, templates, return type and namespaces: "gemm". */
+const char *gpu_model__short_name(struct gpu_model *m, const char *mangled);
+/* "[CUDA memcpy Host-to-Device]", "[CUDA memset]", as Nsight has it */
+const char *gpu_work__operation(const struct gpu_work *w);
+
+#endif
