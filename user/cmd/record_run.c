@@ -38,11 +38,14 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 static void handle_signals(const struct record_args *a)
 {
 	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
-	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
 
 	with_command = a->launch.argv;
 	begins = !a->delay_signal;
 	for (u32 i = 0; i < sizeof(handled) / sizeof(handled[0]); i++) {
+		/* nohup's wish */
+		if (handled[i] == SIGHUP && !sigaction(SIGHUP, NULL, &before) && before.sa_handler == SIG_IGN)
+			continue;
 		/* SIGQUIT and SIGUSR2 mean nothing to sonde itself */
 		if ((handled[i] != SIGQUIT && handled[i] != SIGUSR2) || with_command)
 			sigaction(handled[i], &sa, NULL);
