@@ -57,5 +57,7 @@ struct stream *machine__new_stream(uint32_t device);
 void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns);
 void machine__wait_until(uint64_t moment);
 uint64_t machine__busy_until(uint32_t device);
+/* How long a kernel that is launched with these parameters runs. */
+uint64_t kernel__ns(const struct fake_kernel *k, void **parameters);
 
 #endif

@@ -23,6 +23,7 @@
 struct fake_kernel {
 	const char *name; /* mangled */
 	uint64_t ns;
+	uint32_t ns_parameter; /* or which of the launch's parameters says it, from 1; only libcuda's */
 };
 
 enum fake_op {

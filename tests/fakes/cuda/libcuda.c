@@ -121,7 +121,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned
 	if (!k || !k->name || !gx || !bx)
 		return leave(&c, CUDA_ERROR_INVALID_VALUE);
 	r.name = k->name;
-	machine__enqueue(stream_of(s), &r, k->ns);
+	machine__enqueue(stream_of(s), &r, kernel__ns(k, params));
 	return leave(&c, CUDA_SUCCESS);
 }
 
