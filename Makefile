@@ -51,7 +51,7 @@ all: $(B)/sonde
 	@:
 
 # Parts with rules of their own, which add to `all` or `workloads`
-include $(wildcard cupti-shim/rules.mk tests/fakes/*/rules.mk)
+include $(wildcard cupti-shim/rules.mk tests/fakes/*/rules.mk tests/gpu/rules.mk)
 
 # Rewritten when the commands or the lists of files change, so that what depends on them is made anew
 CONFIG := $(SONDE_CPP) $(SONDE_CFLAGS) $(SONDE_LD) $(LDLIBS) $(CLANG) $(BPF_CFLAGS) $(BPF_SRCS) $(LIB_SRCS)

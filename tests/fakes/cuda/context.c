@@ -82,7 +82,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+static CUresult elapsed(float *ms, CUevent from, CUevent to)
 {
 	const struct event *a = (const struct event *)from, *b = (const struct event *)to;
 
@@ -92,6 +92,18 @@ CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 		return CUDA_ERROR_NOT_READY;
 	*ms = (int64_t)(b->at - a->at) / 1e6f;
 	return CUDA_SUCCESS;
+}
+
+/* Both are exported, whatever the header calls it. */
+#undef cuEventElapsedTime
+CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+	return elapsed(ms, from, to);
+}
+
+CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
+{
+	return elapsed(ms, from, to);
 }
 
 CUresult cuEventDestroy_v2(CUevent event)
