@@ -2,7 +2,6 @@
 """What the tests of the shim and of family gpu share: the doubles, their truth, what the shim handed over."""
 import collections
 import os
-import struct
 import subprocess
 import sys
 import tempfile
@@ -14,32 +13,9 @@ DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")
 CONSUMER = os.path.join(DOUBLES, "consumer.so")
 sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
 
-# bpf/core/shim.h
-KERNELS, COPIES, SYNC, MEMORY, GRAPHS, NODES, CALLS = (1 << i for i in range(7))
-ALL = KERNELS | COPIES | SYNC | MEMORY | CALLS
-KINDS = ["", "kernel", "memcpy", "memset", "sync", "graph", "memory", "pool", "call", "device", "context", "stream",
-         "name", "clock", "dropped", "shim"]
-STARTED, STOPPED, REFUSED, WAITING, LEFT = 1, 2, 3, 4, 5
-BODIES = {
-    "kernel": ("QQIIIIIIIIIIIIIIIIIIIi", "name graph_node device context stream correlation graph grid_x grid_y grid_z "
-               "block_x block_y block_z cluster_x cluster_y cluster_z registers static_shared dynamic_shared local_memory "
-               "channel priority"),
-    "memcpy": ("QQQIIIIIIIIIIIB", "bytes graph_node copies device context stream correlation graph channel kind "
-               "from_memory to_memory from_device to_device asynchronous"),
-    "memset": ("QQIIIIIIIIII", "bytes graph_node device context stream correlation graph channel value memory "
-               "asynchronous channel_type"),
-    "sync": ("QIIIIII", "event_sync context stream correlation cuda_event kind result"),
-    "graph": ("IIIII", "device context stream correlation graph"),
-    "memory": ("QQQQQIIIIII", "address bytes pool pool_size pool_used device context stream correlation operation memory"),
-    "call": ("IIi", "function correlation result"),
-    "device": ("QQI", "memory bandwidth device"),
-    "context": ("IIII", "context device null_stream api"),
-    "stream": ("IIII", "context stream priority stream_kind"),
-    "name": ("Q", "name"),
-    "clock": ("QQqII", "device_time error drift_ppb reads restarted"),
-    "dropped": ("QQI", "records bytes reason"),
-    "shim": ("QQII", "told version state groups"),
-}
+from shim_records import ALL, CALLS, COPIES, GRAPHS, KERNELS, MEMORY, NODES, SYNC  # noqa: E402,F401
+from shim_records import LEFT, REFUSED, STARTED, STOPPED, WAITING, read_batches  # noqa: E402,F401
+
 count, failed = 0, False
 
 
@@ -88,29 +64,6 @@ def read_truth(path):
         e = dict(word.split("=", 1) for word in rest.split(" "))
         found[op].append({k: v if k in ("name", "grid", "block") else int(v) for k, v in e.items()})
     return found
-
-
-def read_batches(path):
-    """What the shim handed over: records by kind, in order; also how many batches, and whether their numbers have gaps."""
-    data, pos, found, numbers = open(path, "rb").read(), 0, collections.defaultdict(list), []
-    while pos < len(data):
-        magic, _, n, size, _, number = struct.unpack_from("<IHHIIQ", data, pos)
-        assert magic == 0x65646e73 and size <= 16384 and n <= 128, (magic, size, n)
-        numbers.append(number)
-        at, end = pos + 24, pos + size
-        for _ in range(n):
-            length, kind, tid, start, stop = struct.unpack_from("<HHIQQ", data, at)
-            name = KINDS[kind]
-            form, fields = BODIES.get(name, ("", ""))
-            e = dict(zip(fields.split(), struct.unpack_from("<" + form, data, at + 24)), tid=tid, start=start, time=stop)
-            if name in ("name", "shim"):
-                body = 8 if name == "name" else 24
-                e["text"] = data[at + 24 + body:at + length].split(b"\0")[0].decode()
-            found[name].append(e)
-            at += length
-        assert at == end, "records and their batch disagree"
-        pos = end
-    return found, numbers == list(range(1, len(numbers) + 1)) or numbers
 
 
 def key_of(kind, e, names=None):
