@@ -3,7 +3,6 @@
 
 Each has a limit of its own. That the program lives and the shim's account is whole are checks; the rest is put in words.
 """
-import os
 
 import pytorch
 from build import WORK, need_shim
@@ -134,5 +133,3 @@ def run(run):
             run.skip(one.__name__, "no time was left")
             continue
         one(run)
-    if not os.path.exists(os.path.join(os.path.dirname(WORK), "../../../user/cmd/inject.c")):
-        run.skip("put into a running process by sonde inject", "this sonde has no such command")
