@@ -61,10 +61,11 @@ def where_it_hangs(pid):
             found.append(" ".join([read_text(at + "comm").strip(), *state, read_text(at + "wchan"), read_text(at + "syscall").strip()]))
     except OSError:
         pass
-    if shutil.which("gdb"):
+    debugger = next(filter(None, map(shutil.which, ("gdb", "cuda-gdb", "/usr/local/cuda/bin/cuda-gdb"))), None)
+    if debugger:
         try:
-            out = subprocess.run(["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 12"], stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=15).stdout.decode(errors="replace")
+            out = subprocess.run([debugger, "-p", str(pid), "-batch", "-ex", "thread apply all bt 12"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20).stdout.decode(errors="replace")
             found += [line for line in out.splitlines() if line.startswith(("#", "Thread"))][:80]
         except (OSError, subprocess.TimeoutExpired):
             pass
