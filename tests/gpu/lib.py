@@ -51,7 +51,7 @@ def read_text(path, default=""):
         return default
 
 
-def where_it_hangs(pid):
+def where_it_hangs(pid, limit):
     """Of a process that did not end: what its threads do, as far as can be said here."""
     found = []
     try:
@@ -62,10 +62,10 @@ def where_it_hangs(pid):
     except OSError:
         pass
     debugger = next(filter(None, map(shutil.which, ("gdb", "cuda-gdb", "/usr/local/cuda/bin/cuda-gdb"))), None)
-    if debugger:
+    if debugger and limit > 3:
         try:
             out = subprocess.run([debugger, "-p", str(pid), "-batch", "-ex", "thread apply all bt 12"], stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20).stdout.decode(errors="replace")
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=min(20, limit)).stdout.decode(errors="replace")
             found += [line for line in out.splitlines() if line.startswith(("#", "Thread"))][:80]
         except (OSError, subprocess.TimeoutExpired):
             pass
@@ -136,6 +136,7 @@ class Run:
         self.out, self.doubles = out, doubles
         self.began = time.monotonic()
         self.deadline = self.began + 60 * minutes - min(10, 6 * minutes)
+        self.part_deadline = self.deadline
         self.tmp = tempfile.mkdtemp(prefix="sonde-gpu-")
         self.part, self.count, self.serial = "", 0, 0
         self.result = {"format": 1, "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "doubles": doubles,
@@ -143,7 +144,8 @@ class Run:
                        "figures": {}, "parts": {}, "checks": []}
 
     def left(self):
-        return self.deadline - time.monotonic()
+        """Seconds, of the part that is running or of all."""
+        return min(self.deadline, self.part_deadline) - time.monotonic()
 
     def save(self):
         """Whole at any moment: what is there by now is kept if this is ended."""
@@ -193,7 +195,7 @@ class Run:
     def command(self, argv, limit, env=None, cwd=ROOT):
         """Runs it for `limit` seconds at most, and no longer than there is time."""
         out, err, began = self.file("out"), self.file("err"), time.monotonic()
-        limit = min(limit, max(1, self.left()))
+        limit = min(limit, max(1, self.left() - 3))
         with open(out, "wb") as o, open(err, "wb") as e:
             try:
                 child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=o, stderr=e, env=env, cwd=cwd,
@@ -205,7 +207,7 @@ class Run:
             try:
                 child.wait(limit)
             except subprocess.TimeoutExpired:
-                late, hung = True, where_it_hangs(child.pid)
+                late, hung = True, where_it_hangs(child.pid, self.left() - 1)
             finally:
                 end_group(child)
         status = child.returncode if child.returncode is not None and not late else -1
@@ -214,12 +216,14 @@ class Run:
     def run_part(self, name, function, limit, needs=1):
         """A part with a limit of its own: what it found until then is kept."""
         self.part, began = name, time.monotonic()
+        self.part_deadline = self.deadline
         state = "done"
         if self.left() < needs:
             self.skip("all of it", f"{max(0, self.left()):.0f} s are left, and it needs {needs}")
             state = "no time"
         else:
             limit = max(1, min(limit, self.left()))
+            self.part_deadline = began + limit
             signal.setitimer(signal.ITIMER_REAL, limit)
             try:
                 function(self)

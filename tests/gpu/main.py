@@ -76,6 +76,9 @@ def main():
     out = os.path.abspath(args.out)
     os.makedirs(os.path.dirname(out), exist_ok=True)
     run = Run(out, args.minutes, args.doubles)
+    libraries = os.path.join(BUILD, "lib")
+    if os.path.isdir(libraries):  # of a sonde that was built elsewhere: make gpu-libs
+        os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), libraries]))
 
     def on_end(sig, frame):
         """Who ends this gets what there is by now."""

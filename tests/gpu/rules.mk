@@ -13,8 +13,12 @@ workloads: $(B)/tests/gpu/work
 shim: export SONDE_NO_DEPS := 1
 shim: $(SHIM) $(B)/tests/fakes/cuda/consumer.so $(B)/tests/gpu/work $(B)/tests/gpu/reach.o
 	@:
+# To take build/sonde to a machine that lacks its libraries
+gpu-libs: $(B)/sonde
+	@rm -rf $(B)/lib && mkdir -p $(B)/lib
+	@ldd $(B)/sonde | sed -n 's|.*=> \(/[^ ]*\) .*|\1|p' | grep -vE '/(libc|libm|libdl|libpthread|libgcc_s)\.so' | xargs cp -Lt $(B)/lib
 # GPU="--minutes 5 --only program": arguments
 gpu:
 	@tests/gpu/run $(GPU)
 
-.PHONY: shim gpu
+.PHONY: shim gpu gpu-libs
