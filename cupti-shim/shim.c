@@ -5,6 +5,7 @@
  * has CUPTI give back its buffers ten times a second, and hands over what is in them.
  */
 #define _GNU_SOURCE
+#include "libc.h"
 #include "shim.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +41,18 @@ static struct {
 	bool has_cuda; /* what a fork leaves behind can't use CUDA then */
 	sem_t wake, ended;
 } shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+uint64_t shim__setting(const char *name, uint64_t def)
+{
+	const char *p = getenv(name);
+	uint64_t n = 0;
+
+	if (!p || *p < '0' || *p > '9')
+		return def;
+	for (; *p >= '0' && *p <= '9' && n < 1000000000; p++)
+		n = n * 10 + *p - '0';
+	return n;
+}
 
 static void tell_state(enum gpu_shim_state state, const char *text)
 {
@@ -160,6 +174,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* pthread_sigmask was in libpthread before glibc 2.32. */
+static void set_signals(const sigset_t *mask, sigset_t *before)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, 8);
+}
+
 /* With all signals blocked: the target's handlers are none of this thread's business. */
 static void start_thread(void)
 {
@@ -172,9 +192,9 @@ static void start_thread(void)
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	set_signals(&all, &before);
 	shim.thread = !pthread_create(&thread, &attr, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	set_signals(&before, NULL);
 	pthread_attr_destroy(&attr);
 }
 
@@ -242,13 +262,12 @@ static __attribute__((constructor)) void loaded(void)
  */
 int InitializeInjection(void)
 {
-	const char *wait = getenv("SONDE_CUPTI_WAIT");
-	long ms = wait ? atol(wait) : 0;
+	uint64_t ms = shim__setting("SONDE_CUPTI_WAIT", 0);
 	struct control_changes changes;
 
 	shim.has_cuda = true;
 	/* a tracer asks for kernels last */
-	for (; ms > 0 && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
+	for (; ms && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	if (!pthread_mutex_trylock(&shim.lock)) {
 		step();

@@ -98,6 +98,9 @@ void activities__flush(struct activities *a, bool forced);
 /* Lets go of CUPTI. */
 void activities__stop(struct activities *a);
 
+/* A number of the environment, or def. */
+uint64_t shim__setting(const char *name, uint64_t def);
+
 /* CLOCK_MONOTONIC, ns */
 static inline uint64_t shim__now(void)
 {
