@@ -122,8 +122,8 @@ void control__init(void)
 	struct stat st;
 
 	/* a page that can't be left out goes along: a child that inherits a count is then taken for wanted */
-	if (!dl_iterate_phdr(find_offsets, NULL) || sysconf(_SC_PAGESIZE) != PAGE || !look_at(AT_FDCWD, control.path, &st) ||
-	    control.pages[0].offset % PAGE || control.pages[1].offset % PAGE) {
+	if (!dl_iterate_phdr(find_offsets, NULL) || sysconf(_SC_PAGESIZE) != PAGE ||
+	    !look_at(AT_FDCWD, control.path, &st) || control.pages[0].offset % PAGE || control.pages[1].offset % PAGE) {
 		control.path[0] = '\0';
 		return;
 	}

@@ -20,11 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DORMANT_MS	 1000
+#define DORMANT_MS	 1000 /* at first after 1, 2, 4 ms ..: a tracer comes when the library is loaded, or much later */
 #define ACTIVE_MS	 100
 #define DORMANT_SLACK_NS 50000000UL
-#define RETRY_NS	 10000000000ULL /* after another profiler was there */
-#define FIRST_LOOKS	 10 /* at 1, 2, 4 ms ..: a tracer comes just after the library is loaded, or much later */
+#define RETRY_MS	 10000 /* after another profiler was there */
 #define STACK_BYTES	 (1 << 20) /* CUPTI's too */
 #define EXIT_NS		 3000000000ULL
 
@@ -35,7 +34,9 @@ static struct {
 	struct activities activities;
 	bool active;
 	struct control_changes changes; /* as far as they are known */
-	uint64_t retry; /* CLOCK_MONOTONIC */
+	uint64_t retry, retry_after; /* CLOCK_MONOTONIC, ns */
+	bool impaired; /* has been told */
+	long look_ms;
 	int told; /* enum gpu_shim_state that was told last and is not to be told again */
 	bool thread, ending;
 	bool has_cuda; /* what a fork leaves behind can't use CUDA then */
@@ -80,7 +81,6 @@ static void start(uint32_t wanted, bool changed)
 
 	if (!changed && shim__now() < shim.retry)
 		return;
-	a->why[0] = '\0';
 	out__reset();
 	err = activities__start(a);
 	if (err == -EAGAIN) {
@@ -88,7 +88,7 @@ static void start(uint32_t wanted, bool changed)
 		return;
 	}
 	if (err) {
-		shim.retry = shim__now() + RETRY_NS;
+		shim.retry = shim__now() + shim.retry_after;
 		tell_once(GPU_SHIM_REFUSED, a->why, changed);
 		return;
 	}
@@ -97,15 +97,26 @@ static void start(uint32_t wanted, bool changed)
 	shim.active = true;
 	tell_state(GPU_SHIM_STARTED, a->why);
 	shim.told = 0;
+	a->refused = 0;
+	shim.impaired = false;
 	names__tell_all();
-	activities__flush(a, false);
+	out__flush();
 }
 
 static void stop(void)
 {
 	activities__stop(&shim.activities);
 	shim.active = false;
-	tell_state(GPU_SHIM_STOPPED, "");
+	tell_state(GPU_SHIM_STOPPED, shim.activities.why);
+}
+
+/* What CUPTI refuses after a good start is told once. */
+static void tell_refused(void)
+{
+	if (!shim.activities.refused || shim.impaired)
+		return;
+	tell_state(GPU_SHIM_IMPAIRED, shim.activities.why);
+	shim.impaired = true;
 }
 
 static void step(void)
@@ -134,6 +145,7 @@ static void step(void)
 	if (left)
 		tell_state(GPU_SHIM_LEFT, "");
 	activities__set(a, wanted);
+	tell_refused();
 }
 
 static void wait_ms(long ms)
@@ -152,18 +164,17 @@ static void wait_ms(long ms)
 
 static void *run(void *arg)
 {
-	int looks = 0;
-	long ms;
+	long ms, first = 1; /* ms */
 
 	prctl(PR_SET_NAME, "sonde-cupti");
 	while (!shim.ending) {
 		pthread_mutex_lock(&shim.lock);
 		step();
-		ms = shim.active ? ACTIVE_MS : looks < FIRST_LOOKS ? 1L << looks : DORMANT_MS;
-		looks += looks < FIRST_LOOKS;
+		ms = shim.active ? ACTIVE_MS : first < shim.look_ms ? first : shim.look_ms;
+		first += first < shim.look_ms ? first : 0;
 		pthread_mutex_unlock(&shim.lock);
 		/* a look may come later than asked, if that saves the machine a wake-up */
-		prctl(PR_SET_TIMERSLACK, ms == DORMANT_MS ? DORMANT_SLACK_NS : 0);
+		prctl(PR_SET_TIMERSLACK, ms == shim.look_ms ? DORMANT_SLACK_NS : 0);
 		wait_ms(ms);
 	}
 	pthread_mutex_lock(&shim.lock);
@@ -203,6 +214,9 @@ static void at_exit(void)
 {
 	struct timespec t;
 
+	/* registered twice, and what did not end in time the first time won't the second */
+	if (shim.ending)
+		return;
 	shim.ending = true;
 	if (!shim.thread || !shim.active)
 		return;
@@ -247,6 +261,9 @@ static __attribute__((constructor)) void loaded(void)
 {
 	sem_init(&shim.wake, 0, 0);
 	sem_init(&shim.ended, 0, 0);
+	/* both for tests */
+	shim.look_ms = shim__setting("SONDE_CUPTI_LOOK_MS", DORMANT_MS);
+	shim.retry_after = shim__setting("SONDE_CUPTI_RETRY_MS", RETRY_MS) * 1000000;
 	control__init();
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_exit);

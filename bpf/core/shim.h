@@ -280,6 +280,7 @@ enum gpu_shim_state {
 	GPU_SHIM_REFUSED, /* it can't, and the text says why */
 	GPU_SHIM_WAITING, /* for CUDA to be loaded */
 	GPU_SHIM_LEFT, /* one of several tracers has left, and has been told all */
+	GPU_SHIM_IMPAIRED, /* it goes on, but something is missing: the text says what */
 };
 
 /* Followed by a text, padded with NULs. */
