@@ -177,7 +177,7 @@ int activities__start(struct activities *a)
 
 static void switch_kind(struct activities *a, uint8_t kind, bool on)
 {
-	uint32_t result;
+	uint32_t result = CUPTI_INVALID_PARAMETER;
 
 	char what[64];
 
@@ -191,7 +191,7 @@ static void switch_kind(struct activities *a, uint8_t kind, bool on)
 	/* what was there before the tracer came is told too */
 	if (a->cupti.enable_and_dump && (kind == KIND_DEVICE || kind == KIND_CONTEXT || kind == KIND_STREAM))
 		result = a->cupti.enable_and_dump(kind);
-	else
+	if (result)
 		result = a->cupti.enable(kind);
 	snprintf(what, sizeof(what), "activities of kind %u are not traced", kind);
 	if (result)

@@ -9,6 +9,7 @@
 #define GOOD_ENOUGH   100 /* ns of error: no more reads are needed */
 #define GOOD_FOR_MORE 250 /* after MORE reads */
 #define GOOD_FOR_MOST 1000 /* after MOST */
+#define READS_NS      30000000 /* with slower reads, fewer of them */
 #define MORE	      16
 #define MOST	      64
 
@@ -29,6 +30,7 @@ struct reading {
 	uint64_t device; /* the last block's first */
 	double low, high; /* of host less device, against the bounds' base */
 	uint32_t reads;
+	uint64_t began, last; /* host times */
 };
 
 static uint64_t error_of(const struct reading *r)
@@ -41,7 +43,7 @@ static bool is_enough(const struct reading *r)
 	uint64_t error = error_of(r);
 
 	return error <= GOOD_ENOUGH || (r->reads >= MORE && error <= GOOD_FOR_MORE) ||
-	       (r->reads >= MOST && error <= GOOD_FOR_MOST) || r->reads >= CLOCK_READS;
+	       (r->reads >= MOST && error <= GOOD_FOR_MOST) || r->reads >= CLOCK_READS || r->last - r->began > READS_NS;
 }
 
 /*
@@ -66,6 +68,8 @@ static int read_block(struct reading *r, const struct clock_bounds *known)
 		before = r->source->host(r->source->arg);
 		device = r->source->device(r->source->arg);
 		after = r->source->host(r->source->arg);
+		r->began = r->began ? r->began : before;
+		r->last = after;
 		if (!device)
 			return -1;
 		if (!i) {
