@@ -47,8 +47,8 @@ static bool inject(u32 pid, const char *shim, bool force)
 			   r.why);
 		return false;
 	}
-	printf("process %u: loaded%s; thread %u was held for %.1f ms, no other was stopped\n", pid,
-	       r.memfd ? " from memory" : "", r.tid, r.held_ns / 1e6);
+	printf("process %u: loaded%s; thread %u was borrowed for %.1f ms and stood still for %.1f ms of these, no other did\n",
+	       pid, r.memfd ? " from memory" : "", r.tid, r.held_ns / 1e6, r.stopped_ns / 1e6);
 	if (!r.cuda)
 		cmd__error("process %u maps neither libcuda nor libcudart: there is nothing to be told until it does",
 			   pid);

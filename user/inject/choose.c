@@ -159,9 +159,8 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 
 static void let_go(struct tracee *t, struct inject_result *r)
 {
-	u64 held = tracee__release(t);
-
-	r->longest_ns = held > r->longest_ns ? held : r->longest_ns;
+	tracee__release(t);
+	r->stopped_ns = t->stopped_ns > r->stopped_ns ? t->stopped_ns : r->stopped_ns;
 }
 
 int choose__thread(struct space *s, struct tracee *t, bool force, struct inject_result *r)

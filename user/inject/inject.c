@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
+#define PRIORITY (-15) /* nice */
 
 static bool is_mapped(struct space *s, const char *a, const char *b)
 {
@@ -122,6 +124,8 @@ void inject__process(u32 pid, const char *shim, bool force, struct inject_result
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_NAME, "sonde-inject");
+		/* a thread stands still for as long as this one waits for a CPU */
+		setpriority(PRIO_PROCESS, 0, PRIORITY);
 		if (privileges__injector())
 			_exit(1);
 		inject(pid, shim, force, r);

@@ -23,7 +23,7 @@ struct inject_result {
 	bool memfd; /* the library's file was handed over, since the process can't see it */
 	u32 tid; /* whose thread was borrowed */
 	u64 held_ns; /* from its interruption to its release; no other thread was stopped meanwhile */
-	u64 longest_ns; /* that any thread was kept, also one that turned out to stand in the wrong place */
+	u64 stopped_ns; /* of these it stood still, and did not run the calls; also the longest that any other thread did */
 	u32 tried; /* threads that were looked at */
 };
 

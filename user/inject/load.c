@@ -295,7 +295,7 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 	held = tracee__release(&l.t);
 	r->tid = l.t.tid;
 	r->held_ns = held;
-	r->longest_ns = held > r->longest_ns ? held : r->longest_ns;
+	r->stopped_ns = l.t.stopped_ns > r->stopped_ns ? l.t.stopped_ns : r->stopped_ns;
 	if (!err)
 		snprintf(r->why, sizeof(r->why), "its dynamic loader took the library, but does not map it");
 	if (err || !has_library(s))

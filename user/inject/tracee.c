@@ -54,7 +54,7 @@ static int request(const struct tracee *t, int what, u64 addr, void *data)
 /* The next stop. 0 and its status, -ESRCH, or -ETIMEDOUT. */
 static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 {
-	u64 end = now_ns() + limit_ns;
+	u64 now = now_ns(), end = now + limit_ns;
 
 	for (;;) {
 		pid_t pid = waitpid((pid_t)t->tid, status, __WALL | WNOHANG);
@@ -67,19 +67,22 @@ static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 				return -ESRCH;
 			}
 			t->stopped = true;
+			t->stopped_since = now;
 			t->at_signal = !(*status >> 16);
 			return 0;
 		}
-		if (now_ns() >= end)
+		now = now_ns();
+		if (now >= end)
 			return -ETIMEDOUT;
 		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 	}
 }
 
-static int resume(struct tracee *t)
+static int resume(struct tracee *t, int sig)
 {
 	t->stopped = false;
-	return request(t, PTRACE_CONT, 0, NULL);
+	t->stopped_ns += now_ns() - t->stopped_since;
+	return request(t, PTRACE_CONT, 0, (void *)(long)sig);
 }
 
 static int get_regs(const struct tracee *t, struct user_regs_struct *regs)
@@ -116,8 +119,7 @@ int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 	for (int i = 0; !err && status >> 16 != PTRACE_EVENT_STOP && i < 100; i++) {
 		if (status >> 16)
 			return -ESRCH;
-		t->stopped = false;
-		err = request(t, PTRACE_CONT, 0, (void *)(long)WSTOPSIG(status));
+		err = resume(t, WSTOPSIG(status));
 		if (!err)
 			err = wait_for(t, STOP_NS, &status);
 	}
@@ -272,7 +274,8 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 	unsigned long long *const places[] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx, &regs.r8, &regs.r9 };
 	int err, status;
 
-	stack = ((stack ? stack : t->regs.rsp - RED_ZONE) & ~15ULL) - 8;
+	/* above it the function may look for arguments that go by the stack */
+	stack = (((stack ? stack : t->regs.rsp) - RED_ZONE) & ~15ULL) - 8;
 	for (u32 i = 0; i < n; i++)
 		*places[i] = args[i];
 	regs.rip = function;
@@ -285,7 +288,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 		err = set_regs(t, &regs);
 	for (;;) {
 		if (!err)
-			err = resume(t);
+			err = resume(t, 0);
 		now = now_ns();
 		if (!err)
 			err = wait_for(t, now < end ? end - now : 0, &status);
@@ -329,6 +332,8 @@ u64 tracee__release(struct tracee *t)
 	if (sig && !t->at_signal)
 		syscall(SYS_tgkill, t->pid, t->tid, sig);
 	held = now_ns() - t->held_since;
+	if (t->stopped)
+		t->stopped_ns += now_ns() - t->stopped_since;
 	t->seized = t->stopped = false;
 	return held;
 }

@@ -14,6 +14,7 @@
 struct tracee {
 	u32 pid, tid;
 	u64 held_since; /* CLOCK_MONOTONIC, ns */
+	u64 stopped_since, stopped_ns; /* a part of that time in which it did not run, at most */
 	bool seized, stopped;
 	bool at_signal; /* it stopped where a signal can be given to it */
 	bool changed; /* registers and mask are not its own */
@@ -36,7 +37,7 @@ int tracee__borrow(struct tracee *t);
  * -ETIMEDOUT: it had not returned after limit_ns.
  */
 int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 stack, u64 limit_ns, u64 *result);
-/* Everything is as it was, and it goes on; an interrupted system call is made again. Returns how long it was held, ns. */
+/* Everything is as it was, and it goes on; an interrupted system call is made again. Returns for how long it was held, ns. */
 u64 tracee__release(struct tracee *t);
 
 #endif
