@@ -17,6 +17,7 @@
 #include "record/family.h"
 
 #define LIBRARY	       "libsonde-cupti.so"
+#define MEMFD	       "memfd:"
 #define CONTROL_OBJECT 0x10000 /* no object of the trace has such a number */
 #define LOOK_EVERY     250000000 /* ns */
 #define DROPPED_BY_END 4 /* shim_dropped.reason */
@@ -43,7 +44,11 @@ static bool is_runtime(struct elf *elf, const char *path)
 {
 	const char *name = strrchr(path, '/');
 
-	return !strncmp(name ? name + 1 : path, LIBRARY, strlen(LIBRARY));
+	name = name ? name + 1 : path;
+	/* what `sonde inject` put into a process that can't see the library's file */
+	if (!strncmp(name, MEMFD, strlen(MEMFD)))
+		name += strlen(MEMFD);
+	return !strncmp(name, LIBRARY, strlen(LIBRARY));
 }
 
 static struct target *find(u32 pid)
