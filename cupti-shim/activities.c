@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SAMPLE_NS 50000000 /* between samples of the clock, while there is something to convert */
+
 struct kind_of_group {
 	uint8_t group, kind;
 };
@@ -263,6 +265,17 @@ static void tell_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
 	*d = (struct shim_dropped){ .records = records, .bytes = bytes, .reason = reason };
 }
 
+/* No sample may be older than that: what comes after the last one is extrapolated. */
+static void follow_clock(struct activities *a, uint64_t age)
+{
+	const struct clock_sample *last = clock__last(&a->clock);
+
+	if (last && age && shim__now() < last->host + age)
+		return;
+	if (!sample_clock(a))
+		explain(a, "CUPTI's clock can't be read any more", a->clock_result);
+}
+
 void activities__flush(struct activities *a, bool forced)
 {
 	struct records r = { .cupti = &a->cupti, .clock = &a->clock, .no_threads = a->no_threads };
@@ -270,15 +283,17 @@ void activities__flush(struct activities *a, bool forced)
 	uint64_t records, bytes;
 	size_t valid, lost = 0;
 	uint8_t *buffer;
+	int n;
 
 	if (result)
 		explain(a, "CUPTI does not give back its buffers", result);
 	buffer = buffers__take(&valid);
 	/* after the flush: what it brought lies before this sample */
-	if ((buffer || shim__now() > a->clock.kept + CLOCK_EVERY) && !sample_clock(a))
-		explain(a, "CUPTI's clock can't be read any more", a->clock_result);
-	r.now = shim__now();
-	for (; buffer; buffer = buffers__take(&valid)) {
+	follow_clock(a, buffer ? 0 : CLOCK_EVERY);
+	/* a target that fills them as fast as they are emptied is not to keep the shim from looking up */
+	for (n = 0; buffer; buffer = ++n < 2 * BUFFERS_MAX ? buffers__take(&valid) : NULL) {
+		follow_clock(a, SAMPLE_NS);
+		r.now = shim__now();
 		records__convert(&r, buffer, valid);
 		buffers__give_back(buffer);
 	}
