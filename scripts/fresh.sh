@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # fresh.sh: proves the README's commands in a new Debian 12 root that holds
 # nothing but make: `make demo` with bare /proc, /sys and /dev, `make test` with
-# tracefs, bpffs and cgroup2 where systemd mounts them, and the .deb in a root
-# without a compiler. The host lends its apt and pip settings, certificates and
-# proxies to these roots, so that they reach what the host reaches.
+# tracefs, bpffs and cgroup2 where systemd mounts them, the shim in Debian 11, and
+# the .deb in a root without a compiler. The host lends its apt and pip settings,
+# certificates and proxies to these roots, so that they reach what the host reaches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=bookworm
