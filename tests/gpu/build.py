@@ -36,7 +36,7 @@ def by_hand(run):
     commands = [
         [cc, *FLAGS, "-fPIC", "-fvisibility=hidden", "-fno-omit-frame-pointer", "-Ibpf", "-shared", "-Wl,-soname,libsonde-cupti.so",
          "-Wl,-z,nodelete,-z,defs", *shim, "-ldl", "-lpthread", "-o", SHIM],
-        [cc, *FLAGS, "-fPIC", "-shared", "-Ibpf", "tests/fakes/cuda/consumer.c", "-ldl", "-o", CONSUMER],
+        [cc, *FLAGS, "-fPIC", "-shared", "-I.", "-Ibpf", "tests/fakes/cuda/consumer.c", "-ldl", "-lpthread", "-o", CONSUMER],
         [cc, *FLAGS, *[f"tests/gpu/{s}.c" for s in WORK_SOURCES], "-ldl", "-lpthread", "-o", WORK],
     ]
     for command in commands:

@@ -20,7 +20,8 @@ NUMBERS = {name: n for names in (
      "GPU_COPY_DTOA", "GPU_COPY_DTOD", "GPU_COPY_HTOH", "GPU_COPY_PTOP"),
     ("GPU_SYNC_UNKNOWN", "GPU_SYNC_EVENT", "GPU_SYNC_STREAM_WAIT_EVENT", "GPU_SYNC_STREAM", "GPU_SYNC_CONTEXT"),
     ("GPU_MEMORY_INVALID", "GPU_MEMORY_ALLOCATE", "GPU_MEMORY_RELEASE"),
-    ("", "GPU_SHIM_STARTED", "GPU_SHIM_STOPPED", "GPU_SHIM_REFUSED", "GPU_SHIM_WAITING", "GPU_SHIM_LEFT"),
+    ("", "GPU_SHIM_STARTED", "GPU_SHIM_STOPPED", "GPU_SHIM_REFUSED", "GPU_SHIM_WAITING", "GPU_SHIM_LEFT",
+     "GPU_SHIM_IMPAIRED"),
 ) for n, name in enumerate(names)}
 KINDS = ("kernel", "memcpy", "memset", "sync", "graph", "memory", "pool", "call", "device", "context", "stream", "name", "clock",
          "dropped", "shim")

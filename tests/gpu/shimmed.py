@@ -7,7 +7,7 @@ import os
 from build import CONSUMER, SHIM, WORK
 from facts import with_cuda
 from lib import read_text
-from shim_records import ALL, GRAPHS, read_batches
+from shim_records import ALL, GRAPHS, IMPAIRED, read_batches
 
 DEFAULT = ALL | GRAPHS
 
@@ -44,7 +44,7 @@ class Told:
     def __init__(self, got, whole=True):
         self.got, self.whole = got, whole
         self.names = {e["name"]: e["text"] for e in got["name"]}
-        self.states = [e["state"] for e in got["shim"]]
+        self.states = [e["state"] for e in got["shim"] if e["state"] != IMPAIRED]
         self.texts = [e["text"] for e in got["shim"] if e["text"]]
         # the clock's own error, and what CUPTI's conversion of the device's times may add
         self.error = max((e["error"] for e in got["clock"]), default=0) + 2000

@@ -17,7 +17,7 @@ KERNELS, COPIES, SYNC, MEMORY, GRAPHS, NODES, CALLS = (1 << i for i in range(7))
 ALL = KERNELS | COPIES | SYNC | MEMORY | CALLS
 KINDS = ["", "kernel", "memcpy", "memset", "sync", "graph", "memory", "pool", "call", "device", "context", "stream",
          "name", "clock", "dropped", "shim"]
-STARTED, STOPPED, REFUSED, WAITING, LEFT = 1, 2, 3, 4, 5
+STARTED, STOPPED, REFUSED, WAITING, LEFT, IMPAIRED = 1, 2, 3, 4, 5, 6
 BODIES = {
     "kernel": ("QQIIIIIIIIIIIIIIIIIIIi", "name graph_node device context stream correlation graph grid_x grid_y grid_z "
                "block_x block_y block_z cluster_x cluster_y cluster_z registers static_shared dynamic_shared local_memory "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Devices, their primary contexts (the only ones that the double has) and the rest that a program of the driver's needs. */
+/* Devices, contexts, and the rest that a program of the driver's needs. */
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -8,14 +8,6 @@
 #include <stdlib.h>
 
 #define CLOCK_KHZ 1000000 /* a cycle is a nanosecond */
-
-CUresult fake__set_device(uint32_t device);
-uint32_t fake__device(void);
-
-static CUcontext context_of(CUdevice device)
-{
-	return (CUcontext)(uintptr_t)(device + 1);
-}
 
 CUresult cuDeviceGet(CUdevice *out, int ordinal)
 {
@@ -38,9 +30,8 @@ CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice d
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 {
 	pthread_mutex_lock(&machine.lock);
-	machine__null_stream(device);
+	*out = (CUcontext)machine__context(device);
 	pthread_mutex_unlock(&machine.lock);
-	*out = context_of(device);
 	return CUDA_SUCCESS;
 }
 
@@ -49,26 +40,10 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-/* What is in the streams is no more. */
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+#undef cuCtxCreate_v2
+CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device)
 {
-	pthread_mutex_lock(&machine.lock);
-	for (uint32_t i = 0; i < machine.n_streams; i++)
-		if (machine.streams[i] && machine.streams[i]->device == (uint32_t)device)
-			machine.streams[i] = NULL;
-	pthread_mutex_unlock(&machine.lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetCurrent(CUcontext context)
-{
-	return context ? fake__set_device((uintptr_t)context - 1) : CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetCurrent(CUcontext *out)
-{
-	*out = context_of(fake__device());
-	return CUDA_SUCCESS;
+	return cuCtxCreate_v4(out, NULL, flags, device);
 }
 
 /* Ended streams stay allocated: what was put into them may be looked at later. */

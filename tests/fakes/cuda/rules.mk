@@ -28,6 +28,6 @@ $(foreach v,12 13,$(if $(and $(wildcard $(CUPTI)/$(v)/include/cupti.h),$(wildcar
 # Consumes what the shim hands over within the process, as a tool without eBPF would
 $(B)/$(FAKE_CUDA)/consumer.so: $(FAKE_CUDA)/consumer.c $(B)/gen/config
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -std=gnu11 -O2 -g -fPIC -Wall -shared -Ibpf -MMD -MP -MF $@.d $< -ldl -o $@
+	$(call say,CC)$(CC) -std=gnu11 -O2 -g -fPIC -Wall -shared -I. -Ibpf -MMD -MP -MF $@.d $< -ldl -lpthread -o $@
 
 workloads: $(CUDA_DOUBLES) $(B)/$(FAKE_CUDA)/consumer.so

@@ -5,14 +5,13 @@
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import ALL, GRAPHS, KERNELS, LEFT, NODES, REFUSED, STARTED, STOPPED, WAITING, Shimmed  # noqa: E402
+from shim_lib import ALL, GRAPHS, KERNELS, LEFT, NODES, REFUSED, STARTED, STOPPED, WAITING, Shimmed, States  # noqa: E402
 from shim_lib import compare, done, ok, setting, training, versions  # noqa: E402
 
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
@@ -101,42 +100,6 @@ def refusals(version):
     r.finish()
     ok(r.status == 0 and time.monotonic() - began < 10, "a CUPTI that is slow does not keep the program from ending",
        time.monotonic() - began)
-
-
-class States:
-    """What the shim has said of itself so far, read as it grows."""
-
-    def __init__(self, path):
-        self.path, self.pos, self.found = path, 0, []
-
-    def wait_for(self, state, n):
-        for _ in range(1000):
-            if self.found.count(state) >= n:
-                return True
-            time.sleep(0.02)
-            self.read()
-        return False
-
-    def read(self):
-        if not os.path.exists(self.path):
-            return
-        with open(self.path, "rb") as f:
-            f.seek(self.pos)
-            data = f.read()
-        at = 0
-        while len(data) - at >= 24:
-            size = struct.unpack_from("<I", data, at + 8)[0]
-            if len(data) - at < size:
-                break
-            # it stands alone in its batch, or last
-            record = at + 24
-            while record < at + size:
-                length, kind = struct.unpack_from("<HH", data, record)
-                if kind == 15:
-                    self.found.append(struct.unpack_from("<I", data, record + 24 + 16)[0])
-                record += length
-            at += size
-        self.pos += at
 
 
 def coming_and_going(version):
