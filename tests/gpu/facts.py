@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Part `machine`: what this machine is, what is installed, and where CUPTI, PyTorch and the rest are."""
 import glob
+import json
 import os
 import platform
 import re
@@ -64,37 +65,43 @@ def ebpf_facts():
             "unprivileged_bpf_disabled": read_text("/proc/sys/kernel/unprivileged_bpf_disabled").strip()}
 
 
-def find_torch(run):
-    """The first Python that has PyTorch, with or without a GPU; its words."""
-    import json
-    seen, found = set(), None
+def torch_pythons(run):
+    """[(a Python that has PyTorch, where that is)]; nothing is imported, which can take half a minute."""
+    seen, found = set(), []
     names = [os.environ.get("SONDE_TORCH_PYTHON"), shutil.which("python3"), sys.executable, "/usr/bin/python3",
              *sorted(glob.glob("/opt/*/bin/python3") + glob.glob("/opt/*/.venv/bin/python3") + glob.glob("/venv/*/bin/python3") +
                      glob.glob(os.path.expanduser("~/*/bin/python3")))]
+    look = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     for name in names:
-        if not name or os.path.abspath(name) in seen or not os.access(name, os.X_OK):
-            continue
-        seen.add(os.path.abspath(name))
-        look = [name, "-c", "import importlib.util as u; import sys; sys.exit(u.find_spec('torch') is None)"]
-        if run.command(look, 10).status:
-            continue
+        if name and os.path.abspath(name) not in seen and os.access(name, os.X_OK):
+            seen.add(os.path.abspath(name))
+            done = run.command([name, "-c", look], 10)
+            if done.status == 0:
+                found.append((name, done.out.strip()))
+    return found
+
+
+def try_torch(run, pythons):
+    """The first whose PyTorch sees a GPU, else the first; its words."""
+    first = None
+    for name, at in pythons[:3]:
         done = run.command([name, "-c", TORCH], 60)
         try:
             found = json.loads(done.out.strip().splitlines()[-1])
         except (IndexError, ValueError):
-            found = {"python": name, "version": None, "available": False, "why": done.why()}
+            found = {"python": name, "at": at, "version": None, "available": False, "why": done.why()}
         if found["available"]:
-            break
-    return found or {"python": None, "version": None, "available": False, "why": "no Python here has PyTorch"}
+            return found
+        first = first or found
+    return first or {"python": None, "version": None, "available": False, "why": "no Python here has PyTorch"}
 
 
-def find_cupti(run, torch, driver):
+def find_cupti(run, pythons, driver):
     """The newest that is not newer than the driver: [directory, library, version]s, best first."""
     places = glob.glob("/usr/local/cuda*/extras/CUPTI/lib64") + glob.glob("/usr/local/cuda*/lib64") + \
         glob.glob("/usr/local/cuda*/targets/*/lib") + ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/opt/cuda/extras/CUPTI/lib64"]
-    if torch.get("at"):
-        site = os.path.dirname(torch["at"])
-        places += glob.glob(site + "/nvidia/*/lib") + [torch["at"] + "/lib"]
+    for _, at in pythons:
+        places += glob.glob(os.path.dirname(at) + "/nvidia/*/lib") + [at + "/lib"]
     for p in sys.path + glob.glob("/usr/local/lib/python3*/dist-packages") + glob.glob("/opt/*/lib/python3*/site-packages"):
         places += glob.glob(p + "/nvidia/*/lib")
     found, seen = [], set()
@@ -154,7 +161,8 @@ def run(run):
              cpus=len(os.sched_getaffinity(0)), memory=first_line(read_text("/proc/meminfo")).split(":")[-1].strip(),
              libc=" ".join(platform.libc_ver()), python=platform.python_version(), ebpf=ebpf_facts(), **environment())
     m["tools"] = {t: shutil.which(t) for t in TOOLS}
-    m["library_path"], m["cuda_major"], m["cupti"], m["torch"] = "", 0, [], {"available": False, "why": "the doubles have none"}
+    m["library_path"], m["cuda_major"], m["cupti"], m["torch"] = "", 0, [], {
+        "available": False, "why": "the doubles have none" if run.doubles else "there was no time to look for PyTorch"}
     run.save()
     if run.doubles:
         doubles(run, m)
@@ -170,8 +178,8 @@ def run(run):
     m["toolkits"] = sorted(glob.glob("/usr/local/cuda*"))
     m["cuda_major"] = m["driver_cuda"] // 1000
     run.ok(m["driver_cuda"] > 0, "libcuda.so.1 is there", m["libcuda"], why)
-    m["torch"] = find_torch(run)
-    m["cupti"] = find_cupti(run, m["torch"], m["driver_cuda"])
+    pythons = torch_pythons(run)
+    m["cupti"] = find_cupti(run, pythons, m["driver_cuda"])
     if m["cupti"]:
         m["library_path"] = m["cupti"][0]["directory"]
     m["cudart"] = next((p for c in m["cupti"][:1] for p in sorted(
@@ -179,6 +187,7 @@ def run(run):
         glob.glob(c["directory"] + f"/../../cuda_runtime/lib/libcudart.so.{c['major']}") +
         glob.glob(c["directory"] + f"/../../../lib64/libcudart.so.{c['major']}"))), None)
     run.ok(bool(m["cupti"]), "a libcupti.so is there", "neither in a toolkit nor in a wheel (pip: nvidia-cuda-cupti)")
+    m["torch"] = try_torch(run, pythons)
     for key in ("gpus", "driver_cuda", "kernel", "gvisor", "virtual_machine", "container"):
         run.say(key, m[key])
     run.say("torch", m["torch"])

@@ -92,7 +92,7 @@ class Asked:
         self.child = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
                                       start_new_session=True)
         GROUPS.add(self.child.pid)
-        self.path, self.rest = log, b""
+        self.path, self.rest, self.whole = log, b"", 0
 
     def line(self, limit):
         """The next one; None: it came not in time, or never will."""
@@ -115,10 +115,13 @@ class Asked:
         return self.line(limit)
 
     def number(self, question, limit):
+        """Seconds; `whole`: with what belongs to it before and after, where the program tells that too."""
         answer = self.ask(question, limit)
         try:
-            return float(answer)
-        except (TypeError, ValueError):
+            words = [float(word) for word in answer.split()]
+            self.whole = words[-1]
+            return words[0]
+        except (AttributeError, IndexError, ValueError):
             raise Skip(f"no answer to '{question}' within {limit} s: {answer} {read_text(self.path)[-TEXT_MAX:]}")
 
     def end(self, limit=10):

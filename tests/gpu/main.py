@@ -37,7 +37,7 @@ from lib import BUILD, Late, Run, end_all  # noqa: E402
 
 # In this order: what matters most first. Seconds at most, and below what it is not worth beginning
 PARTS = {
-    "machine": (facts.run, 60, 1),
+    "machine": (facts.run, 100, 1),
     "build": (build.run, 150, 5),
     "program": (program.run, 90, 10),
     "ebpf": (ebpf.run, 70, 15),

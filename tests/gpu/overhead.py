@@ -24,16 +24,17 @@ def ratios(times, base):
 
 
 def in_turns(run, workers, question, rounds):
-    """Seconds of each round by configuration; as many rounds as there is time for."""
-    times = {name: [] for name in workers}
+    """Seconds of each round by configuration, and with start and stop; as many rounds as there is time for."""
+    times, whole = {name: [] for name in workers}, {name: [] for name in workers}
     names = list(workers)
     for r in range(rounds):
         if run.left() < 4 and r:
             break
         for name in names[r % len(names):] + names[:r % len(names)]:
             times[name].append(workers[name].number(question, 30))
+            whole[name].append(workers[name].whole)
     shortest = min(len(t) for t in times.values())
-    return {name: t[:shortest] for name, t in times.items()}
+    return {name: t[:shortest] for name, t in times.items()}, {name: t[:shortest] for name, t in whole.items()}
 
 
 def steps_for(worker, kernels, seconds):
@@ -54,8 +55,10 @@ def measure(run, label, workers, kernels, rounds, seconds):
     for w in workers.values():
         w.number(f"go 20 {kernels}", 60)
     steps = steps_for(workers["nothing"], kernels, seconds)
-    times = in_turns(run, workers, f"go {steps} {kernels}", rounds)
+    times, whole = in_turns(run, workers, f"go {steps} {kernels}", rounds)
     table = {name: dict(ratios(t, times["nothing"]), seconds=[round(s, 5) for s in t]) for name, t in times.items()}
+    if "torch.profiler" in table:  # the shim is started once and stopped once, and this in each round
+        table["torch.profiler"]["with start and stop"] = ratios(whole["torch.profiler"], times["nothing"])
     if kernels:
         for name, t in times.items():
             extra = [(a - b) / steps / kernels * 1e9 for a, b in zip(t, times["nothing"])]
@@ -66,7 +69,7 @@ def measure(run, label, workers, kernels, rounds, seconds):
            **{name.replace(" ", "_").replace(".", "_"): table[name]["median"] for name in table})
     # is it slower for good once the shim was on? cuptiFinalize is not called
     workers["shim on"].number("off", 40)
-    times = in_turns(run, {k: workers[k] for k in ("nothing", "shim on")}, f"go {steps} {kernels}", rounds)
+    times, _ = in_turns(run, {k: workers[k] for k in ("nothing", "shim on")}, f"go {steps} {kernels}", rounds)
     run.say(f"{label}: after the shim was switched off", ratios(times["shim on"], times["nothing"]))
 
 
