@@ -200,6 +200,8 @@ def with_cuda(run, **more):
     path = run.result["machine"]["library_path"]
     if path:
         env["LD_LIBRARY_PATH"] = ":".join(p for p in (path, env.get("LD_LIBRARY_PATH")) if p)
+    if run.result["machine"].get("cubin"):
+        env["WORK_CUBIN"] = run.result["machine"]["cubin"]
     if run.doubles:
         # a test may make the double worse than it is
         env.update(FAKE_CUDA="devices=1", FAKE_CUPTI=",".join(filter(None, [os.environ.get("FAKE_CUPTI_MORE"), "ppm=20,jitter_ns=500"])))

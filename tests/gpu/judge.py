@@ -5,6 +5,7 @@ The two are joined as sonde joins them: a call of the driver that the shim told 
 the program noted around its call; the work on the device has that call's correlation id. So counts, names, threads,
 streams, order and the clock are all checked by the one join.
 """
+import bisect
 import collections
 
 SHARE, NS = 0.02, 2000  # how far a duration may be off: 2% or 2 us
@@ -43,17 +44,22 @@ def assign_calls(ops, calls):
 
 
 def known_done(ops):
-    """For each operation when the host knew that it had ended: a wait for its stream or for all."""
-    waits = sorted((o for o in ops if o["op"] == "sync" and o["kind"] in (3, 4)), key=lambda o: o["begin"])
-    last = {}
+    """For each operation when the host knew that it had ended: the first end of a wait, for its stream or for all, that began
+    when the operation had been enqueued."""
+    waits = collections.defaultdict(list)
+    for o in sorted((o for o in ops if o["op"] == "sync" and o["kind"] in (3, 4)), key=lambda o: -o["begin"]):
+        of = waits["all" if o["kind"] == 4 else o["stream"]]
+        # latest first: (-begin, the first end of those that begin then or later)
+        of.append((-o["begin"], min(o["end"], of[-1][1] if of else o["end"])))
     found = {}
-    for o in sorted(ops, key=lambda o: -o["begin"]):
-        if o["op"] == "sync" and o["kind"] in (3, 4):
-            last["all" if o["kind"] == 4 else (o["tid"], o["stream"])] = o["end"]
-        elif o["op"] in RECORDS:
-            ends = [last[k] for k in ("all", (o["tid"], o["stream"])) if k in last]
+    for o in ops:
+        if o["op"] in RECORDS:
+            ends = []
+            for of in (waits["all"], waits[o["stream"]] if o["stream"] else []):
+                at = bisect.bisect_right(of, (-o["end"], 1 << 63))
+                ends += [of[at - 1][1]] if at else []
             found[id(o)] = min(ends) if ends else None
-    return found if waits else {}
+    return found
 
 
 def same_work(o, r, names):

@@ -4,6 +4,7 @@
  * on several streams and threads. tests/gpu/run compares what the shim tells with what this one writes down (truth.h).
  *
  *	work run | many N | loop | late | reset | fork | exit | _exit | contexts
+ *	work ptx [older]	prints the kernels' text
  */
 #define _GNU_SOURCE
 #include "work.h"
@@ -303,6 +304,10 @@ int main(int argc, char **argv)
 	struct gpu g = { 0 };
 	int r = 2;
 
+	if (!strcmp(what, "ptx")) {
+		printf("%s%s", kernel_targets[argc > 2], kernel_text);
+		return 0;
+	}
 	/* the consumer's signals, where there is none */
 	for (int i = 0; i < 2; i++)
 		if (!sigaction(i ? SIGUSR1 : SIGUSR2, NULL, &is) && is.sa_handler == SIG_DFL)

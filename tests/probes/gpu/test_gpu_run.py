@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """tests/gpu/run against the doubles: so that the one run on a rented machine does not fail for the script's own sake."""
 # test: timeout=240
+import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import ROOT, done, ok, versions  # noqa: E402
+from shim_lib import BUILD, ROOT, done, ok, skip, versions  # noqa: E402
 
 RUN = os.path.join(ROOT, "tests", "gpu", "run")
 tmp = tempfile.mkdtemp(prefix="sonde-gpu-run-")
@@ -82,6 +84,22 @@ def usage():
     ok(r.returncode == 2 and "there are machine, build, program" in r.stdout, "a part that is not there", r.stdout)
 
 
+def kernels():
+    """NVIDIA's own compiler takes the kernels' text, where there is one."""
+    tool = next(iter([p for p in [shutil.which("ptxas")] if p] + sorted(glob.glob("/usr/local/cuda*/bin/ptxas"))), None)
+    if not tool:
+        skip("the kernels' PTX is right", "no ptxas here")
+        return
+    for older in ((), ("older",)):
+        text = os.path.join(tmp, "kernels.ptx")
+        with open(text, "w") as f:
+            f.write(subprocess.run([os.path.join(BUILD, "tests/gpu/work"), "ptx", *older], stdout=subprocess.PIPE, text=True, check=True).stdout)
+        for target in ("sm_80", "sm_90"):
+            r = subprocess.run([tool, f"-arch={target}", text, "-o", os.path.join(tmp, "cubin")], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+            ok(r.returncode == 0, f"the kernels' PTX is right, {'older' if older else 'newer'} text for {target}", r.stdout)
+
+
 def without_a_gpu():
     """On a machine without one it says so, by name, and ends soon."""
     if os.path.exists("/dev/nvidiactl"):
@@ -95,6 +113,7 @@ def without_a_gpu():
 
 versions()
 usage()
+kernels()
 everything()
 a_shim_that_lies()
 little_time()
