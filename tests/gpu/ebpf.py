@@ -140,7 +140,7 @@ def attached(run, label, env, prepare=None):
         if prepare and not prepare(w.child.pid):
             return
         r = Recording(run, w.child.pid, trace)
-        time.sleep(2.5)  # the shim looks once a second, and CUPTI takes its time
+        time.sleep(4)  # the shim looks once a second, and CUPTI takes its time
         w.number(f"go {steps} {kernels}", 30)
         time.sleep(0.3)
         status = r.stop()

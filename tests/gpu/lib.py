@@ -135,12 +135,13 @@ class Asked:
 
 
 class Run:
-    def __init__(self, out, minutes, doubles):
-        self.out, self.doubles = out, doubles
+    def __init__(self, out, minutes, doubles, keep=""):
+        self.out, self.doubles, self.keep = out, doubles, keep
         self.began = time.monotonic()
         self.deadline = self.began + 60 * minutes - min(10, 6 * minutes)
         self.part_deadline = self.deadline
-        self.tmp = tempfile.mkdtemp(prefix="sonde-gpu-")
+        self.tmp = os.path.abspath(keep) if keep else tempfile.mkdtemp(prefix="sonde-gpu-")
+        os.makedirs(self.tmp, exist_ok=True)
         self.part, self.count, self.serial = "", 0, 0
         self.result = {"format": 1, "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "doubles": doubles,
                        "complete": False, "minutes": minutes, "passed": 0, "failed": 0, "skipped": 0, "machine": {},
@@ -249,7 +250,8 @@ class Run:
     def close(self):
         self.result["complete"] = True
         self.save()
-        shutil.rmtree(self.tmp, ignore_errors=True)
+        if not self.keep:
+            shutil.rmtree(self.tmp, ignore_errors=True)
         r = self.result
         print(f"1..{self.count}")
         print(f"# all of it in {r['seconds']:.0f} s: {self.out}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """tests/gpu/run: what sonde and its shim do on a real GPU, in eight minutes.
 
-usage: tests/gpu/run [--out FILE.json] [--minutes 8] [--doubles] [--only PART,..]
+usage: tests/gpu/run [--out FILE.json] [--minutes 8] [--doubles] [--only PART,..] [--keep DIR]
 
 Needs a machine with an NVIDIA GPU and its driver, Python 3.8 and gcc (or a build/ that was made elsewhere). What else
 is there is used: PyTorch, Triton, CUPTI (a toolkit's or pip's), root and eBPF. What is not is skipped and named.
@@ -12,6 +12,7 @@ Nothing is installed, and no setting of the GPU is changed.
   --minutes N       all in all (default: 8); what does not fit is skipped by name
   --doubles         against the doubles of CUDA in build/tests/fakes/cuda, where there is no GPU: `make test` does that
   --only PART,..    these alone, after `build`: PARTS
+  --keep DIR        all that was written in between stays there: what the shim told, what programs said
 
 examples:
   tests/gpu/run
@@ -52,7 +53,9 @@ def arguments():
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(__doc__.replace("PARTS", ", ".join(p for p in PARTS if p not in ("machine", "build"))).strip())
         sys.exit(0)
-    p = argparse.ArgumentParser(add_help=False, usage="tests/gpu/run [--out FILE.json] [--minutes 8] [--doubles] [--only PART,..]")
+    p = argparse.ArgumentParser(add_help=False, usage="tests/gpu/run [--out FILE.json] [--minutes 8] [--doubles] [--only PART,..] "
+                                "[--keep DIR]")
+    p.add_argument("--keep", default="")
     p.add_argument("--out", default=os.path.join(BUILD, "gpu.json"))
     p.add_argument("--minutes", type=float, default=8)
     p.add_argument("--doubles", action="store_true")
@@ -75,7 +78,7 @@ def main():
     args = arguments()
     out = os.path.abspath(args.out)
     os.makedirs(os.path.dirname(out), exist_ok=True)
-    run = Run(out, args.minutes, args.doubles)
+    run = Run(out, args.minutes, args.doubles, args.keep)
     libraries = os.path.join(BUILD, "lib")
     if os.path.isdir(libraries):  # of a sonde that was built elsewhere: make gpu-libs
         os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), libraries]))

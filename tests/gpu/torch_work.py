@@ -59,7 +59,7 @@ def loader():
     """Batches from pinned memory, a loss that is read."""
     host = torch.randn(256, 512)
     host = host if CPU else host.pin_memory()
-    net, optimizer = model(), None
+    net = model()
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
 
     def step():
