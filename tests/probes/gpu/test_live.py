@@ -72,6 +72,14 @@ def commands():
     ok(len([e for e in seen.got["kernel"] if e["graph_node"]]) == 150 and not seen.got["graph"], "--gpu=nodes: each node")
     record_command("200,000 kernels", v, "-n", "400", "-k", "500", "-u", "1", "-p", "4000", kinds=("kernel", "call"))
     seen, truth = record_command("a program that forks", v, "-f", "-n", "40")
+    env, path = environment(), os.path.join(tmp, "exec.sonde")
+    r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(v), "-x", "-n", "40", "-p", "2000"], env=env,
+                       capture_output=True, text=True, timeout=60)
+    seen, truth = Seen(path), read_truth(env["FAKE_CUDA_TRUTH"])
+    states = [e["state"] for e in seen.got["shim"]]
+    ok(r.returncode == 0 and states == [STARTED, STARTED, STOPPED] and not seen.lost, "a program that executes another: both are traced",
+       r.returncode, states, r.stderr, seen.lost)
+    ok(len(seen.got["kernel"]) == len(truth["kernel"]) == 800, "a program that executes another: each kernel", len(seen.got["kernel"]))
     record_command("device resets", v, "-r", "-n", "60", "-p", "2000")
     record_command("several contexts a device", v, "-c", "-d", "2", "-t", "4", "-n", "60", "-p", "2000",
                    env=environment(setting(devices=2)))

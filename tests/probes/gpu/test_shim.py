@@ -68,11 +68,11 @@ def many(version):
 def exhausted(version):
     r = Shimmed(version, "-n", "60", "-k", "400", "-u", "1", groups=KERNELS, SONDE_CUPTI_BUFFERS="1", SHIM_SLOW_NS="20000000")
     lost = sum(e["records"] for e in r.got["dropped"] if e["reason"] == 1)
-    made, told = sum(e["traced"] for e in r.truth["kernel"]), len(r.got["kernel"])
+    kinds = ("kernel", "device", "context", "stream")
+    made, told = sum(e["traced"] for k in kinds for e in r.truth[k]), sum(len(r.got[k]) for k in kinds)
     unknown = sum(e["bytes"] for e in r.got["dropped"])
-    described = sum(e["traced"] for k in ("device", "context", "stream") for e in r.truth[k])
-    ok(r.status == 0 and lost > 0 and unknown == 0 and 0 <= told + lost - made <= described,
-       "no buffer is free: what is missing is counted", r.status, made, told, lost, unknown)
+    ok(r.status == 0 and lost > 0 and unknown == 0 and told + lost == made,
+       "no buffer is free: what is missing is counted, exactly", r.status, made, told, lost, unknown)
     r = Shimmed(version, "-n", "5", cupti="drop=77")
     ok(sum(e["records"] for e in r.got["dropped"] if e["reason"] == 2) == 77, "what CUPTI itself dropped is told", r.got["dropped"])
 
@@ -118,7 +118,8 @@ def coming_and_going(version):
     r.child.terminate()
     r.finish()
     ok(r.states() == [STARTED, STARTED, LEFT, STOPPED, STARTED, STOPPED], f"{label}: in order", r.states(), r.status)
-    compare(label, r.truth, r.got, ("kernel", "memcpy", "memset", "call"), r.names, r.error)
+    # a tracer that goes does not wait for what still runs
+    compare(label, r.truth, r.got, ("kernel", "memcpy", "memset", "call"), r.names, r.error, unfinished=40)
     untraced = [e for e in r.truth["kernel"] if not e["traced"]]
     ok(untraced, f"{label}: in between CUPTI traced nothing")
     begins = [i["time"] for i in r.got["shim"] if i["state"] == STARTED]
