@@ -5,6 +5,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -100,6 +101,25 @@ def kernels():
             ok(r.returncode == 0, f"the kernels' PTX is right, {'older' if older else 'newer'} text for {target}", r.stdout)
 
 
+def shim_alone():
+    """make shim where no package is installed, and none can be."""
+    binaries, build = os.path.join(tmp, "bin"), os.path.join(tmp, "build")
+    os.makedirs(binaries)
+    for name, text in (("dpkg-query", "exit 0"), ("apt-get", "echo apt-get was called; exit 1"), ("clang", "exit 1"), ("bpftool", "exit 1")):
+        with open(os.path.join(binaries, name), "w") as f:
+            f.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(f.name, 0o755)
+    env = {k: v for k, v in os.environ.items() if k not in ("B", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "SONDE_NO_DEPS")}
+    r = subprocess.run(["make", "-C", ROOT, "--no-print-directory", "-s", "B=" + build, "shim"], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(env, PATH=binaries + ":" + env["PATH"]))
+    needed = set()
+    for name in ("libsonde-cupti.so", "tests/gpu/work"):
+        out = subprocess.run(["readelf", "-d", os.path.join(build, name)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+        needed |= set(re.findall(r"NEEDED.*\[(.*)\]", out))
+    ok(r.returncode == 0 and "apt-get" not in r.stdout and "libc.so.6" in needed and
+       needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}, "make shim needs gcc and libc alone", r.stdout[-800:], needed)
+
+
 def without_a_gpu():
     """On a machine without one it says so, by name, and ends soon."""
     if os.path.exists("/dev/nvidiactl"):
@@ -113,6 +133,7 @@ def without_a_gpu():
 
 versions()
 usage()
+shim_alone()
 kernels()
 everything()
 a_shim_that_lies()
