@@ -26,10 +26,18 @@ def windows(s):
     return [(p["number"], p["name"], p["begin"], end) for p, end in zip(phases, ends)]
 
 
+def lives(run, label, s, argv):
+    """Whether the program ended well; if not, whether it does without the shim."""
+    why = s.why() if s.done.status else ()
+    if s.done.status:
+        plain = run.command([WORK, *argv], 25, env=with_cuda(run))
+        why += ("without the shim " + ("it ends well" if plain.status == 0 else "it fails, too: " + plain.why()),)
+    return run.ok(s.done.status == 0, f"{label}: the program lives", *why)
+
+
 def late(run, label, injected):
     s = Shimmed(run, ["late"], 50, later=True, injected=injected)
-    run.ok(s.done.status == 0, f"{label}: the program lives", *s.why())
-    if s.done.status:
+    if not lives(run, label, s, ["late"]):
         return
     run.ok(s.told.states == [STARTED, STOPPED] * 2, f"{label}: the shim starts and stops, twice", *s.why())
     for number, name, begin, end in windows(s):
@@ -51,7 +59,7 @@ def coming_late(run):
 
 def reset(run):
     s = Shimmed(run, ["reset"], 30)
-    run.ok(s.done.status == 0, "device reset: the program lives", *s.why())
+    lives(run, "device reset", s, ["reset"])
     j = Joined(s.ops, s.told)
     run.say("device reset", {"launched": sum(o["op"] == "kernel" for o in s.ops), "told": len(s.told.got["kernel"]),
                              "joined": len(j.work), "contexts": len(s.told.got["context"]), "dropped": s.told.dropped,
@@ -63,7 +71,7 @@ def reset(run):
 
 def fork(run):
     s = Shimmed(run, ["fork"], 45)
-    run.ok(s.done.status == 0, "fork: the program lives", *s.why())
+    lives(run, "fork", s, ["fork"])
     Joined(s.ops, s.told).check(run, "fork")
     child_facts, _ = read_truth(s.truth_path + ".child")
     child = read_told(s.out + ".child")
@@ -90,7 +98,7 @@ def contexts(run):
     if s.done.status == 5:
         run.skip("several contexts", "this libcuda has no cuCtxCreate_v2")
         return
-    run.ok(s.done.status == 0, "several contexts: the program lives", *s.why())
+    lives(run, "several contexts", s, ["contexts"])
     Joined(s.ops, s.told).check(run, "several contexts")
     run.say("several contexts", {"told": sorted({(k["device"], k["context"]) for k in s.told.got["kernel"]})})
 
