@@ -172,5 +172,7 @@ def run(run):
         reports(run, trace)
     if "cudadrv" in run.command([SONDE, "list", "families"], 10).out and run.left() > 15:
         recorded(run, "sonde record -t +gpu,cudadrv", "+gpu,cudadrv")
+    run.need(15, "attached late")
     attached(run, "attached late", with_cuda(run, CUDA_INJECTION64_PATH=SHIM))
+    run.need(15, "sonde inject")
     injected(run)

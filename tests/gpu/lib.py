@@ -151,6 +151,10 @@ class Run:
         """Seconds, of the part that is running or of all."""
         return min(self.deadline, self.part_deadline) - time.monotonic()
 
+    def need(self, seconds, what):
+        if self.left() < seconds:
+            raise Skip(f"{what}: {max(0, self.left()):.0f} s are left, and it needs {seconds}")
+
     def save(self):
         """Whole at any moment: what is there by now is kept if this is ended."""
         self.result["seconds"] = round(time.monotonic() - self.began, 1)

@@ -111,9 +111,9 @@ def run(run):
         # loaded by CUDA it calls CUPTI in the midst of cuInit: is it that?
         s = Shimmed(run, ["late"], 25, later=True, injected=False)
         run.say("with the shim, but not loaded by CUDA", [s.done.why(), s.told.states, s.told.texts, len(s.told.got["kernel"])])
-    by_node(run)
-    dormant(run)
-    many(run)
+    for one, seconds in ((by_node, 12), (dormant, 8), (many, 12)):
+        run.need(seconds, one.__name__.replace("_", " "))
+        one(run)
 
 
 def run_plain(run):
