@@ -4,11 +4,13 @@
 Each has a limit of its own. That the program lives and the shim's account is whole are checks; the rest is put in words.
 """
 
+import os
+
 import pytorch
-from build import WORK, need_shim
+from build import SONDE, WORK, need_shim
 from facts import with_cuda
 from judge import Joined
-from lib import Skip
+from lib import Asked, Skip, read_text
 from shim_records import REFUSED, STARTED, STOPPED
 from shimmed import Shimmed, read_told, read_truth
 
@@ -132,11 +134,41 @@ def other_profiler(run):
         e["state"] == STARTED and e["time"] > first.get("end", 1 << 62) for e in told.got["shim"]))
 
 
+def threads_of(pid):
+    return [read_text(f"/proc/{pid}/task/{tid}/comm").strip() for tid in os.listdir(f"/proc/{pid}/task")]
+
+
+def injected(run):
+    """Into a process that uses CUDA: by ptrace alone, so also where there is no eBPF; part `ebpf` traces one afterwards."""
+    if "inject" not in run.command([SONDE, "--help"], 10).out:
+        run.skip("sonde inject into a running process", "there is no sonde here that runs and has such a command")
+        return
+    w = Asked([WORK, "loop"], with_cuda(run), run.file("log"))
+    try:
+        if w.line(30) is None:
+            run.ok(False, "sonde inject: the program comes up", read_text(w.path))
+            return
+        before = w.number("go 200 20", 30)
+        done = run.command([SONDE, "inject", str(w.child.pid)], 25)
+        words = (done.err + done.out).strip()[-500:]
+        if done.status and ("ptrace" in words or "permitted" in words or "privilege" in words):
+            run.skip("sonde inject into a running process", words)
+            return
+        after = w.number("go 200 20", 30)
+        names = threads_of(w.child.pid)
+        run.ok(done.status == 0 and "sonde-cupti" in names, "sonde inject: the shim is in, and the program lives", done.why(), names,
+               seconds=round(done.seconds, 2), before_s=before, after_s=after)
+        run.say("sonde inject says", words)
+    finally:
+        w.end()
+
+
 def run(run):
     need_shim()
     if not run.doubles and not run.result["machine"]["driver_cuda"]:
         raise Skip("there is no libcuda.so.1")
-    for one in (coming_late, leaving, fork, reset, contexts, mps, other_profiler):
+    # the other profilers last: they take longest
+    for one in (coming_late, injected, leaving, fork, reset, contexts, mps, other_profiler):
         if run.left() < 8:
             run.skip(one.__name__, "no time was left")
             continue
