@@ -75,11 +75,12 @@ def commands():
     env, path = environment(), os.path.join(tmp, "exec.sonde")
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(v), "-x", "-n", "40", "-p", "2000"], env=env,
                        capture_output=True, text=True, timeout=60)
-    seen, truth = Seen(path), read_truth(env["FAKE_CUDA_TRUTH"])
+    # the truth's last lines are lost by the exec
+    seen = Seen(path)
     states = [e["state"] for e in seen.got["shim"]]
     ok(r.returncode == 0 and states == [STARTED, STARTED, STOPPED] and not seen.lost, "a program that executes another: both are traced",
        r.returncode, states, r.stderr, seen.lost)
-    ok(len(seen.got["kernel"]) == len(truth["kernel"]) == 800, "a program that executes another: each kernel", len(seen.got["kernel"]))
+    ok(len(seen.got["kernel"]) == 800, "a program that executes another: each kernel", len(seen.got["kernel"]))
     record_command("device resets", v, "-r", "-n", "60", "-p", "2000")
     record_command("several contexts a device", v, "-c", "-d", "2", "-t", "4", "-n", "60", "-p", "2000",
                    env=environment(setting(devices=2)))
