@@ -51,7 +51,7 @@ all: $(B)/sonde
 	@:
 
 # Parts with rules of their own, which add to `all` or `workloads`
-include $(wildcard cupti-shim/rules.mk tests/fakes/*/rules.mk)
+include $(wildcard cupti-shim/rules.mk tests/fakes/*/rules.mk tests/gpu/rules.mk)
 
 # Rewritten when the commands or the lists of files change, so that what depends on them is made anew
 CONFIG := $(SONDE_CPP) $(SONDE_CFLAGS) $(SONDE_LD) $(LDLIBS) $(CLANG) $(BPF_CFLAGS) $(BPF_SRCS) $(LIB_SRCS)
@@ -144,12 +144,14 @@ test:
 	@scripts/cupti.sh 12 13 || true
 	@tests/run $(if $(T),'$(T)')
 
-# 1,000 times on and off a busy program, and 500 kills: half an hour
+# 1,000 times on and off a busy program, and 500 kills: half an hour; then a shim that sleeps for an hour
 stress:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
+	@scripts/cupti.sh 12 13 || true
 	@STRESS=1 ROUNDS=1000 tests/run 'e2e/test_rounds'
 	@STRESS=1 KILLS=500 tests/run 'e2e/test_kill'
+	@STRESS=1 DORMANT=3600 tests/run 'probes/gpu/test_dormant'
 
 bench:
 	@scripts/deps.sh build test bench
@@ -160,6 +162,7 @@ bench:
 demo:
 	@scripts/deps.sh build demo
 	@scripts/cuda.sh 13 || true
+	@scripts/cupti.sh 13 || true
 	@$(MAKE) --no-print-directory all workloads
 	@scripts/demo.sh $(B)
 
@@ -167,6 +170,7 @@ demo:
 readme:
 	@scripts/deps.sh build demo
 	@scripts/cuda.sh 13 || true
+	@scripts/cupti.sh 13 || true
 	@$(MAKE) --no-print-directory all workloads
 	scripts/readme-reports.py --record $(B)/sonde $(B)/readme README.md docs/reading-a-trace.md
 

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SAMPLE_NS 50000000 /* between samples of the clock, while there is something to convert */
+
 struct kind_of_group {
 	uint8_t group, kind;
 };
@@ -44,20 +46,21 @@ static uint64_t host_clock(void *arg)
 
 static uint64_t device_clock(void *arg)
 {
-	const struct activities *a = arg;
+	struct activities *a = arg;
 	uint64_t t = 0;
 
-	return a->cupti.get_timestamp(&t) ? 0 : t;
+	a->clock_result = a->cupti.get_timestamp(&t);
+	return a->clock_result ? 0 : t;
 }
 
-static void sample_clock(struct activities *a)
+static bool sample_clock(struct activities *a)
 {
 	const struct clock_source source = { host_clock, device_clock, a };
 	const struct clock_sample *s;
 	struct shim_clock *c;
 
 	if (!clock__sample(&a->clock, &source))
-		return;
+		return false;
 	s = clock__last(&a->clock);
 	c = out__record(SHIM_CLOCK, sizeof(*c), 0, s->host, 0);
 	*c = (struct shim_clock){
@@ -67,16 +70,19 @@ static void sample_clock(struct activities *a)
 		.reads = s->reads,
 		.restarted = s->restarted,
 	};
+	return true;
 }
 
+/* For who runs out of buffers, in a thread of the target. */
 static const struct cupti *counting;
 
 static uint64_t count_records(uint8_t *buffer, size_t valid)
 {
 	struct cupti_activity *a = NULL;
 	uint64_t n = 0;
+	size_t lost;
 
-	while (counting && !counting->next_record(buffer, valid, &a))
+	while (counting && records__next(counting, buffer, valid, &a, &lost) > 0)
 		n++;
 	return n;
 }
@@ -85,6 +91,9 @@ static void explain(struct activities *a, const char *what, uint32_t result)
 {
 	const char *text = NULL;
 
+	/* one reason is enough, and the first is most likely the cause of the others */
+	if (a->refused++)
+		return;
 	if (a->cupti.result_string && a->cupti.result_string(result, &text))
 		text = NULL;
 	snprintf(a->why, sizeof(a->why), "%s: CUPTI says %s (%u)", what, text ? text : "an error", result);
@@ -122,11 +131,27 @@ static int subscribe(struct activities *a)
 	return -EBUSY;
 }
 
+/* As the kernel does. */
+static void number_threads(struct activities *a)
+{
+	uint32_t result = CUPTI_INVALID_PARAMETER;
+
+	if (a->cupti.set_thread_id_type && a->cupti.get_thread_id_type)
+		result = a->cupti.get_thread_id_type(&a->thread_id_type);
+	if (!result)
+		result = a->cupti.set_thread_id_type(THREAD_ID_SYSTEM);
+	a->no_threads = result;
+	if (result)
+		explain(a, "launches are not joined to threads", result);
+}
+
 int activities__start(struct activities *a)
 {
 	uint32_t result;
 	int err;
 
+	a->refused = 0;
+	a->why[0] = '\0';
 	err = cupti__find(&a->cupti, a->why, sizeof(a->why));
 	if (!err)
 		err = subscribe(a);
@@ -140,51 +165,58 @@ int activities__start(struct activities *a)
 		a->cupti.unsubscribe(a->subscriber);
 		return -EIO;
 	}
-	/* threads as the kernel numbers them */
-	if (a->cupti.set_thread_id_type && a->cupti.get_thread_id_type &&
-	    !a->cupti.get_thread_id_type(&a->thread_id_type))
-		a->cupti.set_thread_id_type(THREAD_ID_SYSTEM);
 	memset(&a->clock, 0, sizeof(a->clock));
+	/* times that can't be brought to the host's clock are none */
+	if (!sample_clock(a)) {
+		explain(a, "CUPTI's clock can't be read", a->clock_result);
+		a->cupti.unsubscribe(a->subscriber);
+		return -EIO;
+	}
+	number_threads(a);
 	a->on = 0;
-	sample_clock(a);
 	return 0;
 }
 
 static void switch_kind(struct activities *a, uint8_t kind, bool on)
 {
-	uint32_t result;
+	uint32_t result = CUPTI_INVALID_PARAMETER;
+
+	char what[64];
 
 	if (!on) {
-		a->cupti.disable(kind);
+		result = a->cupti.disable(kind);
+		snprintf(what, sizeof(what), "activities of kind %u are still traced", kind);
+		if (result)
+			explain(a, what, result);
 		return;
 	}
 	/* what was there before the tracer came is told too */
 	if (a->cupti.enable_and_dump && (kind == KIND_DEVICE || kind == KIND_CONTEXT || kind == KIND_STREAM))
 		result = a->cupti.enable_and_dump(kind);
-	else
+	if (result)
 		result = a->cupti.enable(kind);
-	if (result) {
-		char what[64];
-
-		snprintf(what, sizeof(what), "activities of kind %u are not traced", kind);
+	snprintf(what, sizeof(what), "activities of kind %u are not traced", kind);
+	if (result)
 		explain(a, what, result);
-	}
 }
 
-static void switch_call(struct activities *a, uint16_t function, bool on)
+/* false: an older CUPTI does not know the newer ones. */
+static bool switch_call(struct activities *a, uint16_t function, bool on)
 {
-	/* an older CUPTI does not know the newer ones */
-	if (a->cupti.enable_driver_api)
-		a->cupti.enable_driver_api(function, on);
+	return a->cupti.enable_driver_api && !a->cupti.enable_driver_api(function, on);
 }
 
 static void switch_calls(struct activities *a, bool launching, bool copying)
 {
+	bool any = false;
 	size_t i;
 	uint16_t f;
 
 	for (i = 0; i < sizeof(launches) / sizeof(launches[0]); i++)
-		switch_call(a, launches[i], launching);
+		any |= switch_call(a, launches[i], launching);
+	if (!any && launching && !a->refused++)
+		snprintf(a->why, sizeof(a->why),
+			 "this CUPTI can't trace single functions: launches are joined by time alone");
 	for (i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
 		for (f = copies[i][0]; f <= copies[i][1]; f++)
 			if (f != CBID_NOT_A_COPY)
@@ -221,9 +253,6 @@ void activities__set(struct activities *a, uint32_t groups)
 	if (calls && !launching)
 		switch_calls(a, false, false);
 	a->on = groups;
-	if (groups && has(groups, SHIM_CALLS) && !a->cupti.enable_driver_api)
-		snprintf(a->why, sizeof(a->why),
-			 "this CUPTI can't trace single functions: launches are joined by time alone");
 }
 
 static void tell_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
@@ -236,20 +265,35 @@ static void tell_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
 	*d = (struct shim_dropped){ .records = records, .bytes = bytes, .reason = reason };
 }
 
+/* No sample may be older than that: what comes after the last one is extrapolated. */
+static void follow_clock(struct activities *a, uint64_t age)
+{
+	const struct clock_sample *last = clock__last(&a->clock);
+
+	if (last && age && shim__now() < last->host + age)
+		return;
+	if (!sample_clock(a))
+		explain(a, "CUPTI's clock can't be read any more", a->clock_result);
+}
+
 void activities__flush(struct activities *a, bool forced)
 {
-	struct records r = { .cupti = &a->cupti, .clock = &a->clock };
+	struct records r = { .cupti = &a->cupti, .clock = &a->clock, .no_threads = a->no_threads };
+	uint32_t result = a->cupti.flush(forced ? FLUSH_FORCED : 0);
 	uint64_t records, bytes;
 	size_t valid, lost = 0;
 	uint8_t *buffer;
+	int n;
 
-	a->cupti.flush(forced ? FLUSH_FORCED : 0);
+	if (result)
+		explain(a, "CUPTI does not give back its buffers", result);
 	buffer = buffers__take(&valid);
 	/* after the flush: what it brought lies before this sample */
-	if (buffer || shim__now() > a->clock.kept + CLOCK_EVERY)
-		sample_clock(a);
-	r.now = shim__now();
-	for (; buffer; buffer = buffers__take(&valid)) {
+	follow_clock(a, buffer ? 0 : CLOCK_EVERY);
+	/* a target that fills them as fast as they are emptied is not to keep the shim from looking up */
+	for (n = 0; buffer; buffer = ++n < 2 * BUFFERS_MAX ? buffers__take(&valid) : NULL) {
+		follow_clock(a, SAMPLE_NS);
+		r.now = shim__now();
 		records__convert(&r, buffer, valid);
 		buffers__give_back(buffer);
 	}
@@ -257,17 +301,24 @@ void activities__flush(struct activities *a, bool forced)
 		tell_dropped(records, bytes, 1);
 	if (!a->cupti.dropped(NULL, 0, &lost))
 		tell_dropped(lost, 0, 2);
-	tell_dropped(r.odd, 0, 3);
+	tell_dropped(r.odd, r.odd_bytes, 3);
 	out__flush();
 }
 
 /* cuptiFinalize is left alone: outside one of CUDA's own calls it is not safe (docs/gpu.md). */
 void activities__stop(struct activities *a)
 {
+	uint32_t result;
+
+	/* what was refused before has been told */
+	a->refused = 0;
+	a->why[0] = '\0';
 	activities__set(a, 0);
 	activities__flush(a, true);
-	if (a->cupti.set_thread_id_type)
+	if (!a->no_threads)
 		a->cupti.set_thread_id_type(a->thread_id_type);
-	a->cupti.unsubscribe(a->subscriber);
+	result = a->cupti.unsubscribe(a->subscriber);
+	if (result)
+		explain(a, "CUPTI can't be left", result);
 	buffers__release();
 }

@@ -6,6 +6,7 @@
  * before CUDA 12.9. Full ones wait in a list for the shim's thread.
  */
 #define _GNU_SOURCE
+#include "libc.h"
 #include "shim.h"
 
 #include <pthread.h>
@@ -153,8 +154,7 @@ void buffers__give_back(uint8_t *buffer)
 
 void buffers__count_by(buffers__count count)
 {
-	const char *fewer = getenv("SONDE_CUPTI_BUFFERS");
-	int max = fewer ? atoi(fewer) : BUFFERS_MAX;
+	uint64_t max = shim__setting("SONDE_CUPTI_BUFFERS", BUFFERS_MAX);
 
 	buffers.max = max > 0 && max < BUFFERS_MAX ? max : BUFFERS_MAX;
 	buffers.count = count;

@@ -4,10 +4,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#define GOOD_ENOUGH 100 /* ns of error: no more reads are needed */
-#define ANY_DRIFT   100e-6 /* what two clocks may differ by */
-#define KNOWN_DRIFT 5e-6 /* and from what they differed by before */
-#define DRIFT_MAX   1000000LL /* parts in 10^9: beyond, the device's clock was set and did not drift */
+#define BLOCK_READS   16 /* brackets that become one bound */
+#define DRIFT_MAX     1000000LL /* parts in 10^9: beyond, the device's clock was set and did not drift */
+#define GOOD_ENOUGH   100 /* ns of error: no more reads are needed */
+#define GOOD_FOR_MORE 250 /* after MORE reads */
+#define GOOD_FOR_MOST 1000 /* after MOST */
+#define READS_NS      30000000 /* with slower reads, fewer of them */
+#define MORE	      16
+#define MOST	      64
 
 /* i-th youngest */
 static const struct clock_sample *sample(const struct clock *c, uint32_t i)
@@ -20,60 +24,133 @@ const struct clock_sample *clock__last(const struct clock *c)
 	return c->n ? sample(c, 0) : NULL;
 }
 
-/*
- * Each read says: at this device time it was no earlier than `before` and no later
- * than `after`. Brought to the first read's device time, all of them hold at once:
- * the latest of the one and the earliest of the other are closer than any bracket,
- * as a read is seldom held up on both sides. Over the reads the drift counts, and
- * what is not known of it is added to the error.
- */
-static bool read_narrowest(struct clock_sample *s, const struct clock_source *source, double drift, double unsure)
-{
-	uint64_t first = 0, device = 0, before, after;
-	int64_t low = INT64_MIN, high = INT64_MAX, passed = 0;
+/* What is found out about the present. */
+struct reading {
+	const struct clock_source *source;
+	uint64_t device; /* the last block's first */
+	double low, high; /* of host less device, against the bounds' base */
+	uint32_t reads;
+	uint64_t began, last; /* host times */
+};
 
-	s->error = ~0ULL;
-	for (s->reads = 0; s->reads < CLOCK_READS && s->error > GOOD_ENOUGH; s->reads++) {
-		before = source->host(source->arg);
-		device = source->device(source->arg);
-		after = source->host(source->arg);
-		if (!device)
-			return false;
-		first = first ? first : device;
-		passed = device - first;
-		passed -= (int64_t)(passed * drift);
-		if ((int64_t)before - passed > low)
-			low = before - passed;
-		if ((int64_t)after - passed < high)
-			high = after - passed;
-		/* the drift is another than was thought: this read alone */
-		if (low > high) {
-			first = device;
-			low = before;
-			high = after;
-		}
-		s->error = (high - low + 1) / 2 + (uint64_t)((device - first) * unsure);
-	}
-	s->host = low + (high - low) / 2;
-	s->device = first;
-	return true;
+static uint64_t error_of(const struct reading *r)
+{
+	return (uint64_t)((r->high - r->low) / 2) + 1;
 }
 
-static int64_t drift_between(const struct clock_sample *a, const struct clock_sample *b)
+static bool is_enough(const struct reading *r)
 {
-	int64_t host = b->host - a->host, device = b->device - a->device;
+	uint64_t error = error_of(r);
 
-	return host > 0 ? (int64_t)((double)(device - host) / host * 1e9) : 0;
+	return error <= GOOD_ENOUGH || (r->reads >= MORE && error <= GOOD_FOR_MORE) ||
+	       (r->reads >= MOST && error <= GOOD_FOR_MOST) || r->reads >= CLOCK_READS || r->last - r->began > READS_NS;
+}
+
+/*
+ * Each read says: at this device time it was no earlier than `before` and no later
+ * than `after`. Brought to the block's first device time, all of them hold at once, and
+ * what is known from before holds too: the latest of the one and the earliest of the
+ * other are closer than any bracket, as a read is seldom held up on both sides.
+ * 0, -1: the clock can't be read; 1: what is known from before can't be true.
+ */
+static int read_block(struct reading *r, const struct clock_bounds *known)
+{
+	uint64_t before, after, device;
+	double least, most, passed;
+	int64_t lower, upper;
+	uint32_t i;
+
+	bounds__rate(known, &least, &most);
+	r->device = 0;
+	r->low = -1e18;
+	r->high = 1e18;
+	for (i = 0; i < BLOCK_READS && (!i || !is_enough(r)); i++) {
+		before = r->source->host(r->source->arg);
+		device = r->source->device(r->source->arg);
+		after = r->source->host(r->source->arg);
+		r->began = r->began ? r->began : before;
+		r->last = after;
+		if (!device)
+			return -1;
+		if (!i) {
+			r->device = device;
+			if (!bounds__at(known, device, &r->low, &r->high))
+				return 1;
+		}
+		/* the device's clock stood still, or went back */
+		passed = device > r->device ? device - r->device : 0;
+		/* each is a ns later than it says, perhaps */
+		lower = before - device - known->base - 1;
+		upper = after - device - known->base + 1;
+		if (lower - passed * most > r->low)
+			r->low = lower - passed * most;
+		if (upper - passed * least < r->high)
+			r->high = upper - passed * least;
+		r->reads++;
+		if (r->low > r->high)
+			return 1;
+	}
+	return 0;
+}
+
+/* -1: no clock. Sets *anew if what was known before is no longer true. */
+static int read_clock(struct clock *c, struct reading *r, bool *anew)
+{
+	int err, failures = 0;
+
+	do {
+		if (!c->bounds.n)
+			c->bounds.base = (int64_t)(r->source->host(r->source->arg) - r->source->device(r->source->arg));
+		err = read_block(r, &c->bounds);
+		if (err < 0)
+			return -1;
+		if (err) {
+			/* a clock that contradicts itself again and again is none */
+			if (failures++ > 8)
+				return -1;
+			*anew = c->bounds.n;
+			c->bounds.n = 0;
+			continue;
+		}
+		bounds__add(&c->bounds, r->device, r->low, r->high);
+	} while (err || !is_enough(r));
+	return 0;
+}
+
+static int64_t drift_of(const struct clock_bounds *b)
+{
+	double least, most;
+
+	bounds__rate(b, &least, &most);
+	/* a device that runs fast is one to which the host's clock falls behind */
+	return -(least + most) / 2 * 1e9;
+}
+
+/* Did the device's clock jump since? Over a short time the errors of both look like drift. */
+static bool has_jumped(const struct clock_sample *before, const struct clock_sample *s)
+{
+	int64_t host = s->host - before->host, drift, slack;
+
+	if (host <= 0)
+		return true;
+	drift = (double)((int64_t)(s->device - before->device) - host) / host * 1e9;
+	slack = (double)(s->error + before->error) / host * 1e9;
+	return drift > DRIFT_MAX + slack || drift < -DRIFT_MAX - slack;
 }
 
 bool clock__sample(struct clock *c, const struct clock_source *source)
 {
 	const struct clock_sample *last = clock__last(c), *before;
+	struct reading r = { .source = source };
 	struct clock_sample s = { .drift = 0 };
-	int64_t slack;
+	bool anew = false;
 
-	if (!read_narrowest(&s, source, last ? last->drift / 1e9 : 0, last && last->drift ? KNOWN_DRIFT : ANY_DRIFT))
+	if (read_clock(c, &r, &anew))
 		return false;
+	s.device = r.device;
+	s.host = r.device + c->bounds.base + (int64_t)((r.low + r.high) / 2);
+	s.error = error_of(&r);
+	s.reads = r.reads;
 	/* a sample that came soon after the last that is to stay gives way */
 	if (c->n > 1 && last->host < c->kept + CLOCK_EVERY) {
 		c->next = (c->next + CLOCK_SAMPLES - 1) % CLOCK_SAMPLES;
@@ -82,17 +159,12 @@ bool clock__sample(struct clock *c, const struct clock_source *source)
 		c->kept = last->host;
 	}
 	before = clock__last(c);
-	if (before) {
-		s.drift = drift_between(before, &s);
-		/* over a short time the errors of both look like drift */
-		slack = s.host > before->host ? (double)(s.error + before->error) / (s.host - before->host) * 1e9 : 0;
-		if (s.host <= before->host || s.drift > DRIFT_MAX + slack || s.drift < -DRIFT_MAX - slack) {
-			s.restarted = true;
-			s.drift = 0;
-			c->n = 0;
-			c->kept = s.host;
-		}
+	if (before && has_jumped(before, &s)) {
+		s.restarted = true;
+		c->n = 0;
+		c->kept = s.host;
 	}
+	s.drift = before && !s.restarted ? drift_of(&c->bounds) : 0;
 	c->list[c->next] = s;
 	c->next = (c->next + 1) % CLOCK_SAMPLES;
 	if (c->n < CLOCK_SAMPLES)

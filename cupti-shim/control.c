@@ -25,9 +25,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE 4096
+#define PAGE	   4096
+#define OWN_FD_MIN 200
 
 /* A page each, and nothing else in it; not in .bss, which has no place in the file. */
 #define TEXT_(x)		    #x
@@ -69,6 +71,7 @@ struct page {
 
 static struct {
 	char path[PATH_MAX];
+	int fd; /* of a file that has no name (a memfd, by `sonde inject`), -1: it has one */
 	dev_t dev;
 	ino_t ino;
 	struct page pages[2];
@@ -76,6 +79,7 @@ static struct {
 	uint16_t seen[SHIM_GROUP_COUNT][SHIM_SLOTS];
 	struct control_changes changes;
 } control = {
+	.fd = -1,
 	.pages = { { sonde_control_page, 0, PROT_READ | PROT_EXEC },
 		   { sonde_semaphore_page, 0, PROT_READ | PROT_WRITE } },
 };
@@ -103,11 +107,17 @@ static int find_offsets(struct dl_phdr_info *info, size_t size, void *arg)
 	return found;
 }
 
+/* As the kernel has it: stat is a function of glibc since 2.33 alone, and was another one before. */
+static bool look_at(int fd, const char *path, struct stat *st)
+{
+	return !syscall(SYS_newfstatat, fd, path, st, *path ? 0 : AT_EMPTY_PATH);
+}
+
 static bool is_file(int fd)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) && st.st_dev == control.dev && st.st_ino == control.ino;
+	return look_at(fd, "", &st) && st.st_dev == control.dev && st.st_ino == control.ino;
 }
 
 void control__init(void)
@@ -115,13 +125,24 @@ void control__init(void)
 	struct stat st;
 
 	/* a page that can't be left out goes along: a child that inherits a count is then taken for wanted */
-	if (!dl_iterate_phdr(find_offsets, NULL) || sysconf(_SC_PAGESIZE) != PAGE || stat(control.path, &st) ||
-	    control.pages[0].offset % PAGE || control.pages[1].offset % PAGE) {
+	if (!dl_iterate_phdr(find_offsets, NULL) || sysconf(_SC_PAGESIZE) != PAGE ||
+	    !look_at(AT_FDCWD, control.path, &st) || control.pages[0].offset % PAGE || control.pages[1].offset % PAGE) {
 		control.path[0] = '\0';
 		return;
 	}
 	control.dev = st.st_dev;
 	control.ino = st.st_ino;
+	/* by a descriptor of who loaded it, who closes that one */
+	if (!strncmp(control.path, "/proc/", 6)) {
+		int fd = open(control.path, O_RDONLY | O_CLOEXEC);
+
+		/* out of the way of programs that count on the next number */
+		control.fd = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_MIN);
+		if (control.fd < 0)
+			control.fd = fd;
+		else
+			close(fd);
+	}
 	madvise(control.pages[0].at, PAGE, MADV_DONTFORK);
 	madvise(control.pages[1].at, PAGE, MADV_DONTFORK);
 }
@@ -134,8 +155,8 @@ void control__after_fork(void)
 	memset(control.seen, 0, sizeof(control.seen));
 	if (!control.path[0])
 		return;
-	fd = open(control.path, O_RDONLY | O_CLOEXEC);
-	/* replaced since: there is no such file any more, and no tracer can ask */
+	fd = control.fd >= 0 ? control.fd : open(control.path, O_RDONLY | O_CLOEXEC);
+	/* replaced or closed since: there is no such file any more, and no tracer can ask */
 	control.lost = fd < 0 || !is_file(fd);
 	for (i = 0; i < 2; i++) {
 		struct page *p = &control.pages[i];
@@ -147,7 +168,7 @@ void control__after_fork(void)
 		else
 			madvise(p->at, PAGE, MADV_DONTFORK);
 	}
-	if (fd >= 0)
+	if (fd >= 0 && fd != control.fd)
 		close(fd);
 }
 

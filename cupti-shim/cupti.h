@@ -21,6 +21,7 @@
 enum {
 	CUPTI_OK = 0,
 	CUPTI_INVALID_PARAMETER = 1,
+	CUPTI_MAX_LIMIT_REACHED = 12, /* no more records */
 	CUPTI_MULTIPLE_SUBSCRIBERS = 39,
 };
 

@@ -6,6 +6,7 @@
  * its sonames. CUDA_VERSION of libcudart goes first: a CUPTI that is newer than the driver does not work.
  */
 #define _GNU_SOURCE
+#include "libc.h"
 #include "cupti.h"
 
 #include <dlfcn.h>
@@ -21,6 +22,16 @@ struct loaded {
 	int driver;
 };
 
+/* The one after "libcudart.so", and its point. */
+static int number(const char *p)
+{
+	int n = 0;
+
+	for (p += *p == '.'; *p >= '0' && *p <= '9' && n < 1000; p++)
+		n = n * 10 + *p - '0';
+	return n;
+}
+
 static int look(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const char *name = strrchr(info->dlpi_name, '/');
@@ -33,7 +44,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 		snprintf(l->cupti, sizeof(l->cupti), "%s", info->dlpi_name);
 	if (!strncmp(name, "libcudart.so", 12)) {
 		snprintf(l->runtime, sizeof(l->runtime), "%s", info->dlpi_name);
-		sscanf(name, "libcudart.so.%d", &l->major);
+		l->major = number(name + 12);
 	}
 	return 0;
 }

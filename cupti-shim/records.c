@@ -197,7 +197,7 @@ static void call(struct records *r, const struct cupti_activity *a)
 {
 	AS(cupti_api, a);
 	struct shim_call *k = out__record(SHIM_CALL, sizeof(*k), clock__host(r->clock, c->start),
-					  clock__host(r->clock, c->end), c->thread);
+					  clock__host(r->clock, c->end), r->no_threads ? 0 : c->thread);
 
 	*k = (struct shim_call){ .function = c->function, .correlation = c->correlation, .result = c->result };
 }
@@ -281,19 +281,33 @@ static void (*const converters[])(struct records *r, const struct cupti_activity
 	[KIND_GRAPH_TRACE] = graph,
 };
 
+int records__next(const struct cupti *c, uint8_t *buffer, size_t valid, struct cupti_activity **a, size_t *bytes)
+{
+	uint8_t *before = (uint8_t *)*a, *at;
+	uint32_t result = c->next_record(buffer, valid, a);
+
+	at = (uint8_t *)*a;
+	if (result == CUPTI_MAX_LIMIT_REACHED)
+		return 0;
+	/* CUPTI goes by the buffer's bytes: what it leads to must lie in there, and farther on each time */
+	if (!result && at >= buffer && at > before && at + sizeof(**a) <= buffer + valid)
+		return 1;
+	*bytes = before ? (size_t)(buffer + valid - before) : valid;
+	return -1;
+}
+
 void records__convert(struct records *r, uint8_t *buffer, size_t valid)
 {
 	struct cupti_activity *a = NULL;
+	size_t lost;
+	int ret;
 
-	while (!r->cupti->next_record(buffer, valid, &a)) {
-		/* CUPTI goes by the buffer's bytes: what it leads to must lie in there */
-		if ((uint8_t *)a < buffer || (uint8_t *)a + sizeof(*a) > buffer + valid) {
-			r->odd++;
-			return;
-		}
+	while ((ret = records__next(r->cupti, buffer, valid, &a, &lost)) > 0) {
 		if (a->kind < sizeof(converters) / sizeof(converters[0]) && converters[a->kind])
 			converters[a->kind](r, a);
 		else
 			r->odd++;
 	}
+	if (ret < 0)
+		r->odd_bytes += lost;
 }

@@ -5,6 +5,7 @@
  * has CUPTI give back its buffers ten times a second, and hands over what is in them.
  */
 #define _GNU_SOURCE
+#include "libc.h"
 #include "shim.h"
 
 #include <errno.h>
@@ -15,14 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define DORMANT_MS	 1000
+#define DORMANT_MS	 1000 /* at first after 1, 2, 4 ms ..: a tracer comes when the library is loaded, or much later */
 #define ACTIVE_MS	 100
 #define DORMANT_SLACK_NS 50000000UL
-#define RETRY_NS	 10000000000ULL /* after another profiler was there */
-#define FIRST_LOOKS	 10 /* at 1, 2, 4 ms ..: a tracer comes just after the library is loaded, or much later */
+#define RETRY_MS	 10000 /* after another profiler was there */
 #define STACK_BYTES	 (1 << 20) /* CUPTI's too */
 #define EXIT_NS		 3000000000ULL
 
@@ -33,12 +34,26 @@ static struct {
 	struct activities activities;
 	bool active;
 	struct control_changes changes; /* as far as they are known */
-	uint64_t retry; /* CLOCK_MONOTONIC */
+	uint64_t retry, retry_after; /* CLOCK_MONOTONIC, ns */
+	bool impaired; /* has been told */
+	long look_ms;
 	int told; /* enum gpu_shim_state that was told last and is not to be told again */
 	bool thread, ending;
 	bool has_cuda; /* what a fork leaves behind can't use CUDA then */
 	sem_t wake, ended;
 } shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+uint64_t shim__setting(const char *name, uint64_t def)
+{
+	const char *p = getenv(name);
+	uint64_t n = 0;
+
+	if (!p || *p < '0' || *p > '9')
+		return def;
+	for (; *p >= '0' && *p <= '9' && n < 1000000000; p++)
+		n = n * 10 + *p - '0';
+	return n;
+}
 
 static void tell_state(enum gpu_shim_state state, const char *text)
 {
@@ -66,7 +81,6 @@ static void start(uint32_t wanted, bool changed)
 
 	if (!changed && shim__now() < shim.retry)
 		return;
-	a->why[0] = '\0';
 	out__reset();
 	err = activities__start(a);
 	if (err == -EAGAIN) {
@@ -74,7 +88,7 @@ static void start(uint32_t wanted, bool changed)
 		return;
 	}
 	if (err) {
-		shim.retry = shim__now() + RETRY_NS;
+		shim.retry = shim__now() + shim.retry_after;
 		tell_once(GPU_SHIM_REFUSED, a->why, changed);
 		return;
 	}
@@ -83,15 +97,26 @@ static void start(uint32_t wanted, bool changed)
 	shim.active = true;
 	tell_state(GPU_SHIM_STARTED, a->why);
 	shim.told = 0;
+	a->refused = 0;
+	shim.impaired = false;
 	names__tell_all();
-	activities__flush(a, false);
+	out__flush();
 }
 
 static void stop(void)
 {
 	activities__stop(&shim.activities);
 	shim.active = false;
-	tell_state(GPU_SHIM_STOPPED, "");
+	tell_state(GPU_SHIM_STOPPED, shim.activities.why);
+}
+
+/* What CUPTI refuses after a good start is told once. */
+static void tell_refused(void)
+{
+	if (!shim.activities.refused || shim.impaired)
+		return;
+	tell_state(GPU_SHIM_IMPAIRED, shim.activities.why);
+	shim.impaired = true;
 }
 
 static void step(void)
@@ -120,6 +145,7 @@ static void step(void)
 	if (left)
 		tell_state(GPU_SHIM_LEFT, "");
 	activities__set(a, wanted);
+	tell_refused();
 }
 
 static void wait_ms(long ms)
@@ -138,18 +164,17 @@ static void wait_ms(long ms)
 
 static void *run(void *arg)
 {
-	int looks = 0;
-	long ms;
+	long ms, first = 1; /* ms */
 
 	prctl(PR_SET_NAME, "sonde-cupti");
 	while (!shim.ending) {
 		pthread_mutex_lock(&shim.lock);
 		step();
-		ms = shim.active ? ACTIVE_MS : looks < FIRST_LOOKS ? 1L << looks : DORMANT_MS;
-		looks += looks < FIRST_LOOKS;
+		ms = shim.active ? ACTIVE_MS : first < shim.look_ms ? first : shim.look_ms;
+		first += first < shim.look_ms ? first : 0;
 		pthread_mutex_unlock(&shim.lock);
 		/* a look may come later than asked, if that saves the machine a wake-up */
-		prctl(PR_SET_TIMERSLACK, ms == DORMANT_MS ? DORMANT_SLACK_NS : 0);
+		prctl(PR_SET_TIMERSLACK, ms == shim.look_ms ? DORMANT_SLACK_NS : 0);
 		wait_ms(ms);
 	}
 	pthread_mutex_lock(&shim.lock);
@@ -158,6 +183,12 @@ static void *run(void *arg)
 	pthread_mutex_unlock(&shim.lock);
 	sem_post(&shim.ended);
 	return NULL;
+}
+
+/* pthread_sigmask was in libpthread before glibc 2.32. */
+static void set_signals(const sigset_t *mask, sigset_t *before)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, 8);
 }
 
 /* With all signals blocked: the target's handlers are none of this thread's business. */
@@ -172,9 +203,9 @@ static void start_thread(void)
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
+	set_signals(&all, &before);
 	shim.thread = !pthread_create(&thread, &attr, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	set_signals(&before, NULL);
 	pthread_attr_destroy(&attr);
 }
 
@@ -183,6 +214,9 @@ static void at_exit(void)
 {
 	struct timespec t;
 
+	/* registered twice, and what did not end in time the first time won't the second */
+	if (shim.ending)
+		return;
 	shim.ending = true;
 	if (!shim.thread || !shim.active)
 		return;
@@ -227,6 +261,9 @@ static __attribute__((constructor)) void loaded(void)
 {
 	sem_init(&shim.wake, 0, 0);
 	sem_init(&shim.ended, 0, 0);
+	/* both for tests */
+	shim.look_ms = shim__setting("SONDE_CUPTI_LOOK_MS", DORMANT_MS);
+	shim.retry_after = shim__setting("SONDE_CUPTI_RETRY_MS", RETRY_MS) * 1000000;
 	control__init();
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_exit);
@@ -242,13 +279,12 @@ static __attribute__((constructor)) void loaded(void)
  */
 int InitializeInjection(void)
 {
-	const char *wait = getenv("SONDE_CUPTI_WAIT");
-	long ms = wait ? atol(wait) : 0;
+	uint64_t ms = shim__setting("SONDE_CUPTI_WAIT", 0);
 	struct control_changes changes;
 
 	shim.has_cuda = true;
 	/* a tracer asks for kernels last */
-	for (; ms > 0 && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
+	for (; ms && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	if (!pthread_mutex_trylock(&shim.lock)) {
 		step();

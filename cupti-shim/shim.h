@@ -72,9 +72,13 @@ struct records {
 	const struct cupti *cupti;
 	const struct clock *clock;
 	uint64_t now; /* CLOCK_MONOTONIC */
+	bool no_threads; /* CUPTI's threads are not the kernel's */
 	uint64_t odd; /* records that made no sense */
+	uint64_t odd_bytes; /* and what is lost behind one */
 };
 
+/* The record behind *a (NULL: the first). 1, 0: there is none; -1: CUPTI says nonsense, *bytes from there on are lost. */
+int records__next(const struct cupti *c, uint8_t *buffer, size_t valid, struct cupti_activity **a, size_t *bytes);
 /* Hands over all records of a buffer. */
 void records__convert(struct records *r, uint8_t *buffer, size_t valid);
 
@@ -85,8 +89,11 @@ struct activities {
 	cupti_subscriber subscriber;
 	uint32_t on; /* groups, bits */
 	uint32_t thread_id_type;
+	bool no_threads; /* CUPTI can't be had to number threads as the kernel does */
+	uint32_t clock_result; /* of the last read */
 	struct clock clock;
-	char why[256];
+	char why[256]; /* the first thing that CUPTI refused */
+	uint32_t refused; /* how many things since that was told */
 };
 
 /* Finds CUPTI and subscribes. 0, -EAGAIN (no libcuda yet) or another negative errno with a->why. */
@@ -95,8 +102,11 @@ int activities__start(struct activities *a);
 void activities__set(struct activities *a, uint32_t groups);
 /* What CUPTI has ready is handed over; forced: all of it, also what is not finished. */
 void activities__flush(struct activities *a, bool forced);
-/* Lets go of CUPTI. */
+/* Lets go of CUPTI. What it refused then is in a->why. */
 void activities__stop(struct activities *a);
+
+/* A number of the environment, or def. */
+uint64_t shim__setting(const char *name, uint64_t def);
 
 /* CLOCK_MONOTONIC, ns */
 static inline uint64_t shim__now(void)

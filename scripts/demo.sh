@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # demo.sh BUILD: traces for five seconds what already runs, a Python program whose
-# threads fight for the GIL and a program that calls CUDA, and prints the summary.
+# threads fight for the GIL and a training loop that starves a GPU, and prints the
+# summary. Where there is no GPU, one is simulated by doubles of CUDA's libraries.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
@@ -26,21 +27,38 @@ trap 'exit 130' INT TERM HUP
 /usr/bin/python3 tests/workloads/gil_contend.py &
 pids+=($!)
 echo "Runs already: process $!, Python, four threads that want the GIL"
-cuda=$build/tests/workloads/cuda_calls-13
-if [[ -x $cuda ]]; then
-	"$cuda" &
+# The shim that sees kernels is there from the start: cuInit loads it. It sleeps until sonde comes
+families=+sched,syscall,lock,gpu
+shim=$PWD/$build/libsonde-cupti.so
+[[ $build != /* ]] || shim=$build/libsonde-cupti.so
+doubles=$build/tests/fakes/cuda/13
+calls=$build/tests/workloads/cuda_calls-13
+if [[ -e /dev/nvidiactl ]] && python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
+	CUDA_INJECTION64_PATH=$shim python3 tests/workloads/train.py torch &
 	pids+=($!)
+	echo "Runs already: process $!, Python, a PyTorch training loop and its data loader, on this machine's GPU"
+elif [[ -e $doubles/libcudart.so.13 && -e $doubles/libcupti.so.13 ]]; then
+	CUDA_INJECTION64_PATH=$shim /usr/bin/python3 tests/workloads/train.py "$doubles" &
+	pids+=($!)
+	echo "Runs already: process $!, Python, a training loop and its data loader"
+	echo "There is no GPU (or no PyTorch for it): this one is simulated, by doubles of libcuda, libcudart and libcupti"
+elif [[ -x $calls ]]; then
+	"$calls" &
+	pids+=($!)
+	families=+sched,syscall,lock
 	echo "Runs already: process $!, C, three threads that call the CUDA runtime"
+	echo "Left out: the training loop on a simulated GPU, for want of CUPTI's headers"
 else
-	echo "Left out: the program that calls CUDA, for want of libcudart"
+	families=+sched,syscall,lock
+	echo "Left out: the programs that call CUDA, for want of libcudart and CUPTI's headers"
 fi
 sleep 1
 
-echo "\$ sonde record -d 5 -t +sched,syscall,lock -o $out -f"
+echo "\$ sonde record -d 5 -t $families -o $out -f"
 # for output that goes into the docs nothing else is to be in it
 only=()
 [[ -z ${DEMO_ONLY:-} ]] || only=(-p "$(IFS=,; echo "${pids[*]}")")
-"$sonde" record -d 5 -t +sched,syscall,lock -o $out -f "${only[@]}"
+"$sonde" record -d 5 -t $families -o $out -f "${only[@]}"
 stop
 echo "\$ sonde report $out"
 "$sonde" report $out

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # fresh.sh: proves the README's commands in a new Debian 12 root that holds
 # nothing but make: `make demo` with bare /proc, /sys and /dev, `make test` with
-# tracefs, bpffs and cgroup2 where systemd mounts them, and the .deb in a root
-# without a compiler. The host lends its apt and pip settings, certificates and
-# proxies to these roots, so that they reach what the host reaches.
+# tracefs, bpffs and cgroup2 where systemd mounts them, the shim in Debian 11, and
+# the .deb in a root without a compiler. The host lends its apt and pip settings,
+# certificates and proxies to these roots, so that they reach what the host reaches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=bookworm
@@ -124,12 +124,13 @@ check() { # NAME ROOT COMMAND
 }
 
 new_roots() {
-	local mirror proxy=
+	local proxy=
 	mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2> /dev/null |
 		grep -oE "https?://[^ ]+/debian/?( |\$)" | head -n 1 | tr -d ' ' || true)
+	mirror=${mirror:-http://deb.debian.org/debian}
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
 	[[ -z $proxy || -n ${http_proxy:-} ]] || export http_proxy=$proxy
-	debootstrap --variant=minbase --include=make "$suite" "$root" "${mirror:-http://deb.debian.org/debian}" > "$work/log" 2>&1 || {
+	debootstrap --variant=minbase --include=make "$suite" "$root" "$mirror" > "$work/log" 2>&1 || {
 		tail -n 20 "$work/log"
 		return 1
 	}
@@ -170,6 +171,16 @@ fi
 
 check "make install, and make dist" "$root" "cd /root/sonde && make install DESTDIR=/tmp/dest PREFIX=/usr &&
 	test -x /tmp/dest/usr/bin/sonde && make dist"
+# Where the shim has to get along with an older glibc
+old=$work/old
+if debootstrap --variant=minbase bullseye "$old" "$mirror" > "$work/log" 2>&1; then
+	mounts "$old"
+	cp "$root/root/sonde/build/libsonde-cupti.so" "$old/tmp/"
+	check "the shim in Debian 11" "$old" "LD_BIND_NOW=1 LD_PRELOAD=/tmp/libsonde-cupti.so sleep 3 &
+		sleep 1; grep -qx sonde-cupti /proc/\$!/task/*/comm"
+else
+	echo "Left out: the shim in Debian 11, for want of its packages"
+fi
 if cp "$root"/root/sonde/build/dist/*.deb "$bare/tmp/" 2> /dev/null; then
 	check "the .deb, without a compiler" "$bare" "apt-get update -qq && apt-get install -y -qq --no-install-recommends /tmp/*.deb > /tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 		! command -v cc && sonde list events && sonde record -d 1 -o /tmp/x.sonde && sonde report /tmp/x.sonde"

@@ -261,8 +261,8 @@ struct shim_name {
 
 struct shim_clock {
 	u64 device_time UNIT(ns) DOC("what cuptiGetTimestamp said at `time`");
-	u64 error UNIT(ns) DOC("half the width of the bracket in which both clocks were read");
-	s64 drift_ppb DOC("device clock against CLOCK_MONOTONIC since the sample before, parts in 10^9; 0: the first");
+	u64 error UNIT(ns) DOC("it is no more, by the brackets in which both clocks were read in the last seconds");
+	s64 drift_ppb DOC("device clock against CLOCK_MONOTONIC over the last seconds, parts in 10^9; 0: the first");
 	u32 reads DOC("brackets tried for this sample");
 	u32 restarted DOC("1: the device's clock has jumped");
 };
@@ -280,6 +280,7 @@ enum gpu_shim_state {
 	GPU_SHIM_REFUSED, /* it can't, and the text says why */
 	GPU_SHIM_WAITING, /* for CUDA to be loaded */
 	GPU_SHIM_LEFT, /* one of several tracers has left, and has been told all */
+	GPU_SHIM_IMPAIRED, /* it goes on, but something is missing: the text says what */
 };
 
 /* Followed by a text, padded with NULs. */

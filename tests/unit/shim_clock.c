@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The shim's clock against simulated ones: drift, slow reads, a clock that is set. Nothing here waits. */
 #include "../../cupti-shim/clock.c"
+#include "../../cupti-shim/clock_bounds.c"
 #include "test.h"
 
 #define SECOND 1000000000ULL
@@ -8,6 +9,7 @@
 static struct {
 	double host; /* ns */
 	double ppm; /* that the device runs fast */
+	double turned, before; /* host time at which ppm began to hold, and by how much it was ahead then */
 	double offset;
 	uint64_t jitter; /* each read takes up to as long, before and after */
 	uint32_t random;
@@ -17,7 +19,7 @@ static struct {
 static void begin(double ppm, uint64_t jitter)
 {
 	memset(&world, 0, sizeof(world));
-	world.host = 5e12;
+	world.host = world.turned = 5e12;
 	world.ppm = ppm;
 	world.offset = 123456789012.0;
 	world.jitter = jitter;
@@ -26,7 +28,15 @@ static void begin(double ppm, uint64_t jitter)
 
 static uint64_t device_at(double host)
 {
-	return host + (host - 5e12) * world.ppm / 1e6 + world.offset;
+	return host + world.before + (host - world.turned) * world.ppm / 1e6 + world.offset;
+}
+
+/* From now on it runs at another rate. */
+static void turn(double ppm)
+{
+	world.before += (world.host - world.turned) * world.ppm / 1e6;
+	world.turned = world.host;
+	world.ppm = ppm;
 }
 
 static void pass(void)
@@ -53,70 +63,137 @@ static uint64_t read_device(void *arg)
 
 static const struct clock_source source = { read_host, read_device, NULL };
 
-/* The largest error of what is converted right after each sample, for times since the one before. */
-static uint64_t worst(struct clock *c, int seconds, uint64_t *said)
-{
-	uint64_t wrong = 0;
+struct outcome {
+	uint64_t wrong,
+		said; /* the largest error, of what is converted right after each sample, and what the samples said */
+	uint64_t beyond; /* by how much a sample's error was exceeded */
+	double reads; /* a sample */
+};
 
-	*said = 0;
+/* Times since the sample before, against the largest error that the samples have said so far. */
+static void convert_all(struct clock *c, double from, uint64_t error, struct outcome *o)
+{
+	for (int k = 0; k < 20; k++) {
+		double at = from + (world.host - from) * k / 20;
+		uint64_t off = llabs((int64_t)(clock__host(c, device_at(at)) - (uint64_t)at));
+
+		if (off > o->wrong)
+			o->wrong = off;
+		if (off > error && off - error > o->beyond)
+			o->beyond = off - error;
+	}
+}
+
+/* Ten samples a second; turn_ppm: by how much the drift may change a second, either way. */
+static struct outcome watch(struct clock *c, int seconds, double turn_ppm)
+{
+	struct outcome o = { .wrong = 0 };
+	uint64_t error = clock__last(c)->error;
+
 	for (int i = 0; i < seconds * 10; i++) {
 		double from = world.host;
 
 		world.host += SECOND / 10;
-		if (!clock__sample(c, &source))
-			return ~0ULL;
-		if (clock__last(c)->error > *said)
-			*said = clock__last(c)->error;
-		for (int k = 0; k < 20; k++) {
-			double at = from + (world.host - from) * k / 20;
-			int64_t off = clock__host(c, device_at(at)) - (uint64_t)at;
-
-			if ((uint64_t)llabs(off) > wrong)
-				wrong = llabs(off);
+		world.random = world.random * 1664525 + 1013904223;
+		if (turn_ppm != 0)
+			turn(world.ppm + turn_ppm / 10 * ((int32_t)(world.random >> 8 & 0xffff) - 32768) / 32768);
+		if (!clock__sample(c, &source)) {
+			o.wrong = ~0ULL;
+			return o;
 		}
+		error = clock__last(c)->error > error ? clock__last(c)->error : error;
+		o.said = clock__last(c)->error > o.said ? clock__last(c)->error : o.said;
+		o.reads += (double)clock__last(c)->reads / seconds / 10;
+		convert_all(c, from, error, &o);
 	}
-	return wrong;
+	return o;
 }
 
-static void drifts(double ppm, uint64_t jitter, uint64_t limit)
+static void drifts(double ppm, uint64_t jitter, double turn_ppm)
 {
 	struct clock c = { .n = 0 };
-	uint64_t said, wrong;
+	struct outcome o;
 
 	begin(ppm, jitter);
 	REQUIRE(clock__sample(&c, &source));
-	wrong = worst(&c, 600, &said);
-	printf("# %g ppm, reads of up to %lu ns: wrong by %llu ns, says %llu\n", ppm, (unsigned long)jitter,
-	       (unsigned long long)wrong, (unsigned long long)said);
-	CHECK(wrong < limit);
+	o = watch(&c, 600, turn_ppm);
+	printf("# %g ppm +-%g a second, reads of up to %lu ns each side: wrong by %lu ns, says %lu, %.1f reads a sample\n",
+	       ppm, turn_ppm, (unsigned long)jitter, (unsigned long)o.wrong, (unsigned long)o.said, o.reads);
+	CHECK(o.wrong < 2000);
+	CHECK(o.said < 2000);
 	/* what it says is a bound; a nanosecond or two are rounded away */
-	CHECK(wrong <= said + 3);
+	CHECK(o.beyond <= 3);
 }
 
 TEST(ten_minutes_of_drift)
 {
-	drifts(100, 0, 2000);
-	drifts(-100, 0, 2000);
-	drifts(100, 1000, 2000);
+	drifts(100, 0, 0);
+	drifts(-100, 0, 0);
+	drifts(100, 1000, 0);
 }
 
 TEST(ten_minutes_of_slow_reads)
 {
-	drifts(0, 20000, 2000);
-	drifts(100, 20000, 2000);
-	drifts(-100, 20000, 2000);
-	/* no read is ever quick: the error is larger, and said */
-	drifts(-100, 50000, 10000);
+	drifts(0, 20000, 0);
+	drifts(100, 20000, 0);
+	drifts(-100, 20000, 0);
+	drifts(100, 50000, 0);
+	drifts(-100, 50000, 0);
+}
+
+TEST(a_drift_that_changes)
+{
+	drifts(100, 0, 0.1);
+	drifts(100, 1000, 0.1);
+	drifts(-100, 50000, 0.1);
+}
+
+/* Wherever in the random numbers it begins */
+TEST(many_beginnings)
+{
+	uint64_t wrong = 0, beyond = 0;
+
+	for (uint32_t seed = 2; seed < 100; seed++) {
+		struct clock c = { .n = 0 };
+		struct outcome o;
+
+		begin(seed & 1 ? 100 : -100, 50000);
+		world.random = seed * 2654435761u;
+		REQUIRE(clock__sample(&c, &source));
+		o = watch(&c, 20, 0);
+		wrong = o.wrong > wrong ? o.wrong : wrong;
+		beyond = o.beyond > beyond ? o.beyond : beyond;
+	}
+	printf("# wrong by %lu ns at most\n", (unsigned long)wrong);
+	CHECK(wrong < 2000);
+	CHECK(beyond <= 3);
+}
+
+/* As when the host's clock is slewed: seen at once where reads are quick, and never beyond what a slow one hides */
+TEST(a_rate_that_turns_at_once)
+{
+	for (int i = 0; i < 20; i++) {
+		struct clock c = { .n = 0 };
+		struct outcome o;
+
+		begin(0, i & 1 ? 1000 : 20000);
+		world.random = i + 1;
+		REQUIRE(clock__sample(&c, &source));
+		watch(&c, 10, 0);
+		turn(i & 2 ? 20 : -5);
+		o = watch(&c, 10, 0);
+		CHECK(o.wrong < 4000);
+		CHECK(llabs(clock__last(&c)->drift - (i & 2 ? 20000 : -5000)) < 2000);
+	}
 }
 
 TEST(says_how_fast_the_device_runs)
 {
 	struct clock c = { .n = 0 };
-	uint64_t said;
 
 	begin(100, 500);
 	clock__sample(&c, &source);
-	worst(&c, 30, &said);
+	watch(&c, 30, 0);
 	CHECK(llabs(clock__last(&c)->drift - 100000) < 2000);
 	CHECK(!clock__last(&c)->restarted);
 }
@@ -124,14 +201,13 @@ TEST(says_how_fast_the_device_runs)
 TEST(times_before_the_first_sample_and_after_the_last)
 {
 	struct clock c = { .n = 0 };
-	uint64_t said;
 	double first;
 
 	begin(100, 500);
 	first = world.host;
 	world.host += 5 * SECOND;
 	clock__sample(&c, &source);
-	worst(&c, 10, &said);
+	watch(&c, 10, 0);
 	CHECK(llabs((int64_t)(clock__host(&c, device_at(first)) - (uint64_t)first)) < 2000);
 	CHECK(llabs((int64_t)(clock__host(&c, device_at(world.host + SECOND)) - (uint64_t)(world.host + SECOND))) <
 	      2000);
@@ -140,11 +216,10 @@ TEST(times_before_the_first_sample_and_after_the_last)
 TEST(a_device_clock_that_is_set)
 {
 	struct clock c = { .n = 0 };
-	uint64_t said;
 
 	begin(50, 500);
 	clock__sample(&c, &source);
-	worst(&c, 20, &said);
+	watch(&c, 20, 0);
 	world.offset += 3600.0 * SECOND;
 	world.host += SECOND;
 	clock__sample(&c, &source);

@@ -61,6 +61,10 @@ int elf__debuglink(struct elf *elf, char *name, size_t len, u32 *crc);
 bool elf__section_holds(struct elf *elf, const char *section, const char *text);
 /* Does the file want the library, whose name begins like this, at run time (DT_NEEDED)? */
 bool elf__needs(struct elf *elf, const char *library);
+/* Does the file define this version of symbols, as glibc does "GLIBC_2.34"? */
+bool elf__defines_version(struct elf *elf, const char *name);
+/* The versions that it needs of others' symbols. fn returning non-zero ends it and is returned. */
+int elf__each_needed_version(struct elf *elf, int (*fn)(const char *version, void *arg), void *arg);
 
 /* GNU build id in hexadecimal, "" if there is none. */
 const char *elf__build_id(struct elf *elf);

@@ -51,6 +51,16 @@ int privileges__attacher(bool signals, bool perf_events)
 	return keep(list, n);
 }
 
+int privileges__injector(void)
+{
+	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
+					    CAP_KILL };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	return keep(list, sizeof(list) / sizeof(list[0]));
+}
+
 static unsigned int id_of(const char *variable)
 {
 	const char *text = getenv(variable);

@@ -12,7 +12,7 @@
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID,..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
-	"                    [--FAMILY=WORD] [--FAMILY-WORD NUMBER] [--debuginfod] [--print] [-- CMD ARGS]\n"
+	"                    [--FAMILY=WORD] [--FAMILY-WORD NUMBER] [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
 	"\n"
 	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
@@ -42,6 +42,9 @@ static const char help[] =
 	"                        (`sonde list families`)\n"
 	"      --FAMILY-WORD N   a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
 	"      --debuginfod      ask the servers of DEBUGINFOD_URLS for debug files of stripped libraries\n"
+	"      --inject          device times of what runs already: before it begins, the library that tells them\n"
+	"                        is loaded into the processes of -p and into those with CUDA that the filters\n"
+	"                        name (`sonde inject --help`); adds family gpu\n"
 	"      --print           also print each event as it comes, a line each\n"
 	"  -h, --help            this text\n"
 	"  -- CMD ARGS           runs CMD and traces it, and what it starts, from its first instruction to\n"
@@ -54,6 +57,7 @@ static const char help[] =
 	"  sonde record -d 10                     ten seconds of everything, then `sonde report FILE`\n"
 	"  sonde record -F 99 --off-cpu -p 4711   where its Python code computes, and where it waits\n"
 	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
+	"  sonde record --inject -p 4711 -d 10    with what its GPUs did, though it was started without sonde\n"
 	"  sonde record -t cuda --cuda=all --print -d 2\n"
 	"  sonde record --comm 'python*' --cgroup /system.slice/train.service -d 10\n"
 	"  sonde record -o run.sonde -- python3 train.py --epochs 1\n";
@@ -274,6 +278,18 @@ static int parse_command(struct record_args *a, int argc, char **argv)
 	return -EINVAL;
 }
 
+/* Nothing is put into processes that nobody named. */
+static int check_inject(struct record_args *a)
+{
+	if (!a->inject)
+		return 0;
+	a->session.families = record_inject__families(a->session.families);
+	if (a->session.n_pids || a->session.n_comms || a->session.n_cgroups || a->launch.argv)
+		return 0;
+	fprintf(stderr, "sonde record: --inject wants to know into which processes: -p, --comm or --cgroup\n");
+	return -EINVAL;
+}
+
 /* 0: go on; 1: done (help); negative: wrong usage */
 static int parse(struct record_args *a, int argc, char **argv)
 {
@@ -291,6 +307,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "delay", required_argument, NULL, 'W' },
 		{ "no-args", no_argument, NULL, 'A' },
 		{ "debuginfod", no_argument, NULL, 'D' },
+		{ "inject", no_argument, NULL, 'I' },
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
@@ -343,6 +360,9 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'D':
 			a->session.debuginfod = true;
 			break;
+		case 'I':
+			a->inject = true;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 1;
@@ -364,6 +384,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 	}
 	if (!err)
 		err = parse_command(a, argc, argv);
+	if (!err)
+		err = check_inject(a);
 	a->session.pids = a->pids;
 	a->session.comms = a->comms;
 	a->session.cgroups = a->cgroups;

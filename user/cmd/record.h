@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* `sonde record`: what its command line says (record.c), and doing it (record_run.c). */
+/* `sonde record`: what its command line says (record.c), and doing it (record_run.c, record_inject.c). */
 #ifndef SONDE_CMD_RECORD_H
 #define SONDE_CMD_RECORD_H
 
@@ -14,6 +14,8 @@ struct record_args {
 	double duration; /* seconds, 0: until stopped */
 	double delay; /* seconds before it begins */
 	bool delay_signal; /* it begins with SIGUSR1 */
+	bool inject; /* the shim into what runs already */
+	u32 not_injected; /* processes that it could not be loaded into */
 	bool has_command; /* "--" was given: failures of sonde's own have a status of their own */
 	struct launch launch;
 	u32 pids[256];
@@ -22,6 +24,10 @@ struct record_args {
 	const char *options[64];
 	u32 n_options;
 };
+
+/* record_inject.c: what -t comes to with --inject; and doing it, which says what could not be done */
+const char *record_inject__families(const char *families);
+void record_inject__run(struct record_args *a);
 
 /* From the fork of the command, if there is one, to the end of both. Returns the exit status. */
 int record__run(struct record_args *a);

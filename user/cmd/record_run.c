@@ -274,8 +274,11 @@ static int start(struct session *s, struct record_args *a, struct output *out, c
 		ret = output__publish(out, err, len);
 	if (!ret && ahead)
 		launch__map(&a->launch);
-	if (!ret)
+	if (!ret) {
+		/* the last moment at which this process may */
+		record_inject__run(a);
 		ret = session__start(s, err, len);
+	}
 	launch__unmap(&a->launch);
 	print_warnings(s);
 	if (!ret)
@@ -328,7 +331,7 @@ static int exit_status(const struct record_args *a, int ret, const struct sessio
 		return ret == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	if (a->launch.pid)
 		return a->launch.status;
-	return st->not_attached ? EXIT_PARTLY : EXIT_DONE;
+	return st->not_attached || a->not_injected ? EXIT_PARTLY : EXIT_DONE;
 }
 
 static int record(struct record_args *a)

@@ -96,6 +96,9 @@ bool section__matches_library(const struct section *s, const char *path)
 	size_t n = strlen(s->library);
 
 	base = base ? base + 1 : path;
+	/* a library that was handed over in a memfd of its name, as `sonde inject` does */
+	if (!strncmp(base, "memfd:", 6))
+		base += 6;
 	return n && !strncmp(base, s->library, n);
 }
 

@@ -7,13 +7,17 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "record/family.h"
 
 #define LIBRARY	       "libsonde-cupti.so"
+#define MEMFD	       "memfd:"
 #define CONTROL_OBJECT 0x10000 /* no object of the trace has such a number */
 #define LOOK_EVERY     250000000 /* ns */
 #define DROPPED_BY_END 4 /* shim_dropped.reason */
@@ -31,14 +35,20 @@ static struct {
 	u32 n, max;
 	u64 next_look; /* which of them are gone; ns */
 	bool dropped; /* the control links */
-	bool warned_refused, warned_link;
-} gpu;
+	bool warned_text, warned_link;
+	int slot; /* of those that each shim has for tracers, -1: not chosen */
+	int slot_fd; /* by which other tracers know that it is taken */
+} gpu = { .slot = -1, .slot_fd = -1 };
 
 static bool is_runtime(struct elf *elf, const char *path)
 {
 	const char *name = strrchr(path, '/');
 
-	return !strncmp(name ? name + 1 : path, LIBRARY, strlen(LIBRARY));
+	name = name ? name + 1 : path;
+	/* what `sonde inject` put into a process that can't see the library's file */
+	if (!strncmp(name, MEMFD, strlen(MEMFD)))
+		name += strlen(MEMFD);
+	return !strncmp(name, LIBRARY, strlen(LIBRARY));
 }
 
 static struct target *find(u32 pid)
@@ -64,6 +74,35 @@ static struct target *add(u32 pid)
 	return &gpu.list[gpu.n++];
 }
 
+/*
+ * At one place of a shim the kernel counts several tracers as one, so each tracer of this machine takes a slot of its
+ * own: a name in the abstract namespace is free again when its process has ended, in whatever way. With eight tracers
+ * at work, or several in network namespaces of their own, two may share one: who comes second is then not told what was
+ * told before.
+ */
+static u32 choose_slot(struct session *s)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	u32 first = (u32)getpid() % SHIM_SLOTS, slot;
+	int len;
+
+	if (gpu.slot >= 0)
+		return (u32)gpu.slot;
+	gpu.slot = (int)first;
+	gpu.slot_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	for (u32 i = 0; gpu.slot_fd >= 0 && i < SHIM_SLOTS; i++) {
+		slot = (first + i) % SHIM_SLOTS;
+		len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "sonde-cupti-slot-%u", slot);
+		if (!bind(gpu.slot_fd, (struct sockaddr *)&name, offsetof(struct sockaddr_un, sun_path) + 1 + len)) {
+			gpu.slot = (int)slot;
+			return slot;
+		}
+	}
+	session__warn(s, "family gpu: %u tracers are at work already: kernels' names may be missing in this trace",
+		      SHIM_SLOTS);
+	return first;
+}
+
 /* The groups that are asked for: their places and their semaphores, as offsets in the file. */
 static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *counters)
 {
@@ -87,7 +126,7 @@ static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *
 		/* an older shim lacks some */
 		if (elf__find_symbol(elf, text, &semaphore) || place.size < SHIM_CONTROL_BYTES)
 			continue;
-		slot = getpid() % (place.size / SHIM_CONTROL_BYTES);
+		slot = choose_slot(s) % (place.size / SHIM_CONTROL_BYTES);
 		if (elf__offset(elf, place.addr + slot * SHIM_CONTROL_BYTES, &offsets[n]) ||
 		    elf__offset(elf, semaphore.addr + slot * SHIM_SEMAPHORE_BYTES, &counters[n]))
 			continue;
@@ -124,14 +163,14 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 }
 
 /* A target's words: nothing that moves a terminal's cursor. */
-static void warn_refused(struct session *s, u32 pid, const char *text, u32 len)
+static void warn_text(struct session *s, u32 pid, const char *text, u32 len)
 {
 	char clean[256];
 	u32 i;
 
-	if (gpu.warned_refused)
+	if (gpu.warned_text)
 		return;
-	gpu.warned_refused = true;
+	gpu.warned_text = true;
 	for (i = 0; i < len && i < sizeof(clean) - 1 && text[i]; i++)
 		clean[i] = text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i];
 	clean[i] = '\0';
@@ -150,9 +189,10 @@ static void event(struct session *s, const struct event *e, u32 size)
 		t = add(e->pid);
 	/* another tracer's leaving is nothing to this one, and its own is the end */
 	if (t && (g->shim.state != GPU_SHIM_LEFT || gpu.dropped))
-		t->active = g->shim.state == GPU_SHIM_STARTED;
-	if (g->shim.state == GPU_SHIM_REFUSED)
-		warn_refused(s, e->pid, g->text, size - sizeof(*g));
+		t->active = g->shim.state == GPU_SHIM_STARTED || g->shim.state == GPU_SHIM_IMPAIRED;
+	/* why there is nothing, or not all */
+	if (size > sizeof(*g) && g->text[0] && g->shim.state != GPU_SHIM_WAITING)
+		warn_text(s, e->pid, g->text, size - sizeof(*g));
 }
 
 /* Also when nobody has waited for it yet. */

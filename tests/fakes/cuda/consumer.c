@@ -6,9 +6,11 @@
  */
 #define _GNU_SOURCE
 #include "core/shim.h"
+#include "cupti-shim/cupti.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +43,46 @@ static void raise_by(int by)
 	}
 }
 
+static void on_callback(void *user, int domain, uint32_t id, const void *data)
+{
+}
+
+/*
+ * Another profiler (SHIM_RIVAL: a file in which it writes what becomes of it): tries to subscribe until it can, stays
+ * for half a second and goes.
+ */
+static void *rival(void *arg)
+{
+	uint32_t (*subscribe)(cupti_subscriber * s, cupti_callback fn, void *user,
+			      struct cupti_subscriber_params *params) = NULL;
+	uint32_t (*unsubscribe)(cupti_subscriber s) = NULL, result;
+	FILE *log = fopen(getenv("SHIM_RIVAL"), "a");
+	char holder[64] = "";
+	struct cupti_subscriber_params params = {
+		.size = sizeof(params), .name = "rival", .other_name = holder, .other_size = sizeof(holder)
+	};
+	cupti_subscriber handle;
+	void *library;
+
+	setvbuf(log, NULL, _IOLBF, 0);
+	while (!(library = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD)))
+		usleep(10000);
+	*(void **)&subscribe = dlsym(library, "cuptiSubscribe_v2");
+	*(void **)&unsubscribe = dlsym(library, "cuptiUnsubscribe");
+	/* the shim first */
+	usleep(300000);
+	for (int i = 0; (result = subscribe(&handle, on_callback, NULL, &params)); i++) {
+		if (!i)
+			fprintf(log, "refused %u, %s has it\n", result, holder);
+		usleep(20000);
+	}
+	fprintf(log, "subscribed\n");
+	usleep(500000);
+	fprintf(log, "left %u\n", unsubscribe(handle));
+	fclose(log);
+	return NULL;
+}
+
 /* USR1: a tracer comes. USR2: one goes. */
 static void on_signal(int sig)
 {
@@ -61,4 +103,9 @@ static __attribute__((constructor)) void begin(void)
 	signal(SIGUSR2, on_signal);
 	if (!getenv("SHIM_LATER"))
 		raise_by(1);
+	if (getenv("SHIM_RIVAL")) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, rival, NULL);
+	}
 }

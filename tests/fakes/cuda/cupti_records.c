@@ -146,7 +146,8 @@ static void context(struct cupti_record *out, const struct fake_record *r, bool 
 	NEW(CONTEXT, CUPTI_ACTIVITY_KIND_CONTEXT);
 	c->contextId = r->context;
 	c->deviceId = r->device;
-	c->computeApiKind = CUPTI_ACTIVITY_COMPUTE_API_CUDA;
+	c->computeApiKind = fake__setting("FAKE_CUDA", "mps", 0) ? CUPTI_ACTIVITY_COMPUTE_API_CUDA_MPS :
+								   CUPTI_ACTIVITY_COMPUTE_API_CUDA;
 	c->nullStreamId = 7;
 }
 

@@ -67,8 +67,8 @@ void fake__set_tool(fake_tool tool)
 	pthread_mutex_unlock(&machine.lock);
 }
 
-static const char *const op_names[] = { "kernel", "copy", "set",    "sync",    "graph",
-					"memory", "call", "device", "context", "stream" };
+static const char *const op_names[] = { "kernel", "copy",   "set",     "sync",	 "graph", "memory",
+					"call",	  "device", "context", "stream", "reset", "note" };
 
 /* Buffered: a million kernels are a million lines. */
 static char lines[1 << 16];
@@ -96,6 +96,14 @@ static void write_truth(const struct fake_record *r, bool kept)
 		r->grid[2], r->block[0], r->block[1], r->block[2], r->name ? r->name : "");
 }
 
+void fake__note(const char *name, uint64_t n)
+{
+	pthread_mutex_lock(&machine.lock);
+	write_truth(&(struct fake_record){ .op = FAKE_NOTE, .bytes = n, .name = name }, false);
+	truth__flush();
+	pthread_mutex_unlock(&machine.lock);
+}
+
 /* With the lock. */
 void machine__tell(const struct fake_record *r)
 {
@@ -108,14 +116,15 @@ void fake__dump(enum fake_op op, fake_tool tool)
 
 	for (i = 0; op == FAKE_DEVICE && i < machine.devices; i++)
 		tool(&(struct fake_record){ .op = op, .device = i });
-	for (i = 0; op == FAKE_CONTEXT && i < machine.devices; i++)
-		if (machine.contexts[i])
-			tool(&(struct fake_record){ .op = op, .device = i, .context = i + 1 });
+	for (i = 0; op == FAKE_CONTEXT && i < CONTEXTS_MAX; i++)
+		if (machine.contexts[i].there)
+			tool(&(struct fake_record){
+				.op = op, .device = machine.contexts[i].device, .context = machine.contexts[i].id });
 	for (i = 0; op == FAKE_STREAM && i < machine.n_streams; i++)
 		if (machine.streams[i])
 			tool(&(struct fake_record){ .op = op,
 						    .device = machine.streams[i]->device,
-						    .context = machine.streams[i]->device + 1,
+						    .context = machine.contexts[machine.streams[i]->owner].id,
 						    .stream = machine.streams[i]->id });
 }
 
@@ -160,33 +169,59 @@ void machine__init(void)
 		machine__tell(&(struct fake_record){ .op = FAKE_DEVICE, .device = i, .start = fake__now() });
 }
 
-/* The primary context, and its null stream (id 7, as CUDA's is). */
-struct stream *machine__null_stream(uint32_t device)
+/* A context's null stream has id 7, as CUDA's. An id is not used again after a reset. */
+struct context *machine__context(uint32_t number)
 {
-	if (!machine.contexts[device]) {
-		machine.contexts[device] = true;
-		machine.null_streams[device].device = device;
-		machine.null_streams[device].id = 7;
-		machine__tell(&(struct fake_record){
-			.op = FAKE_CONTEXT, .device = device, .context = device + 1, .start = fake__now() });
-	}
-	return &machine.null_streams[device];
+	struct context *c = &machine.contexts[number];
+
+	if (c->there)
+		return c;
+	if (number < DEVICES_MAX)
+		c->device = number;
+	c->there = true;
+	c->id = number + 1 + machine.resets * CONTEXTS_MAX;
+	c->null_stream = (struct stream){ .device = c->device, .id = 7, .owner = number };
+	machine__tell(&(struct fake_record){
+		.op = FAKE_CONTEXT, .device = c->device, .context = c->id, .start = fake__now() });
+	return c;
 }
 
-struct stream *machine__new_stream(uint32_t device)
+struct stream *machine__null_stream(uint32_t context)
+{
+	return &machine__context(context)->null_stream;
+}
+
+void machine__destroy(uint32_t context)
+{
+	struct context *c = &machine.contexts[context];
+
+	if (!c->there)
+		return;
+	machine__tell(
+		&(struct fake_record){ .op = FAKE_RESET, .device = c->device, .context = c->id, .start = fake__now() });
+	/* who still has one of its streams may look at it, as a stale handle: it is not freed */
+	for (uint32_t i = 0; i < machine.n_streams; i++)
+		if (machine.streams[i] && machine.streams[i]->owner == context)
+			machine.streams[i] = NULL;
+	c->there = false;
+	machine.resets++;
+}
+
+struct stream *machine__new_stream(uint32_t context)
 {
 	struct stream *s = calloc(1, sizeof(*s)), **bigger;
+	struct context *c = machine__context(context);
 
-	machine__null_stream(device);
 	bigger = realloc(machine.streams, (machine.n_streams + 1) * sizeof(*bigger));
 	if (!s || !bigger)
 		abort();
 	machine.streams = bigger;
-	s->device = device;
+	s->device = c->device;
+	s->owner = context;
 	s->id = 13 + machine.n_streams;
 	machine.streams[machine.n_streams++] = s;
 	machine__tell(&(struct fake_record){
-		.op = FAKE_STREAM, .device = device, .context = device + 1, .stream = s->id, .start = fake__now() });
+		.op = FAKE_STREAM, .device = c->device, .context = c->id, .stream = s->id, .start = fake__now() });
 	return s;
 }
 
@@ -196,7 +231,7 @@ void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns)
 	uint64_t now = fake__now() + machine.latency;
 
 	r->device = s->device;
-	r->context = s->device + 1;
+	r->context = machine.contexts[s->owner].id;
 	r->stream = s->id;
 	r->start = s->available > now ? s->available : now;
 	r->end = r->start + ns;
@@ -213,12 +248,12 @@ void machine__wait_until(uint64_t moment)
 			;
 }
 
-uint64_t machine__busy_until(uint32_t device)
+uint64_t machine__busy_until(uint32_t context)
 {
-	uint64_t last = machine.null_streams[device].available;
+	uint64_t last = machine.contexts[context].null_stream.available;
 
 	for (uint32_t i = 0; i < machine.n_streams; i++)
-		if (machine.streams[i] && machine.streams[i]->device == device && machine.streams[i]->available > last)
+		if (machine.streams[i] && machine.streams[i]->owner == context && machine.streams[i]->available > last)
 			last = machine.streams[i]->available;
 	return last;
 }

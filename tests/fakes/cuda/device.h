@@ -7,10 +7,12 @@
 
 #include <pthread.h>
 
-#define DEVICES_MAX 16
+#define DEVICES_MAX  16
+#define CONTEXTS_MAX 32 /* the first DEVICES_MAX are the devices' primary ones */
 
 struct stream {
 	uint32_t device, id;
+	uint32_t owner; /* of machine.contexts */
 	uint64_t available; /* when what was put into it will have ended */
 };
 
@@ -32,6 +34,12 @@ struct graph {
 	uint32_t id;
 };
 
+struct context {
+	bool there;
+	uint32_t device, id;
+	struct stream null_stream;
+};
+
 struct machine {
 	pthread_mutex_t lock;
 	fake_tool tool;
@@ -39,8 +47,8 @@ struct machine {
 	bool devices_known, broken;
 	uint32_t devices;
 	uint64_t latency, gbps, set_gbps;
-	bool contexts[DEVICES_MAX];
-	struct stream null_streams[DEVICES_MAX];
+	struct context contexts[CONTEXTS_MAX];
+	uint32_t resets, created;
 	struct stream **streams;
 	uint32_t n_streams;
 	uint32_t events, graphs;
@@ -52,10 +60,16 @@ extern struct machine machine;
 void truth__flush(void);
 void machine__init(void);
 void machine__tell(const struct fake_record *r);
-struct stream *machine__null_stream(uint32_t device);
-struct stream *machine__new_stream(uint32_t device);
+/* Makes the context if it is not there. */
+struct context *machine__context(uint32_t number);
+struct stream *machine__null_stream(uint32_t context);
+struct stream *machine__new_stream(uint32_t context);
+/* The context and all in it ends; CUPTI gets to know it. */
+void machine__destroy(uint32_t context);
 void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns);
 void machine__wait_until(uint64_t moment);
-uint64_t machine__busy_until(uint32_t device);
+uint64_t machine__busy_until(uint32_t context);
+/* How long a kernel that is launched with these parameters runs. */
+uint64_t kernel__ns(const struct fake_kernel *k, void **parameters);
 
 #endif

@@ -7,10 +7,17 @@
  * copies go by bandwidth, and all that happens is written down as the truth.
  *
  * Environment:
- *	FAKE_CUDA	devices=1,latency_ns=2000,gbps=10,set_gbps=100,init_ms=0
+ *	FAKE_CUDA	devices=1,latency_ns=2000,gbps=10,set_gbps=100,init_ms=0,mps=0
  *	FAKE_CUDA_TRUTH	a file: a line for everything, appended by each process
- *	FAKE_CUPTI	ppm=0,jitter_ns=0,subscribe=0,enable=0,register=0,flush_ms=0,subscribe_ms=0,taken=0,drop=0,
- *			timestamp=0: results to give, time to take; taken=1: another tool has it
+ *	FAKE_CUPTI	ppm=0,jitter_ns=0	CUPTI's clock
+ *			taken=0,taken_ms=0	another tool has it, for ever or at first
+ *			drop=0			records that it says it has dropped
+ *			reset_loses=0		what waits when a context ends is dropped
+ *			CALL=0			the result of a call: version, timestamp, subscribe, unsubscribe, register, enable, dump,
+ *						disable, driver_api, flush, next, dropped, get_thread, set_thread, result_string
+ *			CALL_after=0		from this call of it on
+ *			CALL_ms=0, CALL_hang=0	it takes so long; it never returns
+ *			next_stuck=0		the next record is the same one
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
@@ -23,6 +30,7 @@
 struct fake_kernel {
 	const char *name; /* mangled */
 	uint64_t ns;
+	uint32_t ns_parameter; /* or which of the launch's parameters says it, from 1; only libcuda's */
 };
 
 enum fake_op {
@@ -36,6 +44,8 @@ enum fake_op {
 	FAKE_DEVICE,
 	FAKE_CONTEXT,
 	FAKE_STREAM,
+	FAKE_RESET, /* a context ends */
+	FAKE_NOTE, /* what a double has to say of itself: bytes and name */
 };
 
 /* One thing that happened or will: times are CLOCK_MONOTONIC ns. */
@@ -62,6 +72,8 @@ void fake__set_tool(fake_tool tool);
 uint64_t fake__setting(const char *variable, const char *key, uint64_t def);
 uint64_t fake__now(void);
 uint32_t fake__tid(void);
+/* A line of the truth that is no event of the machine. */
+void fake__note(const char *name, uint64_t n);
 /* Tells devices, contexts and streams that are there. */
 void fake__dump(enum fake_op op, fake_tool tool);
 /* A correlation id for what this thread calls next, and the calls within. */

@@ -4,9 +4,11 @@
  *
  *	fake_training [-d DEVICES] [-s STREAMS] [-n STEPS] [-t THREADS] [-k KERNELS a step] [-u KERNEL_US] [-p PAUSE_US]
  *		[-w] (waits for a line on stdin first) [-f] (forks children in between) [-g] (graphs, too)
+ *		[-r] (resets its device in between) [-c] (each thread has a context of its own) [-x] (executes itself once)
  */
 #include "fake.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@
 #include <unistd.h>
 
 static int devices = 1, streams = 2, steps = 10, threads = 1, kernels = 10, us = 20, pause_us;
-static bool graphs, forks;
+static bool graphs, forks, resets, contexts;
 
 #define MUST(call)                                              \
 	do {                                                    \
@@ -53,12 +55,24 @@ static void build_graph(struct worker *w)
 	MUST(cudaGraphInstantiate(&w->graph, graph, 0));
 }
 
+static void new_context(struct worker *w)
+{
+	CUcontext context;
+
+	if (cuCtxCreate_v4(&context, NULL, 0, w->device)) {
+		fprintf(stderr, "cuCtxCreate failed\n");
+		exit(1);
+	}
+}
+
 static void prepare(struct worker *w)
 {
 	w->device = w->number % devices;
 	for (int i = 0; i < 4; i++)
 		w->kernels[i] = (struct fake_kernel){ names[i], (uint64_t)us * 1000 * (i + 1) / 2 };
 	MUST(cudaSetDevice(w->device));
+	if (contexts)
+		new_context(w);
 	MUST(cudaMalloc(&w->memory, 1 << 20));
 	MUST(cudaEventCreate(&w->event));
 	for (int i = 0; i < streams; i++)
@@ -99,6 +113,10 @@ static void *train(void *arg)
 		step(w, i);
 		if (pause_us)
 			usleep(pause_us);
+		if (resets && i % 8 == 7) {
+			MUST(cudaDeviceReset());
+			prepare(w);
+		}
 		/* as a loader's worker: it leaves CUDA alone */
 		if (forks && i % 4 == 0) {
 			pid_t pid = fork();
@@ -119,10 +137,10 @@ static void *train(void *arg)
 int main(int argc, char **argv)
 {
 	struct worker *workers;
-	bool waits = false;
+	bool waits = false, again = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:s:n:t:k:u:p:wfg")) != -1) {
+	while ((c = getopt(argc, argv, "d:s:n:t:k:u:p:wfgrcx")) != -1) {
 		int n = optarg ? atoi(optarg) : 1;
 
 		switch (c) {
@@ -156,6 +174,15 @@ int main(int argc, char **argv)
 		case 'g':
 			graphs = true;
 			break;
+		case 'r':
+			resets = true;
+			break;
+		case 'c':
+			contexts = true;
+			break;
+		case 'x':
+			again = !getenv("FAKE_TRAINING_AGAIN");
+			break;
 		default:
 			return 2;
 		}
@@ -174,5 +201,11 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < threads; i++)
 		pthread_join(workers[i].thread, NULL);
+	if (again) {
+		/* what CUPTI still has is lost, unless it is given a moment */
+		usleep(300000);
+		setenv("FAKE_TRAINING_AGAIN", "1", 1);
+		execv("/proc/self/exe", argv);
+	}
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The driver's double. The current device is a thread's, as the current context is. */
+/* The driver's double. The current context is a thread's: one of machine.contexts. */
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -95,7 +95,63 @@ CUresult fake__set_device(uint32_t device)
 
 uint32_t fake__device(void)
 {
-	return current;
+	return current < DEVICES_MAX ? current : machine.contexts[current].device;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+	current = context ? (struct context *)context - machine.contexts : 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *out)
+{
+	*out = (CUcontext)&machine.contexts[current];
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags, CUdevice device)
+{
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	pthread_mutex_lock(&machine.lock);
+	if (DEVICES_MAX + machine.created < CONTEXTS_MAX) {
+		current = DEVICES_MAX + machine.created++;
+		machine.contexts[current].device = device;
+		machine__context(current);
+		*out = (CUcontext)&machine.contexts[current];
+		result = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&machine.lock);
+	return result;
+}
+
+/* Waits for all that is in it, so that the truth is the truth. */
+static CUresult destroy(uint32_t context)
+{
+	uint64_t until;
+
+	pthread_mutex_lock(&machine.lock);
+	until = machine__busy_until(context);
+	pthread_mutex_unlock(&machine.lock);
+	machine__wait_until(until);
+	pthread_mutex_lock(&machine.lock);
+	machine__destroy(context);
+	pthread_mutex_unlock(&machine.lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+	uint32_t number = (struct context *)context - machine.contexts;
+
+	current = fake__device();
+	return destroy(number);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	return device >= 0 && (uint32_t)device < machine.devices ? destroy(device) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuStreamCreate(CUstream *out, unsigned int flags)
@@ -121,7 +177,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned
 	if (!k || !k->name || !gx || !bx)
 		return leave(&c, CUDA_ERROR_INVALID_VALUE);
 	r.name = k->name;
-	machine__enqueue(stream_of(s), &r, k->ns);
+	machine__enqueue(stream_of(s), &r, kernel__ns(k, params));
 	return leave(&c, CUDA_SUCCESS);
 }
 
@@ -212,8 +268,8 @@ static void tell_memory(const struct call *c, uint32_t kind, uint64_t address, u
 					     .start = fake__now(),
 					     .tid = fake__tid(),
 					     .correlation = c->correlation,
-					     .device = current,
-					     .context = current + 1,
+					     .device = fake__device(),
+					     .context = machine__context(current)->id,
 					     .bytes = bytes,
 					     .address = address,
 					     .kind = kind });
@@ -227,7 +283,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 	if (bytes > 1ULL << 38)
 		return leave(&c, CUDA_ERROR_OUT_OF_MEMORY);
 	machine.memory += 1 << 12;
-	*out = ((uint64_t)current << 40) + 0x7000000 + machine.memory;
+	*out = ((uint64_t)fake__device() << 40) + 0x7000000 + machine.memory;
 	tell_memory(&c, 1, *out, bytes);
 	return leave(&c, CUDA_SUCCESS);
 }
@@ -254,7 +310,7 @@ static void synchronize(const struct call *c, uint32_t kind, struct stream *s, u
 					     .tid = fake__tid(),
 					     .correlation = c->correlation,
 					     .device = s->device,
-					     .context = s->device + 1,
+					     .context = machine.contexts[s->owner].id,
 					     .stream = kind == 4 ? 0xffffffff : s->id,
 					     .kind = kind });
 }
@@ -389,7 +445,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream s)
 					     .tid = fake__tid(),
 					     .correlation = c.correlation,
 					     .device = in->device,
-					     .context = in->device + 1,
+					     .context = machine.contexts[in->owner].id,
 					     .stream = in->id,
 					     .graph = g->id });
 	return leave(&c, CUDA_SUCCESS);

@@ -54,6 +54,11 @@ cudaError_t cudaGetLastError(void)
 	return e;
 }
 
+cudaError_t cudaDeviceReset(void)
+{
+	return CALL(cuDevicePrimaryCtxReset_v2(fake__device()));
+}
+
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
 	return CALL(cuMemAlloc_v2((CUdeviceptr *)out, bytes));

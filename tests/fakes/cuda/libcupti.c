@@ -22,13 +22,55 @@ static struct {
 	bool on[128];
 	bool calls[1024];
 	bool subscribed;
+	char holder[64];
+	uint64_t lost, lost_told; /* records, by resets */
+	bool stuck;
+	uint64_t called; /* of its functions, how often */
 	struct fake_record *waiting;
 	uint32_t n, max;
 	uint8_t *buffer;
 	size_t size, used;
 } cupti = { .lock = PTHREAD_MUTEX_INITIALIZER, .buffers = PTHREAD_MUTEX_INITIALIZER };
 
-static uint64_t began;
+static uint64_t began, loaded;
+
+static uint64_t setting_of(const char *call, const char *what)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "%s%s", call, what);
+	return fake__setting("FAKE_CUPTI", key, 0);
+}
+
+/* What a test wants of this call: its result, after a while or never. */
+static CUptiResult injected(const char *call, uint64_t *number)
+{
+	static const char *settings;
+	uint64_t ms, n = __atomic_add_fetch(number, 1, __ATOMIC_RELAXED);
+
+	__atomic_add_fetch(&cupti.called, 1, __ATOMIC_RELAXED);
+	/* quick where there is nothing to be done: it is called for each record */
+	if (!settings)
+		settings = getenv("FAKE_CUPTI") ? getenv("FAKE_CUPTI") : "";
+	if (!strstr(settings, call))
+		return CUPTI_SUCCESS;
+	if (n < setting_of(call, "_after"))
+		return CUPTI_SUCCESS;
+	ms = setting_of(call, "_ms");
+	if (ms)
+		nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+	while (setting_of(call, "_hang"))
+		pause();
+	return (CUptiResult)setting_of(call, "");
+}
+
+#define INJECT(call)                                        \
+	do {                                                \
+		static uint64_t number_;                    \
+		CUptiResult r_ = injected(#call, &number_); \
+		if (r_)                                     \
+			return r_;                          \
+	} while (0)
 
 /* The device's clock at a moment: another zero, and it runs fast. */
 uint64_t cupti__time(uint64_t host)
@@ -43,8 +85,17 @@ uint64_t cupti__time(uint64_t host)
 	       (int64_t)(host - began) % 1000000 * (int64_t)ppm / 1000000;
 }
 
+/* Whoever called it: a dormant shim has not. */
+static void tell_calls(void)
+{
+	fake__note("cupti_calls", cupti.called);
+}
+
 static __attribute__((constructor)) void begin(void)
 {
+	atexit(tell_calls);
+	loaded = fake__now();
+	cupti.stuck = fake__setting("FAKE_CUPTI", "next_stuck", 0);
 	/* all processes have the same clock */
 	began = fake__now() / 3600000000000ULL * 3600000000000ULL;
 }
@@ -62,54 +113,63 @@ static void delay(void)
 
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
+	INJECT(version);
 	*version = CUPTI_API_VERSION;
 	return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
 {
+	INJECT(timestamp);
 	delay();
 	*timestamp = cupti__time(fake__now());
 	delay();
-	return (CUptiResult)fake__setting("FAKE_CUPTI", "timestamp", 0);
+	return CUPTI_SUCCESS;
 }
 
-static void pause_ms(const char *key)
+static bool is_taken(void)
 {
-	uint64_t ms = fake__setting("FAKE_CUPTI", key, 0);
+	return fake__setting("FAKE_CUPTI", "taken", 0) ||
+	       fake__now() - loaded < fake__setting("FAKE_CUPTI", "taken_ms", 0) * 1000000;
+}
 
-	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+static CUptiResult subscribe(CUpti_SubscriberHandle *subscriber, const char *name)
+{
+	INJECT(subscribe);
+	if (is_taken()) {
+		snprintf(cupti.holder, sizeof(cupti.holder), "Another Profiler 1.0");
+		return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+	}
+	if (__atomic_exchange_n(&cupti.subscribed, true, __ATOMIC_SEQ_CST))
+		return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+	snprintf(cupti.holder, sizeof(cupti.holder), "%s", name);
+	*subscriber = (CUpti_SubscriberHandle)&cupti;
+	return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *user)
 {
-	uint64_t refused = fake__setting("FAKE_CUPTI", "subscribe", 0);
-
-	pause_ms("subscribe_ms");
-	if (refused)
-		return (CUptiResult)refused;
-	if (fake__setting("FAKE_CUPTI", "taken", 0) || __atomic_exchange_n(&cupti.subscribed, true, __ATOMIC_SEQ_CST))
-		return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
-	*subscriber = (CUpti_SubscriberHandle)&cupti;
-	return CUPTI_SUCCESS;
+	return subscribe(subscriber, "somebody");
 }
 
 #if CUPTI_API_VERSION >= 130000
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *user,
 			      CUpti_SubscriberParams *params)
 {
-	CUptiResult r = cuptiSubscribe(subscriber, callback, user);
+	CUptiResult r;
 
-	if (params && params->structSize != CUpti_SubscriberParams_STRUCT_SIZE)
+	if (!params || params->structSize != CUpti_SubscriberParams_STRUCT_SIZE)
 		return CUPTI_ERROR_INVALID_PARAMETER;
-	if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName)
-		snprintf(params->oldSubscriberName, params->oldSubscriberSize, "Another Profiler 1.0");
+	r = subscribe(subscriber, params->subscriberName ? params->subscriberName : "");
+	if (r == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params->oldSubscriberName)
+		snprintf(params->oldSubscriberName, params->oldSubscriberSize, "%s", cupti.holder);
 	return r;
 }
 #endif
 
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 {
+	INJECT(unsubscribe);
 	if (subscriber != (CUpti_SubscriberHandle)&cupti)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	__atomic_store_n(&cupti.subscribed, false, __ATOMIC_SEQ_CST);
@@ -142,6 +202,9 @@ static bool wanted(const struct fake_record *r)
 		return cupti.on[CUPTI_ACTIVITY_KIND_CONTEXT];
 	case FAKE_STREAM:
 		return cupti.on[CUPTI_ACTIVITY_KIND_STREAM];
+	case FAKE_RESET:
+	case FAKE_NOTE:
+		break;
 	}
 	return false;
 }
@@ -164,10 +227,25 @@ static bool keep(const struct fake_record *r)
 	return kept;
 }
 
+/* CUPTI hands over what it has, or loses it. */
+static void context_ends(void)
+{
+	if (!fake__setting("FAKE_CUPTI", "reset_loses", 0)) {
+		cupti__sweep(false);
+		return;
+	}
+	pthread_mutex_lock(&cupti.lock);
+	cupti.lost += cupti.n;
+	cupti.n = 0;
+	pthread_mutex_unlock(&cupti.lock);
+}
+
 static bool tool(const struct fake_record *r)
 {
 	bool kept = keep(r);
 
+	if (r->op == FAKE_RESET)
+		context_ends();
 	/* as CUPTI does: full buffers come from the target's threads too */
 	if (kept && cupti.n > 4096)
 		cupti__sweep(false);
@@ -236,32 +314,33 @@ void cupti__sweep(bool all)
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
 					   CUpti_BuffersCallbackCompleteFunc completed)
 {
-	uint64_t refused = fake__setting("FAKE_CUPTI", "register", 0);
-
-	if (refused)
-		return (CUptiResult)refused;
+	INJECT(register);
 	cupti.requested = requested;
 	cupti.completed = completed;
 	return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
+static CUptiResult enable(CUpti_ActivityKind kind)
 {
-	uint64_t refused = fake__setting("FAKE_CUPTI", "enable", 0);
-
 	if (kind >= 128 || !cupti.requested)
 		return CUPTI_ERROR_INVALID_KIND;
-	if (refused)
-		return (CUptiResult)refused;
 	fake__set_tool(tool);
 	cupti.on[kind] = true;
 	return CUPTI_SUCCESS;
 }
 
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+	INJECT(enable);
+	return enable(kind);
+}
+
 CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 {
-	CUptiResult r = cuptiActivityEnable(kind);
+	CUptiResult r;
 
+	INJECT(dump);
+	r = enable(kind);
 	if (!r && kind == CUPTI_ACTIVITY_KIND_DEVICE)
 		fake__dump(FAKE_DEVICE, keep);
 	if (!r && kind == CUPTI_ACTIVITY_KIND_CONTEXT)
@@ -273,6 +352,7 @@ CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
+	INJECT(disable);
 	if (kind >= 128)
 		return CUPTI_ERROR_INVALID_KIND;
 	cupti.on[kind] = false;
@@ -281,6 +361,7 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable)
 {
+	INJECT(driver_api);
 	if (cbid >= 1024)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	cupti.calls[cbid] = enable;
@@ -289,9 +370,9 @@ CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable)
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
+	INJECT(flush);
 	if (!cupti.requested)
 		return CUPTI_ERROR_INVALID_OPERATION;
-	pause_ms("flush_ms");
 	cupti__sweep(flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	pthread_mutex_lock(&cupti.buffers);
 	give_back();
@@ -303,6 +384,10 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Acti
 {
 	uint8_t *at = *record ? (uint8_t *)*record + cupti__record_size((*record)->kind) : buffer;
 
+	INJECT(next);
+	/* it leads nowhere, for ever */
+	if (cupti.stuck && *record)
+		return CUPTI_SUCCESS;
 	if (at >= buffer + valid)
 		return CUPTI_ERROR_MAX_LIMIT_REACHED;
 	*record = (CUpti_Activity *)at;
@@ -311,27 +396,33 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, CUpti_Acti
 
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *dropped)
 {
-	static uint64_t told;
 	uint64_t all = fake__setting("FAKE_CUPTI", "drop", 0);
 
-	*dropped = all - told;
-	told = all;
+	INJECT(dropped);
+	pthread_mutex_lock(&cupti.lock);
+	all += cupti.lost;
+	*dropped = all - cupti.lost_told;
+	cupti.lost_told = all;
+	pthread_mutex_unlock(&cupti.lock);
 	return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type)
 {
+	INJECT(get_thread);
 	*type = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
 	return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
 {
+	INJECT(set_thread);
 	return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiGetResultString(CUptiResult result, const char **text)
 {
+	INJECT(result_string);
 	*text = result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" : "CUPTI_ERROR";
 	return CUPTI_SUCCESS;
 }

@@ -11,7 +11,7 @@ $(B)/$(FAKE_CUDA)/$(1)/.flags: $(B)/gen/config
 $(B)/$(FAKE_CUDA)/$(1)/%.o: $(FAKE_CUDA)/%.c $(B)/$(FAKE_CUDA)/$(1)/.flags
 	$$(call say,CC)$$(CC) -std=gnu11 -O2 -g -fPIC -Wall -Wno-packed-not-aligned -Wno-deprecated-declarations -I. -Ibpf \
 		-I$(CUPTI)/$(1)/include -I$(CUDA)/$(1)/include -MMD -MP -c $$< -o $$@
-$(B)/$(FAKE_CUDA)/$(1)/libcuda.so.1: $(addprefix $(B)/$(FAKE_CUDA)/$(1)/,libcuda.o device.o)
+$(B)/$(FAKE_CUDA)/$(1)/libcuda.so.1: $(addprefix $(B)/$(FAKE_CUDA)/$(1)/,libcuda.o device.o module.o context.o)
 	$$(call say,LINK)$$(CC) -shared -Wl,-soname,libcuda.so.1 $$^ -lpthread -ldl -o $$@
 $(B)/$(FAKE_CUDA)/$(1)/libcudart.so.$(1): $(B)/$(FAKE_CUDA)/$(1)/libcudart.o $(B)/$(FAKE_CUDA)/$(1)/libcuda.so.1
 	$$(call say,LINK)$$(CC) -shared -Wl,-soname,libcudart.so.$(1) -Wl,-rpath,'$$$$ORIGIN' $$^ -o $$@
@@ -28,6 +28,6 @@ $(foreach v,12 13,$(if $(and $(wildcard $(CUPTI)/$(v)/include/cupti.h),$(wildcar
 # Consumes what the shim hands over within the process, as a tool without eBPF would
 $(B)/$(FAKE_CUDA)/consumer.so: $(FAKE_CUDA)/consumer.c $(B)/gen/config
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -std=gnu11 -O2 -g -fPIC -Wall -shared -Ibpf -MMD -MP -MF $@.d $< -ldl -o $@
+	$(call say,CC)$(CC) -std=gnu11 -O2 -g -fPIC -Wall -shared -I. -Ibpf -MMD -MP -MF $@.d $< -ldl -lpthread -o $@
 
 workloads: $(CUDA_DOUBLES) $(B)/$(FAKE_CUDA)/consumer.so

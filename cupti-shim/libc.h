@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Included first by every file that uses such functions. The shim is loaded into whatever libc the target
+ * has, which in a container may be older than the one that it is built against. What
+ * glibc moved into libc.so.6 in 2.34 (threads, dlopen) is the same function under its first
+ * version, so that is asked for; an older glibc has it in libpthread and libdl, which the shim
+ * names as needed (rules.mk). The rest here is kept clear of functions that came late.
+ */
+#ifndef SHIM_LIBC_H
+#define SHIM_LIBC_H
+
+/* since which all of it has been there on this architecture */
+#if defined(__x86_64__)
+#define SHIM_GLIBC "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define SHIM_GLIBC "GLIBC_2.17"
+#endif
+
+#if defined(SHIM_GLIBC) && defined(__linux__)
+#define FIRST_VERSION(function) __asm__(".symver " #function "," #function "@" SHIM_GLIBC)
+FIRST_VERSION(dlopen);
+FIRST_VERSION(dlsym);
+FIRST_VERSION(dlclose);
+FIRST_VERSION(pthread_create);
+FIRST_VERSION(pthread_attr_setstacksize);
+FIRST_VERSION(pthread_mutex_trylock);
+FIRST_VERSION(sem_init);
+FIRST_VERSION(sem_post);
+FIRST_VERSION(sem_timedwait);
+#undef FIRST_VERSION
+#endif
+
+#endif

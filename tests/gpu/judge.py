@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Compares what a program did with what the shim told.
+
+The two are joined as sonde joins them: a call of the driver that the shim told lies, by thread and time, within what
+the program noted around its call; the work on the device has that call's correlation id. So counts, names, threads,
+streams, order and the clock are all checked by the one join.
+"""
+import bisect
+import collections
+
+SHARE, NS = 0.02, 2000  # how far a duration may be off: 2% or 2 us
+RECORDS = {"kernel": "kernel", "copy": "memcpy", "set": "memset", "graph": "graph"}
+
+
+def far_off(told, want):
+    return abs(told - want) > max(SHARE * want, NS)
+
+
+def assign_calls(ops, calls):
+    """A call for each operation by thread and time: (pairs, operations without, calls without, how far outside at most)."""
+    by_thread, lists = collections.defaultdict(list), collections.defaultdict(list)
+    for o in ops:
+        by_thread[o["tid"]].append(o)
+    for c in calls:
+        lists[c["tid"]].append(c)
+    pairs, lonely, extra, worst = [], [], [], 0
+    for tid in set(by_thread) | set(lists):
+        mine, theirs = sorted(by_thread[tid], key=lambda o: o["begin"]), sorted(lists[tid], key=lambda c: c["start"])
+        at = 0
+        for o in mine:
+            # those that ended before this one began belong to nobody
+            while at < len(theirs) and (theirs[at]["start"] + theirs[at]["time"]) / 2 < o["begin"] - NS:
+                extra.append(theirs[at])
+                at += 1
+            if at < len(theirs) and (theirs[at]["start"] + theirs[at]["time"]) / 2 <= o["end"] + NS:
+                c = theirs[at]
+                at += 1
+                worst = max(worst, o["begin"] - c["start"], c["time"] - o["end"])
+                pairs.append((o, c))
+            else:
+                lonely.append(o)
+        extra += theirs[at:]
+    return pairs, lonely, extra, worst
+
+
+def known_done(ops):
+    """For each operation when the host knew that it had ended: the first end of a wait, for its stream or for all, that began
+    when the operation had been enqueued."""
+    waits = collections.defaultdict(list)
+    for o in sorted((o for o in ops if o["op"] == "sync" and o["kind"] in (3, 4)), key=lambda o: -o["begin"]):
+        of = waits["all" if o["kind"] == 4 else o["stream"]]
+        # latest first: (-begin, the first end of those that begin then or later)
+        of.append((-o["begin"], min(o["end"], of[-1][1] if of else o["end"])))
+    found = {}
+    for o in ops:
+        if o["op"] in RECORDS:
+            ends = []
+            for of in (waits["all"], waits[o["stream"]] if o["stream"] else []):
+                at = bisect.bisect_right(of, (-o["end"], 1 << 63))
+                ends += [of[at - 1][1]] if at else []
+            found[id(o)] = min(ends) if ends else None
+    return found
+
+
+def same_work(o, r, names):
+    """Is this record that operation?"""
+    if o["op"] == "kernel":
+        return names.get(r["name"]) == o["name"] and (r["grid_x"], r["block_x"]) == (o["grid"], o["block"])
+    if o["op"] == "copy":
+        return (r["kind"], r["bytes"]) == (o["kind"], o["bytes"])
+    if o["op"] == "set":
+        return r["bytes"] == o["bytes"]
+    return True
+
+
+def brief(list_of):
+    return [{k: v for k, v in e.items() if k in ("op", "name", "tid", "stream", "begin", "end", "kind", "bytes", "function", "start",
+                                                 "time", "correlation", "text", "graph", "context")} for e in list_of[:4]]
+
+
+class Joined:
+    """The join of a phase: `told` has to hold nothing else that lies in its time."""
+
+    def __init__(self, ops, told, begin=0, end=1 << 63):
+        self.ops, self.told = ops, told
+        work = [o for o in ops if o["op"] in RECORDS]
+        self.calls = [c for c in told.got["call"] if begin <= c["start"] < end]
+        self.pairs, self.lonely, self.extra_calls, self.call_off = assign_calls(work, self.calls)
+        by_correlation = collections.defaultdict(list)
+        for kind in RECORDS.values():
+            for r in told.got[kind]:
+                by_correlation[r["correlation"]].append((kind, r))
+        self.work, self.wrong, seen = [], [], set()
+        for o, c in self.pairs:
+            records = by_correlation[c["correlation"]]
+            seen.add(c["correlation"])
+            right = [r for kind, r in records if kind == RECORDS[o["op"]] and same_work(o, r, told.names)]
+            if o["op"] == "graph":
+                self.work.append((o, c, [r for _, r in records]))
+            elif len(right) == 1 and len(records) == 1:
+                self.work.append((o, c, right))
+            else:
+                self.wrong.append((o, [r for _, r in records]))
+        self.extra = [r for kind in RECORDS.values() for r in told.got[kind]
+                      if r["correlation"] not in seen and begin <= r["start"] < end]
+
+    def check(self, run, label):
+        counts = dict(collections.Counter(o["op"] for o in self.ops if o["op"] in RECORDS))
+        run.ok(self.pairs and not self.lonely and not self.extra_calls, f"{label}: each launch, copy and set has its call, by thread and time",
+               f"without: {len(self.lonely)} {brief(self.lonely)}", f"too many: {len(self.extra_calls)} {brief(self.extra_calls)}",
+               calls=len(self.pairs), outside_ns=max(0, round(self.call_off)))
+        run.ok(self.work and not self.wrong and not self.extra,
+               f"{label}: each call has its kernel, copy, set or graph exactly once, with its name, size and bytes",
+               f"wrong: {len(self.wrong)} {[(brief([o]), brief(r)) for o, r in self.wrong[:3]]}",
+               f"too many: {len(self.extra)} {brief(self.extra)}", **counts)
+        if self.work:
+            self.check_streams(run, label)
+            self.check_clock(run, label)
+        else:
+            run.skip(f"{label}: streams and the clock", "there is nothing to look at")
+
+    def check_streams(self, run, label):
+        ours, theirs = collections.defaultdict(set), collections.defaultdict(set)
+        for o, _, records in self.work:
+            for r in records if o["stream"] else ():
+                ours[o["stream"]].add((r["context"], r["stream"]))
+                theirs[(r["context"], r["stream"])].add(o["stream"])
+        run.ok(all(len(v) == 1 for v in list(ours.values()) + list(theirs.values())), f"{label}: streams are told apart, one for one",
+               dict(ours), dict(theirs), streams=len(ours))
+
+    def check_clock(self, run, label):
+        """On the device not before the call began, and ended when a wait had ended."""
+        done, early, late, backwards = known_done(self.ops), 0, 0, 0
+        for o, c, records in self.work:
+            for r in records:
+                early = max(early, o["begin"] - r["start"])
+                backwards += r["time"] < r["start"]
+                if done.get(id(o)):
+                    late = max(late, r["time"] - done[id(o)])
+        run.ok(early <= self.told.error and late <= self.told.error and not backwards,
+               f"{label}: times on the device lie between the launch and the wait", f"may be off by {self.told.error} ns",
+               begins_early_ns=early, ends_late_ns=late, said_error_ns=self.told.error - 2000, backwards=backwards)
+
+
+def check_durations(run, label, joined, simulated):
+    """Against CUDA's events and, on a GPU, against what kernels read from the device's own timer."""
+    by_event = [(r[0]["time"] - r[0]["start"], o["event_ns"]) for o, _, r in joined.work if o["event_ns"]]
+    if len(by_event) < 5:
+        run.skip(f"{label}: durations are those of CUDA's events", f"the host was quick enough for {len(by_event)} of them only")
+    else:
+        off = [t - e for t, e in by_event]
+        bad = [(t, e) for t, e in by_event if far_off(t, e)]
+        run.ok(not bad, f"{label}: durations are those of CUDA's events, within 2% or 2 us", f"told, event (ns): {bad[:8]}",
+               kernels=len(by_event), off_ns_from=min(off), off_ns_to=max(off), shortest_ns=min(e for _, e in by_event))
+    inside = [(r[0]["time"] - r[0]["start"], o["inside_ns"]) for o, _, r in joined.work if o["inside_ns"]]
+    if simulated:
+        run.skip(f"{label}: durations hold what the kernel itself measured", "the doubles run no code")
+        return
+    off = [t - i for t, i in inside]
+    run.ok(inside and all(-NS <= d for d in off), f"{label}: durations hold what the kernel itself measured",
+           f"told, inside (ns): {inside[:8]}", kernels=len(inside), longer_by_ns_from=min(off, default=None),
+           longer_by_ns_to=max(off, default=None))
+
+
+def check_graphs(run, label, joined, nodes):
+    launches = [(o, r) for o, _, r in joined.work if o["op"] == "graph"]
+    if nodes:
+        right = [1 for _, r in launches if len(r) == 4 and all(e.get("graph_node") for e in r)]
+        what = "three kernels and a set as nodes"
+    else:
+        right = [1 for _, r in launches if len(r) == 1 and "graph_node" not in r[0]]
+        what = "one span"
+    run.ok(launches and len(right) == len(launches), f"{label}: each launch of a graph is {what}",
+           [brief(r) for _, r in launches[:2]], launches=len(launches))
+
+
+def check_waits(run, label, ops, told):
+    """A synchronisation for each that the program made, at its time; what else CUPTI tells is only counted."""
+    waits = [o for o in ops if o["op"] == "sync"]
+    # threads wait side by side: the closest first
+    close = sorted((abs(r["start"] - o["begin"]) + abs(r["time"] - o["end"]), i, k) for i, o in enumerate(waits)
+                   for k, r in enumerate(told.got["sync"]) if r["kind"] == o["kind"] and
+                   r["start"] >= o["begin"] - told.error and r["time"] <= o["end"] + told.error)
+    ours, theirs = set(), set()
+    for _, i, k in close:
+        if i not in ours and k not in theirs:
+            ours.add(i)
+            theirs.add(k)
+    missing = [o for i, o in enumerate(waits) if i not in ours]
+    others = collections.Counter(r["kind"] for k, r in enumerate(told.got["sync"]) if k not in theirs)
+    run.ok(waits and not missing, f"{label}: each wait is told, at its time", f"{len(missing)} not: {brief(missing)}", waits=len(waits),
+           others=dict(others))
+
+
+def check_memory(run, label, ops, told):
+    got = collections.Counter((r["operation"], r["address"]) for r in told.got["memory"])
+    bytes_of = {r["address"]: r["bytes"] for r in told.got["memory"] if r["operation"] == 1}
+    mine = [(1 if o["op"] == "alloc" else 2, o["address"], o) for o in ops if o["op"] in ("alloc", "free")]
+    want = collections.Counter((operation, address) for operation, address, _ in mine)
+    wrong = [(key, n, got[key]) for key, n in want.items() if got[key] != n]
+    sizes = [(o["bytes"], bytes_of.get(o["address"])) for operation, _, o in mine if operation == 1 and
+             bytes_of.get(o["address"]) != o["bytes"]]
+    run.ok(mine and not wrong and not sizes, f"{label}: allocations with their address and size", f"operation, times, told: {wrong[:4]}",
+           f"bytes, told: {sizes[:4]}", told=sum(got.values()), made=len(mine))

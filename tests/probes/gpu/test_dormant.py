@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A shim that nobody asks anything, through a minute of simulated training (DORMANT: seconds; `make stress`: an hour)."""
+# test: timeout=240 parallel
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from shim_lib import DOUBLES, SHIM, Shimmed, done, ok, versions  # noqa: E402
+
+SECONDS = int(os.environ.get("DORMANT", 60))
+NAME = "sonde-cupti"
+
+
+def threads(pid):
+    """By name and number: voluntary context switches, ns on a CPU."""
+    found = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        task = f"/proc/{pid}/task/{tid}"
+        with open(f"{task}/status") as f:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        with open(f"{task}/schedstat") as f:
+            ran = int(f.read().split()[0])
+        found[status["Name"], int(tid)] = int(status["voluntary_ctxt_switches"]), ran
+    return found
+
+
+def begin(version, **env):
+    # as many steps in an hour as in a minute: the truth has a line for each kernel
+    r = Shimmed(version, "-w", "-t", "2", "-n", "100000000", "-p", str(SECONDS * 330), wait=False, SHIM_LATER="1", **env)
+    r.child.stdout.readline()
+    r.child.stdin.write("\n")
+    r.child.stdin.flush()
+    return r
+
+
+def check(label, r, before, after, passed, calls):
+    shim = [(after[k][0] - before[k][0], after[k][1] - before[k][1]) for k in after if k[0] == NAME and k in before]
+    cpu = sum(ran for _, ran in shim)
+    print(f"# {label}: {shim[0][0]} voluntary switches and {cpu / 1e6:.2f} ms of CPU time in {passed:.1f} s"
+          if shim else f"# {label}: no thread of the shim")
+    ok(len(shim) == 1 and shim[0][0] <= passed + 2, f"{label}: one thread, which wakes once a second at most", shim, passed)
+    # a millisecond or two of 60 s on a machine of today; what can be told from nothing begins elsewhere
+    ok(cpu < passed * 1e9 / 1000, f"{label}: no CPU time to speak of", cpu)
+    others = {k for k in after if k[0] != NAME}
+    ok(len(others) == 3 and others == {k for k in before if k[0] != NAME}, f"{label}: no other thread came", sorted(after))
+    maps = open(f"/proc/{r.child.pid}/maps").read()
+    ok(SHIM in maps and ("libcupti" in maps) == calls, f"{label}: the shim is loaded; CUPTI is {'the program' if calls else 'nobody'}'s")
+    r.child.terminate()
+    r.finish()
+    notes = {e["name"]: e["bytes"] for e in r.truth["note"]}
+    ok(r.status == 0 and len(r.truth["kernel"]) > 20000 and not any(e["traced"] for e in r.truth["kernel"]),
+       f"{label}: {len(r.truth['kernel'])} kernels ran meanwhile, none traced", r.status, r.errors)
+    ok(not any(r.got.values()) and (not os.path.exists(r.out) or not os.path.getsize(r.out)), f"{label}: the probe site was not hit",
+       dict(r.got))
+    if calls:
+        ok(notes == {"cupti_calls": 0}, f"{label}: not one call of CUPTI", notes)
+
+
+version = versions()[-1]
+alone = begin(version)
+# as PyTorch has it: linked to the program
+linked = begin(version, LD_PRELOAD=":".join((SHIM, os.path.join(DOUBLES, "consumer.so"),
+                                             os.path.join(DOUBLES, version, f"libcupti.so.{version}"))))
+time.sleep(3)
+runs = (("dormant", alone, False), ("dormant, with CUPTI loaded", linked, True))
+first, began = [threads(r.child.pid) for _, r, _ in runs], time.monotonic()
+time.sleep(SECONDS)
+last, took = [threads(r.child.pid) for _, r, _ in runs], time.monotonic() - began
+for (name, run, has_cupti), a, b in zip(runs, first, last):
+    check(name, run, a, b, took, has_cupti)
+done()

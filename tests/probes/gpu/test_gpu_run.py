@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""tests/gpu/run against the doubles: so that the one run on a rented machine does not fail for the script's own sake."""
+# test: timeout=240
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from shim_lib import BUILD, ROOT, done, ok, skip, versions  # noqa: E402
+
+RUN = os.path.join(ROOT, "tests", "gpu", "run")
+tmp = tempfile.mkdtemp(prefix="sonde-gpu-run-")
+
+
+def run(*args, timeout=200, **env):
+    out = os.path.join(tmp, "out.json")
+    r = subprocess.run([RUN, "--out", out, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       timeout=timeout, env=dict(os.environ, **env))
+    result = None
+    if os.path.exists(out):
+        with open(out) as f:
+            result = json.load(f)
+        os.unlink(out)
+    return r, result
+
+
+def everything():
+    r, result = run("--doubles", "--minutes", "3")
+    bad = [c for c in result["checks"] if c["result"] == "failed"]
+    ok(r.returncode == 0 and not bad and result["complete"], "all parts, against the doubles", r.returncode, bad, r.stdout[-2000:])
+    last = r.stdout.strip().splitlines()[-1]
+    want = f"{result['passed']} passed, {result['failed']} failed, {result['skipped']} skipped"
+    ok(last == want and len(result["checks"]) == result["passed"] + result["failed"] + result["skipped"], "the last line sums it up", last, want)
+    states = {name: p["state"] for name, p in result["parts"].items()}
+    ok(set(states) == {"machine", "build", "program", "ebpf", "cudart", "pytorch", "overhead", "behaviours"} and
+       all(s == "done" or name == "ebpf" and s == "skipped" for name, s in states.items()), "each part is there and goes through", states)
+    ok(all(c["why"] for c in result["checks"] if c["result"] == "skipped"), "what is skipped says why")
+    passed = {p for p in states if any(c["part"] == p and c["result"] == "passed" for c in result["checks"])}
+    ok(passed >= {"program", "cudart", "pytorch", "overhead", "behaviours"}, "each part checks something", passed)
+    ok(result["machine"]["kernel"] and result["figures"]["overhead"] and result["machine"]["gpus"], "the machine's facts and the figures are there")
+
+
+def a_shim_that_lies():
+    """The checks find what is wrong: a record that is lost, and a clock that is off."""
+    r, result = run("--doubles", "--only", "program", FAKE_CUPTI_MORE="drop=5")
+    bad = [c["name"] for c in result["checks"] if c["result"] == "failed"]
+    ok(r.returncode == 1 and "from the first on: nothing dropped" in bad, "what CUPTI drops is a failure", r.returncode, bad)
+    r, result = run("--doubles", "--only", "program", FAKE_CUPTI_MORE="taken=1")
+    bad = [c["name"] for c in result["checks"] if c["result"] == "failed"]
+    ok(r.returncode == 1 and len(bad) >= 5, "a CUPTI that is taken is a failure", r.returncode, bad)
+
+
+def little_time():
+    began = time.monotonic()
+    r, result = run("--doubles", "--minutes", "0.25", FAKE_CUPTI_MORE="flush_ms=4000", timeout=60)
+    took = time.monotonic() - began
+    states = [p["state"] for p in result["parts"].values()]
+    ok(took < 45 and result["complete"] and ("late" in states or "no time" in states), "a slow CUPTI: ended in time, the rest skipped by name",
+       took, states, r.stdout[-1500:])
+    out = os.path.join(tmp, "ended.json")
+    p = subprocess.Popen([RUN, "--doubles", "--out", out], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    until = time.monotonic() + 30
+    while time.monotonic() < until and not (os.path.exists(out) and open(out).read().count('"result"') > 5):
+        time.sleep(0.1)
+    p.send_signal(signal.SIGTERM)
+    p.communicate(timeout=20)
+    with open(out) as f:
+        result = json.load(f)
+    ok(result["ended_by"] == "SIGTERM" and not result["complete"] and result["passed"] > 3, "ended from outside: what there was is kept",
+       result.get("ended_by"), result["passed"])
+
+
+def usage():
+    r, result = run("--help")
+    ok(r.returncode == 0 and "--minutes" in r.stdout and "examples:" in r.stdout and result is None, "--help")
+    r, _ = run("--only", "nothing")
+    ok(r.returncode == 2 and "there are machine, build, program" in r.stdout, "a part that is not there", r.stdout)
+
+
+def kernels():
+    """NVIDIA's own compiler takes the kernels' text, where there is one."""
+    tool = next(iter([p for p in [shutil.which("ptxas")] if p] + sorted(glob.glob("/usr/local/cuda*/bin/ptxas"))), None)
+    if not tool:
+        skip("the kernels' PTX is right", "no ptxas here")
+        return
+    for older in ((), ("older",)):
+        text = os.path.join(tmp, "kernels.ptx")
+        with open(text, "w") as f:
+            f.write(subprocess.run([os.path.join(BUILD, "tests/gpu/work"), "ptx", *older], stdout=subprocess.PIPE, text=True, check=True).stdout)
+        for target in ("sm_80", "sm_90"):
+            r = subprocess.run([tool, f"-arch={target}", text, "-o", os.path.join(tmp, "cubin")], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+            ok(r.returncode == 0, f"the kernels' PTX is right, {'older' if older else 'newer'} text for {target}", r.stdout)
+
+
+def shim_alone():
+    """make shim where no package is installed, and none can be."""
+    binaries, build = os.path.join(tmp, "bin"), os.path.join(tmp, "build")
+    os.makedirs(binaries)
+    for name, text in (("dpkg-query", "exit 0"), ("apt-get", "echo apt-get was called; exit 1"), ("clang", "exit 1"), ("bpftool", "exit 1")):
+        with open(os.path.join(binaries, name), "w") as f:
+            f.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(f.name, 0o755)
+    env = {k: v for k, v in os.environ.items() if k not in ("B", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "SONDE_NO_DEPS")}
+    r = subprocess.run(["make", "-C", ROOT, "--no-print-directory", "-s", "B=" + build, "shim"], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(env, PATH=binaries + ":" + env["PATH"]))
+    needed = set()
+    for name in ("libsonde-cupti.so", "tests/gpu/work"):
+        out = subprocess.run(["readelf", "-d", os.path.join(build, name)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+        needed |= set(re.findall(r"NEEDED.*\[(.*)\]", out))
+    ok(r.returncode == 0 and "apt-get" not in r.stdout and "libc.so.6" in needed and
+       needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}, "make shim needs gcc and libc alone", r.stdout[-800:], needed)
+
+
+def without_a_gpu():
+    """On a machine without one it says so, by name, and ends soon."""
+    if os.path.exists("/dev/nvidiactl"):
+        print("# there is a GPU here")
+        return
+    r, result = run("--only", "program", "--minutes", "1", timeout=100, SONDE_GPU_BUILD="0")
+    bad = [c["name"] for c in result["checks"] if c["result"] == "failed"]
+    ok(r.returncode == 1 and "libcuda.so.1 is there" in bad and any(
+        c["part"] == "program" and "libcuda" in c.get("why", "") for c in result["checks"]), "no GPU: it says so", r.stdout[-1500:])
+
+
+versions()
+usage()
+shim_alone()
+kernels()
+everything()
+a_shim_that_lies()
+little_time()
+without_a_gpu()
+done()

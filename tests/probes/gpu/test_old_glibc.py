@@ -1,0 +1,29 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The shim asks for nothing that an older glibc lacks. scripts/fresh.sh loads it into Debian 11."""
+# test: parallel
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from shim_lib import SHIM, done, ok  # noqa: E402
+
+NEWEST = (2, 17)  # RHEL 7; Debian 11 has 2.31, Ubuntu 20.04 too, RHEL 8 has 2.28
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+symbols = re.findall(r"\*UND\*\s+\S+\s+\(?([A-Za-z_0-9.]+)\)?\s+(\S+)$", output("objdump", "-T", SHIM), re.M)
+versions = {(name, version) for version, name in symbols if version.startswith("GLIBC")}
+late = sorted(v for v in versions if not re.fullmatch(r"GLIBC_\d+(\.\d+)+", v[1]) or
+              tuple(map(int, v[1][6:].split("."))) > NEWEST)
+ok(len(versions) > 20 and not late, f"none of {len(versions)} functions of libc is newer than glibc 2.17", late)
+names = {name for name, _ in versions}
+ok({"dlopen", "pthread_create", "sem_timedwait"} <= names, "threads and dlopen are among them", names)
+needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", SHIM)))
+ok(needed == {"libc.so.6", "libdl.so.2", "libpthread.so.0"}, "libc's own libraries and nothing else", needed)
+done()

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cmd/cmd.h"
+#include "cmd/shim.h"
+#include "inject/inject.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+	"Usage: sonde inject [--force] PID..\n"
+	"\n"
+	"Loads the library that tells what GPUs do (libsonde-cupti.so) into running processes, so that\n"
+	"`sonde record -t gpu -p PID` has device times of them. One thread of each is interrupted where it\n"
+	"holds no lock, calls dlopen and goes on as it was; the others are not stopped. In a container that\n"
+	"does not see the library's file, it comes in memory. The library stays, asleep, to the process's end.\n"
+	"`sonde record --inject` does the same and records; a command that sonde starts needs neither.\n"
+	"Needs root, or the right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
+	"\n"
+	"Not for: static programs, other C libraries than glibc, 32-bit programs, processes that another\n"
+	"tool traces (gdb, strace) or that are stopped, and those whose seccomp filter is against it.\n"
+	"\n"
+	"      --force   also where a seccomp filter can't be read: it may kill the process\n"
+	"  -h, --help    this text\n"
+	"\n"
+	"Exit status: 0 all have it now (also: had it already), 1 none could be loaded into, 2 wrong usage,\n"
+	"3 some could not.\n"
+	"\n"
+	"Examples:\n"
+	"  sudo sonde inject 4711\n"
+	"  sudo sonde inject $(pgrep -f train.py) && sudo sonde record -t +gpu --comm 'python*' -d 10\n"
+	"  sudo sonde record --inject -p 4711 -d 10\n";
+
+static bool inject(u32 pid, const char *shim, bool force)
+{
+	struct inject_result r;
+
+	inject__process(pid, shim, force, &r);
+	if (r.outcome == INJECT_ALREADY) {
+		printf("process %u has the library already\n", pid);
+		return true;
+	}
+	if (r.outcome != INJECT_DONE) {
+		cmd__error("process %u: %s: %s", pid,
+			   r.outcome == INJECT_REFUSED ? "not loaded, and nothing changed" : "could not be loaded",
+			   r.why);
+		return false;
+	}
+	printf("process %u: loaded%s; thread %u was borrowed for %.1f ms and stood still for %.1f ms of these, no other did\n",
+	       pid, r.memfd ? " from memory" : "", r.tid, r.held_ns / 1e6, r.stopped_ns / 1e6);
+	if (!r.cuda)
+		cmd__error("process %u maps neither libcuda nor libcudart: there is nothing to be told until it does",
+			   pid);
+	return true;
+}
+
+static int cmd_inject(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "force", no_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },
+		{},
+	};
+	u32 done = 0, pids = 0;
+	char shim[PATH_MAX];
+	bool force = false;
+	u64 pid;
+	int c;
+
+	opterr = 0;
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (c == 'h') {
+			fputs(help, stdout);
+			return EXIT_DONE;
+		}
+		if (c != 'f')
+			return cmd__usage("inject", "unknown option '%s'", argv[optind - 1]);
+		force = true;
+	}
+	if (optind == argc)
+		return cmd__usage("inject", "into which process? `sonde inject PID`");
+	for (int i = optind; i < argc; i++)
+		if (!cmd__parse_number("inject", "PID", argv[i], 1, 0x7fffffff, &pid))
+			return EXIT_USAGE;
+	if (shim__find(shim, sizeof(shim))) {
+		cmd__error("libsonde-cupti.so is neither beside sonde nor in ../lib/sonde");
+		return EXIT_FAILED;
+	}
+	for (int i = optind; i < argc; i++, pids++)
+		done += inject((u32)strtoul(argv[i], NULL, 10), shim, force);
+	if (fflush(stdout) || ferror(stdout))
+		return EXIT_FAILED;
+	return done == pids ? EXIT_DONE : done ? EXIT_PARTLY : EXIT_FAILED;
+}
+
+COMMAND(inject_command) = {
+	.name = "inject",
+	.doc = "load the library that tells what GPUs do into running processes",
+	.order = 15,
+	.run = cmd_inject,
+};

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "inject/check.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util/file.h"
+
+static bool read_field(u32 pid, const char *name, char *to, size_t size)
+{
+	char path[64], line[512];
+	size_t n = strlen(name);
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = !strncmp(line, name, n) && line[n] == ':';
+		if (found)
+			snprintf(to, size, "%.*s", (int)strcspn(line + n + 1 + strspn(line + n + 1, "\t "), "\n"),
+				 line + n + 1 + strspn(line + n + 1, "\t "));
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+u64 check__status(u32 pid, const char *name, int base)
+{
+	char text[256];
+
+	return read_field(pid, name, text, sizeof(text)) ? strtoull(text, NULL, base) : 0;
+}
+
+static int refuse(char *why, size_t len, const char *text)
+{
+	snprintf(why, len, "%s", text);
+	return -ENOTSUP;
+}
+
+/* Of its program, by the file's head: a 32-bit or foreign one. */
+static int check_program(u32 pid, char *why, size_t len)
+{
+	char path[64];
+	Elf64_Ehdr head;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	fd = file__open_regular(path);
+	if (fd < 0) {
+		snprintf(why, len, "its program can't be read: %s; run sonde as root", strerror(-fd));
+		return -ENOTSUP;
+	}
+	n = pread(fd, &head, sizeof(head), 0);
+	close(fd);
+	if (n != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG))
+		return refuse(why, len, "its program is no ELF file");
+	if (head.e_ident[EI_CLASS] != ELFCLASS64)
+		return refuse(why, len, "it is a 32-bit program; the library is a 64-bit one");
+#ifdef __x86_64__
+	if (head.e_machine != EM_X86_64)
+#endif
+		return refuse(why, len, "it is a program for another machine than x86-64");
+	return 0;
+}
+
+/* A child of vfork runs in its parent's memory until it execs: what it loads, its parent has. */
+static bool shares_memory(u32 pid)
+{
+	u32 parent = (u32)check__status(pid, "PPid", 10);
+
+	return parent && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
+}
+
+static int check_tracer(u32 pid, char *why, size_t len)
+{
+	u32 tracer = (u32)check__status(pid, "TracerPid", 10);
+	char name[64] = "";
+
+	if (!tracer)
+		return 0;
+	read_field(tracer, "Name", name, sizeof(name));
+	for (char *p = name; *p; p++)
+		if (*p < ' ' || *p == 0x7f)
+			*p = '?';
+	snprintf(why, len, "it is being traced by process %u (%s), and a process has one tracer", tracer, name);
+	return -ENOTSUP;
+}
+
+int check__process(u32 pid, char *why, size_t len)
+{
+	u32 leader = (u32)check__status(pid, "Tgid", 10);
+	char state[64] = "", exe[64], link[8];
+
+	*why = '\0';
+	if (!leader) {
+		snprintf(why, len, "there is no such process");
+		return -ESRCH;
+	}
+	if (leader != pid) {
+		snprintf(why, len, "it is a thread of process %u: name that", leader);
+		return -ENOTSUP;
+	}
+	read_field(pid, "State", state, sizeof(state));
+	if (*state == 'Z' || *state == 'X')
+		return refuse(why, len, "it has ended (a zombie)");
+	snprintf(exe, sizeof(exe), "/proc/%u/exe", pid);
+	if (readlink(exe, link, sizeof(link)) < 0 && errno == ENOENT)
+		return refuse(why, len, "it is a thread of the kernel");
+	if (check_tracer(pid, why, len))
+		return -ENOTSUP;
+	if (*state == 'T' || *state == 't')
+		return refuse(why, len, "it is stopped; let it go on first (kill -CONT)");
+	if (check__status(pid, "SigIgn", 16) >> (SIGSEGV - 1) & 1)
+		return refuse(why, len, "it ignores SIGSEGV, by which the end of a call is known");
+	if (shares_memory(pid))
+		return refuse(why, len,
+			      "it runs in its parent's memory (a child of vfork); try again once it has begun");
+	return check_program(pid, why, len);
+}
+
+/* The libraries' names are the process's to choose. */
+static int refuse_library(char *why, size_t len, const char *format, const char *name)
+{
+	snprintf(why, len, format, name);
+	for (char *p = why; *p; p++)
+		if (*p < ' ' || *p == 0x7f)
+			*p = '?';
+	return -ENOTSUP;
+}
+
+struct versions {
+	struct elf *libc;
+	char missing[64];
+};
+
+static int check_version(const char *name, void *arg)
+{
+	struct versions *v = arg;
+
+	if (elf__defines_version(v->libc, name))
+		return 0;
+	snprintf(v->missing, sizeof(v->missing), "%s", name);
+	return 1;
+}
+
+/* Asked before anything is done: the loader would say the same, but a name it does not find makes it load half. */
+static int check_versions(struct elf *libc, const char *shim, char *why, size_t len)
+{
+	struct versions v = { .libc = libc };
+	struct elf *elf = NULL;
+	int fd = open(shim, O_RDONLY | O_CLOEXEC), err = fd < 0 ? -errno : elf__open(&elf, fd);
+
+	if (!err)
+		elf__each_needed_version(elf, check_version, &v);
+	elf__close(elf);
+	if (fd >= 0)
+		close(fd);
+	if (err) {
+		snprintf(why, len, "%.400s: %s", shim, strerror(-err));
+		return -ENOTSUP;
+	}
+	if (*v.missing)
+		return refuse_library(why, len, "its C library is too old: the shim needs %s", v.missing);
+	return 0;
+}
+
+int check__libraries(struct space *s, const char *shim, char *why, size_t len)
+{
+	struct code *libc = space__library(s, "libc.so.6"), *musl;
+
+	libc = libc ? libc : space__library(s, "libc-2.");
+	musl = space__library(s, "ld-musl");
+	musl = musl ? musl : space__library(s, "libc.musl");
+	if (!libc && musl)
+		return refuse_library(why, len, "its C library is musl (%.64s); the shim needs glibc",
+				      code__name(musl));
+	if (!libc && space__library(s, "ld-android"))
+		return refuse(why, len, "its C library is Android's; the shim needs glibc");
+	if (!libc)
+		return refuse(why, len,
+			      "it is statically linked (it maps no libc.so.6): nothing in it can load a library");
+	if (!code__elf(s, libc))
+		return refuse(why, len, "its C library can't be read; run sonde as root");
+	return check_versions(libc->elf, shim, why, len);
+}
+
+void check__environment(u32 pid, const char *name, char *value, size_t len)
+{
+	char path[64], *line = NULL;
+	size_t size = 0, n = strlen(name);
+	FILE *f;
+
+	*value = '\0';
+	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
+	f = fopen(path, "re");
+	while (f && getdelim(&line, &size, '\0', f) > 0)
+		if (!strncmp(line, name, n) && line[n] == '=')
+			snprintf(value, len, "%s", line + n + 1);
+	free(line);
+	if (f)
+		fclose(f);
+	for (; *value; value++)
+		if (*value < ' ' || *value == 0x7f)
+			*value = '?';
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One that sleeps is best: nobody waits for it, and the system call says that it
+ * holds nothing of libc's. The main thread first: others may be bound to a CPU, or
+ * to nothing but CUDA. Then those that run. Each is kept for as long as it takes to
+ * look at its stack; where none will do, all are looked at again a little later.
+ */
+#include "inject/choose.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "inject/place.h"
+#include "inject/seccomp.h"
+
+#define ROUNDS	     100
+#define PAUSE_NS     20000000 /* between two: two seconds in all */
+#define THREADS_MAX  256 /* looked at a round */
+#define NT_X86_SHSTK 0x204 /* linux/elf.h, from 6.6 on */
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
+
+struct candidate {
+	u32 tid;
+	u32 rank; /* the lowest first */
+};
+
+static char state_of(u32 pid, u32 tid)
+{
+	char path[64], text[512], *p;
+	ssize_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
+	f = fopen(path, "re");
+	if (f)
+		n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	if (f)
+		fclose(f);
+	/* the name may hold anything */
+	p = strrchr(text, ')');
+	return p && p[1] && p[2] ? p[2] : '?';
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static u32 list(u32 pid, struct candidate *out)
+{
+	char path[64];
+	struct dirent *d;
+	u32 n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	while (dir && n < THREADS_MAX && (d = readdir(dir))) {
+		u32 tid = (u32)strtoul(d->d_name, NULL, 10);
+		int policy = tid ? sched_getscheduler((pid_t)tid) : 0;
+		char state = tid ? state_of(pid, tid) : 'Z';
+
+		/* one in state D stops when it will */
+		if (!tid || (state != 'S' && state != 'R' && state != 'I'))
+			continue;
+		/* the library's thread would inherit its priority */
+		out[n++] = (struct candidate){ tid, (state == 'R') * 2 + (tid != pid) +
+							    4 * (policy != SCHED_OTHER && policy != SCHED_BATCH &&
+								 policy != SCHED_IDLE) };
+	}
+	if (dir)
+		closedir(dir);
+	qsort(out, n, sizeof(*out), compare);
+	return n;
+}
+
+/* With a shadow stack, a return to where nobody called from is caught. */
+static bool has_shadow_stack(const struct tracee *t)
+{
+	u64 pointer = 0;
+	struct iovec v = { &pointer, sizeof(pointer) };
+
+	return !ptrace(PTRACE_GETREGSET, (pid_t)t->tid, NT_X86_SHSTK, &v) && pointer;
+}
+
+struct rseq_configuration {
+	u64 address;
+	u32 size, signature, flags, pad;
+};
+
+/* In a restartable sequence (rseq(2)): from elsewhere it would go on in its midst. */
+static bool in_rseq(struct space *s, const struct tracee *t)
+{
+	struct rseq_configuration c = {};
+	u64 section = 0, range[2]; /* start_ip, post_commit_offset, behind two u32 */
+
+	if (syscall(SYS_ptrace, PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof(c), &c) <= 0 || !c.address)
+		return false;
+	if (!space__copy(s, c.address + 8, &section, sizeof(section)) || !section ||
+	    !space__copy(s, section + 8, range, sizeof(range)))
+		return false;
+	return t->regs.rip - range[0] < range[1];
+}
+
+/* 0: it will do; -EAGAIN: not now, -ENOTSUP: never, with the reason; -EPERM: no thread may be interrupted */
+static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char *why, size_t len)
+{
+	int err = tracee__seize(t, s->pid, tid);
+
+	if (err == -EPERM || err == -EACCES) {
+		snprintf(why, len,
+			 "its threads may not be interrupted (ptrace): run sonde as root, or as its user with "
+			 "kernel.yama.ptrace_scope=0");
+		return -EPERM;
+	}
+	/* it stays traced until this process ends, which is to be soon then */
+	if (err == -ETIMEDOUT) {
+		snprintf(why, len, "thread %u does not stop: it is in the kernel, or its cgroup is frozen", tid);
+		return -ENOTSUP;
+	}
+	if (err) {
+		snprintf(why, len, "thread %u could not be interrupted: %s", tid, strerror(-err));
+		return -EAGAIN;
+	}
+	if (t->regs.cs != 0x33) {
+		snprintf(why, len, "thread %u runs 32-bit code", tid);
+		return -EAGAIN;
+	}
+	if (has_shadow_stack(t)) {
+		snprintf(why, len, "it has a shadow stack (CET), which no call from outside can be put on");
+		return -ENOTSUP;
+	}
+	if (in_rseq(s, t)) {
+		snprintf(why, len, "thread %u is in a restartable sequence", tid);
+		return -EAGAIN;
+	}
+	if (!place__is_safe(s, t, why, len))
+		return -EAGAIN;
+	err = seccomp__check(t, why, len);
+	return err == -EACCES && force ? 0 : err ? -ENOTSUP : 0;
+}
+
+static void let_go(struct tracee *t, struct inject_result *r)
+{
+	tracee__release(t);
+	r->stopped_ns = t->stopped_ns > r->stopped_ns ? t->stopped_ns : r->stopped_ns;
+}
+
+int choose__thread(struct space *s, struct tracee *t, bool force, struct inject_result *r)
+{
+	static struct candidate threads[THREADS_MAX];
+
+	snprintf(r->why, sizeof(r->why), "no thread of it is asleep or runs");
+	for (u32 round = 0; round < ROUNDS; round++) {
+		u32 n = list(s->pid, threads);
+
+		for (u32 i = 0; i < n; i++) {
+			int err = examine(s, t, threads[i].tid, force, r->why, sizeof(r->why));
+
+			r->tried++;
+			if (!err)
+				return 0;
+			let_go(t, r);
+			if (err != -EAGAIN)
+				return err;
+		}
+		nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+	}
+	return -EAGAIN;
+}

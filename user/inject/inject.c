@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What is asked before, and the child that does it: its end lets go of every thread
+ * that it has hold of, in whatever way it ends.
+ */
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "attach/privileges.h"
+#include "inject/check.h"
+#include "inject/load.h"
+
+#define LIBRARY	 "libsonde-cupti.so"
+#define VARIABLE "CUDA_INJECTION64_PATH"
+#define PRIORITY (-15) /* nice */
+
+static bool is_mapped(struct space *s, const char *a, const char *b)
+{
+	return space__library(s, a) || (b && space__library(s, b));
+}
+
+/* Everything that can be said of it without touching it. 0 or -ENOTSUP with the reason. */
+static int look(struct space *s, const char *shim, struct inject_look *out)
+{
+	out->has_shim = is_mapped(s, LIBRARY, NULL);
+	out->cuda = is_mapped(s, "libcuda.so", "libcudart.so");
+	out->cupti = is_mapped(s, "libcupti.so", NULL);
+	check__environment(s->pid, VARIABLE, out->injection, sizeof(out->injection));
+	if (out->has_shim)
+		return 0;
+	if (strstr(out->injection, "libsonde-cupti")) {
+		snprintf(out->why, sizeof(out->why),
+			 VARIABLE
+			 " names the shim, which CUDA loads when it is initialized; it has not, or could not find %s",
+			 out->injection);
+		return -ENOTSUP;
+	}
+	return check__libraries(s, shim, out->why, sizeof(out->why));
+}
+
+static int open_space(struct space *s, u32 pid, char *why, size_t len)
+{
+	int err = space__read(s, pid);
+
+	if (!err && s->n)
+		return 0;
+	/* an empty list: it ended, or only its user may look */
+	if (err == -ENOENT || err == -ESRCH)
+		snprintf(why, len, "there is no such process");
+	else
+		snprintf(why, len, "its memory can't be looked at: %s; run sonde as root",
+			 err ? strerror(-err) : "not allowed");
+	return err == -ENOENT || err == -ESRCH ? -ESRCH : -ENOTSUP;
+}
+
+int inject__look(u32 pid, const char *shim, struct inject_look *out)
+{
+	struct space s = {};
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = check__process(pid, out->why, sizeof(out->why));
+	if (err == -ESRCH)
+		return err;
+	/* what it has is told also where nothing can be loaded */
+	if (!open_space(&s, pid, out->why, err ? 0 : sizeof(out->why))) {
+		char why[sizeof(out->why)];
+
+		snprintf(why, sizeof(why), "%s", out->why);
+		out->possible = !look(&s, shim, out) && !err;
+		if (err)
+			snprintf(out->why, sizeof(out->why), "%s", why);
+	}
+	space__free(&s);
+	return 0;
+}
+
+/* In the child. */
+static void inject(u32 pid, const char *shim, bool force, struct inject_result *r)
+{
+	struct inject_look seen = {};
+	struct space s = {};
+	int err = check__process(pid, r->why, sizeof(r->why));
+
+	r->outcome = INJECT_REFUSED;
+	if (!err)
+		err = open_space(&s, pid, r->why, sizeof(r->why));
+	if (!err) {
+		err = look(&s, shim, &seen);
+		snprintf(r->why, sizeof(r->why), "%s", seen.why);
+		r->cuda = seen.cuda;
+	}
+	if (!err && seen.has_shim)
+		r->outcome = INJECT_ALREADY;
+	else if (!err)
+		load__shim(&s, shim, force, r);
+	space__free(&s);
+}
+
+void inject__process(u32 pid, const char *shim, bool force, struct inject_result *out)
+{
+	struct inject_result *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	sigset_t all, before;
+	int status = 0;
+	pid_t child;
+
+	*out = (struct inject_result){ .outcome = INJECT_FAILED };
+	if (r == MAP_FAILED) {
+		snprintf(out->why, sizeof(out->why), "out of memory");
+		return;
+	}
+	/* from the interruption to the release it is not to be interrupted itself: Ctrl-C waits */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_NAME, "sonde-inject");
+		/* a thread stands still for as long as this one waits for a CPU */
+		setpriority(PRIO_PROCESS, 0, PRIORITY);
+		if (privileges__injector())
+			_exit(1);
+		inject(pid, shim, force, r);
+		_exit(0);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (child < 0)
+		snprintf(out->why, sizeof(out->why), "cannot fork: %s", strerror(errno));
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (child > 0)
+		*out = *r;
+	if (child > 0 && status) {
+		out->outcome = INJECT_FAILED;
+		snprintf(out->why, sizeof(out->why), "the process that loads it ended with status %#x", status);
+	}
+	munmap(r, sizeof(*r));
+}

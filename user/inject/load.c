@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "inject/load.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "inject/choose.h"
+#include "inject/tracee.h"
+
+#define SCRATCH	      (512 * 1024) /* the stack for the calls, with texts below it */
+#define TEXT_MAX      512
+#define CALL_NS	      1000000000ULL
+#define DLOPEN_NS     10000000000ULL /* another thread may be loading something: it goes on, and lets this one */
+#define MEMFD_NAME    "libsonde-cupti.so" /* as user/util/section.c knows it */
+#define MEMFD_FLAGS   (MFD_CLOEXEC | MFD_ALLOW_SEALING)
+#define MEMFD_EXEC    0x10U /* linux/memfd.h, from 6.3 on */
+#define RTLD_DLOPEN_2 0x80000000U /* what __libc_dlopen_mode wants, before 2.34 */
+#define SEALS	      (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+struct load {
+	struct space *s;
+	struct tracee t;
+	struct inject_result *r;
+	const char *shim;
+	u64 dlopen, dlerror, mmap, munmap, syscall, memfd_create, errno_location;
+	u32 dlopen_flags;
+	u64 scratch;
+};
+
+static int call(struct load *l, u64 function, u64 a, u64 b, u64 c, u64 *result)
+{
+	u64 args[] = { a, b, c };
+
+	return tracee__call(&l->t, function, args, 3, l->scratch ? l->scratch + SCRATCH : 0, CALL_NS, result);
+}
+
+static bool find_functions(struct load *l)
+{
+	struct code *libc = space__library(l->s, "libc.so.6");
+
+	libc = libc ? libc : space__library(l->s, "libc-2.");
+	l->dlopen_flags = RTLD_NOW;
+	l->dlopen = code__function(l->s, libc, "dlopen");
+	l->dlerror = code__function(l->s, libc, "dlerror");
+	if (!l->dlopen) {
+		struct code *libdl = space__library(l->s, "libdl");
+
+		l->dlopen = libdl ? code__function(l->s, libdl, "dlopen") : 0;
+		l->dlerror = libdl ? code__function(l->s, libdl, "dlerror") : 0;
+	}
+	if (!l->dlopen) {
+		l->dlopen = code__function(l->s, libc, "__libc_dlopen_mode");
+		l->dlopen_flags |= RTLD_DLOPEN_2;
+	}
+	l->mmap = code__function(l->s, libc, "mmap");
+	l->munmap = code__function(l->s, libc, "munmap");
+	l->syscall = code__function(l->s, libc, "syscall");
+	l->memfd_create = code__function(l->s, libc, "memfd_create");
+	l->errno_location = code__function(l->s, libc, "__errno_location");
+	return l->dlopen && l->mmap && l->munmap && l->syscall && l->errno_location;
+}
+
+/* Does the process see this very file by the same path? */
+static bool is_visible(const struct load *l)
+{
+	struct stat ours, theirs;
+	char path[4400];
+
+	snprintf(path, sizeof(path), "/proc/%u/root%.4096s", l->s->pid, l->shim);
+	return !stat(l->shim, &ours) && !stat(path, &theirs) && ours.st_dev == theirs.st_dev &&
+	       ours.st_ino == theirs.st_ino;
+}
+
+static int copy_file(int from, int to)
+{
+	char buf[65536];
+	ssize_t n;
+
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		if (write(to, buf, n) != n)
+			return -EIO;
+	return n < 0 ? -errno : 0;
+}
+
+/* The library's bytes into the process's own memfd; nobody changes them any more. */
+static int fill(struct load *l, int memfd)
+{
+	char path[64];
+	int from, to, err;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/fd/%d", l->t.pid, l->t.tid, memfd);
+	to = open(path, O_RDWR | O_CLOEXEC);
+	if (to < 0)
+		return -errno;
+	from = open(l->shim, O_RDONLY | O_CLOEXEC);
+	err = from < 0 ? -errno : copy_file(from, to);
+	if (!err && fcntl(to, F_ADD_SEALS, SEALS))
+		err = -errno;
+	if (from >= 0)
+		close(from);
+	close(to);
+	return err;
+}
+
+static int close_memfd(struct load *l, int memfd)
+{
+	u64 ignored;
+
+	return call(l, l->syscall, SYS_close, memfd, 0, &ignored);
+}
+
+/* A descriptor in the process, with the library in it; a negative errno with the reason if it can't be had. */
+static int make_memfd(struct load *l)
+{
+	u64 fd;
+	int err;
+
+	if (!l->memfd_create || !space__write(l->s, l->scratch, MEMFD_NAME, sizeof(MEMFD_NAME)))
+		return -ENOSYS;
+	err = call(l, l->memfd_create, l->scratch, MEMFD_FLAGS | MEMFD_EXEC, 0, &fd);
+	if (!err && (int)fd < 0)
+		err = call(l, l->memfd_create, l->scratch, MEMFD_FLAGS, 0, &fd);
+	if (err)
+		return err;
+	if ((int)fd < 0)
+		return -EMFILE;
+	err = fill(l, (int)fd);
+	if (err)
+		close_memfd(l, (int)fd);
+	return err ? err : (int)fd;
+}
+
+/* What the loader has to say, without what moves a terminal's cursor. */
+static void copy_error(struct load *l)
+{
+	char text[256];
+	u64 at = 0;
+
+	snprintf(l->r->why, sizeof(l->r->why), "its dynamic loader refused the library");
+	if (!l->dlerror || call(l, l->dlerror, 0, 0, 0, &at) || !at)
+		return;
+	for (u32 i = 0; i < sizeof(text); i++) {
+		if (i == sizeof(text) - 1 || !space__copy(l->s, at + i, &text[i], 1))
+			text[i] = '\0';
+		else if (text[i] && (text[i] < ' ' || text[i] == 0x7f))
+			text[i] = '?';
+		if (!text[i])
+			break;
+	}
+	snprintf(l->r->why, sizeof(l->r->why), "its dynamic loader says: %s", text);
+}
+
+/* 0, -ENOENT with the reason: it was refused, or negative errno. */
+static int open_library(struct load *l, const char *path)
+{
+	u64 args[] = { l->scratch, l->dlopen_flags }, handle;
+	int err;
+
+	if (strlen(path) >= TEXT_MAX || !space__write(l->s, l->scratch, path, strlen(path) + 1))
+		return -ENAMETOOLONG;
+	err = tracee__call(&l->t, l->dlopen, args, 2, l->scratch + SCRATCH, DLOPEN_NS, &handle);
+	if (err)
+		return err;
+	if (handle)
+		return 0;
+	copy_error(l);
+	return -ENOENT;
+}
+
+static int open_by_memfd(struct load *l)
+{
+	char path[64];
+	int fd = make_memfd(l), err, closed;
+
+	if (fd < 0) {
+		if (fd != -ESRCH && fd != -EFAULT && fd != -ETIMEDOUT) {
+			snprintf(l->r->why, sizeof(l->r->why),
+				 "it can't see the library's file, and a memfd for it can't be made: %s",
+				 strerror(-fd));
+			return -ENOENT;
+		}
+		return fd;
+	}
+	/* threads need not share descriptors */
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
+	err = open_library(l, path);
+	l->r->memfd = !err;
+	/* after a crash or a call that has not returned, no other is made */
+	if (err && err != -ENOENT)
+		return err;
+	closed = close_memfd(l, fd);
+	return err ? err : closed;
+}
+
+static int map_scratch(struct load *l)
+{
+	u64 args[] = { 0, SCRATCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, ~0ULL, 0 };
+	u64 at;
+	int err = tracee__call(&l->t, l->mmap, args, 6, 0, CALL_NS, &at);
+
+	if (!err && at > ~4095ULL) {
+		snprintf(l->r->why, sizeof(l->r->why), "it can't map memory: %s", strerror((int)(0 - at)));
+		err = -ENOENT;
+	}
+	if (!err)
+		l->scratch = at;
+	return err;
+}
+
+/* The calls, one after the other, in a thread that is borrowed. 0, -ENOENT with the reason, or negative errno. */
+static int make_calls(struct load *l)
+{
+	u64 scratch, ignored, at = 0;
+	int err, saved, after;
+
+	err = call(l, l->errno_location, 0, 0, 0, &at);
+	if (!err && !space__copy(l->s, at, &saved, sizeof(saved)))
+		err = -EIO;
+	if (!err)
+		err = map_scratch(l);
+	if (err)
+		return err;
+	err = is_visible(l) ? open_library(l, l->shim) : -ENOENT;
+	/* also where a path's folders are closed to the process's user */
+	if (err == -ENOENT)
+		err = open_by_memfd(l);
+	if (err && err != -ENOENT)
+		return err;
+	scratch = l->scratch;
+	l->scratch = 0; /* it is not to stand on what goes */
+	after = call(l, l->munmap, scratch, SCRATCH, 0, &ignored);
+	if (!after && !space__write(l->s, at, &saved, sizeof(saved)))
+		after = -EIO;
+	return err ? err : after;
+}
+
+static void explain(struct load *l, int err)
+{
+	char *why = l->r->why;
+	size_t len = sizeof(l->r->why);
+
+	if (err == -ESRCH)
+		snprintf(why, len, "it ended, or began another program, while it was being loaded");
+	else if (err == -EFAULT)
+		snprintf(
+			why, len,
+			"it crashed in a call that was made for it, which was broken off: it goes on, but its dynamic loader may "
+			"stay locked");
+	else if (err == -ETIMEDOUT)
+		snprintf(
+			why, len,
+			"a call that was made for it took more than %llu s and was broken off: it goes on, but its dynamic "
+			"loader may stay locked",
+			DLOPEN_NS / 1000000000);
+	else if (err != -ENOENT)
+		snprintf(why, len, "%s", strerror(-err));
+}
+
+static bool has_library(const struct space *s)
+{
+	struct space now = {};
+	bool has = !space__read(&now, s->pid) && space__library(&now, MEMFD_NAME);
+
+	space__free(&now);
+	return has;
+}
+
+void load__shim(struct space *s, const char *shim, bool force, struct inject_result *r)
+{
+	static struct load l;
+	u64 held;
+	int err;
+
+	l = (struct load){ .s = s, .shim = shim, .r = r };
+	r->outcome = INJECT_REFUSED;
+	if (!find_functions(&l)) {
+		snprintf(r->why, sizeof(r->why), "its C library has no dlopen");
+		return;
+	}
+	if (choose__thread(s, &l.t, force, r))
+		return;
+	r->outcome = INJECT_FAILED;
+	err = tracee__borrow(&l.t);
+	if (!err)
+		err = make_calls(&l);
+	explain(&l, err);
+	held = tracee__release(&l.t);
+	r->tid = l.t.tid;
+	r->held_ns = held;
+	r->stopped_ns = l.t.stopped_ns > r->stopped_ns ? l.t.stopped_ns : r->stopped_ns;
+	if (!err)
+		snprintf(r->why, sizeof(r->why), "its dynamic loader took the library, but does not map it");
+	if (err || !has_library(s))
+		return;
+	r->outcome = INJECT_DONE;
+	*r->why = '\0';
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * dlopen() takes the loader's lock and malloc's. Another thread that holds one goes
+ * on running and gives it back; the borrowed one must not be amidst of what they
+ * guard. So its stack is unwound, by the files' .eh_frame, and none of its frames
+ * may be in the loader, in an allocator or in one of libc's functions that hold
+ * locks which dlopen() or the library's constructor takes.
+ *
+ * Where the unwinding comes to no end (code made at run time has no tables), words
+ * of the stack that look like return addresses into such functions count as frames.
+ */
+#include "inject/place.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FRAMES_MAX	128
+#define STACK_SCANNED	(64 * 1024)
+#define MALLOC_BELOW	16384 /* malloc.c's static functions stand before its public ones */
+#define MALLOC_SPAN_MAX 65536
+
+/* Sorted, as elf__find_symbols wants them. */
+static const char *const dangerous[] = {
+	"__cxa_atexit",
+	"__libc_fork",
+	"__register_atfork",
+	"_exit",
+	"aligned_alloc",
+	"atexit",
+	"calloc",
+	"cfree",
+	"dl_iterate_phdr",
+	"dladdr",
+	"dladdr1",
+	"dlclose",
+	"dlinfo",
+	"dlopen",
+	"dlsym",
+	"dlvsym",
+	"exit",
+	"fork",
+	"free",
+	"mallinfo",
+	"mallinfo2",
+	"malloc",
+	"malloc_info",
+	"malloc_stats",
+	"malloc_trim",
+	"malloc_usable_size",
+	"memalign",
+	"posix_memalign",
+	"pthread_atfork",
+	"pthread_create",
+	"pthread_exit",
+	"pvalloc",
+	"quick_exit",
+	"realloc",
+	"reallocarray",
+	"valloc",
+	"vfork",
+};
+#define DANGEROUS (sizeof(dangerous) / sizeof(dangerous[0]))
+_Static_assert(DANGEROUS < SPACE_DANGERS, "one more for the allocator as a whole");
+
+static bool is_malloc(const char *name)
+{
+	static const char *const names[] = { "malloc", "calloc", "free", "realloc", "memalign", "malloc_trim" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static void find_dangers(struct space *s, struct code *c)
+{
+	struct elf_symbol found[DANGEROUS];
+	u64 low = ~0ULL, high = 0;
+
+	if (c->sought)
+		return;
+	c->sought = true;
+	if (!code__elf(s, c))
+		return;
+	elf__find_symbols(c->elf, dangerous, DANGEROUS, found);
+	for (u32 i = 0; i < DANGEROUS; i++) {
+		u64 start = found[i].addr + c->bias;
+
+		if (!found[i].name || !found[i].function)
+			continue;
+		c->dangers[c->n_dangers++] = (struct danger){ start, start + (found[i].size ? found[i].size : 16) };
+		if (!is_malloc(found[i].name))
+			continue;
+		low = start < low ? start : low;
+		high = start + found[i].size > high ? start + found[i].size : high;
+	}
+	/* what they share has no names here */
+	if (high > low && high - low < MALLOC_SPAN_MAX)
+		c->dangers[c->n_dangers++] = (struct danger){ low - MALLOC_BELOW, high };
+}
+
+/* Is an address in code that nothing may be called in? Then which, in what. */
+static bool is_danger(struct space *s, u64 addr, const char **what)
+{
+	static const char *const whole[] = { "ld-linux",    "ld-2.",   "libjemalloc", "libtcmalloc",
+					     "libmimalloc", "libasan", "libtsan",     "libclang_rt" };
+	struct code *c = space__at(s, addr);
+
+	if (!c)
+		return false;
+	*what = code__name(c);
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		if (!strncmp(*what, whole[i], strlen(whole[i])))
+			return true;
+	find_dangers(s, c);
+	for (u32 i = 0; i < c->n_dangers; i++)
+		if (addr >= c->dangers[i].start && addr < c->dangers[i].end)
+			return true;
+	return false;
+}
+
+struct frame {
+	u64 pc, sp, bp;
+	bool first;
+};
+
+/* What the kernel leaves on the stack for a signal handler: the interrupted registers. */
+static bool leave_signal(struct space *s, struct frame *f)
+{
+	static const u8 restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	u8 text[sizeof(restorer)];
+	u64 gregs[23]; /* arch/x86/include/uapi/asm/sigcontext.h, from offset 40 of the ucontext */
+
+	if (!space__copy(s, f->pc, text, sizeof(text)) || memcmp(text, restorer, sizeof(text)) ||
+	    !space__copy(s, f->sp + 40, gregs, sizeof(gregs)))
+		return false;
+	*f = (struct frame){ .pc = gregs[16], .sp = gregs[15], .bp = gregs[10], .first = true };
+	return true;
+}
+
+/* To the caller. 1: done, 0: this was the last, -1: it can't be told. */
+static int step(struct space *s, struct frame *f)
+{
+	struct code *c = space__at(s, f->pc);
+	struct elf *elf = c ? code__elf(s, c) : NULL;
+	struct elf_unwind u;
+	u64 cfa;
+
+	if (leave_signal(s, f))
+		return 1;
+	if (!elf || elf__unwind(elf, f->pc - c->bias - !f->first, &u))
+		return -1;
+	if (u.outermost)
+		return 0;
+	cfa = (u.by_frame_pointer ? f->bp : f->sp) + (u64)(s64)u.cfa;
+	if (cfa <= f->sp || !space__copy(s, cfa - 8, &f->pc, 8))
+		return -1;
+	if (u.saved && !space__copy(s, cfa + (u64)(s64)u.frame_pointer, &f->bp, 8))
+		return -1;
+	f->sp = cfa;
+	f->first = false;
+	return f->pc ? 1 : 0;
+}
+
+/* Does an instruction that calls end here? */
+static bool follows_call(struct space *s, u64 addr)
+{
+	u8 b[8];
+
+	if (!space__copy(s, addr - sizeof(b), b, sizeof(b)))
+		return false;
+	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) || (b[5] == 0xff && (b[6] & 0x38) == 0x10) ||
+	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
+}
+
+static bool scan_stack(struct space *s, u64 sp, const char **what)
+{
+	u64 words[512];
+	const char *in;
+
+	for (u64 at = sp & ~7ULL; at < sp + STACK_SCANNED; at += sizeof(words)) {
+		if (!space__copy(s, at, words, sizeof(words)))
+			return false;
+		for (u32 i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if (space__at(s, words[i]) && is_danger(s, words[i], &in) && follows_call(s, words[i])) {
+				*what = in;
+				return true;
+			}
+	}
+	return false;
+}
+
+static int holds(const struct elf_symbol *sym, void *arg)
+{
+	u64 addr = *(const u64 *)arg;
+
+	return sym->dynamic && sym->function && addr >= sym->addr && addr - sym->addr < sym->size;
+}
+
+/* A thread that runs in a function of libc's own, which has no public name: what it holds can't be told. */
+static bool is_nameless(struct space *s, u64 pc)
+{
+	struct code *c = space__at(s, pc);
+	u64 addr;
+
+	if (!c || strncmp(code__name(c), "libc.so", 7) || !code__elf(s, c))
+		return false;
+	addr = pc - c->bias;
+	return !elf__each_symbol(c->elf, holds, &addr);
+}
+
+bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
+{
+	struct frame f = { .pc = t->regs.rip, .sp = t->regs.rsp, .bp = t->regs.rbp, .first = true };
+	const char *what = "";
+	int more = 1;
+
+	if (!tracee__sleeps(t) && is_nameless(s, f.pc)) {
+		snprintf(why, len, "thread %u runs in the C library", t->tid);
+		return false;
+	}
+	for (u32 i = 0; i < FRAMES_MAX && more > 0; i++) {
+		if (is_danger(s, f.pc - !f.first, &what)) {
+			snprintf(why, len,
+				 "thread %u is amidst of %.64s (its loader, allocator or another lock's holder)",
+				 t->tid, what);
+			return false;
+		}
+		more = step(s, &f);
+	}
+	if (more && scan_stack(s, f.sp, &what)) {
+		snprintf(why, len, "thread %u may be amidst of %.64s: its stack can't be unwound", t->tid, what);
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Is an interrupted thread where a call may be made in its place? */
+#ifndef SONDE_INJECT_PLACE_H
+#define SONDE_INJECT_PLACE_H
+
+#include "inject/space.h"
+#include "inject/tracee.h"
+
+/* true, or why (of size len) says where it is. */
+bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t len);
+
+#endif

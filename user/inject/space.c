@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "inject/space.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "attach/procs.h"
+#include "util/file.h"
+
+static void add(const struct mapping *m, void *arg)
+{
+	struct space *s = arg;
+	struct code *bigger;
+	char *path = strdup(m->path);
+
+	if (s->n == s->max) {
+		bigger = reallocarray(s->codes, s->max * 2 + 64, sizeof(*bigger));
+		if (!bigger) {
+			free(path);
+			return;
+		}
+		s->codes = bigger;
+		s->max = s->max * 2 + 64;
+	}
+	if (path)
+		s->codes[s->n++] = (struct code){
+			.start = m->start, .end = m->end, .offset = m->offset, .ino = m->ino, .path = path, .fd = -1
+		};
+}
+
+int space__read(struct space *s, u32 pid)
+{
+	*s = (struct space){ .pid = pid };
+	return procs__each_mapping_of(pid, add, s);
+}
+
+void space__free(struct space *s)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		elf__close(s->codes[i].elf);
+		if (s->codes[i].fd >= 0)
+			close(s->codes[i].fd);
+		free(s->codes[i].path);
+	}
+	free(s->codes);
+	*s = (struct space){};
+}
+
+struct code *space__at(struct space *s, u64 addr)
+{
+	for (u32 i = 0; i < s->n; i++)
+		if (addr >= s->codes[i].start && addr < s->codes[i].end)
+			return &s->codes[i];
+	return NULL;
+}
+
+const char *code__name(const struct code *c)
+{
+	const char *slash = strrchr(c->path, '/'), *name = slash ? slash + 1 : c->path;
+
+	return strncmp(name, "memfd:", 6) ? name : name + 6;
+}
+
+struct code *space__library(struct space *s, const char *name)
+{
+	for (u32 i = 0; i < s->n; i++)
+		if (!strncmp(code__name(&s->codes[i]), name, strlen(name)))
+			return &s->codes[i];
+	return NULL;
+}
+
+/* The very file by its mapping, which takes a capability; else by its path, in the process's root. */
+static int open_code(const struct space *s, const struct code *c)
+{
+	struct stat st;
+	char path[4400];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", s->pid, c->start, c->end);
+	fd = file__open_regular(path);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%u/root%.4096s", s->pid, c->path);
+	fd = file__open_regular(path);
+	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == c->ino)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -ENOENT;
+}
+
+static bool find_bias(struct code *c)
+{
+	u64 addr, size, offset;
+
+	for (u32 i = 0; elf__text(c->elf, i, &addr, &size); i++) {
+		if (elf__offset(c->elf, addr, &offset) || offset + size <= c->offset ||
+		    offset >= c->offset + (c->end - c->start))
+			continue;
+		c->bias = c->start - c->offset - (addr - offset);
+		return true;
+	}
+	return false;
+}
+
+struct elf *code__elf(struct space *s, struct code *c)
+{
+	if (c->opened)
+		return c->elf;
+	c->opened = true;
+	c->fd = open_code(s, c);
+	if (c->fd >= 0 && elf__open(&c->elf, c->fd))
+		c->elf = NULL;
+	if (c->elf && !find_bias(c)) {
+		elf__close(c->elf);
+		c->elf = NULL;
+	}
+	return c->elf;
+}
+
+u64 code__function(struct space *s, struct code *c, const char *name)
+{
+	struct elf_symbol symbol;
+	u64 at;
+
+	if (!c || !code__elf(s, c) || elf__find_symbol(c->elf, name, &symbol) || !symbol.function)
+		return 0;
+	at = symbol.addr + c->bias;
+	/* what a file says of itself: the function lies in code of that file */
+	for (u32 i = 0; i < s->n; i++)
+		if (s->codes[i].ino == c->ino && at >= s->codes[i].start && at < s->codes[i].end)
+			return at;
+	return 0;
+}
+
+bool space__copy(const struct space *s, u64 from, void *to, size_t size)
+{
+	struct iovec local = { to, size }, remote = { (void *)(uintptr_t)from, size };
+
+	return process_vm_readv(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+}
+
+bool space__write(const struct space *s, u64 to, const void *from, size_t size)
+{
+	struct iovec local = { (void *)from, size }, remote = { (void *)(uintptr_t)to, size };
+
+	return process_vm_writev(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a process has mapped that holds code, and where functions are in it. Its files are untrusted. */
+#ifndef SONDE_INJECT_SPACE_H
+#define SONDE_INJECT_SPACE_H
+
+#include "attach/elf.h"
+#include "core/types.h"
+
+#include <stddef.h>
+
+#define SPACE_DANGERS 48
+
+struct code {
+	u64 start, end, offset; /* as mapped */
+	u64 ino;
+	char *path;
+	/* opened when first asked for */
+	bool opened;
+	int fd;
+	struct elf *elf; /* NULL: it can't be read */
+	u64 bias; /* what the process adds to the file's addresses */
+	/* functions in which no call may be made, by addresses in the process; sought when first asked for */
+	bool sought;
+	struct danger {
+		u64 start, end;
+	} dangers[SPACE_DANGERS];
+	u32 n_dangers;
+};
+
+struct space {
+	u32 pid;
+	struct code *codes;
+	u32 n, max;
+};
+
+/* 0 or negative errno */
+int space__read(struct space *s, u32 pid);
+void space__free(struct space *s);
+/* The mapping around an address, or the first whose file name begins like this; NULL: none. */
+struct code *space__at(struct space *s, u64 addr);
+struct code *space__library(struct space *s, const char *name);
+/* A file name without folder, and without what a memfd adds. */
+const char *code__name(const struct code *c);
+/* NULL: it can't be read. */
+struct elf *code__elf(struct space *s, struct code *c);
+/* The address in the process of a function, 0: none. */
+u64 code__function(struct space *s, struct code *c, const char *name);
+/* Reads the process's memory: all of it or not. */
+bool space__copy(const struct space *s, u64 from, void *to, size_t size);
+bool space__write(const struct space *s, u64 to, const void *from, size_t size);
+
+#endif

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The mechanics on x86-64. A call returns to an address where there is nothing,
+ * which faults and so stops the thread: no breakpoint is written anywhere. All
+ * signals that can be blocked are, meanwhile, so that they wait in the kernel with
+ * all that belongs to them.
+ *
+ * A stop for a signal and a stop for PTRACE_INTERRUPT are both in the kernel's way
+ * back from a system call: when it goes on, it looks at orig_rax and rax whether a
+ * call was interrupted and is to be made again. With all registers as they were,
+ * it does what it would have done.
+ */
+#include "inject/tracee.h"
+
+#include <asm/unistd.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STOP_NS	     500000000ULL /* for a thread to stop: more than a tick on a busy machine */
+#define POLL_NS	     50000
+#define RED_ZONE     128
+#define RETURN_TO    0x5d /* in the page that nobody can map (vm.mmap_min_addr) */
+#define KERNEL_SIGS  (bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS))
+#define ERESTART_MIN 512 /* include/linux/errno.h: ERESTARTSYS .. ERESTART_RESTARTBLOCK */
+#define ERESTART_MAX 516
+
+static u64 bit(int sig)
+{
+	return 1ULL << (sig - 1);
+}
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static int request(const struct tracee *t, int what, u64 addr, void *data)
+{
+	/* numbers as the kernel has them: libc's enumeration is another type */
+	return syscall(SYS_ptrace, what, t->tid, addr, data) < 0 ? -errno : 0;
+}
+
+/* The next stop. 0 and its status, -ESRCH, or -ETIMEDOUT. */
+static int wait_for(struct tracee *t, u64 limit_ns, int *status)
+{
+	u64 now = now_ns(), end = now + limit_ns;
+
+	for (;;) {
+		pid_t pid = waitpid((pid_t)t->tid, status, __WALL | WNOHANG);
+
+		if (pid < 0 && errno != EINTR)
+			return -ESRCH;
+		if (pid > 0) {
+			if (!WIFSTOPPED(*status)) {
+				t->seized = false;
+				return -ESRCH;
+			}
+			t->stopped = true;
+			t->stopped_since = now;
+			t->at_signal = !(*status >> 16);
+			return 0;
+		}
+		now = now_ns();
+		if (now >= end)
+			return -ETIMEDOUT;
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+	}
+}
+
+static int resume(struct tracee *t, int sig)
+{
+	t->stopped = false;
+	t->stopped_ns += now_ns() - t->stopped_since;
+	return request(t, PTRACE_CONT, 0, (void *)(long)sig);
+}
+
+static int get_regs(const struct tracee *t, struct user_regs_struct *regs)
+{
+	struct iovec v = { regs, sizeof(*regs) };
+
+	return request(t, PTRACE_GETREGSET, NT_PRSTATUS, &v);
+}
+
+static int set_regs(const struct tracee *t, const struct user_regs_struct *regs)
+{
+	struct iovec v = { (void *)regs, sizeof(*regs) };
+
+	return request(t, PTRACE_SETREGSET, NT_PRSTATUS, &v);
+}
+
+int tracee__seize(struct tracee *t, u32 pid, u32 tid)
+{
+	int err, status;
+
+	memset(t, 0, sizeof(*t));
+	t->pid = pid;
+	t->tid = tid;
+	/* an exec by another thread makes another program of this one: nothing of ours may be put back then */
+	err = request(t, PTRACE_SEIZE, 0, (void *)PTRACE_O_TRACEEXEC);
+	if (err)
+		return err;
+	t->seized = true;
+	t->held_since = now_ns();
+	err = request(t, PTRACE_INTERRUPT, 0, NULL);
+	if (!err)
+		err = wait_for(t, STOP_NS, &status);
+	/* a signal may have been on its way: it goes on to the thread, which is interrupted behind it */
+	for (int i = 0; !err && status >> 16 != PTRACE_EVENT_STOP && i < 100; i++) {
+		if (status >> 16)
+			return -ESRCH;
+		err = resume(t, WSTOPSIG(status));
+		if (!err)
+			err = wait_for(t, STOP_NS, &status);
+	}
+	/* the process was stopped (SIGSTOP) this very moment */
+	if (!err && WSTOPSIG(status) != SIGTRAP)
+		err = -EAGAIN;
+	return err ? err : get_regs(t, &t->regs);
+}
+
+static bool interrupted(const struct tracee *t)
+{
+	long long error = -(long long)t->regs.rax;
+
+	return (long long)t->regs.orig_rax >= 0 && (error == EINTR || (error >= ERESTART_MIN && error <= ERESTART_MAX));
+}
+
+bool tracee__sleeps(const struct tracee *t)
+{
+	static const u16 calls[] = {
+		__NR_read,
+		__NR_readv,
+		__NR_poll,
+		__NR_ppoll,
+		__NR_select,
+		__NR_pselect6,
+		__NR_epoll_wait,
+		__NR_epoll_pwait,
+		__NR_nanosleep,
+		__NR_clock_nanosleep,
+		__NR_pause,
+		__NR_accept,
+		__NR_accept4,
+		__NR_recvfrom,
+		__NR_recvmsg,
+		__NR_rt_sigsuspend,
+		__NR_rt_sigtimedwait,
+		__NR_wait4,
+		__NR_waitid,
+		__NR_futex,
+		__NR_restart_syscall,
+		__NR_epoll_pwait2,
+		__NR_io_getevents,
+		__NR_semop,
+		__NR_semtimedop,
+		__NR_msgrcv,
+		__NR_write,
+		__NR_sendto,
+		__NR_sendmsg,
+		__NR_flock,
+	};
+
+	for (u32 i = 0; interrupted(t) && i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (t->regs.orig_rax == calls[i])
+			return true;
+	return false;
+}
+
+/* A signal that will be handled once it goes on. "SigPnd:\t0000000000000000" */
+static bool signal_waits(const struct tracee *t)
+{
+	unsigned long long v, pending = 0;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", t->pid, t->tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigPnd: %llx", &v) == 1 || sscanf(line, "ShdPnd: %llx", &v) == 1)
+			pending |= v;
+	if (f)
+		fclose(f);
+	return !f || t->kept_signal || (pending & ~t->mask);
+}
+
+/*
+ * Some calls fail with EINTR whatever interrupts them (signal(7)): epoll_wait, semop and a few more. Where it
+ * was sonde alone, they are made again, their time beginning anew.
+ */
+static void restart_refused(struct tracee *t)
+{
+	static const u16 calls[] = { __NR_epoll_wait,	   __NR_epoll_pwait,  __NR_epoll_pwait2, __NR_semop,
+				     __NR_semtimedop,	   __NR_io_getevents, __NR_recvfrom,	 __NR_recvmsg,
+				     __NR_rt_sigtimedwait, __NR_accept,	      __NR_accept4,	 __NR_sendto,
+				     __NR_sendmsg,	   __NR_read,	      __NR_write,	 __NR_msgrcv };
+
+	if (!interrupted(t) || (long long)t->regs.rax != -EINTR || signal_waits(t))
+		return;
+	for (u32 i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (t->regs.orig_rax == calls[i]) {
+			t->regs.rax = t->regs.orig_rax;
+			t->regs.orig_rax = ~0ULL;
+			t->regs.rip -= 2;
+			return;
+		}
+}
+
+int tracee__borrow(struct tracee *t)
+{
+	struct iovec v = { t->xstate, sizeof(t->xstate) };
+	u64 mask = ~KERNEL_SIGS;
+	int err = request(t, PTRACE_GETREGSET, NT_X86_XSTATE, &v);
+
+	if (!err && v.iov_len == sizeof(t->xstate))
+		err = -E2BIG;
+	if (!err)
+		err = request(t, PTRACE_GETSIGMASK, sizeof(t->mask), &t->mask);
+	if (err)
+		return err;
+	t->xstate_size = v.iov_len;
+	err = request(t, PTRACE_SETSIGMASK, sizeof(mask), &mask);
+	t->changed = !err;
+	return err;
+}
+
+/* What came while a call ran. 0: go on, 1: the call has returned, or negative errno. */
+static int judge(struct tracee *t, int status, u64 stack, u64 *result)
+{
+	int sig = WSTOPSIG(status), err;
+	struct user_regs_struct regs;
+	siginfo_t info;
+
+	if (status >> 16 == PTRACE_EVENT_EXEC) {
+		t->changed = false;
+		return -ESRCH;
+	}
+	/* the process was stopped (SIGSTOP): it stops again when it is released */
+	if (status >> 16)
+		return 0;
+	err = request(t, PTRACE_GETSIGINFO, 0, &info);
+	if (!err)
+		err = get_regs(t, &regs);
+	if (err)
+		return err;
+	if (sig == SIGSEGV && regs.rip == RETURN_TO && regs.rsp == stack + 8) {
+		*result = regs.rax;
+		return 1;
+	}
+	if ((bit(sig) & KERNEL_SIGS) && info.si_code > 0)
+		return -EFAULT;
+	/* somebody sent what can't be blocked, or can't here: it is given to the thread in the end */
+	if (!t->kept_signal) {
+		t->kept_signal = sig;
+		t->kept = info;
+	}
+	return 0;
+}
+
+int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 stack, u64 limit_ns, u64 *result)
+{
+	u64 end = now_ns() + limit_ns, now, to = RETURN_TO;
+	struct user_regs_struct regs = t->regs;
+	unsigned long long *const places[] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx, &regs.r8, &regs.r9 };
+	int err, status;
+
+	/* above it the function may look for arguments that go by the stack */
+	stack = (((stack ? stack : t->regs.rsp) - RED_ZONE) & ~15ULL) - 8;
+	for (u32 i = 0; i < n; i++)
+		*places[i] = args[i];
+	regs.rip = function;
+	regs.rsp = stack;
+	regs.rax = 0; /* no vector registers hold arguments */
+	regs.orig_rax = ~0ULL; /* no system call was interrupted */
+	regs.eflags &= ~0x400ULL; /* strings go upwards: the ABI */
+	err = request(t, PTRACE_POKEDATA, stack, (void *)to);
+	if (!err)
+		err = set_regs(t, &regs);
+	for (;;) {
+		if (!err)
+			err = resume(t, 0);
+		now = now_ns();
+		if (!err)
+			err = wait_for(t, now < end ? end - now : 0, &status);
+		if (err == -ETIMEDOUT) {
+			/* it is given back where it was: what it did is left undone */
+			if (!request(t, PTRACE_INTERRUPT, 0, NULL))
+				wait_for(t, STOP_NS, &status);
+			return err;
+		}
+		if (!err)
+			err = judge(t, status, stack, result);
+		if (err)
+			return err < 0 ? err : 0;
+	}
+}
+
+static void restore(struct tracee *t)
+{
+	struct iovec v = { t->xstate, t->xstate_size };
+
+	restart_refused(t);
+	request(t, PTRACE_SETREGSET, NT_X86_XSTATE, &v);
+	set_regs(t, &t->regs);
+	request(t, PTRACE_SETSIGMASK, sizeof(t->mask), &t->mask);
+	t->changed = false;
+}
+
+u64 tracee__release(struct tracee *t)
+{
+	int sig = t->kept_signal;
+	u64 held;
+
+	if (!t->seized)
+		return 0;
+	if (t->stopped && t->changed)
+		restore(t);
+	if (sig && t->stopped && t->at_signal && request(t, PTRACE_SETSIGINFO, 0, &t->kept))
+		sig = 0;
+	/* one that runs can't be released: this process's end does that */
+	request(t, PTRACE_DETACH, 0, (void *)(long)(t->at_signal ? sig : 0));
+	if (sig && !t->at_signal)
+		syscall(SYS_tgkill, t->pid, t->tid, sig);
+	held = now_ns() - t->held_since;
+	if (t->stopped)
+		t->stopped_ns += now_ns() - t->stopped_since;
+	t->seized = t->stopped = false;
+	return held;
+}
