@@ -110,13 +110,15 @@ static void find(struct kern_report *r, struct report_output *out)
 	}
 	if (!top)
 		return;
-	line = line_of(r, map__key(&r->kernels, at), &ns);
-	report_output__finding(out, "%.0f%% of %s of kernel time is %s: %s time%s, %s on average%s%s.",
+	report_output__finding(out, "%.1f%% of %s of kernel time is %s: %s time%s, %s on average.",
 			       table__percent(top->time.total, r->total), text__ns(total, sizeof(total), r->total),
 			       cuda_work__name(&r->work, top->name), text__count(count, sizeof(count), top->time.count),
-			       top->time.count == 1 ? "" : "s", text__ns(average, sizeof(average), (u64)top->time.mean),
-			       line ? "; most of it launched by " : "",
-			       line ? stacks__label(r->work.stacks, line, label, sizeof(label)) : "");
+			       top->time.count == 1 ? "" : "s",
+			       text__ns(average, sizeof(average), (u64)top->time.mean));
+	line = line_of(r, map__key(&r->kernels, at), &ns);
+	if (line)
+		report_output__finding(out, "%.1f%% of that was launched by %s.", table__percent(ns, top->time.total),
+				       stacks__label(r->work.stacks, line, label, sizeof(label)));
 }
 
 static void free_kernels(struct kern_report *r, struct map *kernels)

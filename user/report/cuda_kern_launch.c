@@ -200,7 +200,7 @@ static void find(struct launch_report *r, struct report_output *out)
 		}
 	}
 	if (top)
-		report_output__finding(out, "%.0f%% of %s of kernel time was launched by %s, in %s launch%s.",
+		report_output__finding(out, "%.1f%% of %s of kernel time was launched by %s, in %s launch%s.",
 				       table__percent(top->ns, r->kernel_ns), text__ns(ns, sizeof(ns), r->kernel_ns),
 				       stacks__label(r->work.stacks, line, label, sizeof(label)),
 				       text__count(number, sizeof(number), top->launches),
@@ -209,7 +209,7 @@ static void find(struct launch_report *r, struct report_output *out)
 		report_output__finding(out, "A kernel began %s after its launch had returned, on average.",
 				       text__ns(ns, sizeof(ns), r->queue_ns / r->queued));
 	if (r->lines.n && r->stack_ns < r->kernel_ns)
-		report_output__note(out, "%.0f%% of kernel time has no Python stack.",
+		report_output__note(out, "%.1f%% of kernel time has no Python stack.",
 				    table__percent(r->kernel_ns - r->stack_ns, r->kernel_ns));
 	if (!r->lines.n && r->groups.n)
 		report_output__note(out, "No launch has a Python stack: `sonde record --cuda=stacks` records them.");

@@ -38,7 +38,7 @@ static void find(const struct cuda_mem *c, struct report_output *out)
 			top = g;
 	}
 	if (top)
-		report_output__finding(out, "%.0f%% of %s of copies and sets is %s: %s, %s a second.",
+		report_output__finding(out, "%.1f%% of %s of copies and sets is %s: %s, %s a second.",
 				       table__percent(top->time.total, c->total), text__ns(ns, sizeof(ns), c->total),
 				       top->operation, text__bytes(bytes, sizeof(bytes), top->size.total),
 				       text__bytes(rate, sizeof(rate),
