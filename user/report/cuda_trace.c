@@ -36,6 +36,9 @@ static const struct column columns[] = {
 	{ "name", "Name", VALUE_TEXT, SHOW_LONG },
 	{ "pid", "PID", VALUE_U64, SHOW_NEVER },
 	{ "tid", "TID", VALUE_U64, SHOW_NEVER },
+	{ "launch_start_ns", "Launched", VALUE_U64, SHOW_NEVER },
+	{ "launch_ns", "Launch", VALUE_U64, SHOW_NEVER },
+	{ "api", "API Name", VALUE_TEXT, SHOW_NEVER },
 	{ "queued_ns", "Queued", VALUE_U64, SHOW_NEVER },
 	{ "graph", "Graph", VALUE_U64, SHOW_NEVER },
 	{ "graph_node", "Node", VALUE_U64, SHOW_NEVER },
@@ -71,6 +74,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	struct trace_report *r = arg;
 	bool kernel = w->kind == GPU_KERNEL, moves = w->kind == GPU_COPY || w->kind == GPU_SET;
 	u64 ns = w->end - w->start, origin = r->work.args->start;
+	const struct gpu_launch *l = w->launch;
 	bool timed = !w->host_time;
 	char device[96];
 
@@ -84,9 +88,10 @@ static int on_work(const struct gpu_work *w, void *arg)
 		   V_TEXT(device_name(r, w, device, sizeof(device))), IF(timed, V_U64(w->context)), V_NONE,
 		   IF(timed, V_U64(w->stream)),
 		   V_TEXT(kernel ? cuda_work__name(&r->work, w->name) : gpu_work__operation(w)), V_U64(w->pid),
-		   IF(w->launch && w->launch->tid, V_U64(w->launch->tid)), IF(timed && w->launch, V_U64(w->queued)),
-		   IF(w->graph, V_U64(w->graph)), IF(w->graph_node, V_U64(w->graph_node)), V_U64(w->host_time),
-		   V_U64(w->open));
+		   IF(l && l->tid, V_U64(l->tid)), l ? V_U64(l->start > origin ? l->start - origin : 0) : V_NONE,
+		   l ? V_U64(l->end - l->start) : V_NONE, V_TEXT(l ? l->function : NULL),
+		   IF(timed && l, V_U64(w->queued)), IF(w->graph, V_U64(w->graph)),
+		   IF(w->graph_node, V_U64(w->graph_node)), V_U64(w->host_time), V_U64(w->open));
 	r->n++;
 	r->first = r->n == 1 || w->start < r->first ? w->start : r->first;
 	r->last = w->end > r->last ? w->end : r->last;
