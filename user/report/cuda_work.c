@@ -42,7 +42,10 @@ const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
 
 u32 cuda_work__line(const struct cuda_work *c, const struct gpu_launch *l)
 {
-	return l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+	u32 line = l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+
+	/* a stack whose frames the trace has not is none */
+	return line && stacks__frame(c->stacks, line) ? line : 0;
 }
 
 static const char *plural(u64 n)
