@@ -70,15 +70,26 @@ def joins():
     compare("without uprobes", Run(v, "-t", "2", "-n", "30", families="gpu"), probed=False)
 
 
-def namespace():
-    run = Run(versions()[-1], "-t", "3", "-n", "30", wrap=["unshare", "--pid", "--fork"])
+def namespace(families):
+    label = f"a pid namespace, -t {families}"
+    run = Run(versions()[-1], "-t", "3", "-n", "30", families=families, wrap=["unshare", "--pid", "--fork"])
     inner = {e["pid"] for e in run.truth["call"]}
-    pids = {pid for pid in {e["pid"] for e in run.trace.events("gpu_call")}}
-    if not ok(len(inner) == 1 and len(pids) == 1 and inner != pids, "a pid namespace: the process has another number in it", inner, pids,
+    pids = {e["pid"] for e in run.trace.events("gpu_call")}
+    if not ok(len(inner) == 1 and len(pids) == 1 and inner != pids, f"{label}: the process has another number in it", inner, pids,
               run.done.stderr):
         return
     pid = pids.pop()
-    compare("a pid namespace", run, thread=lambda p, ns: run.tids.get((p, ns)), pid_of=lambda ns: pid)
+    if "proc" in families:
+        compare(label, run, thread=lambda p, ns: run.tids.get((p, ns)), pid_of=lambda ns: pid)
+        return
+    # threads by what they were in alone: the numbers rise as the namespace's do
+    tids = sorted({e["tid"] for e in run.trace.events("cuda_launch")})
+    inner = dict(zip(sorted({e["tid"] for e in run.truth["call"]}), tids))
+    calls = {e["correlation"]: inner[e["tid"]] for e in run.truth["call"]}
+    rows = run.rows
+    joined = [r for r in rows if r["tid"] is not None]
+    ok(all(r["tid"] == calls[r["correlation"]] for r in joined) and len(joined) > len(rows) // 2,
+       f"{label}: no thread is wrong, and most are known", len(rows), len(joined))
 
 
 def calls_alone():
@@ -102,13 +113,35 @@ def none_and_many():
     v = versions()[-1]
     run = Run(v, cuda=setting(devices=0))
     got = report(run.path, "cuda-kern")
-    ok(not got["tables"]["summary"] and "No kernel was recorded" in str(got), "no device: nothing, and that is said", got)
+    text = subprocess.run([SONDE, "report", run.path, "cuda-kern"], capture_output=True, text=True).stdout
+    ok(not got["tables"]["summary"] and "No kernel was recorded" in text, "no device: nothing, and that is said", text)
     run = Run(v, "-n", "2000", "-k", "500", "-u", "1", "-s", "8")
     whole("1,000,000 kernels", run)
     sums("1,000,000 kernels", run)
     told = report(run.path, "cuda-kern")["tables"]["told"][0]
     ok(told["kernels"] == 1000000 and not told["unjoined"] and not told["unprobed"] and not told["unseen"],
        "1,000,000 kernels: each has its launch", told)
+
+
+def stacks():
+    """Kernels by the stack of their launch: a program of Python whose lines are known."""
+    if "--cuda=stacks" not in subprocess.run([SONDE, "list", "options"], capture_output=True, text=True).stdout:
+        ok(True, "Python stacks # SKIP this build has no --cuda=stacks")
+        return
+    v, program = versions()[-1], os.path.join(os.path.dirname(os.path.abspath(__file__)), "launches.py")
+    cudart = os.path.join(os.path.dirname(training(v)), f"libcudart.so.{v}")
+    run = Run(v, cudart, "40", options=["--cuda=stacks"], program=["/usr/bin/python3", program])
+    whole("Python stacks", run)
+    got = report(run.path, "cuda-kern-launch")["tables"]
+    stacks = collections.Counter()
+    for r in got["stacks"]:
+        inner = r["line"].replace(" ", "").split(";")
+        stacks[next((f for f in ("forward", "backward") if any(f in frame for frame in inner)), "?"), r["longest_kernel"]] += r["kernels"]
+    ok(stacks == {("forward", "void gemm<128>(float*, float*, float*, int)"): 80, ("backward", "softmax(float*, int)"): 120},
+       "Python stacks: each kernel at the line that launched it", stacks, got["stacks"])
+    line = next(i + 1 for i, text in enumerate(open(program)) if text.rstrip().endswith("# line: launch"))
+    ok([(r["line"], r["kernels"], r["launches"]) for r in got["lines"]] == [(f"launches.py:{line} launch", 200, 200)],
+       "Python stacks: and by line", got["lines"])
 
 
 def lost():
@@ -130,8 +163,10 @@ if os.geteuid():
     sys.exit(0)
 versions()
 joins()
-namespace()
+namespace("proc,gpu,cuda")
+namespace("gpu,cuda")
 calls_alone()
-none_and_many()
+stacks()
 lost()
+none_and_many()
 done()
