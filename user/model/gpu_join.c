@@ -16,7 +16,7 @@
 #define DRIVERS_SOME (256u << 10) /* 28 MiB */
 #define DRIVERS_MOST (1u << 20) /* if their work has not come */
 
-#define THREADS_TRIED 4096u
+#define THREADS_TRIED 4096u /* where a thread is looked for by what it did */
 
 static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
 {
@@ -306,7 +306,7 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 	const struct gpu_span *s;
 	u32 i;
 
-	for (i = 0; i < m->threads.n; i++) {
+	for (i = 0; i < m->threads.n && i < THREADS_TRIED; i++) {
 		const struct gpu_thread_key *key = map__key(&m->threads, i);
 
 		if (key->pid != a->pid || !((const struct gpu_thread *)map__value(&m->threads, i))->allocates)
