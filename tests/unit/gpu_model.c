@@ -350,6 +350,32 @@ static void add_ordered(struct made *g, u32 pid, u32 i, bool call, bool work)
 	}
 }
 
+TEST(joins_to_an_entry)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	/* the first driver call is the launch's, the second has none; the third is no launch's */
+	ADD(&g, cuda_launch,
+	    .call = { .span = { .event = { .time = 1000, .pid = 1, .tid = 1, .flags = EVENT_NO_DURATION },
+				.start = 1000 } },
+	    .stack = 5);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 3500, 4500), .driver = { .function = 307, .correlation = 2 });
+	ADD(&g, cuda_launch,
+	    .call = { .span = { .event = { .time = 5000, .pid = 1, .tid = 1, .flags = EVENT_NO_DURATION },
+				.start = 5000 } },
+	    .stack = 6);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5500, 6500), .driver = { .function = 216, .correlation = 3 });
+	for (u32 i = 1; i <= 3; i++)
+		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 10000 * i, 10000 * i + 5), .kernel = { .correlation = i });
+	REQUIRE(read_made(&g) && n_works == 3);
+	CHECK(launches[0].probed && launches[0].stack == 5 && launches[0].start == 1000 && launches[0].end == 2500);
+	CHECK(works[0].queued == 7500 && !launches[1].probed && launches[1].tid == 1 && !launches[2].probed);
+	made__end(&g);
+}
+
 TEST(joins_by_order_without_driver_calls)
 {
 	struct made g;

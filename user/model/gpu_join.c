@@ -260,6 +260,37 @@ static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_dri
 	return n == 1 ? found : NULL;
 }
 
+/* What the driver call is made for; ASK_NOTHING: not known here. */
+static enum gpu_ask asked_by(const struct gpu_driver *d)
+{
+	const char *name = gpu_driver__function(d->function);
+
+	if (!name)
+		return ASK_NOTHING;
+	return !strncmp(name, "cuLaunch", 8)	   ? ASK_KERNEL :
+	       !strncmp(name, "cuGraphLaunch", 13) ? ASK_GRAPH :
+	       !strncmp(name, "cuMemset", 8)	   ? ASK_SET :
+						     ASK_COPY;
+}
+
+/*
+ * Where only entries are seen: the last one that the thread made before. If it asks for something else, or was another driver call's,
+ * this one was made by a call that was not recorded.
+ */
+static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driver *d, u64 slack)
+{
+	struct gpu_thread_key key = { d->pid, d->tid };
+	const struct gpu_thread *t = map__find(&m->threads, &key);
+	struct gpu_span *s;
+	u32 n;
+
+	if (!t)
+		return NULL;
+	n = first_ending(t, d->start + slack + 1);
+	s = n ? &t->spans[n - 1] : NULL;
+	return s && s->no_duration && !s->number && s->ask == asked_by(d) ? s : NULL;
+}
+
 /* The call, and d->tid, of a thread that the trace does not name. */
 static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u64 slack)
 {
@@ -291,6 +322,8 @@ static void resolve(struct gpu_model *m, struct gpu_driver *d)
 
 	d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
 	s = d->tid ? gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack) : find_thread(m, d, slack);
+	if (!s && d->tid)
+		s = entered(m, d, slack);
 	if (s && !s->number)
 		s->number = ++m->launches;
 	d->number = s ? s->number : ++m->launches;
@@ -323,7 +356,9 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, struct gpu_launch *out)
 {
 	out->start = s->start;
-	out->end = s->end;
+	/* if its return was not seen, the driver's is the best that is known */
+	if (!s->no_duration || out->end < s->start)
+		out->end = s->end;
 	out->function = gpu_host__function(m, s->event, s->probe);
 	out->probed = true;
 	out->stack = s->stack;

@@ -58,6 +58,7 @@ struct gpu_span {
 	u16 event, probe;
 	u8 gil;
 	u8 ask; /* enum gpu_ask */
+	bool no_duration; /* only its entry was seen: end is start */
 };
 
 /* In the queue of calls */
@@ -67,7 +68,7 @@ struct gpu_host_item {
 	u32 pid, tid;
 	u32 kind; /* as the call has it: of a copy, or of memory */
 	bool pushed; /* is among its thread's spans */
-	bool open, no_duration;
+	bool open;
 	u64 bytes;
 	u32 grid[3], block[3];
 	u32 shared;
