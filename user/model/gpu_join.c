@@ -296,15 +296,14 @@ static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u
 {
 	const struct task *process = names__task(m->names, d->pid, 0);
 	bool told = process && process->ns_pid, same = told && process->ns_pid == d->pid;
-	struct gpu_span *s = NULL;
+	struct gpu_thread_key key = { d->pid, d->ns_tid };
+	struct gpu_span *s;
 	u32 tid = 0, others;
 
-	/* most likely in no namespace of its own */
-	if (same || !told)
-		s = gpu_join__outermost(m, d->pid, d->ns_tid, d->start, d->end, slack);
-	if (s || same) {
+	/* most likely in no namespace of its own: its threads have these numbers */
+	if (same || (!told && map__find(&m->threads, &key))) {
 		d->tid = d->ns_tid;
-		return s;
+		return gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
 	}
 	s = only_one(m, d, slack, &tid, &others);
 	if (s && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
