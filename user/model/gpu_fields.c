@@ -158,6 +158,7 @@ static int take_call(struct gpu_model *m, const struct gpu_fields *f, const stru
 		.pid = GET32(common.pid),
 		.tid = GET32(common.tid),
 		.kind = f->kind ? GET32(kind) : GET32(memory),
+		.device = f->device && view__s64(v, f->device) >= 0 ? GET32(device) : GPU_NO_DEVICE,
 		.open = t.flags & EVENT_OPEN,
 		.bytes = GET(bytes),
 		.span = {

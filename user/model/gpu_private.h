@@ -67,6 +67,7 @@ struct gpu_host_item {
 	struct gpu_span span;
 	u32 pid, tid;
 	u32 kind; /* as the call has it: of a copy, or of memory */
+	u32 device; /* of an allocation that says it; else GPU_NO_DEVICE */
 	bool pushed; /* is among its thread's spans */
 	bool open;
 	u64 bytes;
