@@ -385,6 +385,8 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 	struct gpu_driver *d;
 
 	if (w->call) {
+		if (!w->call->span.number)
+			w->call->span.number = ++m->launches;
 		*out = (struct gpu_launch){ .number = w->call->span.number, .pid = w->call->pid, .tid = w->call->tid };
 		launch_of_span(m, &w->call->span, out);
 		return true;

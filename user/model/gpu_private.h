@@ -88,7 +88,7 @@ struct gpu_driver_item {
 struct gpu_work_item {
 	u64 end;
 	u32 tid; /* of work that a call tells of */
-	const struct gpu_host_item *call; /* joined by order; else NULL */
+	struct gpu_host_item *call; /* joined by order; else NULL */
 	struct gpu_work work;
 };
 
