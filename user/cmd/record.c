@@ -59,6 +59,7 @@ static const char help[] =
 	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
 	"  sonde record --inject -p 4711 -d 10    with what its GPUs did, though it was started without sonde\n"
 	"  sonde record -t cuda --cuda=all --print -d 2\n"
+	"  sonde record --cuda=stacks -- python3 train.py   with the Python stack at launches, copies and waits\n"
 	"  sonde record --comm 'python*' --cgroup /system.slice/train.service -d 10\n"
 	"  sonde record -o run.sonde -- python3 train.py --epochs 1\n";
 
