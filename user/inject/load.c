@@ -18,7 +18,7 @@
 #define SCRATCH	      (512 * 1024) /* the stack for the calls, with texts below it */
 #define TEXT_MAX      512
 #define CALL_NS	      1000000000ULL
-#define DLOPEN_NS     10000000000ULL /* another thread may be loading something: it goes on, and lets this one */
+#define DLOPEN_NS     5000000000ULL /* another thread may be loading something: it goes on, and lets this one */
 #define MEMFD_NAME    "libsonde-cupti.so" /* as user/util/section.c knows it */
 #define MEMFD_FLAGS   (MFD_CLOEXEC | MFD_ALLOW_SEALING)
 #define MEMFD_EXEC    0x10U /* linux/memfd.h, from 6.3 on */

@@ -234,8 +234,8 @@ int tracee__borrow(struct tracee *t)
 	return err;
 }
 
-/* What came while a call ran. 0: go on, 1: the call has returned, or negative errno. */
-static int judge(struct tracee *t, int status, u64 stack, u64 *result)
+/* What came while a call ran. 0: go on, with the signal in *pass, 1: the call has returned, or negative errno. */
+static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass)
 {
 	int sig = WSTOPSIG(status), err;
 	struct user_regs_struct regs;
@@ -245,8 +245,9 @@ static int judge(struct tracee *t, int status, u64 stack, u64 *result)
 		t->changed = false;
 		return -ESRCH;
 	}
-	/* the process was stopped (SIGSTOP): it stops again when it is released */
-	if (status >> 16)
+	/* a thread that is traced runs on in a stopped process, and stops when it is released */
+	*pass = !(status >> 16) && sig == SIGSTOP ? SIGSTOP : 0;
+	if (status >> 16 || *pass)
 		return 0;
 	err = request(t, PTRACE_GETSIGINFO, 0, &info);
 	if (!err)
@@ -272,7 +273,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 	u64 end = now_ns() + limit_ns, now, to = RETURN_TO;
 	struct user_regs_struct regs = t->regs;
 	unsigned long long *const places[] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx, &regs.r8, &regs.r9 };
-	int err, status;
+	int err, status, pass = 0;
 
 	/* above it the function may look for arguments that go by the stack */
 	stack = (((stack ? stack : t->regs.rsp) - RED_ZONE) & ~15ULL) - 8;
@@ -288,7 +289,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 		err = set_regs(t, &regs);
 	for (;;) {
 		if (!err)
-			err = resume(t, 0);
+			err = resume(t, pass);
 		now = now_ns();
 		if (!err)
 			err = wait_for(t, now < end ? end - now : 0, &status);
@@ -299,7 +300,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 			return err;
 		}
 		if (!err)
-			err = judge(t, status, stack, result);
+			err = judge(t, status, stack, result, &pass);
 		if (err)
 			return err < 0 ? err : 0;
 	}
