@@ -211,7 +211,7 @@ static bool is_nameless(struct space *s, u64 pc)
 
 bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
 {
-	struct frame f = { .pc = t->regs.rip, .sp = t->regs.rsp, .bp = t->regs.rbp, .first = true };
+	struct frame f = { tracee__pc(t), tracee__sp(t), tracee__frame_pointer(t), true };
 	const char *what = "";
 	int more = 1;
 

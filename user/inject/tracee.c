@@ -12,6 +12,8 @@
  */
 #include "inject/tracee.h"
 
+#ifdef __x86_64__
+
 #include <asm/unistd.h>
 #include <elf.h>
 #include <errno.h>
@@ -26,6 +28,7 @@
 
 #define STOP_NS	     500000000ULL /* for a thread to stop: more than a tick on a busy machine */
 #define POLL_NS	     50000
+#define USER_CS	     0x33 /* __USER_CS: 64-bit code */
 #define RED_ZONE     128
 #define RETURN_TO    0x5d /* in the page that nobody can map (vm.mmap_min_addr) */
 #define KERNEL_SIGS  (bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS))
@@ -126,7 +129,9 @@ int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 	/* the process was stopped (SIGSTOP) this very moment */
 	if (!err && WSTOPSIG(status) != SIGTRAP)
 		err = -EAGAIN;
-	return err ? err : get_regs(t, &t->regs);
+	if (!err)
+		err = get_regs(t, &t->regs);
+	return err || t->regs.cs == USER_CS ? err : -ENOEXEC;
 }
 
 static bool interrupted(const struct tracee *t)
@@ -338,3 +343,35 @@ u64 tracee__release(struct tracee *t)
 	t->seized = t->stopped = false;
 	return held;
 }
+
+#else
+
+#include <errno.h>
+
+/* Nothing gets as far as here: check.c refuses. */
+int tracee__seize(struct tracee *t, u32 pid, u32 tid)
+{
+	return -ENOTSUP;
+}
+
+bool tracee__sleeps(const struct tracee *t)
+{
+	return false;
+}
+
+int tracee__borrow(struct tracee *t)
+{
+	return -ENOTSUP;
+}
+
+int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 stack, u64 limit_ns, u64 *result)
+{
+	return -ENOTSUP;
+}
+
+u64 tracee__release(struct tracee *t)
+{
+	return 0;
+}
+
+#endif
