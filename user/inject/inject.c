@@ -116,7 +116,7 @@ static void run_child(int out, u32 pid, const char *shim, bool force)
 	if (privileges__injector())
 		_exit(1);
 	inject(pid, shim, force, &r);
-	_exit(write(out, &r, sizeof(r)) != sizeof(r));
+	_exit(write(out, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
 }
 
 void inject__process(u32 pid, const char *shim, bool force, struct inject_result *out)
