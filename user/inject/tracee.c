@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_NS	     500000000ULL /* for a thread to stop: more than a tick on a busy machine */
+#define STOP_NS	     3000000000ULL /* for a thread to stop, which takes a CPU, on a busy machine */
 #define POLL_NS	     50000
 #define USER_CS	     0x33 /* __USER_CS: 64-bit code */
 #define RED_ZONE     128

@@ -35,8 +35,8 @@ def one(args, container, tmp, again):
     if not t.ready:
         t.kill()
         return None if container else ["the target did not start", t.first]
-    # who forks blocks signals, too
-    before, loader = State(t.pid) if "-l" in args else State.settled(t.pid), "-l" in args
+    time.sleep(0.1)
+    before, loader = State(t.pid), "-l" in args
     r = inject(t.pid)
     m = re.search(r"borrowed for ([\d.]+) ms and stood still for ([\d.]+) ms", r.stdout)
     bad = []
