@@ -147,6 +147,15 @@ class State:
     """Of a process: descriptors, signal masks of its threads, memory, who traces it."""
 
     def __init__(self, pid):
+        self.look(pid)
+        # a thread that begins has all signals blocked, one in a handler has that one: what it has most of the time is meant
+        for _ in range(4):
+            time.sleep(0.03)
+            masks, self.masks = self.masks, {}
+            self.look(pid)
+            self.masks = {tid: m | masks.get(tid, set()) for tid, m in self.masks.items()}
+
+    def look(self, pid):
         self.fds, self.masks, self.tracers = {}, {}, set()
         for fd in os.listdir(f"/proc/{pid}/fd"):
             try:
@@ -160,7 +169,7 @@ class State:
             except OSError:
                 continue
             # libc takes 32 and 33 for itself when the first thread begins, as the shim's may be
-            self.masks[tid] = status["SigBlk"], status["SigIgn"], int(status["SigCgt"], 16) & ~(3 << 31)
+            self.masks[tid] = {(status["SigBlk"], status["SigIgn"], int(status["SigCgt"], 16) & ~(3 << 31))}
             self.tracers.add(status["TracerPid"])
         with open(f"/proc/{pid}/maps") as f:
             self.maps = [line.split(None, 5) for line in f]
@@ -183,9 +192,7 @@ def differences(before, after, memfd):
             ({} if len(extra) == 1 else extra or {"none": "the shim's own is not there"})
     if extra or set(before.fds) - set(after.fds):
         found.append(("descriptors", extra, before.fds))
-    # a thread that begins has all signals blocked until it has had a CPU
-    masks = {tid: (m, after.masks[tid]) for tid, m in before.masks.items()
-             if tid in after.masks and after.masks[tid] != m and m[0] != "fffffffffffbfeff"}
+    masks = {tid: (m, after.masks[tid]) for tid, m in before.masks.items() if tid in after.masks and not m & after.masks[tid]}
     if masks:
         found.append(("signal masks", masks))
     if after.tracers != {"0"}:
