@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
-#define PRIORITY (-15) /* nice */
 
 static bool is_mapped(struct space *s, const char *a, const char *b)
 {
@@ -111,8 +109,6 @@ static void run_child(int out, u32 pid, const char *shim, bool force)
 	static struct inject_result r;
 
 	prctl(PR_SET_NAME, "sonde-inject");
-	/* a thread stands still for as long as this one waits for a CPU */
-	setpriority(PRIO_PROCESS, 0, PRIORITY);
 	if (privileges__injector())
 		_exit(1);
 	inject(pid, shim, force, &r);

@@ -99,6 +99,12 @@ static void find_dangers(struct space *s, struct code *c)
 		c->dangers[c->n_dangers++] = (struct danger){ low - MALLOC_BELOW, high };
 }
 
+void place__prepare(struct space *s)
+{
+	for (u32 i = 0; i < s->n; i++)
+		find_dangers(s, &s->codes[i]);
+}
+
 /* Is an address in code that nothing may be called in? Then which, in what. */
 static bool is_danger(struct space *s, u64 addr, const char **what)
 {

@@ -28,6 +28,7 @@
 
 #define STOP_NS	     3000000000ULL /* for a thread to stop, which takes a CPU, on a busy machine */
 #define POLL_NS	     50000
+#define POLL_MAX_NS  1000000
 #define USER_CS	     0x33 /* __USER_CS: 64-bit code */
 #define RED_ZONE     128
 #define RETURN_TO    0x5d /* in the page that nobody can map (vm.mmap_min_addr) */
@@ -57,7 +58,7 @@ static int request(const struct tracee *t, int what, u64 addr, void *data)
 /* The next stop. 0 and its status, -ESRCH, or -ETIMEDOUT. */
 static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 {
-	u64 now = now_ns(), end = now + limit_ns;
+	u64 began = now_ns(), now = began, end = began + limit_ns, pause_ns;
 
 	for (;;) {
 		pid_t pid = waitpid((pid_t)t->tid, status, __WALL | WNOHANG);
@@ -77,7 +78,10 @@ static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 		now = now_ns();
 		if (now >= end)
 			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+		/* a thread that waits for a lock may do so for long */
+		pause_ns = (now - began) / 32;
+		pause_ns = pause_ns < POLL_NS ? POLL_NS : pause_ns > POLL_MAX_NS ? POLL_MAX_NS : pause_ns;
+		nanosleep(&(struct timespec){ .tv_nsec = (long)pause_ns }, NULL);
 	}
 }
 

@@ -45,6 +45,8 @@ def one(args, container, tmp, again):
     else:
         borrowed.append(float(m[1]))
         stood.append(float(m[2]))
+        if stood[-1] > 50:
+            print(f"# {container or ''} {args}: {r.stdout.strip()}")
     if not wait_for(lambda: shim_thread(t.pid)):
         bad.append("its thread does not run")
     # a loader that opens files has descriptors that come and go
