@@ -144,13 +144,15 @@ test:
 	@scripts/cupti.sh 12 13 || true
 	@tests/run $(if $(T),'$(T)')
 
-# 1,000 times on and off a busy program, and 500 kills: half an hour; then a shim that sleeps for an hour
+# 1,000 times on and off a busy program, 500 kills, and 1,000 times into one: three quarters of an hour; then a shim that
+# sleeps for an hour
 stress:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
 	@scripts/cupti.sh 12 13 || true
 	@STRESS=1 ROUNDS=1000 tests/run 'e2e/test_rounds'
 	@STRESS=1 KILLS=500 tests/run 'e2e/test_kill'
+	@STRESS=1 ROUNDS=1000 tests/run 'probes/gpu/test_inject.py'
 	@STRESS=1 DORMANT=3600 tests/run 'probes/gpu/test_dormant'
 
 bench:

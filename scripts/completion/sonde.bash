@@ -40,7 +40,7 @@ _sonde()
 			return
 		fi
 		words=
-		if [[ $command == dump || $command == top ]]; then
+		if [[ $command == dump || $command == top || $command == inject ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur")
 			return
 		fi

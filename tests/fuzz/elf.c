@@ -44,6 +44,14 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 	return s->n > 100000;
 }
 
+static int on_version(const char *version, void *arg)
+{
+	struct seen *s = arg;
+
+	s->sum += strlen(version) + elf__defines_version(s->elf, version);
+	return s->n++ > 100000;
+}
+
 static int on_usdt(const struct usdt *probe, void *arg)
 {
 	struct seen *s = arg;
@@ -84,6 +92,9 @@ static void touch(struct elf *elf)
 	s.sum += elf__find_symbols(elf, names, 3, found) + elf__names_hold(elf, "libcudart_static_");
 	s.sum += elf__section_holds(elf, ".rodata", "x") + elf__section_holds(elf, ".nv_fatbin", "");
 	s.sum += elf__needs(elf, "libc.so") + !elf__debuglink(elf, link, sizeof(link), &crc);
+	elf__each_needed_version(elf, on_version, &s);
+	s.sum += elf__defines_version(elf, "GLIBC_2.34");
+	s.n = 0;
 	s.placer = placer__new(elf, false);
 	elf__each_symbol(elf, on_symbol, &s);
 	touch_python(elf, s.placer);

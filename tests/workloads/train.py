@@ -146,6 +146,7 @@ def train(gpu, batches, until):
 
 def main():
     gpu = Torch() if sys.argv[1] == "torch" else Simulated(sys.argv[1])
+    name_thread("train")
     batches = queue.Queue(2)
     threading.Thread(target=load, args=(batches,), daemon=True).start()
     train(gpu, batches, time.monotonic() + float(sys.argv[2]) if len(sys.argv) > 2 else float("inf"))

@@ -54,7 +54,7 @@ int privileges__attacher(bool signals, bool perf_events)
 int privileges__injector(void)
 {
 	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
-					    CAP_KILL };
+					    CAP_KILL,	    CAP_SYS_NICE };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;

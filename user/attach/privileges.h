@@ -12,7 +12,7 @@
  * event (kernel/events/core.c, perf_uprobe_event_init). 0 or negative errno.
  */
 int privileges__attacher(bool signals, bool perf_events);
-/* For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter. 0 or negative errno. */
+/* For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be kept waiting. 0 or negative errno. */
 int privileges__injector(void);
 /* Keeps none and leaves root for the user behind sudo, or else for nobody. 0 or negative errno. */
 int privileges__worker(void);

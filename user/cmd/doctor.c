@@ -12,9 +12,10 @@ static const char help[] =
 	"Usage: sonde doctor [--format table,csv,json]\n"
 	"\n"
 	"Says what this kernel and user can do, which families of probes are usable and what a hit of them\n"
-	"costs here, which Python and CUDA runtimes run now and how they can be traced, what is missing and\n"
-	"the command that mends it. Changes nothing: it tries its probes on processes of its own for a\n"
-	"twentieth of a second, and records nothing.\n"
+	"costs here, which Python and CUDA runtimes run now and how they can be traced, of which processes with\n"
+	"CUDA the device's own times can be had and how, what is missing and the command that mends it.\n"
+	"Changes nothing: it tries its probes on processes of its own for a twentieth of a second, and records\n"
+	"nothing.\n"
 	"\n"
 	"  --format FORMAT       table (for people, the default), csv or json: every row, exact numbers\n"
 	"  -h, --help            this text\n"
@@ -97,6 +98,7 @@ static int diagnose(struct doctor *d)
 	doctor__system(d);
 	doctor__families(d);
 	doctor__runtimes(d);
+	doctor__gpu(d);
 	missing(d);
 	ret = !d->usable ? EXIT_FAILED : d->usable < 2 * d->families ? EXIT_PARTLY : EXIT_DONE;
 	report_output__finding(&d->out, "%s",

@@ -35,5 +35,6 @@ void doctor__kernel(struct doctor *d); /* doctor_kernel.c */
 void doctor__system(struct doctor *d); /* doctor_system.c: mounts, settings, namespaces */
 void doctor__families(struct doctor *d); /* doctor_families.c */
 void doctor__runtimes(struct doctor *d); /* doctor_runtimes.c */
+void doctor__gpu(struct doctor *d); /* doctor_gpu.c */
 
 #endif

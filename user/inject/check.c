@@ -67,9 +67,7 @@ static int check_program(u32 pid, char *why, size_t len)
 		return refuse(why, len, "its program is no ELF file");
 	if (head.e_ident[EI_CLASS] != ELFCLASS64)
 		return refuse(why, len, "it is a 32-bit program; the library is a 64-bit one");
-#ifdef __x86_64__
 	if (head.e_machine != EM_X86_64)
-#endif
 		return refuse(why, len, "it is a program for another machine than x86-64");
 	return 0;
 }

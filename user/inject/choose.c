@@ -116,7 +116,7 @@ static bool in_rseq(struct space *s, const struct tracee *t)
 	if (!space__copy(s, c.address + 8, &section, sizeof(section)) || !section ||
 	    !space__copy(s, section + 8, range, sizeof(range)))
 		return false;
-	return t->regs.rip - range[0] < range[1];
+	return tracee__pc(t) - range[0] < range[1];
 }
 
 /* 0: it will do; -EAGAIN: not now, -ENOTSUP: never, with the reason; -EPERM: no thread may be interrupted */
@@ -137,10 +137,6 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 	}
 	if (err) {
 		snprintf(why, len, "thread %u could not be interrupted: %s", tid, strerror(-err));
-		return -EAGAIN;
-	}
-	if (t->regs.cs != 0x33) {
-		snprintf(why, len, "thread %u runs 32-bit code", tid);
 		return -EAGAIN;
 	}
 	if (has_shadow_stack(t)) {

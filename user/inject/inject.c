@@ -6,12 +6,11 @@
 #include "inject/inject.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
-#define PRIORITY (-15) /* nice */
 
 static bool is_mapped(struct space *s, const char *a, const char *b)
 {
@@ -106,41 +104,45 @@ static void inject(u32 pid, const char *shim, bool force, struct inject_result *
 	space__free(&s);
 }
 
+static void run_child(int out, u32 pid, const char *shim, bool force)
+{
+	static struct inject_result r;
+
+	prctl(PR_SET_NAME, "sonde-inject");
+	if (privileges__injector())
+		_exit(1);
+	inject(pid, shim, force, &r);
+	_exit(write(out, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
+}
+
 void inject__process(u32 pid, const char *shim, bool force, struct inject_result *out)
 {
-	struct inject_result *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	sigset_t all, before;
-	int status = 0;
+	int ends[2], status = 0;
+	ssize_t n = 0;
 	pid_t child;
 
 	*out = (struct inject_result){ .outcome = INJECT_FAILED };
-	if (r == MAP_FAILED) {
-		snprintf(out->why, sizeof(out->why), "out of memory");
+	if (pipe2(ends, O_CLOEXEC)) {
+		snprintf(out->why, sizeof(out->why), "cannot make a pipe: %s", strerror(errno));
 		return;
 	}
 	/* from the interruption to the release it is not to be interrupted itself: Ctrl-C waits */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	child = fork();
-	if (!child) {
-		prctl(PR_SET_NAME, "sonde-inject");
-		/* a thread stands still for as long as this one waits for a CPU */
-		setpriority(PRIO_PROCESS, 0, PRIORITY);
-		if (privileges__injector())
-			_exit(1);
-		inject(pid, shim, force, r);
-		_exit(0);
+	if (!child)
+		run_child(ends[1], pid, shim, force);
+	close(ends[1]);
+	if (child > 0) {
+		n = read(ends[0], out, sizeof(*out));
+		waitpid(child, &status, 0);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (child < 0)
-		snprintf(out->why, sizeof(out->why), "cannot fork: %s", strerror(errno));
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (child > 0)
-		*out = *r;
-	if (child > 0 && status) {
-		out->outcome = INJECT_FAILED;
-		snprintf(out->why, sizeof(out->why), "the process that loads it ended with status %#x", status);
-	}
-	munmap(r, sizeof(*r));
+	close(ends[0]);
+	if (child > 0 && n == sizeof(*out))
+		return;
+	*out = (struct inject_result){ .outcome = INJECT_FAILED };
+	snprintf(out->why, sizeof(out->why),
+		 child < 0 ? "cannot fork" : "the process that loads it ended with status %#x", status);
 }

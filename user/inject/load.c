@@ -4,21 +4,25 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "inject/choose.h"
+#include "inject/place.h"
 #include "inject/tracee.h"
 
 #define SCRATCH	      (512 * 1024) /* the stack for the calls, with texts below it */
+#define PRIORITY      (-15) /* nice */
 #define TEXT_MAX      512
 #define CALL_NS	      1000000000ULL
-#define DLOPEN_NS     10000000000ULL /* another thread may be loading something: it goes on, and lets this one */
+#define DLOPEN_NS     5000000000ULL /* another thread may be loading something: it goes on, and lets this one */
 #define MEMFD_NAME    "libsonde-cupti.so" /* as user/util/section.c knows it */
 #define MEMFD_FLAGS   (MFD_CLOEXEC | MFD_ALLOW_SEALING)
 #define MEMFD_EXEC    0x10U /* linux/memfd.h, from 6.3 on */
@@ -285,6 +289,10 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 		snprintf(r->why, sizeof(r->why), "its C library has no dlopen");
 		return;
 	}
+	place__prepare(s);
+	/* a thread stands still for as long as this one waits for a CPU; not allowed: as it is */
+	if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){ .sched_priority = 1 }))
+		setpriority(PRIO_PROCESS, 0, PRIORITY);
 	if (choose__thread(s, &l.t, force, r))
 		return;
 	r->outcome = INJECT_FAILED;

@@ -99,6 +99,12 @@ static void find_dangers(struct space *s, struct code *c)
 		c->dangers[c->n_dangers++] = (struct danger){ low - MALLOC_BELOW, high };
 }
 
+void place__prepare(struct space *s)
+{
+	for (u32 i = 0; i < s->n; i++)
+		find_dangers(s, &s->codes[i]);
+}
+
 /* Is an address in code that nothing may be called in? Then which, in what. */
 static bool is_danger(struct space *s, u64 addr, const char **what)
 {
@@ -211,7 +217,7 @@ static bool is_nameless(struct space *s, u64 pc)
 
 bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
 {
-	struct frame f = { .pc = t->regs.rip, .sp = t->regs.rsp, .bp = t->regs.rbp, .first = true };
+	struct frame f = { tracee__pc(t), tracee__sp(t), tracee__frame_pointer(t), true };
 	const char *what = "";
 	int more = 1;
 

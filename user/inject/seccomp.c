@@ -9,9 +9,7 @@
 #include <asm/unistd.h>
 #include <errno.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
 #include <sys/ptrace.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,8 +122,8 @@ static u32 load(const struct sock_filter *f, const struct seccomp_data *data, co
 	return word;
 }
 
-/* What it says; a program that makes no sense (the kernel takes none) kills. Jumps only lead forward. */
-static u32 run(const struct sock_filter *filter, u32 n, const struct seccomp_data *data)
+/* Jumps only lead forward. */
+u32 seccomp__run(const struct sock_filter *filter, u32 n, const struct seccomp_data *data)
 {
 	u32 a = 0, x = 0, memory[BPF_MEMWORDS] = {};
 
@@ -241,7 +239,7 @@ int seccomp__check(const struct tracee *t, char *why, size_t len)
 			struct seccomp_data data = { .nr = calls[k].nr, .arch = AUDIT_ARCH_X86_64 };
 
 			memcpy(data.args, calls[k].args, sizeof(calls[k].args));
-			err = judge(run(filter, n, &data), &calls[k], why, len);
+			err = judge(seccomp__run(filter, n, &data), &calls[k], why, len);
 		}
 		if (err)
 			return err;

@@ -5,7 +5,13 @@
 
 #include "inject/tracee.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
 /* Of a thread that is stopped. 0: they let all pass; -EPERM: they do not, -EACCES: they can't be read. why (of size len) says it. */
 int seccomp__check(const struct tracee *t, char *why, size_t len);
+
+/* What one filter says of a call: SECCOMP_RET_.. A program that makes no sense kills, and ends. */
+u32 seccomp__run(const struct sock_filter *filter, u32 n, const struct seccomp_data *data);
 
 #endif

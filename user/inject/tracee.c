@@ -12,6 +12,8 @@
  */
 #include "inject/tracee.h"
 
+#ifdef __x86_64__
+
 #include <asm/unistd.h>
 #include <elf.h>
 #include <errno.h>
@@ -24,8 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_NS	     500000000ULL /* for a thread to stop: more than a tick on a busy machine */
+#define STOP_NS	     3000000000ULL /* for a thread to stop, which takes a CPU, on a busy machine */
 #define POLL_NS	     50000
+#define POLL_MAX_NS  1000000
+#define USER_CS	     0x33 /* __USER_CS: 64-bit code */
 #define RED_ZONE     128
 #define RETURN_TO    0x5d /* in the page that nobody can map (vm.mmap_min_addr) */
 #define KERNEL_SIGS  (bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS))
@@ -54,7 +58,7 @@ static int request(const struct tracee *t, int what, u64 addr, void *data)
 /* The next stop. 0 and its status, -ESRCH, or -ETIMEDOUT. */
 static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 {
-	u64 now = now_ns(), end = now + limit_ns;
+	u64 began = now_ns(), now = began, end = began + limit_ns, pause_ns;
 
 	for (;;) {
 		pid_t pid = waitpid((pid_t)t->tid, status, __WALL | WNOHANG);
@@ -74,7 +78,10 @@ static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 		now = now_ns();
 		if (now >= end)
 			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+		/* a thread that waits for a lock may do so for long */
+		pause_ns = (now - began) / 32;
+		pause_ns = pause_ns < POLL_NS ? POLL_NS : pause_ns > POLL_MAX_NS ? POLL_MAX_NS : pause_ns;
+		nanosleep(&(struct timespec){ .tv_nsec = (long)pause_ns }, NULL);
 	}
 }
 
@@ -126,7 +133,9 @@ int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 	/* the process was stopped (SIGSTOP) this very moment */
 	if (!err && WSTOPSIG(status) != SIGTRAP)
 		err = -EAGAIN;
-	return err ? err : get_regs(t, &t->regs);
+	if (!err)
+		err = get_regs(t, &t->regs);
+	return err || t->regs.cs == USER_CS ? err : -ENOEXEC;
 }
 
 static bool interrupted(const struct tracee *t)
@@ -234,8 +243,8 @@ int tracee__borrow(struct tracee *t)
 	return err;
 }
 
-/* What came while a call ran. 0: go on, 1: the call has returned, or negative errno. */
-static int judge(struct tracee *t, int status, u64 stack, u64 *result)
+/* What came while a call ran. 0: go on, with the signal in *pass, 1: the call has returned, or negative errno. */
+static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass)
 {
 	int sig = WSTOPSIG(status), err;
 	struct user_regs_struct regs;
@@ -245,8 +254,9 @@ static int judge(struct tracee *t, int status, u64 stack, u64 *result)
 		t->changed = false;
 		return -ESRCH;
 	}
-	/* the process was stopped (SIGSTOP): it stops again when it is released */
-	if (status >> 16)
+	/* a thread that is traced runs on in a stopped process, and stops when it is released */
+	*pass = !(status >> 16) && sig == SIGSTOP ? SIGSTOP : 0;
+	if (status >> 16 || *pass)
 		return 0;
 	err = request(t, PTRACE_GETSIGINFO, 0, &info);
 	if (!err)
@@ -272,7 +282,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 	u64 end = now_ns() + limit_ns, now, to = RETURN_TO;
 	struct user_regs_struct regs = t->regs;
 	unsigned long long *const places[] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx, &regs.r8, &regs.r9 };
-	int err, status;
+	int err, status, pass = 0;
 
 	/* above it the function may look for arguments that go by the stack */
 	stack = (((stack ? stack : t->regs.rsp) - RED_ZONE) & ~15ULL) - 8;
@@ -288,7 +298,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 		err = set_regs(t, &regs);
 	for (;;) {
 		if (!err)
-			err = resume(t, 0);
+			err = resume(t, pass);
 		now = now_ns();
 		if (!err)
 			err = wait_for(t, now < end ? end - now : 0, &status);
@@ -299,7 +309,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 			return err;
 		}
 		if (!err)
-			err = judge(t, status, stack, result);
+			err = judge(t, status, stack, result, &pass);
 		if (err)
 			return err < 0 ? err : 0;
 	}
@@ -337,3 +347,35 @@ u64 tracee__release(struct tracee *t)
 	t->seized = t->stopped = false;
 	return held;
 }
+
+#else
+
+#include <errno.h>
+
+/* Nothing gets as far as here: check.c refuses. */
+int tracee__seize(struct tracee *t, u32 pid, u32 tid)
+{
+	return -ENOTSUP;
+}
+
+bool tracee__sleeps(const struct tracee *t)
+{
+	return false;
+}
+
+int tracee__borrow(struct tracee *t)
+{
+	return -ENOTSUP;
+}
+
+int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 stack, u64 limit_ns, u64 *result)
+{
+	return -ENOTSUP;
+}
+
+u64 tracee__release(struct tracee *t)
+{
+	return 0;
+}
+
+#endif

@@ -26,7 +26,36 @@ struct tracee {
 	int kept_signal; /* 0: none */
 };
 
-/* Interrupts a thread. 0, -ETIMEDOUT: it did not stop, -ESRCH: it ended, or negative errno (-EPERM: not allowed). */
+/* Where it is: of its own registers. */
+#ifdef __x86_64__
+static inline u64 tracee__pc(const struct tracee *t)
+{
+	return t->regs.rip;
+}
+static inline u64 tracee__sp(const struct tracee *t)
+{
+	return t->regs.rsp;
+}
+static inline u64 tracee__frame_pointer(const struct tracee *t)
+{
+	return t->regs.rbp;
+}
+#else
+static inline u64 tracee__pc(const struct tracee *t)
+{
+	return t->regs.pc;
+}
+static inline u64 tracee__sp(const struct tracee *t)
+{
+	return t->regs.sp;
+}
+static inline u64 tracee__frame_pointer(const struct tracee *t)
+{
+	return t->regs.regs[29];
+}
+#endif
+
+/* Interrupts a thread. 0, -ETIMEDOUT: it did not stop, -ESRCH: it ended, or negative errno (-EPERM: not allowed, -ENOEXEC: it runs 32-bit code). */
 int tracee__seize(struct tracee *t, u32 pid, u32 tid);
 /* It is in a system call that sleeps until something happens, and which takes no lock of the C library. */
 bool tracee__sleeps(const struct tracee *t);

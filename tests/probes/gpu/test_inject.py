@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=300
+"""`sonde inject`, 50 times (ROUNDS; 1,000 in `make stress`), into programs that check all that they compute and are told by
+system calls: plain ones, many busy threads, signals and timers, a busy loader and allocator, containers."""
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from inject_lib import (CONTAINERS, State, TARGET, Target, changed_text, differences, has_shim, inject, shim_thread,  # noqa: E402
+                        wait_for)
+from shim_lib import done, ok  # noqa: E402
+
+ROUNDS = int(os.environ.get("ROUNDS", 50))
+KINDS = [  # name, arguments, container, of 50
+    ("asleep", [], None, 12),
+    ("computing alone", ["-t", "1"], None, 4),
+    ("in system calls, with signals and timers", ["-s"], None, 8),
+    ("16 busy threads, system calls, signals", ["-t", "16", "-s"], None, 8),
+    ("a busy loader and allocator, forks", ["-t", "2", "-l"], None, 4),
+    ("unshare", ["-t", "4", "-s"], "unshare", 5),
+    ("bwrap", ["-t", "4", "-s"], "bwrap", 5),
+    ("crun", ["-t", "4", "-s"], "crun", 4),
+]
+borrowed, stood = [], []
+
+
+def one(args, container, tmp, again):
+    """What went wrong with it; None: there is no such container."""
+    t = Target([TARGET, *args], container, tmp)
+    if not t.ready:
+        t.kill()
+        return None if container else ["the target did not start", t.first]
+    time.sleep(0.1)
+    before, loader = State(t.pid), "-l" in args
+    r = inject(t.pid)
+    m = re.search(r"borrowed for ([\d.]+) ms and stood still for ([\d.]+) ms", r.stdout)
+    bad = []
+    if r.returncode or not m or ("from memory" in r.stdout) != bool(container):
+        bad.append(("sonde", r.returncode, r.stdout, r.stderr))
+    else:
+        borrowed.append(float(m[1]))
+        stood.append(float(m[2]))
+        if stood[-1] > 50:
+            print(f"# {container or ''} {args}: {r.stdout.strip()}")
+    if not wait_for(lambda: shim_thread(t.pid)):
+        bad.append("its thread does not run")
+    # a loader that opens files has descriptors that come and go
+    if not loader:
+        bad += differences(before, State(t.pid), container)
+    bad += [("code was changed", p) for p in changed_text(t.pid)]
+    if again:
+        r = inject(t.pid)
+        if r.returncode or "has the library already" not in r.stdout:
+            bad.append(("a second time", r.returncode, r.stdout, r.stderr))
+    time.sleep(0.15)
+    if not has_shim(t.pid):
+        bad.append("the library is not there")
+    status = t.end()
+    count = re.search(r"checks (\d+) wrong (\d+)", t.output)
+    if status or not count or count[2] != "0" or int(count[1]) < (2 if not args else 20):
+        bad.append(("the target", status, t.output, t.errors))
+    return bad
+
+
+def main():
+    if os.geteuid():
+        print("ok 1 - everything # SKIP the containers need root\n1..1")
+        return
+    total = 0
+    for name, args, container, share in KINDS:
+        n, bad = max(1, share * ROUNDS // 50), []
+        if container and container != "unshare" and not shutil.which(container):
+            ok(True, f"{name} # SKIP {container} is not installed")
+            continue
+        for i in range(n):
+            with tempfile.TemporaryDirectory(prefix="sonde-inject-") as tmp:
+                os.chmod(tmp, 0o755)
+                found = one(args, container, tmp, i == 0)
+            if found is None:
+                break
+            bad += found
+            total += 1
+        if found is None:
+            ok(True, f"{name} # SKIP no such container can be made here")
+            continue
+        ok(not bad, f"{name}: {n} times, all as it was", *bad[:5])
+    assert set(CONTAINERS) >= {k[2] for k in KINDS if k[2]}
+    for what, times in (("borrowed", borrowed), ("stood still", stood)):
+        times.sort()
+        print(f"# {what} for {times[len(times) // 2]:.1f} ms, 90% up to {times[len(times) * 9 // 10]:.1f}, the longest "
+              f"{times[-1]:.1f}")
+    ok(total >= ROUNDS * 3 // 5, f"{total} injections")
+    done()
+
+
+main()

@@ -1,0 +1,255 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=180
+"""What `sonde inject` refuses, with the reason, and that it leaves alone; and what goes wrong while it is at it."""
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject  # noqa: E402
+from shim_lib import DOUBLES, done, ok, training  # noqa: E402
+
+ODD = os.path.join(BUILD, "tests", "probes", "gpu", "inject_odd")
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+PTRACE_SEIZE = 0x4206
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+# maps a file of this name as code, so that it looks like what has such a library
+POSER = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (mmap(0, 65536, PROT_READ | PROT_EXEC, MAP_PRIVATE, open(argv[i], O_RDONLY), 0) == MAP_FAILED)
+			return 1;
+	printf("ready %d\\n", getpid());
+	fflush(stdout);
+	getchar();
+	return 0;
+}
+"""
+PAUSE32 = """
+.globl _start
+_start:
+	mov $4, %eax
+	mov $1, %ebx
+	mov $text, %ecx
+	mov $6, %edx
+	int $0x80
+	mov $29, %eax
+	int $0x80
+text:	.ascii "ready\\n"
+"""
+SLOW = "#include <unistd.h>\n__attribute__((constructor)) static void begin(void) { sleep(SECONDS); }\n"
+tmp = tempfile.mkdtemp(prefix="sonde-refused-")
+os.chmod(tmp, 0o755)
+
+
+def built(name, source, *args, compiler="cc"):
+    path = os.path.join(tmp, name)
+    suffix = ".s" if compiler == "as" else ".c"
+    with open(path + suffix, "w") as f:
+        f.write(source)
+    command = ["cc", path + suffix, "-o", path, *args]
+    return path if subprocess.run(command, capture_output=True).returncode == 0 else None
+
+
+def refused(name, pid, reason, target=None, status=1, **how):
+    """Not loaded, for this reason, and the process is there and well."""
+    r = inject(pid, **how)
+    loaded = os.path.exists(f"/proc/{pid}/maps") and has_shim(pid)
+    ok(r.returncode == status and reason in r.stderr and "nothing changed" in r.stderr and not loaded, f"{name}: refused",
+       r.returncode, r.stdout, r.stderr)
+    if target:
+        ended = target.end()
+        ok(ended == 0, f"{name}: it goes on", ended, target.errors)
+
+
+def skip(name, why):
+    ok(True, f"{name} # SKIP {why}")
+
+
+def no_processes():
+    refused("no such process", 0x7ffffff0, "there is no such process")
+    refused("a thread of the kernel", 2, "thread of the kernel")
+    child = subprocess.Popen(["true"])
+    time.sleep(0.3)
+    refused("a zombie", child.pid, "a zombie")
+    child.wait()
+    t = Target([TARGET, "-t", "1"])
+    tid = next(int(i) for i in os.listdir(f"/proc/{t.pid}/task") if int(i) != t.pid)
+    refused("a thread's number", tid, f"a thread of process {t.pid}", t)
+
+
+def states():
+    t = Target([TARGET])
+    os.kill(t.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    refused("stopped", t.pid, "it is stopped")
+    os.kill(t.pid, signal.SIGCONT)
+    libc.ptrace(PTRACE_SEIZE, t.pid, None, None)
+    refused("another tracer", t.pid, f"being traced by process {os.getpid()}")
+    t.kill()
+    t = Target([TARGET])
+    r = inject(t.pid, prefix=NOBODY)
+    ok(r.returncode == 1 and "run sonde as root" in r.stderr and not has_shim(t.pid), "not allowed: refused", r.stderr)
+    t.kill()
+    child = subprocess.Popen([ODD, "vfork"], stdout=subprocess.PIPE, text=True)
+    child.stdout.readline()
+    with open(f"/proc/{child.pid}/task/{child.pid}/children") as f:
+        grandchild = int(f.read().split()[0])
+    refused("a child of vfork", grandchild, "child of vfork")
+    os.kill(grandchild, 9)
+    child.wait()
+    t = Target([ODD, "ignores"])
+    refused("SIGSEGV is ignored", t.pid, "ignores SIGSEGV", t)
+
+
+def programs():
+    path = built("static", POSER, "-static")
+    if path:
+        t = Target([path])
+        refused("a static program", t.pid, "statically linked", t)
+        for name, reason in (("ld-musl-x86_64.so.1", "musl"), ("libc.so.6", "too old: the shim needs GLIBC_")):
+            script = os.path.join(tmp, "versions")
+            with open(script, "w") as f:
+                f.write("GLIBC_2.2.5 { global: *; };\n")
+            lib = built(name, "int dlopen(void) { return 0; }\n", "-shared", "-nostdlib", "-fPIC",
+                        f"-Wl,--version-script={script}")
+            t = Target([path, lib])
+            refused(f"its C library is {name}", t.pid, reason, t)
+    else:
+        skip("static programs", "no static libc here")
+    obj, path = os.path.join(tmp, "pause32.o"), os.path.join(tmp, "pause32")
+    with open(obj[:-1] + "s", "w") as f:
+        f.write(PAUSE32)
+    made = not subprocess.run(["as", "--32", obj[:-1] + "s", "-o", obj], capture_output=True).returncode and \
+        not subprocess.run(["ld", "-m", "elf_i386", "-N", obj, "-o", path], capture_output=True).returncode
+    try:
+        t = Target([path]) if made else None
+    except OSError:
+        t = None
+    if t and t.ready:
+        refused("a 32-bit program", t.pid, "32-bit")
+        t.kill()
+    else:
+        skip("a 32-bit program", "none can be made or run here")
+
+
+def filters():
+    t = Target([ODD, "docker"])
+    r = inject(t.pid)
+    ok(r.returncode == 0 and has_shim(t.pid), "a filter as containers have it: loaded", r.stderr)
+    time.sleep(0.2)
+    ok(t.end() == 0 and "errno 99" in t.output, "a filter as containers have it: it goes on", t.output, t.errors)
+    t = Target([ODD, "kills"])
+    refused("a filter that kills", t.pid, "would kill it for mprotect", t)
+    t = Target([ODD, "kills"])
+    refused("--force does not kill, either", t.pid, "would kill it for mprotect", t, force=True)
+    t = Target([ODD, "denies"])
+    refused("a filter that denies", t.pid, "does not let it call mmap", t)
+
+
+def places():
+    t = Target([ODD, "forks"])
+    time.sleep(0.2)
+    refused("all its threads hold locks", t.pid, "amidst of libc.so.6")
+    t.kill()
+
+
+def held_up():
+    """Another thread has the loader's lock: for a while, for too long; signals that come meanwhile; death."""
+    short = built("slow1.so", SLOW, "-shared", "-fPIC", "-DSECONDS=2")
+    t = Target([ODD, "loads", short])
+    p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.7)
+    for _ in range(3):
+        libc.tgkill(t.pid, t.pid, signal.SIGUSR1)
+        time.sleep(0.05)
+    os.kill(t.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    os.kill(t.pid, signal.SIGCONT)
+    out, err = p.communicate(timeout=30)
+    ok(p.returncode == 0 and has_shim(t.pid), "the loader is busy: it waits", out, err)
+    status = t.end()
+    # a signal of one kind waits once
+    ok(status == 0 and "handled 1 " in t.output, "signals that came meanwhile came then", status, t.output)
+    long = built("slow2.so", SLOW, "-shared", "-fPIC", "-DSECONDS=30")
+    t = Target([ODD, "loads", long])
+    r = inject(t.pid)
+    ok(r.returncode == 1 and "took more than 5 s" in r.stderr, "the loader is busy for too long: it says so", r.stderr)
+    t.go()
+    ok(t.child.stdout.readline() == "handled 0 errno 99\n", "the loader is busy for too long: it goes on")
+    t.kill()
+    t = Target([ODD, "loads", long])
+    p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.7)
+    os.kill(t.pid, 9)
+    out, err = p.communicate(timeout=30)
+    ok(p.returncode == 1 and "it ended" in err, "killed meanwhile: it says so", out, err)
+    t.kill()
+    t = Target([ODD, "loads", short])
+    p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    p.send_signal(signal.SIGTERM)
+    p.communicate(timeout=30)
+    time.sleep(2)
+    status = t.end()
+    ok(status == 0 and "errno 99" in t.output, "sonde is ended meanwhile: what it began is brought to its end", status, t.output)
+
+
+def command_line():
+    def run(*args):
+        return subprocess.run([SONDE, "inject", *args], capture_output=True, text=True)
+    ok(run().returncode == 2 and run("x").returncode == 2 and run("--what", "1").returncode == 2 and run("0").returncode == 2,
+       "wrong usage")
+    t = Target([TARGET])
+    r = inject(t.pid, 0x7ffffff0)
+    ok(r.returncode == 3 and has_shim(t.pid), "one of two: status 3", r.stdout, r.stderr)
+    t.kill()
+
+
+def doctor():
+    def device_times(pid):
+        out = subprocess.run([SONDE, "doctor", "--format", "json"], capture_output=True, text=True, timeout=60).stdout
+        return next((r for r in json.loads(out)["tables"]["device_times"] if r["pid"] == pid), {})
+    if not os.path.exists(os.path.join(DOUBLES, "13", "fake_training")):
+        skip("doctor", "no doubles of CUDA")
+        return
+    env = dict(os.environ, CUDA_INJECTION64_PATH="")
+    t = Target([training("13"), "-w"], env=env)
+    row = device_times(t.pid)
+    ok(row.get("device_times") == "once loaded" and f"sonde inject {t.pid}" in row["how"], "doctor: how it can be loaded", row)
+    inject(t.pid)
+    row = device_times(t.pid)
+    ok(row.get("device_times") == "yes" and f"-p {t.pid}" in row["how"], "doctor: it has the shim", row)
+    t.end()
+    t = Target([training("13"), "-w"], env=dict(env, CUDA_INJECTION64_PATH="/opt/other.so"))
+    os.kill(t.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    row = device_times(t.pid)
+    ok(row.get("device_times") == "no" and "stopped" in row["how"] and f"CUDA_INJECTION64_PATH={SHIM}" in row["how"] and
+       "/opt/other.so" in row["how"], "doctor: why not, and another profiler", row)
+    os.kill(t.pid, signal.SIGCONT)
+    t.end()
+
+
+def main():
+    if os.geteuid():
+        print("ok 1 - everything # SKIP needs root\n1..1")
+        return
+    for test in (no_processes, states, programs, filters, places, held_up, command_line, doctor):
+        test()
+    done()
+
+
+main()

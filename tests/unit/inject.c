@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What `sonde inject` asks before it touches a process: of this one, whose libc and loader are known. */
+#include "test.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "inject/check.h"
+#include "inject/seccomp.h"
+
+TEST(functions_are_found_where_they_are)
+{
+	struct space s;
+	struct code *libc;
+
+	REQUIRE(!space__read(&s, (u32)getpid()));
+	libc = space__library(&s, "libc.so.6");
+	REQUIRE(libc);
+	CHECK(!strcmp(code__name(libc), "libc.so.6"));
+	/* past what a sanitizer puts before it */
+	CHECK(code__function(&s, libc, "getppid") == (u64)(uintptr_t)dlsym(RTLD_NEXT, "getppid"));
+	CHECK(!code__function(&s, libc, "no_such_function"));
+	/* a variable is none */
+	CHECK(!code__function(&s, libc, "environ"));
+	CHECK(space__at(&s, (u64)(uintptr_t)dlsym(RTLD_NEXT, "getppid")) == libc);
+	CHECK(!space__at(&s, 0x5d));
+	space__free(&s);
+}
+
+TEST(memory_is_read_or_not)
+{
+	struct space s = { .pid = (u32)getpid() };
+	u64 value = 4711, copy = 0;
+
+	CHECK(space__copy(&s, (u64)(uintptr_t)&value, &copy, sizeof(copy)) && copy == 4711);
+	CHECK(!space__copy(&s, 0x5d, &copy, sizeof(copy)));
+	copy = 4712;
+	CHECK(space__write(&s, (u64)(uintptr_t)&value, &copy, sizeof(copy)) && value == 4712);
+	CHECK(!space__write(&s, (u64)(uintptr_t) "text", &copy, sizeof(copy)));
+}
+
+static int count(const char *version, void *arg)
+{
+	*(int *)arg += !strncmp(version, "GLIBC_", 6);
+	return 0;
+}
+
+TEST(versions_of_symbols)
+{
+	struct space s;
+	struct elf *libc, *own;
+	int n = 0;
+
+	REQUIRE(!space__read(&s, (u32)getpid()));
+	REQUIRE(space__library(&s, "libc.so.6"));
+	libc = code__elf(&s, space__library(&s, "libc.so.6"));
+	own = code__elf(&s, space__at(&s, (u64)(uintptr_t)count));
+	REQUIRE(libc && own);
+	CHECK(elf__defines_version(libc, "GLIBC_2.2.5") || elf__defines_version(libc, "GLIBC_2.17"));
+	CHECK(!elf__defines_version(libc, "GLIBC_9.99") && !elf__defines_version(libc, ""));
+	CHECK(!elf__defines_version(own, "GLIBC_2.2.5"));
+	elf__each_needed_version(own, count, &n);
+	CHECK(n > 0);
+	space__free(&s);
+}
+
+TEST(processes)
+{
+	char why[256];
+
+	CHECK(check__process(0x7ffffff0, why, sizeof(why)) == -ESRCH);
+	CHECK(check__status((u32)getpid(), "Tgid", 10) == (u64)getpid());
+	CHECK(!check__status((u32)getpid(), "NoSuchLine", 10));
+}
+
+static u32 run(const struct sock_filter *filter, u32 n, int nr, u64 arg)
+{
+	struct seccomp_data data = { .nr = nr, .arch = AUDIT_ARCH_X86_64, .args = { arg } };
+
+	return seccomp__run(filter, n, &data);
+}
+
+TEST(a_filter_does_what_it_does_in_the_kernel)
+{
+	const struct sock_filter arithmetic[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_STMT(BPF_ST, 3),
+		BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, 5),
+		BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		BPF_STMT(BPF_LD | BPF_MEM, 3),
+		BPF_STMT(BPF_ALU | BPF_MUL | BPF_X, 0),
+		BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 1),
+		BPF_STMT(BPF_ALU | BPF_XOR | BPF_K, 1),
+		BPF_STMT(BPF_ALU | BPF_NEG, 0),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	const struct sock_filter jumps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 100, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 1),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 8, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
+		BPF_STMT(BPF_RET | BPF_K, 2),
+		BPF_STMT(BPF_RET | BPF_K, 3),
+	};
+
+	CHECK(run(arithmetic, 10, 0, 7) == (u32) - ((7 * 12 * 2) ^ 1));
+	CHECK(run(jumps, 7, 100, 0) == 1 && run(jumps, 7, 99, 0) == 3 && run(jumps, 7, 8, 0) == 2);
+}
+
+TEST(a_filter_without_sense_kills)
+{
+	const struct sock_filter endless[] = { BPF_STMT(BPF_LD | BPF_IMM, 1) };
+	const struct sock_filter far[] = { BPF_JUMP(BPF_JMP | BPF_JA, 0xffffffff, 0, 0),
+					   BPF_STMT(BPF_RET | BPF_K, 0x7fff0000) };
+	const struct sock_filter divides[] = { BPF_STMT(BPF_ALU | BPF_DIV | BPF_K, 0), BPF_STMT(BPF_LD | BPF_MEM, 77),
+					       BPF_STMT(BPF_ST, 99), BPF_STMT(BPF_RET | BPF_A, 0) };
+
+	CHECK(run(endless, 1, 0, 0) == SECCOMP_RET_KILL_PROCESS);
+	CHECK(run(far, 2, 0, 0) == SECCOMP_RET_KILL_PROCESS);
+	CHECK(run(divides, 4, 0, 0) == 0);
+	CHECK(run(endless, 0, 0, 0) == SECCOMP_RET_KILL_PROCESS);
+}
+
+TEST_MAIN()
