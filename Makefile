@@ -29,7 +29,7 @@ SONDE_CPP    := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)/gen -DSONDE_VERSION='"$(VERSIO
 CFLAGS       ?= -O2 -g
 SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
 SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
-LDLIBS       := -lbpf -ldw -lelf -lcap -lzstd -lxxhash -lcjson -lcapstone -llzma -lsqlite3 -lncursesw -ltinfo -lz -ldl -lpthread -lm
+LDLIBS       := -lbpf -ldw -lelf -lcap -lzstd -lxxhash -lcjson -lcapstone -liberty -llzma -lsqlite3 -lncursesw -ltinfo -lz -ldl -lpthread -lm
 
 BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \

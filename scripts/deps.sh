@@ -6,7 +6,7 @@ set -euo pipefail
 
 declare -A sets=(
 	[build]="make gcc libc6-dev clang bpftool python3 libbpf-dev libelf-dev libdw-dev libzstd-dev
-		 libxxhash-dev libcjson-dev libcapstone-dev liblzma-dev libsqlite3-dev libcap-dev libncurses-dev zlib1g-dev"
+		 libxxhash-dev libcjson-dev libcapstone-dev liblzma-dev libsqlite3-dev libcap-dev libncurses-dev zlib1g-dev libiberty-dev"
 	[demo]="python3 python3-pip"
 	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils gdb g++ debootstrap util-linux procps
 		groff-base zsh xz-utils libdebuginfod1 bubblewrap crun"
@@ -15,7 +15,7 @@ declare -A sets=(
 	[dist]="dpkg-dev"
 	[fresh]="git debootstrap util-linux"
 )
-headers="bpf/libbpf.h gelf.h elfutils/libdw.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h lzma.h sqlite3.h sys/capability.h curses.h zlib.h"
+headers="bpf/libbpf.h gelf.h elfutils/libdw.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h lzma.h sqlite3.h sys/capability.h curses.h zlib.h libiberty/demangle.h"
 
 [[ -z ${SONDE_NO_DEPS:-} ]] || exit 0
 wanted=()

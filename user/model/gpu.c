@@ -1,25 +1,322 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "model/gpu.h"
+/* Reading, and when what is told. */
+#include "model/gpu_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct gpu_model {
-	struct trace *trace;
-	const struct names *names;
+/* What is read around the time asked for, ns: launches of long ago, calls that end later. */
+#define BEFORE 30000000000ull
+#define AFTER  3000000000ull
+
+#define LAG   2000000000ull /* ns: nothing of an earlier time is to come, but for what CUPTI held back */
+#define STEP  1000000000ull
+#define AHEAD 100000000ull /* calls are told so much earlier, as their work has to be among the work then */
+/* Work whose driver call is not there waits for it so long, and all that ended after it. */
+#define HOLD	   15000000000ull
+#define QUEUE_MOST (128u << 10) /* items: 24 MiB of work */
+
+struct stream_key {
+	u32 pid, device, context, stream;
 };
+
+#define STREAMS_MOST (64u << 10)
+
+/* Telling calls may add work: those first. */
+static int tell_calls(struct gpu_model *m, u64 before)
+{
+	struct gpu_host_item *c;
+	int err = gpu_queue__sort(&m->calls);
+	u32 i;
+
+	for (i = 0; !err && i < m->calls.n; i++) {
+		c = gpu_queue__at(&m->calls, i);
+		if (!c->pushed)
+			err = gpu_join__push(m, c);
+		c->pushed = true;
+	}
+	for (i = 0; !err && i < m->calls.n; i++) {
+		c = gpu_queue__at(&m->calls, i);
+		if (c->end >= before)
+			break;
+		if (gpu_model__wants(m, c->span.start, c->end))
+			m->told.open_calls += c->open;
+		err = gpu_host__tell(m, c);
+	}
+	gpu_queue__drop(&m->calls, i);
+	return err;
+}
+
+static int take_driver(struct gpu_model *m, u64 before)
+{
+	const struct gpu_driver_item *d;
+	int err = gpu_queue__sort(&m->driver);
+	u32 i;
+
+	for (i = 0; !err && i < m->driver.n; i++) {
+		d = gpu_queue__at(&m->driver, i);
+		if (d->end >= before)
+			break;
+		err = gpu_join__take_driver(m, d);
+	}
+	gpu_queue__drop(&m->driver, i);
+	return err;
+}
+
+static void count(struct gpu_model *m, const struct gpu_work *w)
+{
+	struct gpu_told *t = &m->told;
+
+	t->kernels += w->kind == GPU_KERNEL;
+	t->copies += w->kind == GPU_COPY;
+	t->sets += w->kind == GPU_SET;
+	t->graphs += w->kind == GPU_GRAPH;
+	t->joined += !!w->launch;
+	t->unjoined += !w->launch;
+	t->unprobed += w->launch && !w->launch->probed;
+	t->host_time += w->host_time;
+	t->open += w->open;
+}
+
+static int place_in_stream(struct gpu_model *m, struct gpu_work *w)
+{
+	struct stream_key key = { w->pid, w->device, w->context, w->stream };
+	u64 *last = m->streams.n < STREAMS_MOST ? map__get(&m->streams, &key) : map__find(&m->streams, &key);
+
+	if (!last)
+		return m->streams.n < STREAMS_MOST ? -ENOMEM : 0;
+	if (w->launch && *last > w->launch->end)
+		w->stream_free = *last;
+	*last = w->end > *last ? w->end : *last;
+	return 0;
+}
+
+static int tell_work(struct gpu_model *m, struct gpu_work_item *i)
+{
+	struct gpu_launch launch;
+	struct gpu_work *w = &i->work;
+	int err = 0;
+
+	if (gpu_join__launch(m, i, &launch))
+		w->launch = &launch;
+	if (!w->host_time) {
+		w->queued = w->launch && w->start > launch.end ? w->start - launch.end : 0;
+		err = place_in_stream(m, w);
+	}
+	if (err || !gpu_model__wants(m, w->start, w->end))
+		return err;
+	count(m, w);
+	return m->listener->work ? m->listener->work(w, m->arg) : 0;
+}
+
+/* Is its driver call still to come? */
+static bool waits(const struct gpu_model *m, const struct gpu_work_item *i, u64 hold)
+{
+	const struct gpu_process *p;
+
+	if (i->end < hold || i->work.host_time || gpu_join__has_driver(m, i->work.pid, i->work.correlation))
+		return false;
+	p = gpu_facts__process(m, i->work.pid);
+	return p && p->has_calls;
+}
+
+/* hold: what ended before does not wait */
+static int tell_all_work(struct gpu_model *m, u64 before, u64 hold)
+{
+	struct gpu_work_item *w;
+	int err = gpu_queue__sort(&m->work);
+	u32 i;
+
+	for (i = 0; !err && i < m->work.n; i++) {
+		w = gpu_queue__at(&m->work, i);
+		if (w->end >= before || waits(m, w, hold))
+			break;
+		err = tell_work(m, w);
+	}
+	gpu_queue__drop(&m->work, i);
+	return err;
+}
+
+static int tell_memory(struct gpu_model *m, u64 before)
+{
+	struct gpu_memory_item *a;
+	int err = gpu_queue__sort(&m->memory);
+	u32 i;
+
+	for (i = 0; !err && i < m->memory.n; i++) {
+		a = gpu_queue__at(&m->memory, i);
+		if (a->time >= before)
+			break;
+		err = gpu_memory__tell(m, a);
+	}
+	gpu_queue__drop(&m->memory, i);
+	return err;
+}
+
+static int tell_before(struct gpu_model *m, u64 before, u64 hold)
+{
+	u64 ahead = before < ~0ull - AHEAD ? before + AHEAD : ~0ull;
+	int err = tell_calls(m, ahead);
+
+	if (!err)
+		err = take_driver(m, ahead);
+	if (!err)
+		err = tell_all_work(m, before, hold);
+	return err ? err : tell_memory(m, before);
+}
+
+/* The middle of a queue that is full, so that half of it goes; else 0. */
+static u64 pressure(struct gpu_queue *q, int *err)
+{
+	u64 time = 0;
+
+	if (q->n < QUEUE_MOST)
+		return 0;
+	*err = gpu_queue__sort(q);
+	if (!*err)
+		memcpy(&time, gpu_queue__at(q, q->n / 2), sizeof(time));
+	return time + 1;
+}
+
+static u64 later(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* A chunk has been read, in which events stand by kind and not by time. */
+static int settle(struct gpu_model *m)
+{
+	u64 before = m->newest > LAG ? m->newest - LAG : 0, hold = m->newest > HOLD ? m->newest - HOLD : 0, full;
+	int err = 0;
+
+	full = later(pressure(&m->calls, &err), pressure(&m->driver, &err));
+	if (!err)
+		full = later(full, pressure(&m->memory, &err));
+	if (!err) {
+		u64 work = pressure(&m->work, &err);
+
+		hold = later(hold, work);
+		full = later(full, work);
+	}
+	if (err || (!full && m->newest < m->flushed + STEP))
+		return err;
+	m->flushed = m->newest;
+	return tell_before(m, later(before, full), hold);
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	struct gpu_model *m = arg;
+	u16 id = rows__event(rows)->id;
+	int err = 0;
+
+	/* in a chunk, kinds stand in order */
+	if (id <= m->last_kind)
+		err = settle(m);
+	m->last_kind = id;
+	return err ? err : gpu_fields__take(m, rows);
+}
+
+static void begin(struct gpu_model *m, u64 from, u64 to, u32 pid, const struct gpu_listener *listener, void *arg)
+{
+	m->from = from;
+	m->to = to;
+	m->pid = pid;
+	m->listener = listener;
+	m->arg = arg;
+	m->told = (struct gpu_told){ 0 };
+	m->launches = m->newest = m->flushed = 0;
+	m->last_kind = 0;
+	m->calls.size = sizeof(struct gpu_host_item);
+	m->driver.size = sizeof(struct gpu_driver_item);
+	m->work.size = sizeof(struct gpu_work_item);
+	m->memory.size = sizeof(struct gpu_memory_item);
+	map__init(&m->threads, sizeof(struct gpu_thread_key), sizeof(struct gpu_thread));
+	map__init(&m->streams, sizeof(struct stream_key), sizeof(u64));
+}
+
+static void end(struct gpu_model *m)
+{
+	gpu_queue__free(&m->calls);
+	gpu_queue__free(&m->driver);
+	gpu_queue__free(&m->work);
+	gpu_queue__free(&m->memory);
+	gpu_join__free(m);
+	map__free(&m->streams);
+	map__free(&m->addresses);
+	free(m->fields);
+	m->fields = NULL;
+}
+
+static void tell_clock_error(struct gpu_model *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->processes.n; i++) {
+		const struct gpu_process *p = map__value(&m->processes, i);
+
+		if (!m->pid || m->pid == *(const u32 *)map__key(&m->processes, i))
+			m->told.clock_error = later(m->told.clock_error, p->clock_error);
+	}
+}
+
+int gpu_model__read(struct gpu_model *m, u64 from, u64 to, u32 pid, const struct gpu_listener *listener, void *arg,
+		    struct gpu_told *told)
+{
+	struct trace_filter filter = {
+		.from = from > BEFORE ? from - BEFORE : 0,
+		.to = to && to < ~0ull - AFTER ? to + AFTER : 0,
+		.pid = pid,
+	};
+	const struct schema_event **kinds;
+	int err;
+
+	begin(m, from, to, pid, listener, arg);
+	err = gpu_fields__new(m);
+	kinds = err ? NULL : gpu_fields__kinds(m);
+	if (!err && !kinds)
+		err = -ENOMEM;
+	filter.kinds = kinds;
+	if (!err && kinds[0])
+		err = trace__read(m->trace, &filter, on_rows, m);
+	if (!err)
+		err = tell_before(m, ~0ull, ~0ull);
+	if (!err) {
+		gpu_join__end(m);
+		tell_clock_error(m);
+	}
+	if (told)
+		*told = m->told;
+	free(kinds);
+	end(m);
+	return err;
+}
 
 int gpu_model__new(struct gpu_model **out, struct trace *t, const struct names *names)
 {
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
+	struct gpu_model *m = calloc(1, sizeof(*m));
+	int err;
+
+	*out = NULL;
+	if (!m)
 		return -ENOMEM;
-	(*out)->trace = t;
-	(*out)->names = names;
-	return 0;
+	m->trace = t;
+	m->names = names;
+	m->schema = trace__schema(t);
+	err = gpu_facts__load(m);
+	if (err)
+		gpu_model__free(m);
+	else
+		*out = m;
+	return err;
 }
 
 void gpu_model__free(struct gpu_model *m)
 {
+	if (!m)
+		return;
+	gpu_facts__free(m);
+	gpu_names__free(m);
 	free(m);
 }

@@ -53,7 +53,8 @@ struct gpu_work {
 	u32 grid[3], block[3];
 	u32 registers, static_shared, dynamic_shared; /* a thread; bytes of a block */
 	u64 bytes; /* of copies and sets */
-	u32 copy_kind, from_memory, to_memory; /* enum gpu_copy_kind, gpu_memory_kind of bpf/core/shim.h; set: to_memory */
+	u32 copy_kind, from_memory,
+		to_memory; /* enum gpu_copy_kind, gpu_memory_kind of bpf/core/shim.h; set: to_memory */
 	bool asynchronous;
 	const struct gpu_launch *launch; /* NULL: not joined; lives until the callback returns */
 };
@@ -104,6 +105,9 @@ struct gpu_told {
 	u64 joined, unjoined; /* work with and without a launch */
 	u64 unprobed; /* joined by CUPTI alone: no stack */
 	u64 host_time; /* work without device times */
+	u64 open, open_calls; /* work, calls that had not ended when the trace did */
+	/* launches of kernels and graphs that nothing ran of: captured into a graph, still to run at the trace's end, or lost */
+	u64 unseen;
 	u64 allocations;
 	u64 dropped, dropped_bytes; /* gpu_dropped */
 	u64 clock_error; /* ns, the largest that the shim's clock told */

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What has to be known before a piece of work is told, and is told in the trace at any time: read once, from all of it. */
+#include "model/gpu_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of all names together: targets choose them. */
+#define TEXT_MOST (64u << 20)
+
+struct device_key {
+	u32 pid, device;
+};
+
+struct device {
+	struct gpu_device_facts facts;
+	char model[65];
+};
+
+struct handle_key {
+	u64 handle;
+	u32 pid, unused;
+};
+
+static u64 get(const struct view *v, const struct schema_field *f)
+{
+	return (u64)view__s64(v, f);
+}
+
+static struct gpu_process *process_of(struct gpu_model *m, u32 pid)
+{
+	return map__get(&m->processes, &pid);
+}
+
+/* The first one stays. */
+static int set_text(struct gpu_model *m, struct map *map, u32 pid, u64 handle, const char *text, u32 len)
+{
+	struct handle_key key = { handle, pid, 0 };
+	struct gpu_text *t;
+
+	if (m->text_bytes + len > TEXT_MOST)
+		return 0;
+	t = map__get(map, &key);
+	if (!t)
+		return -ENOMEM;
+	if (t->text)
+		return 0;
+	t->text = strndup(text, len);
+	m->text_bytes += len + sizeof(*t) + sizeof(key);
+	return t->text ? 0 : -ENOMEM;
+}
+
+static const char *text_of(const struct map *map, u32 pid, u64 handle)
+{
+	struct handle_key key = { handle, pid, 0 };
+	const struct gpu_text *t = map__find(map, &key);
+
+	return t ? t->text : NULL;
+}
+
+static int on_name(struct gpu_model *m, const struct view *v, u32 pid)
+{
+	u32 len;
+	const char *text = view__text(v, schema_event__field(v->event, "text"), &len);
+
+	return len ? set_text(m, &m->kernels, pid, (u64)view__get(v, "name"), text, len) : 0;
+}
+
+static int on_function(struct gpu_model *m, const struct view *v, u32 pid)
+{
+	u64 handle = (u64)view__get(v, "function"), kernel = (u64)view__get(v, "kernel");
+	u32 len;
+	const char *text = view__text(v, schema_event__field(v->event, "name"), &len);
+
+	if (!len && kernel)
+		text = text_of(&m->functions, pid, kernel);
+	if (!handle || !text || (!len && !kernel))
+		return 0;
+	return set_text(m, &m->functions, pid, handle, text, len ? len : (u32)strlen(text));
+}
+
+static int on_clock(struct gpu_model *m, const struct view *v, u32 pid)
+{
+	struct gpu_process *p = process_of(m, pid);
+	u64 error = (u64)view__get(v, "error");
+
+	if (!p)
+		return -ENOMEM;
+	p->has_shim = true;
+	p->clock_error = error > p->clock_error ? error : p->clock_error;
+	return 0;
+}
+
+static int on_device(struct gpu_model *m, const struct view *v, u32 pid)
+{
+	struct device_key key = { pid, (u32)view__get(v, "device") };
+	struct gpu_process *p = process_of(m, pid);
+	struct device *d = map__get(&m->devices, &key);
+	u32 len;
+	const char *model = view__text(v, schema_event__field(v->event, "model"), &len);
+
+	if (!p || !d)
+		return -ENOMEM;
+	p->has_shim = true;
+	memcpy(d->model, model, len < sizeof(d->model) ? len : sizeof(d->model) - 1);
+	d->facts = (struct gpu_device_facts){
+		.pid = pid,
+		.device = key.device,
+		.model = d->model,
+		.memory = (u64)view__get(v, "memory"),
+		.bandwidth = (u64)view__get(v, "bandwidth"),
+		.multiprocessors = (u32)view__get(v, "multiprocessors"),
+		.major = (u32)view__get(v, "major"),
+		.minor = (u32)view__get(v, "minor"),
+	};
+	return 0;
+}
+
+static int on_shim(struct gpu_model *m, const struct view *v, u32 pid)
+{
+	s64 state = view__get(v, "state");
+	struct gpu_process *p = state == GPU_SHIM_STARTED || state == GPU_SHIM_STOPPED ? process_of(m, pid) : NULL;
+
+	if (p)
+		p->has_shim = true;
+	return 0;
+}
+
+static int on_task(struct gpu_model *m, const struct view *v, u32 pid)
+{
+	return gpu_facts__set_tid(m, pid, (u32)view__get(v, "ns_tid"), (u32)view__get(v, "tid"));
+}
+
+static int on_fork(struct gpu_model *m, const struct view *v, u32 pid)
+{
+	return gpu_facts__set_tid(m, (u32)view__get(v, "child_pid"), (u32)view__get(v, "child_ns_tid"),
+				  (u32)view__get(v, "child_tid"));
+}
+
+static const struct source {
+	const char *kind;
+	int (*fn)(struct gpu_model *m, const struct view *v, u32 pid);
+} sources[] = {
+	{ "gpu_name", on_name },  { "gpu_clock", on_clock },	       { "gpu_device", on_device },
+	{ "gpu_shim", on_shim },  { "cudadrv_function", on_function }, { "proc_task", on_task },
+	{ "proc_fork", on_fork },
+};
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *pid = schema_event__field(v.event, "pid");
+	const struct source *s = sources;
+	int err = 0;
+
+	while (strcmp(s->kind, v.event->name))
+		s++;
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = s->fn(arg, &v, (u32)get(&v, pid));
+	return err;
+}
+
+/* Only who has them: there may be many. */
+static int on_many(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *f = schema_event__field(v.event, "pid");
+	bool calls = !strcmp(v.event->name, "gpu_call");
+	struct gpu_process *p = NULL;
+	u32 pid, last = 0;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		pid = (u32)get(&v, f);
+		if (p && pid == last)
+			continue;
+		p = process_of(arg, last = pid);
+		if (!p)
+			return -ENOMEM;
+		p->has_shim = true;
+		p->has_calls |= calls;
+		p->has_memory |= !calls;
+	}
+	return 0;
+}
+
+static bool occurs(const struct gpu_model *m, const char *kind)
+{
+	const struct kind_summary *k;
+	u32 i, n;
+
+	k = trace__kinds(m->trace, &n);
+	for (i = 0; i < n; i++)
+		if (!strcmp(k[i].event->name, kind))
+			return true;
+	return false;
+}
+
+int gpu_facts__load(struct gpu_model *m)
+{
+	const struct schema_event *kinds[sizeof(sources) / sizeof(sources[0]) + 1] = { NULL }, *many[3] = { NULL };
+	struct trace_filter filter = { .kinds = kinds }, second = { .kinds = many };
+	/* threads' numbers are many in a trace of all processes, and needed for driver calls alone */
+	bool tids = occurs(m, "gpu_call");
+	u32 i, n = 0;
+	int err = 0;
+
+	map__init(&m->processes, sizeof(u32), sizeof(struct gpu_process));
+	map__init(&m->devices, sizeof(struct device_key), sizeof(struct device));
+	map__init(&m->kernels, sizeof(struct handle_key), sizeof(struct gpu_text));
+	map__init(&m->functions, sizeof(struct handle_key), sizeof(struct gpu_text));
+	map__init(&m->tids, sizeof(struct gpu_thread_key), sizeof(u32));
+	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+		if (occurs(m, sources[i].kind) && (tids || (sources[i].fn != on_task && sources[i].fn != on_fork)))
+			kinds[n++] = schema__event(m->schema, sources[i].kind);
+	if (n)
+		err = trace__read(m->trace, &filter, on_rows, m);
+	n = 0;
+	if (tids)
+		many[n++] = schema__event(m->schema, "gpu_call");
+	if (occurs(m, "gpu_memory"))
+		many[n++] = schema__event(m->schema, "gpu_memory");
+	if (!err && n)
+		err = trace__read(m->trace, &second, on_many, m);
+	return err;
+}
+
+static void free_texts(struct map *map)
+{
+	u32 i;
+
+	for (i = 0; i < map->n; i++)
+		free(((struct gpu_text *)map__value(map, i))->text);
+	map__free(map);
+}
+
+void gpu_facts__free(struct gpu_model *m)
+{
+	free_texts(&m->kernels);
+	free_texts(&m->functions);
+	map__free(&m->processes);
+	map__free(&m->devices);
+	map__free(&m->tids);
+}
+
+const struct gpu_process *gpu_facts__process(const struct gpu_model *m, u32 pid)
+{
+	return map__find(&m->processes, &pid);
+}
+
+const char *gpu_facts__kernel(const struct gpu_model *m, u32 pid, u64 hash)
+{
+	return text_of(&m->kernels, pid, hash);
+}
+
+const char *gpu_facts__function(struct gpu_model *m, u32 pid, u64 handle)
+{
+	const char *known = text_of(&m->functions, pid, handle);
+	char made[40];
+	int len;
+
+	if (known)
+		return known;
+	len = snprintf(made, sizeof(made), "kernel 0x%llx", handle);
+	if (set_text(m, &m->functions, pid, handle, made, (u32)len))
+		return NULL;
+	known = text_of(&m->functions, pid, handle);
+	return known ? known : "kernel";
+}
+
+u32 gpu_facts__tid(const struct gpu_model *m, u32 pid, u32 ns_tid)
+{
+	struct gpu_thread_key key = { pid, ns_tid };
+	const u32 *tid = map__find(&m->tids, &key);
+
+	return tid ? *tid : 0;
+}
+
+int gpu_facts__set_tid(struct gpu_model *m, u32 pid, u32 ns_tid, u32 tid)
+{
+	struct gpu_thread_key key = { pid, ns_tid };
+	u32 *to;
+
+	if (!ns_tid || !tid)
+		return 0;
+	to = map__get(&m->tids, &key);
+	if (!to)
+		return -ENOMEM;
+	*to = tid;
+	return 0;
+}
+
+const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 pid, u32 device)
+{
+	struct device_key key = { pid, device };
+	const struct device *d = map__find(&m->devices, &key);
+
+	return d ? &d->facts : NULL;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Calls as they are told, and the work that they alone tell of in a process without a shim. */
+#include "model/gpu_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* enum cuda_copy_kind and enum cuda_memory of bpf/probes/cuda/cuda.h; by number, as traces outlive headers */
+static const u8 copy_kinds[] = { GPU_COPY_HTOH, GPU_COPY_HTOD, GPU_COPY_DTOH, GPU_COPY_DTOD };
+
+const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe)
+{
+	const char *name = probe ? names__probe(m->names, probe) : NULL;
+	const struct schema_event *e = name ? NULL : schema__event_by_id(m->schema, event);
+
+	return name ? name : e ? e->name : "?";
+}
+
+/* The call that contains it, or it itself. */
+static const struct gpu_span *outermost(const struct gpu_model *m, const struct gpu_host_item *c)
+{
+	const struct gpu_span *s = gpu_join__outermost(m, c->pid, c->tid, c->span.start, c->span.end, 0);
+
+	return s ? s : &c->span;
+}
+
+static bool same(const struct gpu_span *a, const struct gpu_span *b)
+{
+	return a->start == b->start && a->end == b->end && a->event == b->event && a->probe == b->probe;
+}
+
+static void fill(struct gpu_model *m, const struct gpu_host_item *c, struct gpu_work *w)
+{
+	switch (c->span.ask) {
+	case ASK_KERNEL:
+		w->kind = GPU_KERNEL;
+		w->name = gpu_facts__function(m, c->pid, c->span.object);
+		memcpy(w->grid, c->grid, sizeof(w->grid));
+		memcpy(w->block, c->block, sizeof(w->block));
+		w->dynamic_shared = c->shared;
+		break;
+	case ASK_COPY:
+		w->kind = GPU_COPY;
+		w->copy_kind = c->kind == ~0u		    ? (u32)GPU_COPY_PTOP :
+			       c->kind < sizeof(copy_kinds) ? copy_kinds[c->kind] :
+							      (u32)GPU_COPY_UNKNOWN;
+		w->bytes = c->bytes;
+		break;
+	case ASK_SET:
+		w->kind = GPU_SET;
+		w->bytes = c->bytes;
+		w->to_memory = GPU_MEMORY_UNKNOWN;
+		break;
+	default:
+		w->kind = GPU_GRAPH;
+	}
+}
+
+/* Does the device get something to do by it that no other call tells of? */
+static bool asks_for_work(const struct gpu_model *m, const struct gpu_host_item *c, const struct gpu_span *outer)
+{
+	const struct gpu_process *p = gpu_facts__process(m, c->pid);
+	const char *function;
+
+	if (!gpu_ask__is_work(c->span.ask) || (p && p->has_shim) || (c->span.ret && !c->open))
+		return false;
+	if (gpu_ask__is_work(outer->ask) && !same(outer, &c->span))
+		return false;
+	function = gpu_host__function(m, c->span.event, c->span.probe);
+	/* of the same kind, but it launches nothing */
+	return c->span.ask != ASK_GRAPH || !strstr(function, "Upload");
+}
+
+static int add_work(struct gpu_model *m, const struct gpu_host_item *c)
+{
+	struct gpu_work_item *i = gpu_queue__add(&m->work);
+
+	if (!i)
+		return -ENOMEM;
+	i->end = c->end;
+	i->tid = c->tid;
+	i->work = (struct gpu_work){
+		.host_time = true,
+		.open = c->open,
+		.pid = c->pid,
+		.device = GPU_NO_DEVICE,
+		.start = c->span.start,
+		.end = c->end,
+	};
+	fill(m, c, &i->work);
+	return 0;
+}
+
+int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c)
+{
+	const struct gpu_span *outer = outermost(m, c);
+	struct gpu_host_call call;
+	int err = 0;
+
+	if (asks_for_work(m, c, outer))
+		err = add_work(m, c);
+	if (!err)
+		err = gpu_memory__take_call(m, c);
+	if (err || !m->listener->call || !gpu_model__wants(m, c->span.start, c->end))
+		return err;
+	call = (struct gpu_host_call){
+		.pid = c->pid,
+		.tid = c->tid,
+		.start = c->span.start,
+		.end = c->end,
+		.function = gpu_host__function(m, c->span.event, c->span.probe),
+		.event = schema__event_by_id(m->schema, c->span.event),
+		.ret = c->span.ret,
+		.nested = !same(outer, &c->span),
+		.open = c->open,
+		.stack = c->span.stack,
+		.gil = c->span.gil,
+	};
+	return m->listener->call(&call, m->arg);
+}

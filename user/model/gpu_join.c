@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * From a piece of work to what asked for it. By its correlation to the driver's call, which has a thread and times; by these to
+ * the outermost call of that thread that was recorded. Nothing is guessed: what fits no call is not joined.
+ *
+ * Kept are the last calls, by number and not by age: CUPTI may hand over a record long after the call, when a kernel that was
+ * before it in its buffer has ended.
+ */
+#include "model/gpu_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPANS_MOST   (512u << 10) /* 28 MiB */
+#define DRIVERS_SOME (256u << 10) /* 28 MiB */
+#define DRIVERS_MOST (1u << 20) /* if their work has not come */
+
+static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
+{
+	return s->start <= start + slack && s->end + slack >= end;
+}
+
+/* Index of the first span that ends at `end` or later. */
+static u32 first_ending(const struct gpu_thread *t, u64 end)
+{
+	u32 low = 0, high = t->n, mid;
+
+	/* mostly one of the last */
+	if (t->n > 8 && t->spans[t->n - 8].end < end)
+		low = t->n - 7;
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (t->spans[mid].end < end)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Of all threads, the older half. */
+static void forget_spans(struct gpu_model *m)
+{
+	struct gpu_thread *t;
+	u32 i, n;
+
+	for (i = 0; i < m->threads.n; i++) {
+		t = map__value(&m->threads, i);
+		n = t->n / 2;
+		memmove(t->spans, t->spans + n, (t->n - n) * sizeof(*t->spans));
+		t->n -= n;
+		m->spans -= n;
+	}
+}
+
+static int make_room(struct gpu_thread *t)
+{
+	u32 want = t->allocated ? t->allocated * 2 : 16;
+	struct gpu_span *more;
+
+	if (t->n < t->allocated)
+		return 0;
+	more = realloc(t->spans, want * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	t->spans = more;
+	t->allocated = want;
+	return 0;
+}
+
+int gpu_join__push(struct gpu_model *m, const struct gpu_host_item *c)
+{
+	struct gpu_thread_key key = { c->pid, c->tid };
+	struct gpu_thread *t;
+	const struct gpu_span *s = &c->span;
+	u32 at, from;
+
+	if (m->spans >= SPANS_MOST)
+		forget_spans(m);
+	t = map__get(&m->threads, &key);
+	if (!t || make_room(t))
+		return -ENOMEM;
+	t->allocates |= s->ask == ASK_ALLOCATION || s->ask == ASK_RELEASE;
+	at = first_ending(t, s->end);
+	/* in one that is there already? */
+	if (at < t->n && t->spans[at].start <= s->start)
+		return 0;
+	/* those that are in it end before it, unless to the ns */
+	from = at;
+	while (from && t->spans[from - 1].start >= s->start)
+		from--;
+	while (at < t->n && t->spans[at].end == s->end)
+		at++;
+	memmove(t->spans + from + 1, t->spans + at, (t->n - at) * sizeof(*t->spans));
+	t->spans[from] = *s;
+	m->spans += 1 - (at - from);
+	t->n += 1 - (at - from);
+	return 0;
+}
+
+struct gpu_span *gpu_join__outermost(const struct gpu_model *m, u32 pid, u32 tid, u64 start, u64 end, u64 slack)
+{
+	struct gpu_thread_key key = { pid, tid };
+	struct gpu_thread *t = map__find(&m->threads, &key);
+	struct gpu_span *s, *best = NULL;
+	u64 common, most = 0;
+	u32 i;
+
+	if (!t)
+		return NULL;
+	/* two that follow each other closely may both contain it within the slack: the one that has more of it */
+	for (i = first_ending(t, end > slack ? end - slack : 0); i < t->n && t->spans[i].start <= start + slack; i++) {
+		s = &t->spans[i];
+		if (!contains(s, start, end, slack))
+			continue;
+		common = (s->end < end ? s->end : end) - (s->start > start ? s->start : start) + 1;
+		if (!best || common > most) {
+			best = s;
+			most = common;
+		}
+	}
+	return best;
+}
+
+static u32 bucket_of(const struct gpu_drivers *d, u32 pid, u32 correlation)
+{
+	u32 h = correlation * 0x9e3779b1u + pid * 0x85ebca6bu;
+
+	return (h ^ h >> 15) & (d->size - 1);
+}
+
+static void link_driver(struct gpu_drivers *d, u32 i)
+{
+	u32 *bucket = &d->buckets[bucket_of(d, d->ring[i].pid, d->ring[i].correlation)];
+
+	d->ring[i].next = *bucket;
+	*bucket = i + 1;
+}
+
+static int grow_drivers(struct gpu_drivers *d)
+{
+	u32 i, size = d->size ? d->size * 2 : 1024;
+	struct gpu_driver *ring = malloc(size * sizeof(*ring));
+	u32 *buckets = calloc(size, sizeof(*buckets));
+
+	if (!ring || !buckets) {
+		free(ring);
+		free(buckets);
+		return -ENOMEM;
+	}
+	for (i = 0; i < d->n; i++)
+		ring[i] = d->ring[(d->first + i) & (d->size - 1)];
+	free(d->ring);
+	free(d->buckets);
+	*d = (struct gpu_drivers){ .ring = ring, .buckets = buckets, .size = size, .n = d->n };
+	for (i = 0; i < d->n; i++)
+		link_driver(d, i);
+	return 0;
+}
+
+/* Does it launch something whose end is to be seen? */
+static bool is_launch(const struct gpu_driver *d)
+{
+	const char *name = gpu_driver__function(d->function);
+
+	return !d->result && name && (!strncmp(name, "cuLaunch", 8) || !strncmp(name, "cuGraphLaunch", 13));
+}
+
+static void count_unseen(struct gpu_model *m, const struct gpu_driver *d)
+{
+	if (!d->used && gpu_model__wants(m, d->start, d->end) && is_launch(d))
+		m->told.unseen++;
+}
+
+static void forget_oldest(struct gpu_model *m)
+{
+	struct gpu_drivers *d = &m->drivers;
+	struct gpu_driver *old = &d->ring[d->first];
+	u32 *at = &d->buckets[bucket_of(d, old->pid, old->correlation)];
+
+	while (*at && *at != d->first + 1)
+		at = &d->ring[*at - 1].next;
+	if (*at)
+		*at = old->next;
+	count_unseen(m, old);
+	d->first = (d->first + 1) & (d->size - 1);
+	d->n--;
+}
+
+int gpu_join__take_driver(struct gpu_model *m, const struct gpu_driver_item *item)
+{
+	struct gpu_drivers *d = &m->drivers;
+	u32 i;
+
+	if (d->n == d->size) {
+		if (d->size >= DRIVERS_MOST || (d->size >= DRIVERS_SOME && d->ring[d->first].used))
+			forget_oldest(m);
+		else if (grow_drivers(d))
+			return -ENOMEM;
+	}
+	i = (d->first + d->n++) & (d->size - 1);
+	d->ring[i] = (struct gpu_driver){
+		.start = item->start,
+		.end = item->end,
+		.pid = item->pid,
+		.ns_tid = item->tid,
+		.correlation = item->correlation,
+		.function = item->function,
+		.result = item->result,
+	};
+	link_driver(d, i);
+	return 0;
+}
+
+static struct gpu_driver *find_driver(const struct gpu_model *m, u32 pid, u32 correlation)
+{
+	const struct gpu_drivers *d = &m->drivers;
+	u32 i;
+
+	if (!d->n)
+		return NULL;
+	for (i = d->buckets[bucket_of(d, pid, correlation)]; i; i = d->ring[i - 1].next)
+		if (d->ring[i - 1].pid == pid && d->ring[i - 1].correlation == correlation)
+			return &d->ring[i - 1];
+	return NULL;
+}
+
+bool gpu_join__has_driver(const struct gpu_model *m, u32 pid, u32 correlation)
+{
+	return find_driver(m, pid, correlation);
+}
+
+static u64 slack_of(const struct gpu_model *m, u32 pid)
+{
+	const struct gpu_process *p = gpu_facts__process(m, pid);
+
+	/* a shim that is wrong by more than that has lost its clock */
+	return !p ? 0 : p->clock_error < 1000000 ? p->clock_error : 1000000;
+}
+
+/*
+ * The only thread of the process with a call that contains this one; NULL: none, or several. For threads whose number in their
+ * own namespace the trace does not tell.
+ */
+static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid)
+{
+	struct gpu_span *found = NULL, *s;
+	u32 i;
+
+	for (i = 0; i < m->threads.n; i++) {
+		const struct gpu_thread_key *key = map__key(&m->threads, i);
+
+		s = key->pid == d->pid ? gpu_join__outermost(m, d->pid, key->tid, d->start, d->end, slack) : NULL;
+		if (s && found)
+			return NULL;
+		if (s) {
+			found = s;
+			*tid = key->tid;
+		}
+	}
+	return found;
+}
+
+static void resolve(struct gpu_model *m, struct gpu_driver *d)
+{
+	const struct task *process = names__task(m->names, d->pid, 0);
+	u64 slack = slack_of(m, d->pid);
+	struct gpu_span *s = NULL;
+	u32 tid;
+
+	if (!d->tid)
+		d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
+	/* a trace that says nothing of namespaces */
+	if (!d->tid && (!process || !process->ns_pid || process->ns_pid == d->pid))
+		d->tid = d->ns_tid;
+	if (d->tid)
+		s = gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
+	else if ((s = only_one(m, d, slack, &tid)) && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
+		d->tid = tid;
+	if (s && !s->number)
+		s->number = ++m->launches;
+	if (s) {
+		d->number = s->number;
+		d->span = *s;
+		d->probed = true;
+	} else if (!d->number) {
+		d->number = ++m->launches;
+	}
+}
+
+const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct gpu_allocation *a, u32 *tid)
+{
+	enum gpu_ask ask = a->release ? ASK_RELEASE : ASK_ALLOCATION;
+	u64 slack = slack_of(m, a->pid);
+	const struct gpu_span *s;
+	u32 i;
+
+	for (i = 0; i < m->threads.n; i++) {
+		const struct gpu_thread_key *key = map__key(&m->threads, i);
+
+		if (key->pid != a->pid || !((const struct gpu_thread *)map__value(&m->threads, i))->allocates)
+			continue;
+		s = gpu_join__outermost(m, a->pid, key->tid, a->time, a->time, slack);
+		if (s && s->ask == ask && s->object == a->address) {
+			*tid = key->tid;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, struct gpu_launch *out)
+{
+	out->start = s->start;
+	out->end = s->end;
+	out->function = gpu_host__function(m, s->event, s->probe);
+	out->probed = true;
+	out->stack = s->stack;
+	out->gil = s->gil;
+	out->ret = s->ret;
+	out->stream = s->stream;
+}
+
+/* Of work that a call tells of: that call is the launch. */
+static bool join_host(struct gpu_model *m, const struct gpu_work_item *w, struct gpu_launch *out)
+{
+	struct gpu_span *s = gpu_join__outermost(m, w->work.pid, w->tid, w->work.start, w->work.end, 0);
+
+	if (!s)
+		return false;
+	if (!s->number)
+		s->number = ++m->launches;
+	*out = (struct gpu_launch){ .number = s->number, .pid = w->work.pid, .tid = w->tid };
+	launch_of_span(m, s, out);
+	return true;
+}
+
+bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct gpu_launch *out)
+{
+	struct gpu_driver *d;
+
+	if (w->work.host_time)
+		return join_host(m, w, out);
+	d = find_driver(m, w->work.pid, w->work.correlation);
+	if (!d)
+		return false;
+	if (!d->probed)
+		resolve(m, d);
+	d->used = true;
+	*out = (struct gpu_launch){
+		.number = d->number,
+		.pid = d->pid,
+		.tid = d->tid,
+		.start = d->start,
+		.end = d->end,
+		.function = gpu_driver__function(d->function),
+		.ret = d->result,
+	};
+	if (d->probed)
+		launch_of_span(m, &d->span, out);
+	return true;
+}
+
+void gpu_join__end(struct gpu_model *m)
+{
+	while (m->drivers.n)
+		forget_oldest(m);
+}
+
+void gpu_join__free(struct gpu_model *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->threads.n; i++)
+		free(((struct gpu_thread *)map__value(&m->threads, i))->spans);
+	map__free(&m->threads);
+	free(m->drivers.ring);
+	free(m->drivers.buckets);
+	m->drivers = (struct gpu_drivers){ 0 };
+	m->spans = 0;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Allocations: by the shim's events, which know the device, and the call of the same address and time, which knows who asked; in a
+ * process without a shim by the calls alone.
+ */
+#include "model/gpu_private.h"
+
+#include <errno.h>
+
+/* More addresses are not remembered: allocators use theirs again. */
+#define ADDRESSES_MOST (1u << 20)
+
+struct address_key {
+	u64 address;
+	u32 pid, unused;
+};
+
+/* What is there now */
+struct address {
+	u64 bytes; /* 0: nothing */
+	u32 device, memory;
+};
+
+static struct address *address_of(struct gpu_model *m, u32 pid, u64 address)
+{
+	struct address_key key = { address, pid, 0 };
+
+	if (!m->addresses.key_size)
+		map__init(&m->addresses, sizeof(key), sizeof(struct address));
+	return m->addresses.n < ADDRESSES_MOST ? map__get(&m->addresses, &key) : map__find(&m->addresses, &key);
+}
+
+static bool is_memory(const struct gpu_host_item *c)
+{
+	return c->span.ask == ASK_ALLOCATION || c->span.ask == ASK_RELEASE;
+}
+
+static int tell(struct gpu_model *m, struct gpu_allocation *i)
+{
+	struct address *a = address_of(m, i->pid, i->address);
+
+	if (a && i->release) {
+		i->bytes = a->bytes;
+		if (i->host_time && a->bytes)
+			i->memory = a->memory;
+		if (i->device == GPU_NO_DEVICE && a->bytes)
+			i->device = a->device;
+		a->bytes = 0;
+	} else if (a) {
+		a->bytes = i->bytes;
+		a->device = i->device;
+		a->memory = i->memory;
+	} else if (i->release) {
+		i->bytes = 0;
+	}
+	if (!gpu_model__wants(m, i->time, i->time))
+		return 0;
+	m->told.allocations++;
+	return m->listener->allocation(i, m->arg);
+}
+
+int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c)
+{
+	/* enum cuda_memory: device, host, managed, pool, array */
+	static const u8 kinds[] = { GPU_MEMORY_DEVICE, GPU_MEMORY_PINNED, GPU_MEMORY_MANAGED, GPU_MEMORY_DEVICE,
+				    GPU_MEMORY_ARRAY };
+	const struct gpu_process *p = gpu_facts__process(m, c->pid);
+	struct gpu_memory_item *i;
+
+	if (!m->listener->allocation || !is_memory(c) || !c->span.object || c->span.ret || c->open ||
+	    (p && p->has_memory))
+		return 0;
+	i = gpu_queue__add(&m->memory);
+	if (!i)
+		return -ENOMEM;
+	i->time = c->end;
+	i->a = (struct gpu_allocation){
+		.pid = c->pid,
+		.tid = c->tid,
+		.time = c->end,
+		.address = c->span.object,
+		.bytes = c->bytes,
+		.device = GPU_NO_DEVICE,
+		.memory = c->kind < sizeof(kinds) ? kinds[c->kind] : (u8)GPU_MEMORY_UNKNOWN,
+		.release = c->span.ask == ASK_RELEASE,
+		.asynchronous = c->span.stream || c->kind == 3,
+		.host_time = true,
+		.stack = c->span.stack,
+	};
+	return 0;
+}
+
+int gpu_memory__tell(struct gpu_model *m, struct gpu_memory_item *i)
+{
+	const struct gpu_span *s;
+
+	if (!m->listener->allocation)
+		return 0;
+	s = i->a.host_time ? NULL : gpu_join__memory(m, &i->a, &i->a.tid);
+	if (s)
+		i->a.stack = s->stack;
+	return tell(m, &i->a);
+}

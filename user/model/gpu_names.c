@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * C++ names, by libiberty. They are a target's: a few bytes can stand for gigabytes of name (each part may repeat all before it
+ * twice), so the name is taken piece by piece and the work is ended where it gets too long.
+ */
+#include "model/gpu_private.h"
+
+#include <errno.h>
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define MANGLED_MOST   4000 /* bytes; what the shim hands over at most */
+#define DEMANGLED_MOST (32 << 10)
+#define CACHED_MOST    (64u << 10) /* names */
+#define BYTES_MOST     (64u << 20) /* of all */
+
+struct gpu_cpp_name {
+	char *full; /* NULL: as mangled */
+	char *brief;
+};
+
+struct writing {
+	char text[DEMANGLED_MOST];
+	size_t len;
+	jmp_buf too_long;
+};
+
+/* It has nothing to be freed: what it is in needs the stack alone. */
+static void write_piece(const char *piece, size_t len, void *arg)
+{
+	struct writing *w = arg;
+
+	if (len >= sizeof(w->text) - w->len)
+		longjmp(w->too_long, 1);
+	memcpy(w->text + w->len, piece, len);
+	w->len += len;
+	w->text[w->len] = '\0';
+}
+
+static bool demangle(struct writing *w, const char *mangled, int options)
+{
+	w->len = 0;
+	w->text[0] = '\0';
+	if (setjmp(w->too_long))
+		return false;
+	return cplus_demangle_v3_callback(mangled, options, write_piece, w) && w->len;
+}
+
+/* The matching bracket before `at`, or the start; text[at] is the closing one. */
+static size_t opening(const char *text, size_t at)
+{
+	int depth = 0;
+
+	for (;; at--) {
+		if (text[at] == '>' || text[at] == ')' || text[at] == ']' || text[at] == '}')
+			depth++;
+		else if ((text[at] == '<' || text[at] == '(' || text[at] == '[' || text[at] == '{') && !--depth)
+			return at;
+		if (!at)
+			return 0;
+	}
+}
+
+static bool ends_with(const char *text, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len >= n && !memcmp(text + len - n, end, n);
+}
+
+/* Length of `text` without what stands in brackets at its end. */
+static size_t cut_brackets(const char *text, size_t len, char close)
+{
+	return len && text[len - 1] == close ? opening(text, len - 1) : len;
+}
+
+/* Of "void a::b<int>::gemm<128>(float*) const [clone .x]" that is "gemm". */
+static char *brief_of(const char *text)
+{
+	static const char *const tails[] = { " const", " volatile", " &", " &&" };
+	size_t len = strlen(text), start, i;
+
+	while (len && text[len - 1] == ']')
+		for (len = cut_brackets(text, len, ']'); len && text[len - 1] == ' ';)
+			len--;
+	for (i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+		if (ends_with(text, len, tails[i]))
+			len -= strlen(tails[i]);
+	len = cut_brackets(text, len, ')');
+	/* "operator<" and the like have brackets that match nothing */
+	for (start = 0; start + 8 < len; start++)
+		if (!memcmp(text + start, "operator", 8) &&
+		    (!start || text[start - 1] == ':' || text[start - 1] == ' ') && strchr("<>=(", text[start + 8]))
+			return strndup(text + start, len - start);
+	len = cut_brackets(text, len, '>');
+	for (start = len; start && !strchr(" :>)", text[start - 1]); start--)
+		;
+	return len > start ? strndup(text + start, len - start) : NULL;
+}
+
+/* The text that is left when a part is not wanted: parameters and return type. */
+static int fill(struct gpu_model *m, struct gpu_cpp_name *n, const char *mangled)
+{
+	struct writing *w;
+	size_t len = strlen(mangled);
+
+	if (len > MANGLED_MOST || strncmp(mangled, "_Z", 2))
+		return 0;
+	w = malloc(sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	if (demangle(w, mangled, DMGL_PARAMS | DMGL_ANSI)) {
+		n->full = strdup(w->text);
+		m->text_bytes += w->len;
+		if (demangle(w, mangled, DMGL_NO_OPTS))
+			n->brief = brief_of(w->text);
+	}
+	free(w);
+	return 0;
+}
+
+static const struct gpu_cpp_name *name_of(struct gpu_model *m, const char *mangled)
+{
+	XXH128_hash_t hash = XXH3_128bits(mangled, strlen(mangled));
+	struct gpu_cpp_name *n;
+
+	if (!m->demangled.key_size)
+		map__init(&m->demangled, sizeof(hash), sizeof(*n));
+	n = map__find(&m->demangled, &hash);
+	if (n || m->demangled.n >= CACHED_MOST || m->text_bytes > BYTES_MOST)
+		return n;
+	n = map__get(&m->demangled, &hash);
+	return n && !fill(m, n, mangled) ? n : NULL;
+}
+
+const char *gpu_model__demangled(struct gpu_model *m, const char *mangled)
+{
+	const struct gpu_cpp_name *n = mangled ? name_of(m, mangled) : NULL;
+
+	return n && n->full ? n->full : mangled;
+}
+
+const char *gpu_model__short_name(struct gpu_model *m, const char *mangled)
+{
+	const struct gpu_cpp_name *n = mangled ? name_of(m, mangled) : NULL;
+
+	return n && n->brief ? n->brief : mangled;
+}
+
+void gpu_names__free(struct gpu_model *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->demangled.n; i++) {
+		struct gpu_cpp_name *n = map__value(&m->demangled, i);
+
+		free(n->full);
+		free(n->brief);
+	}
+	map__free(&m->demangled);
+}
