@@ -26,7 +26,10 @@ void gpu_report__free(struct gpu_report *r)
 
 bool gpu_report__any(const struct gpu_report *r)
 {
-	return r->busy.devices.n || r->busy.asked.n;
+	for (u32 i = 0; i < r->busy.devices.n; i++)
+		if (gpu_device__time(gpu_busy__sum(&r->busy, i)))
+			return true;
+	return r->busy.asked.n;
 }
 
 static const struct column device_columns[] = {
@@ -63,6 +66,8 @@ static void fill_devices(const struct gpu_report *r, struct table *t)
 		const struct gpu_device_sum *d = gpu_busy__sum(b, i);
 		const struct gpu_device_facts *facts = gpu_model__device(b->model, k->pid, k->device);
 
+		if (!gpu_device__time(d))
+			continue; /* all its work was before or after the time asked for */
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(b->args->names, k->pid, 0)), V_U64(k->device),
 			   V_TEXT(facts && *facts->model ? facts->model : NULL), V_U64(gpu_device__time(d)),
 			   V_DBL(table__percent(d->busy_ns, gpu_device__time(d))), V_U64(d->busy_ns),
@@ -181,6 +186,8 @@ static void fill_streams(const struct gpu_report *r, struct table *t)
 		const struct gpu_stream_sum *s = map__value(&b->streams, i);
 		const struct gpu_device_sum *d = map__find(&b->devices, &k->device);
 
+		if (!s->works)
+			continue;
 		table__add(t, V_U64(k->device.pid), V_U64(k->device.device), V_U64(k->context), V_U64(k->stream),
 			   V_DBL(table__percent(s->busy_ns, gpu_device__time(d))), V_U64(s->busy_ns), V_U64(s->works));
 	}
@@ -236,6 +243,7 @@ static int run(const struct report_args *args, struct report_output *out)
 		if (!gpu_report__any(&r))
 			report__nothing(args, out, "No GPU did anything that was recorded", "gpu");
 		gpu_report__find(&r, out, 4);
+		gpu_report__find_asked(&r, out);
 		fill(&r, out);
 		gpu_report__limits(&r, out);
 	}

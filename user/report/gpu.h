@@ -15,8 +15,11 @@ int gpu_report__read(struct gpu_report *r, const struct report_args *args, u32 m
 void gpu_report__free(struct gpu_report *r);
 /* Did a device have work, or was one asked for any? */
 bool gpu_report__any(const struct gpu_report *r);
-/* gpu_words.c: says in words how busy the devices were, max of them, and why not more; then what limits that. */
+/* gpu_words.c: says in words how busy the devices were, max of them, and why not more */
 void gpu_report__find(const struct gpu_report *r, struct report_output *out, u32 max);
+/* Says of which processes the devices tell nothing. */
+void gpu_report__find_asked(const struct gpu_report *r, struct report_output *out);
+/* Says what limits the figures. */
 void gpu_report__limits(const struct gpu_report *r, struct report_output *out);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/gpu_busy.h"
+#include "report/gpu_gaps.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* Events of the trace for each window: what ran in it is held in memory, some 200 bytes each. */
-#define WINDOW_EVENTS (2u << 20)
+u32 gpu_busy__window = 2u << 20;
 
 struct item {
 	u64 start, end;
@@ -24,8 +24,13 @@ struct edge {
 	s8 kernel, copy;
 };
 
+/*
+ * All of the trace is read: what lies before and after the time asked for says since when a device was idle there, and who
+ * ended that.
+ */
 struct reading {
 	struct gpu_busy *busy;
+	u64 asked_from, asked_to;
 	u64 from, to; /* of the window */
 	bool first; /* it is the first one */
 	struct item *items;
@@ -47,6 +52,17 @@ static int count_asked(struct gpu_busy *b, const struct gpu_work *w)
 	a->graphs += w->kind == GPU_GRAPH;
 	a->ns += report__inside(b->args, w->start, w->end);
 	return 0;
+}
+
+/* Is a part of it in the time asked for? */
+static bool is_asked(const struct reading *r, u64 start, u64 end)
+{
+	return start < r->asked_to && (end > r->asked_from || (end == start && start >= r->asked_from));
+}
+
+static u64 clip(const struct reading *r, u64 time)
+{
+	return time < r->asked_from ? r->asked_from : time > r->asked_to ? r->asked_to : time;
 }
 
 /* Once for each piece of work, in the window in which it begins. */
@@ -94,7 +110,8 @@ static int add(struct reading *r, const struct gpu_work *w, u32 device)
 {
 	const struct gpu_launch *l = w->launch;
 	bool is_kernel = w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
-	u64 from = w->start > r->from ? w->start : r->from, to = w->end < r->to ? w->end : r->to;
+	u64 from = clip(r, w->start > r->from ? w->start : r->from);
+	u64 to = clip(r, w->end < r->to ? w->end : r->to);
 	int err = make_room(r);
 
 	if (err)
@@ -131,7 +148,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	if (b->args->tid && (!w->launch || w->launch->tid != b->args->tid))
 		return 0;
 	if (w->host_time)
-		return begins ? count_asked(b, w) : 0;
+		return begins && is_asked(r, w->start, w->end) ? count_asked(b, w) : 0;
 	if (w->end < w->start || w->end < r->from || w->start >= r->to)
 		return 0;
 	d = map__get(&b->devices, &key);
@@ -139,7 +156,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 		return -ENOMEM;
 	if (b->devices.n > known)
 		d->index = known;
-	if (begins)
+	if (begins && is_asked(r, w->start, w->end))
 		err = count(r, w, d);
 	return err ? err : add(r, w, d->index);
 }
@@ -221,17 +238,20 @@ static void drop_short(struct gpu_busy *b)
 	}
 }
 
-static int add_gap(struct gpu_busy *b, const struct item *i, u64 launch_before)
+static int add_gap(struct reading *r, const struct item *i, u64 launch_before)
 {
+	struct gpu_busy *b = r->busy;
 	struct gpu_device_sum *d = gpu_busy__sum(b, i->device);
-	u64 ns = i->start - d->until;
+	u64 from = clip(r, d->until), to = clip(r, i->start);
 	struct gpu_gap *more;
 
+	if (from == to)
+		return 0;
 	d->gaps++;
-	d->longest = ns > d->longest ? ns : d->longest;
-	if (ns < b->shortest) {
+	d->longest = to - from > d->longest ? to - from : d->longest;
+	if (to - from < b->shortest) {
 		d->short_gaps++;
-		d->short_ns += ns;
+		d->short_ns += to - from;
 		return 0;
 	}
 	if (b->n_gaps == GPU_GAPS_MAX)
@@ -244,8 +264,8 @@ static int add_gap(struct gpu_busy *b, const struct item *i, u64 launch_before)
 		b->gaps_allocated = 2 * b->gaps_allocated + 1024;
 	}
 	b->gaps[b->n_gaps++] = (struct gpu_gap){
-		.from = d->until,
-		.to = i->start,
+		.from = from,
+		.to = to,
 		.device = i->device,
 		.context = i->context,
 		.stream = i->stream,
@@ -261,6 +281,16 @@ static int add_gap(struct gpu_busy *b, const struct item *i, u64 launch_before)
 	return 0;
 }
 
+static void add_to_stream(const struct reading *r, struct gpu_stream_sum *s, const struct item *i)
+{
+	u64 from = clip(r, i->start > s->until ? i->start : s->until), to = clip(r, i->end);
+
+	s->busy_ns += to > from ? to - from : 0;
+	s->until = i->end > s->until ? i->end : s->until;
+	s->launched = i->launch_start;
+	s->works += is_asked(r, i->start, i->end);
+}
+
 /* Work in order of its start: a gap is what lies between the latest end so far and the next start. */
 static int find_gaps(struct reading *r)
 {
@@ -272,25 +302,17 @@ static int find_gaps(struct reading *r)
 		struct gpu_device_sum *d = gpu_busy__sum(b, i->device);
 		struct gpu_stream_key key = { *gpu_busy__key(b, i->device), i->context, i->stream };
 		struct gpu_stream_sum *s = map__get(&b->streams, &key);
-		u64 from, to;
-
 		if (!s)
 			return -ENOMEM;
 		if (!r->first && i->start < r->from)
 			continue; /* it was here in the window before */
-		from = i->start > b->args->from ? i->start : b->args->from;
-		to = b->args->to && i->end > b->args->to ? b->args->to : i->end;
 		if (!d->until)
-			d->first = from;
+			d->first = clip(r, i->start);
 		else if (i->start > d->until)
-			err = add_gap(b, i, s->launched);
-		d->last = to > d->last ? to : d->last;
+			err = add_gap(r, i, s->launched);
 		d->until = i->end > d->until ? i->end : d->until;
-		from = from > s->until ? from : s->until;
-		s->busy_ns += to > from ? to - from : 0;
-		s->until = i->end > s->until ? i->end : s->until;
-		s->launched = i->launch_start;
-		s->works++;
+		d->last = clip(r, d->until);
+		add_to_stream(r, s, i);
 	}
 	return err;
 }
@@ -337,11 +359,12 @@ static int read_windows(struct reading *r)
 {
 	const struct report_args *args = r->busy->args;
 	const struct trace_summary *t = trace__summary(args->trace);
-	u64 first = args->from > t->first ? args->from : t->first;
-	u64 last = args->to && args->to <= t->last ? args->to : t->last + 1;
-	u64 step = last > first ? (last - first) / (t->events / WINDOW_EVENTS + 1) + 1 : 0;
+	u64 first = t->first, last = t->last + 1;
+	u64 step = last > first ? (last - first) / (t->events / gpu_busy__window + 1) + 1 : 0;
 	int err = 0;
 
+	r->asked_from = args->from;
+	r->asked_to = args->to ? args->to : ~0ull;
 	for (u64 at = first; !err && at < last; at += step) {
 		r->from = at;
 		r->to = at + step < last ? at + step : last;

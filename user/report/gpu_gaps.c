@@ -7,7 +7,7 @@
 #include "report/doing.h"
 
 /* Events of the trace for each window: what threads did in it is held in memory. */
-#define WINDOW_EVENTS (4u << 20)
+u32 gpu_gaps__window = 4u << 20;
 
 /* CUpti_ActivitySynchronizationType, as event gpu_sync has it */
 #define SYNC_STREAM_WAIT_EVENT 2
@@ -234,7 +234,7 @@ static int explain_all(struct explaining *e)
 		if (b->gaps[i].tid)
 			err = doing__add_thread(e->doing, gpu_busy__key(b, b->gaps[i].device)->pid, b->gaps[i].tid);
 	}
-	step = (last - first) / (t->events / WINDOW_EVENTS + 1) + 1;
+	step = (last - first) / (t->events / gpu_gaps__window + 1) + 1;
 	for (u64 at = first; !err && at < last; at += step)
 		err = explain_window(e, at, at + step < last ? at + step : last, &at_gap);
 	return err;

@@ -63,6 +63,9 @@ struct gpu_gaps {
 	bool guessed; /* a function's name is that of the next launch's stack */
 };
 
+/* Events of a trace for each window in which it is read; tests make them small. */
+extern u32 gpu_busy__window, gpu_gaps__window;
+
 /* Explains b's gaps, which are in order; the longest, max of them, are told each. 0 or negative errno; free in any case. */
 int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max);
 void gpu_gaps__free(struct gpu_gaps *g);

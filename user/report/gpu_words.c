@@ -127,7 +127,7 @@ static void find_kernel(const struct gpu_report *r, struct report_output *out)
 }
 
 /* A process whose devices tell nothing: no claim of busy or idle. */
-static void find_asked(const struct gpu_report *r, struct report_output *out)
+void gpu_report__find_asked(const struct gpu_report *r, struct report_output *out)
 {
 	char who[64], kernels[TEXT_NUMBER], copies[TEXT_NUMBER];
 
@@ -152,7 +152,7 @@ static u32 next_device(const struct gpu_report *r, const bool *told)
 	u32 best = b->devices.n;
 
 	for (u32 i = 0; i < b->devices.n; i++)
-		if (!told[i] && (best == b->devices.n || gpu_device__time(gpu_busy__sum(b, i)) >
+		if (!told[i] && gpu_device__time(gpu_busy__sum(b, i)) && (best == b->devices.n || gpu_device__time(gpu_busy__sum(b, i)) >
 								 gpu_device__time(gpu_busy__sum(b, best))))
 			best = i;
 	return best;
@@ -168,11 +168,8 @@ void gpu_report__find(const struct gpu_report *r, struct report_output *out, u32
 		told[i] = true;
 	}
 	free(told);
-	if (r->busy.devices.n > max)
-		report_output__finding(out, "%u more devices: `sonde report FILE gpu`.", r->busy.devices.n - max);
 	find_unknown(r, out);
 	find_kernel(r, out);
-	find_asked(r, out);
 }
 
 void gpu_report__limits(const struct gpu_report *r, struct report_output *out)

@@ -3,7 +3,7 @@
 #ifndef SONDE_REPORT_TEXTS_H
 #define SONDE_REPORT_TEXTS_H
 
-#include <stdio.h>
+#include <string.h>
 
 #include "util/map.h"
 
@@ -20,7 +20,7 @@ static inline u32 texts__number(struct map *m, const char *text)
 	char key[TEXTS_LEN] = ""; /* keys are compared whole, with the zeros behind the text */
 	u32 *number;
 
-	snprintf(key, sizeof(key), "%s", text);
+	memcpy(key, text, strnlen(text, sizeof(key) - 1));
 	number = map__get(m, key);
 	if (number && !*number)
 		*number = m->n;
