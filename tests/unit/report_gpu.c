@@ -42,11 +42,15 @@ static void add_work(u32 pid, u32 device, u32 from, u32 ns, bool kernel, u32 cor
 
 	if (kernel)
 		ADD(&made, gpu_kernel, .span = SPAN_AT(pid, 0, BASE + from, BASE + from + ns),
-		    .kernel = { .name = 7, .device = device, .context = 1, .stream = stream,
-				.correlation = correlation });
+		    .kernel = {
+			    .name = 7, .device = device, .context = 1, .stream = stream, .correlation = correlation });
 	else
 		ADD(&made, gpu_memcpy, .span = SPAN_AT(pid, 0, BASE + from, BASE + from + ns),
-		    .copy = { .bytes = 8, .device = device, .context = 1, .stream = stream, .kind = 1,
+		    .copy = { .bytes = 8,
+			      .device = device,
+			      .context = 1,
+			      .stream = stream,
+			      .kind = 1,
 			      .correlation = correlation });
 	for (u32 i = from; i < from + ns && i < SPAN; i++)
 		(kernel ? t->kernels : t->copies)[i]++;
@@ -176,10 +180,10 @@ static enum gap_cause cause_at(u32 i)
 	if (did.cuda[i])
 		return GAP_SYNC;
 	if (did.call[i])
-		return did.sched[i] == WANTS	  ? GAP_CPU :
-		       did.call[i] == CALL_READ	  ? GAP_READ :
+		return did.sched[i] == WANTS	 ? GAP_CPU :
+		       did.call[i] == CALL_READ	 ? GAP_READ :
 		       did.call[i] == CALL_SLEEP ? GAP_SLEEP :
-						    GAP_CALL;
+						   GAP_CALL;
 	return did.sched[i] == RUNS   ? GAP_RUN :
 	       did.sched[i] == WANTS  ? GAP_CPU :
 	       did.sched[i] == SLEEPS ? GAP_OFF :
@@ -232,9 +236,9 @@ static void add_doings(u32 pid, u32 tid)
 	}
 	for (u32 at = pick(400), to; at + 100 < SPAN; at = to + pick(500)) {
 		to = at + 5 + pick(90);
-		ADD(&made, cuda_sync, .call = { .span = { .event = { .time = BASE + to, .pid = pid, .tid = tid,
-								     .probe = 1 },
-							  .start = BASE + at } });
+		ADD(&made, cuda_sync,
+		    .call = { .span = { .event = { .time = BASE + to, .pid = pid, .tid = tid, .probe = 1 },
+					.start = BASE + at } });
 		set(did.cuda, at, to, 1);
 	}
 	for (u32 at = pick(300), to, kind; at + 100 < SPAN; at = to + pick(300)) {
@@ -371,8 +375,8 @@ TEST(says_what_the_device_itself_did)
 		CHECK(t && t->n == 3 && t->parts[0].cause == (stream == 7 ? GAP_EVENT : GAP_QUEUE) &&
 		      t->parts[0].ns == 1080);
 		/* within the call that CUPTI alone saw, and before it */
-		CHECK(t && t->parts[1].cause == GAP_CUDA && t->parts[1].ns == 10 &&
-		      t->parts[2].cause == GAP_UNKNOWN && t->parts[2].ns == 10);
+		CHECK(t && t->parts[1].cause == GAP_CUDA && t->parts[1].ns == 10 && t->parts[2].cause == GAP_UNKNOWN &&
+		      t->parts[2].ns == 10);
 		gpu_report__free(&r);
 		made__end(&made);
 	}
@@ -422,7 +426,9 @@ static void check_random_memory(u32 number)
 			stacks[b] = pick(4);
 		}
 		ADD(&made, gpu_memory, .event = EVENT_AT(PID, 0, at),
-		    .allocation = { .address = address, .bytes = release ? 0 : bytes[b], .device = d,
+		    .allocation = { .address = address,
+				    .bytes = release ? 0 : bytes[b],
+				    .device = d,
 				    .operation = release ? GPU_MEMORY_RELEASE : GPU_MEMORY_ALLOCATE,
 				    .memory = GPU_MEMORY_DEVICE });
 		if (release)

@@ -72,7 +72,7 @@ static const struct wait_class {
  * Sums and lifetimes: a thread may do anything in them. What devices did, and CUPTI's view of calls that have their own
  * events, is no thread's waiting either.
  */
-static const char *const no_waits[] = { "sched_",   "disk_cache", "disk_task",	       "net_close",	"gil_hold",
+static const char *const no_waits[] = { "sched_",    "disk_cache", "disk_task",		"net_close",	 "gil_hold",
 					"gil_slice", "sample_",	   "python_thread_run", "python_import", "gpu_" };
 
 static const struct wait_class *class_of(const struct schema_event *e)

@@ -257,7 +257,8 @@ static int on_reason(u32 reason, u64 from, u64 to, void *arg)
 			return tell(t, GAP_READ, s->of, from, to);
 	}
 	if (mark == 'l')
-		return tell_text(t, GAP_LOCK, strcmp(name, "lock") ? "a condition or another thread" : "a lock", from, to);
+		return tell_text(t, GAP_LOCK, strcmp(name, "lock") ? "a condition or another thread" : "a lock", from,
+				 to);
 	return tell_call(t, name, from, to);
 }
 

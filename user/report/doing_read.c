@@ -23,7 +23,8 @@ struct doing_thread *doing_sources__thread(const struct doing_sources *s, u32 pi
 }
 
 /* The thread of a row, NULL: nobody asked for it. */
-static struct doing_thread *thread_of(const struct doing_sources *s, const struct view *v, const struct common_fields *f)
+static struct doing_thread *thread_of(const struct doing_sources *s, const struct view *v,
+				      const struct common_fields *f)
 {
 	return doing_sources__thread(s, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid));
 }
@@ -68,8 +69,8 @@ static int on_offs(const struct rows *rows, void *arg)
 			wake = slept ? end : start;
 		wake = wake < start ? start : wake > end ? end : wake;
 		err = doing_list__add(&t->lists[DOING_SCHED],
-				      &(struct doing_span){
-					      start, wake, state == STATE_BLOCKED ? DOING_BLOCKED : DOING_SLEEPS, 0 });
+				      &(struct doing_span){ start, wake,
+							    state == STATE_BLOCKED ? DOING_BLOCKED : DOING_SLEEPS, 0 });
 		if (!err)
 			err = doing_list__add(&t->lists[DOING_SCHED],
 					      &(struct doing_span){ wake, end, DOING_WANTS, 0 });
@@ -111,7 +112,8 @@ static u32 call_text(const struct doing_sources *s, u32 pid, const char *name, u
 static int on_calls(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *nr = schema_event__field(v.event, "nr"), *file = schema_event__field(v.event, "file");
+	const struct schema_field *nr = schema_event__field(v.event, "nr"),
+				  *file = schema_event__field(v.event, "file");
 	struct common_fields f = common_fields__of(v.event);
 	const struct doing_sources *s = arg;
 	struct doing_thread *t;
@@ -191,11 +193,12 @@ static u32 holder_text(const struct doing_sources *s, const struct gil_piece *p)
 	char label[64];
 
 	if (p->had == GIL_FREE)
-		return texts__number(&s->gaps->texts, "nobody: it had been woken and was not running yet");
+		return texts__number(&s->gaps->texts, "nobody (it had been woken and was not running yet)");
 	if (p->had == GIL_HELD && p->holder_stack)
 		text = doing_sources__function(s, p->holder_stack, &what);
 	if (p->had == GIL_HELD && !text && p->holder)
-		text = texts__number(&s->gaps->texts, names__label(s->args->names, label, sizeof(label), p->gil.pid, p->holder));
+		text = texts__number(&s->gaps->texts,
+				     names__label(s->args->names, label, sizeof(label), p->gil.pid, p->holder));
 	return text;
 }
 
@@ -204,8 +207,7 @@ static int on_piece(const struct gil_piece *p, void *arg)
 	const struct doing_sources *s = arg;
 	struct doing_thread *t = doing_sources__thread(s, p->gil.pid, p->waiter);
 
-	return t ? doing_list__add(&t->lists[DOING_GIL],
-				   &(struct doing_span){ p->from, p->to, 0, holder_text(s, p) }) :
+	return t ? doing_list__add(&t->lists[DOING_GIL], &(struct doing_span){ p->from, p->to, 0, holder_text(s, p) }) :
 		   0;
 }
 

@@ -195,9 +195,12 @@ static void fill_streams(const struct gpu_report *r, struct table *t)
 }
 
 static const struct column asked_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },      { "name", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT }, { "graphs", "Graphs", VALUE_U64, SHOW_COUNT },
-	{ "copies", "Copies", VALUE_U64, SHOW_COUNT },   { "sets", "Sets", VALUE_U64, SHOW_COUNT },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
+	{ "graphs", "Graphs", VALUE_U64, SHOW_COUNT },
+	{ "copies", "Copies", VALUE_U64, SHOW_COUNT },
+	{ "sets", "Sets", VALUE_U64, SHOW_COUNT },
 	{ "call_ns", "In these calls", VALUE_U64, SHOW_NS },
 };
 

@@ -28,7 +28,8 @@ static const struct phrase {
 	[GAP_EVENT] = { "event", "had launched it already: its stream waited for an event",
 			"had launched it already: its stream waited for %s" },
 	[GAP_UNKNOWN] = { "unknown", "did what was not recorded", "did what was not recorded: %s" },
-	[GAP_SHORT] = { "short", "did what was not looked at: too many gaps, too short", "did what was not looked at: %s" },
+	[GAP_SHORT] = { "short", "did what was not looked at: too many gaps, too short",
+			"did what was not looked at: %s" },
 };
 
 const char *gap_cause__word(enum gap_cause cause)

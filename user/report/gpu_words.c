@@ -59,7 +59,8 @@ static void find_device(const struct gpu_report *r, struct report_output *out, u
 	t = &totals[cause];
 	gpu_busy__label(&r->busy, device, label, sizeof(label));
 	text__ns(time, sizeof(time), gpu_device__time(d));
-	if (!idle) {
+	/* what is not known is said of all devices together */
+	if (!idle || cause == GAP_UNKNOWN) {
 		report_output__finding(out, "%s was busy %.1f%% of %s.", label,
 				       table__percent(d->busy_ns, gpu_device__time(d)), time);
 		return;
@@ -67,9 +68,9 @@ static void find_device(const struct gpu_report *r, struct report_output *out, u
 	gap_cause__say(cause, texts__text(&r->gaps.texts, t->of), did, sizeof(did));
 	if (t->most < t->ns - t->ns / 10)
 		snprintf(part, sizeof(part), " (%.0f%%) and others", table__percent(t->most, idle));
-	report_output__finding(out, "%s was busy %.1f%% of %s. In %.0f%% of its idle time the launching thread %s%s.", label,
-			       table__percent(d->busy_ns, gpu_device__time(d)), time, table__percent(t->ns, idle), did,
-			       part);
+	report_output__finding(out, "%s was busy %.1f%% of %s. In %.0f%% of its idle time the launching thread %s%s.",
+			       label, table__percent(d->busy_ns, gpu_device__time(d)), time,
+			       table__percent(t->ns, idle), did, part);
 }
 
 /* What would have to be recorded to know more. */
@@ -95,10 +96,30 @@ static void find_unknown(const struct gpu_report *r, struct report_output *out)
 				       "recorded: `sonde record -t +gpu,sched,syscall,lock` tells.",
 				       table__percent(off, idle));
 	else if (runs > idle / 5)
-		report_output__finding(out,
-				       "In %.0f%% of the idle time the launching threads ran code that has no name here: "
-				       "samples tell it, `sonde record -F 999`.",
-				       table__percent(runs, idle));
+		report_output__finding(
+			out,
+			"In %.0f%% of the idle time the launching threads ran code that has no name here: "
+			"samples tell it, `sonde record -F 999`.",
+			table__percent(runs, idle));
+}
+
+/* Kernels of one name, on all devices */
+static u64 sum_kernel(const struct gpu_report *r, const char *name, u64 *works)
+{
+	const struct map *kernels = &r->busy.kernels;
+	u64 ns = 0;
+
+	*works = 0;
+	for (u32 i = 0; i < kernels->n; i++) {
+		const char *other = ((const struct gpu_kernel_key *)map__key(kernels, i))->name;
+		const struct gpu_sum *s = map__value(kernels, i);
+
+		if (other != name && (!other || !name || strcmp(other, name) != 0))
+			continue;
+		ns += s->ns;
+		*works += s->works;
+	}
+	return ns;
 }
 
 static void find_kernel(const struct gpu_report *r, struct report_output *out)
@@ -107,7 +128,7 @@ static void find_kernel(const struct gpu_report *r, struct report_output *out)
 	const struct gpu_sum *best = NULL;
 	const char *name = NULL;
 	char count[TEXT_NUMBER], each[TEXT_NUMBER];
-	u64 all = 0;
+	u64 all = 0, works, ns;
 
 	for (u32 i = 0; i < kernels->n; i++) {
 		const struct gpu_sum *s = map__value(kernels, i);
@@ -118,12 +139,14 @@ static void find_kernel(const struct gpu_report *r, struct report_output *out)
 		best = s;
 		name = ((const struct gpu_kernel_key *)map__key(kernels, i))->name;
 	}
-	if (best && all)
-		report_output__finding(out, "%.0f%% of all kernels' time was in %s: %s times, %s each.",
-				       table__percent(best->ns, all),
-				       name ? gpu_model__short_name(r->busy.model, name) : "kernels without a name",
-				       text__count(count, sizeof(count), best->works),
-				       text__ns(each, sizeof(each), best->ns / best->works));
+	if (!all)
+		return;
+	ns = sum_kernel(r, name, &works);
+	report_output__finding(out, "%.0f%% of all kernels' time was in %s, which ran %s time%s, %s each.",
+			       table__percent(ns, all),
+			       name ? gpu_model__short_name(r->busy.model, name) : "kernels without a name",
+			       text__count(count, sizeof(count), works), works == 1 ? "" : "s",
+			       text__ns(each, sizeof(each), ns / works));
 }
 
 /* A process whose devices tell nothing: no claim of busy or idle. */
@@ -135,13 +158,14 @@ void gpu_report__find_asked(const struct gpu_report *r, struct report_output *ou
 		const struct gpu_asked *a = map__value(&r->busy.asked, i);
 		u32 pid = *(const u32 *)map__key(&r->busy.asked, i);
 
-		report_output__finding(out,
-				       "%s asked for %s kernels and %s copies and sets; when its GPU ran them is not known: "
-				       "there was no shim in it. `sonde record -t +gpu -- COMMAND` puts it there; `sonde "
-				       "doctor` says what else would.",
-				       names__label(r->busy.args->names, who, sizeof(who), pid, 0),
-				       text__count(kernels, sizeof(kernels), a->kernels + a->graphs),
-				       text__count(copies, sizeof(copies), a->copies + a->sets));
+		report_output__finding(
+			out,
+			"%s asked for kernels %s times and for copies or sets %s times; what its GPU did in the meantime is not "
+			"known: no shim told. `sonde record -t +gpu -- COMMAND` brings one; `sonde doctor` says "
+			"how else a process can have it.",
+			names__label(r->busy.args->names, who, sizeof(who), pid, 0),
+			text__count(kernels, sizeof(kernels), a->kernels + a->graphs),
+			text__count(copies, sizeof(copies), a->copies + a->sets));
 	}
 }
 
@@ -152,8 +176,9 @@ static u32 next_device(const struct gpu_report *r, const bool *told)
 	u32 best = b->devices.n;
 
 	for (u32 i = 0; i < b->devices.n; i++)
-		if (!told[i] && gpu_device__time(gpu_busy__sum(b, i)) && (best == b->devices.n || gpu_device__time(gpu_busy__sum(b, i)) >
-								 gpu_device__time(gpu_busy__sum(b, best))))
+		if (!told[i] && gpu_device__time(gpu_busy__sum(b, i)) &&
+		    (best == b->devices.n ||
+		     gpu_device__time(gpu_busy__sum(b, i)) > gpu_device__time(gpu_busy__sum(b, best))))
 			best = i;
 	return best;
 }
@@ -181,16 +206,19 @@ void gpu_report__limits(const struct gpu_report *r, struct report_output *out)
 	for (u32 i = 0; i < r->busy.devices.n; i++)
 		graphs += gpu_busy__sum(&r->busy, i)->graphs;
 	if (r->busy.devices.n)
-		report_output__note(out,
-				    "A device's time is from its first work to the end of its last one, by process: devices "
-				    "have each process's own numbers. Its times are within %s of the host's.",
-				    text__ns(error, sizeof(error), t->clock_error));
+		report_output__note(
+			out,
+			"A device's time is from its first work to the end of its last one, by process: devices "
+			"have each process's own numbers. Its times are within %s of the host's.",
+			text__ns(error, sizeof(error), t->clock_error));
 	if (r->gaps.guessed)
-		report_output__note(out, "Where there are no samples (-F), a function on a CPU is that of the next launch.");
-	if (graphs)
 		report_output__note(out,
-				    "%s launches of graphs are told as a whole and count as busy: --gpu=nodes tells their nodes.",
-				    text__count(count, sizeof(count), graphs));
+				    "Where there are no samples (-F), a function on a CPU is that of the next launch.");
+	if (graphs)
+		report_output__note(
+			out,
+			"Launched graphs are told as a whole and count as busy (%s): --gpu=nodes tells their nodes.",
+			text__count(count, sizeof(count), graphs));
 	if (r->busy.shortest)
 		report_output__note(out, "Gaps below %s are only summed up: there are too many.",
 				    text__ns(shortest, sizeof(shortest), r->busy.shortest));

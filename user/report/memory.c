@@ -39,11 +39,11 @@ static const struct memory_key *key_of(const struct memory_report *r, u32 sum)
 static const char *what_of(const struct memory_key *k, char *buf, size_t size)
 {
 	if (k->where == MEMORY_PINNED)
-		snprintf(buf, size, "pinned host memory");
+		snprintf(buf, size, "pinned memory of the host");
 	else if (k->device == GPU_NO_DEVICE)
 		snprintf(buf, size, "GPU memory");
 	else
-		snprintf(buf, size, "%smemory of GPU %u", k->where == MEMORY_MANAGED ? "managed " : "", k->device);
+		snprintf(buf, size, "GPU %u's %smemory", k->device, k->where == MEMORY_MANAGED ? "managed " : "");
 	return buf;
 }
 
@@ -61,9 +61,9 @@ static u32 line_of(struct memory_report *r, u32 pid, u32 stack, u32 tid)
 	if (stacks__frame(r->stacks, top))
 		stacks__label(r->stacks, top, label, sizeof(label));
 	else if (tid)
-		snprintf(label, sizeof(label), "(thread %s)", names__label(r->args->names, who, sizeof(who), pid, tid));
+		snprintf(label, sizeof(label), "thread %s", names__label(r->args->names, who, sizeof(who), pid, tid));
 	else
-		snprintf(label, sizeof(label), "(not known)");
+		snprintf(label, sizeof(label), "code that is not known");
 	return texts__number(&r->texts, label);
 }
 
@@ -144,16 +144,16 @@ static void fill_devices(const struct memory_report *r, struct table *t)
 	table__sort(t, "peak_bytes");
 }
 
-#define PLACE_COLUMNS                                                                                    \
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN }, { "device", "GPU", VALUE_U64, SHOW_PLAIN },             \
-		{ "where", "Memory", VALUE_TEXT, SHOW_PLAIN },                                           \
-		{ "peak_bytes", "At the peak", VALUE_U64, SHOW_BYTES },                                  \
-		{ "peak_percent", "of it (%)", VALUE_DOUBLE, SHOW_PERCENT },                             \
-		{ "live_bytes", "Live at the end", VALUE_U64, SHOW_BYTES },                              \
-		{ "live", "Blocks", VALUE_U64, SHOW_COUNT },                                             \
-		{ "allocations", "Allocated", VALUE_U64, SHOW_COUNT },                                   \
-		{ "allocated_bytes", "In all", VALUE_U64, SHOW_BYTES },                                  \
-		{ "oldest_ns", "Oldest", VALUE_U64, SHOW_NS }
+#define PLACE_COLUMNS                                                                                                  \
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN }, { "device", "GPU", VALUE_U64, SHOW_PLAIN },                           \
+		{ "where", "Memory", VALUE_TEXT, SHOW_PLAIN }, { "peak_bytes", "At the peak", VALUE_U64, SHOW_BYTES }, \
+		{ "peak_percent", "of it (%)", VALUE_DOUBLE, SHOW_PERCENT },                                           \
+		{ "live_bytes", "Live at the end", VALUE_U64, SHOW_BYTES },                                            \
+		{ "live", "Blocks", VALUE_U64, SHOW_COUNT }, { "allocations", "Allocated", VALUE_U64, SHOW_COUNT },    \
+		{ "allocated_bytes", "In all", VALUE_U64, SHOW_BYTES },                                                \
+	{                                                                                                              \
+		"oldest_ns", "Oldest", VALUE_U64, SHOW_NS                                                              \
+	}
 
 static const struct column line_columns[] = { PLACE_COLUMNS, { "line", "Allocated by", VALUE_TEXT, SHOW_PLAIN } };
 static const struct column stack_columns[] = { PLACE_COLUMNS, { "stack", "Stack", VALUE_TEXT, SHOW_PLAIN } };
@@ -218,10 +218,8 @@ static void fill_live(struct memory_report *r, struct table *t)
 }
 
 static const struct column pool_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
-	{ "pool", "Pool", VALUE_U64, SHOW_HEX },
-	{ "size_bytes", "At most", VALUE_U64, SHOW_BYTES },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "device", "GPU", VALUE_U64, SHOW_PLAIN },
+	{ "pool", "Pool", VALUE_U64, SHOW_HEX },	   { "size_bytes", "At most", VALUE_U64, SHOW_BYTES },
 	{ "used_bytes", "In use", VALUE_U64, SHOW_BYTES },
 };
 
@@ -267,18 +265,20 @@ static void find_sum(const struct memory_report *r, struct report_output *out, u
 	const char *line = worst_line(r, i, false, &most);
 
 	if (all)
-		snprintf(share, sizeof(share), ", %.1f%% of it", table__percent(s->peak, all));
+		snprintf(share, sizeof(share), " (%.1f%%)", table__percent(s->peak, all));
 	names__label(r->args->names, who, sizeof(who), k->pid, 0);
-	report_output__finding(out, "%s had %s of %s%s at its peak, %.3f s after the start; %.0f%% of that from %s.", who,
-			       text__bytes(bytes, sizeof(bytes), s->peak), what_of(k, what, sizeof(what)), share,
-			       (double)(s->peak_time - r->args->start) / 1e9, table__percent(most, s->peak),
-			       line ? line : "code that is not known");
+	report_output__finding(
+		out, "At its peak, %.3f s after the start, %s had %s of %s%s; %.0f%% of that was allocated by %s.",
+		(double)(s->peak_time - r->args->start) / 1e9, who, text__bytes(bytes, sizeof(bytes), s->peak),
+		what_of(k, what, sizeof(what)), share, table__percent(most, s->peak),
+		line ? line : "code that is not known");
 	line = worst_line(r, i, true, &most);
 	if (s->live_n)
-		report_output__finding(out, "At the end %s in %s block%s had not been freed; %.0f%% of that from %s.",
-				       text__bytes(bytes, sizeof(bytes), s->live),
-				       text__count(count, sizeof(count), s->live_n), s->live_n == 1 ? "" : "s",
-				       table__percent(most, s->live), line ? line : "code that is not known");
+		report_output__finding(
+			out, "At the end %s in %s block%s had not been freed; %.0f%% of that was allocated by %s.",
+			text__bytes(bytes, sizeof(bytes), s->live), text__count(count, sizeof(count), s->live_n),
+			s->live_n == 1 ? "" : "s", table__percent(most, s->live),
+			line ? line : "code that is not known");
 }
 
 static void find(const struct memory_report *r, struct report_output *out)
@@ -300,7 +300,8 @@ static void find(const struct memory_report *r, struct report_output *out)
 		find_sum(r, out, best);
 	if (r->sums.failed)
 		report_output__finding(out, "%s call%s for memory failed: `sonde report FILE cuda-api` has the errors.",
-				       text__count(count, sizeof(count), r->sums.failed), r->sums.failed == 1 ? "" : "s");
+				       text__count(count, sizeof(count), r->sums.failed),
+				       r->sums.failed == 1 ? "" : "s");
 }
 
 static void say_limits(const struct memory_report *r, struct report_output *out)
@@ -316,11 +317,13 @@ static void say_limits(const struct memory_report *r, struct report_output *out)
 			    r->sums.unseen ? " Such blocks were freed in it: " : "",
 			    r->sums.unseen ? text__count(count, sizeof(count), r->sums.unseen) : "",
 			    r->sums.unseen ? "." : "");
-	report_output__note(out, "An allocator on top of CUDA's is seen by what it takes from CUDA: PyTorch's takes segments "
-				 "with cudaMalloc and keeps them, so tensors within are not seen.");
+	report_output__note(
+		out, "An allocator on top of CUDA's is seen by what it takes from CUDA: PyTorch's takes segments "
+		     "with cudaMalloc and keeps them, so tensors within are not seen.");
 	if (host)
-		report_output__note(out, "Without the shim in a process its calls alone are known: not on which device they "
-					 "allocated.");
+		report_output__note(out,
+				    "Without the shim in a process its calls alone are known: not on which device they "
+				    "allocated.");
 	if (!stacks)
 		report_output__note(out, "By line of Python: record with --cuda=stacks.");
 	if (r->sums.told.dropped || r->sums.told.dropped_bytes)

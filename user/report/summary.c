@@ -301,9 +301,10 @@ static void tell_more(const struct summary *s, struct report_output *out)
 		const char *report;
 		bool there;
 	} more[] = {
-		{ "gpu", s->gpu.busy.devices.n },     { "memory", s->gpu.busy.devices.n },
-		{ "offcpu", s->sched.threads.n }, { "timeline", s->sched.threads.n }, { "sched", s->sched.threads.n },
-		{ "gil", s->gil.interpreters.n }, { "cuda-api", s->cuda.calls },      { "nccl-api", s->nccl.calls },
+		{ "gpu", s->gpu.busy.devices.n }, { "memory", s->gpu.busy.devices.n },
+		{ "offcpu", s->sched.threads.n }, { "timeline", s->sched.threads.n },
+		{ "sched", s->sched.threads.n },  { "gil", s->gil.interpreters.n },
+		{ "cuda-api", s->cuda.calls },	  { "nccl-api", s->nccl.calls },
 	};
 	char text[128] = "";
 	size_t i, len = 0;

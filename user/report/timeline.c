@@ -87,6 +87,12 @@ static const char *bar(u64 ns, u64 width)
 	return bars[i > 7 ? 7 : i];
 }
 
+static void trim(char *strip)
+{
+	for (size_t len = strlen(strip); len && strip[len - 1] == ' '; len--)
+		strip[len - 1] = '\0';
+}
+
 /* What fills most of a part; running as a bar. */
 static const char *cell(const u64 *ns, u64 width)
 {
@@ -147,6 +153,7 @@ static void fill_devices(const struct timeline *t, const struct report_args *arg
 			table__add(bins, V_U64(k->pid), V_U64(k->device), V_U64(t->from + bin * t->width - args->start),
 				   V_U64(ns ? ns[bin] : 0));
 		}
+		trim(strip);
 		table__add(table, V_U64(k->pid), V_TEXT(names__comm(args->names, k->pid, 0)), V_U64(k->device),
 			   V_DBL(table__percent(d->busy_ns, gpu_device__time(d))), V_U64(gpu_device__time(d)),
 			   V_U64(d->busy_ns), V_TEXT(strip));
@@ -173,8 +180,7 @@ static void fill(const struct timeline *t, const struct report_args *args, struc
 
 		for (u32 bin = 0; bin < BINS; bin++)
 			strcat(strip, cell(line->ns[bin], t->width));
-		for (size_t len = strlen(strip); len && strip[len - 1] == ' '; len--)
-			strip[len - 1] = '\0';
+		trim(strip);
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
 			   V_DBL(table__percent(line->run_ns, line->known_ns)), V_U64(line->known_ns),
 			   V_U64(line->run_ns), V_TEXT(strip));
