@@ -8,6 +8,9 @@
 /* Events of the trace for each window: what ran in it is held in memory, some 200 bytes each. */
 u32 gpu_busy__window = 2u << 20;
 
+/* ns without work at the end that are worth a word */
+#define TAIL_LEAST 1000000000ull
+
 struct item {
 	u64 start, end;
 	u32 device; /* index */
@@ -227,7 +230,7 @@ static void drop_short(struct gpu_busy *b)
 			const struct gpu_gap *g = &b->gaps[i];
 			struct gpu_device_sum *d = gpu_busy__sum(b, g->device);
 
-			if (g->to - g->from >= b->shortest) {
+			if (g->tail || g->to - g->from >= b->shortest) {
 				b->gaps[n++] = *g;
 				continue;
 			}
@@ -238,12 +241,28 @@ static void drop_short(struct gpu_busy *b)
 	}
 }
 
+static int keep_gap(struct gpu_busy *b, const struct gpu_gap *g)
+{
+	struct gpu_gap *more;
+
+	if (b->n_gaps == GPU_GAPS_MAX)
+		drop_short(b);
+	if (b->n_gaps == b->gaps_allocated) {
+		more = realloc(b->gaps, (2 * (size_t)b->gaps_allocated + 1024) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		b->gaps = more;
+		b->gaps_allocated = 2 * b->gaps_allocated + 1024;
+	}
+	b->gaps[b->n_gaps++] = *g;
+	return 0;
+}
+
 static int add_gap(struct reading *r, const struct item *i, u64 launch_before)
 {
 	struct gpu_busy *b = r->busy;
 	struct gpu_device_sum *d = gpu_busy__sum(b, i->device);
 	u64 from = clip(r, d->until), to = clip(r, i->start);
-	struct gpu_gap *more;
 
 	if (from == to)
 		return 0;
@@ -254,31 +273,44 @@ static int add_gap(struct reading *r, const struct item *i, u64 launch_before)
 		d->short_ns += to - from;
 		return 0;
 	}
-	if (b->n_gaps == GPU_GAPS_MAX)
-		drop_short(b);
-	if (b->n_gaps == b->gaps_allocated) {
-		more = realloc(b->gaps, (2 * (size_t)b->gaps_allocated + 1024) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		b->gaps = more;
-		b->gaps_allocated = 2 * b->gaps_allocated + 1024;
-	}
-	b->gaps[b->n_gaps++] = (struct gpu_gap){
-		.from = from,
-		.to = to,
-		.device = i->device,
-		.context = i->context,
-		.stream = i->stream,
-		.tid = i->tid,
-		.launch_start = i->launch_start,
-		.launch_end = i->launch_end,
-		.launch_before = launch_before,
-		.call = i->call,
-		.name = i->name,
-		.is_kernel = i->is_kernel,
-		.stack = i->stack,
-	};
-	return 0;
+	return keep_gap(b, &(struct gpu_gap){
+				   .from = from,
+				   .to = to,
+				   .device = i->device,
+				   .context = i->context,
+				   .stream = i->stream,
+				   .tid = i->tid,
+				   .launch_start = i->launch_start,
+				   .launch_end = i->launch_end,
+				   .launch_before = launch_before,
+				   .call = i->call,
+				   .name = i->name,
+				   .is_kernel = i->is_kernel,
+				   .stack = i->stack,
+			   });
+}
+
+/* Without work to the end, for long: it hangs, or has done with its GPU. */
+static int add_tail(struct reading *r, u32 device)
+{
+	struct gpu_busy *b = r->busy;
+	const struct gpu_device_sum *d = gpu_busy__sum(b, device);
+	const struct task *task = names__task(b->args->names, gpu_busy__key(b, device)->pid, 0);
+	u64 from = clip(r, d->until), to = clip(r, trace__summary(b->args->trace)->last);
+
+	if (task && task->end && task->end < to)
+		to = task->end;
+	if (to < from + TAIL_LEAST || to - from < report__duration(b->args) / 10)
+		return 0;
+	return keep_gap(b, &(struct gpu_gap){
+				   .from = from,
+				   .to = to,
+				   .device = device,
+				   .tid = d->last_tid,
+				   .launch_start = ~0ull,
+				   .launch_end = ~0ull,
+				   .tail = true,
+			   });
 }
 
 static void add_to_stream(const struct reading *r, struct gpu_stream_sum *s, const struct item *i)
@@ -312,6 +344,7 @@ static int find_gaps(struct reading *r)
 			err = add_gap(r, i, s->launched);
 		d->until = i->end > d->until ? i->end : d->until;
 		d->last = clip(r, d->until);
+		d->last_tid = i->tid ? i->tid : d->last_tid;
 		add_to_stream(r, s, i);
 	}
 	return err;
@@ -387,6 +420,8 @@ int gpu_busy__read(struct gpu_busy *b, const struct report_args *args, gpu_busy_
 	err = gpu_model__new(&b->model, args->trace, args->names);
 	if (!err)
 		err = read_windows(&r);
+	for (u32 i = 0; !err && i < b->devices.n; i++)
+		err = add_tail(&r, i);
 	free(r.items);
 	free(r.edges);
 	if (b->n_gaps)

@@ -46,6 +46,7 @@ struct gpu_device_sum {
 	u32 deepest;
 	u64 kernels, copies, sets, graphs, bytes;
 	u64 until; /* the last end so far */
+	u32 last_tid; /* launched what began last; 0: not known */
 	u64 gaps, short_gaps, short_ns; /* short ones are in no list */
 	u64 longest;
 };
@@ -61,6 +62,7 @@ struct gpu_gap {
 	const char *name; /* what ended it: a kernel, mangled, or an operation */
 	bool is_kernel;
 	u32 stack; /* Python's at the launch, 0: not known */
+	bool tail; /* nothing ended it: the time from the last work to the end, which is no part of the device's time */
 	u32 rank; /* from 1: among the longest, which are told one by one; 0: not among them */
 };
 

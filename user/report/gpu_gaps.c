@@ -172,6 +172,16 @@ static int add_to_told(struct explaining *e, struct gap_told *t)
 	return 0;
 }
 
+static int add_to_tail(struct explaining *e, const struct gpu_gap *g)
+{
+	struct gap_told *t = map__get(&e->gaps->tails, &g->device);
+
+	if (!t)
+		return -ENOMEM;
+	t->gap = g;
+	return add_to_told(e, t);
+}
+
 /* Gaps of several devices overlap; first is brought forward to what later windows can have. */
 static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 {
@@ -186,8 +196,10 @@ static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 		if (g->to <= from)
 			continue;
 		err = explain(e, g, g->from > from ? g->from : from, g->to < to ? g->to : to);
-		if (!err)
+		if (!err && !g->tail)
 			err = add_to_sums(e, g);
+		if (!err && g->tail)
+			err = add_to_tail(e, g);
 		if (!err && g->rank)
 			err = add_to_told(e, &e->gaps->told[g->rank - 1]);
 	}
@@ -197,7 +209,7 @@ static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 static int by_length(const void *a, const void *b)
 {
 	const struct gpu_gap *x = ((const struct gap_told *)a)->gap, *y = ((const struct gap_told *)b)->gap;
-	u64 m = x->to - x->from, n = y->to - y->from;
+	u64 m = x->tail ? 0 : x->to - x->from, n = y->tail ? 0 : y->to - y->from;
 
 	return m != n ? (m > n ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
 }
@@ -207,13 +219,16 @@ static int choose(struct gpu_gaps *g, u32 max)
 {
 	struct gpu_busy *b = g->busy;
 	struct gap_told *all = calloc((size_t)b->n_gaps + 1, sizeof(*all));
+	u32 tails = 0;
 
 	if (!all)
 		return -ENOMEM;
-	for (u32 i = 0; i < b->n_gaps; i++)
+	for (u32 i = 0; i < b->n_gaps; i++) {
 		all[i].gap = &b->gaps[i];
+		tails += b->gaps[i].tail;
+	}
 	qsort(all, b->n_gaps, sizeof(*all), by_length);
-	g->n_told = b->n_gaps < max ? b->n_gaps : max;
+	g->n_told = b->n_gaps - tails < max ? b->n_gaps - tails : max;
 	for (u32 i = 0; i < g->n_told; i++)
 		b->gaps[all[i].gap - b->gaps].rank = i + 1;
 	g->told = realloc(all, ((size_t)g->n_told + 1) * sizeof(*all));
@@ -247,6 +262,12 @@ static int by_ns(const void *a, const void *b)
 	return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : (int)x->cause - (int)y->cause;
 }
 
+static void sort_parts(struct gap_told *t)
+{
+	if (t->n)
+		qsort(t->parts, t->n, sizeof(*t->parts), by_ns);
+}
+
 static int add_short(struct gpu_gaps *g)
 {
 	for (u32 i = 0; i < g->busy->devices.n; i++) {
@@ -270,6 +291,7 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 
 	*g = (struct gpu_gaps){ .busy = b };
 	texts__init(&g->texts);
+	map__init(&g->tails, sizeof(u32), sizeof(struct gap_told));
 	map__init(&g->sums, sizeof(struct gap_sum_key), sizeof(struct gap_sum));
 	all.tid = 0;
 	err = choose(g, max);
@@ -286,8 +308,9 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 	if (!err)
 		err = add_short(g);
 	for (u32 i = 0; i < g->n_told; i++)
-		if (g->told[i].n)
-			qsort(g->told[i].parts, g->told[i].n, sizeof(*g->told[i].parts), by_ns);
+		sort_parts(&g->told[i]);
+	for (u32 i = 0; i < g->tails.n; i++)
+		sort_parts(map__value(&g->tails, i));
 	free(e.waits);
 	free(e.parts);
 	return err;
@@ -297,6 +320,9 @@ void gpu_gaps__free(struct gpu_gaps *g)
 {
 	for (u32 i = 0; i < g->n_told; i++)
 		free(g->told[i].parts);
+	for (u32 i = 0; i < g->tails.n; i++)
+		free(((struct gap_told *)map__value(&g->tails, i))->parts);
+	map__free(&g->tails);
 	free(g->told);
 	map__free(&g->texts);
 	map__free(&g->sums);

@@ -60,6 +60,7 @@ struct gpu_gaps {
 	struct map sums; /* struct gap_sum_key -> struct gap_sum */
 	struct gap_told *told; /* by rank, the longest first */
 	u32 n_told;
+	struct map tails; /* u32 device -> struct gap_told: the time after its last work, if that is long */
 	bool guessed; /* a function's name is that of the next launch's stack */
 };
 

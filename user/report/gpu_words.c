@@ -73,6 +73,27 @@ static void find_device(const struct gpu_report *r, struct report_output *out, u
 			       table__percent(t->ns, idle), did, part);
 }
 
+/* It hangs, or the program has done with it: what does the thread that gave it work last? */
+static void find_tail(const struct gpu_report *r, struct report_output *out, u32 device)
+{
+	const struct gap_told *t = map__find(&r->gaps.tails, &device);
+	char label[96], time[TEXT_NUMBER], did[TEXTS_LEN + 96];
+	u64 ns = t ? t->gap->to - t->gap->from : 0;
+
+	if (!t || !t->n)
+		return;
+	gpu_busy__label(&r->busy, device, label, sizeof(label));
+	text__ns(time, sizeof(time), ns);
+	if (t->parts[0].cause == GAP_UNKNOWN)
+		report_output__finding(out, "%s had no work in the last %s.", label, time);
+	else
+		report_output__finding(
+			out, "%s had no work in the last %s: for %.0f%% of that the thread that launched last %s.",
+			label, time, table__percent(t->parts[0].ns, ns),
+			gap_cause__say(t->parts[0].cause, texts__text(&r->gaps.texts, t->parts[0].of), did,
+				       sizeof(did)));
+}
+
 /* What would have to be recorded to know more. */
 static void find_unknown(const struct gpu_report *r, struct report_output *out)
 {
@@ -190,6 +211,7 @@ void gpu_report__find(const struct gpu_report *r, struct report_output *out, u32
 
 	for (u32 n = 0; told && n < max && (i = next_device(r, told)) < r->busy.devices.n; n++) {
 		find_device(r, out, i);
+		find_tail(r, out, i);
 		told[i] = true;
 	}
 	free(told);
