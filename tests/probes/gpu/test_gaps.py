@@ -40,6 +40,9 @@ def record(version, families, options=()):
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", families, *options, "--", PYTHON, WORK, library, str(ROUNDS)],
                        env=dict(os.environ, FAKE_CUDA="devices=2", FAKE_CUDA_TRUTH=truth), capture_output=True, text=True,
                        timeout=100)
+    if r.returncode or not os.path.exists(path):
+        print("Bail out! " + r.stderr.replace("\n", "; "))
+        sys.exit(1)
     lost = [e for e in Trace(path).events("meta_loss") if e["family"] == 13 and e["reason"] != 8]
     ok(r.returncode == 0 and not lost, f"CUDA {version}, {families}: recorded", r.returncode, r.stderr, lost)
     return path, read_truth(truth), r.stdout
