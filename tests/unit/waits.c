@@ -138,8 +138,9 @@ TEST(cuts_a_wait_by_what_counts)
 	CHECK_TEXT(explain_state(4, true, 100, 200), "100-110 cuda_copy, 110-150 disk, 150-200 cuda_copy");
 	CHECK_TEXT(explain_state(4, false, 100, 200), "100-200 cuda_copy");
 	CHECK_TEXT(explain_state(5, true, 100, 200), "100-200 -");
-	CHECK_TEXT(explain(6, 0, 500),
-		   "0-100 -, 100-200 cuda_sync, 200-300 -, 300-400 cudadrv_sync, 400-450 garbage collection, 450-500 -");
+	CHECK_TEXT(
+		explain(6, 0, 500),
+		"0-100 -, 100-200 cuda_sync, 200-300 -, 300-400 cudadrv_sync, 400-450 garbage collection, 450-500 -");
 	CHECK_TEXT(explain(1, 9, 9), "");
 	waits__forget(waits);
 	CHECK_TEXT(explain(1, 130, 131), "130-131 -");

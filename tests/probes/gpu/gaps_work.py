@@ -54,6 +54,8 @@ def hold_it():
     end = time.monotonic() + GAP
     while time.monotonic() < end:
         pass
+    # lets go of it here, so that this is the function that had it
+    time.sleep(0)
 
 
 def holder():
