@@ -24,6 +24,12 @@ static const char schema_json[] =
 	"{\"id\":769,\"name\":\"cuda_sync\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":770,\"name\":\"cuda_copy\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":1025,\"name\":\"gil_wait\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":1027,\"name\":\"gil_hold\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":1537,\"name\":\"cudadrv_sync\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":2817,\"name\":\"python_gc\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":2819,\"name\":\"python_thread_run\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":3074,\"name\":\"sample_off\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":3336,\"name\":\"gpu_call\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":2049,\"name\":\"disk_io\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":2053,\"name\":\"disk_task\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]}]}";
 
@@ -108,6 +114,16 @@ TEST(cuts_a_wait_by_what_counts)
 		{ .start = 110, .time = 150, .pid = 1, .tid = 4, .id = 2049 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 5, .id = 2053 }, /* a count of a lifetime is no reason */
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 1, .id = 513 }, /* the scheduler's is no reason */
+		/* nor is what a thread may do anything in, or what is another view of the same */
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 1027 },
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 2819 },
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 3074 },
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 3336 },
+		/* the runtime's call says more than the driver's in it */
+		{ .start = 100, .time = 200, .pid = 1, .tid = 6, .id = 769 },
+		{ .start = 110, .time = 190, .pid = 1, .tid = 6, .id = 1537 },
+		{ .start = 300, .time = 400, .pid = 1, .tid = 6, .id = 1537 },
+		{ .start = 400, .time = 450, .pid = 1, .tid = 6, .id = 2817 },
 	};
 
 	REQUIRE(prepare(records, sizeof(records) / sizeof(records[0])));
@@ -122,6 +138,9 @@ TEST(cuts_a_wait_by_what_counts)
 	CHECK_TEXT(explain_state(4, true, 100, 200), "100-110 cuda_copy, 110-150 disk, 150-200 cuda_copy");
 	CHECK_TEXT(explain_state(4, false, 100, 200), "100-200 cuda_copy");
 	CHECK_TEXT(explain_state(5, true, 100, 200), "100-200 -");
+	CHECK_TEXT(
+		explain(6, 0, 500),
+		"0-100 -, 100-200 cuda_sync, 200-300 -, 300-400 cudadrv_sync, 400-450 garbage collection, 450-500 -");
 	CHECK_TEXT(explain(1, 9, 9), "");
 	waits__forget(waits);
 	CHECK_TEXT(explain(1, 130, 131), "130-131 -");

@@ -52,22 +52,28 @@ static const struct wait_class {
 	char mark;
 	const char *reason; /* NULL: of each span its own */
 } classes[] = {
-	{ "gil_", 8, false, 'g', "GIL" },
-	{ "disk_io", 7, true, 'd', "disk" },
-	{ "disk_fault", 7, true, 'd', "page fault (disk)" },
-	{ "disk_stall", 7, false, 'd', "memory reclaim" },
-	{ "lock_", 6, false, 'l', NULL },
-	{ "nccl_", 5, false, 'n', NULL },
+	{ "gil_", 9, false, 'g', "GIL" },
+	{ "disk_io", 8, true, 'd', "disk" },
+	{ "disk_fault", 8, true, 'd', "page fault (disk)" },
+	{ "disk_stall", 8, false, 'd', "memory reclaim" },
+	{ "lock_", 7, false, 'l', NULL },
+	{ "nccl_", 6, false, 'n', NULL },
 	{ "syscall", 1, false, 's', NULL },
 	{ "net_connect", 2, false, 'd', "connect" },
-	{ "", 4, false, 'c', NULL }, /* any other is a library's */
+	{ "cudadrv_", 4, false, 'c', NULL }, /* within a call of the runtime that one says more */
+	{ "python_gc", 4, false, 'c', "garbage collection" },
+	{ "", 5, false, 'c', NULL }, /* any other is a library's */
 };
 
 /* A futex of which nobody knows whose it is may be a condition in a library's call, which says more. */
 #define CONDITION_RANK 3
 
-/* Sums and lifetimes: a thread may do anything in them. */
-static const char *const no_waits[] = { "sched_", "disk_cache", "disk_task", "net_close" };
+/*
+ * Sums and lifetimes: a thread may do anything in them. What devices did, and CUPTI's view of calls that have their own
+ * events, is no thread's waiting either.
+ */
+static const char *const no_waits[] = { "sched_",    "disk_cache", "disk_task",		"net_close",	 "gil_hold",
+					"gil_slice", "sample_",	   "python_thread_run", "python_import", "gpu_" };
 
 static const struct wait_class *class_of(const struct schema_event *e)
 {

@@ -8,6 +8,7 @@
 #include "report/causes.h"
 #include "report/cuda_api.h"
 #include "report/gil.h"
+#include "report/gpu.h"
 #include "report/nccl_api.h"
 #include "report/sched.h"
 #include "util/text.h"
@@ -28,6 +29,7 @@ struct summary {
 	struct nccl_api nccl;
 	struct gil_report gil;
 	struct sched_report sched;
+	struct gpu_report gpu;
 	struct stretches *stretches;
 	struct causes *causes;
 	u32 others; /* bit of each of other_reports that has something to say */
@@ -264,6 +266,8 @@ static int read_all(struct summary *s)
 		err = gil_report__read(&s->gil, s->args);
 	if (!err)
 		err = sched_report__read(&s->sched, s->args);
+	if (!err)
+		err = gpu_report__read(&s->gpu, s->args, 0);
 	return err ? err : add_up(s);
 }
 
@@ -297,8 +301,10 @@ static void tell_more(const struct summary *s, struct report_output *out)
 		const char *report;
 		bool there;
 	} more[] = {
-		{ "offcpu", s->sched.threads.n }, { "timeline", s->sched.threads.n }, { "sched", s->sched.threads.n },
-		{ "gil", s->gil.interpreters.n }, { "cuda-api", s->cuda.calls },      { "nccl-api", s->nccl.calls },
+		{ "gpu", s->gpu.busy.devices.n }, { "memory", s->gpu.busy.devices.n },
+		{ "offcpu", s->sched.threads.n }, { "timeline", s->sched.threads.n },
+		{ "sched", s->sched.threads.n },  { "gil", s->gil.interpreters.n },
+		{ "cuda-api", s->cuda.calls },	  { "nccl-api", s->nccl.calls },
 	};
 	char text[128] = "";
 	size_t i, len = 0;
@@ -336,8 +342,11 @@ static int fill(struct summary *s, struct report_output *out)
 	struct table *processes, *calls, *threads;
 	char duration[TEXT_NUMBER];
 	u32 dull;
-	int err = tell_causes(s, out);
+	int err;
 
+	/* where there is a GPU, that it idles is what matters */
+	gpu_report__find(&s->gpu, out, 2);
+	err = tell_causes(s, out);
 	if (err)
 		return err;
 	text__ns(duration, sizeof(duration), report__duration(s->args));
@@ -385,6 +394,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	nccl_api__free(&s.nccl);
 	gil_report__free(&s.gil);
 	sched_report__free(&s.sched);
+	gpu_report__free(&s.gpu);
 	map__free(&s.processes);
 	return err;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One line a thread: what it did mostly, in each of sixty parts of the time. */
+/* One line a thread: what it did mostly, in each of sixty parts of the time; and one a GPU: how busy it was. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/gpu_busy.h"
 #include "report/stretches.h"
 #include "util/text.h"
 
@@ -21,6 +22,8 @@ struct timeline {
 	struct stretches *stretches;
 	u64 from, width; /* ns: where the first part begins, and how long each is */
 	struct map lines; /* struct thread_key -> struct line */
+	struct gpu_busy busy;
+	struct map devices; /* u32 index in busy's devices -> u64[BINS], ns */
 };
 
 static u32 class_of(const struct timeline *t, u32 what)
@@ -56,10 +59,43 @@ static int on_stretch(const struct stretch *s, void *arg)
 	return 0;
 }
 
-/* What fills most of a part; running as a bar, by the share of the part. */
-static const char *cell(const u64 *ns, u64 width)
+static int on_busy(u32 device, u64 from, u64 to, void *arg)
+{
+	struct timeline *t = arg;
+	u64 *ns = map__get(&t->devices, &device);
+
+	if (!ns)
+		return -ENOMEM;
+	for (from = from < t->from ? t->from : from; from < to;) {
+		u64 bin = (from - t->from) / t->width, end = t->from + (bin + 1) * t->width;
+
+		if (bin >= BINS)
+			break;
+		end = end < to ? end : to;
+		ns[bin] += end - from;
+		from = end;
+	}
+	return 0;
+}
+
+/* By the share of the part */
+static const char *bar(u64 ns, u64 width)
 {
 	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	u32 i = (u32)(8 * ns / width);
+
+	return bars[i > 7 ? 7 : i];
+}
+
+static void trim(char *strip)
+{
+	for (size_t len = strlen(strip); len && strip[len - 1] == ' '; len--)
+		strip[len - 1] = '\0';
+}
+
+/* What fills most of a part; running as a bar. */
+static const char *cell(const u64 *ns, u64 width)
+{
 	static const char letters[][2] = { "", "w", "g", "l", "n", "c", "s", "d", "." };
 	u32 best = 0, i;
 
@@ -70,8 +106,59 @@ static const char *cell(const u64 *ns, u64 width)
 		return " ";
 	if (best)
 		return letters[best];
-	i = (u32)(8 * ns[0] / width);
-	return bars[i > 7 ? 7 : i];
+	return bar(ns[0], width);
+}
+
+/* Nothing before its first work and after its last, in between a dot where it was idle. */
+static const char *device_cell(const struct timeline *t, const struct gpu_device_sum *d, u32 bin, u64 ns)
+{
+	u64 from = t->from + bin * t->width;
+
+	if (ns)
+		return bar(ns, t->width);
+	return from + t->width <= d->first || from >= d->last ? " " : ".";
+}
+
+static const struct column device_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
+	{ "busy_percent", "Busy (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "time_ns", "Time", VALUE_U64, SHOW_NEVER },
+	{ "busy_ns", "Busy", VALUE_U64, SHOW_NEVER },
+	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static const struct column device_bin_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
+	{ "from_ns", "From", VALUE_U64, SHOW_SECONDS },
+	{ "busy_ns", "Busy", VALUE_U64, SHOW_NS },
+};
+
+static void fill_devices(const struct timeline *t, const struct report_args *args, struct table *table,
+			 struct table *bins)
+{
+	bins->machine_only = true;
+	for (u32 i = 0; i < t->busy.devices.n; i++) {
+		const struct gpu_device_key *k = gpu_busy__key(&t->busy, i);
+		const struct gpu_device_sum *d = gpu_busy__sum(&t->busy, i);
+		const u64 *ns = map__find(&t->devices, &i);
+		char strip[4 * BINS + 1] = "";
+
+		if (!gpu_device__time(d))
+			continue;
+		for (u32 bin = 0; bin < BINS; bin++) {
+			strcat(strip, device_cell(t, d, bin, ns ? ns[bin] : 0));
+			table__add(bins, V_U64(k->pid), V_U64(k->device), V_U64(t->from + bin * t->width - args->start),
+				   V_U64(ns ? ns[bin] : 0));
+		}
+		trim(strip);
+		table__add(table, V_U64(k->pid), V_TEXT(names__comm(args->names, k->pid, 0)), V_U64(k->device),
+			   V_DBL(table__percent(d->busy_ns, gpu_device__time(d))), V_U64(gpu_device__time(d)),
+			   V_U64(d->busy_ns), V_TEXT(strip));
+	}
+	table__sort(table, "busy_ns");
 }
 
 static const struct column columns[] = {
@@ -93,8 +180,7 @@ static void fill(const struct timeline *t, const struct report_args *args, struc
 
 		for (u32 bin = 0; bin < BINS; bin++)
 			strcat(strip, cell(line->ns[bin], t->width));
-		for (size_t len = strlen(strip); len && strip[len - 1] == ' '; len--)
-			strip[len - 1] = '\0';
+		trim(strip);
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
 			   V_DBL(table__percent(line->run_ns, line->known_ns)), V_U64(line->known_ns),
 			   V_U64(line->run_ns), V_TEXT(strip));
@@ -129,6 +215,21 @@ static void fill_bins(const struct timeline *t, const struct report_args *args, 
 	}
 }
 
+static int run_devices(struct timeline *t, const struct report_args *args, struct report_output *out)
+{
+	struct table *devices, *bins;
+	int err = gpu_busy__read(&t->busy, args, on_busy, t);
+
+	if (!err && t->busy.devices.n) {
+		devices = REPORT_TABLE(out, "devices", "GPUs over time", device_columns);
+		bins = REPORT_TABLE(out, "device_parts", "Parts of the GPUs' time", device_bin_columns);
+		fill_devices(t, args, devices, bins);
+		report_output__note(out, "Of a GPU: ▁ to █ busy, . idle.");
+	}
+	gpu_busy__free(&t->busy);
+	return err;
+}
+
 static int run(const struct report_args *args, struct report_output *out)
 {
 	struct table *lines = REPORT_TABLE(out, "threads", "Threads over time", columns);
@@ -141,6 +242,7 @@ static int run(const struct report_args *args, struct report_output *out)
 
 	lines->limit = 40;
 	map__init(&t.lines, sizeof(struct thread_key), sizeof(struct line));
+	map__init(&t.devices, sizeof(u32), BINS * sizeof(u64));
 	if (!err)
 		err = stretches__read(t.stretches, on_stretch, &t);
 	fill(&t, args, lines);
@@ -154,7 +256,10 @@ static int run(const struct report_args *args, struct report_output *out)
 			"g for the GIL, l for a lock, n in NCCL, c in CUDA or another library, s in a system "
 			"call, d for a disk, . asleep.",
 			text__ns(width, sizeof(width), t.width));
+	if (!err)
+		err = run_devices(&t, args, out);
 	map__free(&t.lines);
+	map__free(&t.devices);
 	stretches__free(t.stretches);
 	return err;
 }

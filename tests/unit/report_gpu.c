@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Reports gpu and memory against a truth that is worked out nanosecond by nanosecond: random work on devices, random
+ * doings of the launching thread.
+ */
+#include "core/meta.h"
+#include "gpu_support.h"
+#include "probes/gil/gil.h"
+#include "probes/lock/lock.h"
+#include "probes/nccl/nccl.h"
+#include "probes/sched/sched.h"
+#include "probes/syscall/syscall.h"
+#include "report/gpu.h"
+#include "report/memory_sums.h"
+#include "test.h"
+
+#define BASE 50000000000ull
+#define SPAN 6000u /* ns that are made up */
+#define PID  100u
+
+static struct made made;
+static struct report_args args;
+
+static u32 seed;
+
+static u32 pick(u32 n)
+{
+	seed = seed * 1664525 + 1013904223;
+	return (seed >> 8) % n;
+}
+
+/* What ran on a device in each ns. */
+static struct truth {
+	u8 kernels[SPAN], copies[SPAN];
+	u32 first, last;
+	u64 n;
+} truth[3];
+
+static void add_work(u32 pid, u32 device, u32 from, u32 ns, bool kernel, u32 correlation, u32 stream)
+{
+	struct truth *t = &truth[device];
+
+	if (kernel)
+		ADD(&made, gpu_kernel, .span = SPAN_AT(pid, 0, BASE + from, BASE + from + ns),
+		    .kernel = {
+			    .name = 7, .device = device, .context = 1, .stream = stream, .correlation = correlation });
+	else
+		ADD(&made, gpu_memcpy, .span = SPAN_AT(pid, 0, BASE + from, BASE + from + ns),
+		    .copy = { .bytes = 8,
+			      .device = device,
+			      .context = 1,
+			      .stream = stream,
+			      .kind = 1,
+			      .correlation = correlation });
+	for (u32 i = from; i < from + ns && i < SPAN; i++)
+		(kernel ? t->kernels : t->copies)[i]++;
+	t->first = !t->n || from < t->first ? from : t->first;
+	t->last = from + ns > t->last ? from + ns : t->last;
+	t->n++;
+}
+
+static bool open_made(void)
+{
+	if (!made__open(&made))
+		return false;
+	args = (struct report_args){ .trace = made.trace, .names = made.names, .start = BASE };
+	return true;
+}
+
+static void check_device(const struct gpu_busy *b, u32 device, u32 from, u32 to)
+{
+	struct gpu_device_key key = { PID, device };
+	const struct gpu_device_sum *d = map__find(&b->devices, &key);
+	u64 busy = 0, kernel = 0, copy = 0, both = 0, depth = 0, gaps = 0, longest = 0, gap = 0;
+	const struct truth *t = &truth[device];
+	u32 deepest = 0;
+
+	REQUIRE(d);
+	from = t->first > from ? t->first : from;
+	to = t->last < to ? t->last : to;
+	for (u32 i = from; i < to; i++) {
+		bool is = t->kernels[i] || t->copies[i];
+
+		busy += is;
+		kernel += t->kernels[i] > 0;
+		copy += t->copies[i] > 0;
+		both += t->kernels[i] && t->copies[i];
+		depth += t->kernels[i];
+		deepest = t->kernels[i] > deepest ? t->kernels[i] : deepest;
+		gap = is ? 0 : gap + 1;
+		gaps += gap == 1;
+		longest = gap > longest ? gap : longest;
+	}
+	CHECK(d->busy_ns == busy && d->kernel_ns == kernel && d->copy_ns == copy && d->both_ns == both);
+	CHECK(d->depth_ns == depth && d->deepest == deepest);
+	CHECK(d->gaps == gaps && d->longest == longest);
+	CHECK(d->first == BASE + from && d->last == BASE + to && gpu_device__idle(d) == to - from - busy);
+}
+
+static u64 heard[3];
+
+static int on_busy(u32 device, u64 from, u64 to, void *arg)
+{
+	const struct gpu_busy *b = arg;
+
+	heard[gpu_busy__key(b, device)->device] += to - from;
+	return 0;
+}
+
+static void check_random_work(u32 window, u32 number)
+{
+	struct gpu_busy b;
+
+	seed = number;
+	memset(truth, 0, sizeof(truth));
+	memset(heard, 0, sizeof(heard));
+	gpu_busy__window = window;
+	REQUIRE(made__begin(&made));
+	for (u32 i = 0; i < 60; i++) {
+		u32 device = pick(3);
+
+		/* some touch, some lie in others, some are as long as all of it */
+		add_work(PID, device, pick(SPAN - 200), 1 + pick(pick(20) ? 150 : 2000) % 190, pick(3), 0, 7 + pick(2));
+	}
+	/* another process's device is another one */
+	ADD(&made, gpu_kernel, .span = SPAN_AT(PID + 1, 0, BASE, BASE + SPAN), .kernel = { .device = 1 });
+	REQUIRE(open_made());
+	CHECK(!gpu_busy__read(&b, &args, on_busy, &b));
+	for (u32 i = 0; i < 3; i++) {
+		struct gpu_device_key key = { PID, i };
+		const struct gpu_device_sum *d = map__find(&b.devices, &key);
+
+		check_device(&b, i, 0, SPAN);
+		CHECK(d && heard[i] == d->busy_ns + (i == 1 ? SPAN : 0));
+	}
+	CHECK(b.devices.n == 4);
+	gpu_busy__free(&b);
+	/* a part of the time, whose ends may lie in the midst of work */
+	args.from = BASE + 1000 + pick(500);
+	args.to = BASE + 3000 + pick(500);
+	args.pid = PID;
+	CHECK(!gpu_busy__read(&b, &args, NULL, NULL));
+	for (u32 i = 0; i < 3; i++)
+		check_device(&b, i, args.from - BASE, args.to - BASE);
+	CHECK(b.devices.n == 3);
+	gpu_busy__free(&b);
+	made__end(&made);
+}
+
+TEST(devices_as_counted_by_the_nanosecond)
+{
+	for (u32 i = 1; i <= 10; i++)
+		check_random_work(2u << 20, i);
+}
+
+/* The same in windows of a few events. */
+TEST(devices_in_windows)
+{
+	for (u32 i = 11; i <= 16; i++)
+		check_random_work(4, i);
+}
+
+/* What the launching thread was in, in each ns */
+static struct doings {
+	u8 sched[SPAN]; /* enum doing_state of report/doing.h */
+	u8 gil[SPAN], lock[SPAN], nccl[SPAN], cuda[SPAN], call[SPAN];
+} did;
+
+enum { UNKNOWN, RUNS, WANTS, SLEEPS };
+enum { CALL_READ = 1, CALL_SLEEP, CALL_OTHER };
+
+static enum gap_cause cause_at(u32 i)
+{
+	if (did.gil[i])
+		return GAP_GIL;
+	if (did.lock[i])
+		return did.sched[i] == WANTS ? GAP_CPU : GAP_LOCK;
+	if (did.nccl[i])
+		return GAP_NCCL;
+	if (did.cuda[i])
+		return GAP_SYNC;
+	if (did.call[i])
+		return did.sched[i] == WANTS	 ? GAP_CPU :
+		       did.call[i] == CALL_READ	 ? GAP_READ :
+		       did.call[i] == CALL_SLEEP ? GAP_SLEEP :
+						   GAP_CALL;
+	return did.sched[i] == RUNS   ? GAP_RUN :
+	       did.sched[i] == WANTS  ? GAP_CPU :
+	       did.sched[i] == SLEEPS ? GAP_OFF :
+					GAP_UNKNOWN;
+}
+
+static void set(u8 *array, u32 from, u32 to, u8 value)
+{
+	memset(array + from, value, to - from);
+}
+
+/* A family's spans follow each other with holes between. */
+static void add_doings(u32 pid, u32 tid)
+{
+	for (u32 at = pick(50), to, kind; at + 100 < SPAN; at = to) {
+		to = at + 10 + pick(80);
+		kind = pick(4);
+		if (kind == RUNS)
+			ADD(&made, sched_run, .span = SPAN_AT(pid, tid, BASE + at, BASE + to));
+		if (kind == SLEEPS) {
+			u32 wake = at + 1 + pick(to - at - 1);
+
+			ADD(&made, sched_off, .span = SPAN_AT(pid, tid, BASE + at, BASE + to), .wake = BASE + wake,
+			    .state = SCHED_SLEEP);
+			set(did.sched, wake, to, WANTS);
+			set(did.sched, at, wake, SLEEPS);
+		} else if (kind == WANTS) {
+			ADD(&made, sched_off, .span = SPAN_AT(pid, tid, BASE + at, BASE + to), .wake = 0,
+			    .state = SCHED_RUNNABLE);
+			set(did.sched, at, to, WANTS);
+		} else {
+			set(did.sched, at, to, kind);
+		}
+	}
+	for (u32 at = pick(400), to; at + 100 < SPAN; at = to + pick(600)) {
+		to = at + 5 + pick(60);
+		ADD(&made, gil_wait, .span = SPAN_AT(pid, tid, BASE + at, BASE + to), .gil = 1, .result = 1,
+		    .dropper = 9);
+		set(did.gil, at, to, 1);
+	}
+	for (u32 at = pick(400), to; at + 100 < SPAN; at = to + pick(600)) {
+		to = at + 5 + pick(60);
+		ADD(&made, lock_wait, .span = SPAN_AT(pid, tid, BASE + at, BASE + to), .lock = 64, .owner = 9);
+		set(did.lock, at, to, 1);
+	}
+	for (u32 at = pick(400), to; at + 100 < SPAN; at = to + pick(900)) {
+		to = at + 5 + pick(60);
+		ADD(&made, nccl_collective, .call = CALL_AT(pid, tid, BASE + at, BASE + to));
+		set(did.nccl, at, to, 1);
+	}
+	for (u32 at = pick(400), to; at + 100 < SPAN; at = to + pick(500)) {
+		to = at + 5 + pick(90);
+		ADD(&made, cuda_sync,
+		    .call = { .span = { .event = { .time = BASE + to, .pid = pid, .tid = tid, .probe = 1 },
+					.start = BASE + at } });
+		set(did.cuda, at, to, 1);
+	}
+	for (u32 at = pick(300), to, kind; at + 100 < SPAN; at = to + pick(300)) {
+		static const s64 numbers[] = { 0, SYS_read, SYS_nanosleep, SYS_fsync };
+
+		to = at + 5 + pick(90);
+		kind = 1 + pick(3);
+		ADD(&made, syscall, .call = CALL_AT(pid, tid, BASE + at, BASE + to), .nr = numbers[kind]);
+		set(did.call, at, to, (u8)kind);
+	}
+	/* foreign threads do not matter */
+	ADD(&made, gil_wait, .span = SPAN_AT(pid, tid + 1, BASE, BASE + SPAN), .gil = 1, .result = 1);
+	ADD(&made, cuda_sync, .call = CALL_AT(pid + 1, tid, BASE, BASE + SPAN));
+}
+
+static void add_probe(u16 number, const char *name)
+{
+	u32 text = trace_writer__intern(made.w, name, strlen(name));
+
+	ADD(&made, meta_probe, .name = text, .number = number, .family = 3);
+}
+
+/* A launch within a call that was seen is that call. */
+static bool is_in_call(u32 at)
+{
+	return did.cuda[at] || (at && did.cuda[at - 1]);
+}
+
+static void check_random_doings(u32 window, u32 number)
+{
+	u64 want[GAP_CAUSES] = { 0 }, got[GAP_CAUSES] = { 0 }, told[GAP_CAUSES] = { 0 };
+	struct gpu_report r;
+	u32 at = 40;
+
+	seed = number;
+	memset(&did, 0, sizeof(did));
+	memset(truth, 0, sizeof(truth));
+	gpu_gaps__window = gpu_busy__window = window;
+	REQUIRE(made__begin(&made));
+	add_probe(1, "cudaStreamSynchronize");
+	add_doings(PID, 5);
+	at += pick(10);
+	while (is_in_call(at))
+		at++;
+	add_work(PID, 0, 0, at, true, 1, 7);
+	for (u32 i = 2; at + 1000 < SPAN; i++) {
+		u32 gap = 20 + pick(700), launched = pick(gap), ns = 1 + pick(100);
+
+		while (is_in_call(at + launched))
+			launched--;
+		while (is_in_call(at + gap + ns))
+			ns++;
+		/* a launch that is known by CUPTI alone, so short that it is no part of anything */
+		ADD(&made, gpu_call, .span = SPAN_AT(PID, 5, BASE + at + launched, BASE + at + launched),
+		    .driver = { .function = 307, .correlation = i });
+		add_work(PID, 0, at + gap, ns, true, i, 7);
+		for (u32 k = 0; k < gap; k++)
+			want[k < launched ? cause_at(at + k) : GAP_QUEUE]++;
+		at += gap + ns;
+	}
+	REQUIRE(open_made());
+	CHECK(!gpu_report__read(&r, &args, 1000));
+	for (u32 i = 0; i < r.gaps.sums.n; i++) {
+		const struct gap_sum_key *key = map__key(&r.gaps.sums, i);
+
+		got[key->cause] += ((const struct gap_sum *)map__value(&r.gaps.sums, i))->ns;
+	}
+	for (u32 i = 0; i < r.gaps.n_told; i++) {
+		u64 sum = 0;
+
+		for (u32 k = 0; k < r.gaps.told[i].n; k++) {
+			sum += r.gaps.told[i].parts[k].ns;
+			told[r.gaps.told[i].parts[k].cause] += r.gaps.told[i].parts[k].ns;
+		}
+		CHECK(sum == r.gaps.told[i].gap->to - r.gaps.told[i].gap->from);
+	}
+	for (u32 i = 0; i < GAP_CAUSES; i++)
+		if (!CHECK(got[i] == want[i] && told[i] == want[i]))
+			printf("# %s: %llu and %llu, not %llu\n", gap_cause__word(i), got[i], told[i], want[i]);
+	gpu_report__free(&r);
+	made__end(&made);
+}
+
+TEST(gaps_as_counted_by_the_nanosecond)
+{
+	for (u32 i = 1; i <= 20; i++)
+		check_random_doings(2u << 20, i);
+}
+
+TEST(gaps_in_windows)
+{
+	for (u32 i = 21; i <= 26; i++)
+		check_random_doings(20, i);
+}
+
+/* One gap of a thread of which this is known. */
+static const struct gap_told *one_gap(struct gpu_report *r)
+{
+	CHECK(!gpu_report__read(r, &args, 10));
+	return r->gaps.n_told == 1 ? &r->gaps.told[0] : NULL;
+}
+
+static void add_gap(u32 from, u32 launch, u32 launched, u32 to, u32 stream)
+{
+	ADD(&made, gpu_call, .span = SPAN_AT(PID, 5, BASE - 10, BASE - 5),
+	    .driver = { .function = 307, .correlation = 1 });
+	add_work(PID, 0, 0, from, true, 1, stream);
+	ADD(&made, gpu_call, .span = SPAN_AT(PID, 5, BASE + launch, BASE + launched),
+	    .driver = { .function = 307, .correlation = 2 });
+	add_work(PID, 0, to, 10, true, 2, stream);
+}
+
+TEST(says_what_the_device_itself_did)
+{
+	const struct gap_told *t;
+	struct gpu_report r;
+
+	/* launched before the gap began */
+	REQUIRE(made__begin(&made));
+	add_gap(100, 20, 30, 200, 7);
+	REQUIRE(open_made());
+	t = one_gap(&r);
+	CHECK(t && t->n == 1 && t->parts[0].cause == GAP_QUEUE && t->parts[0].ns == 100);
+	gpu_report__free(&r);
+	made__end(&made);
+	/* the stream was told to wait for an event, another stream was too */
+	for (u32 stream = 7; stream < 9; stream++) {
+		REQUIRE(made__begin(&made));
+		add_gap(100, 110, 120, 1200, 7);
+		ADD(&made, gpu_sync, .span = SPAN_AT(PID, 0, BASE + 105, BASE + 106),
+		    .sync = { .context = 1, .stream = stream, .kind = GPU_SYNC_STREAM_WAIT_EVENT });
+		REQUIRE(open_made());
+		t = one_gap(&r);
+		CHECK(t && t->n == 3 && t->parts[0].cause == (stream == 7 ? GAP_EVENT : GAP_QUEUE) &&
+		      t->parts[0].ns == 1080);
+		/* within the call that CUPTI alone saw, and before it */
+		CHECK(t && t->parts[1].cause == GAP_CUDA && t->parts[1].ns == 10 && t->parts[2].cause == GAP_UNKNOWN &&
+		      t->parts[2].ns == 10);
+		gpu_report__free(&r);
+		made__end(&made);
+	}
+}
+
+TEST(claims_nothing_without_device_times)
+{
+	struct report_output out = { .name = "gpu" };
+	struct gpu_report r;
+
+	REQUIRE(made__begin(&made));
+	for (u32 i = 0; i < 10; i++)
+		ADD(&made, cuda_launch, .call = CALL_AT(PID, 5, BASE + 100 * i, BASE + 100 * i + 7));
+	REQUIRE(open_made());
+	CHECK(!gpu_report__read(&r, &args, 10));
+	CHECK(!r.busy.devices.n && !r.gaps.n_told && r.busy.asked.n == 1);
+	if (r.busy.asked.n)
+		CHECK(((const struct gpu_asked *)map__value(&r.busy.asked, 0))->kernels == 10 &&
+		      ((const struct gpu_asked *)map__value(&r.busy.asked, 0))->ns == 70);
+	gpu_report__find(&r, &out, 3);
+	gpu_report__find_asked(&r, &out);
+	CHECK(out.n_findings == 1 && strstr(out.findings[0], "not known") && !strstr(out.findings[0], "busy"));
+	report_output__free(&out);
+	gpu_report__free(&r);
+	made__end(&made);
+}
+
+/* Random allocations; the truth is a plain list. */
+#define BLOCKS 40u
+
+static void check_random_memory(u32 number)
+{
+	u64 bytes[BLOCKS] = { 0 }, live[2] = { 0 }, peak[2] = { 0 }, peak_time[2] = { 0 };
+	u64 at_peak[2][4] = { { 0 } }, by_stack[2][4] = { { 0 } };
+	u32 stacks[BLOCKS];
+	struct memory_sums m;
+
+	seed = number;
+	REQUIRE(made__begin(&made));
+	for (u32 i = 0; i < 400; i++) {
+		u32 b = pick(BLOCKS), d = b % 2;
+		u64 at = BASE + 1000 * i, address = 0x1000 * (b + 1);
+		bool release = bytes[b] != 0;
+
+		if (!release) {
+			bytes[b] = 1 + pick(5000);
+			stacks[b] = pick(4);
+		}
+		ADD(&made, gpu_memory, .event = EVENT_AT(PID, 0, at),
+		    .allocation = { .address = address,
+				    .bytes = release ? 0 : bytes[b],
+				    .device = d,
+				    .operation = release ? GPU_MEMORY_RELEASE : GPU_MEMORY_ALLOCATE,
+				    .memory = GPU_MEMORY_DEVICE });
+		if (release)
+			ADD(&made, cuda_free, .call = CALL_AT(PID, 5, at - 100, at + 100), .address = address);
+		else
+			ADD(&made, cuda_alloc, .call = CALL_AT(PID, 5, at - 100, at + 100), .address = address,
+			    .bytes = bytes[b], .stack = stacks[b]);
+		live[d] += release ? -bytes[b] : bytes[b];
+		by_stack[d][stacks[b]] += release ? -bytes[b] : bytes[b];
+		if (release)
+			bytes[b] = 0;
+		if (live[d] <= peak[d])
+			continue;
+		peak[d] = live[d];
+		peak_time[d] = at;
+		memcpy(at_peak[d], by_stack[d], sizeof(at_peak[d]));
+	}
+	/* freed, and allocated before the trace */
+	ADD(&made, gpu_memory, .event = EVENT_AT(PID, 0, BASE + 900000),
+	    .allocation = { .address = 0x999000, .operation = GPU_MEMORY_RELEASE, .memory = GPU_MEMORY_DEVICE });
+	REQUIRE(open_made());
+	CHECK(!memory_sums__read(&m, &args));
+	CHECK(m.sums.n == 2 && m.unseen == 1 && !m.failed);
+	for (u32 i = 0; i < m.sums.n; i++) {
+		const struct memory_key *k = map__key(&m.sums, i);
+		const struct memory_sum *s = map__value(&m.sums, i);
+
+		CHECK(k->pid == PID && k->where == MEMORY_ON_DEVICE && s->live == live[k->device]);
+		CHECK(s->peak == peak[k->device] && s->peak_time == peak_time[k->device]);
+	}
+	for (u32 i = 0; i < m.places.n; i++) {
+		const struct memory_place_key *k = map__key(&m.places, i);
+		const struct memory_place *p = map__value(&m.places, i);
+		u32 d = ((const struct memory_key *)map__key(&m.sums, k->sum))->device;
+
+		CHECK(p->peak == at_peak[d][k->stack] && p->live == by_stack[d][k->stack]);
+	}
+	memory_sums__free(&m);
+	made__end(&made);
+}
+
+TEST(memory_as_in_a_plain_list)
+{
+	for (u32 i = 1; i <= 10; i++)
+		check_random_memory(i);
+}
+
+TEST_MAIN()

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/doing.h"
+
+int doing_list__add(struct doing_list *l, const struct doing_span *span)
+{
+	struct doing_span *more;
+
+	if (l->n == l->allocated) {
+		more = realloc(l->spans, (2 * (size_t)l->allocated + 64) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		l->spans = more;
+		l->allocated = 2 * l->allocated + 64;
+	}
+	l->spans[l->n++] = *span;
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct doing_span *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* What overlaps is cut, so that ends rise with starts: a file may hold anything. */
+void doing_list__sort(struct doing_list *l)
+{
+	u32 n = 0;
+
+	if (l->n)
+		qsort(l->spans, l->n, sizeof(*l->spans), by_start);
+	for (u32 i = 0; i < l->n; i++) {
+		struct doing_span s = l->spans[i];
+
+		if (n && s.from < l->spans[n - 1].to)
+			s.from = l->spans[n - 1].to;
+		if (s.from < s.to)
+			l->spans[n++] = s;
+	}
+	l->n = n;
+}
+
+u32 doing_list__find(const struct doing_list *l, u64 time)
+{
+	u32 low = 0, high = l->n, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (l->spans[mid].to <= time)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+const struct doing_span *doing_list__at(const struct doing_list *l, u64 time, u64 *until)
+{
+	u32 i = doing_list__find(l, time);
+	const struct doing_span *s = i < l->n ? &l->spans[i] : NULL;
+
+	if (!s)
+		return NULL;
+	if (s->from > time) {
+		*until = s->from < *until ? s->from : *until;
+		return NULL;
+	}
+	*until = s->to < *until ? s->to : *until;
+	return s;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Fills the lists of what threads did from the families' events. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/gil.h"
+#include "report/doing.h"
+#include "report/osrt_files.h"
+#include "report/stretches.h"
+
+/* enum sched_state of bpf/probes/sched/sched.h; by number, as traces outlive headers */
+enum { STATE_RUNNABLE = 0, STATE_SLEEP = 1, STATE_BLOCKED = 2, STATE_NEW = 9 };
+
+#define IN_PYTHON 1u
+#define IN_LOADER 2u
+
+struct doing_thread *doing_sources__thread(const struct doing_sources *s, u32 pid, u32 tid)
+{
+	struct thread_key key = { pid, tid };
+
+	return map__find(&s->threads, &key);
+}
+
+/* The thread of a row, NULL: nobody asked for it. */
+static struct doing_thread *thread_of(const struct doing_sources *s, const struct view *v,
+				      const struct common_fields *f)
+{
+	return doing_sources__thread(s, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid));
+}
+
+static int on_runs(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct common_fields f = common_fields__of(v.event);
+	struct doing_thread *t;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		t = thread_of(arg, &v, &f);
+		if (t)
+			err = doing_list__add(&t->lists[DOING_SCHED],
+					      &(struct doing_span){ (u64)view__s64(&v, f.start),
+								    (u64)view__s64(&v, f.time), DOING_RUNS, 0 });
+	}
+	return err;
+}
+
+/* Until it is woken it waits for something, then for a CPU. */
+static int on_offs(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *state_field = schema_event__field(v.event, "state");
+	const struct schema_field *wake_field = schema_event__field(v.event, "wake");
+	struct common_fields f = common_fields__of(v.event);
+	struct doing_thread *t;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		u64 start = (u64)view__s64(&v, f.start), end = (u64)view__s64(&v, f.time);
+		u64 wake = (u64)view__s64(&v, wake_field);
+		s64 state = view__s64(&v, state_field);
+		bool slept = state != STATE_RUNNABLE && state != STATE_NEW;
+
+		t = thread_of(arg, &v, &f);
+		if (!t)
+			continue;
+		if (!wake)
+			wake = slept ? end : start;
+		wake = wake < start ? start : wake > end ? end : wake;
+		err = doing_list__add(&t->lists[DOING_SCHED],
+				      &(struct doing_span){ start, wake,
+							    state == STATE_BLOCKED ? DOING_BLOCKED : DOING_SLEEPS, 0 });
+		if (!err)
+			err = doing_list__add(&t->lists[DOING_SCHED],
+					      &(struct doing_span){ wake, end, DOING_WANTS, 0 });
+	}
+	return err;
+}
+
+static bool is_one_of(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
+		if (at[-1] == ' ' && at[len] == ' ')
+			return true;
+	return false;
+}
+
+static u32 kind_of_call(const char *name)
+{
+	if (is_one_of(" read pread64 readv preadv preadv2 recvfrom recvmsg recvmmsg ", name))
+		return DOING_READS;
+	if (is_one_of(" poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 ", name))
+		return DOING_POLLS;
+	return is_one_of(" write pwrite64 writev pwritev pwritev2 sendto sendmsg sendmmsg sendfile splice ", name) ?
+		       DOING_WRITES :
+		       0;
+}
+
+static u32 call_text(const struct doing_sources *s, u32 pid, const char *name, u32 number)
+{
+	const struct osrt_file *file = number ? osrt_files__find(s->files, pid, number) : NULL;
+	char text[320];
+
+	snprintf(text, sizeof(text), "%s%s%s", name, file ? " of " : "",
+		 file ? osrt_files__name(s->files, file->number) : "");
+	return texts__number(&s->gaps->texts, text);
+}
+
+static int on_calls(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *nr = schema_event__field(v.event, "nr"),
+				  *file = schema_event__field(v.event, "file");
+	struct common_fields f = common_fields__of(v.event);
+	const struct doing_sources *s = arg;
+	struct doing_thread *t;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		const char *name = nr ? schema_field__value_name(nr, view__s64(&v, nr)) : NULL;
+		struct doing_span span = { (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time), 0, 0 };
+
+		t = thread_of(s, &v, &f);
+		if (!t || !name || strncmp(name, "SYS_", 4))
+			continue;
+		span.what = kind_of_call(name + 4);
+		if (!span.what)
+			continue;
+		span.of = call_text(s, (u32)view__s64(&v, f.pid), name + 4, (u32)view__s64(&v, file));
+		err = span.of ? doing_list__add(&t->lists[DOING_CALLS], &span) : -ENOMEM;
+	}
+	return err;
+}
+
+/* PyTorch's DataLoader waits for its workers in queues, pipes or threads, as it is told to: the stack says for what. */
+static bool is_loader(const struct doing_sources *s, u32 stack)
+{
+	static const char loader[] = "torch/utils/data/dataloader.py";
+	const struct stack_frame *f;
+
+	for (u32 at = stack; (f = stacks__frame(s->stacks, at)) != NULL; at = f->caller) {
+		size_t len = strlen(f->file);
+
+		if (len >= sizeof(loader) - 1 && !strcmp(f->file + len - (sizeof(loader) - 1), loader))
+			return true;
+	}
+	return false;
+}
+
+u32 doing_sources__function(const struct doing_sources *s, u32 stack, u32 *what)
+{
+	u32 top = stacks__top_user(s->stacks, stack);
+	const struct stack_frame *f = stacks__frame(s->stacks, top);
+	char name[STACK_LABEL];
+
+	*what = 0;
+	if (!f)
+		return 0;
+	*what = (f->kind == FRAME_PYTHON ? IN_PYTHON : 0) | (is_loader(s, stack) ? IN_LOADER : 0);
+	return texts__number(&s->gaps->texts, stacks__function(s->stacks, top, name, sizeof(name)));
+}
+
+static int on_samples(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *stack = schema_event__field(v.event, "stack");
+	const struct schema_field *period = schema_event__field(v.event, "period");
+	struct common_fields f = common_fields__of(v.event);
+	const struct doing_sources *s = arg;
+	struct doing_thread *t;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		struct doing_span span = { .to = (u64)view__s64(&v, f.time) };
+		u64 ns = (u64)view__s64(&v, period);
+
+		t = thread_of(s, &v, &f);
+		if (!t)
+			continue;
+		span.from = f.start ? (u64)view__s64(&v, f.start) : span.to > ns ? span.to - ns : 0;
+		span.of = doing_sources__function(s, (u32)view__s64(&v, stack), &span.what);
+		err = doing_list__add(&t->lists[f.start ? DOING_OFF : DOING_SAMPLES], &span);
+	}
+	return err;
+}
+
+static u32 holder_text(const struct doing_sources *s, const struct gil_piece *p)
+{
+	u32 what, text = 0;
+	char label[64];
+
+	if (p->had == GIL_FREE)
+		return texts__number(&s->gaps->texts, "nobody (it had been woken and was not running yet)");
+	if (p->had == GIL_HELD && p->holder_stack)
+		text = doing_sources__function(s, p->holder_stack, &what);
+	if (p->had == GIL_HELD && !text && p->holder)
+		text = texts__number(&s->gaps->texts,
+				     names__label(s->args->names, label, sizeof(label), p->gil.pid, p->holder));
+	return text;
+}
+
+static int on_piece(const struct gil_piece *p, void *arg)
+{
+	const struct doing_sources *s = arg;
+	struct doing_thread *t = doing_sources__thread(s, p->gil.pid, p->waiter);
+
+	return t ? doing_list__add(&t->lists[DOING_GIL], &(struct doing_span){ p->from, p->to, 0, holder_text(s, p) }) :
+		   0;
+}
+
+int doing_sources__read(struct doing_sources *s)
+{
+	const struct gil_listener gil = { .piece = on_piece };
+	struct report_args all = *s->args;
+	int err;
+
+	all.tid = 0;
+	for (u32 i = 0; i < s->threads.n; i++)
+		for (u32 k = 0; k < DOING_SOURCES; k++)
+			((struct doing_thread *)map__value(&s->threads, i))->lists[k].n = 0;
+	err = report__read_kind(&all, "sched_run", on_runs, s);
+	if (!err)
+		err = report__read_kind(&all, "sched_off", on_offs, s);
+	if (!err)
+		err = report__read_kind(&all, "syscall", on_calls, s);
+	if (!err)
+		err = report__read_kind(&all, "sample_cpu", on_samples, s);
+	if (!err)
+		err = report__read_kind(&all, "sample_off", on_samples, s);
+	if (!err)
+		err = gil_model__read(all.trace, all.from, all.to, all.pid, &gil, s, NULL);
+	for (u32 i = 0; i < s->threads.n; i++)
+		for (u32 k = 0; k < DOING_SOURCES; k++)
+			doing_list__sort(&((struct doing_thread *)map__value(&s->threads, i))->lists[k]);
+	return err;
+}

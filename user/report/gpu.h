@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How busy devices were, and why they were idle: for report gpu and for the summary. */
+#ifndef SONDE_REPORT_GPU_H
+#define SONDE_REPORT_GPU_H
+
+#include "report/gpu_gaps.h"
+
+struct gpu_report {
+	struct gpu_busy busy;
+	struct gpu_gaps gaps;
+};
+
+/* The longest gaps, max of them, are told one by one. 0 or negative errno; gpu_report__free in any case. */
+int gpu_report__read(struct gpu_report *r, const struct report_args *args, u32 max);
+void gpu_report__free(struct gpu_report *r);
+/* Did a device have work, or was one asked for any? */
+bool gpu_report__any(const struct gpu_report *r);
+/* gpu_words.c: says in words how busy the devices were, max of them, and why not more */
+void gpu_report__find(const struct gpu_report *r, struct report_output *out, u32 max);
+/* Says of which processes the devices tell nothing. */
+void gpu_report__find_asked(const struct gpu_report *r, struct report_output *out);
+/* Says what limits the figures. */
+void gpu_report__limits(const struct gpu_report *r, struct report_output *out);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * When devices had work of a process and when they had none: sums by device and stream, and the gaps, each with the
+ * work that ended it and who launched that. Devices are numbered by each process, so they are told apart by process.
+ */
+#ifndef SONDE_REPORT_GPU_BUSY_H
+#define SONDE_REPORT_GPU_BUSY_H
+
+#include "model/gpu.h"
+#include "report/report.h"
+#include "util/map.h"
+
+/* Gaps that are told one by one. Beyond that the shortest are only summed up. */
+#define GPU_GAPS_MAX (2u << 20)
+
+struct gpu_device_key {
+	u32 pid, device;
+};
+
+struct gpu_stream_key {
+	struct gpu_device_key device;
+	u32 context, stream;
+};
+
+struct gpu_kernel_key {
+	struct gpu_device_key device;
+	const char *name; /* mangled */
+};
+
+struct gpu_sum {
+	u64 works, ns;
+};
+
+struct gpu_stream_sum {
+	u64 works, busy_ns;
+	u64 until; /* the last end so far */
+	u64 launched; /* when its last work's launch began, 0: not known */
+};
+
+struct gpu_device_sum {
+	u32 index; /* in devices */
+	u64 first, last; /* its first work's start, its last one's end, in the time asked for */
+	u64 busy_ns; /* a kernel, copy or set ran */
+	u64 kernel_ns, copy_ns, both_ns; /* at least one kernel; one copy or set; one of each */
+	u64 depth_ns; /* kernel_ns times how many kernels ran at a time */
+	u32 deepest;
+	u64 kernels, copies, sets, graphs, bytes;
+	u64 until; /* the last end so far */
+	u32 last_tid; /* launched what began last; 0: not known */
+	u64 gaps, short_gaps, short_ns; /* short ones are in no list */
+	u64 longest;
+};
+
+struct gpu_gap {
+	u64 from, to;
+	u32 device; /* index in devices */
+	u32 context, stream;
+	u32 tid; /* launched what ended it; 0: not known */
+	u64 launch_start, launch_end; /* 0: not known */
+	u64 launch_before; /* of the work before that one in its stream; 0: not known */
+	const char *call; /* the launch, NULL: not known */
+	const char *name; /* what ended it: a kernel, mangled, or an operation */
+	bool is_kernel;
+	u32 stack; /* Python's at the launch, 0: not known */
+	bool tail; /* nothing ended it: the time from the last work to the end, which is no part of the device's time */
+	u32 rank; /* from 1: among the longest, which are told one by one; 0: not among them */
+};
+
+/* Work of a process whose devices told no times: when it asked. */
+struct gpu_asked {
+	u64 kernels, copies, sets, graphs;
+	u64 ns; /* in these calls */
+};
+
+struct gpu_busy {
+	const struct report_args *args;
+	struct gpu_model *model; /* names live as long */
+	struct gpu_told told;
+	struct map devices; /* struct gpu_device_key -> struct gpu_device_sum */
+	struct map streams; /* struct gpu_stream_key -> struct gpu_stream_sum */
+	struct map kernels; /* struct gpu_kernel_key -> struct gpu_sum */
+	struct map asked; /* u32 pid -> struct gpu_asked */
+	struct gpu_gap *gaps; /* by start, once all is read */
+	u32 n_gaps, gaps_allocated;
+	u64 shortest; /* ns: shorter gaps are only summed up */
+};
+
+/* Hears of each stretch in which a device (index in devices) had work, in order for each device. */
+typedef int (*gpu_busy_fn)(u32 device, u64 from, u64 to, void *arg);
+
+/* fn may be NULL. 0 or negative errno; gpu_busy__free in any case. */
+int gpu_busy__read(struct gpu_busy *b, const struct report_args *args, gpu_busy_fn fn, void *arg);
+void gpu_busy__free(struct gpu_busy *b);
+static inline const struct gpu_device_key *gpu_busy__key(const struct gpu_busy *b, u32 device)
+{
+	return map__key(&b->devices, device);
+}
+static inline struct gpu_device_sum *gpu_busy__sum(const struct gpu_busy *b, u32 device)
+{
+	return map__value(&b->devices, device);
+}
+static inline u64 gpu_device__time(const struct gpu_device_sum *d)
+{
+	return d->last - d->first;
+}
+static inline u64 gpu_device__idle(const struct gpu_device_sum *d)
+{
+	return gpu_device__time(d) - d->busy_ns;
+}
+/* "GPU 0 of python3 4711" */
+char *gpu_busy__label(const struct gpu_busy *b, u32 device, char *buf, size_t size);
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The causes of gaps in words. */
+#include <stdio.h>
+
+#include "report/gpu_gaps.h"
+
+static const struct phrase {
+	const char *word;
+	const char *alone; /* what the thread did */
+	const char *with; /* the same with the name of what it was */
+} phrases[GAP_CAUSES] = {
+	[GAP_GIL] = { "gil", "waited for the GIL", "waited for the GIL, held by %s" },
+	[GAP_SYNC] = { "sync", "waited for a device", "waited in %s" },
+	[GAP_CUDA] = { "cuda", "was in a CUDA call", "was in %s" },
+	[GAP_NCCL] = { "nccl", "was in NCCL", "was in %s of NCCL" },
+	[GAP_LIBRARY] = { "library", "was in a library", "was in %s" },
+	[GAP_READ] = { "read", "waited for data", "waited for data: %s" },
+	[GAP_CALL] = { "syscall", "was in a system call", "was in system call %s" },
+	[GAP_LOCK] = { "lock", "waited for a lock", "waited for %s" },
+	[GAP_DISK] = { "disk", "waited for the disk", "waited for the disk: %s" },
+	[GAP_SLEEP] = { "sleep", "slept because it asked to", "slept because it asked to: %s" },
+	[GAP_CPU] = { "cpu", "wanted a CPU and had none", "wanted a CPU and had none: %s" },
+	[GAP_OFF] = { "off-cpu", "was off the CPU, for what was not recorded", "was off the CPU in %s" },
+	[GAP_PYTHON] = { "python", "ran Python", "ran Python: %s" },
+	[GAP_RUN] = { "on-cpu", "ran on a CPU", "ran on a CPU: %s" },
+	[GAP_GC] = { "gc", "collected Python's garbage", "collected Python's garbage: %s" },
+	[GAP_QUEUE] = { "queue", "had launched it already: the device took its time", "had launched %s already" },
+	[GAP_EVENT] = { "event", "had launched it already: its stream waited for an event",
+			"had launched it already: its stream waited for %s" },
+	[GAP_UNKNOWN] = { "unknown", "did what was not recorded", "did what was not recorded: %s" },
+	[GAP_SHORT] = { "short", "did what was not looked at: too many gaps, too short",
+			"did what was not looked at: %s" },
+};
+
+const char *gap_cause__word(enum gap_cause cause)
+{
+	return phrases[cause].word;
+}
+
+char *gap_cause__say(enum gap_cause cause, const char *of, char *buf, size_t size)
+{
+	const char *with = phrases[cause].with, *at;
+
+	for (at = with; *at != '%'; at++)
+		;
+	if (of)
+		snprintf(buf, size, "%.*s%s%s", (int)(at - with), with, of, at + 2);
+	else
+		snprintf(buf, size, "%s", phrases[cause].alone);
+	return buf;
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/gpu_gaps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report/doing.h"
+
+/* Events of the trace for each window: what threads did in it is held in memory. */
+u32 gpu_gaps__window = 4u << 20;
+
+/* CUpti_ActivitySynchronizationType, as event gpu_sync has it */
+#define SYNC_STREAM_WAIT_EVENT 2
+
+/* A stream was made to wait for an event. */
+struct event_wait {
+	u32 pid, context, stream;
+	u64 time;
+};
+
+struct explaining {
+	struct gpu_gaps *gaps;
+	struct doing *doing;
+	struct event_wait *waits; /* by stream and time */
+	u32 n_waits, allocated;
+	struct gap_part *parts; /* of the gap that is being explained */
+	u32 n_parts, parts_allocated;
+};
+
+static int on_syncs(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct common_fields f = common_fields__of(v.event);
+	const struct schema_field *kind = schema_event__field(v.event, "kind");
+	const struct schema_field *context = schema_event__field(v.event, "context");
+	const struct schema_field *stream = schema_event__field(v.event, "stream");
+	struct explaining *e = arg;
+	struct event_wait *more;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		if (view__s64(&v, kind) != SYNC_STREAM_WAIT_EVENT)
+			continue;
+		if (e->n_waits == e->allocated) {
+			more = realloc(e->waits, (2 * (size_t)e->allocated + 64) * sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			e->waits = more;
+			e->allocated = 2 * e->allocated + 64;
+		}
+		e->waits[e->n_waits++] = (struct event_wait){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, context),
+							      (u32)view__s64(&v, stream), (u64)view__s64(&v, f.start) };
+	}
+	return 0;
+}
+
+static int by_stream(const void *a, const void *b)
+{
+	const struct event_wait *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->context != y->context)
+		return x->context < y->context ? -1 : 1;
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+/* Was its stream told to wait for an event between the launch before and this one? */
+static bool waits_for_event(const struct explaining *e, const struct gpu_gap *g)
+{
+	struct event_wait key = { gpu_busy__key(e->gaps->busy, g->device)->pid, g->context, g->stream,
+				  g->launch_before };
+	u32 low = 0, high = e->n_waits, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (by_stream(&e->waits[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	key.time = g->launch_start;
+	return low < e->n_waits && e->waits[low].pid == key.pid && e->waits[low].context == key.context &&
+	       e->waits[low].stream == key.stream && e->waits[low].time <= key.time;
+}
+
+static int on_part(enum gap_cause cause, u32 of, u64 ns, void *arg)
+{
+	struct explaining *e = arg;
+	struct gap_part *more;
+
+	for (u32 i = 0; i < e->n_parts; i++)
+		if (e->parts[i].cause == cause && e->parts[i].of == of) {
+			e->parts[i].ns += ns;
+			return 0;
+		}
+	if (e->n_parts == e->parts_allocated) {
+		more = realloc(e->parts, (2 * (size_t)e->parts_allocated + 16) * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		e->parts = more;
+		e->parts_allocated = 2 * e->parts_allocated + 16;
+	}
+	e->parts[e->n_parts++] = (struct gap_part){ cause, of, ns };
+	return 0;
+}
+
+/* Its thread in [from, to), which lies before its launch had returned. */
+static int explain_host(struct explaining *e, const struct gpu_gap *g, u64 from, u64 to)
+{
+	struct doing_hint hint = { .from = g->from, .to = g->to, .stack = g->stack };
+	u32 pid = gpu_busy__key(e->gaps->busy, g->device)->pid;
+	u64 called = g->launch_start < from ? from : g->launch_start > to ? to : g->launch_start;
+	int err = doing__explain(e->doing, pid, g->tid, from, called, &hint, on_part, e);
+
+	hint.call = g->call;
+	return err ? err : doing__explain(e->doing, pid, g->tid, called, to, &hint, on_part, e);
+}
+
+/* The part of a gap that lies in the window. */
+static int explain(struct explaining *e, const struct gpu_gap *g, u64 from, u64 to)
+{
+	u64 launched = g->launch_end < from ? from : g->launch_end > to ? to : g->launch_end;
+	int err;
+
+	e->n_parts = 0;
+	if (!g->tid || !g->launch_end)
+		return on_part(GAP_UNKNOWN, 0, to - from, e);
+	err = explain_host(e, g, from, launched);
+	if (!err && launched < to)
+		err = on_part(waits_for_event(e, g) ? GAP_EVENT : GAP_QUEUE, 0, to - launched, e);
+	return err;
+}
+
+static int add_to_sums(struct explaining *e, const struct gpu_gap *g)
+{
+	for (u32 i = 0; i < e->n_parts; i++) {
+		struct gap_sum_key key = { g->device, e->parts[i].cause, e->parts[i].of };
+		struct gap_sum *s = map__get(&e->gaps->sums, &key);
+
+		if (!s)
+			return -ENOMEM;
+		s->ns += e->parts[i].ns;
+		s->gaps++;
+	}
+	return 0;
+}
+
+static int add_to_told(struct explaining *e, struct gap_told *t)
+{
+	struct gap_part *more;
+
+	for (u32 i = 0; i < e->n_parts; i++) {
+		u32 k = 0;
+
+		while (k < t->n && (t->parts[k].cause != e->parts[i].cause || t->parts[k].of != e->parts[i].of))
+			k++;
+		if (k < t->n) {
+			t->parts[k].ns += e->parts[i].ns;
+			continue;
+		}
+		if (t->n == t->allocated) {
+			more = realloc(t->parts, (2 * (size_t)t->allocated + 4) * sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			t->parts = more;
+			t->allocated = 2 * t->allocated + 4;
+		}
+		t->parts[t->n++] = e->parts[i];
+	}
+	return 0;
+}
+
+static int add_to_tail(struct explaining *e, const struct gpu_gap *g)
+{
+	struct gap_told *t = map__get(&e->gaps->tails, &g->device);
+
+	if (!t)
+		return -ENOMEM;
+	t->gap = g;
+	return add_to_told(e, t);
+}
+
+/* Gaps of several devices overlap; first is brought forward to what later windows can have. */
+static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
+{
+	const struct gpu_busy *b = e->gaps->busy;
+	int err = doing__load(e->doing, from, to);
+
+	while (*first < b->n_gaps && b->gaps[*first].to <= from)
+		++*first;
+	for (u32 i = *first; !err && i < b->n_gaps && b->gaps[i].from < to; i++) {
+		const struct gpu_gap *g = &b->gaps[i];
+
+		if (g->to <= from)
+			continue;
+		err = explain(e, g, g->from > from ? g->from : from, g->to < to ? g->to : to);
+		if (!err && !g->tail)
+			err = add_to_sums(e, g);
+		if (!err && g->tail)
+			err = add_to_tail(e, g);
+		if (!err && g->rank)
+			err = add_to_told(e, &e->gaps->told[g->rank - 1]);
+	}
+	return err;
+}
+
+static int by_length(const void *a, const void *b)
+{
+	const struct gpu_gap *x = ((const struct gap_told *)a)->gap, *y = ((const struct gap_told *)b)->gap;
+	u64 m = x->tail ? 0 : x->to - x->from, n = y->tail ? 0 : y->to - y->from;
+
+	return m != n ? (m > n ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* The longest get a place each. */
+static int choose(struct gpu_gaps *g, u32 max)
+{
+	struct gpu_busy *b = g->busy;
+	struct gap_told *all = calloc((size_t)b->n_gaps + 1, sizeof(*all));
+	u32 tails = 0;
+
+	if (!all)
+		return -ENOMEM;
+	for (u32 i = 0; i < b->n_gaps; i++) {
+		all[i].gap = &b->gaps[i];
+		tails += b->gaps[i].tail;
+	}
+	qsort(all, b->n_gaps, sizeof(*all), by_length);
+	g->n_told = b->n_gaps - tails < max ? b->n_gaps - tails : max;
+	for (u32 i = 0; i < g->n_told; i++)
+		b->gaps[all[i].gap - b->gaps].rank = i + 1;
+	g->told = realloc(all, ((size_t)g->n_told + 1) * sizeof(*all));
+	g->told = g->told ? g->told : all;
+	return 0;
+}
+
+static int explain_all(struct explaining *e)
+{
+	struct gpu_busy *b = e->gaps->busy;
+	const struct trace_summary *t = trace__summary(b->args->trace);
+	u64 first = b->gaps[0].from, last = 0, step;
+	u32 at_gap = 0;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < b->n_gaps; i++) {
+		last = b->gaps[i].to > last ? b->gaps[i].to : last;
+		if (b->gaps[i].tid)
+			err = doing__add_thread(e->doing, gpu_busy__key(b, b->gaps[i].device)->pid, b->gaps[i].tid);
+	}
+	step = (last - first) / (t->events / gpu_gaps__window + 1) + 1;
+	for (u64 at = first; !err && at < last; at += step)
+		err = explain_window(e, at, at + step < last ? at + step : last, &at_gap);
+	return err;
+}
+
+static int by_ns(const void *a, const void *b)
+{
+	const struct gap_part *x = a, *y = b;
+
+	return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : (int)x->cause - (int)y->cause;
+}
+
+static void sort_parts(struct gap_told *t)
+{
+	if (t->n)
+		qsort(t->parts, t->n, sizeof(*t->parts), by_ns);
+}
+
+static int add_short(struct gpu_gaps *g)
+{
+	for (u32 i = 0; i < g->busy->devices.n; i++) {
+		const struct gpu_device_sum *d = gpu_busy__sum(g->busy, i);
+		struct gap_sum_key key = { i, GAP_SHORT, 0 };
+		struct gap_sum *s = d->short_gaps ? map__get(&g->sums, &key) : NULL;
+
+		if (d->short_gaps && !s)
+			return -ENOMEM;
+		if (s)
+			*s = (struct gap_sum){ d->short_ns, d->short_gaps };
+	}
+	return 0;
+}
+
+int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
+{
+	struct explaining e = { .gaps = g };
+	struct report_args all = *b->args;
+	int err;
+
+	*g = (struct gpu_gaps){ .busy = b };
+	texts__init(&g->texts);
+	map__init(&g->tails, sizeof(u32), sizeof(struct gap_told));
+	map__init(&g->sums, sizeof(struct gap_sum_key), sizeof(struct gap_sum));
+	all.tid = 0;
+	err = choose(g, max);
+	if (!err && b->n_gaps) {
+		err = report__read_kind(&all, "gpu_sync", on_syncs, &e);
+		if (e.n_waits)
+			qsort(e.waits, e.n_waits, sizeof(*e.waits), by_stream);
+		if (!err)
+			err = doing__new(&e.doing, b->args, g);
+		if (!err)
+			err = explain_all(&e);
+		doing__free(e.doing);
+	}
+	if (!err)
+		err = add_short(g);
+	for (u32 i = 0; i < g->n_told; i++)
+		sort_parts(&g->told[i]);
+	for (u32 i = 0; i < g->tails.n; i++)
+		sort_parts(map__value(&g->tails, i));
+	free(e.waits);
+	free(e.parts);
+	return err;
+}
+
+void gpu_gaps__free(struct gpu_gaps *g)
+{
+	for (u32 i = 0; i < g->n_told; i++)
+		free(g->told[i].parts);
+	for (u32 i = 0; i < g->tails.n; i++)
+		free(((struct gap_told *)map__value(&g->tails, i))->parts);
+	map__free(&g->tails);
+	free(g->told);
+	map__free(&g->texts);
+	map__free(&g->sums);
+	g->told = NULL;
+	g->n_told = 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the thread that launched the work after a gap did in it: the gap cut into parts, each of one cause, which sum to it.
+ * Until the launch had returned it is what the thread did; from there on the device or the stream had it.
+ */
+#ifndef SONDE_REPORT_GPU_GAPS_H
+#define SONDE_REPORT_GPU_GAPS_H
+
+#include "report/gpu_busy.h"
+#include "report/texts.h"
+
+enum gap_cause {
+	GAP_GIL, /* waited for the GIL; of: who had it */
+	GAP_SYNC, /* in a call of CUDA that waits for a device */
+	GAP_CUDA, /* in another one */
+	GAP_NCCL,
+	GAP_LIBRARY, /* in another library's call */
+	GAP_READ, /* waited for data; of: the file */
+	GAP_CALL, /* in another system call */
+	GAP_LOCK,
+	GAP_DISK,
+	GAP_SLEEP, /* because it asked to */
+	GAP_CPU, /* wanted one that others had */
+	GAP_OFF, /* off the CPU, in nothing that was recorded */
+	GAP_PYTHON, /* on a CPU; of: the function */
+	GAP_RUN, /* on a CPU in other code */
+	GAP_GC, /* in Python's garbage collection */
+	GAP_QUEUE, /* it had been launched: the device took its time */
+	GAP_EVENT, /* it had been launched: its stream waited for an event */
+	GAP_UNKNOWN,
+	GAP_SHORT, /* gaps that are only summed up */
+	GAP_CAUSES
+};
+
+struct gap_part {
+	enum gap_cause cause;
+	u32 of; /* in texts; 0: nothing */
+	u64 ns;
+};
+
+struct gap_sum_key {
+	u32 device; /* index */
+	u32 cause, of;
+};
+
+struct gap_sum {
+	u64 ns, gaps;
+};
+
+/* One of the longest gaps. */
+struct gap_told {
+	const struct gpu_gap *gap;
+	struct gap_part *parts; /* largest first */
+	u32 n, allocated;
+};
+
+struct gpu_gaps {
+	struct gpu_busy *busy;
+	struct map texts; /* texts.h: what causes are of */
+	struct map sums; /* struct gap_sum_key -> struct gap_sum */
+	struct gap_told *told; /* by rank, the longest first */
+	u32 n_told;
+	struct map tails; /* u32 device -> struct gap_told: the time after its last work, if that is long */
+	bool guessed; /* a function's name is that of the next launch's stack */
+};
+
+/* Events of a trace for each window in which it is read; tests make them small. */
+extern u32 gpu_busy__window, gpu_gaps__window;
+
+/* Explains b's gaps, which are in order; the longest, max of them, are told each. 0 or negative errno; free in any case. */
+int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max);
+void gpu_gaps__free(struct gpu_gaps *g);
+/* gpu_causes.c: "gil", for machines */
+const char *gap_cause__word(enum gap_cause cause);
+/* "waited for the GIL, held by decode (loader.py)" */
+char *gap_cause__say(enum gap_cause cause, const char *of, char *buf, size_t size);
+
+#endif

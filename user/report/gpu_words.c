@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How busy the devices were, and what of, in sentences. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/gpu.h"
+#include "util/text.h"
+
+/* One cause of a device's idle time, with what it was most of. */
+struct cause_total {
+	u64 ns;
+	u64 most;
+	u32 of;
+};
+
+static u64 sum_causes(const struct gpu_report *r, u32 device, struct cause_total *totals)
+{
+	const struct map *sums = &r->gaps.sums;
+	u64 idle = 0;
+
+	memset(totals, 0, GAP_CAUSES * sizeof(*totals));
+	for (u32 i = 0; i < sums->n; i++) {
+		const struct gap_sum_key *key = map__key(sums, i);
+		const struct gap_sum *s = map__value(sums, i);
+		struct cause_total *t = &totals[key->cause];
+
+		if (key->device != device)
+			continue;
+		idle += s->ns;
+		t->ns += s->ns;
+		if (s->ns > t->most) {
+			t->most = s->ns;
+			t->of = key->of;
+		}
+	}
+	return idle;
+}
+
+static u32 largest(const struct cause_total *totals)
+{
+	u32 best = 0;
+
+	for (u32 i = 1; i < GAP_CAUSES; i++)
+		if (totals[i].ns > totals[best].ns)
+			best = i;
+	return best;
+}
+
+/* "busy 62.0% of 10.2 s; in 61% of the rest the launching thread waited for the GIL, held by decode (loader.py)." */
+static void find_device(const struct gpu_report *r, struct report_output *out, u32 device)
+{
+	const struct gpu_device_sum *d = gpu_busy__sum(&r->busy, device);
+	struct cause_total totals[GAP_CAUSES], *t;
+	char label[96], time[TEXT_NUMBER], did[TEXTS_LEN + 96], part[48] = "";
+	u64 idle = sum_causes(r, device, totals);
+	u32 cause = largest(totals);
+
+	t = &totals[cause];
+	gpu_busy__label(&r->busy, device, label, sizeof(label));
+	text__ns(time, sizeof(time), gpu_device__time(d));
+	/* what is not known is said of all devices together */
+	if (!idle || cause == GAP_UNKNOWN) {
+		report_output__finding(out, "%s was busy %.1f%% of %s.", label,
+				       table__percent(d->busy_ns, gpu_device__time(d)), time);
+		return;
+	}
+	gap_cause__say(cause, texts__text(&r->gaps.texts, t->of), did, sizeof(did));
+	if (t->most < t->ns - t->ns / 10)
+		snprintf(part, sizeof(part), " (%.0f%%) and others", table__percent(t->most, idle));
+	report_output__finding(out, "%s was busy %.1f%% of %s. In %.0f%% of its idle time the launching thread %s%s.",
+			       label, table__percent(d->busy_ns, gpu_device__time(d)), time,
+			       table__percent(t->ns, idle), did, part);
+}
+
+/* It hangs, or the program has done with it: what does the thread that gave it work last? */
+static void find_tail(const struct gpu_report *r, struct report_output *out, u32 device)
+{
+	const struct gap_told *t = map__find(&r->gaps.tails, &device);
+	char label[96], time[TEXT_NUMBER], did[TEXTS_LEN + 96];
+	u64 ns = t ? t->gap->to - t->gap->from : 0;
+
+	if (!t || !t->n)
+		return;
+	gpu_busy__label(&r->busy, device, label, sizeof(label));
+	text__ns(time, sizeof(time), ns);
+	if (t->parts[0].cause == GAP_UNKNOWN)
+		report_output__finding(out, "%s had no work in the last %s.", label, time);
+	else
+		report_output__finding(
+			out, "%s had no work in the last %s: for %.0f%% of that the thread that launched last %s.",
+			label, time, table__percent(t->parts[0].ns, ns),
+			gap_cause__say(t->parts[0].cause, texts__text(&r->gaps.texts, t->parts[0].of), did,
+				       sizeof(did)));
+}
+
+/* What would have to be recorded to know more. */
+static void find_unknown(const struct gpu_report *r, struct report_output *out)
+{
+	u64 idle = 0, unknown = 0, off = 0, runs = 0;
+	struct cause_total totals[GAP_CAUSES];
+
+	for (u32 i = 0; i < r->busy.devices.n; i++) {
+		idle += sum_causes(r, i, totals);
+		unknown += totals[GAP_UNKNOWN].ns;
+		off += totals[GAP_OFF].ns;
+		runs += totals[GAP_RUN].ns;
+	}
+	if (unknown > idle / 5)
+		report_output__finding(out,
+				       "What the launching threads did in %.0f%% of the idle time was not recorded: "
+				       "`sonde record -t +gpu,sched,syscall,lock` tells.",
+				       table__percent(unknown, idle));
+	else if (off > idle / 5)
+		report_output__finding(out,
+				       "In %.0f%% of the idle time the launching threads waited for what was not "
+				       "recorded: `sonde record -t +gpu,sched,syscall,lock` tells.",
+				       table__percent(off, idle));
+	else if (runs > idle / 5)
+		report_output__finding(
+			out,
+			"In %.0f%% of the idle time the launching threads ran code that has no name here: "
+			"samples tell it, `sonde record -F 999`.",
+			table__percent(runs, idle));
+}
+
+/* Kernels of one name, on all devices */
+static u64 sum_kernel(const struct gpu_report *r, const char *name, u64 *works)
+{
+	const struct map *kernels = &r->busy.kernels;
+	u64 ns = 0;
+
+	*works = 0;
+	for (u32 i = 0; i < kernels->n; i++) {
+		const char *other = ((const struct gpu_kernel_key *)map__key(kernels, i))->name;
+		const struct gpu_sum *s = map__value(kernels, i);
+
+		if (other != name && (!other || !name || strcmp(other, name) != 0))
+			continue;
+		ns += s->ns;
+		*works += s->works;
+	}
+	return ns;
+}
+
+static void find_kernel(const struct gpu_report *r, struct report_output *out)
+{
+	const struct map *kernels = &r->busy.kernels;
+	const struct gpu_sum *best = NULL;
+	const char *name = NULL;
+	char count[TEXT_NUMBER], each[TEXT_NUMBER];
+	u64 all = 0, works, ns;
+
+	for (u32 i = 0; i < kernels->n; i++) {
+		const struct gpu_sum *s = map__value(kernels, i);
+
+		all += s->ns;
+		if (best && s->ns <= best->ns)
+			continue;
+		best = s;
+		name = ((const struct gpu_kernel_key *)map__key(kernels, i))->name;
+	}
+	if (!all)
+		return;
+	ns = sum_kernel(r, name, &works);
+	report_output__finding(out, "%.0f%% of all kernels' time was in %s, which ran %s time%s, %s each.",
+			       table__percent(ns, all),
+			       name ? gpu_model__short_name(r->busy.model, name) : "kernels without a name",
+			       text__count(count, sizeof(count), works), works == 1 ? "" : "s",
+			       text__ns(each, sizeof(each), ns / works));
+}
+
+/* A process whose devices tell nothing: no claim of busy or idle. */
+void gpu_report__find_asked(const struct gpu_report *r, struct report_output *out)
+{
+	char who[64], kernels[TEXT_NUMBER], copies[TEXT_NUMBER];
+
+	for (u32 i = 0; i < r->busy.asked.n; i++) {
+		const struct gpu_asked *a = map__value(&r->busy.asked, i);
+		u32 pid = *(const u32 *)map__key(&r->busy.asked, i);
+
+		report_output__finding(
+			out,
+			"%s asked for kernels %s times and for copies or sets %s times; what its GPU did in the meantime is not "
+			"known: no shim told. `sonde record -t +gpu -- COMMAND` brings one; `sonde doctor` says "
+			"how else a process can have it.",
+			names__label(r->busy.args->names, who, sizeof(who), pid, 0),
+			text__count(kernels, sizeof(kernels), a->kernels + a->graphs),
+			text__count(copies, sizeof(copies), a->copies + a->sets));
+	}
+}
+
+/* The device with the most time of all that have not been told; n: all have. */
+static u32 next_device(const struct gpu_report *r, const bool *told)
+{
+	const struct gpu_busy *b = &r->busy;
+	u32 best = b->devices.n;
+
+	for (u32 i = 0; i < b->devices.n; i++)
+		if (!told[i] && gpu_device__time(gpu_busy__sum(b, i)) &&
+		    (best == b->devices.n ||
+		     gpu_device__time(gpu_busy__sum(b, i)) > gpu_device__time(gpu_busy__sum(b, best))))
+			best = i;
+	return best;
+}
+
+void gpu_report__find(const struct gpu_report *r, struct report_output *out, u32 max)
+{
+	bool *told = calloc((size_t)r->busy.devices.n + 1, sizeof(*told));
+	u32 i;
+
+	for (u32 n = 0; told && n < max && (i = next_device(r, told)) < r->busy.devices.n; n++) {
+		find_device(r, out, i);
+		find_tail(r, out, i);
+		told[i] = true;
+	}
+	free(told);
+	find_unknown(r, out);
+	find_kernel(r, out);
+}
+
+void gpu_report__limits(const struct gpu_report *r, struct report_output *out)
+{
+	const struct gpu_told *t = &r->busy.told;
+	char error[TEXT_NUMBER], count[TEXT_NUMBER], shortest[TEXT_NUMBER];
+	u64 graphs = 0;
+
+	for (u32 i = 0; i < r->busy.devices.n; i++)
+		graphs += gpu_busy__sum(&r->busy, i)->graphs;
+	if (r->busy.devices.n)
+		report_output__note(
+			out,
+			"A device's time is from its first work to the end of its last one, by process: devices "
+			"have each process's own numbers. Its times are within %s of the host's.",
+			text__ns(error, sizeof(error), t->clock_error));
+	if (r->gaps.guessed)
+		report_output__note(out,
+				    "Where there are no samples (-F), a function on a CPU is that of the next launch.");
+	if (graphs)
+		report_output__note(
+			out,
+			"Launched graphs are told as a whole and count as busy (%s): --gpu=nodes tells their nodes.",
+			text__count(count, sizeof(count), graphs));
+	if (r->busy.shortest)
+		report_output__note(out, "Gaps below %s are only summed up: there are too many.",
+				    text__ns(shortest, sizeof(shortest), r->busy.shortest));
+	if (t->dropped || t->dropped_bytes)
+		report_output__note(out, "%s records of the devices were lost: some of what is called idle was not.",
+				    t->dropped ? text__count(count, sizeof(count), t->dropped) : "Some");
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Memory of GPUs: live, at its peak, not freed; by process and device, and by the code that allocated it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stacks.h"
+#include "report/memory_sums.h"
+#include "report/texts.h"
+#include "util/text.h"
+
+/* A line of code, or a thread where there are no stacks. */
+struct line_key {
+	u32 sum, text;
+};
+
+struct memory_report {
+	struct memory_sums sums;
+	struct stacks *stacks;
+	struct map texts; /* texts.h */
+	struct map lines; /* struct line_key -> struct memory_place */
+	const struct report_args *args;
+};
+
+static const char *where_word(u32 where)
+{
+	static const char *const words[] = { "device", "pinned", "managed", "other" };
+
+	return words[where];
+}
+
+static const struct memory_key *key_of(const struct memory_report *r, u32 sum)
+{
+	return map__key(&r->sums.sums, sum);
+}
+
+/* "GPU 0's memory", "pinned memory of the host" */
+static const char *what_of(const struct memory_key *k, char *buf, size_t size)
+{
+	if (k->where == MEMORY_PINNED)
+		snprintf(buf, size, "pinned memory of the host");
+	else if (k->device == GPU_NO_DEVICE)
+		snprintf(buf, size, "GPU memory");
+	else
+		snprintf(buf, size, "GPU %u's %smemory", k->device, k->where == MEMORY_MANAGED ? "managed " : "");
+	return buf;
+}
+
+static struct value device_value(const struct memory_key *k)
+{
+	return k->device == GPU_NO_DEVICE ? V_NONE : V_U64(k->device);
+}
+
+/* The user's line of a stack, else its thread. 0: no memory. */
+static u32 line_of(struct memory_report *r, u32 pid, u32 stack, u32 tid)
+{
+	u32 top = stacks__top_user(r->stacks, stack);
+	char label[STACK_LABEL], who[64];
+
+	if (stacks__frame(r->stacks, top))
+		stacks__label(r->stacks, top, label, sizeof(label));
+	else if (tid)
+		snprintf(label, sizeof(label), "thread %s", names__label(r->args->names, who, sizeof(who), pid, tid));
+	else
+		snprintf(label, sizeof(label), "code that is not known");
+	return texts__number(&r->texts, label);
+}
+
+static int sum_lines(struct memory_report *r)
+{
+	for (u32 i = 0; i < r->sums.places.n; i++) {
+		const struct memory_place_key *k = map__key(&r->sums.places, i);
+		const struct memory_place *p = map__value(&r->sums.places, i);
+		struct line_key key = { k->sum, line_of(r, key_of(r, k->sum)->pid, k->stack, k->tid) };
+		struct memory_place *line = key.text ? map__get(&r->lines, &key) : NULL;
+
+		if (!line)
+			return -ENOMEM;
+		if (p->live_n)
+			line->oldest = line->live_n && line->oldest < p->oldest ? line->oldest : p->oldest;
+		line->peak += p->peak;
+		line->peak_n += p->peak_n;
+		line->live += p->live;
+		line->live_n += p->live_n;
+		line->bytes += p->bytes;
+		line->allocations += p->allocations;
+	}
+	return 0;
+}
+
+static u64 end_of(const struct memory_report *r)
+{
+	const struct trace_summary *t = trace__summary(r->args->trace);
+
+	return r->args->to && r->args->to < t->last ? r->args->to : t->last;
+}
+
+static u64 age_of(const struct memory_report *r, u64 time)
+{
+	u64 end = end_of(r);
+
+	return end > time ? end - time : 0;
+}
+
+static u64 device_memory(const struct memory_report *r, const struct memory_key *k)
+{
+	const struct gpu_device_facts *f =
+		k->where == MEMORY_ON_DEVICE ? gpu_model__device(r->sums.model, k->pid, k->device) : NULL;
+
+	return f ? f->memory : 0;
+}
+
+static const struct column device_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
+	{ "where", "Memory", VALUE_TEXT, SHOW_PLAIN },
+	{ "peak_bytes", "Peak", VALUE_U64, SHOW_BYTES },
+	{ "peak_percent", "of the GPU's (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "peak_ns", "Peak at (s)", VALUE_U64, SHOW_SECONDS },
+	{ "live_bytes", "Live at the end", VALUE_U64, SHOW_BYTES },
+	{ "live", "Blocks", VALUE_U64, SHOW_COUNT },
+	{ "allocations", "Allocated", VALUE_U64, SHOW_COUNT },
+	{ "releases", "Freed", VALUE_U64, SHOW_COUNT },
+	{ "allocated_bytes", "In all", VALUE_U64, SHOW_BYTES },
+	{ "largest_bytes", "Largest", VALUE_U64, SHOW_BYTES },
+	{ "host_time", "By calls alone", VALUE_U64, SHOW_NEVER },
+};
+
+static void fill_devices(const struct memory_report *r, struct table *t)
+{
+	for (u32 i = 0; i < r->sums.sums.n; i++) {
+		const struct memory_key *k = key_of(r, i);
+		const struct memory_sum *s = map__value(&r->sums.sums, i);
+		u64 all = device_memory(r, k);
+
+		table__add(t, V_U64(k->pid), V_TEXT(names__comm(r->args->names, k->pid, 0)), device_value(k),
+			   V_TEXT(where_word(k->where)), V_U64(s->peak),
+			   all ? V_DBL(table__percent(s->peak, all)) : V_NONE, V_U64(s->peak_time - r->args->start),
+			   V_U64(s->live), V_U64(s->live_n), V_U64(s->allocations), V_U64(s->releases), V_U64(s->bytes),
+			   V_U64(s->largest), V_U64(s->host_time));
+	}
+	table__sort(t, "peak_bytes");
+}
+
+#define PLACE_COLUMNS                                                                                                  \
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN }, { "device", "GPU", VALUE_U64, SHOW_PLAIN },                           \
+		{ "where", "Memory", VALUE_TEXT, SHOW_PLAIN }, { "peak_bytes", "At the peak", VALUE_U64, SHOW_BYTES }, \
+		{ "peak_percent", "of it (%)", VALUE_DOUBLE, SHOW_PERCENT },                                           \
+		{ "live_bytes", "Live at the end", VALUE_U64, SHOW_BYTES },                                            \
+		{ "live", "Blocks", VALUE_U64, SHOW_COUNT }, { "allocations", "Allocated", VALUE_U64, SHOW_COUNT },    \
+		{ "allocated_bytes", "In all", VALUE_U64, SHOW_BYTES },                                                \
+	{                                                                                                              \
+		"oldest_ns", "Oldest", VALUE_U64, SHOW_NS                                                              \
+	}
+
+static const struct column line_columns[] = { PLACE_COLUMNS, { "line", "Allocated by", VALUE_TEXT, SHOW_PLAIN } };
+static const struct column stack_columns[] = { PLACE_COLUMNS, { "stack", "Stack", VALUE_TEXT, SHOW_PLAIN } };
+
+static void add_place(const struct memory_report *r, struct table *t, u32 sum, const struct memory_place *p,
+		      const char *text)
+{
+	const struct memory_key *k = key_of(r, sum);
+	const struct memory_sum *s = map__value(&r->sums.sums, sum);
+
+	table__add(t, V_U64(k->pid), device_value(k), V_TEXT(where_word(k->where)), V_U64(p->peak),
+		   V_DBL(table__percent(p->peak, s->peak)), V_U64(p->live), V_U64(p->live_n), V_U64(p->allocations),
+		   V_U64(p->bytes), p->live_n ? V_U64(age_of(r, p->oldest)) : V_NONE, V_TEXT(text));
+}
+
+static void fill_places(const struct memory_report *r, struct table *lines, struct table *stacks)
+{
+	char folded[4096];
+
+	for (u32 i = 0; i < r->lines.n; i++) {
+		const struct line_key *k = map__key(&r->lines, i);
+
+		add_place(r, lines, k->sum, map__value(&r->lines, i), texts__text(&r->texts, k->text));
+	}
+	for (u32 i = 0; i < r->sums.places.n; i++) {
+		const struct memory_place_key *k = map__key(&r->sums.places, i);
+
+		folded[0] = '\0';
+		if (k->stack)
+			stacks__folded(r->stacks, k->stack, folded, sizeof(folded));
+		add_place(r, stacks, k->sum, map__value(&r->sums.places, i), *folded ? folded : NULL);
+	}
+	stacks->machine_only = true;
+	table__sort(lines, "live_bytes");
+	table__sort(lines, "peak_bytes");
+	table__sort(stacks, "peak_bytes");
+}
+
+static const struct column live_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
+	{ "where", "Memory", VALUE_TEXT, SHOW_PLAIN },
+	{ "address", "Address", VALUE_U64, SHOW_HEX },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },
+	{ "age_ns", "Age", VALUE_U64, SHOW_NS },
+	{ "line", "Allocated by", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static void fill_live(struct memory_report *r, struct table *t)
+{
+	for (u32 i = 0; i < r->sums.blocks.n; i++) {
+		const struct memory_block_key *k = map__key(&r->sums.blocks, i);
+		const struct memory_block *b = map__value(&r->sums.blocks, i);
+		const struct memory_key *sum = key_of(r, b->sum);
+
+		if (b->live)
+			table__add(t, V_U64(k->pid), device_value(sum), V_TEXT(where_word(sum->where)),
+				   V_U64(k->address), V_U64(b->bytes), V_U64(age_of(r, b->time)),
+				   V_TEXT(texts__text(&r->texts, line_of(r, k->pid, b->stack, b->tid))));
+	}
+	table__sort(t, "bytes");
+}
+
+static const struct column pool_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "device", "GPU", VALUE_U64, SHOW_PLAIN },
+	{ "pool", "Pool", VALUE_U64, SHOW_HEX },	   { "size_bytes", "At most", VALUE_U64, SHOW_BYTES },
+	{ "used_bytes", "In use", VALUE_U64, SHOW_BYTES },
+};
+
+static void fill_pools(const struct memory_report *r, struct report_output *out)
+{
+	struct table *t = REPORT_TABLE(out, "pools", "Pools of cudaMallocAsync, at their largest", pool_columns);
+
+	for (u32 i = 0; i < r->sums.pools.n; i++) {
+		const struct memory_pool_key *k = map__key(&r->sums.pools, i);
+		const struct memory_pool *p = map__value(&r->sums.pools, i);
+
+		table__add(t, V_U64(k->pid), k->device == GPU_NO_DEVICE ? V_NONE : V_U64(k->device), V_U64(k->pool),
+			   V_U64(p->size), V_U64(p->used));
+	}
+	table__sort(t, "size_bytes");
+}
+
+/* The line with most of a sum's bytes, at its peak or at the end; NULL: none */
+static const char *worst_line(const struct memory_report *r, u32 sum, bool at_end, u64 *bytes)
+{
+	const char *worst = NULL;
+
+	*bytes = 0;
+	for (u32 i = 0; i < r->lines.n; i++) {
+		const struct line_key *k = map__key(&r->lines, i);
+		const struct memory_place *p = map__value(&r->lines, i);
+		u64 n = at_end ? p->live : p->peak;
+
+		if (k->sum != sum || n <= *bytes)
+			continue;
+		*bytes = n;
+		worst = texts__text(&r->texts, k->text);
+	}
+	return worst;
+}
+
+static void find_sum(const struct memory_report *r, struct report_output *out, u32 i)
+{
+	const struct memory_key *k = key_of(r, i);
+	const struct memory_sum *s = map__value(&r->sums.sums, i);
+	char who[64], what[64], bytes[TEXT_NUMBER], share[64] = "", count[TEXT_NUMBER];
+	u64 all = device_memory(r, k), most;
+	const char *line = worst_line(r, i, false, &most);
+
+	if (all)
+		snprintf(share, sizeof(share), " (%.1f%%)", table__percent(s->peak, all));
+	names__label(r->args->names, who, sizeof(who), k->pid, 0);
+	report_output__finding(
+		out, "At its peak, %.3f s after the start, %s had %s of %s%s; %.0f%% of that was allocated by %s.",
+		(double)(s->peak_time - r->args->start) / 1e9, who, text__bytes(bytes, sizeof(bytes), s->peak),
+		what_of(k, what, sizeof(what)), share, table__percent(most, s->peak),
+		line ? line : "code that is not known");
+	line = worst_line(r, i, true, &most);
+	if (s->live_n)
+		report_output__finding(
+			out, "At the end %s in %s block%s had not been freed; %.0f%% of that was allocated by %s.",
+			text__bytes(bytes, sizeof(bytes), s->live), text__count(count, sizeof(count), s->live_n),
+			s->live_n == 1 ? "" : "s", table__percent(most, s->live),
+			line ? line : "code that is not known");
+}
+
+static void find(const struct memory_report *r, struct report_output *out)
+{
+	char count[TEXT_NUMBER];
+	u32 best = ~0u;
+	u64 peak = 0;
+
+	/* the largest; the table has the others */
+	for (u32 i = 0; i < r->sums.sums.n; i++) {
+		const struct memory_sum *s = map__value(&r->sums.sums, i);
+
+		if (s->peak > peak) {
+			peak = s->peak;
+			best = i;
+		}
+	}
+	if (best != ~0u)
+		find_sum(r, out, best);
+	if (r->sums.failed)
+		report_output__finding(out, "%s call%s for memory failed: `sonde report FILE cuda-api` has the errors.",
+				       text__count(count, sizeof(count), r->sums.failed),
+				       r->sums.failed == 1 ? "" : "s");
+}
+
+static void say_limits(const struct memory_report *r, struct report_output *out)
+{
+	bool host = false, stacks = false;
+	char count[TEXT_NUMBER];
+
+	for (u32 i = 0; i < r->sums.sums.n; i++)
+		host = host || ((const struct memory_sum *)map__value(&r->sums.sums, i))->host_time;
+	for (u32 i = 0; i < r->sums.places.n; i++)
+		stacks = stacks || ((const struct memory_place_key *)map__key(&r->sums.places, i))->stack;
+	report_output__note(out, "What was allocated before the trace is not in these figures.%s%s%s",
+			    r->sums.unseen ? " Such blocks were freed in it: " : "",
+			    r->sums.unseen ? text__count(count, sizeof(count), r->sums.unseen) : "",
+			    r->sums.unseen ? "." : "");
+	report_output__note(
+		out, "An allocator on top of CUDA's is seen by what it takes from CUDA: PyTorch's takes segments "
+		     "with cudaMalloc and keeps them, so tensors within are not seen.");
+	if (host)
+		report_output__note(out,
+				    "Without the shim in a process its calls alone are known: not on which device they "
+				    "allocated.");
+	if (!stacks)
+		report_output__note(out, "By line of Python: record with --cuda=stacks.");
+	if (r->sums.told.dropped || r->sums.told.dropped_bytes)
+		report_output__note(out, "Records of the shim were lost: these figures may be wrong.");
+}
+
+static void fill(struct memory_report *r, struct report_output *out)
+{
+	struct table *devices = REPORT_TABLE(out, "devices", "Memory by process and GPU", device_columns);
+	struct table *lines = REPORT_TABLE(out, "lines", "Who allocated it", line_columns);
+	struct table *stacks = REPORT_TABLE(out, "stacks", "The same by whole stacks", stack_columns);
+	struct table *live = REPORT_TABLE(out, "live", "Not freed at the end", live_columns);
+
+	lines->limit = 20;
+	live->limit = 15;
+	fill_devices(r, devices);
+	fill_places(r, lines, stacks);
+	fill_live(r, live);
+	fill_pools(r, out);
+}
+
+static int run(const struct report_args *args, struct report_output *out)
+{
+	struct memory_report r = { .args = args };
+	int err;
+
+	texts__init(&r.texts);
+	map__init(&r.lines, sizeof(struct line_key), sizeof(struct memory_place));
+	err = memory_sums__read(&r.sums, args);
+	if (!err)
+		err = stacks__load(&r.stacks, args->trace);
+	if (!err)
+		err = sum_lines(&r);
+	if (!err) {
+		if (!r.sums.sums.n)
+			report__nothing(args, out, "No memory of a GPU was allocated that was recorded", "gpu");
+		find(&r, out);
+		fill(&r, out);
+		if (r.sums.sums.n)
+			say_limits(&r, out);
+	}
+	stacks__free(r.stacks);
+	map__free(&r.lines);
+	map__free(&r.texts);
+	memory_sums__free(&r.sums);
+	return err;
+}
+
+REPORT(memory) = {
+	.name = "memory",
+	.doc = "memory of GPUs: live, at its peak and not freed, by process, device and line of code",
+	.run = run,
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory of devices, and of the host for them, by process: what lives, the peak, and who allocated it. What was allocated
+ * before the trace is not known: all figures are of what was allocated in it.
+ */
+#ifndef SONDE_REPORT_MEMORY_SUMS_H
+#define SONDE_REPORT_MEMORY_SUMS_H
+
+#include "model/gpu.h"
+#include "report/report.h"
+#include "util/map.h"
+
+enum memory_where { MEMORY_ON_DEVICE, MEMORY_PINNED, MEMORY_MANAGED, MEMORY_ELSEWHERE };
+
+struct memory_key {
+	u32 pid, device; /* GPU_NO_DEVICE: not known, or the host's */
+	u32 where; /* enum memory_where */
+};
+
+struct memory_sum {
+	u32 index; /* in sums */
+	u64 live, live_n; /* at the end, once all is read */
+	u64 peak, peak_time; /* its first moment */
+	u64 peak_change; /* changes up to it */
+	u64 changes;
+	u64 allocations, releases, bytes; /* bytes: of all allocations together */
+	u64 largest;
+	bool host_time; /* seen by uprobes alone, at least in part */
+};
+
+struct memory_block_key {
+	u64 address;
+	u32 pid, unused;
+};
+
+struct memory_block {
+	u64 bytes, time;
+	u32 sum; /* index */
+	u32 stack, tid;
+	bool live;
+};
+
+struct memory_place_key {
+	u32 sum; /* index */
+	u32 stack; /* 0: not known, then tid stands for it */
+	u32 tid;
+};
+
+struct memory_place {
+	u64 peak, peak_n; /* live at the sum's peak */
+	u64 live, live_n; /* at the end */
+	u64 bytes, allocations; /* in all */
+	u64 oldest; /* when the first of those that live was allocated */
+};
+
+struct memory_pool_key {
+	u64 pool;
+	u32 pid, device;
+};
+
+struct memory_pool {
+	u64 size, used; /* most */
+};
+
+struct memory_sums {
+	const struct report_args *args;
+	struct gpu_model *model;
+	struct gpu_told told;
+	struct map sums; /* struct memory_key -> struct memory_sum */
+	struct map blocks; /* struct memory_block_key -> struct memory_block */
+	struct map places; /* struct memory_place_key -> struct memory_place */
+	struct map pools; /* struct memory_pool_key -> struct memory_pool */
+	u64 unseen; /* releases of what was not seen to be allocated */
+	u64 failed; /* calls for memory that returned an error */
+	bool at_peaks; /* the second reading */
+};
+
+/* 0 or negative errno; free in any case. */
+int memory_sums__read(struct memory_sums *m, const struct report_args *args);
+void memory_sums__free(struct memory_sums *m);
+
+#endif

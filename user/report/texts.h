@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Texts that are counted by: each once, by number. */
+#ifndef SONDE_REPORT_TEXTS_H
+#define SONDE_REPORT_TEXTS_H
+
+#include <string.h>
+
+#include "util/map.h"
+
+#define TEXTS_LEN 192 /* with its NUL: a longer one is cut */
+
+static inline void texts__init(struct map *m)
+{
+	map__init(m, TEXTS_LEN, sizeof(u32));
+}
+
+/* From 1; 0: no memory */
+static inline u32 texts__number(struct map *m, const char *text)
+{
+	char key[TEXTS_LEN] = ""; /* keys are compared whole, with the zeros behind the text */
+	u32 *number;
+
+	memcpy(key, text, strnlen(text, sizeof(key) - 1));
+	number = map__get(m, key);
+	if (number && !*number)
+		*number = m->n;
+	return number ? *number : 0;
+}
+
+/* NULL: no such number */
+static inline const char *texts__text(const struct map *m, u32 number)
+{
+	return number && number <= m->n ? map__key(m, number - 1) : NULL;
+}
+
+#endif
