@@ -102,22 +102,28 @@ static int put_launch(struct pass *p, const struct gpu_work *w)
 	return 0;
 }
 
+/* "Pinned" */
+static char *capitalized(const char *word, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s", word);
+	if (*buf >= 'a' && *buf <= 'z')
+		*buf -= 'a' - 'A';
+	return buf;
+}
+
 /* As torch.profiler calls it */
 static void put_title(struct pass *p, const struct gpu_work *w)
 {
-	const char *title = gpu_work__title(p->model, w);
-	char name[96];
+	const char *category = w->kind == GPU_COPY ? "gpu_memcpy" : w->kind == GPU_SET ? "gpu_memset" : "kernel";
+	char name[96], from[32], to[32];
 
+	capitalized(gpu_memory__word(w->from_memory), from, sizeof(from));
+	capitalized(gpu_memory__word(w->to_memory), to, sizeof(to));
 	if (w->kind == GPU_COPY)
-		snprintf(name, sizeof(name), "Memcpy %s (%s -> %s)", gpu_copy__word(w->copy_kind),
-			 gpu_memory__word(w->from_memory), gpu_memory__word(w->to_memory));
+		snprintf(name, sizeof(name), "Memcpy %s (%s -> %s)", gpu_copy__word(w->copy_kind), from, to);
 	else if (w->kind == GPU_SET)
-		snprintf(name, sizeof(name), "Memset (%s)", gpu_memory__word(w->to_memory));
-	put_head(p, "X",
-		 w->kind == GPU_COPY ? "gpu_memcpy" :
-		 w->kind == GPU_SET  ? "gpu_memset" :
-				       "kernel",
-		 w->kind == GPU_COPY || w->kind == GPU_SET ? name : title);
+		snprintf(name, sizeof(name), "Memset (%s)", to);
+	put_head(p, "X", category, w->kind == GPU_COPY || w->kind == GPU_SET ? name : gpu_work__title(p->model, w));
 }
 
 static void put_shape(FILE *out, const struct gpu_work *w)
@@ -151,7 +157,9 @@ static void put_args(struct pass *p, const struct gpu_work *w)
 		fprintf(out, ",\"graph id\":%u,\"graph node id\":%llu", w->graph, w->graph_node);
 	if (l) {
 		fprintf(out, ",\"queued\":%llu", w->queued);
-		fprintf(out, ",\"launched by\":\"%u/%u\"", l->pid, l->tid);
+		names__label(p->e->names, label, sizeof(label), l->pid, l->tid);
+		fputs(",\"launched by\":", out);
+		json__print_text(out, label, strlen(label));
 	}
 	if (l && l->stack) {
 		fputs(",\"launched at\":", out);

@@ -151,6 +151,9 @@ static int end(struct export *e)
 		return 0;
 	if (p->out) {
 		err = order__finish(p->order);
+		/* the models need memory too */
+		order__free(p->order);
+		p->order = NULL;
 		if (!err)
 			err = perfetto__blame(p);
 		if (!err)
