@@ -99,8 +99,8 @@ int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c)
 
 	if (asks_for_work(m, c, outer))
 		err = add_work(m, c);
-	if (!err && gpu_model__wants(m, c->span.start, c->end))
-		err = gpu_memory__tell_call(m, c);
+	if (!err)
+		err = gpu_memory__take_call(m, c);
 	if (err || !m->listener->call || !gpu_model__wants(m, c->span.start, c->end))
 		return err;
 	call = (struct gpu_host_call){

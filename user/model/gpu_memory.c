@@ -59,13 +59,22 @@ static int tell(struct gpu_model *m, struct gpu_allocation *i)
 	return m->listener->allocation(i, m->arg);
 }
 
-int gpu_memory__tell_call(struct gpu_model *m, const struct gpu_host_item *c)
+int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 {
 	/* enum cuda_memory: device, host, managed, pool, array */
 	static const u8 kinds[] = { GPU_MEMORY_DEVICE, GPU_MEMORY_PINNED, GPU_MEMORY_MANAGED, GPU_MEMORY_DEVICE,
 				    GPU_MEMORY_ARRAY };
 	const struct gpu_process *p = gpu_facts__process(m, c->pid);
-	struct gpu_allocation a = {
+	struct gpu_memory_item *i;
+
+	if (!m->listener->allocation || !is_memory(c) || !c->span.object || c->span.ret || c->open ||
+	    (p && p->has_memory))
+		return 0;
+	i = gpu_queue__add(&m->memory);
+	if (!i)
+		return -ENOMEM;
+	i->time = c->end;
+	i->a = (struct gpu_allocation){
 		.pid = c->pid,
 		.tid = c->tid,
 		.time = c->end,
@@ -78,11 +87,7 @@ int gpu_memory__tell_call(struct gpu_model *m, const struct gpu_host_item *c)
 		.host_time = true,
 		.stack = c->span.stack,
 	};
-
-	if (!m->listener->allocation || !is_memory(c) || !c->span.object || c->span.ret || c->open ||
-	    (p && p->has_memory))
-		return 0;
-	return tell(m, &a);
+	return 0;
 }
 
 int gpu_memory__tell(struct gpu_model *m, struct gpu_memory_item *i)
@@ -91,7 +96,7 @@ int gpu_memory__tell(struct gpu_model *m, struct gpu_memory_item *i)
 
 	if (!m->listener->allocation)
 		return 0;
-	s = gpu_join__memory(m, &i->a, &i->a.tid);
+	s = i->a.host_time ? NULL : gpu_join__memory(m, &i->a, &i->a.tid);
 	if (s)
 		i->a.stack = s->stack;
 	return tell(m, &i->a);

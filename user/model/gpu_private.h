@@ -202,8 +202,8 @@ const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe);
 int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c);
 
 /* gpu_memory.c */
-/* Tells what was allocated or released by a call in a process without a shim. */
-int gpu_memory__tell_call(struct gpu_model *m, const struct gpu_host_item *c);
+/* In a process without a shim the call is an allocation or release. */
+int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c);
 int gpu_memory__tell(struct gpu_model *m, struct gpu_memory_item *i);
 
 /* gpu_words.c: "cuLaunchKernel"; NULL: not known here */

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* GPU work of made-up traces: joined to what asked for it, and to nothing where that is not known. */
+#include "gpu_support.h"
+#include "test.h"
+
+#define SECOND 1000000000ull
+
+#define MOST 20000
+
+static struct gpu_work works[MOST];
+static struct gpu_launch launches[MOST]; /* of works[i], number 0: none */
+static struct gpu_host_call calls[MOST];
+static struct gpu_allocation allocations[MOST];
+static u32 n_works, n_calls, n_allocations;
+static struct gpu_told told;
+
+static int on_work(const struct gpu_work *w, void *arg)
+{
+	if (n_works == MOST)
+		return -1;
+	works[n_works] = *w;
+	launches[n_works++] = w->launch ? *w->launch : (struct gpu_launch){ 0 };
+	return 0;
+}
+
+static int on_call(const struct gpu_host_call *c, void *arg)
+{
+	if (n_calls == MOST)
+		return -1;
+	calls[n_calls++] = *c;
+	return 0;
+}
+
+static int on_allocation(const struct gpu_allocation *a, void *arg)
+{
+	allocations[n_allocations++] = *a;
+	return 0;
+}
+
+static const struct gpu_listener listener = { on_work, on_call, on_allocation };
+
+static bool read_between(struct made *g, u64 from, u64 to, u32 pid)
+{
+	n_works = n_calls = n_allocations = 0;
+	return !gpu_model__read(g->model, from, to, pid, &listener, NULL, &told);
+}
+
+static bool read_made(struct made *g)
+{
+	return made__open(g) && read_between(g, 0, 0, 0);
+}
+
+/* Work by its correlation; its index, or -1 */
+static int work_of(u32 correlation)
+{
+	for (u32 i = 0; i < n_works; i++)
+		if (works[i].correlation == correlation)
+			return (int)i;
+	return -1;
+}
+
+static void add_clock(struct made *g, u32 pid, u64 error)
+{
+	ADD(g, gpu_clock, .event = EVENT_AT(pid, 0, 2000), .clock = { .error = error });
+}
+
+/* A launch through the runtime and the driver, 10 us long, and its kernel */
+static void add_launch(struct made *g, u32 pid, u32 tid, u64 at, u32 correlation, u64 start, u64 end)
+{
+	ADD(g, cuda_launch, .call = CALL_AT(pid, tid, at, at + 10000), .stream = 0xabc, .stack = 7,
+	    .gil = GIL_HELD_YES);
+	ADD(g, gpu_call, .span = SPAN_AT(pid, tid, at + 2000, at + 8000),
+	    .driver = { .function = 307, .correlation = correlation });
+	ADD(g, gpu_kernel, .span = SPAN_AT(pid, 0, start, end),
+	    .kernel = { .name = 77, .device = 0, .context = 1, .stream = 13, .correlation = correlation, .grid_x = 2 });
+}
+
+TEST(joins_a_kernel_to_its_call)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	made__name(&g, 10, 77, "_Z4gemmILi128EEvPfS0_S0_i");
+	add_clock(&g, 10, 500);
+	add_launch(&g, 10, 11, SECOND, 5, SECOND + 15000, SECOND + 40000);
+	/* begins where the one before ends, although asked for before that */
+	add_launch(&g, 10, 11, SECOND + 20000, 6, SECOND + 40000, SECOND + 60000);
+	REQUIRE(read_made(&g));
+	REQUIRE(n_works == 2);
+	CHECK(works[0].correlation == 5 && works[0].queued == 5000 && !works[0].stream_free);
+	CHECK(works[1].queued == 10000 && works[1].stream_free == SECOND + 40000);
+	CHECK_TEXT(works[0].name, "_Z4gemmILi128EEvPfS0_S0_i");
+	CHECK_TEXT(launches[0].function, "cuda_launch");
+	CHECK(launches[0].probed && launches[0].tid == 11 && launches[0].stack == 7 && launches[0].gil == GIL_HELD_YES);
+	CHECK(launches[0].start == SECOND && launches[0].end == SECOND + 10000 && launches[0].stream == 0xabc);
+	CHECK(launches[0].number == 1 && launches[1].number == 2);
+	CHECK(told.kernels == 2 && told.joined == 2 && !told.unjoined && !told.unprobed && !told.unseen);
+	CHECK(told.clock_error == 500);
+	CHECK(n_calls == 2 && !calls[0].nested);
+	made__end(&g);
+}
+
+TEST(knows_a_call_by_cupti_alone)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1000, 2000), .driver = { .function = 652, .correlation = 9 });
+	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 3000, 4000), .kernel = { .correlation = 9 });
+	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 3000, 4000), .kernel = { .correlation = 10 });
+	/* a launch of which nothing is seen to run, and one that failed */
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5000, 6000), .driver = { .function = 307, .correlation = 11 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 6000, 7000),
+	    .driver = { .function = 307, .correlation = 12, .result = 1 });
+	REQUIRE(read_made(&g));
+	REQUIRE(work_of(9) >= 0 && work_of(10) >= 0);
+	CHECK_TEXT(launches[work_of(9)].function, "cuLaunchKernelEx");
+	CHECK(!launches[work_of(9)].probed && launches[work_of(9)].tid == 1 && launches[work_of(9)].start == 1000);
+	CHECK(!launches[work_of(10)].number && !works[work_of(9)].name);
+	CHECK(told.joined == 1 && told.unjoined == 1 && told.unprobed == 1 && told.unseen == 1);
+	made__end(&g);
+}
+
+TEST(uses_the_clocks_error)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 300);
+	ADD(&g, cuda_launch, .call = CALL_AT(1, 1, 10000, 11000));
+	ADD(&g, cuda_launch, .call = CALL_AT(1, 1, 11050, 12000));
+	/* each reaches out of its call by less than the error; the third by more */
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 9750, 10700), .driver = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 11300, 12300), .driver = { .function = 307, .correlation = 2 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 12301, 12302), .driver = { .function = 307, .correlation = 3 });
+	/* between the two, nearer to the second */
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 10990, 11200), .driver = { .function = 307, .correlation = 4 });
+	for (u32 i = 1; i <= 4; i++)
+		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 20000, 30000), .kernel = { .correlation = i });
+	REQUIRE(read_made(&g) && n_works == 4);
+	CHECK(launches[work_of(1)].start == 10000 && launches[work_of(2)].start == 11050);
+	CHECK(!launches[work_of(3)].probed && launches[work_of(4)].start == 11050);
+	made__end(&g);
+}
+
+TEST(takes_the_outermost_call)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 0);
+	/* a call in a call, and the driver's in both; another thread is in a call at the same time */
+	ADD(&g, cuda_copy, .call = CALL_AT(1, 5, 2000, 8000), .stack = 3);
+	ADD(&g, cuda_launch, .call = CALL_AT(1, 6, 500, 9500));
+	ADD(&g, cuda_copy, .call = CALL_AT(1, 5, 1000, 9000), .stack = 2);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 5, 3000, 7000), .driver = { .function = 276, .correlation = 1 });
+	ADD(&g, gpu_memcpy, .span = SPAN_AT(1, 0, 4000, 6000),
+	    .copy = { .correlation = 1, .kind = GPU_COPY_HTOD, .bytes = 64 });
+	REQUIRE(read_made(&g) && n_works == 1);
+	CHECK(launches[0].tid == 5 && launches[0].stack == 2 && !works[0].queued && works[0].bytes == 64);
+	CHECK_TEXT(gpu_work__operation(&works[0]), "[CUDA memcpy Host-to-Device]");
+	REQUIRE(n_calls == 3);
+	CHECK(calls[0].nested && !calls[1].nested && !calls[2].nested);
+	made__end(&g);
+}
+
+TEST(gives_all_nodes_of_a_graph_one_launch)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	ADD(&g, cuda_graph_launch, .call = CALL_AT(1, 1, 1000, 3000), .exec = 0xe);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1500, 2500), .driver = { .function = 514, .correlation = 4 });
+	for (u32 i = 1; i <= 50; i++)
+		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 5000 + i * 10, 5009 + i * 10),
+		    .kernel = { .correlation = 4, .graph = 3, .graph_node = i });
+	ADD(&g, gpu_memset, .span = SPAN_AT(1, 0, 9000, 9100),
+	    .set = { .correlation = 4, .graph = 3, .graph_node = 51 });
+	ADD(&g, cuda_graph_launch, .call = CALL_AT(1, 1, 11000, 13000), .exec = 0xe);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 11500, 12500), .driver = { .function = 514, .correlation = 5 });
+	ADD(&g, gpu_graph, .span = SPAN_AT(1, 0, 15000, 16000), .launched = { .correlation = 5, .graph = 3 });
+	REQUIRE(read_made(&g) && n_works == 52);
+	for (u32 i = 0; i < 51; i++)
+		CHECK(launches[i].number == launches[0].number && launches[i].probed && works[i].graph_node == i + 1);
+	CHECK(launches[51].number != launches[0].number && works[51].kind == GPU_GRAPH && told.graphs == 1);
+	CHECK(told.joined == 52 && !told.unseen);
+	made__end(&g);
+}
+
+TEST(translates_a_namespaces_thread)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 900, 100);
+	ADD(&g, proc_task, .event = EVENT_AT(900, 900, 1), .ns_pid = 1, .ns_tid = 1);
+	ADD(&g, proc_fork, .event = EVENT_AT(900, 900, 500), .child_pid = 900, .child_tid = 907, .child_ns_pid = 1,
+	    .child_ns_tid = 8);
+	/* numbers of the host's that are the namespace's, too: another process's thread */
+	ADD(&g, proc_task, .event = EVENT_AT(8, 8, 1), .ns_pid = 8, .ns_tid = 8);
+	ADD(&g, cuda_launch, .call = CALL_AT(900, 907, 1000, 3000), .stack = 4);
+	ADD(&g, gpu_call, .span = SPAN_AT(900, 8, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 5000, 6000), .kernel = { .correlation = 1 });
+	/* a thread that the trace does not name: the only one with a call there */
+	ADD(&g, cuda_launch, .call = CALL_AT(900, 950, 11000, 13000), .stack = 5);
+	ADD(&g, gpu_call, .span = SPAN_AT(900, 51, 11500, 12500), .driver = { .function = 307, .correlation = 2 });
+	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 15000, 16000), .kernel = { .correlation = 2 });
+	/* one that could be either of two */
+	ADD(&g, cuda_launch, .call = CALL_AT(900, 951, 21000, 23000));
+	ADD(&g, cuda_launch, .call = CALL_AT(900, 952, 21000, 23000));
+	ADD(&g, gpu_call, .span = SPAN_AT(900, 60, 21500, 22500), .driver = { .function = 307, .correlation = 3 });
+	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 25000, 26000), .kernel = { .correlation = 3 });
+	REQUIRE(read_made(&g) && n_works == 3);
+	CHECK(launches[0].tid == 907 && launches[0].stack == 4);
+	CHECK(launches[1].tid == 950 && launches[1].stack == 5);
+	CHECK(!launches[2].tid && !launches[2].probed && launches[2].number);
+	made__end(&g);
+}
+
+TEST(tells_calls_as_work_without_a_shim)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	ADD(&g, cuda_launch, .call = CALL_AT(3, 4, 1000, 3000), .function = 0xf00, .grid_x = 5, .block_x = 6,
+	    .stack = 9);
+	ADD(&g, cuda_copy, .call = CALL_AT(3, 4, 4000, 5000), .bytes = 100, .kind = CUDA_COPY_DTOH);
+	ADD(&g, cuda_set, .call = CALL_AT(3, 4, 5000, 6000), .bytes = 200);
+	ADD(&g, cuda_graph_launch, .call = CALL_AT(3, 4, 6000, 7000));
+	ADD(&g, cuda_copy_peer, .call = CALL_AT(3, 4, 7000, 8000), .bytes = 300);
+	/* it failed: nothing to be done */
+	ADD(&g, cuda_launch, .call = { .span = SPAN_AT(3, 4, 8000, 9000), .ret = 35 });
+	ADD(&g, cuda_sync, .call = CALL_AT(3, 4, 9000, 9900));
+	/* one call made by another is one piece of work */
+	ADD(&g, cuda_copy, .call = CALL_AT(3, 4, 10100, 10900), .bytes = 1);
+	ADD(&g, cuda_copy, .call = CALL_AT(3, 4, 10000, 11000), .bytes = 2);
+	/* a process with a shim: not by its calls */
+	add_clock(&g, 5, 100);
+	ADD(&g, cuda_launch, .call = CALL_AT(5, 5, 1000, 3000));
+	REQUIRE(read_made(&g));
+	REQUIRE(n_works == 6);
+	CHECK(works[0].kind == GPU_KERNEL && works[0].grid[0] == 5 && works[0].block[0] == 6 && works[0].host_time);
+	CHECK_TEXT(works[0].name, "kernel 0xf00");
+	CHECK(launches[0].tid == 4 && launches[0].stack == 9 && launches[0].probed && works[0].device == GPU_NO_DEVICE);
+	CHECK(works[1].copy_kind == GPU_COPY_DTOH && works[1].bytes == 100);
+	CHECK(works[2].kind == GPU_SET && works[3].kind == GPU_GRAPH && works[4].copy_kind == GPU_COPY_PTOP);
+	CHECK(works[5].bytes == 2 && n_calls == 10 && told.host_time == 6 && told.joined == 6);
+	made__end(&g);
+}
+
+TEST(knows_who_allocated)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	for (u32 i = 0; i < 3; i++) {
+		u64 at = 10000 * (i + 1);
+
+		ADD(&g, cuda_alloc, .call = CALL_AT(1, 2 + i, at, at + 2000), .address = 0xa000, .bytes = 64 + i,
+		    .stack = 8 + i);
+		ADD(&g, gpu_memory, .event = EVENT_AT(1, 0, at + 1000),
+		    .allocation = { .address = 0xa000,
+				    .bytes = 64 + i,
+				    .operation = GPU_MEMORY_ALLOCATE,
+				    .memory = GPU_MEMORY_DEVICE });
+		ADD(&g, cuda_free, .call = CALL_AT(1, 2 + i, at + 4000, at + 6000), .address = 0xa000);
+		ADD(&g, gpu_memory, .event = EVENT_AT(1, 0, at + 5000),
+		    .allocation = { .address = 0xa000, .bytes = 64 + i, .operation = GPU_MEMORY_RELEASE });
+	}
+	ADD(&g, gpu_memory, .event = EVENT_AT(1, 0, 50000),
+	    .allocation = { .address = 0xb000, .bytes = 64, .operation = GPU_MEMORY_RELEASE });
+	/* without a shim */
+	ADD(&g, cuda_alloc, .call = CALL_AT(7, 7, 60000, 61000), .address = 0xc000, .bytes = 32,
+	    .memory = CUDA_MEMORY_HOST);
+	ADD(&g, cuda_free, .call = CALL_AT(7, 7, 62000, 63000), .address = 0xc000);
+	REQUIRE(read_made(&g) && n_allocations == 9);
+	for (u32 i = 0; i < 6; i++)
+		CHECK(allocations[i].tid == 2 + i / 2 && allocations[i].bytes == 64 + i / 2 &&
+		      allocations[i].release == (i & 1) && allocations[i].stack == (i & 1 ? 0 : 8 + i / 2));
+	CHECK(!allocations[6].bytes && !allocations[6].tid);
+	CHECK(allocations[7].host_time && allocations[7].memory == GPU_MEMORY_PINNED && allocations[7].bytes == 32);
+	CHECK(allocations[8].release && allocations[8].bytes == 32 && allocations[8].memory == GPU_MEMORY_PINNED);
+	CHECK(told.allocations == 9);
+	made__end(&g);
+}
+
+TEST(reads_a_part)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	add_clock(&g, 2, 900);
+	for (u32 i = 0; i < 100; i++)
+		add_launch(&g, 1 + i % 2, 1 + i % 2, SECOND * (i + 1), i, SECOND * (i + 1) + SECOND / 2,
+			   SECOND * (i + 2));
+	REQUIRE(made__open(&g));
+	/* the launch is before it, the end behind it */
+	REQUIRE(read_between(&g, 50 * SECOND + SECOND / 2 + 5, 50 * SECOND + SECOND / 2 + 6, 0) && n_works == 1);
+	CHECK(works[0].correlation == 49 && launches[0].probed && !n_calls);
+	REQUIRE(read_between(&g, 0, 0, 2));
+	CHECK(n_works == 50 && n_calls == 50 && told.clock_error == 900 && told.joined == 50);
+	REQUIRE(read_between(&g, 0, 0, 1));
+	CHECK(told.clock_error == 100 && told.joined == 50);
+	made__end(&g);
+}
+
+/* What came late: a kernel that ran long kept CUPTI from handing over what was in its buffer. */
+TEST(joins_what_comes_late)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	for (u32 i = 1; i <= 300; i++) {
+		u64 at = SECOND / 20 * i;
+
+		ADD(&g, cuda_launch, .call = CALL_AT(1, 1, at, at + 10000), .stack = i);
+		/* all driver calls of 5 s at once */
+		if (i % 100 == 0)
+			for (u32 j = i - 99; j <= i; j++)
+				ADD(&g, gpu_call, .span = SPAN_AT(1, 1, SECOND / 20 * j + 10, SECOND / 20 * j + 9000),
+				    .driver = { .function = 307, .correlation = j });
+		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, at + 20000, at + 30000), .kernel = { .correlation = i });
+		trace_writer__flush(g.w);
+	}
+	REQUIRE(read_made(&g) && n_works == 300);
+	for (u32 i = 0; i < 300; i++)
+		CHECK(launches[i].stack == i + 1 && works[i].correlation == i + 1);
+	made__end(&g);
+}
+
+TEST(survives_any_value)
+{
+	struct made g;
+	u64 seed = 88172645463325252ull;
+	u8 bytes[512];
+	u32 n = 0;
+
+	REQUIRE(made__begin(&g));
+	for (u32 i = 0; i < 20000; i++) {
+		const struct schema_event *e = &g.e.schema->events[i % g.e.schema->n_events];
+
+		if (strncmp(e->name, "gpu_", 4) && strncmp(e->name, "cuda", 4))
+			continue;
+		for (u32 j = 0; j < sizeof(bytes); j += 8) {
+			seed ^= seed << 13;
+			seed ^= seed >> 7;
+			seed ^= seed << 17;
+			/* small numbers meet each other more often */
+			*(u64 *)(bytes + j) = i % 3 ? seed : seed & 0x0000000300000003ull;
+		}
+		((struct event *)bytes)->id = e->id;
+		n += !trace_writer__append(g.w, bytes, e->size);
+	}
+	REQUIRE(n > 1000 && read_made(&g));
+	made__end(&g);
+}
+
+TEST(demangles)
+{
+	struct gpu_model *m = NULL;
+	char bomb[4001];
+	struct made g;
+	size_t len;
+
+	REQUIRE(made__begin(&g) && made__open(&g));
+	m = g.model;
+	CHECK_TEXT(gpu_model__demangled(m, "_Z4gemmILi128EEvPfS0_S0_i"), "void gemm<128>(float*, float*, float*, int)");
+	CHECK_TEXT(gpu_model__short_name(m, "_Z4gemmILi128EEvPfS0_S0_i"), "gemm");
+	CHECK_TEXT(gpu_model__short_name(m, "_Z7softmaxPfi"), "softmax");
+	CHECK_TEXT(gpu_model__demangled(m, "triton_poi_fused_add_0"), "triton_poi_fused_add_0");
+	CHECK_TEXT(gpu_model__short_name(m, "triton_poi_fused_add_0"), "triton_poi_fused_add_0");
+	CHECK_TEXT(
+		gpu_model__short_name(
+			m,
+			"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEENS_6detail5ArrayIPcLi1EEEEEviT0_T1_"),
+		"vectorized_elementwise_kernel");
+	CHECK_TEXT(gpu_model__short_name(
+			   m, "_ZN7cutlass6KernelI42cutlass_80_tensorop_s1688gemm_128x128_nn_aEEvNT_6ParamsE"),
+		   "Kernel");
+	CHECK_TEXT(gpu_model__short_name(m, "_ZN1aplERKS_"), "operator+");
+	CHECK_TEXT(gpu_model__short_name(m, "_ZN1altERKS_"), "operator<");
+	CHECK_TEXT(gpu_model__short_name(m, "_ZN12_GLOBAL__N_13addEPf"), "add");
+	CHECK_TEXT(gpu_model__demangled(m, "_Z"), "_Z");
+	CHECK_TEXT(gpu_model__demangled(m, ""), "");
+	CHECK_TEXT(gpu_model__demangled(m, "kernel 0x7f"), "kernel 0x7f");
+	CHECK(!gpu_model__demangled(m, NULL));
+	/* each part is the one before twice: 2^900 characters */
+	len = (size_t)sprintf(bomb, "_Z1fI1AI1BS_E");
+	for (u32 i = 0; len < 3900; i++)
+		len += (size_t)sprintf(bomb + len, i ? "S_IS%c_S%c_E" : "S_IS0_S0_E", '0' + i % 9, '0' + i % 9);
+	strcpy(bomb + len, "Evv");
+	CHECK(strlen(gpu_model__demangled(m, bomb)) < 32 << 10);
+	memset(bomb, 'P', 4000);
+	memcpy(bomb, "_Z1f", 4);
+	bomb[4000] = '\0';
+	CHECK(gpu_model__demangled(m, bomb));
+	made__end(&g);
+}
+
+TEST_MAIN()

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Traces of GPU work, made up with the structs that BPF writes, and the model over them. */
+#ifndef SONDE_GPU_SUPPORT_H
+#define SONDE_GPU_SUPPORT_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "attach/embedded.h"
+#include "model/gpu.h"
+#include "probes/cuda/cuda.h"
+#include "probes/gpu/gpu.h"
+#include "probes/proc/proc.h"
+#include "trace/writer.h"
+
+struct made {
+	struct embedded e;
+	struct trace_writer *w;
+	char path[64];
+	int fd;
+	struct trace *trace;
+	struct names *names;
+	struct gpu_model *model;
+};
+
+static inline bool made__begin(struct made *g)
+{
+	static const struct trace_head head = { .hostname = "made-up", .cpus = 4 };
+	char err[256] = "";
+
+	memset(g, 0, sizeof(*g));
+	g->fd = memfd_create("gpu", MFD_CLOEXEC);
+	snprintf(g->path, sizeof(g->path), "/proc/self/fd/%d", g->fd);
+	if (embedded__open(&g->e, err, sizeof(err)) || trace_writer__create(&g->w, g->fd, g->e.schema, &head)) {
+		printf("# %s\n", err);
+		return false;
+	}
+	return true;
+}
+
+/* Any event: its struct, filled but for the id */
+#define ADD(g, type, ...)                                                \
+	do {                                                             \
+		struct type e_ = { __VA_ARGS__ };                        \
+                                                                         \
+		((struct event *)&e_)->id = ID_##type;                   \
+		if (trace_writer__append((g)->w, &e_, sizeof(e_)))       \
+			printf("# %s does not fit its schema\n", #type); \
+	} while (0)
+
+#define EVENT_AT(p, t, at)                           \
+	{                                            \
+		.time = (at), .pid = (p), .tid = (t) \
+	}
+#define SPAN_AT(p, t, from, to)                              \
+	{                                                    \
+		.event = EVENT_AT(p, t, to), .start = (from) \
+	}
+#define CALL_AT(p, t, from, to)                 \
+	{                                       \
+		.span = SPAN_AT(p, t, from, to) \
+	}
+
+static inline void made__name(struct made *g, u32 pid, u64 hash, const char *text)
+{
+	char room[4096] = "";
+	struct gpu_name *n = (void *)room;
+	size_t at = offsetof(struct gpu_name, text), len = strlen(text);
+
+	n->event = (struct event)EVENT_AT(pid, 0, 1000);
+	n->event.id = ID_gpu_name;
+	n->kernel.name = hash;
+	memcpy(room + at, text, len);
+	trace_writer__append(g->w, room, at + len);
+}
+
+static inline bool made__open(struct made *g)
+{
+	char err[256] = "";
+
+	if (trace_writer__finish(g->w) || trace__open(&g->trace, g->path, err, sizeof(err)) ||
+	    names__create(&g->names, trace__schema(g->trace)) || names__load(g->names, g->trace) ||
+	    gpu_model__new(&g->model, g->trace, g->names)) {
+		printf("# %s\n", err);
+		return false;
+	}
+	return true;
+}
+
+static inline void made__end(struct made *g)
+{
+	gpu_model__free(g->model);
+	names__free(g->names);
+	trace__close(g->trace);
+	trace_writer__free(g->w);
+	embedded__close(&g->e);
+	close(g->fd);
+}
+
+#endif
