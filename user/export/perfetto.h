@@ -77,6 +77,7 @@ enum {
 	TRACK_GPU_MEMORY,
 	TRACK_GPU_CLOCK,
 	TRACK_GPU_LOST,
+	TRACK_GPU_HOST_TIME,
 };
 
 struct interval {

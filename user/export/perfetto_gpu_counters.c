@@ -286,17 +286,24 @@ void perfetto__gpu_shim(struct perfetto *p, const struct view *v)
 	perfetto__mark(p, &(struct interval){ time, time }, text);
 }
 
+/* No loss, where nobody asked for it: a slice beneath the process. */
 static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h)
 {
-	char label[64], text[256];
+	const struct track *t;
+	char text[160];
+	size_t at;
 
 	perfetto__maybe_next_frame(p);
-	names__label(p->e->names, label, sizeof(label), pid, 0);
-	snprintf(
-		text, sizeof(text),
-		"gpu: no device times of %s: %llu kernels, copies and sets are known by their calls alone (no shim in it)",
-		label, h->pieces);
-	perfetto__mark(p, &h->span, text);
+	t = perfetto__place_process(p, pid, TRACK_GPU_HOST_TIME, "GPU work without device times", &h->span);
+	if (!t)
+		return;
+	snprintf(text, sizeof(text), "%llu kernels, copies and sets, known by their calls alone: no shim was in it",
+		 h->pieces);
+	at = event__begin(p, h->span.start, t, EVENT_BEGIN);
+	event__name(p, text);
+	event__end(p, at);
+	at = event__begin(p, h->span.end, t, EVENT_END);
+	event__end(p, at);
 }
 
 void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *told)
