@@ -332,6 +332,58 @@ TEST(joins_what_comes_late)
 	made__end(&g);
 }
 
+/* A process whose CUPTI tells no driver calls: a launch and a copy each 100 us, and what ran of them. */
+static void add_ordered(struct made *g, u32 pid, u32 i, bool call, bool work)
+{
+	u64 at = SECOND + 100000ull * i;
+
+	if (call) {
+		ADD(g, cuda_launch, .call = CALL_AT(pid, pid, at, at + 1000), .grid_x = 1 + i % 3, .block_x = 32,
+		    .stack = i);
+		ADD(g, cuda_copy, .call = CALL_AT(pid, pid + 1, at + 2000, at + 3000), .bytes = 64, .stack = 1000 + i);
+	}
+	if (work) {
+		ADD(g, gpu_kernel, .span = SPAN_AT(pid, 0, at + 5000, at + 6000),
+		    .kernel = { .correlation = 10 * i, .grid_x = 1 + i % 3, .block_x = 32 });
+		ADD(g, gpu_memcpy, .span = SPAN_AT(pid, 0, at + 7000, at + 8000),
+		    .copy = { .correlation = 10 * i + 5, .bytes = 64 });
+	}
+}
+
+TEST(joins_by_order_without_driver_calls)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	add_clock(&g, 2, 100);
+	add_clock(&g, 3, 100);
+	add_clock(&g, 4, 100);
+	for (u32 i = 0; i < 90; i++) {
+		/* what the last ones asked for has not run yet */
+		add_ordered(&g, 1, i, true, i < 85);
+		/* one in the midst is lost: nothing fits any more */
+		add_ordered(&g, 2, i, true, i != 40);
+		/* work was seen from the tenth call on, but calls repeat: it could be that of earlier ones */
+		add_ordered(&g, 4, i, true, i >= 10);
+	}
+	/* two threads at once */
+	ADD(&g, cuda_launch, .call = CALL_AT(3, 3, SECOND, SECOND + 2000), .grid_x = 1);
+	ADD(&g, cuda_launch, .call = CALL_AT(3, 4, SECOND + 1000, SECOND + 3000), .grid_x = 1);
+	ADD(&g, gpu_kernel, .span = SPAN_AT(3, 0, SECOND + 5000, SECOND + 6000),
+	    .kernel = { .correlation = 1, .grid_x = 1 });
+	ADD(&g, gpu_kernel, .span = SPAN_AT(3, 0, SECOND + 6000, SECOND + 7000),
+	    .kernel = { .correlation = 2, .grid_x = 1 });
+	REQUIRE(read_made(&g));
+	CHECK(n_works == 2 * (85 + 89 + 80) + 2 && told.joined == 170);
+	for (u32 i = 0; i < n_works; i++) {
+		u32 n = works[i].correlation / 10, stack = works[i].kind == GPU_COPY ? 1000 + n : n;
+
+		REQUIRE(works[i].pid == 1 ? launches[i].stack == stack && launches[i].probed : !launches[i].number);
+	}
+	made__end(&g);
+}
+
 TEST(survives_any_value)
 {
 	struct made g;

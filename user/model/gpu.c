@@ -92,22 +92,22 @@ static int place_in_stream(struct gpu_model *m, struct gpu_work *w)
 	return 0;
 }
 
-static int tell_work(struct gpu_model *m, struct gpu_work_item *i)
+int gpu_model__tell_work(struct gpu_model *m, const struct gpu_work_item *i)
 {
+	struct gpu_work w = i->work;
 	struct gpu_launch launch;
-	struct gpu_work *w = &i->work;
 	int err = 0;
 
 	if (gpu_join__launch(m, i, &launch))
-		w->launch = &launch;
-	if (!w->host_time) {
-		w->queued = w->launch && w->start > launch.end ? w->start - launch.end : 0;
-		err = place_in_stream(m, w);
+		w.launch = &launch;
+	if (!w.host_time) {
+		w.queued = w.launch && w.start > launch.end ? w.start - launch.end : 0;
+		err = place_in_stream(m, &w);
 	}
-	if (err || !gpu_model__wants(m, w->start, w->end))
+	if (err || !gpu_model__wants(m, w.start, w.end))
 		return err;
-	count(m, w);
-	return m->listener->work ? m->listener->work(w, m->arg) : 0;
+	count(m, &w);
+	return m->listener->work ? m->listener->work(&w, m->arg) : 0;
 }
 
 /* Is its driver call still to come? */
@@ -132,7 +132,10 @@ static int tell_all_work(struct gpu_model *m, u64 before, u64 hold)
 		w = gpu_queue__at(&m->work, i);
 		if (w->end >= before || waits(m, w, hold))
 			break;
-		err = tell_work(m, w);
+		if (!w->work.host_time && gpu_order__wants(m, w->work.pid))
+			err = gpu_order__take_work(m, w);
+		else
+			err = gpu_model__tell_work(m, w);
 	}
 	gpu_queue__drop(&m->work, i);
 	return err;
@@ -232,6 +235,9 @@ static void begin(struct gpu_model *m, u64 from, u64 to, u32 pid, const struct g
 	m->driver.size = sizeof(struct gpu_driver_item);
 	m->work.size = sizeof(struct gpu_work_item);
 	m->memory.size = sizeof(struct gpu_memory_item);
+	m->order_calls.size = sizeof(struct gpu_host_item);
+	m->order_work.size = sizeof(struct gpu_work_item);
+	m->order_full = false;
 	map__init(&m->threads, sizeof(struct gpu_thread_key), sizeof(struct gpu_thread));
 	map__init(&m->streams, sizeof(struct stream_key), sizeof(u64));
 }
@@ -242,6 +248,8 @@ static void end(struct gpu_model *m)
 	gpu_queue__free(&m->driver);
 	gpu_queue__free(&m->work);
 	gpu_queue__free(&m->memory);
+	gpu_queue__free(&m->order_calls);
+	gpu_queue__free(&m->order_work);
 	gpu_join__free(m);
 	map__free(&m->streams);
 	map__free(&m->addresses);
@@ -282,6 +290,8 @@ int gpu_model__read(struct gpu_model *m, u64 from, u64 to, u32 pid, const struct
 		err = trace__read(m->trace, &filter, on_rows, m);
 	if (!err)
 		err = tell_before(m, ~0ull, ~0ull);
+	if (!err)
+		err = gpu_order__end(m);
 	if (!err) {
 		gpu_join__end(m);
 		tell_clock_error(m);

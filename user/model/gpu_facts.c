@@ -269,6 +269,14 @@ const char *gpu_facts__function(struct gpu_model *m, u32 pid, u64 handle)
 	return known ? known : "kernel";
 }
 
+u64 gpu_facts__slack(const struct gpu_model *m, u32 pid)
+{
+	const struct gpu_process *p = gpu_facts__process(m, pid);
+
+	/* a shim that is wrong by more than that has lost its clock */
+	return !p ? 0 : p->clock_error < 1000000 ? p->clock_error : 1000000;
+}
+
 u32 gpu_facts__tid(const struct gpu_model *m, u32 pid, u32 ns_tid)
 {
 	struct gpu_thread_key key = { pid, ns_tid };

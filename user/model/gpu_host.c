@@ -59,10 +59,9 @@ static void fill(struct gpu_model *m, const struct gpu_host_item *c, struct gpu_
 /* Does the device get something to do by it that no other call tells of? */
 static bool asks_for_work(const struct gpu_model *m, const struct gpu_host_item *c, const struct gpu_span *outer)
 {
-	const struct gpu_process *p = gpu_facts__process(m, c->pid);
 	const char *function;
 
-	if (!gpu_ask__is_work(c->span.ask) || (p && p->has_shim) || (c->span.ret && !c->open))
+	if (!gpu_ask__is_work(c->span.ask) || (c->span.ret && !c->open))
 		return false;
 	if (gpu_ask__is_work(outer->ask) && !same(outer, &c->span))
 		return false;
@@ -97,8 +96,14 @@ int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c)
 	struct gpu_host_call call;
 	int err = 0;
 
-	if (asks_for_work(m, c, outer))
-		err = add_work(m, c);
+	if (asks_for_work(m, c, outer)) {
+		const struct gpu_process *p = gpu_facts__process(m, c->pid);
+
+		if (!p || !p->has_shim)
+			err = add_work(m, c);
+		else if (gpu_order__wants(m, c->pid))
+			err = gpu_order__take_call(m, c);
+	}
 	if (!err)
 		err = gpu_memory__take_call(m, c);
 	if (err || !m->listener->call || !gpu_model__wants(m, c->span.start, c->end))

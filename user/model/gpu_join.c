@@ -231,14 +231,6 @@ bool gpu_join__has_driver(const struct gpu_model *m, u32 pid, u32 correlation)
 	return find_driver(m, pid, correlation);
 }
 
-static u64 slack_of(const struct gpu_model *m, u32 pid)
-{
-	const struct gpu_process *p = gpu_facts__process(m, pid);
-
-	/* a shim that is wrong by more than that has lost its clock */
-	return !p ? 0 : p->clock_error < 1000000 ? p->clock_error : 1000000;
-}
-
 /*
  * The only thread of the process with a call that contains this one; NULL: none, or several. For threads whose number in their
  * own namespace the trace does not tell.
@@ -265,7 +257,7 @@ static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_dri
 static void resolve(struct gpu_model *m, struct gpu_driver *d)
 {
 	const struct task *process = names__task(m->names, d->pid, 0);
-	u64 slack = slack_of(m, d->pid);
+	u64 slack = gpu_facts__slack(m, d->pid);
 	struct gpu_span *s = NULL;
 	u32 tid;
 
@@ -292,7 +284,7 @@ static void resolve(struct gpu_model *m, struct gpu_driver *d)
 const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct gpu_allocation *a, u32 *tid)
 {
 	enum gpu_ask ask = a->release ? ASK_RELEASE : ASK_ALLOCATION;
-	u64 slack = slack_of(m, a->pid);
+	u64 slack = gpu_facts__slack(m, a->pid);
 	const struct gpu_span *s;
 	u32 i;
 
@@ -340,6 +332,11 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 {
 	struct gpu_driver *d;
 
+	if (w->call) {
+		*out = (struct gpu_launch){ .number = w->call->span.number, .pid = w->call->pid, .tid = w->call->tid };
+		launch_of_span(m, &w->call->span, out);
+		return true;
+	}
 	if (w->work.host_time)
 		return join_host(m, w, out);
 	d = find_driver(m, w->work.pid, w->work.correlation);

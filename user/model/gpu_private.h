@@ -8,6 +8,7 @@
  *	gpu_fields.c	rows into queues
  *	gpu_queue.c	a queue
  *	gpu_join.c	from work to its launch
+ *	gpu_order.c	the same where CUPTI tells no driver calls
  *	gpu_host.c	calls; work that they alone tell of
  *	gpu_memory.c	allocations
  *	gpu_names.c	C++ names
@@ -85,6 +86,7 @@ struct gpu_driver_item {
 struct gpu_work_item {
 	u64 end;
 	u32 tid; /* of work that a call tells of */
+	const struct gpu_host_item *call; /* joined by order; else NULL */
 	struct gpu_work work;
 };
 
@@ -155,6 +157,8 @@ struct gpu_model {
 	struct gpu_told told;
 	struct gpu_fields *fields; /* of each event of the schema; gpu_fields.c */
 	struct gpu_queue calls, driver, work, memory;
+	struct gpu_queue order_calls, order_work; /* gpu_order.c */
+	bool order_full;
 	struct gpu_drivers drivers;
 	struct map threads; /* struct gpu_thread_key -> struct gpu_thread */
 	u64 spans; /* of all threads */
@@ -173,6 +177,8 @@ const struct gpu_process *gpu_facts__process(const struct gpu_model *m, u32 pid)
 const char *gpu_facts__kernel(const struct gpu_model *m, u32 pid, u64 hash);
 /* The name of a kernel by the handle that it is launched with. NULL: no memory. */
 const char *gpu_facts__function(struct gpu_model *m, u32 pid, u64 handle);
+/* ns by which its device's clock may differ from the host's; bounded */
+u64 gpu_facts__slack(const struct gpu_model *m, u32 pid);
 /* A thread by the number that its namespace gives it; 0: not known. */
 u32 gpu_facts__tid(const struct gpu_model *m, u32 pid, u32 ns_tid);
 int gpu_facts__set_tid(struct gpu_model *m, u32 pid, u32 ns_tid, u32 tid);
@@ -195,6 +201,18 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct gpu_allocation *a, u32 *tid);
 void gpu_join__end(struct gpu_model *m);
 void gpu_join__free(struct gpu_model *m);
+
+/* gpu_order.c: is the process one of those? */
+bool gpu_order__wants(const struct gpu_model *m, u32 pid);
+/* A call that asks for work that no other call tells of. */
+int gpu_order__take_call(struct gpu_model *m, const struct gpu_host_item *c);
+int gpu_order__take_work(struct gpu_model *m, const struct gpu_work_item *w);
+/* There is too much: what waits is told without its launch. */
+int gpu_order__give_up(struct gpu_model *m);
+int gpu_order__end(struct gpu_model *m);
+
+/* gpu.c */
+int gpu_model__tell_work(struct gpu_model *m, const struct gpu_work_item *i);
 
 /* gpu_host.c */
 const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Joining without driver calls, where CUPTI is too old to tell them. What is left is order: a process's calls, if no two of them
+ * overlap, are in the order of the correlations of their work. Work is put beside the calls at each place where there are enough of
+ * them, and if at exactly one place every piece fits its call (what it is, its grid or bytes, and that it began no sooner), that is
+ * how they belong together. Else nothing of the process is joined. That takes all of a process at once: up to ORDER_MOST.
+ */
+#include "model/gpu_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ORDER_MOST (64u << 10) /* pieces of work: 14 MiB */
+#define TRIES_MOST 20000000u /* comparisons, for one process */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct gpu_host_item *x = *(struct gpu_host_item *const *)a, *y = *(struct gpu_host_item *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->span.start != y->span.start)
+		return x->span.start < y->span.start ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int by_correlation(const void *a, const void *b)
+{
+	const struct gpu_work_item *x = *(struct gpu_work_item *const *)a, *y = *(struct gpu_work_item *const *)b;
+
+	if (x->work.pid != y->work.pid)
+		return x->work.pid < y->work.pid ? -1 : 1;
+	if (x->work.correlation != y->work.correlation)
+		return x->work.correlation < y->work.correlation ? -1 : 1;
+	if (x->work.start != y->work.start)
+		return x->work.start < y->work.start ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* Pointers to all items; NULL: no memory, or there are none. */
+static void *places_of(const struct gpu_queue *q, int (*compare)(const void *a, const void *b))
+{
+	void **places = malloc((q->n + 1) * sizeof(*places));
+	u32 i;
+
+	for (i = 0; places && i < q->n; i++)
+		places[i] = gpu_queue__at(q, i);
+	if (places)
+		qsort(places, q->n, sizeof(*places), compare);
+	return places;
+}
+
+static bool fits(const struct gpu_host_item *c, const struct gpu_work *w, u64 slack)
+{
+	if (w->start + slack < c->span.start)
+		return false;
+	switch (c->span.ask) {
+	case ASK_KERNEL:
+		return w->kind == GPU_KERNEL && !w->graph && !memcmp(w->grid, c->grid, sizeof(w->grid)) &&
+		       !memcmp(w->block, c->block, sizeof(w->block));
+	case ASK_COPY:
+		return w->kind == GPU_COPY && !w->graph && w->bytes == c->bytes;
+	case ASK_SET:
+		return w->kind == GPU_SET && !w->graph && w->bytes == c->bytes;
+	default:
+		return w->kind == GPU_GRAPH || w->graph;
+	}
+}
+
+/* The calls and work of one process. */
+struct both {
+	struct gpu_host_item **calls;
+	struct gpu_work_item **work;
+	u32 n_calls, n_work;
+	u32 *first; /* of each correlation, index into work */
+	u32 n;
+	u64 slack;
+};
+
+static bool calls_overlap(const struct both *b)
+{
+	u64 reach = 0;
+
+	for (u32 i = 0; i < b->n_calls; i++) {
+		if (b->calls[i]->span.start < reach)
+			return true;
+		reach = b->calls[i]->end > reach ? b->calls[i]->end : reach;
+	}
+	return false;
+}
+
+/* How many calls come before the first one that has work; -1: not to be told. */
+static int only_place(const struct both *b)
+{
+	u32 at, i, tries = 0;
+	int found = -1;
+
+	for (at = 0; at + b->n <= b->n_calls; at++) {
+		for (i = 0; i < b->n && fits(b->calls[at + i], &b->work[b->first[i]]->work, b->slack); i++)
+			;
+		tries += i + 1;
+		if ((i == b->n && found >= 0) || tries > TRIES_MOST)
+			return -1;
+		if (i == b->n)
+			found = (int)at;
+	}
+	return found;
+}
+
+static int join_process(struct gpu_model *m, struct both *b)
+{
+	int place;
+	u32 i, g = 0;
+
+	b->first = malloc((b->n_work + 1) * sizeof(*b->first));
+	if (!b->first)
+		return -ENOMEM;
+	for (i = 0; i < b->n_work; i++)
+		if (!i || b->work[i]->work.correlation != b->work[i - 1]->work.correlation)
+			b->first[b->n++] = i;
+	place = calls_overlap(b) ? -1 : only_place(b);
+	for (i = 0; place >= 0 && i < b->n_work; i++) {
+		if (g + 1 < b->n && b->first[g + 1] == i)
+			g++;
+		b->work[i]->call = b->calls[place + (int)g];
+		if (!b->work[i]->call->span.number)
+			b->calls[place + (int)g]->span.number = ++m->launches;
+	}
+	free(b->first);
+	return 0;
+}
+
+static int join_all(struct gpu_model *m, struct gpu_host_item **calls, struct gpu_work_item **work)
+{
+	u32 c = 0, w = 0, n_calls = m->order_calls.n, n_work = m->order_work.n;
+	int err = 0;
+
+	while (!err && w < n_work) {
+		u32 pid = work[w]->work.pid;
+		struct both b = { .work = work + w, .slack = gpu_facts__slack(m, pid) };
+
+		for (; w < n_work && work[w]->work.pid == pid; w++)
+			b.n_work++;
+		while (c < n_calls && calls[c]->pid < pid)
+			c++;
+		b.calls = calls + c;
+		for (; c < n_calls && calls[c]->pid == pid; c++)
+			b.n_calls++;
+		err = join_process(m, &b);
+	}
+	return err;
+}
+
+bool gpu_order__wants(const struct gpu_model *m, u32 pid)
+{
+	const struct gpu_process *p = m->order_full ? NULL : gpu_facts__process(m, pid);
+
+	return p && p->has_shim && !p->has_calls;
+}
+
+int gpu_order__take_call(struct gpu_model *m, const struct gpu_host_item *c)
+{
+	struct gpu_host_item *to;
+
+	/* nothing runs for nothing */
+	if ((c->span.ask == ASK_COPY || c->span.ask == ASK_SET) && !c->bytes)
+		return 0;
+	if (m->order_calls.n >= 4 * ORDER_MOST)
+		return gpu_order__give_up(m);
+	to = gpu_queue__add(&m->order_calls);
+	if (!to)
+		return -ENOMEM;
+	*to = *c;
+	return 0;
+}
+
+int gpu_order__take_work(struct gpu_model *m, const struct gpu_work_item *w)
+{
+	struct gpu_work_item *to = gpu_queue__add(&m->order_work);
+
+	if (!to)
+		return -ENOMEM;
+	*to = *w;
+	return m->order_work.n >= ORDER_MOST ? gpu_order__give_up(m) : 0;
+}
+
+static int tell(struct gpu_model *m)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; !err && i < m->order_work.n; i++)
+		err = gpu_model__tell_work(m, gpu_queue__at(&m->order_work, i));
+	gpu_queue__free(&m->order_work);
+	gpu_queue__free(&m->order_calls);
+	return err;
+}
+
+int gpu_order__give_up(struct gpu_model *m)
+{
+	m->order_full = true;
+	return tell(m);
+}
+
+int gpu_order__end(struct gpu_model *m)
+{
+	struct gpu_host_item **calls;
+	struct gpu_work_item **work;
+	int err;
+
+	if (!m->order_work.n)
+		return 0;
+	calls = places_of(&m->order_calls, by_start);
+	work = places_of(&m->order_work, by_correlation);
+	err = calls && work ? join_all(m, calls, work) : -ENOMEM;
+	free(calls);
+	free(work);
+	return err ? err : tell(m);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Copies and sets by what they do, for cuda-mem-time and cuda-mem-size. */
+#ifndef SONDE_REPORT_CUDA_MEM_H
+#define SONDE_REPORT_CUDA_MEM_H
+
+#include "report/cuda_work.h"
+
+struct cuda_mem_group {
+	const char *operation;
+	struct stats time, size;
+};
+
+struct cuda_mem {
+	struct cuda_work work;
+	struct map device; /* const char *operation -> struct cuda_mem_group */
+	struct map host; /* likewise: of processes without device times */
+	u64 total, host_total, bytes; /* ns; bytes of all */
+};
+
+/* 0 or negative errno; to be freed in any case. */
+int cuda_mem__read(struct cuda_mem *c, const struct report_args *args);
+void cuda_mem__free(struct cuda_mem *c);
+/* Bytes a second; 0: not known. */
+static inline double cuda_mem__bandwidth(u64 bytes, u64 ns)
+{
+	return ns ? (double)bytes * 1e9 / (double)ns : 0;
+}
+
+#endif

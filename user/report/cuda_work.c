@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/cuda_work.h"
+
+#include <string.h>
+
+#include "util/text.h"
+
+static int on_work(const struct gpu_work *w, void *arg)
+{
+	struct cuda_work *c = arg;
+
+	if (c->args->tid && (!w->launch || w->launch->tid != c->args->tid))
+		return 0;
+	return c->fn(w, c->arg);
+}
+
+int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*fn)(const struct gpu_work *w, void *arg),
+		    void *arg)
+{
+	static const struct gpu_listener listener = { .work = on_work };
+	int err;
+
+	*c = (struct cuda_work){ .args = args, .fn = fn, .arg = arg };
+	err = stacks__load(&c->stacks, args->trace);
+	if (!err)
+		err = gpu_model__new(&c->model, args->trace, args->names);
+	if (!err)
+		err = gpu_model__read(c->model, args->from, args->to, args->pid, &listener, c, &c->told);
+	return err;
+}
+
+void cuda_work__free(struct cuda_work *c)
+{
+	gpu_model__free(c->model);
+	stacks__free(c->stacks);
+}
+
+const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
+{
+	return mangled ? gpu_model__demangled(c->model, mangled) : "[kernel without a name]";
+}
+
+u32 cuda_work__line(const struct cuda_work *c, const struct gpu_launch *l)
+{
+	return l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+}
+
+static const char *plural(u64 n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void say_missing(const struct gpu_told *t, struct report_output *out)
+{
+	u64 all = t->kernels + t->copies + t->sets + t->graphs;
+	char a[TEXT_NUMBER], b[TEXT_NUMBER];
+
+	if (t->host_time == all && all)
+		report_output__note(
+			out,
+			"No process had sonde's CUPTI library: times are those of the calls on the host, not the device's. `sonde record -t +gpu -- COMMAND` has the device's.");
+	else if (t->host_time)
+		report_output__note(
+			out,
+			"%s of %s kernels, copies and sets are of processes without sonde's CUPTI library: what the host asked for is known of them, not when the device did it.",
+			text__count(a, sizeof(a), t->host_time), text__count(b, sizeof(b), all));
+	if (t->dropped || t->dropped_bytes)
+		report_output__note(
+			out,
+			"%s record%s and %s of CUPTI's buffers were lost in the traced processes: counts are too small.",
+			text__count(a, sizeof(a), t->dropped), plural(t->dropped),
+			text__bytes(b, sizeof(b), t->dropped_bytes));
+	if (t->unjoined)
+		report_output__note(out, "Of %s of %s the call that asked for it is not known.",
+				    text__count(a, sizeof(a), t->unjoined), text__count(b, sizeof(b), all));
+	if (t->unprobed)
+		report_output__note(out, "%s launch%s CUPTI alone saw: %s no Python stack.",
+				    text__count(a, sizeof(a), t->unprobed), t->unprobed == 1 ? "" : "es",
+				    t->unprobed == 1 ? "it has" : "they have");
+	if (t->open)
+		report_output__note(out, "%s had not ended when the trace did.", text__count(a, sizeof(a), t->open));
+	if (t->unseen)
+		report_output__note(
+			out,
+			"Of %s launch%s no kernel was seen: captured into a graph, still to run when the trace ended, or lost.",
+			text__count(a, sizeof(a), t->unseen), t->unseen == 1 ? "" : "es");
+}
+
+void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing)
+{
+	const struct gpu_told *t = &c->told;
+	char error[TEXT_NUMBER];
+
+	if (nothing)
+		report__nothing(c->args, out, nothing, "gpu");
+	say_missing(t, out);
+	if (t->clock_error)
+		report_output__note(out, "Device times are within %s of the host's clock.",
+				    text__ns(error, sizeof(error), t->clock_error));
+	if (c->pool.approximate)
+		report_output__note(out, "Medians of groups beyond %u are within 0.4%%.", STATS_EXACT);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* GPU work for the reports cuda-kern, cuda-kern-launch, cuda-mem-time, cuda-mem-size and cuda-trace. */
+#ifndef SONDE_REPORT_CUDA_WORK_H
+#define SONDE_REPORT_CUDA_WORK_H
+
+#include "model/gpu.h"
+#include "model/stacks.h"
+#include "model/stats.h"
+#include "report/report.h"
+
+/* What Nsight's reports have of a time or size; `unit` ends the keys, `of` stands in the headings. */
+#define CUDA_STATS(unit, of, show)                                                                      \
+	{ "avg_" unit, "Avg" of, VALUE_DOUBLE, show }, { "med_" unit, "Med" of, VALUE_DOUBLE, show },   \
+		{ "min_" unit, "Min" of, VALUE_U64, show }, { "max_" unit, "Max" of, VALUE_U64, show }, \
+	{                                                                                               \
+		"stddev_" unit, "StdDev" of, VALUE_DOUBLE, show                                         \
+	}
+#define CUDA_STATS_VALUES(s) \
+	V_DBL((s)->mean), V_DBL(stats__median(s)), V_U64((s)->min), V_U64((s)->max), V_DBL(stats__stddev(s))
+
+struct cuda_work {
+	const struct report_args *args;
+	struct gpu_model *model;
+	struct stacks *stacks;
+	struct stats_pool pool;
+	struct gpu_told told;
+	int (*fn)(const struct gpu_work *w, void *arg);
+	void *arg;
+};
+
+/* Reads all work of the time, process and thread asked for. 0 or negative errno, also fn's; to be freed in any case. */
+int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*fn)(const struct gpu_work *w, void *arg),
+		    void *arg);
+void cuda_work__free(struct cuda_work *c);
+/* Demangled, or words for a kernel whose name is not known */
+const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
+/* The innermost frame of the launch that is the user's own; 0: not known. */
+u32 cuda_work__line(const struct cuda_work *c, const struct gpu_launch *l);
+/* What the figures don't hold, and how far they are to be trusted. nothing: there was none, and that is said. */
+void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing);
+
+#endif
