@@ -324,8 +324,7 @@ void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *to
 		put_host_time(p, *(const u32 *)map__key(&c->host_time, i), map__value(&c->host_time, i));
 	if (!told->unjoined)
 		return;
-	snprintf(text, sizeof(text), "gpu: who asked for %llu kernels, copies and sets is not known",
-		 told->unjoined);
+	snprintf(text, sizeof(text), "gpu: who asked for %llu kernels, copies and sets is not known", told->unjoined);
 	perfetto__mark(p, &(struct interval){ last, last }, text);
 }
 
