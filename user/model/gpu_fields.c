@@ -9,14 +9,40 @@
 enum row_kind { ROW_NONE, ROW_CALL, ROW_DRIVER, ROW_KERNEL, ROW_COPY, ROW_SET, ROW_GRAPH, ROW_MEMORY, ROW_DROPPED };
 
 /* The fields of all kinds together; those that a kind has not are NULL. */
-#define FIELDS(X)                                                                                                    \
-	X(stack)                                                                                                     \
-	X(gil)                                                                                                       \
-	X(stream)                                                                                                    \
-	X(function) X(bytes) X(address) X(kind) X(memory) X(shared_memory) X(correlation) X(result) X(name) X(graph) \
-		X(graph_node) X(device) X(context) X(registers) X(static_shared) X(dynamic_shared) X(from_memory)    \
-			X(to_memory) X(asynchronous) X(pool) X(pool_size) X(pool_used) X(operation) X(records)       \
-				X(grid_x) X(grid_y) X(grid_z) X(block_x) X(block_y) X(block_z)
+#define FIELDS(X)         \
+	X(stack)          \
+	X(gil)            \
+	X(stream)         \
+	X(function)       \
+	X(bytes)          \
+	X(address)        \
+	X(kind)           \
+	X(memory)         \
+	X(shared_memory)  \
+	X(correlation)    \
+	X(result)         \
+	X(name)           \
+	X(graph)          \
+	X(graph_node)     \
+	X(device)         \
+	X(context)        \
+	X(registers)      \
+	X(static_shared)  \
+	X(dynamic_shared) \
+	X(from_memory)    \
+	X(to_memory)      \
+	X(asynchronous)   \
+	X(pool)           \
+	X(pool_size)      \
+	X(pool_used)      \
+	X(operation)      \
+	X(records)        \
+	X(grid_x)         \
+	X(grid_y)         \
+	X(grid_z)         \
+	X(block_x)        \
+	X(block_y)        \
+	X(block_z)
 
 #define DECLARE(name) const struct schema_field *name;
 struct gpu_fields {
