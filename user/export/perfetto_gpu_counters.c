@@ -31,7 +31,7 @@ struct busy {
 };
 
 struct memory {
-	s64 live;
+	u64 live;
 	u64 last;
 };
 
@@ -203,14 +203,14 @@ int perfetto__gpu_memory(struct perfetto *p, const struct gpu_allocation *a)
 	m = c && key.gpu != GPUS_MOST ? map__get(&c->memory, &key) : NULL;
 	if (!m)
 		return -ENOMEM;
-	m->live += a->release ? -(s64)a->bytes : (s64)a->bytes;
 	/* what was there when tracing began is not known, so neither is what is left when it goes */
-	if (m->live < 0)
-		m->live = 0;
+	if (a->release)
+		m->live -= a->bytes < m->live ? a->bytes : m->live;
+	else
+		m->live += a->bytes < ~0ull - m->live ? a->bytes : ~0ull - m->live;
 	m->last = a->time > m->last ? a->time : m->last;
 	snprintf(name, sizeof(name), key.pid ? "GPU memory, device not known" : "GPU %u memory", key.gpu);
-	perfetto__counter(p, m->last, perfetto__track(p, key.pid, TRACK_GPU_MEMORY, key.gpu, name, "bytes"),
-			  (u64)m->live);
+	perfetto__counter(p, m->last, perfetto__track(p, key.pid, TRACK_GPU_MEMORY, key.gpu, name, "bytes"), m->live);
 	return 0;
 }
 
