@@ -16,6 +16,8 @@
 #define DRIVERS_SOME (256u << 10) /* 28 MiB */
 #define DRIVERS_MOST (1u << 20) /* if their work has not come */
 
+#define THREADS_TRIED 4096u
+
 static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
 {
 	return s->start <= start + slack && s->end + slack >= end;
@@ -233,52 +235,68 @@ bool gpu_join__has_driver(const struct gpu_model *m, u32 pid, u32 correlation)
 
 /*
  * The only thread of the process with a call that contains this one; NULL: none, or several. For threads whose number in their
- * own namespace the trace does not tell.
+ * own namespace the trace does not tell. *others: how many threads of the process have calls at all.
  */
-static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid)
+static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid,
+				 u32 *others)
 {
 	struct gpu_span *found = NULL, *s;
-	u32 i;
+	u32 i, n = 0;
 
-	for (i = 0; i < m->threads.n; i++) {
+	*others = 0;
+	for (i = 0; i < m->threads.n && i < THREADS_TRIED; i++) {
 		const struct gpu_thread_key *key = map__key(&m->threads, i);
 
-		s = key->pid == d->pid ? gpu_join__outermost(m, d->pid, key->tid, d->start, d->end, slack) : NULL;
-		if (s && found)
-			return NULL;
+		if (key->pid != d->pid)
+			continue;
+		++*others;
+		s = gpu_join__outermost(m, d->pid, key->tid, d->start, d->end, slack);
+		n += !!s;
 		if (s) {
 			found = s;
 			*tid = key->tid;
 		}
 	}
-	return found;
+	return n == 1 ? found : NULL;
+}
+
+/* The call, and d->tid, of a thread that the trace does not name. */
+static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u64 slack)
+{
+	const struct task *process = names__task(m->names, d->pid, 0);
+	bool told = process && process->ns_pid, same = told && process->ns_pid == d->pid;
+	struct gpu_span *s = NULL;
+	u32 tid = 0, others;
+
+	/* most likely in no namespace of its own */
+	if (same || !told)
+		s = gpu_join__outermost(m, d->pid, d->ns_tid, d->start, d->end, slack);
+	if (s || same) {
+		d->tid = d->ns_tid;
+		return s;
+	}
+	s = only_one(m, d, slack, &tid, &others);
+	if (s && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
+		d->tid = tid;
+	/* a process's threads have larger numbers than it has, unless these are another namespace's */
+	else if (!told && !others && d->ns_tid >= d->pid)
+		d->tid = d->ns_tid;
+	return s;
 }
 
 static void resolve(struct gpu_model *m, struct gpu_driver *d)
 {
-	const struct task *process = names__task(m->names, d->pid, 0);
 	u64 slack = gpu_facts__slack(m, d->pid);
-	struct gpu_span *s = NULL;
-	u32 tid;
+	struct gpu_span *s;
 
-	if (!d->tid)
-		d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
-	/* a trace that says nothing of namespaces */
-	if (!d->tid && (!process || !process->ns_pid || process->ns_pid == d->pid))
-		d->tid = d->ns_tid;
-	if (d->tid)
-		s = gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
-	else if ((s = only_one(m, d, slack, &tid)) && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
-		d->tid = tid;
+	d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
+	s = d->tid ? gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack) : find_thread(m, d, slack);
 	if (s && !s->number)
 		s->number = ++m->launches;
-	if (s) {
-		d->number = s->number;
+	d->number = s ? s->number : ++m->launches;
+	d->probed = s;
+	if (s)
 		d->span = *s;
-		d->probed = true;
-	} else if (!d->number) {
-		d->number = ++m->launches;
-	}
 }
 
 const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct gpu_allocation *a, u32 *tid)
@@ -342,7 +360,7 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 	d = find_driver(m, w->work.pid, w->work.correlation);
 	if (!d)
 		return false;
-	if (!d->probed)
+	if (!d->number)
 		resolve(m, d);
 	d->used = true;
 	*out = (struct gpu_launch){

@@ -42,7 +42,10 @@ const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
 
 u32 cuda_work__line(const struct cuda_work *c, const struct gpu_launch *l)
 {
-	return l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+	u32 line = l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+
+	/* a stack whose frames the trace has not is none */
+	return line && stacks__frame(c->stacks, line) ? line : 0;
 }
 
 static const char *plural(u64 n)
@@ -86,6 +89,32 @@ static void say_missing(const struct gpu_told *t, struct report_output *out)
 			text__count(a, sizeof(a), t->unseen), t->unseen == 1 ? "" : "es");
 }
 
+/* The same for machines */
+static void tabulate(const struct gpu_told *t, struct report_output *out)
+{
+	static const struct column columns[] = {
+		{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
+		{ "copies", "Copies", VALUE_U64, SHOW_COUNT },
+		{ "sets", "Sets", VALUE_U64, SHOW_COUNT },
+		{ "graphs", "Graphs", VALUE_U64, SHOW_COUNT },
+		{ "joined", "Joined", VALUE_U64, SHOW_COUNT },
+		{ "unjoined", "Not joined", VALUE_U64, SHOW_COUNT },
+		{ "unprobed", "By CUPTI alone", VALUE_U64, SHOW_COUNT },
+		{ "host_time", "By calls alone", VALUE_U64, SHOW_COUNT },
+		{ "open", "Not ended", VALUE_U64, SHOW_COUNT },
+		{ "unseen", "Not seen to run", VALUE_U64, SHOW_COUNT },
+		{ "dropped_records", "Dropped", VALUE_U64, SHOW_COUNT },
+		{ "dropped_bytes", "Dropped bytes", VALUE_U64, SHOW_BYTES },
+		{ "clock_error_ns", "Clock error", VALUE_U64, SHOW_NS },
+	};
+	struct table *table = REPORT_TABLE(out, "told", "What the figures hold", columns);
+
+	table->machine_only = true;
+	table__add(table, V_U64(t->kernels), V_U64(t->copies), V_U64(t->sets), V_U64(t->graphs), V_U64(t->joined),
+		   V_U64(t->unjoined), V_U64(t->unprobed), V_U64(t->host_time), V_U64(t->open), V_U64(t->unseen),
+		   V_U64(t->dropped), V_U64(t->dropped_bytes), V_U64(t->clock_error));
+}
+
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing)
 {
 	const struct gpu_told *t = &c->told;
@@ -94,6 +123,7 @@ void cuda_work__say(const struct cuda_work *c, struct report_output *out, const 
 	if (nothing)
 		report__nothing(c->args, out, nothing, "gpu");
 	say_missing(t, out);
+	tabulate(t, out);
 	if (t->clock_error)
 		report_output__note(out, "Device times are within %s of the host's clock.",
 				    text__ns(error, sizeof(error), t->clock_error));
