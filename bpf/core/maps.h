@@ -71,7 +71,7 @@ struct open_call {
 	u64 key; /* what its return will be known by, with sp: see span__key() */
 	u64 out; /* what the entry keeps for the return: see SPAN_OUT */
 	u32 size; /* of the record; 0: free */
-	u32 pad;
+	u32 stack_at; /* where in the record its fields stack and gil are: see at_call.bpf.h */
 	/* a struct call and what follows it */
 	u8 record[CALL_MAX] __attribute__((aligned(8)));
 };

@@ -85,7 +85,7 @@ struct meta_probe {
 struct meta_hits {
 	struct event event;
 	u64 hits DOC("times the probe ran, whole trace");
-	u64 skipped DOC("of these, times the process filter said no");
+	u64 skipped DOC("of these, times it recorded nothing: the process is not wanted, or the call is within another");
 	u16 number DOC("probe");
 } EVENT(meta_hits, 0x0006, "how often a probe ran, written at the end");
 

@@ -12,7 +12,8 @@
  * goes out there: one record a call. SPAN_EXIT adds a function that is run at
  * the return, for what the call hands back through pointers; SPAN_OUT(e) keeps
  * a number for it. SPAN_IF and SPAN_EXIT_IF are loaded only with an option
- * (`--cuda=all`).
+ * (`--cuda=all`). SPAN__PROGRAM is all of them: with it a family leaves out calls that
+ * it or others make within theirs (cudadrv), and takes stacks (at_call.bpf.h).
  *
  * A program is a kernel link for each library that it probes, and each link
  * costs time to detach. So one program serves functions whose arguments lie in
@@ -270,8 +271,19 @@ static __always_inline struct open_call *span__top(struct thread *th)
 	return &th->calls[top & (CALL_DEPTH - 1)];
 }
 
-/* The new call's record, or NULL if it is not wanted or can't be kept. */
-static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie, u16 id, u32 size)
+/* Is the thread in a call of one of these families (a bit by family id)? */
+static __always_inline bool span__is_within(const struct thread *th, u64 families)
+{
+	u32 top = th->depth - 1, family;
+
+	if (top >= CALL_DEPTH)
+		return false;
+	family = EVENT_FAMILY(((const struct event *)th->calls[top & (CALL_DEPTH - 1)].record)->id);
+	return family < 64 && families >> family & 1;
+}
+
+/* The new call's record, or NULL if it is not wanted, is made within a call of those families, or can't be kept. */
+static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie, u16 id, u32 size, u64 within)
 {
 	/* the fields read here cost less than bpf_get_current_pid_tgid() */
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -300,6 +312,11 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 	/* a placed call that jumped here has been closed at its jump */
 	if (c && c->sp <= sp)
 		span__drop_below(th, span__is_tail_call(sp) ? sp : sp + 1, sp + 1);
+	if (within && span__is_within(th, within)) {
+		if (h)
+			h->skipped++;
+		return NULL;
+	}
 	if (th->depth >= CALL_DEPTH) {
 		loss__count(EVENT_FAMILY(id), LOSS_DEPTH, bpf_ktime_get_ns());
 		return NULL;
@@ -366,47 +383,10 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 	return call;
 }
 
-/*
- * The record of the placed call that ends at this place: what is open at the
- * stack pointer that the function had at its entry, which the loader knows from
- * the function's code.
- */
-static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie)
-{
-	u64 sp = ctx->sp, bp = ctx->bp, now = bpf_ktime_get_ns();
-	struct open_call *c;
-	struct thread *th;
-	struct span *span;
-
-	/* both read first: of a choice clang would make one load at an offset that varies, which the verifier refuses */
-	barrier_var(sp);
-	barrier_var(bp);
-	if (cookie & COOKIE_BY_FRAME_POINTER)
-		sp = bp;
-	sp += COOKIE_ABOVE(cookie);
-	probe__hit(cookie);
-	th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
-	if (!th)
-		return NULL;
-	c = span__top(th);
-	if (c && c->sp < sp) {
-		span__drop_below(th, sp, sp);
-		c = span__top(th);
-	}
-	if (!c || c->sp != sp || c->key != (KEY_PLACED | COOKIE_PROBE(cookie)))
-		return NULL;
-	span = (struct span *)c->record;
-	th->depth--;
-	span->event.time = now;
-	if (cookie & COOKIE_UNWIND)
-		span->event.flags |= EVENT_UNWOUND;
-	return span;
-}
-
 /* What the entry leaves for at_return, beside the record: a pointer argument, mostly. */
 #define SPAN_OUT(e) (((struct open_call *)((void *)(e)-offsetof(struct open_call, record)))->out)
 
-#define SPAN__PROGRAM(fn, section, type, at_return)                                             \
+#define SPAN__PROGRAM(fn, section, type, at_return, within, at_last)                            \
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group); \
 	SEC(section)                                                                            \
 	int fn(struct pt_regs *ctx)                                                             \
@@ -424,54 +404,26 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 			return 0;                                                               \
 		}                                                                               \
 		cookie = bpf_get_attach_cookie(ctx);                                            \
-		e = span__open(ctx, key, cookie, ID_##type, sizeof(*e));                        \
+		e = span__open(ctx, key, cookie, ID_##type, sizeof(*e), within);                \
 		if (!e)                                                                         \
 			return 1;                                                               \
 		fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                               \
+		at_last(ctx, e);                                                                \
 		return span__opened((struct call *)e);                                          \
 	}                                                                                       \
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
 
-#define SPAN__NOTHING(e)
+#define SPAN__NOTHING(...)
 
 /*
  * where: "LIBRARY:FUNCTION,FUNCTION;FUNCTION,..."; a library matches by the start of its file name. A function may be a
  * glob: what another program names is not its, so that one program can take the rest.
  */
-#define SPAN(fn, where, type)			       SPAN__PROGRAM(fn, "span/" where, type, SPAN__NOTHING)
-#define SPAN_EXIT(fn, where, type, at_return)	       SPAN__PROGRAM(fn, "span/" where, type, at_return)
-#define SPAN_IF(word, fn, where, type)		       SPAN__PROGRAM(fn, "span+" #word "/" where, type, SPAN__NOTHING)
-#define SPAN_EXIT_IF(word, fn, where, type, at_return) SPAN__PROGRAM(fn, "span+" #word "/" where, type, at_return)
-
-#define PLACED__PROGRAM(fn, section, type)                                                             \
-	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group);        \
-	SEC(section)                                                                                   \
-	int fn(struct pt_regs *ctx)                                                                    \
-	{                                                                                              \
-		u64 cookie = bpf_get_attach_cookie(ctx);                                               \
-		struct type *e;                                                                        \
-                                                                                                       \
-		_Static_assert(sizeof(*e) <= CALL_MAX, "record too large");                            \
-		if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {                                          \
-			e = (struct type *)placed__close(ctx, cookie);                                 \
-			if (e)                                                                         \
-				emit(e, sizeof(*e));                                                   \
-			return 0;                                                                      \
-		}                                                                                      \
-		e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_##type, sizeof(*e)); \
-		if (e)                                                                                 \
-			fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                              \
-		return 0;                                                                              \
-	}                                                                                              \
-	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
-
-/*
- * A call of any function, C++ too, whose return address stays as it is: the
- * loader finds in its code where it ends. The record begins with struct span: what
- * the function returns is not known there. An exception that leaves the function sets EVENT_UNWOUND.
- */
-#define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
-#define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)
+#define SPAN(fn, where, type)		      SPAN__PROGRAM(fn, "span/" where, type, SPAN__NOTHING, 0, SPAN__NOTHING)
+#define SPAN_EXIT(fn, where, type, at_return) SPAN__PROGRAM(fn, "span/" where, type, at_return, 0, SPAN__NOTHING)
+#define SPAN_IF(word, fn, where, type)	      SPAN__PROGRAM(fn, "span+" #word "/" where, type, SPAN__NOTHING, 0, SPAN__NOTHING)
+#define SPAN_EXIT_IF(word, fn, where, type, at_return) \
+	SPAN__PROGRAM(fn, "span+" #word "/" where, type, at_return, 0, SPAN__NOTHING)
 
 /* Entry alone; the body is the program and returns 0. */
 #define ENTRY(fn, where) SEC("entry/" where) int fn(struct pt_regs *ctx)
@@ -489,5 +441,7 @@ static __always_inline void iter__write(struct bpf_iter_meta *meta, void *record
 	bpf_seq_write(meta->seq, &head, sizeof(head));
 	bpf_seq_write(meta->seq, record, size);
 }
+
+#include "placed.bpf.h"
 
 #endif

@@ -50,6 +50,8 @@ static const char *kind_word(const struct section *s)
 		return "iterator";
 	case SECTION_CLOCK:
 		return "clock";
+	case SECTION_CALLED:
+		return "called by others";
 	default:
 		return "other";
 	}

@@ -55,6 +55,7 @@ static const char help[] =
 	"  sonde record -F 99 --off-cpu -p 4711   where its Python code computes, and where it waits\n"
 	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
 	"  sonde record -t cuda --cuda=all --print -d 2\n"
+	"  sonde record --cuda=stacks -- python3 train.py   with the Python stack at launches, copies and waits\n"
 	"  sonde record --comm 'python*' --cgroup /system.slice/train.service -d 10\n"
 	"  sonde record -o run.sonde -- python3 train.py --epochs 1\n";
 

@@ -16,7 +16,7 @@
 #define DRIVERS_SOME (256u << 10) /* 28 MiB */
 #define DRIVERS_MOST (1u << 20) /* if their work has not come */
 
-#define THREADS_TRIED 4096u
+#define THREADS_TRIED 4096u /* where a thread is looked for by what it did */
 
 static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
 {
@@ -260,20 +260,50 @@ static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_dri
 	return n == 1 ? found : NULL;
 }
 
+/* What the driver call is made for; ASK_NOTHING: not known here. */
+static enum gpu_ask asked_by(const struct gpu_driver *d)
+{
+	const char *name = gpu_driver__function(d->function);
+
+	if (!name)
+		return ASK_NOTHING;
+	return !strncmp(name, "cuLaunch", 8)	   ? ASK_KERNEL :
+	       !strncmp(name, "cuGraphLaunch", 13) ? ASK_GRAPH :
+	       !strncmp(name, "cuMemset", 8)	   ? ASK_SET :
+						     ASK_COPY;
+}
+
+/*
+ * Where only entries are seen: the last one that the thread made before. If it asks for something else, or was another driver call's,
+ * this one was made by a call that was not recorded.
+ */
+static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driver *d, u64 slack)
+{
+	struct gpu_thread_key key = { d->pid, d->tid };
+	const struct gpu_thread *t = map__find(&m->threads, &key);
+	struct gpu_span *s;
+	u32 n;
+
+	if (!t)
+		return NULL;
+	n = first_ending(t, d->start + slack + 1);
+	s = n ? &t->spans[n - 1] : NULL;
+	return s && s->no_duration && !s->number && s->ask == asked_by(d) ? s : NULL;
+}
+
 /* The call, and d->tid, of a thread that the trace does not name. */
 static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u64 slack)
 {
 	const struct task *process = names__task(m->names, d->pid, 0);
 	bool told = process && process->ns_pid, same = told && process->ns_pid == d->pid;
-	struct gpu_span *s = NULL;
+	struct gpu_thread_key key = { d->pid, d->ns_tid };
+	struct gpu_span *s;
 	u32 tid = 0, others;
 
-	/* most likely in no namespace of its own */
-	if (same || !told)
-		s = gpu_join__outermost(m, d->pid, d->ns_tid, d->start, d->end, slack);
-	if (s || same) {
+	/* most likely in no namespace of its own: its threads have these numbers */
+	if (same || (!told && map__find(&m->threads, &key))) {
 		d->tid = d->ns_tid;
-		return s;
+		return gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
 	}
 	s = only_one(m, d, slack, &tid, &others);
 	if (s && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
@@ -291,6 +321,8 @@ static void resolve(struct gpu_model *m, struct gpu_driver *d)
 
 	d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
 	s = d->tid ? gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack) : find_thread(m, d, slack);
+	if (!s && d->tid)
+		s = entered(m, d, slack);
 	if (s && !s->number)
 		s->number = ++m->launches;
 	d->number = s ? s->number : ++m->launches;
@@ -306,7 +338,7 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 	const struct gpu_span *s;
 	u32 i;
 
-	for (i = 0; i < m->threads.n; i++) {
+	for (i = 0; i < m->threads.n && i < THREADS_TRIED; i++) {
 		const struct gpu_thread_key *key = map__key(&m->threads, i);
 
 		if (key->pid != a->pid || !((const struct gpu_thread *)map__value(&m->threads, i))->allocates)
@@ -323,7 +355,9 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, struct gpu_launch *out)
 {
 	out->start = s->start;
-	out->end = s->end;
+	/* if its return was not seen, the driver's is the best that is known */
+	if (!s->no_duration || out->end < s->start)
+		out->end = s->end;
 	out->function = gpu_host__function(m, s->event, s->probe);
 	out->probed = true;
 	out->stack = s->stack;
@@ -351,6 +385,8 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 	struct gpu_driver *d;
 
 	if (w->call) {
+		if (!w->call->span.number)
+			w->call->span.number = ++m->launches;
 		*out = (struct gpu_launch){ .number = w->call->span.number, .pid = w->call->pid, .tid = w->call->tid };
 		launch_of_span(m, &w->call->span, out);
 		return true;

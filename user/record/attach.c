@@ -288,10 +288,12 @@ static bool find_hidden(struct places *p, const struct schema_family *f, char *w
 /* The places that the family's host code finds. true: it is a runtime of the family. */
 static bool find_sites(struct places *p, const struct family_host *h, char *why, size_t len)
 {
+	struct elf_symbol sym;
+	bool python = family_host__python_asked(p->s, h) && !elf__find_symbol(p->o->elf, "_PyRuntime", &sym);
 	struct site_list sites = {};
 
 	if (!h || !h->is_runtime || !h->is_runtime(p->o->elf, p->o->path))
-		return false;
+		return python;
 	if (h->sites) {
 		int err = h->sites(p->s, p->o->elf, p->o->path, &sites, why, len);
 

@@ -35,6 +35,11 @@ struct family_host {
 	const char *name; /* the family's */
 	/* Its programs walk Python stacks (core/python.bpf.h); its `mapped` calls python__mapped(). */
 	bool python;
+	/*
+	 * They do so with this option alone (core/at_call.bpf.h); NULL: with none. CPythons are then found and told to BPF
+	 * without the family's help.
+	 */
+	const char *python_option;
 	/* It asks session__native() for stacks: mappings are kept from the start on, so that processes may end. */
 	bool native;
 	/* Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone. */
@@ -82,6 +87,8 @@ struct family_host {
 		__attribute__((used, section("sonde_family_hosts"))) = &ident; \
 	static const struct family_host ident
 
+/* Does the family, which is on, walk Python stacks because of its option? h may be NULL. */
+bool family_host__python_asked(struct session *s, const struct family_host *h);
 /* The host's side of a family by its name, NULL: it has none. */
 const struct family_host *family_host__find(const char *name);
 

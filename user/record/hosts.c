@@ -21,3 +21,8 @@ const struct family_host *family_host__find(const char *name)
 			return *h;
 	return NULL;
 }
+
+bool family_host__python_asked(struct session *s, const struct family_host *h)
+{
+	return h && h->python_option && session__option(s, h->name, h->python_option);
+}

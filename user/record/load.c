@@ -244,20 +244,28 @@ static void choose_methods(struct session *s)
 	}
 }
 
+struct python_walks {
+	bool any; /* a family that is on walks Python stacks */
+	bool at_calls; /* because of an option, where its calls begin */
+};
+
 static void note_python(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
-	bool *python = arg;
+	struct python_walks *walks = arg;
 
-	*python |= h->python && f && s->family_on[f->id];
+	if (!f || !s->family_on[f->id])
+		return;
+	walks->at_calls |= family_host__python_asked(s, h);
+	walks->any |= h->python || walks->at_calls;
 }
 
-static bool walks_python(struct session *s)
+static struct python_walks python_walks(struct session *s)
 {
-	bool python = false;
+	struct python_walks walks = {};
 
-	family_host__each(s, note_python, &python);
-	return python;
+	family_host__each(s, note_python, &walks);
+	return walks;
 }
 
 static bool wanted(struct session *s, const struct program *p)
@@ -267,7 +275,9 @@ static bool wanted(struct session *s, const struct program *p)
 	if (!s->family_on[p->family->id])
 		return false;
 	if (!strncmp(p->name, "core_python_", strlen("core_python_")))
-		return walks_python(s);
+		return python_walks(s).any;
+	if (p->section.kind == SECTION_CALLED)
+		return python_walks(s).at_calls;
 	/* those of the core that are neither put the process tried into the set */
 	if (s->only_tracepoints && p->family->id && p->section.kind != SECTION_TRACEPOINT)
 		return false;
@@ -295,7 +305,9 @@ static void choose_programs(struct session *s)
 	note_tracepoints(s);
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		struct program *p = &s->embedded.probes.programs[i];
-		enum attach_method m = p->section.kind == SECTION_SPAN ? s->span_method : s->entry_method;
+		/* a program calls none that would be attached in another way */
+		bool span = p->section.kind == SECTION_SPAN || p->section.kind == SECTION_CALLED;
+		enum attach_method m = span ? s->span_method : s->entry_method;
 
 		p->enabled = wanted(s, p);
 		if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
@@ -304,8 +316,8 @@ static void choose_programs(struct session *s)
 			p->enabled = false;
 		}
 		bpf_program__set_autoload(p->prog, p->enabled);
-		if (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
-		    p->section.kind == SECTION_PLACED || p->section.kind == SECTION_SITE)
+		if (span || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
+		    p->section.kind == SECTION_SITE)
 			bpf_program__set_expected_attach_type(p->prog, m == ATTACH_SESSION ?
 									       ATTACH_TYPE_UPROBE_SESSION :
 								       m == ATTACH_MULTI ? ATTACH_TYPE_UPROBE_MULTI :
@@ -348,8 +360,26 @@ static int size_stacks(struct session *s)
 					 s->skel->maps.python_stacks };
 	int ret = 0;
 
-	for (u32 i = 0; !ret && !walks_python(s) && i < sizeof(maps) / sizeof(maps[0]); i++)
+	for (u32 i = 0; !ret && !python_walks(s).any && i < sizeof(maps) / sizeof(maps[0]); i++)
 		ret = bpf_map__set_max_entries(maps[i], 1);
+	return ret;
+}
+
+/* The way to programs that others call. */
+static int lead_to_called(struct session *s)
+{
+	u32 first = 0;
+	int ret = 0, fd;
+
+	for (u32 i = 0; !ret && i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
+
+		if (!p->enabled || p->section.kind != SECTION_CALLED)
+			continue;
+		fd = bpf_program__fd(p->prog);
+		if (bpf_map_update_elem(session__map_fd(s, p->section.rest), &first, &fd, BPF_ANY))
+			ret = -errno;
+	}
 	return ret;
 }
 
@@ -373,6 +403,8 @@ int load__load(struct session *s, char *err, size_t len)
 	embedded__clear_log();
 	if (!ret)
 		ret = sonde_bpf__load(s->skel);
+	if (!ret)
+		ret = lead_to_called(s);
 	if (ret)
 		snprintf(err, len, "the kernel refused the BPF programs: %s\n%s", strerror(-ret), embedded__log());
 	return ret;

@@ -136,7 +136,11 @@ static void notify_host(struct session *s, const struct family_host *h, void *ar
 	const struct schema_family *f = schema__family(s->schema, h->name);
 	struct notify *n = arg;
 
-	if (!h->mapped || !f || !s->family_on[f->id])
+	if (!f || !s->family_on[f->id])
+		return;
+	if (n->o->elf && (n->o->families & (1u << f->id)) && family_host__python_asked(s, h))
+		python__mapped(s, n->o->elf, n->m);
+	if (!h->mapped)
 		return;
 	if (!h->is_runtime || (n->o->families & (1u << f->id)))
 		h->mapped(s, n->o->elf, n->m);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls of the CUDA runtime by function: nsys's cuda_api_sum, and the same by thread. */
+/* Calls of the CUDA runtime and driver by function: nsys's cuda_api_sum, and the same by thread. */
 #include "report/cuda_api.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/order.h"
 #include "report/api_columns.h"
 #include "util/text.h"
 
@@ -61,18 +62,46 @@ static int group__add(struct cuda_api *a, struct cuda_group *g, u64 ns, bool tim
 	return timed ? stats__add(&g->time, &a->pool, ns) : 0;
 }
 
-static int on_call(struct cuda_api *a, const struct view *v, const struct common_fields *f)
+/* Its time is in the outer call's. */
+static void on_inner(const struct nesting_call *call, void *arg)
 {
+	struct cuda_call_key key = { call->pid, call->tid, call->what, 0 };
+	struct cuda_api *a = arg;
+	struct cuda_group *g = map__find(&a->by_thread, &key);
+
+	a->total -= call->end - call->start;
+	a->inner++;
+	if (g)
+		g->inner_ns += call->end - call->start;
+}
+
+static int on_returned(struct cuda_api *a, const struct cuda_return_key *key, u64 start, u64 end)
+{
+	struct nesting_call call = {
+		.pid = key->call.pid, .tid = key->call.tid, .what = key->call.function, .start = start, .end = end
+	};
+	u64 *n = map__get(&a->returns, key);
+
+	if (!n)
+		return -ENOMEM;
+	++*n;
+	a->total += end - start;
+	return nesting__add(&a->nesting, &call);
+}
+
+static int on_call(const struct view *v, void *arg)
+{
+	struct cuda_api *a = arg;
+	const struct common_fields *f = &a->fields[v->event - a->schema->events];
+	u64 start = (u64)view__s64(v, f->start), ns = (u64)view__s64(v, f->time) - start;
 	u16 flags = (u16)view__s64(v, f->flags);
-	u64 ns = (u64)view__s64(v, f->time) - (u64)view__s64(v, f->start);
 	bool returned = !(flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION));
 	struct cuda_return_key key = { .call = { (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid), 0, 0 } };
-	u64 *n;
 	int err = function_of(a, v->event, (u16)view__s64(v, f->probe), &key.call.function);
 
 	if (err)
 		return err;
-	/* cudaError_t is 32 bits: the register's upper half is not part of it */
+	/* cudaError_t and CUresult are 32 bits: the register's upper half is not part of it */
 	key.ret = (s32)view__s64(v, f->ret);
 	err = group__add(a, map__get(&a->by_thread, &key.call), ns, returned, returned && is_error(key.ret));
 	if (!err)
@@ -84,25 +113,12 @@ static int on_call(struct cuda_api *a, const struct view *v, const struct common
 		a->stuck = key.call;
 	}
 	a->open += !!(flags & EVENT_OPEN);
-	if (err || !returned)
-		return err;
-	a->total += ns;
-	n = map__get(&a->returns, &key);
-	if (!n)
-		return -ENOMEM;
-	++*n;
-	return 0;
+	return err || !returned ? err : on_returned(a, &key, start, start + ns);
 }
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	int err = 0;
-
-	for (; !err && v.i < rows__count(rows); v.i++)
-		err = on_call(arg, &v, &f);
-	return err;
+	return order__add(((struct cuda_api *)arg)->order, rows);
 }
 
 static const struct column summary_columns[] = {
@@ -226,25 +242,52 @@ void cuda_api__find(struct cuda_api *a, struct report_output *out, const struct 
 				       a->open, a->open == 1 ? "" : "s", function_name(a, a->stuck.function),
 				       names__label(a->names, who, sizeof(who), a->stuck.pid, a->stuck.tid),
 				       text__ns(total, sizeof(total), a->longest_open));
+	if (a->inner)
+		report_output__note(
+			out, "%llu call%s made within others: their time is also in those', and counted once in all.",
+			a->inner, a->inner == 1 ? " was" : "s were");
 	if (a->pool.approximate)
 		report_output__note(out, "Medians of groups beyond %u calls are within 0.4%%.", STATS_EXACT);
+}
+
+static bool is_cuda_call(const struct cuda_api *a, const struct schema_event *e)
+{
+	static const char *const families[] = { "cuda", "cudadrv" };
+	const struct schema_family *f;
+	u32 i;
+
+	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		f = schema__family(a->schema, families[i]);
+		if (f && e->is_call && EVENT_FAMILY(e->id) == f->id)
+			return true;
+	}
+	return false;
 }
 
 static int read_calls(struct cuda_api *a, const struct report_args *args)
 {
 	const struct schema_event **kinds = calloc(a->schema->n_events + 1, sizeof(*kinds));
-	const struct schema_family *cuda = schema__family(a->schema, "cuda");
 	u32 i, n = 0;
 	int err = 0;
 
-	if (!kinds)
-		return -ENOMEM;
-	for (i = 0; cuda && i < a->schema->n_events; i++) {
-		if (a->schema->events[i].is_call && EVENT_FAMILY(a->schema->events[i].id) == cuda->id)
-			kinds[n++] = &a->schema->events[i];
+	a->fields = calloc(a->schema->n_events + 1, sizeof(*a->fields));
+	a->order = order__new(on_call, a);
+	for (i = 0; kinds && a->fields && i < a->schema->n_events; i++) {
+		if (!is_cuda_call(a, &a->schema->events[i]))
+			continue;
+		kinds[n++] = &a->schema->events[i];
+		a->fields[i] = common_fields__of(&a->schema->events[i]);
 	}
-	if (n)
+	if (!kinds || !a->fields || !a->order)
+		err = -ENOMEM;
+	else if (n)
 		err = report__read(args, kinds, on_rows, a);
+	if (!err)
+		err = order__finish(a->order);
+	order__free(a->order);
+	a->order = NULL;
+	free(a->fields);
+	a->fields = NULL;
 	free(kinds);
 	return err;
 }
@@ -265,6 +308,7 @@ int cuda_api__read(struct cuda_api *a, const struct report_args *args)
 	map__init(&a->by_name, sizeof(u32), sizeof(struct cuda_group));
 	map__init(&a->returns, sizeof(struct cuda_return_key), sizeof(u64));
 	map__init(&a->functions, sizeof(u32), sizeof(u32));
+	nesting__init(&a->nesting, on_inner, a);
 	return read_calls(a, args);
 }
 
@@ -274,6 +318,7 @@ void cuda_api__free(struct cuda_api *a)
 	free_groups(a, &a->by_name);
 	map__free(&a->returns);
 	map__free(&a->functions);
+	nesting__free(&a->nesting);
 }
 
 static int run(const struct report_args *args, struct report_output *out)
@@ -291,7 +336,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	fill_calls(&a, calls);
 	fill_returns(&a, returns, failures);
 	if (!a.calls)
-		report__nothing(args, out, "No CUDA runtime calls were recorded", "cuda");
+		report__nothing(args, out, "No CUDA calls were recorded", "cuda");
 	cuda_api__find(&a, out, summary);
 	cuda_api__free(&a);
 	return err;
@@ -299,6 +344,6 @@ static int run(const struct report_args *args, struct report_output *out)
 
 REPORT(cuda_api) = {
 	.name = "cuda-api",
-	.doc = "calls of the CUDA runtime: count, time and errors by function and thread",
+	.doc = "calls of the CUDA runtime and driver: count, time and errors by function and thread",
 	.run = run,
 };

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* CUDA calls, counted: for report cuda-api and for the summary. */
+/* CUDA calls, of the runtime and the driver, counted: for report cuda-api and for the summary. */
 #ifndef SONDE_REPORT_CUDA_API_H
 #define SONDE_REPORT_CUDA_API_H
 
 #include "model/stats.h"
+#include "model/view.h"
+#include "report/nesting.h"
 #include "report/report.h"
+
+struct order;
 
 struct cuda_call_key {
 	u32 pid, tid;
@@ -21,6 +25,7 @@ struct cuda_group {
 	struct stats time;
 	u64 errors;
 	u64 untimed; /* calls of which only the entry was seen, or that had not returned: not in time */
+	u64 inner_ns; /* of time, what lies within other calls */
 };
 
 struct cuda_api {
@@ -31,8 +36,11 @@ struct cuda_api {
 	struct map functions; /* probe or kind -> the one that stands for its name */
 	const struct schema *schema;
 	struct names *names;
-	u64 total; /* ns, all calls */
-	u64 calls, open;
+	u64 total; /* ns, all calls but for those within others */
+	u64 calls, open, inner;
+	struct order *order; /* while it reads */
+	struct nesting nesting;
+	struct common_fields *fields; /* of the schema's events by their number */
 	struct cuda_call_key stuck; /* the longest call that had not returned at the end */
 	u64 longest_open;
 };

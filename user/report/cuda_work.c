@@ -5,6 +5,10 @@
 
 #include "util/text.h"
 
+struct place {
+	u32 code, line;
+};
+
 static int on_work(const struct gpu_work *w, void *arg)
 {
 	struct cuda_work *c = arg;
@@ -21,6 +25,7 @@ int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*f
 	int err;
 
 	*c = (struct cuda_work){ .args = args, .fn = fn, .arg = arg };
+	map__init(&c->places, sizeof(struct place), sizeof(u32));
 	err = stacks__load(&c->stacks, args->trace);
 	if (!err)
 		err = gpu_model__new(&c->model, args->trace, args->names);
@@ -33,6 +38,7 @@ void cuda_work__free(struct cuda_work *c)
 {
 	gpu_model__free(c->model);
 	stacks__free(c->stacks);
+	map__free(&c->places);
 }
 
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
@@ -40,12 +46,21 @@ const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
 	return mangled ? gpu_model__demangled(c->model, mangled) : "[kernel without a name]";
 }
 
-u32 cuda_work__line(const struct cuda_work *c, const struct gpu_launch *l)
+u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 {
 	u32 line = l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+	const struct stack_frame *f = line ? stacks__frame(c->stacks, line) : NULL;
+	struct place key;
+	u32 *first;
 
-	/* a stack whose frames the trace has not is none */
-	return line && stacks__frame(c->stacks, line) ? line : 0;
+	/* a stack whose frames the trace has not is none; a function that is not known is not another that is not */
+	if (!f || !f->code)
+		return f ? line : 0;
+	key = (struct place){ f->code, f->line };
+	first = map__get(&c->places, &key);
+	if (first && !*first)
+		*first = line;
+	return first ? *first : line;
 }
 
 static const char *plural(u64 n)

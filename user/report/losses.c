@@ -28,7 +28,7 @@ static const struct column blind_columns[] = {
 static const struct column skipped_columns[] = {
 	{ "probe", "Probe", VALUE_TEXT, SHOW_PLAIN },
 	{ "hits", "Hits", VALUE_U64, SHOW_COUNT },
-	{ "skipped", "Not of a target", VALUE_U64, SHOW_COUNT },
+	{ "skipped", "Not recorded", VALUE_U64, SHOW_COUNT },
 };
 
 static const char *family_name(const struct losses *l, u64 id)
@@ -129,7 +129,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	l.blind = REPORT_TABLE(out, "blind", "Objects that were mapped before they were probed, or not probed in full",
 			       blind_columns);
 	l.skipped = REPORT_TABLE(out, "skipped",
-				 "Hits of probes by processes that are no targets: not recorded, as asked",
+				 "Hits of probes that are not recorded, as asked: of no target, or within another call",
 				 skipped_columns);
 	for (i = 0; i < f->n_losses; i++)
 		table__add(l.losses, V_TEXT(f->losses[i].family_name), V_TEXT(f->losses[i].reason_name),

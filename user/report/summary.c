@@ -147,7 +147,7 @@ static int add_up(struct summary *s)
 		if (!p)
 			return -ENOMEM;
 		p->cuda_calls += call->time.count + call->untimed;
-		p->cuda_ns += call->time.total;
+		p->cuda_ns += call->time.total - call->inner_ns;
 	}
 	for (i = 0; i < s->gil.threads.n; i++) {
 		thread = map__value(&s->gil.threads, i);

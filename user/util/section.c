@@ -11,7 +11,7 @@ static const struct {
 } kinds[] = {
 	{ "span", SECTION_SPAN },     { "entry", SECTION_ENTRY },	{ "site", SECTION_SITE },
 	{ "placed", SECTION_PLACED }, { "tp_btf", SECTION_TRACEPOINT }, { "iter", SECTION_ITER },
-	{ "iter.s", SECTION_ITER },   { "clock", SECTION_CLOCK },
+	{ "iter.s", SECTION_ITER },   { "clock", SECTION_CLOCK },	{ "called", SECTION_CALLED },
 };
 
 static int copy(char *to, size_t len, const char *from, size_t n)

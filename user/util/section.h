@@ -3,7 +3,7 @@
  * A BPF program's section name, taken apart:
  *	span/libcudart.so:cudaMemcpy,cudaMemcpyAsync	span+all/libcudart.so:cudaGet*
  * where a semicolon in the list of functions starts the next group of them.
- *	entry/LIB:FUNCTIONS  placed/LIB:FUNCTIONS  site/NAME  tp_btf/NAME   iter/NAME  clock/cpu  ?tp_btf/NAME
+ *	entry/LIB:FUNCTIONS  placed/LIB:FUNCTIONS  site/NAME  tp_btf/NAME   iter/NAME  clock/cpu  called/MAP  ?tp_btf/NAME
  */
 #ifndef SONDE_UTIL_SECTION_H
 #define SONDE_UTIL_SECTION_H
@@ -20,6 +20,7 @@ enum section_kind {
 	SECTION_TRACEPOINT, /* tp_btf/ */
 	SECTION_CLOCK, /* a tick of a clock on each CPU */
 	SECTION_ITER,
+	SECTION_CALLED, /* by tail call from span programs; the name is that of the map that leads to it */
 };
 
 struct section {

@@ -3,8 +3,10 @@
 #include "core/sonde.bpf.h"
 #include "cuda.h"
 #include "core/args.h"
+#include "cuda_stack.bpf.h"
 
 OPTION(cuda, all, "also the calls that a framework makes many times an operator and that say nothing");
+OPTION(cuda, stacks, "Python stack and GIL at launches, copies, sets, allocations and waits; the driver's calls too");
 
 struct dim3 {
 	u32 x, y, z;
@@ -53,12 +55,11 @@ static __always_inline void launch_by_registers(struct pt_regs *ctx, struct cuda
 }
 
 /* cudaLaunchKernelExC(config, func, args), cudaLaunchCooperativeKernelMultiDevice(launchParamsList, n, flags) */
-SPAN(cuda_launch,
-     "libcudart.so:"
-     "cudaLaunchKernel,cudaLaunchKernel_ptsz,cudaLaunchCooperativeKernel,cudaLaunchCooperativeKernel_ptsz;"
-     "cudaLaunchKernelExC,cudaLaunchKernelExC_ptsz;"
-     "cudaLaunchCooperativeKernelMultiDevice",
-     cuda_launch)
+CUDA_CALL(cuda_launch,
+	  "cudaLaunchKernel,cudaLaunchKernel_ptsz,cudaLaunchCooperativeKernel,cudaLaunchCooperativeKernel_ptsz;"
+	  "cudaLaunchKernelExC,cudaLaunchKernelExC_ptsz;"
+	  "cudaLaunchCooperativeKernelMultiDevice",
+	  cuda_launch)
 {
 	u64 first = ARG1(ctx), second = ARG2(ctx);
 	struct launch_config c = {};
@@ -95,10 +96,8 @@ SPAN(cuda_host_func,
 	e->data = ARG3(ctx);
 }
 
-SPAN(cuda_graph_launch,
-     "libcudart.so:"
-     "cudaGraphLaunch,cudaGraphLaunch_ptsz,cudaGraphUpload,cudaGraphUpload_ptsz",
-     cuda_graph_launch)
+CUDA_CALL(cuda_graph_launch, "cudaGraphLaunch,cudaGraphLaunch_ptsz,cudaGraphUpload,cudaGraphUpload_ptsz",
+	  cuda_graph_launch)
 {
 	e->exec = ARG1(ctx);
 	e->stream = ARG2(ctx);
@@ -192,13 +191,12 @@ SPAN_EXIT(cuda_capture,
 }
 
 /* The scope is the group. */
-SPAN(cuda_sync,
-     "libcudart.so:"
-     "cudaDeviceSynchronize,cudaThreadSynchronize;"
-     "cudaStreamSynchronize,cudaStreamSynchronize_ptsz;"
-     "cudaEventSynchronize;"
-     "cudaExecutionCtxSynchronize",
-     cuda_sync)
+CUDA_CALL(cuda_sync,
+	  "cudaDeviceSynchronize,cudaThreadSynchronize;"
+	  "cudaStreamSynchronize,cudaStreamSynchronize_ptsz;"
+	  "cudaEventSynchronize;"
+	  "cudaExecutionCtxSynchronize",
+	  cuda_sync)
 {
 	e->scope = group;
 	if (group)

@@ -22,5 +22,6 @@ static bool hides_library(struct elf *elf, char *why, size_t len)
 
 FAMILY_HOST(cuda_host) = {
 	.name = "cuda",
+	.python_option = "stacks",
 	.hides_library = hides_library,
 };

@@ -65,6 +65,7 @@ enum cuda_memory {
 	CUDA_MEMORY_MANAGED = 2,
 	CUDA_MEMORY_POOL = 3,
 	CUDA_MEMORY_ARRAY = 4,
+	CUDA_MEMORY_PHYSICAL = 5, /* of the driver alone: cuMemCreate */
 };
 
 struct cuda_alloc {

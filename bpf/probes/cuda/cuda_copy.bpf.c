@@ -7,6 +7,7 @@
 #include "core/sonde.bpf.h"
 #include "cuda.h"
 #include "core/args.h"
+#include "cuda_stack.bpf.h"
 
 /* driver_types.h */
 struct cuda_3d_place {
@@ -135,29 +136,28 @@ static __always_inline void copy_shaped(struct pt_regs *ctx, struct cuda_copy *e
 	}
 }
 
-SPAN(cuda_copy,
-     "libcudart.so:"
-     "cudaMemcpy,cudaMemcpy_ptds;"
-     "cudaMemcpyAsync,cudaMemcpyAsync_ptsz;"
-     "cudaMemcpyToSymbol,cudaMemcpyToSymbol_ptds,cudaMemcpyFromSymbol,cudaMemcpyFromSymbol_ptds;"
-     "cudaMemcpyToSymbolAsync,cudaMemcpyToSymbolAsync_ptsz,cudaMemcpyFromSymbolAsync,"
-     "cudaMemcpyFromSymbolAsync_ptsz;"
-     "cudaMemcpy2D,cudaMemcpy2D_ptds;"
-     "cudaMemcpy2DAsync,cudaMemcpy2DAsync_ptsz;"
-     "cudaMemcpy3D,cudaMemcpy3D_ptds;"
-     "cudaMemcpy3DAsync,cudaMemcpy3DAsync_ptsz;"
-     "cudaMemcpyToArray,cudaMemcpyToArray_ptds;"
-     "cudaMemcpyToArrayAsync,cudaMemcpyToArrayAsync_ptsz;"
-     "cudaMemcpyFromArray,cudaMemcpyFromArray_ptds;"
-     "cudaMemcpyFromArrayAsync,cudaMemcpyFromArrayAsync_ptsz;"
-     "cudaMemcpy2DToArray,cudaMemcpy2DToArray_ptds;"
-     "cudaMemcpy2DToArrayAsync,cudaMemcpy2DToArrayAsync_ptsz;"
-     "cudaMemcpy2DFromArray,cudaMemcpy2DFromArray_ptds;"
-     "cudaMemcpy2DFromArrayAsync,cudaMemcpy2DFromArrayAsync_ptsz;"
-     "cudaMemcpyArrayToArray,cudaMemcpyArrayToArray_ptds;"
-     "cudaMemcpy2DArrayToArray,cudaMemcpy2DArrayToArray_ptds;"
-     "cudaMemcpyWithAttributesAsync,cudaMemcpyWithAttributesAsync_ptsz",
-     cuda_copy)
+CUDA_CALL(cuda_copy,
+	  "cudaMemcpy,cudaMemcpy_ptds;"
+	  "cudaMemcpyAsync,cudaMemcpyAsync_ptsz;"
+	  "cudaMemcpyToSymbol,cudaMemcpyToSymbol_ptds,cudaMemcpyFromSymbol,cudaMemcpyFromSymbol_ptds;"
+	  "cudaMemcpyToSymbolAsync,cudaMemcpyToSymbolAsync_ptsz,cudaMemcpyFromSymbolAsync,"
+	  "cudaMemcpyFromSymbolAsync_ptsz;"
+	  "cudaMemcpy2D,cudaMemcpy2D_ptds;"
+	  "cudaMemcpy2DAsync,cudaMemcpy2DAsync_ptsz;"
+	  "cudaMemcpy3D,cudaMemcpy3D_ptds;"
+	  "cudaMemcpy3DAsync,cudaMemcpy3DAsync_ptsz;"
+	  "cudaMemcpyToArray,cudaMemcpyToArray_ptds;"
+	  "cudaMemcpyToArrayAsync,cudaMemcpyToArrayAsync_ptsz;"
+	  "cudaMemcpyFromArray,cudaMemcpyFromArray_ptds;"
+	  "cudaMemcpyFromArrayAsync,cudaMemcpyFromArrayAsync_ptsz;"
+	  "cudaMemcpy2DToArray,cudaMemcpy2DToArray_ptds;"
+	  "cudaMemcpy2DToArrayAsync,cudaMemcpy2DToArrayAsync_ptsz;"
+	  "cudaMemcpy2DFromArray,cudaMemcpy2DFromArray_ptds;"
+	  "cudaMemcpy2DFromArrayAsync,cudaMemcpy2DFromArrayAsync_ptsz;"
+	  "cudaMemcpyArrayToArray,cudaMemcpyArrayToArray_ptds;"
+	  "cudaMemcpy2DArrayToArray,cudaMemcpy2DArrayToArray_ptds;"
+	  "cudaMemcpyWithAttributesAsync,cudaMemcpyWithAttributesAsync_ptsz",
+	  cuda_copy)
 {
 	u64 params = ARG1(ctx), stream = ARG2(ctx);
 
@@ -230,15 +230,14 @@ SPAN(cuda_copy_batch,
 	e->bytes = sum;
 }
 
-SPAN(cuda_set,
-     "libcudart.so:"
-     "cudaMemset,cudaMemset_ptds;"
-     "cudaMemsetAsync,cudaMemsetAsync_ptsz;"
-     "cudaMemset2D,cudaMemset2D_ptds;"
-     "cudaMemset2DAsync,cudaMemset2DAsync_ptsz;"
-     "cudaMemset3D,cudaMemset3D_ptds;"
-     "cudaMemset3DAsync,cudaMemset3DAsync_ptsz",
-     cuda_set)
+CUDA_CALL(cuda_set,
+	  "cudaMemset,cudaMemset_ptds;"
+	  "cudaMemsetAsync,cudaMemsetAsync_ptsz;"
+	  "cudaMemset2D,cudaMemset2D_ptds;"
+	  "cudaMemset2DAsync,cudaMemset2DAsync_ptsz;"
+	  "cudaMemset3D,cudaMemset3D_ptds;"
+	  "cudaMemset3DAsync,cudaMemset3DAsync_ptsz",
+	  cuda_set)
 {
 	struct args a = args__read(ctx);
 	u64 s[7] = {};

@@ -3,6 +3,7 @@
 #include "core/sonde.bpf.h"
 #include "cuda.h"
 #include "core/args.h"
+#include "cuda_stack.bpf.h"
 
 struct channel_desc { /* cudaChannelFormatDesc, driver_types.h */
 	s32 bits[4];
@@ -43,20 +44,19 @@ static __always_inline void alloc_return(struct cuda_alloc *e)
 }
 
 /* All begin (address *, ...); a cudaExtent by value is on the stack. */
-SPAN_EXIT(cuda_alloc,
-	  "libcudart.so:"
-	  "cudaMalloc;"
-	  "cudaMallocHost;"
-	  "cudaHostAlloc;"
-	  "cudaMallocManaged;"
-	  "cudaMallocAsync,cudaMallocAsync_ptsz;"
-	  "cudaMallocFromPoolAsync,cudaMallocFromPoolAsync_ptsz;"
-	  "cudaMallocPitch;"
-	  "cudaMalloc3D;"
-	  "cudaMallocArray;"
-	  "cudaMalloc3DArray;"
-	  "cudaMallocMipmappedArray",
-	  cuda_alloc, alloc_return)
+CUDA_CALL_EXIT(cuda_alloc,
+	       "cudaMalloc;"
+	       "cudaMallocHost;"
+	       "cudaHostAlloc;"
+	       "cudaMallocManaged;"
+	       "cudaMallocAsync,cudaMallocAsync_ptsz;"
+	       "cudaMallocFromPoolAsync,cudaMallocFromPoolAsync_ptsz;"
+	       "cudaMallocPitch;"
+	       "cudaMalloc3D;"
+	       "cudaMallocArray;"
+	       "cudaMalloc3DArray;"
+	       "cudaMallocMipmappedArray",
+	       cuda_alloc, alloc_return)
 {
 	struct args a = args__read(ctx);
 	u64 s[3] = {};
@@ -107,13 +107,12 @@ SPAN_EXIT(cuda_alloc,
 }
 
 /* cudaFree*(address), cudaFreeAsync(address, stream) */
-SPAN(cuda_free,
-     "libcudart.so:"
-     "cudaFree;"
-     "cudaFreeHost;"
-     "cudaFreeAsync,cudaFreeAsync_ptsz;"
-     "cudaFreeArray,cudaFreeMipmappedArray",
-     cuda_free)
+CUDA_CALL(cuda_free,
+	  "cudaFree;"
+	  "cudaFreeHost;"
+	  "cudaFreeAsync,cudaFreeAsync_ptsz;"
+	  "cudaFreeArray,cudaFreeMipmappedArray",
+	  cuda_free)
 {
 	u64 stream = ARG2(ctx);
 

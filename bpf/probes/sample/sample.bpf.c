@@ -10,6 +10,7 @@
 #define PYTHON_WALK_TASKS
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
+#include "core/python_gil.bpf.h"
 #include "sample.h"
 
 OPTION(sample, all, "every process, not only those with a runtime");
@@ -91,32 +92,14 @@ static __always_inline struct raw_sample *scratch(u32 which)
 
 #define GIL_SIZE 256 /* struct _gil_runtime_state and more: conditions and mutexes */
 
-/*
- * Does the thread, whose Python stack was just walked, hold its interpreter's GIL? If it waits for a
- * futex of the GIL it is in take_gil, or in the forced switch of drop_gil.
- */
+/* If the thread waits for a futex of the GIL it is in take_gil, or in the forced switch of drop_gil. */
 static __always_inline void look_at_gil(struct raw_sample *raw, struct task_struct *task)
 {
-	struct python_thread *t = bpf_task_storage_get(&python_threads, task, 0, 0);
-	u32 tgid = task->tgid, layout;
-	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &tgid);
-	const struct python_layout *l;
-	u64 gil, head[3]; /* interval, last_holder, locked (an int) */
+	u64 gil = 0;
 
-	if (!t || !p || t->process != p->id || !t->state)
-		return;
-	layout = p->layout;
-	l = bpf_map_lookup_elem(&python_layouts, &layout);
-	if (!l)
-		return;
-	if (l->interp_gil)
-		gil = python__word(python__word(t->state + l->state_interp, NULL) + l->interp_gil, NULL);
-	else
-		gil = l->runtime_gil ? p->runtime + l->runtime_gil : 0;
-	if (!gil || bpf_probe_read_user(head, sizeof(head), (const void *)gil))
-		return;
-	raw->gil = (u32)head[2] == 1 && head[1] == t->state ? SAMPLE_GIL_HELD : SAMPLE_GIL_NOT_HELD;
-	raw->gil_wait = raw->nr == SYS_futex && raw->futex - gil < GIL_SIZE;
+	_Static_assert((int)SAMPLE_GIL_HELD == GIL_HELD_YES && (int)SAMPLE_GIL_NOT_HELD == GIL_HELD_NO, "one enum");
+	raw->gil = python__gil_held(task, &gil);
+	raw->gil_wait = gil && raw->nr == SYS_futex && raw->futex - gil < GIL_SIZE;
 }
 
 /* What both kinds have. */
@@ -129,7 +112,7 @@ static __always_inline void fill(struct raw_sample *raw, struct task_struct *tas
 	raw->parent = BPF_CORE_READ(task, real_parent, tgid);
 	raw->nr = (s32)regs->orig_ax;
 	raw->futex = regs->di;
-	raw->gil = SAMPLE_GIL_UNKNOWN;
+	raw->gil = GIL_HELD_UNKNOWN;
 	raw->gil_wait = 0;
 	raw->reason = SAMPLE_OTHER;
 	raw->python = 0;

@@ -174,11 +174,11 @@ class Recording:
         strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
         return {e["number"]: strings.get(e["name"], "") for e in self.trace.events("meta_probe")}
 
-    def calls(self, pids):
-        """All calls of family cuda in these processes, by thread, in order of their start."""
+    def calls(self, pids, families=(3,)):
+        """All calls of family cuda (and 6, cudadrv) in these processes, by thread, in order of their start."""
         threads = collections.defaultdict(list)
         for kind in self.trace.head["schema"]["events"]:
-            if kind["id"] >> 8 != 3:
+            if kind["id"] >> 8 not in families:
                 continue
             for e in self.trace.events(kind["name"]):
                 if e["pid"] in pids:
@@ -211,9 +211,9 @@ class Recording:
         return found
 
     def losses(self):
-        """{reason: count} of family cuda and of all families."""
+        """{reason: count} of the families cuda and cudadrv, and of all families."""
         found = collections.Counter()
         for e in self.trace.events("meta_loss"):
-            if e["family"] in (0, 3):
+            if e["family"] in (0, 3, 6):
                 found[e["reason"]] += e["count"]
         return found

@@ -7,27 +7,16 @@ import fnmatch
 import glob
 import os
 import re
-import struct
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from common import BUILD, CUDA, done, ok  # noqa: E402
+from elf_sections import sections  # noqa: E402
 
 # What returns no cudaError_t, and what is no call of the program
 NOT_TRACED = ["cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc", "cudaGetExportTable",
               "cudaEventCreateFromEGLSync"]
-
-
-def sections(path):
-    """Section names of an ELF file."""
-    data = open(path, "rb").read()
-    offset, = struct.unpack_from("<Q", data, 0x28)
-    size, n, names = struct.unpack_from("<HHH", data, 0x3a)
-    table, = struct.unpack_from("<Q", data, offset + names * size + 0x18)
-    for i in range(n):
-        at = table + struct.unpack_from("<I", data, offset + i * size)[0]
-        yield data[at:data.index(b"\0", at)].decode()
 
 
 def programs():

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The placed kind of a call, for sonde.bpf.h, which includes it. */
+#ifndef SONDE_PLACED_BPF_H
+#define SONDE_PLACED_BPF_H
+
+/*
+ * The record of the placed call that ends at this place: what is open at the
+ * stack pointer that the function had at its entry, which the loader knows from
+ * the function's code.
+ */
+static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie)
+{
+	u64 sp = ctx->sp, bp = ctx->bp, now = bpf_ktime_get_ns();
+	struct open_call *c;
+	struct thread *th;
+	struct span *span;
+
+	/* both read first: of a choice clang would make one load at an offset that varies, which the verifier refuses */
+	barrier_var(sp);
+	barrier_var(bp);
+	if (cookie & COOKIE_BY_FRAME_POINTER)
+		sp = bp;
+	sp += COOKIE_ABOVE(cookie);
+	probe__hit(cookie);
+	th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!th)
+		return NULL;
+	c = span__top(th);
+	if (c && c->sp < sp) {
+		span__drop_below(th, sp, sp);
+		c = span__top(th);
+	}
+	if (!c || c->sp != sp || c->key != (KEY_PLACED | COOKIE_PROBE(cookie)))
+		return NULL;
+	span = (struct span *)c->record;
+	th->depth--;
+	span->event.time = now;
+	if (cookie & COOKIE_UNWIND)
+		span->event.flags |= EVENT_UNWOUND;
+	return span;
+}
+
+#define PLACED__PROGRAM(fn, section, type)                                                                \
+	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group);           \
+	SEC(section)                                                                                      \
+	int fn(struct pt_regs *ctx)                                                                       \
+	{                                                                                                 \
+		u64 cookie = bpf_get_attach_cookie(ctx);                                                  \
+		struct type *e;                                                                           \
+                                                                                                          \
+		_Static_assert(sizeof(*e) <= CALL_MAX, "record too large");                               \
+		if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {                                             \
+			e = (struct type *)placed__close(ctx, cookie);                                    \
+			if (e)                                                                            \
+				emit(e, sizeof(*e));                                                      \
+			return 0;                                                                         \
+		}                                                                                         \
+		e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_##type, sizeof(*e), 0); \
+		if (e)                                                                                    \
+			fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                                 \
+		return 0;                                                                                 \
+	}                                                                                                 \
+	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
+
+/*
+ * A call of any function, C++ too, whose return address stays as it is: the
+ * loader finds in its code where it ends. The record begins with struct span: what
+ * the function returns is not known there. An exception that leaves the function sets EVENT_UNWOUND.
+ */
+#define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
+#define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Events of the CUDA driver library, named as the runtime's (probes/cuda/cuda.h) and with its fields where they mean the
+ * same. Sources: cuda.h of CUDA 11.8 to 13.5.
+ *
+ * Which function was called is the event's probe; an older or newer version of a function (_v2), and one that takes a
+ * thread's default stream (_ptsz, _ptds), is one of its own. A call that the runtime or the driver itself made
+ * within one that is recorded is left out, but for cudadrv_function: see docs/cudadrv.md.
+ */
+#ifndef SONDE_CUDADRV_H
+#define SONDE_CUDADRV_H
+
+#include "core/event.h"
+#include "core/gil_held.h"
+#include "probes/cuda/cuda.h"
+
+FAMILY(cudadrv, 0x06, FAMILY_DEFAULT, "calls of the CUDA driver (libcuda) that the runtime did not make");
+
+struct cudadrv_copy {
+	struct call call;
+	u64 bytes UNIT(bytes) DOC("asked for");
+	u64 dst UNIT(hex) DOC("destination: address or array");
+	u64 src UNIT(hex) DOC("source: address or array");
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	enum cuda_copy_kind kind DOC("by the function or what a 2D or 3D copy says");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+} EVENT(cudadrv_copy, 0x0601, "a copy asked for through the driver");
+
+struct cudadrv_launch {
+	struct call call;
+	u64 function UNIT(hex) DOC("CUfunction or CUkernel: see cudadrv_function for its name");
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u64 shared_memory UNIT(bytes) DOC("dynamic shared memory of a block");
+	u32 grid_x DOC("blocks");
+	u32 grid_y DOC("blocks");
+	u32 grid_z DOC("blocks");
+	u32 block_x DOC("threads of a block; 0: set before, by cuFuncSetBlockShape");
+	u32 block_y DOC("threads of a block");
+	u32 block_z DOC("threads of a block");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+} EVENT(cudadrv_launch, 0x0602, "a kernel launch; of a launch on several devices, the first");
+
+struct cudadrv_set {
+	struct call call;
+	u64 bytes UNIT(bytes) DOC("asked for");
+	u64 dst UNIT(hex) DOC("destination address");
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	s32 value DOC("written to each element");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	u32 element UNIT(bytes) DOC("size of an element: 1, 2 or 4");
+} EVENT(cudadrv_set, 0x0603, "memory set to a value");
+
+struct cudadrv_alloc {
+	struct call call;
+	u64 bytes UNIT(bytes) DOC("asked for, without the pitch's padding");
+	u64 address UNIT(hex) DOC("what was allocated: address, array or, of cuMemCreate, handle; 0 if that failed");
+	u64 stream UNIT(hex) DOC("of an allocation in stream order");
+	u64 pool UNIT(hex) DOC("memory pool if one was named");
+	u32 api_flags DOC("as passed");
+	enum cuda_memory memory;
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	s32 device DOC("of cuMemCreate: device or NUMA node that it says; else -1, the current context's");
+} EVENT(cudadrv_alloc, 0x0604, "memory allocated");
+
+struct cudadrv_free {
+	struct call call;
+	u64 address UNIT(hex) DOC("address, array or, of cuMemRelease, handle");
+	u64 stream UNIT(hex) DOC("of a free in stream order");
+	enum cuda_memory memory;
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+} EVENT(cudadrv_free, 0x0605, "memory freed");
+
+struct cudadrv_host_register {
+	struct call call;
+	u64 address UNIT(hex) DOC("of the host memory");
+	u64 bytes UNIT(bytes) DOC("0 when it is unregistered");
+	u32 api_flags DOC("as passed");
+} EVENT(cudadrv_host_register, 0x0606, "host memory pinned or let go");
+
+struct cudadrv_pool {
+	struct call call;
+	u64 pool UNIT(hex) DOC("memory pool; 0 if making it failed");
+	u64 bytes UNIT(bytes) DOC("to keep, of a trim");
+} EVENT(cudadrv_pool, 0x0607, "a memory pool made, destroyed or trimmed");
+
+struct cudadrv_sync {
+	struct call call;
+	u64 handle UNIT(hex) DOC("stream, event or context waited for; 0 of a context: the current one");
+	enum cuda_sync_scope scope;
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+} EVENT(cudadrv_sync, 0x0608, "the thread waits for the device");
+
+struct cudadrv_stream_wait {
+	struct call call;
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u64 event_handle UNIT(hex) DOC("event that the stream waits for");
+	u32 api_flags DOC("as passed");
+} EVENT(cudadrv_stream_wait, 0x0609, "a stream is made to wait for an event");
+
+struct cudadrv_event_record {
+	struct call call;
+	u64 event_handle UNIT(hex) DOC("event");
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u32 api_flags DOC("as passed");
+} EVENT(cudadrv_event_record, 0x060a, "an event recorded in a stream");
+
+struct cudadrv_event_elapsed {
+	struct call call;
+	u64 from_event UNIT(hex) DOC("event");
+	u64 to_event UNIT(hex) DOC("event");
+	float elapsed_ms UNIT(ms) DOC("device time between the two; 0 if that failed");
+} EVENT(cudadrv_event_elapsed, 0x060b, "the time between two events asked for");
+
+struct cudadrv_stream {
+	struct call call;
+	u64 stream UNIT(hex) DOC("stream made or destroyed; 0 if making it failed");
+	u32 api_flags DOC("as passed");
+	s32 priority DOC("as passed");
+} EVENT(cudadrv_stream, 0x060c, "a stream made or destroyed");
+
+struct cudadrv_graph_launch {
+	struct call call;
+	u64 exec UNIT(hex) DOC("executable graph");
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+} EVENT(cudadrv_graph_launch, 0x060d, "a graph launched or uploaded");
+
+struct cudadrv_graph {
+	struct call call;
+	u64 graph UNIT(hex) DOC("graph that is made, read or destroyed");
+	u64 exec UNIT(hex) DOC("executable graph that is made, updated or destroyed; 0 if making it failed");
+} EVENT(cudadrv_graph, 0x060e, "a graph made, instantiated, updated or destroyed");
+
+struct cudadrv_capture {
+	struct call call;
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u64 graph UNIT(hex) DOC("graph captured to, or what the capture's end returned");
+	u32 mode DOC("CUstreamCaptureMode of a begin");
+} EVENT(cudadrv_capture, 0x060f, "stream capture begun or ended");
+
+struct cudadrv_copy_peer {
+	struct call call;
+	u64 bytes UNIT(bytes) DOC("asked for");
+	u64 dst UNIT(hex) DOC("destination: address or array");
+	u64 src UNIT(hex) DOC("source: address or array");
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u64 dst_context UNIT(hex) DOC("context of the destination");
+	u64 src_context UNIT(hex) DOC("context of the source");
+} EVENT(cudadrv_copy_peer, 0x0610, "a copy between two named contexts");
+
+struct cudadrv_copy_batch {
+	struct call call;
+	u64 copies DOC("copies in the batch");
+	u64 bytes UNIT(bytes) DOC("of the first 31 copies together; 0 for 3D batches");
+} EVENT(cudadrv_copy_batch, 0x0611, "many copies asked for at once");
+
+struct cudadrv_host_func {
+	struct call call;
+	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
+	u64 function UNIT(hex) DOC("address");
+	u64 data UNIT(hex) DOC("its argument");
+} EVENT(cudadrv_host_func, 0x0612, "a function of the host queued in a stream");
+
+struct cudadrv_prefetch {
+	struct call call;
+	u64 address UNIT(hex) DOC("managed memory");
+	u64 bytes UNIT(bytes) DOC("asked for");
+} EVENT(cudadrv_prefetch, 0x0613, "managed memory moved ahead of its use");
+
+struct cudadrv_event {
+	struct call call;
+	u64 event_handle UNIT(hex) DOC("event made, asked or destroyed; 0 if making it failed");
+	u32 api_flags DOC("as passed");
+} EVENT(cudadrv_event, 0x0614, "an event made, asked or destroyed (--cudadrv=all)");
+
+struct cudadrv_call {
+	struct call call;
+} EVENT(cudadrv_call, 0x0615, "any other call of the driver (--cudadrv=all)");
+
+struct cudadrv_module {
+	struct call call;
+	u64 module UNIT(hex) DOC("CUmodule or CUlibrary loaded or unloaded; 0 if loading it failed");
+} EVENT(cudadrv_module, 0x0616, "device code loaded or unloaded");
+
+#define CUDADRV_NAME 1024 /* bytes of a kernel's name with its end */
+
+struct cudadrv_function {
+	struct call call;
+	u64 function UNIT(hex) DOC("CUfunction or CUkernel that was looked up; 0 if that failed");
+	u64 module UNIT(hex) DOC("CUmodule or CUlibrary that it was looked for in; 0: of a call that does not say");
+	u64 kernel UNIT(hex) DOC("of cuKernelGetFunction: the CUkernel that the CUfunction is of, else 0");
+	char name[] DOC("of the kernel, as mangled, its first 1023 bytes; empty if `kernel` says whose it is");
+} EVENT(cudadrv_function, 0x0617, "a kernel looked up by its name, or its name asked for");
+
+struct cudadrv_map {
+	struct call call;
+	u64 address UNIT(hex) DOC("where it is mapped");
+	u64 bytes UNIT(bytes) DOC("of the mapping");
+	u64 handle UNIT(hex) DOC("of the memory (cudadrv_alloc.address); 0 when it is unmapped");
+	u64 offset UNIT(bytes) DOC("in the memory");
+} EVENT(cudadrv_map, 0x0618, "physical memory mapped to device addresses or unmapped");
+
+struct cudadrv_context {
+	struct call call;
+	u64 context UNIT(hex) DOC("made, retained or destroyed; 0: that failed, or the primary one of a device");
+	u32 api_flags DOC("as passed");
+	s32 device DOC("device number; -1: of a call that does not say");
+} EVENT(cudadrv_context, 0x0619, "a context made, retained, released, reset or destroyed");
+
+#endif

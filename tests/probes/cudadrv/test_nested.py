@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A call is recorded once: the driver's within one of the runtime's is left out where that is recorded, and only there.
+By the doubles, whose libcuda writes down each of its calls."""
+import collections
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from drv_lib import DRIVER, RUNTIME, SILENT, doubles, driver_truth  # noqa: E402
+from common import BUILD, Program, Recording, directory, done, ok, skip  # noqa: E402
+
+STEPS, KERNELS, THREADS = 20, 12, 3
+# A step's calls of the runtime, in tests/fakes/cuda/fake_training.c
+STEP = {"cudaMemcpyAsync": 1, "cudaMemsetAsync": 1, "cudaLaunchKernel": KERNELS, "cudaEventRecord": 1,
+        "cudaStreamWaitEvent": 1, "cudaGraphLaunch": 1, "cudaStreamSynchronize": 1, "cudaMemcpy": 1}
+ONCE = {"cudaMalloc": 1, "cudaStreamCreate": 2, "cudaGraphCreate": 1, "cudaGraphInstantiate": 1,
+        "cudaEventSynchronize": 1, "cudaFree": 1}
+
+
+def runtime_truth():
+    """A thread's calls of the runtime that a default recording has."""
+    want = collections.Counter(ONCE)
+    for function, n in STEP.items():
+        want[function] += n * STEPS
+    want["cudaDeviceSynchronize"] = STEPS // 8 + 1
+    return want
+
+
+def record(tmp, program, families, *options):
+    truth = os.path.join(tmp, "truth")
+    if os.path.exists(truth):
+        os.unlink(truth)
+    p = Program(program, "-w", "-g", "-n", str(STEPS), "-k", str(KERNELS), "-t", str(THREADS), "-u", "1",
+                FAKE_CUDA_TRUTH=truth)
+    with Recording(os.path.join(tmp, "trace"), *options, families=families) as r:
+        p.go()
+        status = p.wait()
+    ok(status == 0 and r.status == 0 and not r.losses(), f"-t {families} {' '.join(options)}: nothing lost", status,
+       r.text, r.losses())
+    seen = {}
+    for family in (RUNTIME, DRIVER):
+        seen[family] = {tid: collections.Counter((c["function"], c["ret"]) for c in calls if c["function"] not in SILENT)
+                        for (_, tid), calls in r.calls([p.pid], [family]).items()}
+    return r, truth, p.pid, seen
+
+
+def without(threads, pid):
+    """The program's first thread has made its only calls before it waited for us."""
+    return {t: c for t, c in threads.items() if t != pid and c}
+
+
+def hits(r, function):
+    """(hits, of these not recorded) of whatever process"""
+    last = [e for e in last_hits(r).values() if r.names[e["number"]] == function]
+    return sum(e["hits"] for e in last), sum(e["skipped"] for e in last)
+
+
+def last_hits(r):
+    return {e["number"]: e for e in r.trace.events("meta_hits")}
+
+
+def check(version, folder):
+    tmp = directory()
+    program = os.path.join(folder, "fake_training")
+    name = f"CUDA {version}"
+
+    r, truth, pid, seen = record(tmp, program, "cuda,cudadrv")
+    want = runtime_truth()
+    ok(len(seen[RUNTIME]) == THREADS and
+       all(collections.Counter({f: n for (f, _), n in c.items()}) == want for c in seen[RUNTIME].values()),
+       f"{name}, both: {THREADS} threads with {sum(want.values())} calls of the runtime each", seen[RUNTIME], want)
+    ok(not seen[DRIVER], f"{name}, both: and none of the driver", seen[DRIVER])
+    launches = sum(n for c in without(driver_truth(truth, version), pid).values()
+                   for (f, _), n in c.items() if f == "cuLaunchKernel")
+    n, left_out = hits(r, "cuLaunchKernel")
+    ok(launches == STEPS * KERNELS * THREADS and n == left_out >= launches,
+       f"{name}, both: the {launches} launches within are counted as left out", launches, n, left_out)
+
+    r, truth, pid, seen = record(tmp, program, "cudadrv")
+    want = without(driver_truth(truth, version), pid)
+    ok(seen[DRIVER] == want and len(want) == THREADS and not seen[RUNTIME],
+       f"{name}, the driver alone: {sum(map(lambda c: sum(c.values()), want.values()))} calls as it wrote them down",
+       seen[DRIVER], want)
+
+    r, truth, pid, seen = record(tmp, program, "cuda,cudadrv", "--cudadrv=nested")
+    ok(seen[DRIVER] == without(driver_truth(truth, version), pid) and len(seen[RUNTIME]) == THREADS,
+       f"{name}, --cudadrv=nested: both", seen[DRIVER])
+    outer = r.calls([pid], [RUNTIME])
+    outside = [c for thread, calls in r.calls([pid], [DRIVER]).items() for c in calls
+               if not any(o["start"] <= c["start"] and c["time"] <= o["time"] for o in outer[thread])]
+    ok(not outside, f"{name}, --cudadrv=nested: each within a call of the runtime", outside[:3])
+
+    # The runtime's double linked in and stripped, as libcudart_static.a is into NCCL: no name tells of it
+    bare = os.path.join(tmp, "static")
+    subprocess.run(["cc", "-o", bare, *(os.path.join(folder, o) for o in ("fake_training.o", "libcudart.o")),
+                    os.path.join(folder, "libcuda.so.1"), f"-Wl,-rpath,{folder}", "-lpthread", "-s"], check=True)
+    r, truth, pid, seen = record(tmp, bare, "cuda,cudadrv")
+    ok(seen[DRIVER] == without(driver_truth(truth, version), pid) and not seen[RUNTIME],
+       f"{name}, a stripped runtime: all its calls by the driver's", seen)
+    shutil.rmtree(tmp)
+
+
+def main():
+    found = doubles()
+    if not found:
+        skip("nested calls", f"no doubles in {BUILD}: no headers of CUPTI")
+    for version, folder in found:
+        check(version, folder)
+    done()
+
+
+main()

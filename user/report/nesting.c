@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/nesting.h"
+
+#include <errno.h>
+
+/* Inner calls end before the outer one: so many of a thread's last outermost ones are kept, in which it may find its own. */
+#define KEPT 256
+
+struct thread_key {
+	u32 pid, tid;
+};
+
+struct thread_calls {
+	u32 n; /* ever put in, less those that were taken out */
+	u32 dropped; /* of these, the oldest, which were overwritten */
+	struct nesting_call last[KEPT];
+};
+
+void nesting__init(struct nesting *n, void (*inner)(const struct nesting_call *call, void *arg), void *arg)
+{
+	*n = (struct nesting){ .inner = inner, .arg = arg };
+	map__init(&n->threads, sizeof(struct thread_key), sizeof(struct thread_calls));
+}
+
+void nesting__free(struct nesting *n)
+{
+	map__free(&n->threads);
+}
+
+int nesting__add(struct nesting *n, const struct nesting_call *call)
+{
+	struct thread_key key = { call->pid, call->tid };
+	struct thread_calls *t = map__get(&n->threads, &key);
+	const struct nesting_call *last;
+
+	if (!t)
+		return -ENOMEM;
+	while (t->n > t->dropped) {
+		last = &t->last[(t->n - 1) % KEPT];
+		if (last->start < call->start || last->end > call->end)
+			break;
+		n->inner(last, n->arg);
+		t->n--;
+	}
+	t->last[t->n++ % KEPT] = *call;
+	if (t->n - t->dropped > KEPT)
+		t->dropped++;
+	return 0;
+}

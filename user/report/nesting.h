@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which calls of a thread lie within others that are told too: their time is the outer one's, and is counted once. */
+#ifndef SONDE_REPORT_NESTING_H
+#define SONDE_REPORT_NESTING_H
+
+#include "util/map.h"
+
+struct nesting_call {
+	u32 pid, tid;
+	u32 what; /* the caller's: which function */
+	u32 unused;
+	u64 start, end; /* ns */
+};
+
+struct nesting {
+	struct map threads;
+	void (*inner)(const struct nesting_call *call, void *arg);
+	void *arg;
+};
+
+/* inner hears once of each call that lies within another. */
+void nesting__init(struct nesting *n, void (*inner)(const struct nesting_call *call, void *arg), void *arg);
+void nesting__free(struct nesting *n);
+/* Calls in order of their ends (model/order.h). 0 or -ENOMEM. */
+int nesting__add(struct nesting *n, const struct nesting_call *call);
+
+#endif
