@@ -132,7 +132,7 @@ $(FAKES): $(B)/%.so: %.c $(B)/gen/config
 	$(call say,CC)$(CC) $(WORK_CFLAGS) -shared -fPIC $< -o $@
 checks: $(B)/sonde $(CHECKS)
 	@:
-benches: $(BENCHES)
+benches: $(BENCHES) $(B)/tests/golden/make_gpu_trace
 	@:
 workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
 	@:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 ROOT, SONDE, TMP = os.environ["ROOT"], os.environ["SONDE"], os.environ["TMPDIR"]
+B = os.environ["B"]
 sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
 import perfetto_file  # noqa: E402
 from sonde_trace import Trace  # noqa: E402

@@ -23,11 +23,42 @@ def classes():
         os.rename(where + ".new", where)
     sys.path.insert(0, where)
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+    _extend(perfetto_trace_pb2)
     return perfetto_trace_pb2, None
 
 
+extension = {}
+
+
+def _extend(pb):
+    """Perfetto's extensions for GPUs, which the package leaves out: gpu_interned_data.proto, gpu_track_event.proto."""
+    if extension:
+        return
+    from google.protobuf import descriptor_pb2, descriptor_pool
+    file = descriptor_pb2.FileDescriptorProto(name="gpu_extensions.proto", package="perfetto.protos", syntax="proto2",
+                                              dependency=[pb.DESCRIPTOR.name])
+    message = file.message_type.add(name="GpuCorrelation")
+    for i, field in enumerate(("render_stage_submission_event_ids", "render_stage_wait_event_ids")):
+        message.field.add(name=field, number=i + 1, type=4, label=3)
+    for name, number, of, kind, label in (("compute_kernels", 1000, "InternedData", "InternedComputeKernel", 3),
+                                          ("compute_arg_names", 1001, "InternedData", "InternedComputeArgName", 3),
+                                          ("gpu_correlation", 3000, "TrackEvent", "GpuCorrelation", 1)):
+        file.extension.add(name=name, number=number, extendee=".perfetto.protos." + of, label=label, type=11,
+                           type_name=".perfetto.protos." + kind)
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    for e in file.extension:
+        extension[e.name] = pool.FindExtensionByName("perfetto.protos." + e.name)
+    # the classes of its messages
+    from google.protobuf import message_factory
+    message_factory.GetMessageClassesForFiles([file.name], pool)
+
+
 class Slice:
-    """track, start, end (None: never), name, category, args, flows, flows_end; instant: start == end and instant; callstack"""
+    """
+    track, start, end (None: never), name, category, args, flows, flows_end; instant: start == end and instant; callstack;
+    submissions: numbers of GPU work that it asked for
+    """
 
     def __init__(self, track, start, name, category, args, event, instant=False):
         self.track, self.start, self.name, self.category, self.args = track, start, name, category, args
@@ -35,6 +66,31 @@ class Slice:
         self.instant = instant
         self.flows, self.flows_end = list(event.flow_ids), list(event.terminating_flow_ids)
         self.depth = 0
+        correlation = event.Extensions[extension["gpu_correlation"]]
+        self.submissions = list(correlation.render_stage_submission_event_ids)
+
+
+class GpuSlice:
+    """start, end, name, id, gpu, queue, stage, category, pid, context (number of the file's own), kernel (name, demangled,
+    arch) or None, grid, block, args"""
+
+    def __init__(self, packet, sequence):
+        e, t = packet.gpu_render_stage_event, sequence.tables
+        self.start, self.end, self.id, self.gpu = packet.timestamp, packet.timestamp + e.duration, e.event_id, e.gpu_id
+        self.name = t["name"][e.name_iid]
+        self.queue, self.queue_iid = t["specification"][e.hw_queue_iid].name, e.hw_queue_iid
+        self.stage, self.category = t["specification"][e.stage_iid].name, t["specification"][e.stage_iid].category
+        self.context, self.pid = e.context, t["context"][e.context].pid
+        assert t["context"][e.context].Api.Name(t["context"][e.context].api) == "CUDA"
+        k = t["kernel"][e.kernel_iid] if e.kernel_iid else None
+        self.kernel = k and (k.name, k.demangled_name, k.arch)
+        self.grid = (e.launch.grid_size.x, e.launch.grid_size.y, e.launch.grid_size.z)
+        self.block = (e.launch.workgroup_size.x, e.launch.workgroup_size.y, e.launch.workgroup_size.z)
+        self.args = {}
+        for a in e.launch.args:
+            kind = a.WhichOneof("value")
+            value = t["string"][a.string_value_iid] if kind == "string_value_iid" else getattr(a, kind)
+            self.args[t["launch argument"][a.name_iid]] = value
 
 
 class Sequence:
@@ -56,7 +112,11 @@ class Sequence:
                             ("source", data.source_paths), ("path", data.mapping_paths)):
             for entry in field:
                 self.tables[kind][entry.iid] = entry.str.decode()
-        for kind, field in (("mapping", data.mappings), ("frame", data.frames), ("callstack", data.callstacks)):
+        for entry in data.Extensions[extension["compute_arg_names"]]:
+            self.tables["launch argument"][entry.iid] = entry.name
+        for kind, field in (("mapping", data.mappings), ("frame", data.frames), ("callstack", data.callstacks),
+                            ("specification", data.gpu_specifications), ("context", data.graphics_contexts),
+                            ("kernel", data.Extensions[extension["compute_kernels"]])):
             for entry in field:
                 self.tables[kind][entry.iid] = entry
         if packet.HasField("trace_packet_defaults"):
@@ -78,7 +138,7 @@ class PerfettoFile:
     """
     tracks: uuid -> TrackDescriptor; slices: all, also instants; counters: uuid -> [(time, value)]; switches:
     cpu -> [(time, prev tid or None, prev state, next tid, next name)]; wakings: [(time, tid, cpu, waker, flags)];
-    samples: [(time, cpu, pid, tid, callstack)];
+    samples: [(time, cpu, pid, tid, callstack)]; work: GpuSlices; gpus: what is told of them, by number;
     processes: pid -> ProcessTree.Process; clocks: [{clock: time}]; errors: what trace_processor would complain of
     """
 
@@ -88,6 +148,7 @@ class PerfettoFile:
         self.packets = trace.packet
         self.tracks, self.processes, self.counters = {}, {}, collections.defaultdict(list)
         self.slices, self.wakings, self.clocks, self.errors, self.samples = [], [], [], [], []
+        self.work, self.gpus = [], []
         self.system = None
         self._switches = collections.defaultdict(list)
         self._events = []
@@ -122,6 +183,13 @@ class PerfettoFile:
             self.clocks.append({c.clock_id: c.timestamp for c in packet.clock_snapshot.clocks})
         elif packet.HasField("system_info"):
             self.system = packet.system_info
+        elif packet.HasField("gpu_info"):
+            self.gpus = list(packet.gpu_info.gpus)
+        elif packet.HasField("gpu_render_stage_event"):
+            try:
+                self.work.append(GpuSlice(packet, sequence))
+            except KeyError as e:
+                self.errors.append(f"work of a GPU: nothing interned as {e}")
         elif packet.HasField("ftrace_events"):
             if self.system is None:
                 self.errors.append("the scheduler before the kernel's version")
@@ -141,7 +209,8 @@ class PerfettoFile:
         if event.track_uuid not in self.tracks:
             self.errors.append(f"an event on an unknown track {event.track_uuid}")
         if event.type == COUNTER:
-            self.counters[event.track_uuid].append((packet.timestamp, event.counter_value))
+            value = event.double_counter_value if event.HasField("double_counter_value") else event.counter_value
+            self.counters[event.track_uuid].append((packet.timestamp, value))
             return
         try:
             name = sequence.tables["name"][event.name_iid] if event.name_iid else event.name

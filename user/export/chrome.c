@@ -3,27 +3,21 @@
  * The JSON of chrome://tracing ("Trace Event Format"), as little of it as shows
  * spans: X a span, i an event without a duration, M a name. Times are us on
  * CLOCK_MONOTONIC, to the ns. `sf` is the event's stack, of those in stackFrames.
+ * What GPUs did is as torch.profiler writes it: chrome_gpu.c.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/export.h"
+#include "export/chrome.h"
 #include "export/value.h"
 #include "util/text.h"
-
-#define EXACT (1ull << 53) /* JSON's numbers are doubles */
 
 struct task_key {
 	u32 pid, tid;
 };
 
-struct chrome {
-	struct map tasks; /* struct task_key -> u8, those that have a name by now */
-	bool any;
-};
-
-static void next_event(struct export *e)
+void chrome__next_event(struct export *e)
 {
 	struct chrome *c = e->data;
 
@@ -48,16 +42,16 @@ static int begin(struct export *e)
 	return 0;
 }
 
-static void put_name(struct export *e, const char *what, u32 pid, u32 tid, const char *name)
+void chrome__put_name(struct export *e, const char *what, u32 pid, u32 tid, const char *name)
 {
-	next_event(e);
+	chrome__next_event(e);
 	fprintf(e->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what, pid, tid);
 	json__print_text(e->out, name, strlen(name));
 	fputs("}}", e->out);
 }
 
 /* Names a process and a thread when they are first seen. */
-static int put_names(struct export *e, u32 pid, u32 tid)
+int chrome__put_names(struct export *e, u32 pid, u32 tid)
 {
 	struct chrome *c = e->data;
 	struct task_key key = { pid, tid };
@@ -72,7 +66,7 @@ static int put_names(struct export *e, u32 pid, u32 tid)
 	*told = 1;
 	comm = names__comm(e->names, pid, tid);
 	if (comm)
-		put_name(e, "thread_name", pid, tid, comm);
+		chrome__put_name(e, "thread_name", pid, tid, comm);
 	key.tid = 0;
 	told = map__get(&c->tasks, &key);
 	if (!told)
@@ -80,7 +74,7 @@ static int put_names(struct export *e, u32 pid, u32 tid)
 	comm = *told ? NULL : names__comm(e->names, pid, 0);
 	*told = 1;
 	if (comm)
-		put_name(e, "process_name", pid, pid, comm);
+		chrome__put_name(e, "process_name", pid, pid, comm);
 	return 0;
 }
 
@@ -104,9 +98,10 @@ static void put_value(struct export *e, const struct view *v, const struct schem
 	else if (value.type == FIELD_IS_DOUBLE)
 		fputs("null", e->out);
 	else if (value.type == FIELD_IS_U64)
-		fprintf(e->out, value.u > EXACT ? "\"%llu\"" : "%llu", value.u);
+		fprintf(e->out, value.u > CHROME_EXACT ? "\"%llu\"" : "%llu", value.u);
 	else
-		fprintf(e->out, value.s > (s64)EXACT || value.s < -(s64)EXACT ? "\"%lld\"" : "%lld", value.s);
+		fprintf(e->out, value.s > (s64)CHROME_EXACT || value.s < -(s64)CHROME_EXACT ? "\"%lld\"" : "%lld",
+			value.s);
 }
 
 static void put_args(struct export *e, const struct view *v, s64 cpu, u16 flags)
@@ -164,38 +159,62 @@ static void put_frames(struct export *e)
 	putc('}', e->out);
 }
 
-static void put_us(FILE *out, u64 ns)
+void chrome__put_us(FILE *out, u64 ns)
 {
 	fprintf(out, "%llu.%03llu", ns / 1000, ns % 1000);
 }
 
-static int put_event(struct export *e, const struct view *v, const struct common_fields *f)
+/* The family; calls of CUDA are called as torch.profiler has them. */
+static const char *category_of(const struct export *e, const struct view *v)
 {
 	const struct schema_family *family =
 		schema__family_by_id(trace__schema(e->trace), (u8)EVENT_FAMILY(v->event->id));
+
+	if (!family)
+		return "?";
+	if (v->event->is_call && !strcmp(family->name, "cuda"))
+		return "cuda_runtime";
+	return v->event->is_call && !strcmp(family->name, "cudadrv") ? "cuda_driver" : family->name;
+}
+
+static int put_event(struct export *e, const struct view *v, const struct common_fields *f)
+{
+	const char *category = category_of(e, v);
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
 	u64 time = (u64)view__s64(v, f->time), start = (u64)view__s64(v, f->start);
 	const char *title = event__title(e->names, v, (u16)view__s64(v, f->probe));
 	u16 flags = (u16)view__s64(v, f->flags);
 	bool lasts = v->event->is_span && !(flags & EVENT_NO_DURATION);
 
-	if (put_names(e, pid, tid))
+	if (chrome__put_names(e, pid, tid))
 		return -ENOMEM;
-	next_event(e);
+	chrome__next_event(e);
 	fprintf(e->out, "{\"ph\":\"%s,\"name\":", lasts ? "X\"" : "i\",\"s\":\"t\"");
 	json__print_text(e->out, title, strlen(title));
 	fputs(",\"cat\":", e->out);
-	json__print_text(e->out, family ? family->name : "?", family ? strlen(family->name) : 1);
+	json__print_text(e->out, category, strlen(category));
 	fprintf(e->out, ",\"pid\":%u,\"tid\":%u,\"ts\":", pid, tid);
-	put_us(e->out, lasts ? start : time);
+	chrome__put_us(e->out, lasts ? start : time);
 	if (lasts) {
 		fputs(",\"dur\":", e->out);
-		put_us(e->out, time > start ? time - start : 0);
+		chrome__put_us(e->out, time > start ? time - start : 0);
 	}
 	putc(',', e->out);
 	put_stack(e, v);
 	put_args(e, v, view__s64(v, f->cpu), flags);
 	return ferror(e->out) ? -EIO : 0;
+}
+
+/* No time line has these; of what the trace says of itself, losses. GPUs' work is put by chrome_gpu.c. */
+static bool is_left_out(const struct schema_event *e)
+{
+	static const char *const kinds[] = { "gpu_kernel", "gpu_memcpy",  "gpu_memset", "gpu_graph", "gpu_call",
+					     "gpu_device", "gpu_context", "gpu_stream", "gpu_name",  "gpu_clock" };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(e->name, kinds[i]))
+			return true;
+	return event__is_inventory(e) || (!EVENT_FAMILY(e->id) && strcmp(e->name, "meta_loss") != 0);
 }
 
 static int rows(struct export *e, const struct rows *rows)
@@ -204,8 +223,7 @@ static int rows(struct export *e, const struct rows *rows)
 	struct common_fields f = common_fields__of(v.event);
 	int err = 0;
 
-	/* no time line has these; of what the trace says of itself, losses */
-	if (event__is_inventory(v.event) || (!EVENT_FAMILY(v.event->id) && strcmp(v.event->name, "meta_loss") != 0))
+	if (is_left_out(v.event))
 		return 0;
 	for (; !err && v.i < rows__count(rows); v.i++)
 		err = put_event(e, &v, &f);
@@ -215,21 +233,23 @@ static int rows(struct export *e, const struct rows *rows)
 static int end(struct export *e)
 {
 	struct chrome *c = e->data;
+	int err;
 
 	if (!c)
 		return 0;
+	err = ferror(e->out) ? -EIO : chrome__put_gpu_work(e);
 	fputs("\n]", e->out);
 	if (stacks__count(e->stacks))
 		put_frames(e);
 	fputs("}\n", e->out);
 	map__free(&c->tasks);
 	free(c);
-	return ferror(e->out) ? -EIO : 0;
+	return err ? err : ferror(e->out) ? -EIO : 0;
 }
 
 EXPORTER(chrome) = {
 	.name = "chrome",
-	.doc = "JSON for chrome://tracing and other viewers: spans alone",
+	.doc = "JSON for chrome://tracing and other viewers: spans, and GPUs as torch.profiler writes them",
 	.begin = begin,
 	.rows = rows,
 	.end = end,

@@ -44,6 +44,25 @@ static int clocks(struct perfetto *p, const struct view *v)
 	return 0;
 }
 
+static int gpu_clock(struct perfetto *p, const struct view *v)
+{
+	perfetto__gpu_clock(p, v);
+	return 0;
+}
+
+static int gpu_dropped(struct perfetto *p, const struct view *v)
+{
+	perfetto__gpu_dropped(p, v);
+	return 0;
+}
+
+static int gpu_shim(struct perfetto *p, const struct view *v)
+{
+	perfetto__slice(p, v);
+	perfetto__gpu_shim(p, v);
+	return 0;
+}
+
 /* All others are slices or instants on their thread, but for what the trace says of itself. */
 static const struct drawing {
 	const char *kind;
@@ -56,6 +75,20 @@ static const struct drawing {
 	{ "meta_cost", cost },
 	{ "meta_clock", clocks },
 	{ "sample_cpu", perfetto__sample },
+	/* work and its launches: perfetto__gpu_work; what else describes them is no moment on a time line */
+	{ "gpu_kernel", nothing },
+	{ "gpu_memcpy", nothing },
+	{ "gpu_memset", nothing },
+	{ "gpu_graph", nothing },
+	{ "gpu_call", nothing },
+	{ "gpu_memory", nothing },
+	{ "gpu_device", nothing },
+	{ "gpu_context", nothing },
+	{ "gpu_stream", nothing },
+	{ "gpu_name", nothing },
+	{ "gpu_clock", gpu_clock },
+	{ "gpu_dropped", gpu_dropped },
+	{ "gpu_shim", gpu_shim },
 };
 
 static const struct drawing *drawing_of(const struct schema_event *e)
@@ -95,6 +128,9 @@ static int begin(struct export *e)
 	err = p->order ? perfetto__load_clocks(p) : -ENOMEM;
 	if (!err)
 		err = perfetto__load_containers(p);
+	if (!err)
+		err = gpus__load(&p->gpus, e->trace);
+	p->correlates = gpus__traced(e->trace);
 	return err ? err : perfetto__open(p);
 }
 
@@ -115,8 +151,13 @@ static int end(struct export *e)
 		return 0;
 	if (p->out) {
 		err = order__finish(p->order);
+		/* the models need memory too */
+		order__free(p->order);
+		p->order = NULL;
 		if (!err)
 			err = perfetto__blame(p);
+		if (!err)
+			err = perfetto__gpu_work(p);
 		perfetto__flush_sched(p, true);
 		perfetto__finish_marks(p);
 	}
@@ -126,6 +167,9 @@ static int end(struct export *e)
 	perfetto__free_sched(p);
 	perfetto__free_marks(p);
 	perfetto__free_stacks(p);
+	perfetto__free_gpu(p);
+	perfetto__free_gpu_counters(p);
+	gpus__free(&p->gpus);
 	free(p);
 	return err ? err : closed;
 }

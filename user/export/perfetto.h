@@ -11,6 +11,8 @@
  *	perfetto_marks.c	losses, counters
  *	perfetto_stacks.c	samples, stacks of slices
  *	perfetto_gil.c		who held the GIL while whom waited
+ *	perfetto_gpu.c		what GPUs did, and the calls that asked for it
+ *	perfetto_gpu_counters.c	how busy they were, their memory, what is not known of them
  *
  * A .zst is a row of zstd frames, each of which stands alone: what a packet
  * refers to (names, tracks, threads) is told again in the frame. So everything
@@ -22,6 +24,7 @@
 #include <zstd.h>
 
 #include "export/export.h"
+#include "export/gpus.h"
 #include "model/order.h"
 #include "export/protobuf.h"
 #include "export/value.h"
@@ -37,9 +40,11 @@ enum {
 	PACKET_INTERNED_DATA = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
 	PACKET_SYSTEM_INFO = 45,
+	PACKET_GPU_STAGE = 53,
 	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60,
 	PACKET_PERF_SAMPLE = 66,
+	PACKET_GPU_INFO = 128,
 };
 
 /* InternedData: what a text is interned as */
@@ -51,7 +56,11 @@ enum intern {
 	INTERN_PATH = 17, /* of a mapping */
 	INTERN_SOURCE = 18,
 	INTERN_STRING = 29,
+	INTERN_LAUNCH_ARGUMENT = 1001,
 };
+
+/* Texts that do not stay where they are are interned by what they stand for. */
+enum intern_by { BY_ADDRESS, BY_STACK, BY_THREAD };
 
 /* Kinds of tracks beside events' ids */
 enum {
@@ -64,6 +73,11 @@ enum {
 	TRACK_WRITTEN,
 	TRACK_GIL_WAITERS,
 	TRACK_GIL_BLAME,
+	TRACK_GPU_BUSY,
+	TRACK_GPU_MEMORY,
+	TRACK_GPU_CLOCK,
+	TRACK_GPU_LOST,
+	TRACK_GPU_HOST_TIME,
 };
 
 struct interval {
@@ -76,6 +90,11 @@ struct track {
 	/* what is drawn on it, by time: disjoint, each with all that is inside it */
 	struct interval *drawn;
 	u32 n, allocated;
+};
+
+/* Something that is told once a frame. */
+struct told {
+	u32 number, frame; /* frame of the file in which it was told last */
 };
 
 struct clock_step {
@@ -107,6 +126,10 @@ struct perfetto {
 	u64 unordered; /* runs left out: they overlap another on their CPU */
 	struct gil_counts *gils;
 	u64 lost, lost_time;
+	struct gpus gpus;
+	bool correlates; /* there is work of GPUs: calls say which is theirs */
+	struct gpu_drawing *gpu; /* perfetto_gpu.c */
+	struct gpu_counters *gpu_counters; /* perfetto_gpu_counters.c */
 };
 
 /* perfetto_out.c. A packet is begun and ended; in between, fields go to p->packet. */
@@ -119,6 +142,10 @@ void packet__end(struct perfetto *p, bool on_sequence);
 void perfetto__maybe_next_frame(struct perfetto *p);
 /* The number of a text that stays where it is; valid in this packet. */
 u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len);
+/* The same of a text that does not stay, by a number that does. */
+u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const char *text, size_t len);
+/* The number of something that is told once a frame; *again: it has to be told in this packet. */
+u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool *again);
 int perfetto__load_clocks(struct perfetto *p);
 u64 perfetto__boottime(const struct perfetto *p, u64 monotonic);
 void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime);
@@ -146,6 +173,7 @@ void event__end(struct perfetto *p, size_t at);
 void event__name(struct perfetto *p, const char *name);
 void event__argument(struct perfetto *p, const char *name, const char *text);
 void event__callstack(struct perfetto *p, u64 callstack);
+void event__category(struct perfetto *p, const char *category);
 
 /* perfetto_stacks.c */
 void perfetto__open_stacks(struct perfetto *p);
@@ -164,7 +192,26 @@ int perfetto__off(struct perfetto *p, const struct view *v);
 void perfetto__flush_sched(struct perfetto *p, bool last);
 void perfetto__free_sched(struct perfetto *p);
 
+/* perfetto_gpu.c: reads the trace once more. */
+void perfetto__put_gpus(struct perfetto *p);
+int perfetto__gpu_work(struct perfetto *p);
+/* Field of a slice: it may have asked for work of a GPU. */
+void event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start);
+void perfetto__free_gpu(struct perfetto *p);
+
+/* perfetto_gpu_counters.c */
+void perfetto__gpu_busy(struct perfetto *p, u32 gpu, const struct interval *span);
+int perfetto__gpu_memory(struct perfetto *p, const struct gpu_allocation *a);
+int perfetto__gpu_host_time(struct perfetto *p, const struct gpu_work *w);
+void perfetto__gpu_clock(struct perfetto *p, const struct view *v);
+void perfetto__gpu_dropped(struct perfetto *p, const struct view *v);
+void perfetto__gpu_shim(struct perfetto *p, const struct view *v);
+void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *told);
+void perfetto__free_gpu_counters(struct perfetto *p);
+
 /* perfetto_marks.c */
+void perfetto__mark(struct perfetto *p, const struct interval *span, const char *text);
+void perfetto__counter(struct perfetto *p, u64 time, const struct track *t, u64 value);
 void perfetto__loss(struct perfetto *p, const struct view *v);
 void perfetto__cost(struct perfetto *p, const struct view *v);
 int perfetto__count_gil(struct perfetto *p, const struct view *v);

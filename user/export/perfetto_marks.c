@@ -37,7 +37,7 @@ struct gil_counts {
 	u64 newest, told;
 };
 
-static void put_counter(struct perfetto *p, u64 time, const struct track *t, u64 value)
+void perfetto__counter(struct perfetto *p, u64 time, const struct track *t, u64 value)
 {
 	size_t at;
 
@@ -48,7 +48,7 @@ static void put_counter(struct perfetto *p, u64 time, const struct track *t, u64
 	event__end(p, at);
 }
 
-static void put_mark(struct perfetto *p, const struct interval *span, const char *text)
+void perfetto__mark(struct perfetto *p, const struct interval *span, const char *text)
 {
 	const struct track *t = perfetto__place_global(p, TRACK_LOSSES, "losses", span);
 	size_t at;
@@ -95,24 +95,24 @@ void perfetto__loss(struct perfetto *p, const struct view *v)
 		snprintf(text, sizeof(text), "%s: %llu lost, %s", name, count, loss__reason(reason));
 		p->lost += count;
 		p->lost_time = span.end > p->lost_time ? span.end : p->lost_time;
-		put_counter(p, p->lost_time, perfetto__track(p, 0, TRACK_LOST_RECORDS, 0, "lost records", "count"),
-			    p->lost);
+		perfetto__counter(p, p->lost_time,
+				  perfetto__track(p, 0, TRACK_LOST_RECORDS, 0, "lost records", "count"), p->lost);
 	}
-	put_mark(p, &span, text);
+	perfetto__mark(p, &span, text);
 }
 
 void perfetto__cost(struct perfetto *p, const struct view *v)
 {
 	u64 time = (u64)view__get(v, "time");
 
-	put_counter(p, time, perfetto__track(p, 0, TRACK_CPU_TIME, 0, "sonde: CPU time", "ns"),
-		    (u64)view__get(v, "user") + (u64)view__get(v, "system"));
-	put_counter(p, time, perfetto__track(p, 0, TRACK_PROBES_TIME, 0, "sonde: probes, estimated", "ns"),
-		    (u64)view__get(v, "probes"));
-	put_counter(p, time, perfetto__track(p, 0, TRACK_MEMORY, 0, "sonde: peak memory", "bytes"),
-		    (u64)view__get(v, "memory"));
-	put_counter(p, time, perfetto__track(p, 0, TRACK_WRITTEN, 0, "sonde: trace file", "bytes"),
-		    (u64)view__get(v, "written"));
+	perfetto__counter(p, time, perfetto__track(p, 0, TRACK_CPU_TIME, 0, "sonde: CPU time", "ns"),
+			  (u64)view__get(v, "user") + (u64)view__get(v, "system"));
+	perfetto__counter(p, time, perfetto__track(p, 0, TRACK_PROBES_TIME, 0, "sonde: probes, estimated", "ns"),
+			  (u64)view__get(v, "probes"));
+	perfetto__counter(p, time, perfetto__track(p, 0, TRACK_MEMORY, 0, "sonde: peak memory", "bytes"),
+			  (u64)view__get(v, "memory"));
+	perfetto__counter(p, time, perfetto__track(p, 0, TRACK_WRITTEN, 0, "sonde: trace file", "bytes"),
+			  (u64)view__get(v, "written"));
 }
 
 static int compare(const void *a, const void *b)
@@ -143,9 +143,10 @@ static void tell_gils(struct perfetto *p, u64 before)
 			continue;
 		/* a wait longer than the window began before what was told */
 		w->last = point->time > w->last ? point->time : w->last;
-		put_counter(p, w->last,
-			    perfetto__track(p, (u32)key->pid, TRACK_GIL_WAITERS, point->gil, "GIL waiters", "count"),
-			    (u64)w->waiters);
+		perfetto__counter(p, w->last,
+				  perfetto__track(p, (u32)key->pid, TRACK_GIL_WAITERS, point->gil, "GIL waiters",
+						  "count"),
+				  (u64)w->waiters);
 	}
 	memmove(g->points, g->points + i, (g->n - i) * sizeof(*g->points));
 	g->n -= i;
@@ -205,7 +206,7 @@ static void put_last_mark(struct perfetto *p, const char *format, u64 count)
 	char text[128];
 
 	snprintf(text, sizeof(text), format, count);
-	put_mark(p, &(struct interval){ last, last }, text);
+	perfetto__mark(p, &(struct interval){ last, last }, text);
 }
 
 void perfetto__finish_marks(struct perfetto *p)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Packets, frames, interned texts, clocks. */
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,12 +17,8 @@ enum { CLOCK_ID_REALTIME = 1, CLOCK_ID_MONOTONIC = 3, CLOCK_ID_BOOTTIME = 6 };
 enum { STATE_CLEARED = 1, STATE_NEEDED = 2 };
 
 struct intern_key {
-	const char *text; /* by address: one that has two of them is told twice */
-	u64 what;
-};
-
-struct interned {
-	u32 number, frame;
+	u64 text; /* mostly its address: one that has two of them is told twice */
+	u32 what, by;
 };
 
 static void write_out(struct perfetto *p, const void *data, size_t len, ZSTD_EndDirective how)
@@ -69,6 +66,7 @@ static void begin_frame(struct perfetto *p)
 	p->frame_bytes = 0;
 	p->fresh = true;
 	put_info(p);
+	perfetto__put_gpus(p);
 }
 
 void perfetto__maybe_next_frame(struct perfetto *p)
@@ -93,7 +91,7 @@ int perfetto__open(struct perfetto *p)
 			return -ENOMEM;
 		ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
 	}
-	map__init(&p->interns, sizeof(struct intern_key), sizeof(struct interned));
+	map__init(&p->interns, sizeof(struct intern_key), sizeof(struct told));
 	begin_frame(p);
 	return p->err;
 }
@@ -145,26 +143,41 @@ void packet__end(struct perfetto *p, bool on_sequence)
 	p->frame_bytes += head.len + p->packet.len;
 }
 
-u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len)
+u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool *again)
 {
-	struct intern_key key = { text, what };
-	struct interned *i = map__get(&p->interns, &key);
-	size_t at;
+	struct told *t = map__get(told, key);
 
-	if (!i) {
+	*again = false;
+	if (!t) {
 		p->packet.failed = true;
 		return 0;
 	}
-	if (!i->number)
-		i->number = p->interns.n;
-	if (i->frame != p->frame) {
-		i->frame = p->frame;
+	if (!t->number)
+		t->number = told->n;
+	*again = t->frame != p->frame;
+	t->frame = p->frame;
+	return t->number;
+}
+
+u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const char *text, size_t len)
+{
+	struct intern_key id = { key, what, by };
+	bool again;
+	u64 number = perfetto__number(p, &p->interns, &id, &again);
+	size_t at;
+
+	if (again) {
 		at = pb__begin(&p->interned, what);
-		pb__int(&p->interned, 1, i->number);
+		pb__int(&p->interned, 1, number);
 		pb__text(&p->interned, 2, text, len);
 		pb__end(&p->interned, at);
 	}
-	return i->number;
+	return number;
+}
+
+u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len)
+{
+	return perfetto__intern_by(p, what, BY_ADDRESS, (u64)(uintptr_t)text, text, len);
 }
 
 static int add_clock(struct perfetto *p, u64 monotonic, u64 boottime)

@@ -18,6 +18,8 @@ enum {
 	EVENT_CALLSTACK_IID = 56,
 };
 
+enum { FAMILY_CUDA = 3, FAMILY_CUDADRV = 6 };
+
 /* DebugAnnotation */
 enum {
 	ARGUMENT_NAME_IID = 1,
@@ -55,9 +57,14 @@ void event__end(struct perfetto *p, size_t at)
 	packet__end(p, true);
 }
 
-static void put_name(struct perfetto *p, const char *category, const char *name)
+void event__category(struct perfetto *p, const char *category)
 {
 	pb__int(&p->packet, EVENT_CATEGORY_IIDS, perfetto__intern(p, INTERN_CATEGORY, category, strlen(category)));
+}
+
+static void put_name(struct perfetto *p, const char *category, const char *name)
+{
+	event__category(p, category);
 	pb__int(&p->packet, EVENT_NAME_IID, perfetto__intern(p, INTERN_NAME, name, strlen(name)));
 }
 
@@ -148,6 +155,15 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 	}
 }
 
+/* Any call of CUDA may have asked for work: which did is known only when all of the trace was read. */
+static void put_submission(struct perfetto *p, const struct view *v, const struct common_fields *f)
+{
+	u8 family = (u8)EVENT_FAMILY(v->event->id);
+
+	if (p->correlates && v->event->is_call && (family == FAMILY_CUDA || family == FAMILY_CUDADRV))
+		event__submission(p, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid), (u64)view__s64(v, f->start));
+}
+
 static u64 flow_of(u32 pid, u32 tid, u64 start)
 {
 	u64 parts[3] = { pid, tid, start };
@@ -221,6 +237,7 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 	at = event__begin(p, span->start, t, EVENT_BEGIN);
 	put_name(p, category, title);
 	put_arguments(p, v, f);
+	put_submission(p, v, f);
 	event__end(p, at);
 	at = event__begin(p, span->end, t, EVENT_END);
 	event__end(p, at);
@@ -240,6 +257,7 @@ static void put_instant(struct perfetto *p, const struct view *v, const struct c
 	at = event__begin(p, time, t, EVENT_INSTANT);
 	put_name(p, category, title);
 	put_arguments(p, v, f);
+	put_submission(p, v, f);
 	event__end(p, at);
 }
 

@@ -18,10 +18,6 @@ enum { MODE_KERNEL = 1, MODE_USER = 2 };
 /* TracePacketDefaults, PerfSampleDefaults, PerfEvents.Timebase */
 enum { DEFAULTS_SAMPLES = 12, SAMPLES_TIMEBASE = 1, TIMEBASE_PERIOD = 1, TIMEBASE_COUNTER = 4, SW_CPU_CLOCK = 1 };
 
-struct told {
-	u32 number, frame; /* frame of the file in which it was told last */
-};
-
 struct frame_key {
 	u64 pc;
 	const char *path;
@@ -42,27 +38,10 @@ void perfetto__free_stacks(struct perfetto *p)
 	map__free(&p->callstacks);
 }
 
-/* *again: it has to be told in this packet. */
-static u64 number_of(struct perfetto *p, struct map *m, const void *key, bool *again)
-{
-	struct told *t = map__get(m, key);
-
-	*again = false;
-	if (!t) {
-		p->packet.failed = true;
-		return 0;
-	}
-	if (!t->number)
-		t->number = m->n;
-	*again = t->frame != p->frame;
-	t->frame = p->frame;
-	return t->number;
-}
-
 static u64 mapping(struct perfetto *p, const char *path)
 {
 	bool again;
-	u64 number = number_of(p, &p->mappings, &path, &again), text;
+	u64 number = perfetto__number(p, &p->mappings, &path, &again), text;
 	size_t at;
 
 	if (again) {
@@ -96,7 +75,7 @@ static u64 put_frame(struct perfetto *p, const struct stack_frame *f)
 	size_t at;
 
 	key.pc = f->kind == FRAME_PYTHON || !f->offset ? (u64)f->code << 24 | f->line : f->offset;
-	number = number_of(p, &p->frames, &key, &again);
+	number = perfetto__number(p, &p->frames, &key, &again);
 	if (!again)
 		return number;
 	object = mapping(p, key.path);
@@ -127,7 +106,7 @@ u64 perfetto__callstack(struct perfetto *p, u32 stack)
 
 	if (!stacks__frame(s, stack))
 		return 0;
-	number = number_of(p, &p->callstacks, &stack, &again);
+	number = perfetto__number(p, &p->callstacks, &stack, &again);
 	if (!again)
 		return number;
 	/* the outermost first; what a frame refers to is told before it */

@@ -169,6 +169,8 @@ static void put_counter(struct perfetto *p, const char *unit)
 		pb__int(&p->packet, 3, 1);
 	else if (!strcmp(unit, "bytes"))
 		pb__int(&p->packet, 3, 3);
+	else if (!strcmp(unit, "%"))
+		pb__text(&p->packet, 6, unit, 1);
 	else
 		pb__int(&p->packet, 3, 2);
 	pb__end(&p->packet, at);
@@ -283,7 +285,7 @@ struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct
 	struct track *t;
 
 	if (!tid)
-		return beside(p, &key, 0, e->name, span);
+		return pid ? perfetto__place_process(p, pid, e->id, e->name, span) : beside(p, &key, 0, e->name, span);
 	t = perfetto__thread(p, pid, tid);
 	if (!t)
 		return NULL;

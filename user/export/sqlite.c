@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/export.h"
+#include "export/sqlite.h"
 #include "export/value.h"
 #include "util/text.h"
 
@@ -17,35 +17,28 @@ struct task_key {
 	u32 pid, tid;
 };
 
-struct sqlite {
-	struct export *e;
-	sqlite3 *db;
-	struct map inserts; /* u16 id of a kind -> sqlite3_stmt * */
-	struct map tasks; /* struct task_key -> u8 */
-};
-
-static int failed(const struct sqlite *s, const char *what)
+int sqlite__failed(const struct sqlite *s, const char *what)
 {
 	snprintf(s->e->why, sizeof(s->e->why), "sqlite: %s: %s", what, sqlite3_errmsg(s->db));
 	return -EIO;
 }
 
-static int execute(const struct sqlite *s, const char *sql)
+int sqlite__execute(const struct sqlite *s, const char *sql)
 {
-	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? failed(s, sql) : 0;
+	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? sqlite__failed(s, sql) : 0;
 }
 
-static int prepare(const struct sqlite *s, const char *sql, sqlite3_stmt **out)
+int sqlite__prepare(const struct sqlite *s, const char *sql, sqlite3_stmt **out)
 {
-	return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) ? failed(s, sql) : 0;
+	return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) ? sqlite__failed(s, sql) : 0;
 }
 
-static int step(const struct sqlite *s, sqlite3_stmt *insert)
+int sqlite__step(const struct sqlite *s, sqlite3_stmt *insert)
 {
 	int done = sqlite3_step(insert);
 
 	sqlite3_reset(insert);
-	return done == SQLITE_DONE ? 0 : failed(s, "insert");
+	return done == SQLITE_DONE ? 0 : sqlite__failed(s, "insert");
 }
 
 /* A database's text is UTF-8, a name's bytes may be any. */
@@ -68,7 +61,7 @@ static void bind_bytes(sqlite3_stmt *insert, int column, const char *text, size_
 }
 
 /* NULL stays one. */
-static void bind_text(sqlite3_stmt *insert, int column, const char *text)
+void sqlite__bind_text(sqlite3_stmt *insert, int column, const char *text)
 {
 	if (text)
 		bind_bytes(insert, column, text, strlen(text));
@@ -78,16 +71,16 @@ static void bind_text(sqlite3_stmt *insert, int column, const char *text)
 
 static int put_info(const struct sqlite *s, sqlite3_stmt *insert, const char *name, const char *text)
 {
-	bind_text(insert, 1, name);
-	bind_text(insert, 2, text);
-	return step(s, insert);
+	sqlite__bind_text(insert, 1, name);
+	sqlite__bind_text(insert, 2, text);
+	return sqlite__step(s, insert);
 }
 
 static int put_number(const struct sqlite *s, sqlite3_stmt *insert, const char *name, u64 value)
 {
-	bind_text(insert, 1, name);
+	sqlite__bind_text(insert, 1, name);
 	sqlite3_bind_int64(insert, 2, (sqlite3_int64)value);
-	return step(s, insert);
+	return sqlite__step(s, insert);
 }
 
 /* Table info: where and when; clocks at one moment, for times on other clocks. */
@@ -95,10 +88,10 @@ static int put_head(const struct sqlite *s, const struct trace_facts *facts)
 {
 	const struct trace_head *h = facts->head;
 	sqlite3_stmt *insert;
-	int err = execute(s, "CREATE TABLE info(name TEXT, value)");
+	int err = sqlite__execute(s, "CREATE TABLE info(name TEXT, value)");
 
 	if (!err)
-		err = prepare(s, "INSERT INTO info VALUES(?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO info VALUES(?, ?)", &insert);
 	if (err)
 		return err;
 	if (put_info(s, insert, "file", facts->file) || put_info(s, insert, "hostname", h->hostname) ||
@@ -125,16 +118,20 @@ static int begin(struct export *e)
 	map__init(&s->tasks, sizeof(struct task_key), sizeof(u8));
 	/* made by the caller: empty and its owner's alone */
 	if (sqlite3_open_v2(e->path, &s->db, SQLITE_OPEN_READWRITE, NULL))
-		return failed(s, e->path);
+		return sqlite__failed(s, e->path);
 	/* one process, one transaction, and a file that is worthless until it is whole */
-	err = execute(s, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");
+	err = sqlite__execute(s,
+			      "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");
 	return err ? err : put_head(s, e->facts);
 }
 
-static const char *type_of(const struct schema_field *f)
+static const char *type_of(const struct schema_event *e, const struct schema_field *f)
 {
 	if (f->type == FIELD_FLOAT)
 		return "REAL";
+	/* a kernel's name, see names__kernel_of */
+	if (!strcmp(f->name, "name") && !strcmp(e->name, "gpu_kernel"))
+		return "TEXT";
 	return f->type == FIELD_TEXT || f->type == FIELD_TAIL || f->type == FIELD_ENUM || !strcmp(f->unit, "string") ?
 		       "TEXT" :
 		       "INTEGER";
@@ -168,10 +165,10 @@ static int create_table(const struct sqlite *s, const struct schema_event *e, sq
 	putc('(', sql);
 	for (i = 0; i < e->n; i++) {
 		put_quoted(sql, e->fields[i].name);
-		fprintf(sql, " %s, ", type_of(&e->fields[i]));
+		fprintf(sql, " %s, ", type_of(e, &e->fields[i]));
 	}
 	fputs("\"probe_name\" TEXT)", sql);
-	err = fclose(sql) ? -ENOMEM : execute(s, text);
+	err = fclose(sql) ? -ENOMEM : sqlite__execute(s, text);
 	free(text);
 	text = NULL;
 	sql = err ? NULL : open_memstream(&text, &len);
@@ -183,7 +180,7 @@ static int create_table(const struct sqlite *s, const struct schema_event *e, sq
 	for (i = 0; i < e->n; i++)
 		fputs("?, ", sql);
 	fputs("?)", sql);
-	err = fclose(sql) ? -ENOMEM : prepare(s, text, insert);
+	err = fclose(sql) ? -ENOMEM : sqlite__prepare(s, text, insert);
 	free(text);
 	return err;
 }
@@ -203,8 +200,8 @@ static int put_row(struct export *e, sqlite3_stmt *insert, const struct view *v,
 		else
 			sqlite3_bind_int64(insert, i + 1, value.s);
 	}
-	bind_text(insert, i + 1, names__probe(e->names, (u16)view__s64(v, f->probe)));
-	return step(s, insert);
+	sqlite__bind_text(insert, i + 1, names__probe(e->names, (u16)view__s64(v, f->probe)));
+	return sqlite__step(s, insert);
 }
 
 static int rows(struct export *e, const struct rows *rows)
@@ -231,19 +228,19 @@ static int put_threads(const struct sqlite *s, const struct names *names)
 {
 	const struct task_key *key;
 	sqlite3_stmt *insert;
-	int err = execute(s, "CREATE TABLE threads(pid INTEGER, tid INTEGER, name TEXT)");
+	int err = sqlite__execute(s, "CREATE TABLE threads(pid INTEGER, tid INTEGER, name TEXT)");
 	u32 i;
 
 	if (!err)
-		err = prepare(s, "INSERT INTO threads VALUES(?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO threads VALUES(?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < s->tasks.n; i++) {
 		key = map__key(&s->tasks, i);
 		sqlite3_bind_int64(insert, 1, key->pid);
 		sqlite3_bind_int64(insert, 2, key->tid);
-		bind_text(insert, 3, names__comm(names, key->pid, key->tid));
-		err = step(s, insert);
+		sqlite__bind_text(insert, 3, names__comm(names, key->pid, key->tid));
+		err = sqlite__step(s, insert);
 	}
 	sqlite3_finalize(insert);
 	return err;
@@ -257,7 +254,7 @@ struct process_pass {
 };
 
 /* 0, which is "not known" here, as NULL */
-static void bind_known(sqlite3_stmt *insert, int column, u64 value)
+void sqlite__bind_known(sqlite3_stmt *insert, int column, u64 value)
 {
 	if (value)
 		sqlite3_bind_int64(insert, column, (sqlite3_int64)value);
@@ -272,24 +269,25 @@ static void put_process(const struct task *t, void *arg)
 	if (p->err)
 		return;
 	sqlite3_bind_int64(p->insert, 1, t->pid);
-	bind_known(p->insert, 2, t->ppid);
-	bind_known(p->insert, 3, t->ns_pid);
-	bind_text(p->insert, 4, names__comm(p->names, t->pid, 0));
-	bind_text(p->insert, 5, t->exe ? names__string(p->names, t->exe) : NULL);
-	bind_text(p->insert, 6, t->command ? names__string(p->names, t->command) : NULL);
-	bind_known(p->insert, 7, t->start);
-	bind_known(p->insert, 8, t->end);
-	p->err = step(p->s, p->insert);
+	sqlite__bind_known(p->insert, 2, t->ppid);
+	sqlite__bind_known(p->insert, 3, t->ns_pid);
+	sqlite__bind_text(p->insert, 4, names__comm(p->names, t->pid, 0));
+	sqlite__bind_text(p->insert, 5, t->exe ? names__string(p->names, t->exe) : NULL);
+	sqlite__bind_text(p->insert, 6, t->command ? names__string(p->names, t->command) : NULL);
+	sqlite__bind_known(p->insert, 7, t->start);
+	sqlite__bind_known(p->insert, 8, t->end);
+	p->err = sqlite__step(p->s, p->insert);
 }
 
 static int put_processes(const struct sqlite *s, const struct names *names)
 {
 	struct process_pass p = { .s = s, .names = names };
-	int err = execute(s, "CREATE TABLE processes(pid INTEGER, ppid INTEGER, ns_pid INTEGER, name TEXT, exe TEXT, "
-			     "command TEXT, start INTEGER, \"end\" INTEGER)");
+	int err = sqlite__execute(
+		s, "CREATE TABLE processes(pid INTEGER, ppid INTEGER, ns_pid INTEGER, name TEXT, exe TEXT, "
+		   "command TEXT, start INTEGER, \"end\" INTEGER)");
 
 	if (!err)
-		err = prepare(s, "INSERT INTO processes VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &p.insert);
+		err = sqlite__prepare(s, "INSERT INTO processes VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &p.insert);
 	if (err)
 		return err;
 	names__each_process(names, put_process, &p);
@@ -301,24 +299,24 @@ static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
 {
 	const struct loss *l;
 	sqlite3_stmt *insert;
-	int err = execute(s,
-			  "CREATE TABLE losses(family TEXT, reason TEXT, count INTEGER, first INTEGER, last INTEGER, "
-			  "path TEXT)");
+	int err = sqlite__execute(
+		s, "CREATE TABLE losses(family TEXT, reason TEXT, count INTEGER, first INTEGER, last INTEGER, "
+		   "path TEXT)");
 	u32 i;
 
 	if (!err)
-		err = prepare(s, "INSERT INTO losses VALUES(?, ?, ?, ?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO losses VALUES(?, ?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < facts->n_losses; i++) {
 		l = &facts->losses[i];
-		bind_text(insert, 1, l->family_name);
-		bind_text(insert, 2, l->reason_name);
+		sqlite__bind_text(insert, 1, l->family_name);
+		sqlite__bind_text(insert, 2, l->reason_name);
 		sqlite3_bind_int64(insert, 3, (sqlite3_int64)l->count);
 		sqlite3_bind_int64(insert, 4, (sqlite3_int64)l->first);
 		sqlite3_bind_int64(insert, 5, (sqlite3_int64)l->last);
-		bind_text(insert, 6, l->path);
-		err = step(s, insert);
+		sqlite__bind_text(insert, 6, l->path);
+		err = sqlite__step(s, insert);
 	}
 	sqlite3_finalize(insert);
 	return err;
@@ -330,25 +328,26 @@ static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 	const struct stack_frame *f;
 	char label[STACK_LABEL];
 	sqlite3_stmt *insert;
-	int err = execute(s, "CREATE TABLE frames(id INTEGER PRIMARY KEY, caller INTEGER, depth INTEGER, label TEXT, "
-			     "name TEXT, file TEXT, line INTEGER)");
+	int err = sqlite__execute(
+		s, "CREATE TABLE frames(id INTEGER PRIMARY KEY, caller INTEGER, depth INTEGER, label TEXT, "
+		   "name TEXT, file TEXT, line INTEGER)");
 	u32 i, id;
 
 	if (!err)
-		err = prepare(s, "INSERT INTO frames VALUES(?, ?, ?, ?, ?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO frames VALUES(?, ?, ?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < stacks__count(stacks); i++) {
 		id = stacks__id(stacks, i);
 		f = stacks__frame(stacks, id);
 		sqlite3_bind_int64(insert, 1, id);
-		bind_known(insert, 2, f->caller);
+		sqlite__bind_known(insert, 2, f->caller);
 		sqlite3_bind_int64(insert, 3, stacks__depth(stacks, id));
-		bind_text(insert, 4, stacks__label(stacks, id, label, sizeof(label)));
-		bind_text(insert, 5, f->name);
-		bind_text(insert, 6, f->file);
-		bind_known(insert, 7, f->line);
-		err = step(s, insert);
+		sqlite__bind_text(insert, 4, stacks__label(stacks, id, label, sizeof(label)));
+		sqlite__bind_text(insert, 5, f->name);
+		sqlite__bind_text(insert, 6, f->file);
+		sqlite__bind_known(insert, 7, f->line);
+		err = sqlite__step(s, insert);
 	}
 	sqlite3_finalize(insert);
 	return err;
@@ -365,7 +364,9 @@ static int finish(struct export *e)
 		err = put_losses(s, e->facts);
 	if (!err)
 		err = put_frames(s, e->stacks);
-	return err ? err : execute(s, "COMMIT");
+	if (!err)
+		err = sqlite__put_gpu_work(s);
+	return err ? err : sqlite__execute(s, "COMMIT");
 }
 
 static int end(struct export *e)
@@ -390,7 +391,7 @@ static int end(struct export *e)
 
 EXPORTER(sqlite) = {
 	.name = "sqlite",
-	.doc = "an SQLite database: a table for each kind of event",
+	.doc = "an SQLite database: a table for each kind of event, and one of GPU work with its launches",
 	.binary = true,
 	.needs_file = true,
 	.begin = begin,

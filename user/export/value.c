@@ -42,6 +42,11 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 	}
 	out->s = view__s64(v, f);
 	out->u = (u64)out->s;
+	name = names__kernel_of(names, v, f);
+	if (name) {
+		set_text(out, name);
+		return;
+	}
 	name = f->type == FIELD_ENUM ? schema_field__value_name(f, out->s) : words ? word(f, out->s) : NULL;
 	if (name)
 		set_text(out, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a field holds, as all formats write it: enums by name, strings by text. */
+/* What a field holds, as all formats write it: enums and kernels by name, strings by text. */
 #ifndef SONDE_EXPORT_VALUE_H
 #define SONDE_EXPORT_VALUE_H
 

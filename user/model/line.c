@@ -65,7 +65,10 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 	u32 len;
 
 	fprintf(out, " %s=", f->name);
-	if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {
+	text = c->names ? names__kernel_of(c->names, v, f) : NULL;
+	if (text)
+		print_text(out, text, strlen(text));
+	else if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {
 		text = view__text(v, f, &len);
 		print_text(out, text, len);
 	} else if (f->type == FIELD_FLOAT) {

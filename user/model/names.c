@@ -10,6 +10,11 @@ struct task_key {
 	u32 pid, tid;
 };
 
+struct kernel_key {
+	u64 number;
+	u64 pid;
+};
+
 struct named_task {
 	struct task task;
 	char name[17]; /* comm with a NUL */
@@ -23,6 +28,7 @@ struct names {
 	struct map tasks; /* struct task_key -> struct named_task */
 	struct map probes; /* u16 -> u32 string id */
 	struct map strings; /* u32 -> char * */
+	struct map kernels; /* struct kernel_key -> char * */
 };
 
 int names__create(struct names **out, const struct schema *s)
@@ -35,6 +41,7 @@ int names__create(struct names **out, const struct schema *s)
 	map__init(&n->tasks, sizeof(struct task_key), sizeof(struct named_task));
 	map__init(&n->probes, sizeof(u16), sizeof(u32));
 	map__init(&n->strings, sizeof(u32), sizeof(char *));
+	map__init(&n->kernels, sizeof(struct kernel_key), sizeof(char *));
 	*out = n;
 	return 0;
 }
@@ -47,9 +54,12 @@ void names__free(struct names *n)
 		return;
 	for (i = 0; i < n->strings.n; i++)
 		free(*(char **)map__value(&n->strings, i));
+	for (i = 0; i < n->kernels.n; i++)
+		free(*(char **)map__value(&n->kernels, i));
 	map__free(&n->tasks);
 	map__free(&n->probes);
 	map__free(&n->strings);
+	map__free(&n->kernels);
 	free(n);
 }
 
@@ -147,14 +157,14 @@ static int feed_task(struct names *n, const struct view *v)
 	return 0;
 }
 
-static int feed_string(struct names *n, const struct view *v)
+static int feed_text(struct map *m, const void *key, const struct view *v)
 {
-	u32 len, id = (u32)view__get(v, "string");
+	u32 len;
 	const char *text = view__text(v, schema_event__field(v->event, "text"), &len);
 	char *copy, **slot;
 
 	copy = strndup(text, len);
-	slot = copy ? map__get(&n->strings, &id) : NULL;
+	slot = copy ? map__get(m, key) : NULL;
 	if (!slot) {
 		free(copy);
 		return -ENOMEM;
@@ -167,11 +177,18 @@ static int feed_string(struct names *n, const struct view *v)
 int names__feed(struct names *n, const struct view *v)
 {
 	const char *kind = v->event->name;
-	u32 *string;
+	struct kernel_key kernel;
+	u32 *string, id;
 	u16 probe;
 
-	if (!strcmp(kind, "meta_string"))
-		return feed_string(n, v);
+	if (!strcmp(kind, "meta_string")) {
+		id = (u32)view__get(v, "string");
+		return feed_text(&n->strings, &id, v);
+	}
+	if (!strcmp(kind, "gpu_name")) {
+		kernel = (struct kernel_key){ (u64)view__get(v, "name"), (u64)view__get(v, "pid") };
+		return feed_text(&n->kernels, &kernel, v);
+	}
 	if (!strcmp(kind, "meta_probe")) {
 		probe = (u16)view__get(v, "number");
 		string = map__get(&n->probes, &probe);
@@ -198,8 +215,8 @@ static int on_rows(const struct rows *rows, void *arg)
 
 int names__load(struct names *n, struct trace *t)
 {
-	static const char *const kinds[] = { "meta_probe", "proc_task",	  "proc_fork", "proc_exec",
-					     "proc_exit",  "proc_rename", "proc_image" };
+	static const char *const kinds[] = { "meta_probe", "proc_task",	  "proc_fork",	"proc_exec",
+					     "proc_exit",  "proc_rename", "proc_image", "gpu_name" };
 	const struct schema_event *wanted[sizeof(kinds) / sizeof(kinds[0]) + 1] = { 0 };
 	struct trace_filter filter = { .kinds = wanted };
 	const struct schema_event *e;
@@ -222,6 +239,21 @@ const char *names__string(const struct names *n, u32 id)
 		return trace__string(n->trace, id);
 	text = map__find(&n->strings, &id);
 	return text ? *text : "";
+}
+
+const char *names__kernel(const struct names *n, u32 pid, u64 number)
+{
+	struct kernel_key key = { number, pid };
+	char **text = map__find(&n->kernels, &key);
+
+	return text ? *text : NULL;
+}
+
+const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f)
+{
+	if (!n->kernels.n || strcmp(f->name, "name") != 0 || strcmp(v->event->name, "gpu_kernel") != 0)
+		return NULL;
+	return names__kernel(n, (u32)view__get(v, "pid"), (u64)view__s64(v, f));
 }
 
 const char *names__probe(const struct names *n, u16 probe)

@@ -38,6 +38,10 @@ const char *names__comm(const struct names *n, u32 pid, u32 tid);
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod);
 /* Of a field of unit `string`; "" for 0 or one not seen. */
 const char *names__string(const struct names *n, u32 id);
+/* A kernel by the number that its process's shim gives it, as mangled; NULL: not known. */
+const char *names__kernel(const struct names *n, u32 pid, u64 number);
+/* Of field `name` of events gpu_kernel, which is such a number; NULL: another field, or not known. */
+const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
 /* Calls fn for each process known, by first appearance. */
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
 

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What GPUs did, with the names and arguments of torch.profiler's traces (Kineto): the GPU is the process, the stream the
+ * thread, and a flow "ac2g" goes from the call that asked to the work. Another process's stream of the same number gets
+ * a thread number of its own; argument `stream` is what CUDA says.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/chrome.h"
+#include "export/gpus.h"
+#include "export/value.h"
+
+#define NEXT_SAME 1000000 /* to the thread number of a stream whose number is taken */
+
+struct stream_key {
+	u32 pid, device, context, stream;
+};
+
+struct thread_key {
+	u32 gpu, tid;
+};
+
+struct pass {
+	struct export *e;
+	struct gpu_model *model;
+	struct gpus gpus;
+	struct gpu_launches launches;
+	struct map streams; /* struct stream_key -> struct thread_key, with the tid plus one */
+	struct map threads; /* struct thread_key -> u32, how many streams wanted it */
+};
+
+static void put_thread_names(struct pass *p, const struct stream_key *stream, const struct thread_key *t)
+{
+	char name[128], label[64];
+
+	gpus__name(&p->gpus, t->gpu, name, sizeof(name));
+	chrome__put_name(p->e, "process_name", t->gpu, t->tid, name);
+	snprintf(name, sizeof(name), "stream %u (%s)", stream->stream,
+		 names__label(p->e->names, label, sizeof(label), stream->pid, 0));
+	chrome__put_name(p->e, "thread_name", t->gpu, t->tid, name);
+	chrome__next_event(p->e);
+	fprintf(p->e->out,
+		"{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%u,\"tid\":%u,\"args\":{\"labels\":\"GPU %u\"}}",
+		t->gpu, t->tid, t->gpu);
+}
+
+/* Where work of a stream stands; NULL: no memory. */
+static const struct thread_key *place(struct pass *p, const struct gpu_work *w, struct thread_key *out)
+{
+	struct stream_key key = { w->pid, w->device, w->context, w->stream };
+	struct thread_key *t = map__get(&p->streams, &key);
+	u32 gpu = gpus__number(&p->gpus, w->pid, w->device), *same;
+
+	if (!t || gpu == GPUS_MOST)
+		return NULL;
+	if (!t->tid) {
+		*out = (struct thread_key){ gpu, w->stream };
+		same = map__get(&p->threads, out);
+		if (!same)
+			return NULL;
+		*t = (struct thread_key){ gpu, w->stream + NEXT_SAME * (*same)++ + 1 };
+		*out = (struct thread_key){ gpu, t->tid - 1 };
+		put_thread_names(p, &key, out);
+	}
+	*out = (struct thread_key){ gpu, t->tid - 1 };
+	return out;
+}
+
+static void put_head(struct pass *p, const char *phase, const char *category, const char *name)
+{
+	chrome__next_event(p->e);
+	fprintf(p->e->out, "{\"ph\":\"%s\",\"name\":", phase);
+	json__print_text(p->e->out, name, strlen(name));
+	fprintf(p->e->out, ",\"cat\":\"%s\"", category);
+}
+
+static void put_where(struct pass *p, u32 pid, u32 tid, u64 time)
+{
+	fprintf(p->e->out, ",\"pid\":%u,\"tid\":%u,\"ts\":", pid, tid);
+	chrome__put_us(p->e->out, time);
+}
+
+/* Of the driver, when CUPTI alone saw it */
+static int put_launch(struct pass *p, const struct gpu_work *w)
+{
+	const struct gpu_launch *l = w->launch;
+
+	if (chrome__put_names(p->e, l->pid, l->tid))
+		return -ENOMEM;
+	if (!l->probed) {
+		put_head(p, "X", "cuda_driver", l->function ? l->function : "launch");
+		put_where(p, l->pid, l->tid, l->start);
+		fputs(",\"dur\":", p->e->out);
+		chrome__put_us(p->e->out, l->end > l->start ? l->end - l->start : 0);
+		fprintf(p->e->out, ",\"args\":{\"correlation\":%u}}", w->correlation);
+	}
+	put_head(p, "s", "ac2g", "ac2g");
+	put_where(p, l->pid, l->tid, l->start);
+	fprintf(p->e->out, ",\"id\":%llu}", l->number);
+	return 0;
+}
+
+/* "Pinned" */
+static char *capitalized(const char *word, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s", word);
+	if (*buf >= 'a' && *buf <= 'z')
+		*buf -= 'a' - 'A';
+	return buf;
+}
+
+/* As torch.profiler calls it */
+static void put_title(struct pass *p, const struct gpu_work *w)
+{
+	const char *category = w->kind == GPU_COPY ? "gpu_memcpy" : w->kind == GPU_SET ? "gpu_memset" : "kernel";
+	char name[96], from[32], to[32];
+
+	capitalized(gpu_memory__word(w->from_memory), from, sizeof(from));
+	capitalized(gpu_memory__word(w->to_memory), to, sizeof(to));
+	if (w->kind == GPU_COPY)
+		snprintf(name, sizeof(name), "Memcpy %s (%s -> %s)", gpu_copy__word(w->copy_kind), from, to);
+	else if (w->kind == GPU_SET)
+		snprintf(name, sizeof(name), "Memset (%s)", to);
+	put_head(p, "X", category, w->kind == GPU_COPY || w->kind == GPU_SET ? name : gpu_work__title(p->model, w));
+}
+
+static void put_shape(FILE *out, const struct gpu_work *w)
+{
+	fprintf(out, ",\"registers per thread\":%u,\"shared memory\":%llu", w->registers,
+		(u64)w->static_shared + w->dynamic_shared);
+	fprintf(out, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]", w->grid[0], w->grid[1], w->grid[2], w->block[0],
+		w->block[1], w->block[2]);
+}
+
+static void put_transfer(FILE *out, const struct gpu_work *w)
+{
+	fprintf(out, w->bytes > CHROME_EXACT ? ",\"bytes\":\"%llu\"" : ",\"bytes\":%llu", w->bytes);
+	if (w->end > w->start)
+		fprintf(out, ",\"memory bandwidth (GB/s)\":%.6g", (double)w->bytes / (double)(w->end - w->start));
+}
+
+static void put_args(struct pass *p, const struct gpu_work *w)
+{
+	const struct gpu_launch *l = w->launch;
+	FILE *out = p->e->out;
+	char label[STACK_LABEL];
+
+	fprintf(out, ",\"args\":{\"device\":%u,\"context\":%u,\"stream\":%u,\"correlation\":%u", w->device, w->context,
+		w->stream, w->correlation);
+	if (w->kind == GPU_KERNEL)
+		put_shape(out, w);
+	else if (w->kind != GPU_GRAPH)
+		put_transfer(out, w);
+	if (w->graph)
+		fprintf(out, ",\"graph id\":%u,\"graph node id\":%llu", w->graph, w->graph_node);
+	if (l) {
+		fprintf(out, ",\"queued\":%llu", w->queued);
+		names__label(p->e->names, label, sizeof(label), l->pid, l->tid);
+		fputs(",\"launched by\":", out);
+		json__print_text(out, label, strlen(label));
+	}
+	if (l && l->stack) {
+		fputs(",\"launched at\":", out);
+		stacks__label(p->e->stacks, l->stack, label, sizeof(label));
+		json__print_text(out, label, strlen(label));
+	}
+	fprintf(out, "%s}}", w->open ? ",\"not ended\":true" : "");
+}
+
+static int on_work(const struct gpu_work *w, void *arg)
+{
+	const struct gpu_launch *l = w->launch;
+	struct pass *p = arg;
+	struct thread_key t;
+
+	/* its call is there */
+	if (w->host_time)
+		return 0;
+	if (!place(p, w, &t))
+		return -ENOMEM;
+	if (l && l->tid && gpu_launches__first(&p->launches, l->number) && put_launch(p, w))
+		return -ENOMEM;
+	put_title(p, w);
+	put_where(p, t.gpu, t.tid, w->start);
+	fputs(",\"dur\":", p->e->out);
+	chrome__put_us(p->e->out, w->end > w->start ? w->end - w->start : 0);
+	put_args(p, w);
+	if (l && l->tid) {
+		put_head(p, "f", "ac2g", "ac2g");
+		put_where(p, t.gpu, t.tid, w->start);
+		fprintf(p->e->out, ",\"id\":%llu,\"bp\":\"e\"}", l->number);
+	}
+	return ferror(p->e->out) ? -EIO : 0;
+}
+
+int chrome__put_gpu_work(struct export *e)
+{
+	const struct gpu_listener listener = { .work = on_work };
+	struct pass p = { .e = e };
+	int err;
+
+	if (!gpus__traced(e->trace))
+		return 0;
+	map__init(&p.streams, sizeof(struct stream_key), sizeof(struct thread_key));
+	map__init(&p.threads, sizeof(struct thread_key), sizeof(u32));
+	err = gpus__load(&p.gpus, e->trace);
+	if (!err)
+		err = gpu_model__new(&p.model, e->trace, e->names);
+	if (!err)
+		err = gpu_model__read(p.model, 0, 0, 0, &listener, &p, NULL);
+	gpu_model__free(p.model);
+	gpus__free(&p.gpus);
+	gpu_launches__free(&p.launches);
+	map__free(&p.streams);
+	map__free(&p.threads);
+	return err;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "export/gpus.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/gil_held.h"
+#include "core/shim.h"
+#include "model/view.h"
+
+#define KEPT (1u << 16) /* launches; a power of two */
+
+struct uuid_key {
+	u64 first, last;
+};
+
+struct device_key {
+	u32 pid, device;
+};
+
+static int grow(struct gpus *g, u32 n)
+{
+	struct gpu *more;
+
+	if (n <= g->n)
+		return 0;
+	more = realloc(g->list, n * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + g->n, 0, (n - g->n) * sizeof(*more));
+	g->list = more;
+	g->n = n;
+	return 0;
+}
+
+/* A new GPU gets its process's number for it, if that is free. */
+static int take_number(struct gpus *g, u32 device, u32 *out)
+{
+	bool is_free = device < GPUS_MOST && (device >= g->n || !g->list[device].taken);
+	int err;
+
+	*out = is_free ? device : g->n < GPUS_MOST ? g->n : GPUS_MOST - 1;
+	err = grow(g, *out + 1);
+	if (!err)
+		g->list[*out].taken = true;
+	return err;
+}
+
+/* The number of a UUID, which is made if there is none. */
+static int number_of(struct gpus *g, const struct uuid_key *uuid, u32 device, u32 *out)
+{
+	u32 *known = map__get(&g->by_uuid, uuid);
+	int err;
+
+	if (!known)
+		return -ENOMEM;
+	if (!*known) {
+		err = take_number(g, device, out);
+		if (err)
+			return err;
+		*known = *out + 1;
+	}
+	*out = *known - 1;
+	return 0;
+}
+
+static int take_device(struct gpus *g, const struct view *v)
+{
+	struct device_key device = { (u32)view__get(v, "pid"), (u32)view__get(v, "device") };
+	struct uuid_key uuid = { (u64)view__get(v, "uuid_first"), (u64)view__get(v, "uuid_last") };
+	const char *model;
+	struct gpu *gpu;
+	u32 number, len, *known = map__get(&g->by_device, &device);
+
+	if (!known)
+		return -ENOMEM;
+	if (*known)
+		return 0;
+	/* one that does not say is what all processes call it */
+	if (!uuid.first && !uuid.last)
+		uuid.last = 1 + (u64)device.device;
+	if (number_of(g, &uuid, device.device, &number))
+		return -ENOMEM;
+	*known = number + 1;
+	gpu = &g->list[number];
+	if (gpu->known)
+		return 0;
+	gpu->known = true;
+	model = view__text(v, schema_event__field(v->event, "model"), &len);
+	snprintf(gpu->model, sizeof(gpu->model), "%.*s", (int)(len < 64 ? len : 64), model);
+	gpu->major = (u32)view__get(v, "major");
+	gpu->minor = (u32)view__get(v, "minor");
+	gpu->memory = (u64)view__get(v, "memory");
+	return 0;
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = take_device(arg, &v);
+	return err;
+}
+
+int gpus__load(struct gpus *g, struct trace *t)
+{
+	const struct schema_event *kinds[] = { schema__event(trace__schema(t), "gpu_device"), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+
+	*g = (struct gpus){ 0 };
+	map__init(&g->by_uuid, sizeof(struct uuid_key), sizeof(u32));
+	map__init(&g->by_device, sizeof(struct device_key), sizeof(u32));
+	return kinds[0] ? trace__read(t, &filter, on_rows, g) : 0;
+}
+
+void gpus__free(struct gpus *g)
+{
+	map__free(&g->by_uuid);
+	map__free(&g->by_device);
+	free(g->list);
+}
+
+u32 gpus__number(struct gpus *g, u32 pid, u32 device)
+{
+	struct device_key key = { pid, device };
+	struct uuid_key none = { 0, 1 + (u64)device };
+	u32 number, *known = map__get(&g->by_device, &key);
+
+	if (!known)
+		return GPUS_MOST;
+	if (!*known) {
+		if (number_of(g, &none, device, &number))
+			return GPUS_MOST;
+		*known = number + 1;
+	}
+	return *known - 1;
+}
+
+char *gpus__name(const struct gpus *g, u32 number, char *buf, size_t size)
+{
+	const char *model = number < g->n ? g->list[number].model : "";
+	u32 equal = 0;
+
+	for (u32 i = 0; i < g->n; i++)
+		equal += !strcmp(g->list[i].model, model);
+	if (!*model)
+		snprintf(buf, size, "GPU %u", number);
+	else if (equal > 1)
+		snprintf(buf, size, "%s #%u", model, number);
+	else
+		snprintf(buf, size, "%s", model);
+	return buf;
+}
+
+bool gpus__traced(const struct trace *t)
+{
+	static const char *const kinds[] = { "gpu_kernel", "gpu_memcpy", "gpu_memset", "gpu_graph" };
+	const struct kind_summary *have;
+	u32 n;
+
+	have = trace__kinds(t, &n);
+	for (u32 i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+			if (have[i].events && !strcmp(have[i].event->name, kinds[k]))
+				return true;
+	return false;
+}
+
+const char *gpu_work__word(const struct gpu_work *w)
+{
+	static const char *const words[] = {
+		[GPU_KERNEL] = "kernel", [GPU_COPY] = "memcpy", [GPU_SET] = "memset", [GPU_GRAPH] = "graph"
+	};
+
+	return words[w->kind];
+}
+
+const char *gpu_work__title(struct gpu_model *m, const struct gpu_work *w)
+{
+	const char *name = w->kind == GPU_KERNEL && w->name ? gpu_model__demangled(m, w->name) : NULL;
+
+	if (w->kind == GPU_GRAPH)
+		return "[CUDA graph]";
+	return name ? name : w->kind == GPU_KERNEL ? "[kernel]" : gpu_work__operation(w);
+}
+
+const char *gpu_memory__word(u32 kind)
+{
+	static const char *const words[] = {
+		[GPU_MEMORY_UNKNOWN] = "unknown",
+		[GPU_MEMORY_PAGEABLE] = "pageable",
+		[GPU_MEMORY_PINNED] = "pinned",
+		[GPU_MEMORY_DEVICE] = "device",
+		[GPU_MEMORY_ARRAY] = "array",
+		[GPU_MEMORY_MANAGED] = "managed",
+		[GPU_MEMORY_DEVICE_STATIC] = "device static",
+		[GPU_MEMORY_MANAGED_STATIC] = "managed static",
+	};
+
+	return kind < sizeof(words) / sizeof(*words) ? words[kind] : words[0];
+}
+
+const char *gpu_copy__word(u32 kind)
+{
+	static const char *const words[] = {
+		[GPU_COPY_UNKNOWN] = "unknown", [GPU_COPY_HTOD] = "HtoD", [GPU_COPY_DTOH] = "DtoH",
+		[GPU_COPY_HTOA] = "HtoA",	[GPU_COPY_ATOH] = "AtoH", [GPU_COPY_ATOA] = "AtoA",
+		[GPU_COPY_ATOD] = "AtoD",	[GPU_COPY_DTOA] = "DtoA", [GPU_COPY_DTOD] = "DtoD",
+		[GPU_COPY_HTOH] = "HtoH",	[GPU_COPY_PTOP] = "PtoP",
+	};
+
+	return kind < sizeof(words) / sizeof(*words) ? words[kind] : words[0];
+}
+
+const char *gpu_launch__gil_word(const struct gpu_launch *l)
+{
+	return l->gil == GIL_HELD_YES ? "held" : l->gil == GIL_HELD_NO ? "not held" : NULL;
+}
+
+bool gpu_launches__first(struct gpu_launches *l, u64 number)
+{
+	if (!l->told)
+		l->told = calloc(KEPT, sizeof(*l->told));
+	/* without memory one too many is told */
+	if (!l->told)
+		return true;
+	if (l->told[number % KEPT] == number)
+		return false;
+	l->told[number % KEPT] = number;
+	return true;
+}
+
+void gpu_launches__free(struct gpu_launches *l)
+{
+	free(l->told);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What exports of GPU work have in common: numbers for GPUs, words.
+ *
+ * A process numbers its devices itself: device 0 of one may be device 3 of another (CUDA_VISIBLE_DEVICES). So GPUs are
+ * told apart by their UUIDs and numbered anew, where nothing is against it as their first process does.
+ */
+#ifndef SONDE_EXPORT_GPUS_H
+#define SONDE_EXPORT_GPUS_H
+
+#include "model/gpu.h"
+#include "model/stacks.h"
+#include "util/map.h"
+
+#define GPUS_MOST 1024 /* more come from no machine: they share the last one's number */
+
+struct gpu {
+	bool taken; /* some device has this number */
+	bool known; /* its process's shim told of it */
+	char model[65]; /* untrusted, "" if not known */
+	u32 major, minor; /* compute capability; 0: not known */
+	u64 memory; /* bytes; 0: not known */
+};
+
+struct gpus {
+	struct gpu *list; /* by number */
+	u32 n;
+	struct map by_uuid, by_device; /* -> u32 number plus one */
+};
+
+/* 0 or -ENOMEM and other negative errno of reading */
+int gpus__load(struct gpus *g, struct trace *t);
+void gpus__free(struct gpus *g);
+/* Of a process's device. GPUS_MOST: no memory. */
+u32 gpus__number(struct gpus *g, u32 pid, u32 device);
+/* "NVIDIA H100 80GB HBM3", of several equal ones with their number, "GPU 3" if there is no name. */
+char *gpus__name(const struct gpus *g, u32 number, char *buf, size_t size);
+/* Does the trace have any events of a device? */
+bool gpus__traced(const struct trace *t);
+
+/* "kernel", "memcpy", "memset", "graph" */
+const char *gpu_work__word(const struct gpu_work *w);
+/* What a viewer calls it: the demangled kernel, else the operation. */
+const char *gpu_work__title(struct gpu_model *m, const struct gpu_work *w);
+/* "pinned" of enum gpu_memory_kind; "unknown" */
+const char *gpu_memory__word(u32 kind);
+/* "HtoD" of enum gpu_copy_kind; "unknown" */
+const char *gpu_copy__word(u32 kind);
+/* Of enum gil_held; NULL: not known */
+const char *gpu_launch__gil_word(const struct gpu_launch *l);
+
+/* The launches that were told last. A launch may come back with each of its graph's nodes: true the first time. */
+struct gpu_launches {
+	u64 *told; /* numbers, by their low bits */
+};
+bool gpu_launches__first(struct gpu_launches *l, u64 number);
+void gpu_launches__free(struct gpu_launches *l);
+
+#endif

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Counters of GPUs: how busy each was, the memory that was allocated on it; and what is not known of them, as marks.
+ *
+ * A GPU is busy when anything runs on it: of work that overlaps, in several streams or processes, the union counts. Work
+ * comes nearly in order of its ends; what came in the last seconds is kept as intervals, all before as ns in slots of
+ * equal length. A piece that began before the kept ones fills the slots that it covers, and only where it begins and ends
+ * in one, another's time in the same slot may be counted with it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/shim.h"
+#include "export/perfetto.h"
+
+#define WINDOW	 2000000000ull /* ns */
+#define SLOTS	 2000 /* about, of the whole trace */
+#define MIN_SLOT 1000000ull /* ns */
+#define KEPT	 (1u << 16) /* intervals */
+
+/* TrackEvent */
+enum { EVENT_DOUBLE_VALUE = 44 };
+
+struct busy {
+	struct interval *recent; /* by time, disjoint */
+	u32 n, allocated;
+	u64 settled; /* all before is in the slots */
+	u64 *slots;
+};
+
+struct memory {
+	u64 live;
+	u64 last;
+};
+
+struct memory_key {
+	u32 pid; /* of memory on a device that is not known, else 0 */
+	u32 gpu;
+};
+
+struct host_time {
+	struct interval span;
+	u64 pieces;
+};
+
+struct gpu_counters {
+	u64 first, slot; /* ns */
+	u32 n_slots;
+	struct map busy; /* u32 gpu -> struct busy */
+	struct map memory; /* struct memory_key -> struct memory */
+	struct map host_time; /* u32 pid -> struct host_time */
+	struct map lost; /* u32 pid -> u64 records */
+};
+
+static struct gpu_counters *counters_of(struct perfetto *p)
+{
+	const struct trace_summary *summary = p->e->facts->summary;
+	u64 length = summary->last > summary->first ? summary->last - summary->first : 0;
+	struct gpu_counters *c = p->gpu_counters;
+
+	if (c)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		p->packet.failed = true;
+		return NULL;
+	}
+	c->first = summary->first;
+	c->slot = length / SLOTS > MIN_SLOT ? length / SLOTS : MIN_SLOT;
+	c->n_slots = (u32)(length / c->slot) + 1;
+	map__init(&c->busy, sizeof(u32), sizeof(struct busy));
+	map__init(&c->memory, sizeof(struct memory_key), sizeof(struct memory));
+	map__init(&c->host_time, sizeof(u32), sizeof(struct host_time));
+	map__init(&c->lost, sizeof(u32), sizeof(u64));
+	p->gpu_counters = c;
+	return c;
+}
+
+/* Adds [start, end) to the slots; none gets fuller than it is long. */
+static void fill(const struct gpu_counters *c, u64 *slots, u64 start, u64 end)
+{
+	u64 last = c->first + c->n_slots * c->slot, from, to;
+
+	start = start < c->first ? c->first : start;
+	end = end > last ? last : end;
+	for (; start < end; start = to) {
+		u64 i = (start - c->first) / c->slot;
+
+		from = c->first + i * c->slot;
+		to = from + c->slot < end ? from + c->slot : end;
+		slots[i] += to - start;
+		if (slots[i] > c->slot)
+			slots[i] = c->slot;
+	}
+}
+
+/* What ended before is put into the slots. */
+static void settle(const struct gpu_counters *c, struct busy *b, u64 before)
+{
+	u32 i;
+
+	for (i = 0; i < b->n && b->recent[i].end <= before; i++) {
+		fill(c, b->slots, b->recent[i].start, b->recent[i].end);
+		b->settled = b->recent[i].end;
+	}
+	memmove(b->recent, b->recent + i, (b->n - i) * sizeof(*b->recent));
+	b->n -= i;
+}
+
+/* Puts it among the recent ones, as one with those that it touches. */
+static void merge(struct busy *b, struct interval span)
+{
+	u32 after = b->n, first;
+
+	while (after && b->recent[after - 1].start > span.end)
+		after--;
+	for (first = after; first && b->recent[first - 1].end >= span.start; first--) {
+		struct interval *other = &b->recent[first - 1];
+
+		span.start = other->start < span.start ? other->start : span.start;
+		span.end = other->end > span.end ? other->end : span.end;
+	}
+	memmove(b->recent + first + 1, b->recent + after, (b->n - after) * sizeof(*b->recent));
+	b->recent[first] = span;
+	b->n = b->n - (after - first) + 1;
+}
+
+static bool prepare(const struct gpu_counters *c, struct busy *b)
+{
+	if (!b->slots)
+		b->slots = calloc(c->n_slots, sizeof(*b->slots));
+	if (!b->recent)
+		b->recent = calloc(KEPT + 1, sizeof(*b->recent));
+	return b->slots && b->recent;
+}
+
+void perfetto__gpu_busy(struct perfetto *p, u32 gpu, const struct interval *span)
+{
+	const struct gpu_counters *c = counters_of(p);
+	struct busy *b = c ? map__get(&p->gpu_counters->busy, &gpu) : NULL;
+	struct interval rest = *span;
+
+	if (!b || !prepare(c, b)) {
+		p->packet.failed = true;
+		return;
+	}
+	if (b->n && span->end > b->recent[0].end + 2 * WINDOW)
+		settle(c, b, span->end - WINDOW);
+	if (b->n == KEPT)
+		settle(c, b, b->recent[KEPT / 2].end);
+	if (rest.start < b->settled) {
+		fill(c, b->slots, rest.start, rest.end < b->settled ? rest.end : b->settled);
+		rest.start = b->settled;
+	}
+	if (rest.start < rest.end)
+		merge(b, rest);
+}
+
+static void put_busy(struct perfetto *p, u32 gpu, const struct busy *b)
+{
+	const struct gpu_counters *c = p->gpu_counters;
+	const struct track *t;
+	u64 before = ~0ull;
+	char name[32];
+	size_t at;
+
+	snprintf(name, sizeof(name), "GPU %u busy", gpu);
+	for (u32 i = 0; i <= c->n_slots; i++) {
+		u64 value = i < c->n_slots ? b->slots[i] : 0;
+
+		if (value == before)
+			continue;
+		before = value;
+		perfetto__maybe_next_frame(p);
+		t = perfetto__track(p, 0, TRACK_GPU_BUSY, gpu, name, "%");
+		if (!t)
+			return;
+		at = event__begin(p, c->first + i * c->slot, t, EVENT_COUNTER);
+		pb__double(&p->packet, EVENT_DOUBLE_VALUE, 100.0 * (double)value / (double)c->slot);
+		event__end(p, at);
+	}
+}
+
+/* Memory of the host that is pinned is none of a device's. */
+static bool is_of_device(const struct gpu_allocation *a)
+{
+	return a->memory != GPU_MEMORY_PAGEABLE && a->memory != GPU_MEMORY_PINNED;
+}
+
+int perfetto__gpu_memory(struct perfetto *p, const struct gpu_allocation *a)
+{
+	struct gpu_counters *c = counters_of(p);
+	struct memory_key key = { 0 };
+	struct memory *m;
+	char name[48];
+
+	if (!is_of_device(a) || !a->bytes)
+		return c ? 0 : -ENOMEM;
+	key.pid = a->device == GPU_NO_DEVICE ? a->pid : 0;
+	key.gpu = key.pid ? 0 : gpus__number(&p->gpus, a->pid, a->device);
+	m = c && key.gpu != GPUS_MOST ? map__get(&c->memory, &key) : NULL;
+	if (!m)
+		return -ENOMEM;
+	/* what was there when tracing began is not known, so neither is what is left when it goes */
+	if (a->release)
+		m->live -= a->bytes < m->live ? a->bytes : m->live;
+	else
+		m->live += a->bytes < ~0ull - m->live ? a->bytes : ~0ull - m->live;
+	m->last = a->time > m->last ? a->time : m->last;
+	snprintf(name, sizeof(name), key.pid ? "GPU memory, device not known" : "GPU %u memory", key.gpu);
+	perfetto__counter(p, m->last, perfetto__track(p, key.pid, TRACK_GPU_MEMORY, key.gpu, name, "bytes"), m->live);
+	return 0;
+}
+
+int perfetto__gpu_host_time(struct perfetto *p, const struct gpu_work *w)
+{
+	struct gpu_counters *c = counters_of(p);
+	struct host_time *h = c ? map__get(&c->host_time, &w->pid) : NULL;
+
+	if (!h)
+		return -ENOMEM;
+	if (!h->pieces++)
+		h->span = (struct interval){ w->start, w->end };
+	h->span.start = w->start < h->span.start ? w->start : h->span.start;
+	h->span.end = w->end > h->span.end ? w->end : h->span.end;
+	return 0;
+}
+
+void perfetto__gpu_clock(struct perfetto *p, const struct view *v)
+{
+	perfetto__counter(p, (u64)view__get(v, "time"),
+			  perfetto__track(p, (u32)view__get(v, "pid"), TRACK_GPU_CLOCK, 0, "GPU clock error", "ns"),
+			  (u64)view__get(v, "error"));
+}
+
+static const char *reason_of(u32 reason)
+{
+	static const char *const words[] = { "", "no buffer was free", "by CUPTI itself", "they made no sense",
+					     "the process ended first" };
+
+	return reason && reason < sizeof(words) / sizeof(*words) ? words[reason] : "for a reason not known here";
+}
+
+void perfetto__gpu_dropped(struct perfetto *p, const struct view *v)
+{
+	u32 pid = (u32)view__get(v, "pid"), reason = (u32)view__get(v, "reason");
+	u64 time = (u64)view__get(v, "time"), records = (u64)view__get(v, "records"),
+	    bytes = (u64)view__get(v, "bytes");
+	struct gpu_counters *c = counters_of(p);
+	u64 *lost = c ? map__get(&c->lost, &pid) : NULL;
+	char label[64], text[256];
+	int len;
+
+	if (!lost) {
+		p->packet.failed = true;
+		return;
+	}
+	names__label(p->e->names, label, sizeof(label), pid, 0);
+	if (records)
+		len = snprintf(text, sizeof(text), "gpu: %llu records of %s lost: %s", records, label,
+			       reason_of(reason));
+	else
+		len = snprintf(text, sizeof(text), "gpu: records of %s lost, not counted: %s", label,
+			       reason_of(reason));
+	if (bytes && len < (int)sizeof(text))
+		snprintf(text + len, sizeof(text) - len, "; buffers of %llu bytes were thrown away", bytes);
+	perfetto__mark(p, &(struct interval){ time, time }, text);
+	*lost += records;
+	perfetto__counter(p, time, perfetto__track(p, pid, TRACK_GPU_LOST, 0, "GPU records lost", "count"), *lost);
+}
+
+void perfetto__gpu_shim(struct perfetto *p, const struct view *v)
+{
+	u64 time = (u64)view__get(v, "time");
+	char label[64], text[512];
+	const char *why;
+	u32 len;
+
+	if (view__get(v, "state") != GPU_SHIM_REFUSED)
+		return;
+	why = view__text(v, schema_event__field(v->event, "text"), &len);
+	names__label(p->e->names, label, sizeof(label), (u32)view__get(v, "pid"), 0);
+	snprintf(text, sizeof(text), "gpu: no device times of %s: %.*s", label, (int)(len < 400 ? len : 400), why);
+	perfetto__mark(p, &(struct interval){ time, time }, text);
+}
+
+/* No loss, where nobody asked for it: a slice beneath the process. */
+static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h)
+{
+	const struct track *t;
+	char text[160];
+	size_t at;
+
+	perfetto__maybe_next_frame(p);
+	t = perfetto__place_process(p, pid, TRACK_GPU_HOST_TIME, "GPU work without device times", &h->span);
+	if (!t)
+		return;
+	snprintf(text, sizeof(text), "%llu kernels, copies and sets, known by their calls alone: no shim was in it",
+		 h->pieces);
+	at = event__begin(p, h->span.start, t, EVENT_BEGIN);
+	event__name(p, text);
+	event__end(p, at);
+	at = event__begin(p, h->span.end, t, EVENT_END);
+	event__end(p, at);
+}
+
+void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *told)
+{
+	u64 last = p->e->facts->summary->last;
+	struct gpu_counters *c = p->gpu_counters;
+	char text[160];
+
+	for (u32 i = 0; c && i < c->busy.n; i++) {
+		struct busy *b = map__value(&c->busy, i);
+
+		if (!b->slots)
+			continue;
+		settle(c, b, ~0ull);
+		put_busy(p, *(const u32 *)map__key(&c->busy, i), b);
+	}
+	for (u32 i = 0; c && i < c->host_time.n; i++)
+		put_host_time(p, *(const u32 *)map__key(&c->host_time, i), map__value(&c->host_time, i));
+	if (!told->unjoined)
+		return;
+	snprintf(text, sizeof(text), "gpu: who asked for %llu kernels, copies and sets is not known", told->unjoined);
+	perfetto__mark(p, &(struct interval){ last, last }, text);
+}
+
+void perfetto__free_gpu_counters(struct perfetto *p)
+{
+	struct gpu_counters *c = p->gpu_counters;
+
+	if (!c)
+		return;
+	for (u32 i = 0; i < c->busy.n; i++) {
+		const struct busy *b = map__value(&c->busy, i);
+
+		free(b->recent);
+		free(b->slots);
+	}
+	map__free(&c->busy);
+	map__free(&c->memory);
+	map__free(&c->host_time);
+	map__free(&c->lost);
+	free(c);
+}
