@@ -3,6 +3,7 @@
 """A call is recorded once: the driver's within one of the runtime's is left out where that is recorded, and only there.
 By the doubles, whose libcuda writes down each of its calls."""
 import collections
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from drv_lib import DRIVER, RUNTIME, SILENT, doubles, driver_truth  # noqa: E402
-from common import BUILD, Program, Recording, directory, done, ok, skip  # noqa: E402
+from common import BUILD, SONDE, Program, Recording, directory, done, ok, skip  # noqa: E402
 
 STEPS, KERNELS, THREADS = 20, 12, 3
 # A step's calls of the runtime, in tests/fakes/cuda/fake_training.c
@@ -62,6 +63,18 @@ def last_hits(r):
     return {e["number"]: e for e in r.trace.events("meta_hits")}
 
 
+def check_report(name, r):
+    """cuda-api of a recording with both: rows for all, and the inner calls' time once in the whole."""
+    out = subprocess.run([SONDE, "report", r.path, "cuda-api", "--format", "json"], capture_output=True, text=True)
+    rows = {row["name"]: row for row in json.loads(out.stdout)["tables"]["summary"]} if out.returncode == 0 else {}
+    n = STEPS * KERNELS * THREADS
+    ok({f: rows.get(f, {}).get("calls") for f in ("cudaLaunchKernel", "cuLaunchKernel")} ==
+       {"cudaLaunchKernel": n, "cuLaunchKernel": n}, f"{name}, cuda-api: {n} launches by the runtime, {n} by the driver",
+       out.stderr, rows)
+    share = sum(row["time_percent"] for f, row in rows.items() if f.startswith("cuda"))
+    ok(abs(share - 100) < 0.5, f"{name}, cuda-api: the runtime's calls are all of the time", share, rows)
+
+
 def check(version, folder):
     tmp = directory()
     program = os.path.join(folder, "fake_training")
@@ -92,6 +105,8 @@ def check(version, folder):
     outside = [c for thread, calls in r.calls([pid], [DRIVER]).items() for c in calls
                if not any(o["start"] <= c["start"] and c["time"] <= o["time"] for o in outer[thread])]
     ok(not outside, f"{name}, --cudadrv=nested: each within a call of the runtime", outside[:3])
+
+    check_report(name, r)
 
     # The runtime's double linked in and stripped, as libcudart_static.a is into NCCL: no name tells of it
     bare = os.path.join(tmp, "static")
