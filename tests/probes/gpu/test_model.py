@@ -115,7 +115,7 @@ def none_and_many():
     got = report(run.path, "cuda-kern")
     text = subprocess.run([SONDE, "report", run.path, "cuda-kern"], capture_output=True, text=True).stdout
     ok(not got["tables"]["summary"] and "No kernel was recorded" in text, "no device: nothing, and that is said", text)
-    run = Run(v, "-n", "2000", "-k", "500", "-u", "1", "-s", "8")
+    run = Run(v, "-n", "2000", "-k", "500", "-u", "1", "-s", "8", "-p", "4000")
     whole("1,000,000 kernels", run)
     sums("1,000,000 kernels", run)
     told = report(run.path, "cuda-kern")["tables"]["told"][0]
