@@ -275,14 +275,19 @@ TEST(knows_who_allocated)
 	ADD(&g, cuda_alloc, .call = CALL_AT(7, 7, 60000, 61000), .address = 0xc000, .bytes = 32,
 	    .memory = CUDA_MEMORY_HOST);
 	ADD(&g, cuda_free, .call = CALL_AT(7, 7, 62000, 63000), .address = 0xc000);
-	REQUIRE(read_made(&g) && n_allocations == 9);
+	/* physical memory has a handle, and says its device */
+	ADD(&g, cudadrv_alloc, .call = CALL_AT(7, 7, 64000, 65000), .address = 0x5, .bytes = 2 << 20,
+	    .memory = CUDA_MEMORY_PHYSICAL, .device = 3);
+	REQUIRE(read_made(&g) && n_allocations == 10);
+	CHECK(allocations[9].device == 3 && allocations[9].memory == GPU_MEMORY_DEVICE &&
+	      allocations[9].bytes == 2 << 20);
 	for (u32 i = 0; i < 6; i++)
 		CHECK(allocations[i].tid == 2 + i / 2 && allocations[i].bytes == 64 + i / 2 &&
 		      allocations[i].release == (i & 1) && allocations[i].stack == (i & 1 ? 0 : 8 + i / 2));
 	CHECK(!allocations[6].bytes && !allocations[6].tid);
 	CHECK(allocations[7].host_time && allocations[7].memory == GPU_MEMORY_PINNED && allocations[7].bytes == 32);
 	CHECK(allocations[8].release && allocations[8].bytes == 32 && allocations[8].memory == GPU_MEMORY_PINNED);
-	CHECK(told.allocations == 9);
+	CHECK(told.allocations == 10);
 	made__end(&g);
 }
 
@@ -348,6 +353,62 @@ static void add_ordered(struct made *g, u32 pid, u32 i, bool call, bool work)
 		ADD(g, gpu_memcpy, .span = SPAN_AT(pid, 0, at + 7000, at + 8000),
 		    .copy = { .correlation = 10 * i + 5, .bytes = 64 });
 	}
+}
+
+TEST(knows_the_drivers_calls)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	ADD(&g, cudadrv_launch, .call = CALL_AT(1, 2, 1000, 3000), .stack = 5, .stream = 0x77);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 4000, 5000), .kernel = { .correlation = 1 });
+	/* within the runtime's */
+	ADD(&g, cudadrv_copy, .call = CALL_AT(1, 2, 11000, 12000), .stack = 7);
+	ADD(&g, cuda_copy, .call = CALL_AT(1, 2, 10000, 13000), .stack = 6);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 11500, 11900), .driver = { .function = 277, .correlation = 2 });
+	ADD(&g, gpu_memcpy, .span = SPAN_AT(1, 0, 14000, 15000), .copy = { .correlation = 2 });
+	/* no shim: names by what was looked up */
+	made__function(&g, 7, 0xf1, 0, "_Z7softmaxPfi");
+	made__function(&g, 7, 0xf2, 0xf1, "");
+	made__function(&g, 8, 0xf1, 0, "triton_poi_0");
+	ADD(&g, cudadrv_launch, .call = CALL_AT(7, 7, 20000, 21000), .function = 0xf2, .grid_x = 4);
+	ADD(&g, cudadrv_launch, .call = CALL_AT(8, 8, 22000, 23000), .function = 0xf1);
+	ADD(&g, cudadrv_launch, .call = CALL_AT(9, 9, 24000, 25000), .function = 0xf1);
+	REQUIRE(read_made(&g) && n_works == 5);
+	CHECK(launches[0].probed && launches[0].stack == 5 && launches[0].stream == 0x77 && launches[1].stack == 6);
+	CHECK_TEXT(works[2].name, "_Z7softmaxPfi");
+	CHECK_TEXT(works[3].name, "triton_poi_0");
+	CHECK_TEXT(works[4].name, "kernel 0xf1");
+	CHECK(works[2].host_time && works[2].grid[0] == 4 && n_calls == 9);
+	made__end(&g);
+}
+
+TEST(joins_to_an_entry)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	add_clock(&g, 1, 100);
+	/* the first driver call is the launch's, the second has none; the third is no launch's */
+	ADD(&g, cuda_launch,
+	    .call = { .span = { .event = { .time = 1000, .pid = 1, .tid = 1, .flags = EVENT_NO_DURATION },
+				.start = 1000 } },
+	    .stack = 5);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 3500, 4500), .driver = { .function = 307, .correlation = 2 });
+	ADD(&g, cuda_launch,
+	    .call = { .span = { .event = { .time = 5000, .pid = 1, .tid = 1, .flags = EVENT_NO_DURATION },
+				.start = 5000 } },
+	    .stack = 6);
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5500, 6500), .driver = { .function = 216, .correlation = 3 });
+	for (u32 i = 1; i <= 3; i++)
+		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 10000 * i, 10000 * i + 5), .kernel = { .correlation = i });
+	REQUIRE(read_made(&g) && n_works == 3);
+	CHECK(launches[0].probed && launches[0].stack == 5 && launches[0].start == 1000 && launches[0].end == 2500);
+	CHECK(works[0].queued == 7500 && !launches[1].probed && launches[1].tid == 1 && !launches[2].probed);
+	made__end(&g);
 }
 
 TEST(joins_by_order_without_driver_calls)

@@ -13,6 +13,7 @@
 #include "attach/embedded.h"
 #include "model/gpu.h"
 #include "probes/cuda/cuda.h"
+#include "probes/cudadrv/cudadrv.h"
 #include "probes/gpu/gpu.h"
 #include "probes/proc/proc.h"
 #include "trace/writer.h"
@@ -74,6 +75,21 @@ static inline void made__name(struct made *g, u32 pid, u64 hash, const char *tex
 	n->event = (struct event)EVENT_AT(pid, 0, 1000);
 	n->event.id = ID_gpu_name;
 	n->kernel.name = hash;
+	memcpy(room + at, text, len);
+	trace_writer__append(g->w, room, at + len);
+}
+
+static inline void made__function(struct made *g, u32 pid, u64 function, u64 kernel, const char *text)
+{
+	char room[4096] = "";
+	struct cudadrv_function *f = (void *)room;
+	size_t at = offsetof(struct cudadrv_function, name), len = strlen(text);
+
+	f->call.span.event = (struct event)EVENT_AT(pid, pid, 1000);
+	f->call.span.event.id = ID_cudadrv_function;
+	f->call.span.start = 900;
+	f->function = function;
+	f->kernel = kernel;
 	memcpy(room + at, text, len);
 	trace_writer__append(g->w, room, at + len);
 }

@@ -25,7 +25,8 @@ enum gpu_kind {
 
 /* The call on the host that asked for a piece of work: the outermost one, so the runtime's if that called the driver. */
 struct gpu_launch {
-	u64 number; /* of the launch in the trace, from 1; all nodes of a graph's launch have the same */
+	/* of the launch in what is read, from 1, rising as their first work is told; all nodes of a graph's launch have the same */
+	u64 number;
 	u32 pid, tid; /* tid 0: not known */
 	u64 start, end; /* ns, CLOCK_MONOTONIC */
 	const char *function; /* "cudaLaunchKernel", "cuLaunchKernelEx"; NULL: not known */

@@ -158,8 +158,8 @@ static int take_call(struct gpu_model *m, const struct gpu_fields *f, const stru
 		.pid = GET32(common.pid),
 		.tid = GET32(common.tid),
 		.kind = f->kind ? GET32(kind) : GET32(memory),
+		.device = f->device && view__s64(v, f->device) >= 0 ? GET32(device) : GPU_NO_DEVICE,
 		.open = t.flags & EVENT_OPEN,
-		.no_duration = t.flags & EVENT_NO_DURATION,
 		.bytes = GET(bytes),
 		.span = {
 			.start = t.start,
@@ -172,6 +172,7 @@ static int take_call(struct gpu_model *m, const struct gpu_fields *f, const stru
 			.probe = (u16)GET(common.probe),
 			.gil = (u8)GET(gil),
 			.ask = (u8)f->ask,
+			.no_duration = t.flags & EVENT_NO_DURATION,
 			.object = f->ask == ASK_KERNEL ? GET(function) : GET(address),
 		},
 	};

@@ -16,6 +16,8 @@
 #define DRIVERS_SOME (256u << 10) /* 28 MiB */
 #define DRIVERS_MOST (1u << 20) /* if their work has not come */
 
+#define THREADS_TRIED 4096u /* where a thread is looked for by what it did */
+
 static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
 {
 	return s->start <= start + slack && s->end + slack >= end;
@@ -233,52 +235,100 @@ bool gpu_join__has_driver(const struct gpu_model *m, u32 pid, u32 correlation)
 
 /*
  * The only thread of the process with a call that contains this one; NULL: none, or several. For threads whose number in their
- * own namespace the trace does not tell.
+ * own namespace the trace does not tell. *others: how many threads of the process have calls at all.
  */
-static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid)
+static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid,
+				 u32 *others)
 {
 	struct gpu_span *found = NULL, *s;
-	u32 i;
+	u32 i, n = 0;
 
-	for (i = 0; i < m->threads.n; i++) {
+	*others = 0;
+	for (i = 0; i < m->threads.n && i < THREADS_TRIED; i++) {
 		const struct gpu_thread_key *key = map__key(&m->threads, i);
 
-		s = key->pid == d->pid ? gpu_join__outermost(m, d->pid, key->tid, d->start, d->end, slack) : NULL;
-		if (s && found)
-			return NULL;
+		if (key->pid != d->pid)
+			continue;
+		++*others;
+		s = gpu_join__outermost(m, d->pid, key->tid, d->start, d->end, slack);
+		n += !!s;
 		if (s) {
 			found = s;
 			*tid = key->tid;
 		}
 	}
-	return found;
+	return n == 1 ? found : NULL;
+}
+
+/* What the driver call is made for; ASK_NOTHING: not known here. */
+static enum gpu_ask asked_by(const struct gpu_driver *d)
+{
+	const char *name = gpu_driver__function(d->function);
+
+	if (!name)
+		return ASK_NOTHING;
+	return !strncmp(name, "cuLaunch", 8)	   ? ASK_KERNEL :
+	       !strncmp(name, "cuGraphLaunch", 13) ? ASK_GRAPH :
+	       !strncmp(name, "cuMemset", 8)	   ? ASK_SET :
+						     ASK_COPY;
+}
+
+/*
+ * Where only entries are seen: the last one that the thread made before. If it asks for something else, or was another driver call's,
+ * this one was made by a call that was not recorded.
+ */
+static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driver *d, u64 slack)
+{
+	struct gpu_thread_key key = { d->pid, d->tid };
+	const struct gpu_thread *t = map__find(&m->threads, &key);
+	struct gpu_span *s;
+	u32 n;
+
+	if (!t)
+		return NULL;
+	n = first_ending(t, d->start + slack + 1);
+	s = n ? &t->spans[n - 1] : NULL;
+	return s && s->no_duration && !s->number && s->ask == asked_by(d) ? s : NULL;
+}
+
+/* The call, and d->tid, of a thread that the trace does not name. */
+static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u64 slack)
+{
+	const struct task *process = names__task(m->names, d->pid, 0);
+	bool told = process && process->ns_pid, same = told && process->ns_pid == d->pid;
+	struct gpu_thread_key key = { d->pid, d->ns_tid };
+	struct gpu_span *s;
+	u32 tid = 0, others;
+
+	/* most likely in no namespace of its own: its threads have these numbers */
+	if (same || (!told && map__find(&m->threads, &key))) {
+		d->tid = d->ns_tid;
+		return gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
+	}
+	s = only_one(m, d, slack, &tid, &others);
+	if (s && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
+		d->tid = tid;
+	/* a process's threads have larger numbers than it has, unless these are another namespace's */
+	else if (!told && !others && d->ns_tid >= d->pid)
+		d->tid = d->ns_tid;
+	return s;
 }
 
 static void resolve(struct gpu_model *m, struct gpu_driver *d)
 {
-	const struct task *process = names__task(m->names, d->pid, 0);
 	u64 slack = gpu_facts__slack(m, d->pid);
-	struct gpu_span *s = NULL;
-	u32 tid;
+	struct gpu_span *s;
 
-	if (!d->tid)
-		d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
-	/* a trace that says nothing of namespaces */
-	if (!d->tid && (!process || !process->ns_pid || process->ns_pid == d->pid))
-		d->tid = d->ns_tid;
-	if (d->tid)
-		s = gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
-	else if ((s = only_one(m, d, slack, &tid)) && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
-		d->tid = tid;
+	d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
+	s = d->tid ? gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack) : find_thread(m, d, slack);
+	if (!s && d->tid)
+		s = entered(m, d, slack);
 	if (s && !s->number)
 		s->number = ++m->launches;
-	if (s) {
-		d->number = s->number;
+	d->number = s ? s->number : ++m->launches;
+	d->probed = s;
+	if (s)
 		d->span = *s;
-		d->probed = true;
-	} else if (!d->number) {
-		d->number = ++m->launches;
-	}
 }
 
 const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct gpu_allocation *a, u32 *tid)
@@ -288,7 +338,7 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 	const struct gpu_span *s;
 	u32 i;
 
-	for (i = 0; i < m->threads.n; i++) {
+	for (i = 0; i < m->threads.n && i < THREADS_TRIED; i++) {
 		const struct gpu_thread_key *key = map__key(&m->threads, i);
 
 		if (key->pid != a->pid || !((const struct gpu_thread *)map__value(&m->threads, i))->allocates)
@@ -305,7 +355,9 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, struct gpu_launch *out)
 {
 	out->start = s->start;
-	out->end = s->end;
+	/* if its return was not seen, the driver's is the best that is known */
+	if (!s->no_duration || out->end < s->start)
+		out->end = s->end;
 	out->function = gpu_host__function(m, s->event, s->probe);
 	out->probed = true;
 	out->stack = s->stack;
@@ -333,6 +385,8 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 	struct gpu_driver *d;
 
 	if (w->call) {
+		if (!w->call->span.number)
+			w->call->span.number = ++m->launches;
 		*out = (struct gpu_launch){ .number = w->call->span.number, .pid = w->call->pid, .tid = w->call->tid };
 		launch_of_span(m, &w->call->span, out);
 		return true;
@@ -342,7 +396,7 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 	d = find_driver(m, w->work.pid, w->work.correlation);
 	if (!d)
 		return false;
-	if (!d->probed)
+	if (!d->number)
 		resolve(m, d);
 	d->used = true;
 	*out = (struct gpu_launch){

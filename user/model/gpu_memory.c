@@ -61,9 +61,9 @@ static int tell(struct gpu_model *m, struct gpu_allocation *i)
 
 int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 {
-	/* enum cuda_memory: device, host, managed, pool, array */
-	static const u8 kinds[] = { GPU_MEMORY_DEVICE, GPU_MEMORY_PINNED, GPU_MEMORY_MANAGED, GPU_MEMORY_DEVICE,
-				    GPU_MEMORY_ARRAY };
+	/* enum cuda_memory: device, host, managed, pool, array, physical */
+	static const u8 kinds[] = { GPU_MEMORY_DEVICE, GPU_MEMORY_PINNED, GPU_MEMORY_MANAGED,
+				    GPU_MEMORY_DEVICE, GPU_MEMORY_ARRAY,  GPU_MEMORY_DEVICE };
 	const struct gpu_process *p = gpu_facts__process(m, c->pid);
 	struct gpu_memory_item *i;
 
@@ -80,7 +80,7 @@ int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 		.time = c->end,
 		.address = c->span.object,
 		.bytes = c->bytes,
-		.device = GPU_NO_DEVICE,
+		.device = c->device,
 		.memory = c->kind < sizeof(kinds) ? kinds[c->kind] : (u8)GPU_MEMORY_UNKNOWN,
 		.release = c->span.ask == ASK_RELEASE,
 		.asynchronous = c->span.stream || c->kind == 3,

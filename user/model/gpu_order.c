@@ -108,7 +108,7 @@ static int only_place(const struct both *b)
 	return found;
 }
 
-static int join_process(struct gpu_model *m, struct both *b)
+static int join_process(struct both *b)
 {
 	int place;
 	u32 i, g = 0;
@@ -124,8 +124,6 @@ static int join_process(struct gpu_model *m, struct both *b)
 		if (g + 1 < b->n && b->first[g + 1] == i)
 			g++;
 		b->work[i]->call = b->calls[place + (int)g];
-		if (!b->work[i]->call->span.number)
-			b->calls[place + (int)g]->span.number = ++m->launches;
 	}
 	free(b->first);
 	return 0;
@@ -147,7 +145,7 @@ static int join_all(struct gpu_model *m, struct gpu_host_item **calls, struct gp
 		b.calls = calls + c;
 		for (; c < n_calls && calls[c]->pid == pid; c++)
 			b.n_calls++;
-		err = join_process(m, &b);
+		err = join_process(&b);
 	}
 	return err;
 }

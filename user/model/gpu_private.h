@@ -58,6 +58,7 @@ struct gpu_span {
 	u16 event, probe;
 	u8 gil;
 	u8 ask; /* enum gpu_ask */
+	bool no_duration; /* only its entry was seen: end is start */
 };
 
 /* In the queue of calls */
@@ -66,8 +67,9 @@ struct gpu_host_item {
 	struct gpu_span span;
 	u32 pid, tid;
 	u32 kind; /* as the call has it: of a copy, or of memory */
+	u32 device; /* of an allocation that says it; else GPU_NO_DEVICE */
 	bool pushed; /* is among its thread's spans */
-	bool open, no_duration;
+	bool open;
 	u64 bytes;
 	u32 grid[3], block[3];
 	u32 shared;
@@ -86,7 +88,7 @@ struct gpu_driver_item {
 struct gpu_work_item {
 	u64 end;
 	u32 tid; /* of work that a call tells of */
-	const struct gpu_host_item *call; /* joined by order; else NULL */
+	struct gpu_host_item *call; /* joined by order; else NULL */
 	struct gpu_work work;
 };
 

@@ -93,6 +93,27 @@ static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *
 	return line;
 }
 
+/* The one launched most often, where no more is known. */
+static void find_host(struct kern_report *r, struct report_output *out)
+{
+	char all[TEXT_NUMBER], count[TEXT_NUMBER];
+	const struct kernel *top = NULL;
+	u64 n = 0;
+
+	for (u32 i = 0; i < r->host.n; i++) {
+		const struct kernel *k = map__value(&r->host, i);
+
+		n += k->time.count;
+		if (!top || k->time.count > top->time.count)
+			top = k;
+	}
+	if (top)
+		report_output__finding(out, "%s kernel%s launched, most often %s (%s); when they ran is not known.",
+				       text__count(all, sizeof(all), n), n == 1 ? " was" : "s were",
+				       cuda_work__name(&r->work, top->name),
+				       text__count(count, sizeof(count), top->time.count));
+}
+
 static void find(struct kern_report *r, struct report_output *out)
 {
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], average[TEXT_NUMBER], label[STACK_LABEL];
@@ -108,8 +129,10 @@ static void find(struct kern_report *r, struct report_output *out)
 			at = i;
 		}
 	}
-	if (!top)
+	if (!top) {
+		find_host(r, out);
 		return;
+	}
 	report_output__finding(out, "%.1f%% of %s of kernel time is %s: %s time%s, %s on average.",
 			       table__percent(top->time.total, r->total), text__ns(total, sizeof(total), r->total),
 			       cuda_work__name(&r->work, top->name), text__count(count, sizeof(count), top->time.count),

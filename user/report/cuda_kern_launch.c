@@ -26,7 +26,7 @@ struct stack_key {
 
 struct stack_group {
 	u64 ns, kernels, launches, queued, delayed; /* ns, of which: waiting for the stream after the call's return */
-	u64 last; /* number of the last launch */
+	u64 last; /* number of the latest launch: they rise */
 	const char *name; /* of the kernel that took longest at once */
 	u64 longest;
 };
@@ -115,8 +115,8 @@ static int add_stack(struct map *map, const struct gpu_work *w, u32 stack)
 		return -ENOMEM;
 	g->ns += ns;
 	g->kernels++;
-	g->launches += g->last != w->launch->number;
-	g->last = w->launch->number;
+	g->launches += w->launch->number > g->last;
+	g->last = w->launch->number > g->last ? w->launch->number : g->last;
 	g->queued += w->queued;
 	free = w->stream_free < w->start ? w->stream_free : w->start;
 	g->delayed += free > w->launch->end ? free - w->launch->end : 0;

@@ -5,6 +5,10 @@
 
 #include "util/text.h"
 
+struct place {
+	u32 code, line;
+};
+
 static int on_work(const struct gpu_work *w, void *arg)
 {
 	struct cuda_work *c = arg;
@@ -21,6 +25,7 @@ int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*f
 	int err;
 
 	*c = (struct cuda_work){ .args = args, .fn = fn, .arg = arg };
+	map__init(&c->places, sizeof(struct place), sizeof(u32));
 	err = stacks__load(&c->stacks, args->trace);
 	if (!err)
 		err = gpu_model__new(&c->model, args->trace, args->names);
@@ -33,6 +38,7 @@ void cuda_work__free(struct cuda_work *c)
 {
 	gpu_model__free(c->model);
 	stacks__free(c->stacks);
+	map__free(&c->places);
 }
 
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
@@ -40,9 +46,21 @@ const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
 	return mangled ? gpu_model__demangled(c->model, mangled) : "[kernel without a name]";
 }
 
-u32 cuda_work__line(const struct cuda_work *c, const struct gpu_launch *l)
+u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 {
-	return l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+	u32 line = l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;
+	const struct stack_frame *f = line ? stacks__frame(c->stacks, line) : NULL;
+	struct place key;
+	u32 *first;
+
+	/* a stack whose frames the trace has not is none; a function that is not known is not another that is not */
+	if (!f || !f->code)
+		return f ? line : 0;
+	key = (struct place){ f->code, f->line };
+	first = map__get(&c->places, &key);
+	if (first && !*first)
+		*first = line;
+	return first ? *first : line;
 }
 
 static const char *plural(u64 n)
@@ -86,6 +104,32 @@ static void say_missing(const struct gpu_told *t, struct report_output *out)
 			text__count(a, sizeof(a), t->unseen), t->unseen == 1 ? "" : "es");
 }
 
+/* The same for machines */
+static void tabulate(const struct gpu_told *t, struct report_output *out)
+{
+	static const struct column columns[] = {
+		{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
+		{ "copies", "Copies", VALUE_U64, SHOW_COUNT },
+		{ "sets", "Sets", VALUE_U64, SHOW_COUNT },
+		{ "graphs", "Graphs", VALUE_U64, SHOW_COUNT },
+		{ "joined", "Joined", VALUE_U64, SHOW_COUNT },
+		{ "unjoined", "Not joined", VALUE_U64, SHOW_COUNT },
+		{ "unprobed", "By CUPTI alone", VALUE_U64, SHOW_COUNT },
+		{ "host_time", "By calls alone", VALUE_U64, SHOW_COUNT },
+		{ "open", "Not ended", VALUE_U64, SHOW_COUNT },
+		{ "unseen", "Not seen to run", VALUE_U64, SHOW_COUNT },
+		{ "dropped_records", "Dropped", VALUE_U64, SHOW_COUNT },
+		{ "dropped_bytes", "Dropped bytes", VALUE_U64, SHOW_BYTES },
+		{ "clock_error_ns", "Clock error", VALUE_U64, SHOW_NS },
+	};
+	struct table *table = REPORT_TABLE(out, "told", "What the figures hold", columns);
+
+	table->machine_only = true;
+	table__add(table, V_U64(t->kernels), V_U64(t->copies), V_U64(t->sets), V_U64(t->graphs), V_U64(t->joined),
+		   V_U64(t->unjoined), V_U64(t->unprobed), V_U64(t->host_time), V_U64(t->open), V_U64(t->unseen),
+		   V_U64(t->dropped), V_U64(t->dropped_bytes), V_U64(t->clock_error));
+}
+
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing)
 {
 	const struct gpu_told *t = &c->told;
@@ -94,6 +138,7 @@ void cuda_work__say(const struct cuda_work *c, struct report_output *out, const 
 	if (nothing)
 		report__nothing(c->args, out, nothing, "gpu");
 	say_missing(t, out);
+	tabulate(t, out);
 	if (t->clock_error)
 		report_output__note(out, "Device times are within %s of the host's clock.",
 				    text__ns(error, sizeof(error), t->clock_error));

@@ -22,6 +22,7 @@ struct cuda_work {
 	const struct report_args *args;
 	struct gpu_model *model;
 	struct stacks *stacks;
+	struct map places; /* function and line -> the first frame that was there */
 	struct stats_pool pool;
 	struct gpu_told told;
 	int (*fn)(const struct gpu_work *w, void *arg);
@@ -34,8 +35,8 @@ int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*f
 void cuda_work__free(struct cuda_work *c);
 /* Demangled, or words for a kernel whose name is not known */
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
-/* The innermost frame of the launch that is the user's own; 0: not known. */
-u32 cuda_work__line(const struct cuda_work *c, const struct gpu_launch *l);
+/* The innermost frame of the launch that is the user's own, the same for all that are at one line; 0: not known. */
+u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
 /* What the figures don't hold, and how far they are to be trusted. nothing: there was none, and that is said. */
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing);
 

@@ -50,29 +50,32 @@ void table__insert(struct table *t, u32 at, const struct column *column,
 {
 	size_t n = t->n_columns, after = n - at;
 	struct column *columns = calloc(n + 1, sizeof(*columns));
-	struct value *cells = calloc((size_t)t->allocated * (n + 1) + 1, sizeof(*cells));
+	struct value *cells = realloc(t->cells, ((size_t)t->allocated * (n + 1) + 1) * sizeof(*cells));
+	struct value *row = calloc(n + 1, sizeof(*row));
 
-	if (!columns || !cells) {
+	if (cells)
+		t->cells = cells;
+	if (!columns || !cells || !row) {
 		free(columns);
-		free(cells);
+		free(row);
 		t->failed = true;
 		return;
 	}
 	memcpy(columns, t->columns, at * sizeof(*columns));
 	columns[at] = *column;
 	memcpy(columns + at + 1, t->columns + at, after * sizeof(*columns));
-	for (u32 i = 0; i < t->n_rows; i++) {
-		const struct value *from = table__row(t, i);
-		struct value *to = cells + i * (n + 1);
+	/* from the last row on: each moves behind those that are still to be moved */
+	for (u32 i = t->n_rows; i-- > 0;) {
+		struct value *to = cells + (size_t)i * (n + 1);
 
-		memcpy(to, from, at * sizeof(*to));
-		to[at] = fn(from, arg);
-		memcpy(to + at + 1, from + at, after * sizeof(*to));
+		memcpy(row, table__row(t, i), n * sizeof(*row));
+		memcpy(to, row, at * sizeof(*to));
+		to[at] = fn(row, arg);
+		memcpy(to + at + 1, row + at, after * sizeof(*to));
 	}
+	free(row);
 	free(t->own_columns);
-	free(t->cells);
 	t->columns = t->own_columns = columns;
-	t->cells = cells;
 	t->n_columns++;
 }
 
@@ -126,10 +129,30 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	return (i > j) - (i < j);
 }
 
+/* Row order[i] comes to row i, in place: a table may be most of what memory there is. Uses up order. */
+static void arrange(struct table *t, u32 *order, struct value *room)
+{
+	size_t size = t->n_columns * sizeof(*room);
+	u32 i, at, from;
+
+	for (i = 0; i < t->n_rows; i++) {
+		if (order[i] == i)
+			continue;
+		memcpy(room, table__row(t, i), size);
+		for (at = i; order[at] != i; at = from) {
+			from = order[at];
+			memcpy(table__row(t, at), table__row(t, from), size);
+			order[at] = at;
+		}
+		memcpy(table__row(t, at), room, size);
+		order[at] = at;
+	}
+}
+
 int table__sort(struct table *t, const char *column)
 {
 	struct sort s = { .table = t };
-	struct value *cells;
+	struct value *room;
 	u32 i, *order;
 	int found;
 
@@ -143,20 +166,18 @@ int table__sort(struct table *t, const char *column)
 	if (t->n_rows < 2)
 		return 0;
 	order = malloc(t->n_rows * sizeof(*order));
-	cells = malloc((size_t)t->allocated * t->n_columns * sizeof(*cells));
-	if (!order || !cells) {
+	room = malloc(t->n_columns * sizeof(*room));
+	if (!order || !room) {
 		free(order);
-		free(cells);
+		free(room);
 		return -ENOMEM;
 	}
 	for (i = 0; i < t->n_rows; i++)
 		order[i] = i;
 	qsort_r(order, t->n_rows, sizeof(*order), compare_rows, &s);
-	for (i = 0; i < t->n_rows; i++)
-		memcpy(cells + (size_t)i * t->n_columns, table__row(t, order[i]), t->n_columns * sizeof(*cells));
+	arrange(t, order, room);
 	free(order);
-	free(t->cells);
-	t->cells = cells;
+	free(room);
 	return 0;
 }
 

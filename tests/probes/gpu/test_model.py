@@ -4,30 +4,16 @@
 call, the thread and, where it is known, the line of Python that asked for it."""
 # test: timeout=400
 import collections
-import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import ROOT, done, ok, read_truth, setting, training, versions  # noqa: E402
+from shim_lib import done, ok, read_truth, setting, training, versions  # noqa: E402
+from model_lib import APIS, SONDE, compare, kind_of, report, rows_of, sums, tmp  # noqa: E402
 from sonde_trace import Trace  # noqa: E402
 
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
-NAMES = {"_Z4gemmILi128EEvPfS0_S0_i": "void gemm<128>(float*, float*, float*, int)", "_Z7softmaxPfi": "softmax(float*, int)",
-         "_Z10layer_normPfS_i": "layer_norm(float*, float*, int)", "_Z4adamPfS_S_f": "adam(float*, float*, float*, float)"}
-COPIES = {1: "[CUDA memcpy Host-to-Device]", 2: "[CUDA memcpy Device-to-Host]", 8: "[CUDA memcpy Device-to-Device]",
-          10: "[CUDA memcpy Peer-to-Peer]"}
-APIS = {"kernel": {"cudaLaunchKernel"}, "copy": {"cudaMemcpyAsync", "cudaMemcpy", "cudaMemcpyPeerAsync"},
-        "set": {"cudaMemsetAsync"}, "graph": {"cudaGraphLaunch"}}
-tmp = tempfile.mkdtemp(prefix="sonde-model-")
 number = 0
-
-
-def report(path, name, *options):
-    r = subprocess.run([SONDE, "report", path, name, "--format", "json", *options], capture_output=True, text=True, timeout=200)
-    return json.loads(r.stdout) if r.returncode == 0 else ok(False, f"report {name}", r.stderr)
 
 
 class Run:
@@ -53,103 +39,10 @@ class Run:
         self.pids = {e["child_ns_pid"]: e["child_pid"] for e in self.trace.events("proc_fork")}
         os.unlink(truth)
 
+    @property
     def rows(self):
-        r = report(self.path, "cuda-trace")
-        self.notes = r.get("notes", [])
-        for row in r["tables"]["trace"]:
-            for field in ("start_ns", "launch_start_ns"):
-                if row[field] is not None:
-                    row[field] += r["trace"]["start_ns"]
-            yield row
-
-
-def kind_of(row):
-    if row["name"] == "[CUDA graph]":
-        return "graph"
-    return "copy" if "memcpy" in row["name"] else "set" if "memset" in row["name"] else "kernel"
-
-
-def key_of(kind, e):
-    """Of the truth, as identity() has it of a row."""
-    name = NAMES[e["name"]] if kind == "kernel" else COPIES[e["kind"]] if kind == "copy" else \
-        "[CUDA memset]" if kind == "set" else "[CUDA graph]"
-    return (name, e["correlation"], e["device"], e["context"], e["stream"], e["node"] if kind in ("kernel", "set") else 0,
-            e["bytes"] if kind in ("copy", "set") else None, e["grid"] if kind == "kernel" else None)
-
-
-def identity(kind, row):
-    grid = f"{row['grid_x']},{row['grid_y']},{row['grid_z']}" if kind == "kernel" else None
-    return (row["name"], row["correlation"], int(row["device"].rsplit("(", 1)[1][:-1]), row["context"], row["stream"],
-            row["graph_node"] or 0, row["bytes"], grid)
-
-
-def compare(label, run, kinds=("kernel", "copy", "set"), probed=True, thread=None, pid_of=lambda ns: ns):
-    rows, by_key = collections.defaultdict(list), collections.defaultdict(list)
-    for row in run.rows():
-        rows[kind_of(row)].append(row)
-    calls = {(e["pid"], e["correlation"]): e for e in run.truth["call"]}
-    wrong, times = [], 0
-    for kind in kinds:
-        want = [e for e in run.truth[kind] if e["traced"]]
-        a = collections.Counter((pid_of(e["pid"]), *key_of(kind, e)) for e in want)
-        b = collections.Counter((r["pid"], *identity(kind, r)) for r in rows[kind])
-        ok(a == b and a, f"{label}: each of {len(want)} {kind} events exactly once",
-           f"missing {list((a - b).items())[:5]}", f"too many {list((b - a).items())[:5]}")
-        for e in sorted(want, key=lambda e: e["start"]):
-            by_key[(pid_of(e["pid"]), *key_of(kind, e))].append(e)
-        for r in rows[kind]:
-            twins = by_key.get((r["pid"], *identity(kind, r)))
-            if not twins:
-                continue
-            e = twins.pop(0)
-            c = calls.get((e["pid"], e["correlation"]))
-            times = max(times, abs(r["start_ns"] - e["start"]), abs(r["start_ns"] + r["duration_ns"] - e["end"]))
-            tid = thread(r["pid"], c["tid"]) if thread else c["tid"]
-            api = APIS["graph"] if e["graph"] else APIS[kind]
-            if r["tid"] != tid or (probed and r["api"] not in api) or r["host_time"]:
-                wrong.append((kind, r, e, c))
-            elif r["launch_start_ns"] > c["start"] + run.error or r["launch_start_ns"] + r["launch_ns"] < c["end"] - run.error:
-                wrong.append(("times", r, e, c))
-            elif r["queued_ns"] != max(0, r["start_ns"] - r["launch_start_ns"] - r["launch_ns"]):
-                wrong.append(("queued", r, e, c))
-    ok(not wrong, f"{label}: each joined to its call and thread", len(wrong), wrong[:2])
-    ok(times <= run.error, f"{label}: times equal within {run.error} ns, the clock's error", f"off by {times}")
-    return rows
-
-
-def sums(label, run):
-    """The reports' sums against the truth's."""
-    kernels = collections.defaultdict(list)
-    for e in run.truth["kernel"]:
-        if e["traced"]:
-            kernels[NAMES[e["name"]]].append(e["end"] - e["start"])
-    got = {r["name"]: r for r in report(run.path, "cuda-kern")["tables"]["summary"]}
-    n = sum(len(v) for v in kernels.values())
-    ok({k: v["instances"] for k, v in got.items()} == {k: len(v) for k, v in kernels.items()},
-       f"{label}: cuda-kern counts all {n} kernels", {k: v["instances"] for k, v in got.items()})
-    ok(all(abs(got[k]["total_ns"] - sum(v)) <= 2 * len(v) * run.error and abs(got[k]["max_ns"] - max(v)) <= 2 * run.error
-           for k, v in kernels.items() if k in got) and got, f"{label}: and their time",
-       {k: (got[k]["total_ns"], sum(v)) for k, v in kernels.items() if k in got})
-    launched = report(run.path, "cuda-kern-launch")["tables"]["summary"]
-    by_thread = collections.Counter()
-    calls = {(e["pid"], e["correlation"]): e["tid"] for e in run.truth["call"]}
-    for e in run.truth["kernel"]:
-        if e["traced"]:
-            by_thread[calls[e["pid"], e["correlation"]], e["device"]] += 1
-    seen = collections.Counter()
-    for r in launched:
-        seen[r["tid"], r["device"]] += r["count"]
-    ok(seen == by_thread, f"{label}: cuda-kern-launch counts them by thread and device", seen, by_thread)
-    bytes_of, count_of = collections.Counter(), collections.Counter()
-    for kind in ("copy", "set"):
-        for e in run.truth[kind]:
-            if e["traced"]:
-                bytes_of[key_of(kind, e)[0]] += e["bytes"]
-                count_of[key_of(kind, e)[0]] += 1
-    size = {r["operation"]: (r["total_bytes"], r["count"]) for r in report(run.path, "cuda-mem-size")["tables"]["summary"]}
-    time = {r["operation"]: (r["bytes"], r["count"]) for r in report(run.path, "cuda-mem-time")["tables"]["summary"]}
-    want = {k: (bytes_of[k], count_of[k]) for k in count_of}
-    ok(size == want and time == want, f"{label}: cuda-mem-size and cuda-mem-time have its bytes", size, time, want)
+        rows, self.notes = rows_of(self.path)
+        return rows
 
 
 def whole(label, run):
@@ -177,15 +70,26 @@ def joins():
     compare("without uprobes", Run(v, "-t", "2", "-n", "30", families="gpu"), probed=False)
 
 
-def namespace():
-    run = Run(versions()[-1], "-t", "3", "-n", "30", wrap=["unshare", "--pid", "--fork"])
+def namespace(families):
+    label = f"a pid namespace, -t {families}"
+    run = Run(versions()[-1], "-t", "3", "-n", "30", families=families, wrap=["unshare", "--pid", "--fork"])
     inner = {e["pid"] for e in run.truth["call"]}
-    pids = {pid for pid in {e["pid"] for e in run.trace.events("gpu_call")}}
-    if not ok(len(inner) == 1 and len(pids) == 1 and inner != pids, "a pid namespace: the process has another number in it", inner, pids,
+    pids = {e["pid"] for e in run.trace.events("gpu_call")}
+    if not ok(len(inner) == 1 and len(pids) == 1 and inner != pids, f"{label}: the process has another number in it", inner, pids,
               run.done.stderr):
         return
     pid = pids.pop()
-    compare("a pid namespace", run, thread=lambda p, ns: run.tids.get((p, ns)), pid_of=lambda ns: pid)
+    if "proc" in families:
+        compare(label, run, thread=lambda p, ns: run.tids.get((p, ns)), pid_of=lambda ns: pid)
+        return
+    # threads by what they were in alone: the numbers rise as the namespace's do
+    tids = sorted({e["tid"] for e in run.trace.events("cuda_launch")})
+    inner = dict(zip(sorted({e["tid"] for e in run.truth["call"]}), tids))
+    calls = {e["correlation"]: inner[e["tid"]] for e in run.truth["call"]}
+    rows = run.rows
+    joined = [r for r in rows if r["tid"] is not None]
+    ok(all(r["tid"] == calls[r["correlation"]] for r in joined) and len(joined) > len(rows) // 2,
+       f"{label}: no thread is wrong, and most are known", len(rows), len(joined))
 
 
 def calls_alone():
@@ -193,7 +97,7 @@ def calls_alone():
     run = Run(v, "-g", "-t", "2", "-n", "40", families="cuda", cuda=setting(devices=2))
     rows = collections.Counter()
     tids, marked = set(), True
-    for r in run.rows():
+    for r in run.rows:
         rows[kind_of(r)] += 1
         tids.add(r["tid"])
         marked &= bool(r["host_time"] and r["device"] is None and r["api"] in APIS[kind_of(r)])
@@ -209,20 +113,42 @@ def none_and_many():
     v = versions()[-1]
     run = Run(v, cuda=setting(devices=0))
     got = report(run.path, "cuda-kern")
-    ok(not got["tables"]["summary"] and "No kernel was recorded" in str(got), "no device: nothing, and that is said", got)
+    text = subprocess.run([SONDE, "report", run.path, "cuda-kern"], capture_output=True, text=True).stdout
+    ok(not got["tables"]["summary"] and "No kernel was recorded" in text, "no device: nothing, and that is said", text)
     run = Run(v, "-n", "2000", "-k", "500", "-u", "1", "-s", "8")
     whole("1,000,000 kernels", run)
     sums("1,000,000 kernels", run)
-    notes = str(report(run.path, "cuda-kern")).replace("\n", " ")
-    ok("not known" not in notes and "CUPTI alone" not in notes and "no kernel was seen" not in notes,
-       "1,000,000 kernels: each has its launch", notes[-1500:])
+    told = report(run.path, "cuda-kern")["tables"]["told"][0]
+    ok(told["kernels"] == 1000000 and not told["unjoined"] and not told["unprobed"] and not told["unseen"],
+       "1,000,000 kernels: each has its launch", told)
+
+
+def stacks():
+    """Kernels by the stack of their launch: a program of Python whose lines are known."""
+    if "--cuda=stacks" not in subprocess.run([SONDE, "list", "options"], capture_output=True, text=True).stdout:
+        ok(True, "Python stacks # SKIP this build has no --cuda=stacks")
+        return
+    v, program = versions()[-1], os.path.join(os.path.dirname(os.path.abspath(__file__)), "launches.py")
+    cudart = os.path.join(os.path.dirname(training(v)), f"libcudart.so.{v}")
+    run = Run(v, cudart, "40", options=["--cuda=stacks"], program=["/usr/bin/python3", program])
+    whole("Python stacks", run)
+    got = report(run.path, "cuda-kern-launch")["tables"]
+    stacks = collections.Counter()
+    for r in got["stacks"]:
+        inner = r["line"].replace(" ", "").split(";")
+        stacks[next((f for f in ("forward", "backward") if any(f in frame for frame in inner)), "?"), r["longest_kernel"]] += r["kernels"]
+    ok(stacks == {("forward", "void gemm<128>(float*, float*, float*, int)"): 80, ("backward", "softmax(float*, int)"): 120},
+       "Python stacks: each kernel at the line that launched it", stacks, got["stacks"])
+    line = next(i + 1 for i, text in enumerate(open(program)) if text.rstrip().endswith("# line: launch"))
+    ok([(r["line"], r["kernels"], r["launches"]) for r in got["lines"]] == [(f"launches.py:{line} launch", 200, 200)],
+       "Python stacks: and by line", got["lines"])
 
 
 def lost():
     v = versions()[-1]
     run = Run(v, "-n", "20", cupti="drop=77")
-    notes = str(report(run.path, "cuda-kern"))
-    ok("77 records and" in notes, "what CUPTI dropped is told", notes[-1500:])
+    told = report(run.path, "cuda-kern")["tables"]["told"][0]
+    ok(told["dropped_records"] == 77, "what CUPTI dropped is told", told)
     run = Run(v, "-n", "200", "-k", "2000", "-u", "1", SONDE_CUPTI_BUFFERS="1")
     dropped = sum(e["records"] for e in run.trace.events("gpu_dropped"))
     made = sum(e["traced"] for e in run.truth["kernel"])
@@ -237,8 +163,10 @@ if os.geteuid():
     sys.exit(0)
 versions()
 joins()
-namespace()
+namespace("proc,gpu,cuda")
+namespace("gpu,cuda")
 calls_alone()
-none_and_many()
+stacks()
 lost()
+none_and_many()
 done()
