@@ -27,7 +27,8 @@ PLANTED = {
     "read_slowly": ("read", r"^read of pipe"),
     "synchronize": ("sync", r"^cudaStreamSynchronize$"),
     "think": ("python", r"^think \(gaps_work.py\)$"),
-    "wait_for_lock": ("lock", r"^a lock$"),
+    # the keeper may be late to take it: then it is waited for first
+    "wait_for_lock": ("lock", r"^a (lock|condition or another thread)$"),
     "wait_for_event": ("event", None),
 }
 
@@ -120,8 +121,10 @@ def compare_causes(label, found):
         gaps = [g for g in found["gaps"] if g["device"] == 0 and g["work"] == name]
         first = [max(parts[g["gap"]], key=lambda p: p["part_ns"]) for g in gaps]
         right = [p for p in first if p["cause"] == cause and (not of or re.search(of, p["of"] or ""))]
+        # of some waits for the GIL it is not seen who dropped it (docs/gil.md): they are told without a name, not with another
+        unseen = [p for p in first if cause == "gil" == p["cause"] and p["of"] is None][:1]
         named = [g for g in gaps if (g["cause"], g["percent"] > 50) == (cause, True)]
-        ok(len(gaps) == ROUNDS and len(right) == len(gaps), f"{label}: {name}: each gap is put down to it first",
+        ok(len(gaps) == ROUNDS and len(right + unseen) == len(gaps), f"{label}: {name}: each gap is put down to it first",
            [(g["cause"], g["of"], g["percent"]) for g in gaps], first)
         print(f"# {label}: {name}: {len(named)} of {len(gaps)} gaps are mostly that")
 
