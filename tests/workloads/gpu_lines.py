@@ -5,8 +5,11 @@ launch: `softmax` launches _Z7softmaxPfi and so on."""
 import ctypes
 import sys
 import threading
+import time
 
 lib = ctypes.CDLL(sys.argv[1])
+# a library is probed some milliseconds after it is mapped
+time.sleep(1)
 
 
 class Kernel(ctypes.Structure):
