@@ -17,6 +17,7 @@
 #define BASE 50000000000ull
 #define SPAN 6000u /* ns that are made up */
 #define PID  100u
+#define TID  105u
 
 static struct made made;
 static struct report_args args;
@@ -279,7 +280,7 @@ static void check_random_doings(u32 window, u32 number)
 	gpu_gaps__window = gpu_busy__window = window;
 	REQUIRE(made__begin(&made));
 	add_probe(1, "cudaStreamSynchronize");
-	add_doings(PID, 5);
+	add_doings(PID, TID);
 	at += pick(10);
 	while (is_in_call(at))
 		at++;
@@ -292,7 +293,7 @@ static void check_random_doings(u32 window, u32 number)
 		while (is_in_call(at + gap + ns))
 			ns++;
 		/* a launch that is known by CUPTI alone, so short that it is no part of anything */
-		ADD(&made, gpu_call, .span = SPAN_AT(PID, 5, BASE + at + launched, BASE + at + launched),
+		ADD(&made, gpu_call, .span = SPAN_AT(PID, TID, BASE + at + launched, BASE + at + launched),
 		    .driver = { .function = 307, .correlation = i });
 		add_work(PID, 0, at + gap, ns, true, i, 7);
 		for (u32 k = 0; k < gap; k++)
@@ -343,10 +344,10 @@ static const struct gap_told *one_gap(struct gpu_report *r)
 
 static void add_gap(u32 from, u32 launch, u32 launched, u32 to, u32 stream)
 {
-	ADD(&made, gpu_call, .span = SPAN_AT(PID, 5, BASE - 10, BASE - 5),
+	ADD(&made, gpu_call, .span = SPAN_AT(PID, TID, BASE - 10, BASE - 5),
 	    .driver = { .function = 307, .correlation = 1 });
 	add_work(PID, 0, 0, from, true, 1, stream);
-	ADD(&made, gpu_call, .span = SPAN_AT(PID, 5, BASE + launch, BASE + launched),
+	ADD(&made, gpu_call, .span = SPAN_AT(PID, TID, BASE + launch, BASE + launched),
 	    .driver = { .function = 307, .correlation = 2 });
 	add_work(PID, 0, to, 10, true, 2, stream);
 }
@@ -389,7 +390,7 @@ TEST(claims_nothing_without_device_times)
 
 	REQUIRE(made__begin(&made));
 	for (u32 i = 0; i < 10; i++)
-		ADD(&made, cuda_launch, .call = CALL_AT(PID, 5, BASE + 100 * i, BASE + 100 * i + 7));
+		ADD(&made, cuda_launch, .call = CALL_AT(PID, TID, BASE + 100 * i, BASE + 100 * i + 7));
 	REQUIRE(open_made());
 	CHECK(!gpu_report__read(&r, &args, 10));
 	CHECK(!r.busy.devices.n && !r.gaps.n_told && r.busy.asked.n == 1);
@@ -432,9 +433,9 @@ static void check_random_memory(u32 number)
 				    .operation = release ? GPU_MEMORY_RELEASE : GPU_MEMORY_ALLOCATE,
 				    .memory = GPU_MEMORY_DEVICE });
 		if (release)
-			ADD(&made, cuda_free, .call = CALL_AT(PID, 5, at - 100, at + 100), .address = address);
+			ADD(&made, cuda_free, .call = CALL_AT(PID, TID, at - 100, at + 100), .address = address);
 		else
-			ADD(&made, cuda_alloc, .call = CALL_AT(PID, 5, at - 100, at + 100), .address = address,
+			ADD(&made, cuda_alloc, .call = CALL_AT(PID, TID, at - 100, at + 100), .address = address,
 			    .bytes = bytes[b], .stack = stacks[b]);
 		live[d] += release ? -bytes[b] : bytes[b];
 		by_stack[d][stacks[b]] += release ? -bytes[b] : bytes[b];
