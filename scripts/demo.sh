@@ -28,7 +28,7 @@ trap 'exit 130' INT TERM HUP
 pids+=($!)
 echo "Runs already: process $!, Python, four threads that want the GIL"
 # The shim that sees kernels is there from the start: cuInit loads it. It sleeps until sonde comes
-families=+sched,syscall,lock,gpu
+families=("+sched,syscall,lock,gpu" --cuda=stacks)
 shim=$PWD/$build/libsonde-cupti.so
 [[ $build != /* ]] || shim=$build/libsonde-cupti.so
 doubles=$build/tests/fakes/cuda/13
@@ -45,20 +45,20 @@ elif [[ -e $doubles/libcudart.so.13 && -e $doubles/libcupti.so.13 ]]; then
 elif [[ -x $calls ]]; then
 	"$calls" &
 	pids+=($!)
-	families=+sched,syscall,lock
+	families=("+sched,syscall,lock")
 	echo "Runs already: process $!, C, three threads that call the CUDA runtime"
 	echo "Left out: the training loop on a simulated GPU, for want of CUPTI's headers"
 else
-	families=+sched,syscall,lock
+	families=("+sched,syscall,lock")
 	echo "Left out: the programs that call CUDA, for want of libcudart and CUPTI's headers"
 fi
 sleep 1
 
-echo "\$ sonde record -d 5 -t $families -o $out -f"
+echo "\$ sonde record -d 5 -t ${families[*]} -o $out -f"
 # for output that goes into the docs nothing else is to be in it
 only=()
 [[ -z ${DEMO_ONLY:-} ]] || only=(-p "$(IFS=,; echo "${pids[*]}")")
-"$sonde" record -d 5 -t $families -o $out -f "${only[@]}"
+"$sonde" record -d 5 -t "${families[@]}" -o $out -f "${only[@]}"
 stop
 echo "\$ sonde report $out"
 "$sonde" report $out

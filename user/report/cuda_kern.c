@@ -23,6 +23,8 @@ struct kern_report {
 	struct map host; /* likewise: of processes without device times */
 	struct map lines; /* struct line_key -> u64 ns */
 	u64 total, host_total;
+	const char *running; /* the one that had run longest of those that had not ended */
+	u64 running_ns, unfinished;
 };
 
 static const struct column columns[] = {
@@ -54,6 +56,13 @@ static int on_work(const struct gpu_work *w, void *arg)
 
 	if (w->kind != GPU_KERNEL)
 		return 0;
+	if (!cuda_work__is_whole(w)) {
+		if (!r->unfinished++ || w->end - w->start > r->running_ns) {
+			r->running_ns = w->end - w->start;
+			r->running = w->name;
+		}
+		return 0;
+	}
 	k = map__get(w->host_time ? &r->host : &r->kernels, &key);
 	if (!k)
 		return -ENOMEM;
@@ -151,6 +160,16 @@ static void free_kernels(struct kern_report *r, struct map *kernels)
 	map__free(kernels);
 }
 
+/* A device that hangs, or work that is too long to be seen whole */
+static void find_running(const struct kern_report *r, struct report_output *out)
+{
+	char ns[TEXT_NUMBER];
+
+	if (r->running_ns)
+		report_output__finding(out, "When the trace ended %s had run for %s.",
+				       cuda_work__name(&r->work, r->running), text__ns(ns, sizeof(ns), r->running_ns));
+}
+
 static int run(const struct report_args *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "summary", "Kernels by name", columns), *host;
@@ -170,7 +189,8 @@ static int run(const struct report_args *args, struct report_output *out)
 		host->limit = 30;
 		fill(&r, &r.host, r.host_total, host);
 		find(&r, out);
-		cuda_work__say(&r.work, out, r.kernels.n || r.host.n ? NULL : "No kernel was recorded");
+		find_running(&r, out);
+		cuda_work__say(&r.work, out, r.kernels.n || r.host.n || r.unfinished ? NULL : "No kernel was recorded");
 	}
 	free_kernels(&r, &r.kernels);
 	free_kernels(&r, &r.host);

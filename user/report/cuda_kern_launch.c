@@ -133,7 +133,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	u32 line;
 	int err;
 
-	if (w->kind != GPU_KERNEL || w->host_time)
+	if (w->kind != GPU_KERNEL || w->host_time || !cuda_work__is_whole(w))
 		return 0;
 	r->kernel_ns += w->end - w->start;
 	err = w->launch ? add_group(r, w) : 0;

@@ -10,7 +10,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	struct cuda_mem_group *g;
 	int err;
 
-	if (w->kind != GPU_COPY && w->kind != GPU_SET)
+	if ((w->kind != GPU_COPY && w->kind != GPU_SET) || !cuda_work__is_whole(w))
 		return 0;
 	g = map__get(w->host_time ? &c->host : &c->device, &operation);
 	if (!g)

@@ -41,6 +41,11 @@ void cuda_work__free(struct cuda_work *c)
 	map__free(&c->places);
 }
 
+bool cuda_work__is_whole(const struct gpu_work *w)
+{
+	return !w->open || w->host_time;
+}
+
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
 {
 	return mangled ? gpu_model__demangled(c->model, mangled) : "[kernel without a name]";
@@ -96,7 +101,8 @@ static void say_missing(const struct gpu_told *t, struct report_output *out)
 				    text__count(a, sizeof(a), t->unprobed), t->unprobed == 1 ? "" : "es",
 				    t->unprobed == 1 ? "it has" : "they have");
 	if (t->open)
-		report_output__note(out, "%s had not ended when the trace did.", text__count(a, sizeof(a), t->open));
+		report_output__note(out, "%s had not ended when the trace did: no sum or average has them.",
+				    text__count(a, sizeof(a), t->open));
 	if (t->unseen)
 		report_output__note(
 			out,

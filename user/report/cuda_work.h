@@ -33,6 +33,8 @@ struct cuda_work {
 int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*fn)(const struct gpu_work *w, void *arg),
 		    void *arg);
 void cuda_work__free(struct cuda_work *c);
+/* Its time on the device is known from start to end: what still ran, or was still to run, as the trace ended has no place in sums. */
+bool cuda_work__is_whole(const struct gpu_work *w);
 /* Demangled, or words for a kernel whose name is not known */
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
 /* The innermost frame of the launch that is the user's own, the same for all that are at one line; 0: not known. */

@@ -79,7 +79,8 @@ static int count(struct reading *r, const struct gpu_work *w, struct gpu_device_
 	d->sets += w->kind == GPU_SET;
 	d->graphs += w->kind == GPU_GRAPH;
 	d->bytes += w->kind == GPU_COPY ? w->bytes : 0;
-	if (w->kind != GPU_KERNEL)
+	/* how long one takes that had not ended is not known */
+	if (w->kind != GPU_KERNEL || w->open)
 		return 0;
 	sum = map__get(&r->busy->kernels, &key);
 	if (!sum)
