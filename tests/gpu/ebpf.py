@@ -47,6 +47,8 @@ class Traced(Told):
             self.losses = [dict(row) for row in db.execute("SELECT family, reason, count FROM losses")]
             db.close()
         super().__init__(got)
+        # a kernel's name is a text in this table already
+        self.names.update({e["name"]: e["name"] for e in got["kernel"] if isinstance(e["name"], str)})
         self.export = done
 
 

@@ -15,7 +15,7 @@ DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")
 CONSUMER = os.path.join(DOUBLES, "consumer.so")
 sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
 
-from shim_records import ALL, CALLS, COPIES, GRAPHS, KERNELS, MEMORY, NODES, SYNC  # noqa: E402,F401
+from shim_records import ALL, CALLS, COPIES, GRAPHS, KERNELS, KINDS, MEMORY, NODES, SYNC  # noqa: E402,F401
 from shim_records import IMPAIRED, LEFT, REFUSED, STARTED, STOPPED, WAITING, read_batches  # noqa: E402,F401
 
 count, failed = 0, False
