@@ -168,7 +168,7 @@ static void find_kernel(const struct gpu_report *r, struct report_output *out)
 			       table__percent(ns, all),
 			       name ? gpu_model__short_name(r->busy.model, name) : "kernels without a name",
 			       text__count(count, sizeof(count), works), works == 1 ? "" : "s",
-			       text__ns(each, sizeof(each), ns / works));
+			       text__ns(each, sizeof(each), (ns + works / 2) / works));
 }
 
 /* A process whose devices tell nothing: no claim of busy or idle. */
