@@ -50,9 +50,18 @@ native=asm/unistd.h
 if has asm/unistd_64.h; then
 	native=asm/unistd_64.h
 fi
+
+# What the kernel makes of a probed function's return and entry (Linux 6.11, 6.18): a tracer's calls, in the program's threads
+probes()
+{
+	if echo | "$cc" -dM -E -x c - | grep -q '__x86_64__ '; then
+		printf 'uretprobe 335\nuprobe 336\n'
+	fi
+}
+
 echo '/* made by scripts/syscalls.sh */'
 echo 'enum syscall_nr {'
-numbers $native | enumerators SYS_ 0
+{ numbers $native; probes; } | enumerators SYS_ 0
 if has asm/unistd_32.h; then
 	numbers asm/unistd_32.h | enumerators SYS32_ 32768
 fi

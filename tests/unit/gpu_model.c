@@ -249,6 +249,46 @@ TEST(tells_calls_as_work_without_a_shim)
 	made__end(&g);
 }
 
+static void add_shim(struct made *g, u32 pid, u64 at, u32 state)
+{
+	ADD(g, gpu_shim, .event = EVENT_AT(pid, 0, at), .shim = { .state = state });
+}
+
+TEST(counts_what_nobody_watched)
+{
+	struct made g;
+
+	REQUIRE(made__begin(&g));
+	/* two launches and a copy before the shim was on, one launch after it; of a process without one all are told */
+	add_shim(&g, 10, SECOND, GPU_SHIM_STARTED);
+	add_shim(&g, 10, 2 * SECOND, GPU_SHIM_STOPPED);
+	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, SECOND / 2, SECOND / 2 + 10000));
+	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, SECOND / 2 + 20000, SECOND / 2 + 30000));
+	ADD(&g, cuda_copy, .call = CALL_AT(10, 11, SECOND / 2 + 40000, SECOND / 2 + 50000), .bytes = 8);
+	/* failed, asked for nothing, and across the moment */
+	ADD(&g, cuda_launch, .call = { .span = SPAN_AT(10, 11, SECOND / 2 + 60000, SECOND / 2 + 70000), .ret = 9 });
+	ADD(&g, cuda_sync, .call = CALL_AT(10, 11, SECOND / 2 + 80000, SECOND / 2 + 90000));
+	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, SECOND - 5000, SECOND + 5000));
+	add_launch(&g, 10, 11, SECOND + 20000, 5, SECOND + 35000, SECOND + 40000);
+	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, 2 * SECOND + 20000, 2 * SECOND + 30000));
+	ADD(&g, cuda_launch, .call = CALL_AT(20, 21, SECOND / 2, SECOND / 2 + 10000));
+	REQUIRE(read_made(&g));
+	CHECK(told.unwatched == 4 && told.kernels == 2 && told.host_time == 1);
+	CHECK(read_between(&g, SECOND, 0, 0) && told.unwatched == 1);
+	CHECK(read_between(&g, 0, 0, 20) && !told.unwatched);
+	made__end(&g);
+
+	/* on again, for another tracer: what lies between is not told apart */
+	REQUIRE(made__begin(&g));
+	add_shim(&g, 10, SECOND, GPU_SHIM_STARTED);
+	add_shim(&g, 10, 2 * SECOND, GPU_SHIM_STOPPED);
+	add_shim(&g, 10, 3 * SECOND, GPU_SHIM_STARTED);
+	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, 4 * SECOND, 4 * SECOND + 10000));
+	REQUIRE(read_made(&g));
+	CHECK(!told.unwatched);
+	made__end(&g);
+}
+
 TEST(knows_who_allocated)
 {
 	struct made g;

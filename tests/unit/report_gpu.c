@@ -383,6 +383,27 @@ TEST(says_what_the_device_itself_did)
 	}
 }
 
+/* Times are no better than the clock: what seems to overlap by less was one after the other. */
+TEST(overlaps_by_more_than_the_clocks_error)
+{
+	struct gpu_device_key key = { PID, 0 };
+	const struct gpu_device_sum *d;
+	struct gpu_busy b;
+
+	for (u32 by = 100; by <= 101; by++) {
+		REQUIRE(made__begin(&made));
+		ADD(&made, gpu_clock, .event = EVENT_AT(PID, 0, BASE), .clock = { .error = 100 });
+		add_work(PID, 0, 0, 1000, true, 0, 7);
+		add_work(PID, 0, 1000 - by, 1000, true, 0, 7);
+		REQUIRE(open_made());
+		REQUIRE(!gpu_busy__read(&b, &args, NULL, NULL));
+		d = map__find(&b.devices, &key);
+		CHECK(d && d->deepest == (by > 100 ? 2 : 1) && d->kernel_ns == 2000 - by);
+		gpu_busy__free(&b);
+		made__end(&made);
+	}
+}
+
 TEST(claims_nothing_without_device_times)
 {
 	struct report_output out = { .name = "gpu" };

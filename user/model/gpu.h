@@ -109,6 +109,7 @@ struct gpu_told {
 	u64 open, open_calls; /* work, calls that had not ended when the trace did */
 	/* launches of kernels and graphs that nothing ran of: captured into a graph, still to run at the trace's end, or lost */
 	u64 unseen;
+	u64 unwatched; /* calls that asked for work in a process whose shim was not on yet, or no more */
 	u64 allocations;
 	u64 dropped, dropped_bytes; /* gpu_dropped */
 	u64 clock_error; /* ns, the largest that the shim's clock told */

@@ -122,9 +122,17 @@ static int on_shim(struct gpu_model *m, const struct view *v, u32 pid)
 {
 	s64 state = view__get(v, "state");
 	struct gpu_process *p = state == GPU_SHIM_STARTED || state == GPU_SHIM_STOPPED ? process_of(m, pid) : NULL;
+	u64 time = (u64)view__get(v, "time");
 
-	if (p)
-		p->has_shim = true;
+	if (!p)
+		return 0;
+	p->has_shim = true;
+	if (state == GPU_SHIM_STARTED) {
+		p->on = p->on && p->on < time ? p->on : time;
+		p->on_again = p->on_again > time ? p->on_again : time;
+	} else {
+		p->off = p->off > time ? p->off : time;
+	}
 	return 0;
 }
 

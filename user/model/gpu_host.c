@@ -90,6 +90,14 @@ static int add_work(struct gpu_model *m, const struct gpu_host_item *c)
 	return 0;
 }
 
+/* The shim looks whether a tracer is there once a second; what was asked for until then, its device did unseen. */
+static void count_unwatched(struct gpu_model *m, const struct gpu_process *p, const struct gpu_host_item *c)
+{
+	bool off = (p->on && c->end < p->on) || (p->off > p->on_again && c->span.start > p->off);
+
+	m->told.unwatched += off && !c->open && gpu_model__wants(m, c->span.start, c->span.start);
+}
+
 int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c)
 {
 	const struct gpu_span *outer = outermost(m, c);
@@ -99,6 +107,8 @@ int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c)
 	if (asks_for_work(m, c, outer)) {
 		const struct gpu_process *p = gpu_facts__process(m, c->pid);
 
+		if (p && p->has_shim)
+			count_unwatched(m, p, c);
 		if (!p || !p->has_shim)
 			err = add_work(m, c);
 		else if (gpu_order__wants(m, c->pid))

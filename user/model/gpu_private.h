@@ -128,6 +128,7 @@ struct gpu_drivers {
 
 struct gpu_process {
 	u64 clock_error; /* ns */
+	u64 on, on_again, off; /* when the shim was switched on first and last, and off last; 0: not known */
 	bool has_shim; /* device times were had at some time */
 	bool has_calls; /* gpu_call, too */
 	bool has_memory; /* gpu_memory */

@@ -146,7 +146,7 @@ static void find(struct kern_report *r, struct report_output *out)
 			       table__percent(top->time.total, r->total), text__ns(total, sizeof(total), r->total),
 			       cuda_work__name(&r->work, top->name), text__count(count, sizeof(count), top->time.count),
 			       top->time.count == 1 ? "" : "s",
-			       text__ns(average, sizeof(average), (u64)top->time.mean));
+			       text__ns(average, sizeof(average), (u64)(top->time.mean + 0.5)));
 	line = line_of(r, map__key(&r->kernels, at), &ns);
 	if (line)
 		report_output__finding(out, "%.1f%% of that was launched by %s.", table__percent(ns, top->time.total),

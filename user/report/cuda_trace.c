@@ -13,7 +13,7 @@ struct trace_report {
 };
 
 static const struct column columns[] = {
-	{ "start_ns", "Start", VALUE_U64, SHOW_SECONDS },
+	{ "start_ns", "Start (s)", VALUE_U64, SHOW_SECONDS },
 	{ "duration_ns", "Duration", VALUE_U64, SHOW_NS },
 	{ "correlation", "CorrId", VALUE_U64, SHOW_PLAIN },
 	{ "grid_x", "GrdX", VALUE_U64, SHOW_PLAIN },

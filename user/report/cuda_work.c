@@ -73,6 +73,17 @@ static const char *plural(u64 n)
 	return n == 1 ? "" : "s";
 }
 
+void cuda_work__say_unwatched(const struct gpu_told *t, struct report_output *out)
+{
+	char n[TEXT_NUMBER];
+
+	if (t->unwatched)
+		report_output__note(
+			out,
+			"%s call%s for kernels, copies, sets and graphs came while sonde's CUPTI library was not on yet in their process (it looks once a second), or no more: what the device did for them is not known.",
+			text__count(n, sizeof(n), t->unwatched), plural(t->unwatched));
+}
+
 static void say_missing(const struct gpu_told *t, struct report_output *out)
 {
 	u64 all = t->kernels + t->copies + t->sets + t->graphs;
@@ -94,8 +105,9 @@ static void say_missing(const struct gpu_told *t, struct report_output *out)
 			text__count(a, sizeof(a), t->dropped), plural(t->dropped),
 			text__bytes(b, sizeof(b), t->dropped_bytes));
 	if (t->unjoined)
-		report_output__note(out, "Of %s of %s the call that asked for it is not known.",
-				    text__count(a, sizeof(a), t->unjoined), text__count(b, sizeof(b), all));
+		report_output__note(
+			out, "For %s of %s kernels, copies, sets and graphs the call that asked for them is not known.",
+			text__count(a, sizeof(a), t->unjoined), text__count(b, sizeof(b), all));
 	if (t->unprobed)
 		report_output__note(out, "%s launch%s CUPTI alone saw: %s no Python stack.",
 				    text__count(a, sizeof(a), t->unprobed), t->unprobed == 1 ? "" : "es",
@@ -108,6 +120,7 @@ static void say_missing(const struct gpu_told *t, struct report_output *out)
 			out,
 			"Of %s launch%s no kernel was seen: captured into a graph, still to run when the trace ended, or lost.",
 			text__count(a, sizeof(a), t->unseen), t->unseen == 1 ? "" : "es");
+	cuda_work__say_unwatched(t, out);
 }
 
 /* The same for machines */
@@ -124,6 +137,7 @@ static void tabulate(const struct gpu_told *t, struct report_output *out)
 		{ "host_time", "By calls alone", VALUE_U64, SHOW_COUNT },
 		{ "open", "Not ended", VALUE_U64, SHOW_COUNT },
 		{ "unseen", "Not seen to run", VALUE_U64, SHOW_COUNT },
+		{ "unwatched", "While off", VALUE_U64, SHOW_COUNT },
 		{ "dropped_records", "Dropped", VALUE_U64, SHOW_COUNT },
 		{ "dropped_bytes", "Dropped bytes", VALUE_U64, SHOW_BYTES },
 		{ "clock_error_ns", "Clock error", VALUE_U64, SHOW_NS },
@@ -133,7 +147,7 @@ static void tabulate(const struct gpu_told *t, struct report_output *out)
 	table->machine_only = true;
 	table__add(table, V_U64(t->kernels), V_U64(t->copies), V_U64(t->sets), V_U64(t->graphs), V_U64(t->joined),
 		   V_U64(t->unjoined), V_U64(t->unprobed), V_U64(t->host_time), V_U64(t->open), V_U64(t->unseen),
-		   V_U64(t->dropped), V_U64(t->dropped_bytes), V_U64(t->clock_error));
+		   V_U64(t->unwatched), V_U64(t->dropped), V_U64(t->dropped_bytes), V_U64(t->clock_error));
 }
 
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing)

@@ -41,5 +41,7 @@ const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
 u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
 /* What the figures don't hold, and how far they are to be trusted. nothing: there was none, and that is said. */
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing);
+/* Calls in processes whose shim was off at that time, if there were any */
+void cuda_work__say_unwatched(const struct gpu_told *t, struct report_output *out);
 
 #endif

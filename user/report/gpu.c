@@ -44,7 +44,7 @@ static const struct column device_columns[] = {
 	{ "gaps", "Gaps", VALUE_U64, SHOW_COUNT },
 	{ "longest_gap_ns", "Longest", VALUE_U64, SHOW_NS },
 	{ "kernel_ns", "Kernels", VALUE_U64, SHOW_NS },
-	{ "copy_ns", "Copies", VALUE_U64, SHOW_NS },
+	{ "copy_ns", "Copies, sets", VALUE_U64, SHOW_NS },
 	{ "both_ns", "Both at once", VALUE_U64, SHOW_NS },
 	{ "depth", "Kernels at a time", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "deepest", "At most", VALUE_U64, SHOW_PLAIN },

@@ -185,14 +185,15 @@ static int by_start(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static void sum_stretch(struct gpu_device_sum *d, u32 kernels, u32 copies, u64 ns)
+/* error: of the clock; kernels one after the other may seem to overlap by that */
+static void sum_stretch(struct gpu_device_sum *d, u32 kernels, u32 copies, u64 ns, u64 error)
 {
 	d->busy_ns += kernels || copies ? ns : 0;
 	d->kernel_ns += kernels ? ns : 0;
 	d->copy_ns += copies ? ns : 0;
 	d->both_ns += kernels && copies ? ns : 0;
 	d->depth_ns += kernels * ns;
-	if (ns && kernels > d->deepest)
+	if (ns > (kernels > 1 ? error : 0) && kernels > d->deepest)
 		d->deepest = kernels;
 }
 
@@ -208,7 +209,8 @@ static int sum_edges(struct reading *r)
 		bool was = kernels || copies, is;
 
 		if (was)
-			sum_stretch(gpu_busy__sum(r->busy, e->device), kernels, copies, e->time - r->edges[i - 1].time);
+			sum_stretch(gpu_busy__sum(r->busy, e->device), kernels, copies, e->time - r->edges[i - 1].time,
+				    r->busy->told.clock_error);
 		kernels += (u32)e->kernel;
 		copies += (u32)e->copy;
 		is = kernels || copies;
@@ -357,6 +359,7 @@ static void add_told(struct gpu_told *to, const struct gpu_told *t)
 	to->unjoined += t->unjoined;
 	to->unprobed += t->unprobed;
 	to->host_time += t->host_time;
+	to->unwatched += t->unwatched;
 	to->dropped += t->dropped;
 	to->dropped_bytes += t->dropped_bytes;
 	to->clock_error = t->clock_error > to->clock_error ? t->clock_error : to->clock_error;

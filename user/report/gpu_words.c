@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/cuda_work.h"
 #include "report/gpu.h"
 #include "util/text.h"
 
@@ -167,7 +168,7 @@ static void find_kernel(const struct gpu_report *r, struct report_output *out)
 			       table__percent(ns, all),
 			       name ? gpu_model__short_name(r->busy.model, name) : "kernels without a name",
 			       text__count(count, sizeof(count), works), works == 1 ? "" : "s",
-			       text__ns(each, sizeof(each), ns / works));
+			       text__ns(each, sizeof(each), (ns + works / 2) / works));
 }
 
 /* A process whose devices tell nothing: no claim of busy or idle. */
@@ -182,7 +183,7 @@ void gpu_report__find_asked(const struct gpu_report *r, struct report_output *ou
 		report_output__finding(
 			out,
 			"%s asked for kernels %s times and for copies or sets %s times; what its GPU did in the meantime is not "
-			"known: no shim told. `sonde record -t +gpu -- COMMAND` brings one; `sonde doctor` says "
+			"known, for want of sonde's CUPTI library in it. `sonde record -t +gpu -- COMMAND` brings one; `sonde doctor` says "
 			"how else a process can have it.",
 			names__label(r->busy.args->names, who, sizeof(who), pid, 0),
 			text__count(kernels, sizeof(kernels), a->kernels + a->graphs),
@@ -244,6 +245,7 @@ void gpu_report__limits(const struct gpu_report *r, struct report_output *out)
 	if (r->busy.shortest)
 		report_output__note(out, "Gaps below %s are only summed up: there are too many.",
 				    text__ns(shortest, sizeof(shortest), r->busy.shortest));
+	cuda_work__say_unwatched(t, out);
 	if (t->dropped || t->dropped_bytes)
 		report_output__note(out, "%s records of the devices were lost: some of what is called idle was not.",
 				    t->dropped ? text__count(count, sizeof(count), t->dropped) : "Some");

@@ -89,16 +89,19 @@ static int sum_lines(struct memory_report *r)
 	return 0;
 }
 
-static u64 end_of(const struct memory_report *r)
+/* Memory is as old as its process gets. */
+static u64 end_of(const struct memory_report *r, u32 pid)
 {
-	const struct trace_summary *t = trace__summary(r->args->trace);
+	const struct task *task = names__task(r->args->names, pid, 0);
+	u64 end = trace__summary(r->args->trace)->last;
 
-	return r->args->to && r->args->to < t->last ? r->args->to : t->last;
+	end = task && task->end && task->end < end ? task->end : end;
+	return r->args->to && r->args->to < end ? r->args->to : end;
 }
 
-static u64 age_of(const struct memory_report *r, u64 time)
+static u64 age_of(const struct memory_report *r, u32 pid, u64 time)
 {
-	u64 end = end_of(r);
+	u64 end = end_of(r, pid);
 
 	return end > time ? end - time : 0;
 }
@@ -166,7 +169,7 @@ static void add_place(const struct memory_report *r, struct table *t, u32 sum, c
 
 	table__add(t, V_U64(k->pid), device_value(k), V_TEXT(where_word(k->where)), V_U64(p->peak),
 		   V_DBL(table__percent(p->peak, s->peak)), V_U64(p->live), V_U64(p->live_n), V_U64(p->allocations),
-		   V_U64(p->bytes), p->live_n ? V_U64(age_of(r, p->oldest)) : V_NONE, V_TEXT(text));
+		   V_U64(p->bytes), p->live_n ? V_U64(age_of(r, k->pid, p->oldest)) : V_NONE, V_TEXT(text));
 }
 
 static void fill_places(const struct memory_report *r, struct table *lines, struct table *stacks)
@@ -211,7 +214,7 @@ static void fill_live(struct memory_report *r, struct table *t)
 
 		if (b->live)
 			table__add(t, V_U64(k->pid), device_value(sum), V_TEXT(where_word(sum->where)),
-				   V_U64(k->address), V_U64(b->bytes), V_U64(age_of(r, b->time)),
+				   V_U64(k->address), V_U64(b->bytes), V_U64(age_of(r, k->pid, b->time)),
 				   V_TEXT(texts__text(&r->texts, line_of(r, k->pid, b->stack, b->tid))));
 	}
 	table__sort(t, "bytes");
@@ -321,13 +324,14 @@ static void say_limits(const struct memory_report *r, struct report_output *out)
 		out, "An allocator on top of CUDA's is seen by what it takes from CUDA: PyTorch's takes segments "
 		     "with cudaMalloc and keeps them, so tensors within are not seen.");
 	if (host)
-		report_output__note(out,
-				    "Without the shim in a process its calls alone are known: not on which device they "
-				    "allocated.");
+		report_output__note(
+			out,
+			"Without sonde's CUPTI library in a process its calls alone are known: not on which device they "
+			"allocated.");
 	if (!stacks)
 		report_output__note(out, "By line of Python: record with --cuda=stacks.");
 	if (r->sums.told.dropped || r->sums.told.dropped_bytes)
-		report_output__note(out, "Records of the shim were lost: these figures may be wrong.");
+		report_output__note(out, "Records of sonde's CUPTI library were lost: these figures may be wrong.");
 }
 
 static void fill(struct memory_report *r, struct report_output *out)

@@ -249,7 +249,8 @@ int memory_sums__read(struct memory_sums *m, const struct report_args *args)
 	map__init(&m->places, sizeof(struct memory_place_key), sizeof(struct memory_place));
 	map__init(&m->pools, sizeof(struct memory_pool_key), sizeof(struct memory_pool));
 	err = gpu_model__new(&m->model, args->trace, args->names);
-	if (!err)
+	/* after the trace's end nothing is known to live */
+	if (!err && args->from <= trace__summary(args->trace)->last)
 		err = read_once(m, false);
 	if (err || !m->sums.n)
 		return err;
