@@ -168,6 +168,8 @@ def injected(run):
 
 def run(run):
     need_shim()
+    if not run.doubles and not run.result["machine"]["driver_cuda"]:
+        raise Skip("there is no libcuda.so.1")
     can(run)
     trace = recorded(run, "sonde record -t +gpu", "+gpu")
     if trace:

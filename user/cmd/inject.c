@@ -3,6 +3,7 @@
 #include "cmd/shim.h"
 #include "inject/inject.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -90,8 +91,10 @@ static int cmd_inject(int argc, char **argv)
 	}
 	for (int i = optind; i < argc; i++, pids++)
 		done += inject((u32)strtoul(argv[i], NULL, 10), shim, force);
-	if (fflush(stdout) || ferror(stdout))
+	if (fflush(stdout) || ferror(stdout)) {
+		cmd__error("cannot print: %s", strerror(errno));
 		return EXIT_FAILED;
+	}
 	return done == pids ? EXIT_DONE : done ? EXIT_PARTLY : EXIT_FAILED;
 }
 

@@ -110,6 +110,8 @@ int check__process(u32 pid, char *why, size_t len)
 		return -ENOTSUP;
 	}
 	read_field(pid, "State", state, sizeof(state));
+	if ((*state == 'Z' || *state == 'X') && check__status(pid, "Threads", 10) > 1)
+		return refuse(why, len, "its main thread has ended, and the others can't be reached without it");
 	if (*state == 'Z' || *state == 'X')
 		return refuse(why, len, "it has ended (a zombie)");
 	snprintf(exe, sizeof(exe), "/proc/%u/exe", pid);
@@ -157,7 +159,7 @@ static int check_versions(struct elf *libc, const char *shim, char *why, size_t 
 {
 	struct versions v = { .libc = libc };
 	struct elf *elf = NULL;
-	int fd = open(shim, O_RDONLY | O_CLOEXEC), err = fd < 0 ? -errno : elf__open(&elf, fd);
+	int fd = file__open_regular(shim), err = fd < 0 ? fd : elf__open(&elf, fd);
 
 	if (!err)
 		elf__each_needed_version(elf, check_version, &v);
@@ -185,6 +187,8 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 				      code__name(musl));
 	if (!libc && space__library(s, "ld-android"))
 		return refuse(why, len, "its C library is Android's; the shim needs glibc");
+	if (!libc && space__library(s, "ld-linux"))
+		return refuse(why, len, "it has only just begun: its C library is not loaded yet; try again");
 	if (!libc)
 		return refuse(why, len,
 			      "it is statically linked (it maps no libc.so.6): nothing in it can load a library");

@@ -124,6 +124,9 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 {
 	int err = tracee__seize(t, s->pid, tid);
 
+	/* the kernel's word for a thread that is ending, too */
+	if (err == -EPERM && strchr("ZX?", state_of(s->pid, tid)))
+		err = -ESRCH;
 	if (err == -EPERM || err == -EACCES) {
 		snprintf(why, len,
 			 "its threads may not be interrupted (ptrace): run sonde as root, or as its user with "
@@ -138,6 +141,11 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 	if (err) {
 		snprintf(why, len, "thread %u could not be interrupted: %s", tid, strerror(-err));
 		return -EAGAIN;
+	}
+	/* from here on an exec is told; one before it left nothing where it was */
+	if (!space__is_current(s)) {
+		snprintf(why, len, "it began another program while it was looked at; try again");
+		return -ENOTSUP;
 	}
 	if (has_shadow_stack(t)) {
 		snprintf(why, len, "it has a shadow stack (CET), which no call from outside can be put on");

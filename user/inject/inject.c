@@ -9,9 +9,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach/privileges.h"
@@ -20,6 +23,9 @@
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
+/* looks whether another sonde is done: ten seconds in all */
+#define OTHERS	  500
+#define OTHERS_NS 20000000
 
 static bool is_mapped(struct space *s, const char *a, const char *b)
 {
@@ -82,14 +88,43 @@ int inject__look(u32 pid, const char *shim, struct inject_look *out)
 	return 0;
 }
 
+/* /proc may be another pid namespace's: what it says of a number would be said of one process, and done to another. */
+static bool proc_is_ours(void)
+{
+	char link[32] = "";
+
+	return readlink("/proc/self", link, sizeof(link) - 1) > 0 && strtoul(link, NULL, 10) == (unsigned long)getpid();
+}
+
+/* One at a time: the others wait, and find it loaded. The lock goes with this process. */
+static void wait_for_others(u32 pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	for (u32 i = 0; fd >= 0 && i < OTHERS && flock(fd, LOCK_EX | LOCK_NB); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = OTHERS_NS }, NULL);
+}
+
 /* In the child. */
 static void inject(u32 pid, const char *shim, bool force, struct inject_result *r)
 {
 	struct inject_look seen = {};
 	struct space s = {};
-	int err = check__process(pid, r->why, sizeof(r->why));
+	int err;
 
 	r->outcome = INJECT_REFUSED;
+	if (!proc_is_ours()) {
+		snprintf(
+			r->why, sizeof(r->why),
+			"/proc is of another pid namespace, where the number is another process's; run sonde in that one "
+			"(docker run --pid=host, nsenter -t 1 -p), or mount its own /proc");
+		return;
+	}
+	wait_for_others(pid);
+	err = check__process(pid, r->why, sizeof(r->why));
 	if (!err)
 		err = open_space(&s, pid, r->why, sizeof(r->why));
 	if (!err) {
@@ -109,6 +144,8 @@ static void run_child(int out, u32 pid, const char *shim, bool force)
 	static struct inject_result r;
 
 	prctl(PR_SET_NAME, "sonde-inject");
+	/* what kills sonde's group (timeout -s KILL) is not to catch it with a thread in its hands */
+	setsid();
 	if (privileges__injector())
 		_exit(1);
 	inject(pid, shim, force, &r);

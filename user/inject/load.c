@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "inject/load.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "inject/choose.h"
@@ -27,6 +29,9 @@
 #define MEMFD_FLAGS   (MFD_CLOEXEC | MFD_ALLOW_SEALING)
 #define MEMFD_EXEC    0x10U /* linux/memfd.h, from 6.3 on */
 #define RTLD_DLOPEN_2 0x80000000U /* what __libc_dlopen_mode wants, before 2.34 */
+#define THREAD_NAME   "sonde-cupti" /* cupti-shim/shim.c */
+#define LOOKS	      100 /* for it: two seconds in all */
+#define LOOK_NS	      20000000
 #define SEALS	      (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct load {
@@ -277,6 +282,40 @@ static bool has_library(const struct space *s)
 	return has;
 }
 
+/* It names itself when it first runs. A process that ended has none, and needs none. */
+static bool has_thread(u32 pid)
+{
+	char path[320], name[32];
+	bool found = false;
+	struct dirent *d;
+	DIR *dir;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return true;
+	while (!found && (d = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%u/task/%s/comm", pid, d->d_name);
+		f = fopen(path, "re");
+		found = f && fgets(name, sizeof(name), f) && !strcmp(name, THREAD_NAME "\n");
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return found;
+}
+
+static bool thread_begins(u32 pid)
+{
+	for (u32 i = 0; i < LOOKS; i++) {
+		if (has_thread(pid))
+			return true;
+		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+	}
+	return false;
+}
+
 void load__shim(struct space *s, const char *shim, bool force, struct inject_result *r)
 {
 	static struct load l;
@@ -308,6 +347,14 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 		snprintf(r->why, sizeof(r->why), "its dynamic loader took the library, but does not map it");
 	if (err || !has_library(s))
 		return;
+	if (!thread_begins(s->pid)) {
+		snprintf(
+			r->why, sizeof(r->why),
+			"it has the library, but no thread for it could begin, and without one it stays asleep: see the "
+			"process's limits (/proc/%u/limits: processes, address space, locked memory; pids.max of its cgroup)",
+			s->pid);
+		return;
+	}
 	r->outcome = INJECT_DONE;
 	*r->why = '\0';
 }

@@ -2,6 +2,7 @@
 #include "inject/space.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +34,32 @@ static void add(const struct mapping *m, void *arg)
 		};
 }
 
+static size_t read_auxv(u32 pid, u8 *to)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/auxv", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, to, SPACE_AUXV);
+	if (fd >= 0)
+		close(fd);
+	return n > 0 ? (size_t)n : 0;
+}
+
+bool space__is_current(const struct space *s)
+{
+	u8 now[SPACE_AUXV];
+
+	return read_auxv(s->pid, now) == s->auxv_size && !memcmp(now, s->auxv, s->auxv_size);
+}
+
 int space__read(struct space *s, u32 pid)
 {
 	*s = (struct space){ .pid = pid };
+	/* first: an exec behind it shows */
+	s->auxv_size = read_auxv(pid, s->auxv);
 	return procs__each_mapping_of(pid, add, s);
 }
 

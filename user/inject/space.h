@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #define SPACE_DANGERS 48
+#define SPACE_AUXV    1024
 
 struct code {
 	u64 start, end, offset; /* as mapped */
@@ -31,11 +32,16 @@ struct space {
 	u32 pid;
 	struct code *codes;
 	u32 n, max;
+	/* what an exec changes: where program, loader, stack and vdso are */
+	u8 auxv[SPACE_AUXV];
+	size_t auxv_size;
 };
 
 /* 0 or negative errno */
 int space__read(struct space *s, u32 pid);
 void space__free(struct space *s);
+/* Is it still the program that was read? Of a thread that is stopped. */
+bool space__is_current(const struct space *s);
 /* The mapping around an address, or the first whose file name begins like this; NULL: none. */
 struct code *space__at(struct space *s, u64 addr);
 struct code *space__library(struct space *s, const char *name);

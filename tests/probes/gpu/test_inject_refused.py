@@ -5,6 +5,7 @@
 import ctypes
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +36,25 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	getchar();
 	return 0;
+}
+"""
+LEADERLESS = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *reads(void *arg)
+{
+	getchar();
+	exit(0);
+}
+int main(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, reads, NULL);
+	printf("ready\\n");
+	fflush(stdout);
+	pthread_exit(NULL);
 }
 """
 PAUSE32 = """
@@ -85,6 +105,10 @@ def no_processes():
     time.sleep(0.3)
     refused("a zombie", child.pid, "a zombie")
     child.wait()
+    path = built("leaderless", LEADERLESS)
+    t = Target([path])
+    time.sleep(0.1)
+    refused("its main thread has ended", t.pid, "its main thread has ended", t)
     t = Target([TARGET, "-t", "1"])
     tid = next(int(i) for i in os.listdir(f"/proc/{t.pid}/task") if int(i) != t.pid)
     refused("a thread's number", tid, f"a thread of process {t.pid}", t)
@@ -205,6 +229,47 @@ def held_up():
     time.sleep(2)
     status = t.end()
     ok(status == 0 and "errno 99" in t.output, "sonde is ended meanwhile: what it began is brought to its end", status, t.output)
+    t = Target([ODD, "loads", short])
+    p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(0.5)
+    os.killpg(p.pid, signal.SIGKILL)
+    p.communicate(timeout=30)
+    time.sleep(2)
+    status = t.end()
+    ok(status == 0 and "errno 99" in t.output, "its process group is killed meanwhile: likewise", status, t.output)
+
+
+def together():
+    t = Target([TARGET, "-t", "2"])
+    all_of_them = [subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                   for _ in range(6)]
+    said = [(*p.communicate(timeout=30), p.returncode) for p in all_of_them]
+    ok(sum("loaded" in out for out, _, _ in said) == 1 and not any(status for _, _, status in said),
+       "six at once: one loads it, the others find it", said)
+    t.kill()
+
+
+def no_thread():
+    t = Target([TARGET])
+    with open(f"/proc/{t.pid}/statm") as f:
+        mapped = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    # the calls' stack and the library fit, the arena and stack of a thread do not
+    resource.prlimit(t.pid, resource.RLIMIT_AS, (mapped + 1500000,) * 2)
+    r = inject(t.pid)
+    ok(r.returncode == 1 and "no thread for it could begin" in r.stderr, "no memory for its thread: it says so", r.stdout, r.stderr)
+    status = t.end()
+    ok(status == 0, "no memory for its thread: it goes on", status, t.errors)
+
+
+def other_numbers():
+    """In a pid namespace with the /proc of another, a number there is another process than for ptrace."""
+    r = subprocess.run(["unshare", "--pid", "--fork", "sh", "-c", f"sleep 9 & {SONDE} inject $!; s=$?; kill $!; exit $s"],
+                       capture_output=True, text=True, timeout=60)
+    if "unshare" in r.stderr:
+        skip("a /proc of another pid namespace", r.stderr.strip())
+    else:
+        ok(r.returncode == 1 and "/proc is of another pid namespace" in r.stderr, "a /proc of another pid namespace: refused",
+           r.returncode, r.stderr)
 
 
 def command_line():
@@ -215,6 +280,9 @@ def command_line():
     t = Target([TARGET])
     r = inject(t.pid, 0x7ffffff0)
     ok(r.returncode == 3 and has_shim(t.pid), "one of two: status 3", r.stdout, r.stderr)
+    with open("/dev/full", "w") as full:
+        r = subprocess.run([SONDE, "inject", str(t.pid)], stdout=full, stderr=subprocess.PIPE, text=True)
+    ok(r.returncode == 1 and "cannot print: No space left" in r.stderr, "a full disk: said so", r.returncode, r.stderr)
     t.kill()
 
 
@@ -247,7 +315,7 @@ def main():
     if os.geteuid():
         print("ok 1 - everything # SKIP needs root\n1..1")
         return
-    for test in (no_processes, states, programs, filters, places, held_up, command_line, doctor):
+    for test in (no_processes, states, programs, filters, places, held_up, together, no_thread, other_numbers, command_line, doctor):
         test()
     done()
 
