@@ -68,7 +68,7 @@ static void find_device(const struct gpu_report *r, struct report_output *out, u
 	}
 	gap_cause__say(cause, texts__text(&r->gaps.texts, t->of), did, sizeof(did));
 	if (t->most < t->ns - t->ns / 10)
-		snprintf(part, sizeof(part), " (%.0f%%) and others", table__percent(t->most, idle));
+		snprintf(part, sizeof(part), " for %.0f%% of that", table__percent(t->most, t->ns));
 	report_output__finding(out, "%s was busy %.1f%% of %s. In %.0f%% of its idle time the launching thread %s%s.",
 			       label, table__percent(d->busy_ns, gpu_device__time(d)), time,
 			       table__percent(t->ns, idle), did, part);
