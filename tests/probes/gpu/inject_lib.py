@@ -168,8 +168,9 @@ class State:
                     status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
             except OSError:
                 continue
-            # libc takes 32 and 33 for itself when the first thread begins, as the shim's may be
-            self.masks[tid] = {(status["SigBlk"], status["SigIgn"], int(status["SigCgt"], 16) & ~(3 << 31))}
+            # libc takes 32 and 33 for itself when the first thread begins, as the shim's may be; whoever started the
+            # tests may have ignored them
+            self.masks[tid] = {(status["SigBlk"], *(int(status[name], 16) & ~(3 << 31) for name in ("SigIgn", "SigCgt")))}
             self.tracers.add(status["TracerPid"])
         with open(f"/proc/{pid}/maps") as f:
             self.maps = [line.split(None, 5) for line in f]
