@@ -54,7 +54,8 @@ all: $(B)/sonde
 include $(wildcard cupti-shim/rules.mk tests/fakes/*/rules.mk tests/gpu/rules.mk)
 
 # Rewritten when the commands or the lists of files change, so that what depends on them is made anew
-CONFIG := $(SONDE_CPP) $(SONDE_CFLAGS) $(SONDE_LD) $(LDLIBS) $(CLANG) $(BPF_CFLAGS) $(BPF_SRCS) $(LIB_SRCS)
+# $(B) may be written as it likes: build and /here/build are one
+CONFIG := $(subst $(B)/,,$(SONDE_CPP) $(SONDE_CFLAGS) $(SONDE_LD) $(LDLIBS) $(CLANG) $(BPF_CFLAGS) $(BPF_SRCS) $(LIB_SRCS))
 $(B)/gen/config: FORCE | deps-build
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(CONFIG))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(CONFIG))' > $@
