@@ -15,5 +15,5 @@ $(SHIM): $(SHIM_OBJS)
 	$(call say,LINK)$(CC) -shared -Wl,-soname,libsonde-cupti.so -Wl,-z,nodelete,-z,defs,--no-as-needed $(LDFLAGS) $^ \
 		-l:libdl.so.2 -l:libpthread.so.0 -o $@
 
-all: $(SHIM)
+all workloads: $(SHIM)
 -include $(SHIM_OBJS:.o=.d)
