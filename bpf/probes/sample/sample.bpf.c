@@ -8,6 +8,7 @@
  * from its own code, preempted or by a page fault, the stack has to be taken at the switch.
  */
 #define PYTHON_WALK_TASKS
+#include "core/arrival.bpf.h"
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
 #include "core/python_gil.bpf.h"
@@ -247,22 +248,6 @@ __weak __noinline int sample_keep(struct sample_thread *t)
 	return 0;
 }
 
-static __always_inline void leaves(struct sample_thread *t, struct task_struct *task, u32 state, u64 now)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	/* a call that waits several times */
-	if (t->end)
-		sample_send(t);
-	t->since = wanted(task) ? now : 0;
-	t->state = state;
-	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
-	t->before = 0;
-	t->kept = 0;
-	if (t->since && (s32)regs->orig_ax < 0)
-		sample_keep(t);
-}
-
 static __always_inline void arrives(struct sample_thread *t, struct task_struct *task, u64 now)
 {
 	struct raw_sample *raw;
@@ -280,6 +265,32 @@ static __always_inline void arrives(struct sample_thread *t, struct task_struct 
 		}
 	}
 	t->since = 0;
+}
+
+/* It runs, and nothing was seen of its coming back. */
+static __noinline int missed_arrival(struct sample_thread *t, struct task_struct *task, u64 now)
+{
+	if (t && task)
+		arrives(t, task, missed_arrival_time(task, t->since, now));
+	return 0;
+}
+
+static __always_inline void leaves(struct sample_thread *t, struct task_struct *task, u32 state, u64 now)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (t->since)
+		missed_arrival(t, task, now);
+	/* a call that waits several times */
+	if (t->end)
+		sample_send(t);
+	t->since = wanted(task) ? now : 0;
+	t->state = state;
+	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
+	t->before = 0;
+	t->kept = 0;
+	if (t->since && (s32)regs->orig_ax < 0)
+		sample_keep(t);
 }
 
 SEC("tp_btf/sched_switch")
@@ -305,9 +316,14 @@ int BPF_PROG(sample_switch, bool preempt, struct task_struct *prev, struct task_
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sample_back, struct pt_regs *regs, long ret)
 {
-	struct sample_thread *t = thread_of(bpf_get_current_task_btf());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sample_thread *t = thread_of(task);
 
-	if (t && t->end)
+	if (!t)
+		return 0;
+	if (t->since)
+		missed_arrival(t, task, bpf_ktime_get_ns());
+	if (t->end)
 		sample_send(t);
 	return 0;
 }

@@ -13,6 +13,7 @@
  * the one thing that it alone knows, who woke: sched_wakeup runs on the CPU
  * woken, on top of whatever ran there.
  */
+#include "core/arrival.bpf.h"
 #include "core/sonde.bpf.h"
 #include "sched.h"
 
@@ -75,13 +76,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct sched_kernel);
 } sched_kernel SEC(".maps");
-
-/* CONFIG_SCHED_INFO and CONFIG_FAIR_GROUP_SCHED; load time turns this into a constant */
-static __always_inline bool has_run_delay(void)
-{
-	return bpf_core_field_exists(((struct task_struct *)0)->sched_info.last_queued) &&
-	       bpf_core_field_exists(((struct sched_entity *)0)->cfs_rq);
-}
 
 static __always_inline bool wanted(struct task_struct *task)
 {
@@ -257,21 +251,12 @@ static __always_inline void leave(struct stretch *st, struct task_struct *task, 
 		emit(&run, sizeof(run));
 }
 
-/*
- * The kernel may skip a program (recursion) or not run it at all for some tasks.
- * Its own books then say what was missed, so that spans still tile.
- */
+/* With these two spans still tile where the kernel did not run the program. */
 static __noinline int missed_arrival(struct stretch *st, struct task_struct *task, u64 now)
 {
-	u64 ran, at = now;
-
 	if (!st || !task)
 		return 0;
-	if (has_run_delay()) {
-		ran = task->se.cfs_rq->rq->clock - task->sched_info.last_arrival;
-		at = ran < now - st->since ? now - ran : st->since;
-	}
-	arrive(st, task, at);
+	arrive(st, task, missed_arrival_time(task, st->since, now));
 	return 0;
 }
 
