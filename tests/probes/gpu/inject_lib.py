@@ -133,8 +133,8 @@ class Target:
         self.child.communicate()
 
 
-def inject(*pids, force=False, prefix=()):
-    return subprocess.run([*prefix, SONDE, "inject", *(["--force"] if force else []), *map(str, pids)], capture_output=True,
+def inject(*pids, force=False, prefix=(), sonde=SONDE):
+    return subprocess.run([*prefix, sonde, "inject", *(["--force"] if force else []), *map(str, pids)], capture_output=True,
                           text=True, timeout=60)
 
 

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,7 +125,11 @@ def states():
     refused("another tracer", t.pid, f"being traced by process {os.getpid()}")
     t.kill()
     t = Target([TARGET])
-    r = inject(t.pid, prefix=NOBODY)
+    # the build may lie where nobody gets to
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        shutil.copy(SHIM, folder)
+        r = inject(t.pid, prefix=NOBODY, sonde=shutil.copy(SONDE, folder))
     ok(r.returncode == 1 and "run sonde as root" in r.stderr and not has_shim(t.pid), "not allowed: refused", r.stderr)
     t.kill()
     child = subprocess.Popen([ODD, "vfork"], stdout=subprocess.PIPE, text=True)
