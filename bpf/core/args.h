@@ -26,4 +26,29 @@ static __always_inline struct args args__read(struct pt_regs *ctx)
 	return a;
 }
 
+/* What a call wrote where its pointer argument says, if it succeeded. */
+static __always_inline u64 args__out(struct call *call, u64 where)
+{
+	u64 v = 0;
+
+	if (!call->ret && where)
+		bpf_probe_read_user(&v, sizeof(v), (const void *)where);
+	return v;
+}
+
+#define ARGS_SUMMED 31 /* a mask bounds it for the verifier */
+
+/* The sum of n numbers in the target's memory, of the first ARGS_SUMMED if there are more. */
+static __always_inline u64 args__sum(u64 where, u64 n)
+{
+	u64 numbers[ARGS_SUMMED] = {}, sum = 0;
+	u32 i, some = n < ARGS_SUMMED ? n : ARGS_SUMMED;
+
+	barrier_var(some);
+	bpf_probe_read_user(numbers, (some & ARGS_SUMMED) * sizeof(u64), (const void *)where);
+	for (i = 0; i < ARGS_SUMMED; i++)
+		sum += numbers[i];
+	return sum;
+}
+
 #endif

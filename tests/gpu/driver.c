@@ -41,4 +41,8 @@ void driver__load(void)
 		}                                            \
 	}
 	CU_FUNCTIONS(CU_LOAD)
+	if (!cu.graph_kernel && !cu.graph_kernel_11) {
+		fprintf(stderr, "no cuGraphAddKernelNode\n");
+		exit(4);
+	}
 }

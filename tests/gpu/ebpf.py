@@ -11,7 +11,7 @@ from build import SHIM, SONDE, WORK, need_shim
 from facts import with_cuda
 from judge import Joined, check_durations, check_graphs, check_memory, check_waits
 from lib import GROUPS, Asked, Skip, end_group, read_text
-from shim_records import STARTED, STOPPED
+from shim_records import KINDS, STARTED, STOPPED
 from shimmed import Told, read_truth
 
 # Enums are text in SQL: those of bpf/core/shim.h that are compared, as numbers
@@ -23,8 +23,6 @@ NUMBERS = {name: n for names in (
     ("", "GPU_SHIM_STARTED", "GPU_SHIM_STOPPED", "GPU_SHIM_REFUSED", "GPU_SHIM_WAITING", "GPU_SHIM_LEFT",
      "GPU_SHIM_IMPAIRED"),
 ) for n, name in enumerate(names)}
-KINDS = ("kernel", "memcpy", "memset", "sync", "graph", "memory", "pool", "call", "device", "context", "stream", "name", "clock",
-         "dropped", "shim")
 REPORTS = ("cuda", "gpu", "memory", "summary", "timeline", "losses", "processes")
 
 
@@ -40,7 +38,7 @@ class Traced(Told):
             db.row_factory = sqlite3.Row
             for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 self.tables[name] = db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
-            for kind in KINDS:
+            for kind in KINDS[1:]:
                 if f"gpu_{kind}" in self.tables:
                     for row in db.execute(f'SELECT * FROM "gpu_{kind}"'):
                         got[kind].append({k: NUMBERS.get(row[k], row[k]) for k in row.keys()})

@@ -80,6 +80,13 @@ static bool shares_memory(u32 pid)
 	return parent && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
 }
 
+void check__plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text == 0x7f)
+			*text = '?';
+}
+
 static int check_tracer(u32 pid, char *why, size_t len)
 {
 	u32 tracer = (u32)check__status(pid, "TracerPid", 10);
@@ -88,9 +95,7 @@ static int check_tracer(u32 pid, char *why, size_t len)
 	if (!tracer)
 		return 0;
 	read_field(tracer, "Name", name, sizeof(name));
-	for (char *p = name; *p; p++)
-		if (*p < ' ' || *p == 0x7f)
-			*p = '?';
+	check__plain(name);
 	snprintf(why, len, "it is being traced by process %u (%s), and a process has one tracer", tracer, name);
 	return -ENOTSUP;
 }
@@ -133,9 +138,7 @@ int check__process(u32 pid, char *why, size_t len)
 static int refuse_library(char *why, size_t len, const char *format, const char *name)
 {
 	snprintf(why, len, format, name);
-	for (char *p = why; *p; p++)
-		if (*p < ' ' || *p == 0x7f)
-			*p = '?';
+	check__plain(why);
 	return -ENOTSUP;
 }
 
@@ -212,7 +215,5 @@ void check__environment(u32 pid, const char *name, char *value, size_t len)
 	free(line);
 	if (f)
 		fclose(f);
-	for (; *value; value++)
-		if (*value < ' ' || *value == 0x7f)
-			*value = '?';
+	check__plain(value);
 }

@@ -7,6 +7,8 @@
 
 /* The number behind "NAME:" of a /proc/PID/status; 0: there is none. base: 10 or 16. */
 u64 check__status(u32 pid, const char *name, int base);
+/* A target's words, in place: what may move a terminal's cursor, and all that is not ASCII, becomes '?'. */
+void check__plain(char *text);
 /* 0, -ESRCH: there is no such process, or -ENOTSUP with the reason (of size len). */
 int check__process(u32 pid, char *why, size_t len);
 /* The same of what it has mapped: a C library that takes the shim. */

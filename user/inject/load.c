@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "inject/check.h"
 #include "inject/choose.h"
 #include "inject/place.h"
 #include "inject/tracee.h"
@@ -159,11 +160,10 @@ static void copy_error(struct load *l)
 	for (u32 i = 0; i < sizeof(text); i++) {
 		if (i == sizeof(text) - 1 || !space__copy(l->s, at + i, &text[i], 1))
 			text[i] = '\0';
-		else if (text[i] && (text[i] < ' ' || text[i] == 0x7f))
-			text[i] = '?';
 		if (!text[i])
 			break;
 	}
+	check__plain(text);
 	snprintf(l->r->why, sizeof(l->r->why), "its dynamic loader says: %s", text);
 }
 

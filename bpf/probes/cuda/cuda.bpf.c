@@ -103,16 +103,6 @@ CUDA_CALL(cuda_graph_launch, "cudaGraphLaunch,cudaGraphLaunch_ptsz,cudaGraphUplo
 	e->stream = ARG2(ctx);
 }
 
-/* What a call wrote where its pointer argument says, if it succeeded. */
-static __always_inline u64 out_handle(struct call *call, u64 where)
-{
-	u64 v = 0;
-
-	if (!call->ret && where)
-		bpf_probe_read_user(&v, sizeof(v), (const void *)where);
-	return v;
-}
-
 enum {
 	GRAPH_INSTANTIATE,
 	GRAPH_UPDATE,
@@ -126,7 +116,7 @@ enum {
 static __always_inline void graph_return(struct cuda_graph *e)
 {
 	u64 out = SPAN_OUT(e);
-	u64 v = out ? out_handle(&e->call, out & ~OUT_IS_GRAPH) : 0;
+	u64 v = out ? args__out(&e->call, out & ~OUT_IS_GRAPH) : 0;
 
 	if (out & OUT_IS_GRAPH)
 		e->graph = v;
@@ -161,7 +151,7 @@ SPAN_EXIT(cuda_graph,
 static __always_inline void capture_return(struct cuda_capture *e)
 {
 	if (SPAN_OUT(e))
-		e->graph = out_handle(&e->call, SPAN_OUT(e));
+		e->graph = args__out(&e->call, SPAN_OUT(e));
 }
 
 /*
@@ -241,7 +231,7 @@ SPAN_EXIT(cuda_event_elapsed, "libcudart.so:cudaEventElapsedTime,cudaEventElapse
 static __always_inline void stream_return(struct cuda_stream *e)
 {
 	if (SPAN_OUT(e))
-		e->stream = out_handle(&e->call, SPAN_OUT(e));
+		e->stream = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* cudaStreamCreate(stream *), ...WithFlags(stream *, flags), ...WithPriority(stream *, flags, priority) */
@@ -267,7 +257,7 @@ SPAN_EXIT(cuda_stream,
 static __always_inline void event_return(struct cuda_event *e)
 {
 	if (SPAN_OUT(e))
-		e->event_handle = out_handle(&e->call, SPAN_OUT(e));
+		e->event_handle = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* cudaEventCreate(event *), cudaEventCreateWithFlags(event *, flags) */

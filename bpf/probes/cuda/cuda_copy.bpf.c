@@ -202,8 +202,6 @@ SPAN(cuda_copy_peer,
 	e->stream = group == 3 ? a.a2 : 0;
 }
 
-#define BATCH_SIZES 31 /* a mask bounds it for the verifier */
-
 /*
  * cudaMemcpyBatchAsync(dsts, srcs, sizes, count, ...), cudaMemcpy3DBatchAsync(numOps, ops, ...),
  * cudaMemcpy3DWithAttributesAsync(op, flags, stream). The stream's place differs between CUDA 12 and 13.
@@ -215,19 +213,11 @@ SPAN(cuda_copy_batch,
      "cudaMemcpy3DWithAttributesAsync,cudaMemcpy3DWithAttributesAsync_ptsz",
      cuda_copy_batch)
 {
-	u64 sizes[BATCH_SIZES] = {}, sum = 0;
 	struct args a = args__read(ctx);
-	u32 i, n;
 
 	e->copies = group == 0 ? a.a4 : group == 1 ? a.a1 : 1;
-	if (group)
-		return;
-	n = a.a4 < BATCH_SIZES ? a.a4 : BATCH_SIZES;
-	barrier_var(n);
-	bpf_probe_read_user(sizes, (n & BATCH_SIZES) * sizeof(u64), (const void *)a.a3);
-	for (i = 0; i < BATCH_SIZES; i++)
-		sum += sizes[i];
-	e->bytes = sum;
+	if (!group)
+		e->bytes = args__sum(a.a3, a.a4);
 }
 
 CUDA_CALL(cuda_set,

@@ -36,11 +36,7 @@ static __always_inline u64 array_bytes(u64 desc, u64 width, u64 height, u64 dept
 
 static __always_inline void alloc_return(struct cuda_alloc *e)
 {
-	u64 v = 0;
-
-	if (!e->call.ret)
-		bpf_probe_read_user(&v, sizeof(v), (const void *)SPAN_OUT(e));
-	e->address = v;
+	e->address = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* All begin (address *, ...); a cudaExtent by value is on the stack. */
@@ -137,13 +133,8 @@ SPAN(cuda_host_register, "libcudart.so:cudaHostRegister;cudaHostUnregister", cud
 
 static __always_inline void pool_return(struct cuda_pool *e)
 {
-	u64 v = 0;
-
-	if (!SPAN_OUT(e))
-		return;
-	if (!e->call.ret)
-		bpf_probe_read_user(&v, sizeof(v), (const void *)SPAN_OUT(e));
-	e->pool = v;
+	if (SPAN_OUT(e))
+		e->pool = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* cudaMemPoolDestroy(pool), cudaMemPoolTrimTo(pool, bytes), cudaMemPoolCreate(pool *, props) */

@@ -123,7 +123,7 @@ enum {
 static __always_inline void graph_return(struct cudadrv_graph *e)
 {
 	u64 out = SPAN_OUT(e);
-	u64 v = out ? out_handle(&e->call, out & ~OUT_IS_GRAPH) : 0;
+	u64 v = out ? args__out(&e->call, out & ~OUT_IS_GRAPH) : 0;
 
 	if (out & OUT_IS_GRAPH)
 		e->graph = v;
@@ -165,7 +165,7 @@ enum {
 static __always_inline void capture_return(struct cudadrv_capture *e)
 {
 	if (SPAN_OUT(e))
-		e->graph = out_handle(&e->call, SPAN_OUT(e));
+		e->graph = args__out(&e->call, SPAN_OUT(e));
 }
 
 /*
@@ -250,7 +250,7 @@ enum {
 static __always_inline void stream_return(struct cudadrv_stream *e)
 {
 	if (SPAN_OUT(e))
-		e->stream = out_handle(&e->call, SPAN_OUT(e));
+		e->stream = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* cuStreamCreate(stream *, flags), ...WithPriority(stream *, flags, priority), cuGreenCtx...(stream *, context, flags, priority) */
@@ -277,7 +277,7 @@ DRIVER_EXIT(cudadrv_stream,
 static __always_inline void event_return(struct cudadrv_event *e)
 {
 	if (SPAN_OUT(e))
-		e->event_handle = out_handle(&e->call, SPAN_OUT(e));
+		e->event_handle = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* cuEventCreate(event *, flags) */

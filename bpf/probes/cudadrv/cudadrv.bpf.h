@@ -30,14 +30,4 @@ extern const volatile bool option_cudadrv_nested;
 #define DRIVER_EXIT_IF(word, fn, where, type, at_return) \
 	SPAN__PROGRAM(fn, "span+" #word "/libcuda.so:" where, type, at_return, CUDADRV_WITHIN, SPAN__NOTHING)
 
-/* What a call wrote where its pointer argument says, if it succeeded. */
-static __always_inline u64 out_handle(struct call *call, u64 where)
-{
-	u64 v = 0;
-
-	if (!call->ret && where)
-		bpf_probe_read_user(&v, sizeof(v), (const void *)where);
-	return v;
-}
-
 #endif

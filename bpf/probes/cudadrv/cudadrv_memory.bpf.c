@@ -85,7 +85,7 @@ static __always_inline void alloc_physical(struct cudadrv_alloc *e, u64 prop, u6
 
 static __always_inline void alloc_return(struct cudadrv_alloc *e)
 {
-	e->address = out_handle(&e->call, SPAN_OUT(e));
+	e->address = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* All begin (address *, ...) */
@@ -188,7 +188,7 @@ DRIVER(cudadrv_host_register, "cuMemHostRegister,cuMemHostRegister_v2;cuMemHostU
 static __always_inline void pool_return(struct cudadrv_pool *e)
 {
 	if (SPAN_OUT(e))
-		e->pool = out_handle(&e->call, SPAN_OUT(e));
+		e->pool = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* cuMemPoolDestroy(pool), cuMemPoolTrimTo(pool, bytes), cuMemPoolCreate(pool *, props) */

@@ -5,7 +5,7 @@
 static __always_inline void module_return(struct cudadrv_module *e)
 {
 	if (SPAN_OUT(e))
-		e->module = out_handle(&e->call, SPAN_OUT(e));
+		e->module = args__out(&e->call, SPAN_OUT(e));
 }
 
 /* cuModuleLoad*(module *, ...), cuLibraryLoad*(library *, ...), cuModuleUnload(module), cuLibraryUnload(library) */
@@ -35,7 +35,7 @@ enum {
 static __always_inline void context_return(struct cudadrv_context *e)
 {
 	if (SPAN_OUT(e))
-		e->context = out_handle(&e->call, SPAN_OUT(e));
+		e->context = args__out(&e->call, SPAN_OUT(e));
 }
 
 /*
@@ -136,7 +136,7 @@ __weak __noinline int cudadrv_send_lookup(struct cudadrv_function *e, u64 out, u
 		loss__count(EVENT_FAMILY(ID_cudadrv_function), LOSS_STORAGE, bpf_ktime_get_ns());
 		return 0;
 	}
-	value = out_handle(&e->call, out & ((1ULL << LOOKUP_SHIFT) - 1));
+	value = args__out(&e->call, out & ((1ULL << LOOKUP_SHIFT) - 1));
 	if (out >> LOOKUP_SHIFT == LOOKUP_NAME)
 		name = value;
 	else
