@@ -95,7 +95,7 @@ $(B)/sonde: $(B)/obj/user/main.o $(LIB_OBJS)
 # Tests: unit, fuzz and golden programs hold all of user/ but main.c; workloads are what
 # tests trace, never sanitized; a fake is a small library in place of a real one.
 # A workload named cuda_* is made once for each CUDA version that is there, one named nccl_* for each of NCCL.
-CHECKS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c tests/fuzz/*.c tests/golden/*.c))
+CHECKS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c tests/fuzz/*.c tests/golden/*.c tests/vm/*.c))
 BENCHES   := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c))
 WORK_SRCS := $(wildcard tests/workloads/*.c tests/probes/*/*.c)
 CUDA_SRCS := $(foreach f,$(WORK_SRCS),$(if $(filter cuda_%,$(notdir $(f))),$(f)))
