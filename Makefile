@@ -187,6 +187,13 @@ fresh:
 	@scripts/deps.sh fresh
 	@scripts/fresh.sh
 
+# Debian's kernels under QEMU: all of them, or K=6.1,newest; QUICK=1: what .ci/run has time for
+vm:
+	@scripts/deps.sh build test vm
+	@scripts/cuda.sh 12 13 || true
+	@$(MAKE) --no-print-directory all workloads $(B)/tests/vm/load_each
+	@tests/vm/run $(if $(QUICK),--quick) $(if $(K),K=$(K))
+
 lint:
 	@scripts/deps.sh build lint
 	@$(MAKE) --no-print-directory -s $(B)/gen/sonde.skel.h
@@ -229,5 +236,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks benches workloads test stress bench demo readme real fresh lint format compile_commands.json install dist clean FORCE
+.PHONY: all docs deps-build checks benches workloads test stress bench demo readme real fresh vm lint format compile_commands.json install dist clean FORCE
 .DELETE_ON_ERROR:

@@ -14,6 +14,7 @@ declare -A sets=(
 	[bench]="python3"
 	[dist]="dpkg-dev"
 	[fresh]="git debootstrap util-linux"
+	[vm]="qemu-system-x86 busybox-static kmod e2fsprogs debian-archive-keyring python3 python3-zstandard bpftool xz-utils zstd"
 )
 headers="bpf/libbpf.h gelf.h elfutils/libdw.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h lzma.h sqlite3.h sys/capability.h curses.h zlib.h libiberty/demangle.h"
 
