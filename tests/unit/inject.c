@@ -13,7 +13,7 @@
 
 TEST(functions_are_found_where_they_are)
 {
-	struct space s;
+	struct space s = SPACE_NONE;
 	struct code *libc;
 
 	REQUIRE(!space__read(&s, (u32)getpid()));
@@ -32,14 +32,21 @@ TEST(functions_are_found_where_they_are)
 
 TEST(memory_is_read_or_not)
 {
-	struct space s = { .pid = (u32)getpid() };
+	struct space s = SPACE_NONE;
 	u64 value = 4711, copy = 0;
+
+	s.pid = (u32)getpid();
+	CHECK(!space__write(&s, (u64)(uintptr_t)&value, &copy, sizeof(copy)));
+	CHECK(space__copy(&s, (u64)(uintptr_t)&value, &copy, sizeof(copy)) && copy == 4711);
+	space__open(&s, s.pid);
+	copy = 0;
 
 	CHECK(space__copy(&s, (u64)(uintptr_t)&value, &copy, sizeof(copy)) && copy == 4711);
 	CHECK(!space__copy(&s, 0x5d, &copy, sizeof(copy)));
 	copy = 4712;
 	CHECK(space__write(&s, (u64)(uintptr_t)&value, &copy, sizeof(copy)) && value == 4712);
-	CHECK(!space__write(&s, (u64)(uintptr_t) "text", &copy, sizeof(copy)));
+	CHECK(!space__write(&s, 0x5d, &copy, sizeof(copy)));
+	space__free(&s);
 }
 
 static int count(const char *version, void *arg)
@@ -50,7 +57,7 @@ static int count(const char *version, void *arg)
 
 TEST(versions_of_symbols)
 {
-	struct space s;
+	struct space s = SPACE_NONE;
 	struct elf *libc, *own;
 	int n = 0;
 

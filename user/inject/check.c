@@ -14,6 +14,8 @@
 
 #include "util/file.h"
 
+#define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel gives a program by default */
+
 static bool read_field(u32 pid, const char *name, char *to, size_t size)
 {
 	char path[64], line[512];
@@ -200,19 +202,39 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 	return check_versions(libc->elf, shim, why, len);
 }
 
+u64 check__file_limit(u32 pid)
+{
+	unsigned long long limit = ~0ULL;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/limits", pid);
+	f = fopen(path, "re");
+	/* "unlimited" leaves it as it is */
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Max file size %llu", &limit) != 1)
+		;
+	if (f)
+		fclose(f);
+	return limit;
+}
+
+/* A process can declare any of its memory to be its environment (prctl(PR_SET_MM)): a limited part of it is read. */
 void check__environment(u32 pid, const char *name, char *value, size_t len)
 {
-	char path[64], *line = NULL;
-	size_t size = 0, n = strlen(name);
+	char path[64], *text = malloc(ENVIRONMENT_MAX + 1);
+	size_t size, n = strlen(name);
 	FILE *f;
 
 	*value = '\0';
 	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
-	f = fopen(path, "re");
-	while (f && getdelim(&line, &size, '\0', f) > 0)
-		if (!strncmp(line, name, n) && line[n] == '=')
-			snprintf(value, len, "%s", line + n + 1);
-	free(line);
+	f = text ? fopen(path, "re") : NULL;
+	size = f ? fread(text, 1, ENVIRONMENT_MAX, f) : 0;
+	if (text)
+		text[size] = '\0';
+	for (size_t at = 0; at < size; at += strlen(text + at) + 1)
+		if (!strncmp(text + at, name, n) && text[at + n] == '=')
+			snprintf(value, len, "%s", text + at + n + 1);
+	free(text);
 	if (f)
 		fclose(f);
 	check__plain(value);

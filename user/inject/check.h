@@ -13,6 +13,8 @@ void check__plain(char *text);
 int check__process(u32 pid, char *why, size_t len);
 /* The same of what it has mapped: a C library that takes the shim. */
 int check__libraries(struct space *s, const char *shim, char *why, size_t len);
+/* The largest file that it may write, bytes: RLIMIT_FSIZE. */
+u64 check__file_limit(u32 pid);
 /* An environment variable as the process was started with; "": none, or not to be read. */
 void check__environment(u32 pid, const char *name, char *value, size_t len);
 

@@ -143,7 +143,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 		return -EAGAIN;
 	}
 	/* from here on an exec is told; one before it left nothing where it was */
-	if (!space__is_current(s)) {
+	if (!space__is_current(s, tid)) {
 		snprintf(why, len, "it began another program while it was looked at; try again");
 		return -ENOTSUP;
 	}

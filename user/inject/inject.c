@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,10 @@
 /* looks whether another sonde is done: ten seconds in all */
 #define OTHERS	  500
 #define OTHERS_NS 20000000
+/* All that is waited for with a limit of its own comes to less. */
+#define CHILD_MS 60000
+#define KILLED	 50 /* looks whether a killed child has ended: a second in all */
+#define WAIT_NS	 1000000
 
 static bool is_mapped(struct space *s, const char *a, const char *b)
 {
@@ -68,7 +73,7 @@ static int open_space(struct space *s, u32 pid, char *why, size_t len)
 
 int inject__look(u32 pid, const char *shim, struct inject_look *out)
 {
-	struct space s = {};
+	struct space s = SPACE_NONE;
 	int err;
 
 	memset(out, 0, sizeof(*out));
@@ -109,10 +114,9 @@ static void wait_for_others(u32 pid)
 }
 
 /* In the child. */
-static void inject(u32 pid, const char *shim, bool force, struct inject_result *r)
+static void inject(struct space *s, u32 pid, const char *shim, bool force, struct inject_result *r)
 {
 	struct inject_look seen = {};
-	struct space s = {};
 	int err;
 
 	r->outcome = INJECT_REFUSED;
@@ -126,30 +130,55 @@ static void inject(u32 pid, const char *shim, bool force, struct inject_result *
 	wait_for_others(pid);
 	err = check__process(pid, r->why, sizeof(r->why));
 	if (!err)
-		err = open_space(&s, pid, r->why, sizeof(r->why));
+		err = open_space(s, pid, r->why, sizeof(r->why));
+	if (!err && s->pidfd < 0) {
+		snprintf(r->why, sizeof(r->why),
+			 "no pidfd of it can be opened (pidfd_open), which Linux has from 5.3 on");
+		err = -ENOTSUP;
+	}
 	if (!err) {
-		err = look(&s, shim, &seen);
+		err = look(s, shim, &seen);
 		snprintf(r->why, sizeof(r->why), "%s", seen.why);
 		r->cuda = seen.cuda;
 	}
 	if (!err && seen.has_shim)
 		r->outcome = INJECT_ALREADY;
 	else if (!err)
-		load__shim(&s, shim, force, r);
-	space__free(&s);
+		load__shim(s, shim, force, r);
 }
 
 static void run_child(int out, u32 pid, const char *shim, bool force)
 {
 	static struct inject_result r;
+	struct space s = SPACE_NONE;
 
 	prctl(PR_SET_NAME, "sonde-inject");
 	/* what kills sonde's group (timeout -s KILL) is not to catch it with a thread in its hands */
 	setsid();
+	space__open(&s, pid);
 	if (privileges__injector())
 		_exit(1);
-	inject(pid, shim, force, &r);
+	inject(&s, pid, shim, force, &r);
+	space__free(&s);
 	_exit(write(out, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
+}
+
+/*
+ * Its result. A target can have it wait for ever (for memory behind userfaultfd or
+ * FUSE): then it is killed, and not waited for where even that takes long.
+ */
+static ssize_t wait_for_child(pid_t child, int end, int *status, struct inject_result *out)
+{
+	struct pollfd readable = { .fd = end, .events = POLLIN };
+	ssize_t n = -ETIMEDOUT;
+
+	if (poll(&readable, 1, CHILD_MS))
+		n = read(end, out, sizeof(*out));
+	else
+		kill(child, SIGKILL);
+	for (u32 i = 0; !waitpid(child, status, WNOHANG) && (n >= 0 || i < KILLED); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = n >= 0 ? WAIT_NS : OTHERS_NS }, NULL);
+	return n;
 }
 
 void inject__process(u32 pid, const char *shim, bool force, struct inject_result *out)
@@ -171,15 +200,19 @@ void inject__process(u32 pid, const char *shim, bool force, struct inject_result
 	if (!child)
 		run_child(ends[1], pid, shim, force);
 	close(ends[1]);
-	if (child > 0) {
-		n = read(ends[0], out, sizeof(*out));
-		waitpid(child, &status, 0);
-	}
+	if (child > 0)
+		n = wait_for_child(child, ends[0], &status, out);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(ends[0]);
 	if (child > 0 && n == sizeof(*out))
 		return;
 	*out = (struct inject_result){ .outcome = INJECT_FAILED };
-	snprintf(out->why, sizeof(out->why),
-		 child < 0 ? "cannot fork" : "the process that loads it ended with status %#x", status);
+	if (n == -ETIMEDOUT)
+		snprintf(
+			out->why, sizeof(out->why),
+			"it took more than %d s and was given up: the process may have memory or files that do not answer",
+			CHILD_MS / 1000);
+	else
+		snprintf(out->why, sizeof(out->why),
+			 child < 0 ? "cannot fork" : "the process that loads it ended with status %#x", status);
 }

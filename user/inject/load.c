@@ -20,6 +20,7 @@
 #include "inject/choose.h"
 #include "inject/place.h"
 #include "inject/tracee.h"
+#include "util/file.h"
 
 #define SCRATCH	      (512 * 1024) /* the stack for the calls, with texts below it */
 #define PRIORITY      (-15) /* nice */
@@ -31,6 +32,8 @@
 #define MEMFD_EXEC    0x10U /* linux/memfd.h, from 6.3 on */
 #define RTLD_DLOPEN_2 0x80000000U /* what __libc_dlopen_mode wants, before 2.34 */
 #define THREAD_NAME   "sonde-cupti" /* cupti-shim/shim.c */
+#define LIBRARY_MAX   (16 << 20)
+#define PART	      (SCRATCH / 2) /* of the library, written at once */
 #define LOOKS	      100 /* for it: two seconds in all */
 #define LOOK_NS	      20000000
 #define SEALS	      (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -40,9 +43,12 @@ struct load {
 	struct tracee t;
 	struct inject_result *r;
 	const char *shim;
+	struct stat file; /* of the shim */
+	u8 *library; /* its bytes, file.st_size of them */
 	u64 dlopen, dlerror, mmap, munmap, syscall, memfd_create, errno_location;
 	u32 dlopen_flags;
 	u64 scratch;
+	u64 errno_at; /* of the borrowed thread */
 };
 
 static int call(struct load *l, u64 function, u64 a, u64 b, u64 c, u64 *result)
@@ -50,6 +56,20 @@ static int call(struct load *l, u64 function, u64 a, u64 b, u64 c, u64 *result)
 	u64 args[] = { a, b, c };
 
 	return tracee__call(&l->t, function, args, 3, l->scratch ? l->scratch + SCRATCH : 0, CALL_NS, result);
+}
+
+/* A system call in the process, with the process's rights. 0 with what it returned, or negative errno. */
+static int system_call(struct load *l, u64 number, u64 a, u64 b, u64 c, u64 *result)
+{
+	u64 args[] = { number, a, b, c };
+	int err = tracee__call(&l->t, l->syscall, args, 4, l->scratch + SCRATCH, CALL_NS, result), reason;
+
+	if (err || (s64)*result >= 0)
+		return err;
+	if (!space__copy(l->s, l->errno_at, &reason, sizeof(reason)) || reason <= 0 || reason >= 4096)
+		return -EIO;
+	/* these say here that the call itself failed */
+	return reason == ESRCH || reason == EFAULT || reason == ETIMEDOUT ? -EIO : -reason;
 }
 
 static bool find_functions(struct load *l)
@@ -78,46 +98,118 @@ static bool find_functions(struct load *l)
 	return l->dlopen && l->mmap && l->munmap && l->syscall && l->errno_location;
 }
 
+/* Read before anything is interrupted. 0 or negative errno. */
+static int read_library(struct load *l)
+{
+	int fd = file__open_regular(l->shim), err = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &l->file))
+		err = -errno;
+	else if (!l->file.st_size || l->file.st_size > LIBRARY_MAX)
+		err = -EFBIG;
+	if (!err && !(l->library = malloc((size_t)l->file.st_size)))
+		err = -ENOMEM;
+	for (off_t at = 0; !err && at < l->file.st_size; at += n) {
+		n = pread(fd, l->library + at, (size_t)(l->file.st_size - at), at);
+		err = n > 0 ? 0 : n < 0 ? -errno : -EIO;
+	}
+	close(fd);
+	return err;
+}
+
 /* Does the process see this very file by the same path? */
 static bool is_visible(const struct load *l)
 {
-	struct stat ours, theirs;
-	char path[4400];
+	struct stat theirs;
+	char root[64];
+	bool same;
+	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/root%.4096s", l->s->pid, l->shim);
-	return !stat(l->shim, &ours) && !stat(path, &theirs) && ours.st_dev == theirs.st_dev &&
-	       ours.st_ino == theirs.st_ino;
+	snprintf(root, sizeof(root), "/proc/%u/root", l->s->pid);
+	fd = file__find_in_root(root, l->shim);
+	same = fd >= 0 && !fstat(fd, &theirs) && l->file.st_dev == theirs.st_dev && l->file.st_ino == theirs.st_ino;
+	if (fd >= 0)
+		close(fd);
+	return same;
 }
 
-static int copy_file(int from, int to)
-{
-	char buf[65536];
-	ssize_t n;
-
-	while ((n = read(from, buf, sizeof(buf))) > 0)
-		if (write(to, buf, n) != n)
-			return -EIO;
-	return n < 0 ? -errno : 0;
-}
-
-/* The library's bytes into the process's own memfd; nobody changes them any more. */
+/*
+ * The library's bytes into the process's memfd, which the process itself writes and
+ * seals. Its descriptor is a claim: whatever else it names, only the process's own
+ * rights reach it.
+ */
 static int fill(struct load *l, int memfd)
 {
+	u64 size = (u64)l->file.st_size, n;
+	int err;
+
+	for (u64 at = 0; at < size; at += n) {
+		u64 part = size - at < PART ? size - at : PART;
+
+		if (!space__write(l->s, l->scratch, l->library + at, part))
+			return -EIO;
+		err = system_call(l, SYS_write, (u64)memfd, l->scratch, part, &n);
+		if (err)
+			return err;
+		if (!n || n > part)
+			return -EIO;
+	}
+	return system_call(l, SYS_fcntl, (u64)memfd, F_ADD_SEALS, SEALS, &n);
+}
+
+/* A memfd of one's own tells on which device they all are. */
+static bool is_memfd(const struct stat *st)
+{
+	int fd = memfd_create("sonde", MFD_CLOEXEC);
+	struct stat own;
+	bool same = fd >= 0 && !fstat(fd, &own) && own.st_dev == st->st_dev && S_ISREG(st->st_mode);
+
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+static bool has_library(const struct load *l, int fd)
+{
+	char buf[65536];
+
+	for (off_t at = 0; at < l->file.st_size;) {
+		ssize_t n = pread(fd, buf, sizeof(buf), at);
+
+		if (n <= 0 || n > l->file.st_size - at || memcmp(buf, l->library + at, (size_t)n))
+			return false;
+		at += n;
+	}
+	return true;
+}
+
+/*
+ * Is what the process has under this number a memfd with the library in it, whole and
+ * sealed? Nothing but a memfd is opened, and that for reading: which file it is, is
+ * asked of a descriptor that opens nothing.
+ */
+static bool is_library(const struct load *l, int memfd, struct stat *st)
+{
 	char path[64];
-	int from, to, err;
+	int at, fd;
+	bool is;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/fd/%d", l->t.pid, l->t.tid, memfd);
-	to = open(path, O_RDWR | O_CLOEXEC);
-	if (to < 0)
-		return -errno;
-	from = open(l->shim, O_RDONLY | O_CLOEXEC);
-	err = from < 0 ? -errno : copy_file(from, to);
-	if (!err && fcntl(to, F_ADD_SEALS, SEALS))
-		err = -errno;
-	if (from >= 0)
-		close(from);
-	close(to);
-	return err;
+	at = open(path, O_PATH | O_CLOEXEC);
+	if (at < 0)
+		return false;
+	if (fstat(at, st) || !is_memfd(st) || st->st_size != l->file.st_size) {
+		close(at);
+		return false;
+	}
+	fd = file__reopen_regular(at);
+	is = fd >= 0 && fcntl(fd, F_GET_SEALS) == SEALS && has_library(l, fd);
+	if (fd >= 0)
+		close(fd);
+	return is;
 }
 
 static int close_memfd(struct load *l, int memfd)
@@ -127,12 +219,14 @@ static int close_memfd(struct load *l, int memfd)
 	return call(l, l->syscall, SYS_close, memfd, 0, &ignored);
 }
 
-/* A descriptor in the process, with the library in it; a negative errno with the reason if it can't be had. */
-static int make_memfd(struct load *l)
+/* A descriptor in the process, with the library in it; a negative errno with the reason if there is none. */
+static int make_memfd(struct load *l, struct stat *st)
 {
 	u64 fd;
 	int err;
 
+	if (check__file_limit(l->s->pid) < (u64)l->file.st_size)
+		return -EFBIG;
 	if (!l->memfd_create || !space__write(l->s, l->scratch, MEMFD_NAME, sizeof(MEMFD_NAME)))
 		return -ENOSYS;
 	err = call(l, l->memfd_create, l->scratch, MEMFD_FLAGS | MEMFD_EXEC, 0, &fd);
@@ -143,7 +237,9 @@ static int make_memfd(struct load *l)
 	if ((int)fd < 0)
 		return -EMFILE;
 	err = fill(l, (int)fd);
-	if (err)
+	if (!err && !is_library(l, (int)fd, st))
+		err = -EBADFD;
+	if (err && err != -ESRCH && err != -EFAULT && err != -ETIMEDOUT)
 		close_memfd(l, (int)fd);
 	return err ? err : (int)fd;
 }
@@ -184,24 +280,45 @@ static int open_library(struct load *l, const char *path)
 	return -ENOENT;
 }
 
+static void explain_memfd(struct load *l, int err)
+{
+	char *why = l->r->why;
+	size_t len = sizeof(l->r->why);
+
+	if (err == -EFBIG)
+		snprintf(
+			why, len,
+			"it can't see the library's file, and is not allowed to write one of %lld bytes: `prlimit --pid %u "
+			"--fsize=unlimited` allows it",
+			(long long)l->file.st_size, l->s->pid);
+	else if (err == -EBADFD)
+		snprintf(
+			why, len,
+			"it can't see the library's file, and what it has in the stead of a memfd with the library is not one");
+	else
+		snprintf(why, len, "it can't see the library's file, and a memfd for it can't be made: %s",
+			 strerror(-err));
+}
+
 static int open_by_memfd(struct load *l)
 {
+	struct stat st;
 	char path[64];
-	int fd = make_memfd(l), err, closed;
+	int fd = make_memfd(l, &st), err, closed;
 
 	if (fd < 0) {
-		if (fd != -ESRCH && fd != -EFAULT && fd != -ETIMEDOUT) {
-			snprintf(l->r->why, sizeof(l->r->why),
-				 "it can't see the library's file, and a memfd for it can't be made: %s",
-				 strerror(-fd));
-			return -ENOENT;
-		}
-		return fd;
+		if (fd == -ESRCH || fd == -EFAULT || fd == -ETIMEDOUT)
+			return fd;
+		explain_memfd(l, fd);
+		return -ENOENT;
 	}
 	/* threads need not share descriptors */
 	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
 	err = open_library(l, path);
-	l->r->memfd = !err;
+	if (!err) {
+		l->r->memfd = true;
+		l->file = st;
+	}
 	/* after a crash or a call that has not returned, no other is made */
 	if (err && err != -ENOENT)
 		return err;
@@ -227,11 +344,11 @@ static int map_scratch(struct load *l)
 /* The calls, one after the other, in a thread that is borrowed. 0, -ENOENT with the reason, or negative errno. */
 static int make_calls(struct load *l)
 {
-	u64 scratch, ignored, at = 0;
+	u64 scratch, ignored;
 	int err, saved, after;
 
-	err = call(l, l->errno_location, 0, 0, 0, &at);
-	if (!err && !space__copy(l->s, at, &saved, sizeof(saved)))
+	err = call(l, l->errno_location, 0, 0, 0, &l->errno_at);
+	if (!err && !space__copy(l->s, l->errno_at, &saved, sizeof(saved)))
 		err = -EIO;
 	if (!err)
 		err = map_scratch(l);
@@ -246,7 +363,7 @@ static int make_calls(struct load *l)
 	scratch = l->scratch;
 	l->scratch = 0; /* it is not to stand on what goes */
 	after = call(l, l->munmap, scratch, SCRATCH, 0, &ignored);
-	if (!after && !space__write(l->s, at, &saved, sizeof(saved)))
+	if (!after && !space__write(l->s, l->errno_at, &saved, sizeof(saved)))
 		after = -EIO;
 	return err ? err : after;
 }
@@ -273,13 +390,14 @@ static void explain(struct load *l, int err)
 		snprintf(why, len, "%s", strerror(-err));
 }
 
-static bool has_library(const struct space *s)
+/* What its loader returned is a claim, too: the very file has to be mapped. */
+static bool is_loaded(const struct load *l)
 {
-	struct space now = {};
-	bool has = !space__read(&now, s->pid) && space__library(&now, MEMFD_NAME);
+	struct space now = SPACE_NONE;
+	bool is = !space__read(&now, l->s->pid) && space__maps_file(&now, MEMFD_NAME, l->file.st_dev, l->file.st_ino);
 
 	space__free(&now);
-	return has;
+	return is;
 }
 
 /* It names itself when it first runs. A process that ended has none, and needs none. */
@@ -328,12 +446,22 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 		snprintf(r->why, sizeof(r->why), "its C library has no dlopen");
 		return;
 	}
+	err = read_library(&l);
+	if (err) {
+		snprintf(r->why, sizeof(r->why), "%.400s: %s", shim, strerror(-err));
+		return;
+	}
 	place__prepare(s);
 	/* a thread stands still for as long as this one waits for a CPU; not allowed: as it is */
 	if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){ .sched_priority = 1 }))
 		setpriority(PRIO_PROCESS, 0, PRIORITY);
 	if (choose__thread(s, &l.t, force, r))
 		return;
+	if (s->memory < 0) {
+		tracee__release(&l.t);
+		snprintf(r->why, sizeof(r->why), "its memory can't be written; run sonde as root");
+		return;
+	}
 	r->outcome = INJECT_FAILED;
 	err = tracee__borrow(&l.t);
 	if (!err)
@@ -344,8 +472,9 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 	r->held_ns = held;
 	r->stopped_ns = l.t.stopped_ns > r->stopped_ns ? l.t.stopped_ns : r->stopped_ns;
 	if (!err)
-		snprintf(r->why, sizeof(r->why), "its dynamic loader took the library, but does not map it");
-	if (err || !has_library(s))
+		snprintf(r->why, sizeof(r->why),
+			 "its dynamic loader says that it took the library, but does not map it");
+	if (err || !is_loaded(&l))
 		return;
 	if (!thread_begins(s->pid)) {
 		snprintf(

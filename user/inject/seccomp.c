@@ -51,6 +51,8 @@ static const struct call {
 	{ __NR_prctl, false, { 15 }, "prctl" },
 	{ __NR_prctl, false, { 29 }, "prctl" },
 	{ __NR_memfd_create, false, { 0, 3 }, "memfd_create" },
+	{ __NR_write, false, { 3 }, "write" },
+	{ __NR_fcntl, false, { 3, 1033, 15 }, "fcntl" },
 	{ __NR_fcntl, false, { 3, 1030, 200 }, "fcntl" },
 	{ __NR_getrandom, false, { 0, 8 }, "getrandom" },
 	{ __NR_gettid, false, {}, "gettid" },

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -48,16 +50,40 @@ static size_t read_auxv(u32 pid, u8 *to)
 	return n > 0 ? (size_t)n : 0;
 }
 
-bool space__is_current(const struct space *s)
+void space__open(struct space *s, u32 pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
+	s->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	s->memory = open(path, O_RDWR | O_CLOEXEC);
+}
+
+/*
+ * The number of the process and that of a thread may have become another process's
+ * since they were read: a target chooses when it ends. As long as the pidfd's
+ * process lives its number is not given again, and a stopped thread keeps its own.
+ */
+static bool is_thread_of(const struct space *s, u32 tid)
+{
+	struct pollfd ended = { .fd = s->pidfd, .events = POLLIN };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u", s->pid, tid);
+	return s->pidfd >= 0 && !access(path, F_OK) && !poll(&ended, 1, 0);
+}
+
+bool space__is_current(const struct space *s, u32 tid)
 {
 	u8 now[SPACE_AUXV];
 
-	return read_auxv(s->pid, now) == s->auxv_size && !memcmp(now, s->auxv, s->auxv_size);
+	return is_thread_of(s, tid) && read_auxv(s->pid, now) == s->auxv_size && !memcmp(now, s->auxv, s->auxv_size);
 }
 
 int space__read(struct space *s, u32 pid)
 {
-	*s = (struct space){ .pid = pid };
+	s->pid = pid;
+	s->n = 0;
 	/* first: an exec behind it shows */
 	s->auxv_size = read_auxv(pid, s->auxv);
 	return procs__each_mapping_of(pid, add, s);
@@ -72,7 +98,11 @@ void space__free(struct space *s)
 		free(s->codes[i].path);
 	}
 	free(s->codes);
-	*s = (struct space){};
+	if (s->pidfd >= 0)
+		close(s->pidfd);
+	if (s->memory >= 0)
+		close(s->memory);
+	*s = SPACE_NONE;
 }
 
 struct code *space__at(struct space *s, u64 addr)
@@ -98,19 +128,39 @@ struct code *space__library(struct space *s, const char *name)
 	return NULL;
 }
 
+/* The mapping's own file is asked, not the numbers in /proc/PID/maps, which are others on overlayfs. */
+bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino)
+{
+	struct stat st;
+	char path[96];
+
+	for (u32 i = 0; i < s->n; i++) {
+		const struct code *c = &s->codes[i];
+
+		if (strncmp(code__name(c), name, strlen(name)))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", s->pid, c->start, c->end);
+		if (!stat(path, &st) ? st.st_dev == dev && st.st_ino == ino : errno == EPERM && c->ino == ino)
+			return true;
+	}
+	return false;
+}
+
 /* The very file by its mapping, which takes a capability; else by its path, in the process's root. */
 static int open_code(const struct space *s, const struct code *c)
 {
 	struct stat st;
-	char path[4400];
+	char path[96];
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", s->pid, c->start, c->end);
 	fd = file__open_regular(path);
 	if (fd >= 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/%u/root%.4096s", s->pid, c->path);
-	fd = file__open_regular(path);
+	snprintf(path, sizeof(path), "/proc/%u/root", s->pid);
+	fd = file__find_in_root(path, c->path);
+	if (fd >= 0)
+		fd = file__reopen_regular(fd);
 	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == c->ino)
 		return fd;
 	if (fd >= 0)
@@ -166,12 +216,12 @@ bool space__copy(const struct space *s, u64 from, void *to, size_t size)
 {
 	struct iovec local = { to, size }, remote = { (void *)(uintptr_t)from, size };
 
+	if (s->memory >= 0)
+		return pread(s->memory, to, size, (off_t)from) == (ssize_t)size;
 	return process_vm_readv(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 bool space__write(const struct space *s, u64 to, const void *from, size_t size)
 {
-	struct iovec local = { (void *)from, size }, remote = { (void *)(uintptr_t)to, size };
-
-	return process_vm_writev(s->pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+	return s->memory >= 0 && pwrite(s->memory, from, size, (off_t)to) == (ssize_t)size;
 }

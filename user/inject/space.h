@@ -30,6 +30,10 @@ struct code {
 
 struct space {
 	u32 pid;
+	/* While the process of this pidfd lives, the number is that process's. -1: not opened */
+	int pidfd;
+	/* /proc/PID/mem, which belongs to the address space and not to what an exec puts in its stead. -1: not opened */
+	int memory;
 	struct code *codes;
 	u32 n, max;
 	/* what an exec changes: where program, loader, stack and vdso are */
@@ -37,11 +41,20 @@ struct space {
 	size_t auxv_size;
 };
 
-/* 0 or negative errno */
+#define SPACE_NONE ((struct space){ .pidfd = -1, .memory = -1 })
+
+/* Fills what is mapped; keeps what space__open opened. 0 or negative errno. */
 int space__read(struct space *s, u32 pid);
 void space__free(struct space *s);
-/* Is it still the program that was read? Of a thread that is stopped. */
-bool space__is_current(const struct space *s);
+/*
+ * Opens pidfd and memory: before anything is read of the process, and with all
+ * capabilities, because the memory's file belongs to its user. What can't be opened stays -1.
+ */
+void space__open(struct space *s, u32 pid);
+/* Is it still the program that was read, and the thread one of its process? Of a thread that is stopped. */
+bool space__is_current(const struct space *s, u32 tid);
+/* Is a file with these numbers mapped as code, under a name that begins like this? */
+bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino);
 /* The mapping around an address, or the first whose file name begins like this; NULL: none. */
 struct code *space__at(struct space *s, u64 addr);
 struct code *space__library(struct space *s, const char *name);
@@ -51,7 +64,7 @@ const char *code__name(const struct code *c);
 struct elf *code__elf(struct space *s, struct code *c);
 /* The address in the process of a function, 0: none. */
 u64 code__function(struct space *s, struct code *c, const char *name);
-/* Reads the process's memory: all of it or not. */
+/* Reads and writes the process's memory: all of it or not. Writing needs space__open. */
 bool space__copy(const struct space *s, u64 from, void *to, size_t size);
 bool space__write(const struct space *s, u64 to, const void *from, size_t size);
 

@@ -304,8 +304,12 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 			err = wait_for(t, now < end ? end - now : 0, &status);
 		if (err == -ETIMEDOUT) {
 			/* it is given back where it was: what it did is left undone */
-			if (!request(t, PTRACE_INTERRUPT, 0, NULL))
-				wait_for(t, STOP_NS, &status);
+			if (!request(t, PTRACE_INTERRUPT, 0, NULL) && !wait_for(t, STOP_NS, &status) &&
+			    status >> 16 == PTRACE_EVENT_EXEC) {
+				/* the registers of the old program are not put into a new one, which may be setuid */
+				t->changed = false;
+				err = -ESRCH;
+			}
 			return err;
 		}
 		if (!err)
@@ -337,10 +341,11 @@ u64 tracee__release(struct tracee *t)
 		restore(t);
 	if (sig && t->stopped && t->at_signal && request(t, PTRACE_SETSIGINFO, 0, &t->kept))
 		sig = 0;
-	/* one that runs can't be released: this process's end does that */
-	request(t, PTRACE_DETACH, 0, (void *)(long)(t->at_signal ? sig : 0));
+	/* before it is let go: after that its number may be another process's */
 	if (sig && !t->at_signal)
 		syscall(SYS_tgkill, t->pid, t->tid, sig);
+	/* one that runs can't be released: this process's end does that */
+	request(t, PTRACE_DETACH, 0, (void *)(long)(t->at_signal ? sig : 0));
 	held = now_ns() - t->held_since;
 	if (t->stopped)
 		t->stopped_ns += now_ns() - t->stopped_since;

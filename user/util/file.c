@@ -3,18 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-int file__open_regular(const char *path)
+int file__reopen_regular(int at)
 {
-	int at = open(path, O_PATH | O_CLOEXEC), fd;
 	char link[32];
 	struct stat st;
+	int fd;
 
-	if (at < 0)
-		return -errno;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
 	if (fstat(at, &st))
 		fd = -errno;
@@ -23,5 +23,25 @@ int file__open_regular(const char *path)
 	else if ((fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
 		fd = -errno;
 	close(at);
+	return fd;
+}
+
+int file__open_regular(const char *path)
+{
+	int at = open(path, O_PATH | O_CLOEXEC);
+
+	return at < 0 ? -errno : file__reopen_regular(at);
+}
+
+int file__find_in_root(const char *root, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+
+	if (dir < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	fd = fd < 0 ? -errno : fd;
+	close(dir);
 	return fd;
 }

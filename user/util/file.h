@@ -9,4 +9,12 @@
  */
 int file__open_regular(const char *path);
 
+/*
+ * An O_PATH descriptor of what a path names below a root that belongs to another
+ * process: no symbolic link leads out of that root. Negative errno on failure.
+ */
+int file__find_in_root(const char *root, const char *path);
+/* Opens what an O_PATH descriptor names for reading, if it is a regular file; closes the descriptor. */
+int file__reopen_regular(int place);
+
 #endif

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A second account of this machine, made for a test and removed after it."""
+import os
+import pwd
+import shutil
+import subprocess
+
+
+class Account:
+    """`with Account() as a`: a.why says why none can be made, else a.name, a.uid and a.gid."""
+
+    def __enter__(self):
+        self.name, self.why, self.uid, self.gid = f"sonde-t{os.getpid()}", "", None, None
+        if os.geteuid():
+            self.why = "a second account needs root"
+        elif not (shutil.which("useradd") and shutil.which("userdel") and shutil.which("setpriv")):
+            self.why = "useradd, userdel or setpriv is not installed"
+        else:
+            r = subprocess.run(["useradd", "--no-create-home", "--user-group", "--shell", "/bin/sh", self.name], capture_output=True,
+                               text=True)
+            if r.returncode:
+                self.why = "useradd: " + " ".join(r.stderr.split())
+            else:
+                self.uid, self.gid = pwd.getpwnam(self.name)[2:4]
+        return self
+
+    def __exit__(self, *args):
+        if self.uid is not None:
+            subprocess.run(["userdel", self.name], capture_output=True, check=False)
+
+    def command(self, *words):
+        """The words as a command that this account runs."""
+        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", *words]
