@@ -102,7 +102,7 @@ inside() { # ROOT COMMAND: what a login there would have, and the host's ways ou
 	local keep=() v
 	while read -r v; do
 		keep+=("$v")
-	done < <(env | grep -E '^([a-z]+_proxy|[A-Z]+_PROXY|PIP_[A-Z_]+|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)=')
+	done < <(env | grep -E '^([a-z]+_proxy|[A-Z]+_PROXY|PIP_[A-Z_]+|WERROR|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)=')
 	env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin FRESH=1 \
 		"${keep[@]}" chroot "$1" /bin/bash -c "$2" < /dev/null
 }

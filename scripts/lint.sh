@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# lint.sh: style and static checks over what git knows or would add; any finding is a failure.
+# lint.sh BUILD: style and static checks over what git knows or would add, and a
+# build in which warnings are errors; any finding is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
+build=${1:-build/lint}
 passed=0 failed=0
 
 files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [[ ! -f $f ]] || echo "$f"; done; }
@@ -47,6 +49,8 @@ compiles() {
 	done
 }
 
+# First: cppcheck reads the headers that it generates
+check "compiles without a warning" env MAKEFLAGS= make --no-print-directory -s WERROR=1 B="$build" all checks benches
 check "clang-format (${#c[@]} files)" clang-format --dry-run -Werror "${c[@]}"
 check "cppcheck (${#host[@]} files)" cppcheck --quiet --std=c11 --language=c -j "$(nproc)" --inline-suppr \
 	--enable=warning,performance,portability --error-exitcode=1 --suppressions-list=scripts/cppcheck.suppress \

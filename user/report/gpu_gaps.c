@@ -218,7 +218,7 @@ static int by_length(const void *a, const void *b)
 static int choose(struct gpu_gaps *g, u32 max)
 {
 	struct gpu_busy *b = g->busy;
-	struct gap_told *all = calloc((size_t)b->n_gaps + 1, sizeof(*all));
+	struct gap_told *all = calloc((size_t)b->n_gaps + 1, sizeof(*all)), *fewer;
 	u32 tails = 0;
 
 	if (!all)
@@ -231,8 +231,8 @@ static int choose(struct gpu_gaps *g, u32 max)
 	g->n_told = b->n_gaps - tails < max ? b->n_gaps - tails : max;
 	for (u32 i = 0; i < g->n_told; i++)
 		b->gaps[all[i].gap - b->gaps].rank = i + 1;
-	g->told = realloc(all, ((size_t)g->n_told + 1) * sizeof(*all));
-	g->told = g->told ? g->told : all;
+	fewer = realloc(all, ((size_t)g->n_told + 1) * sizeof(*all));
+	g->told = fewer ? fewer : all;
 	return 0;
 }
 
