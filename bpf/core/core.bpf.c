@@ -75,7 +75,10 @@ int core_open_calls(struct bpf_iter__task *ctx)
 			break;
 		c = &th->calls[i];
 		size = c->size;
-		if (size < sizeof(struct span) || size > CALL_MAX)
+		if (size < sizeof(struct span))
+			continue;
+		KEEP_BOUND(size);
+		if (size > CALL_MAX)
 			continue;
 		e = (struct event *)c->record;
 		e->time = bpf_ktime_get_ns();
@@ -95,6 +98,7 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	struct vma_record r = {};
 	struct file *file;
 	char path[256];
+	u32 len;
 	long n;
 
 	if (!task || !vma || task->pid != task->tgid)
@@ -112,8 +116,11 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	n = bpf_d_path(&file->f_path, path, sizeof(path));
 	r.path_len = n > 0 && n <= (long)sizeof(path) ? n : 0;
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
-	n = r.path_len;
-	if (n > 0 && n <= (long)sizeof(path))
-		bpf_seq_write(ctx->meta->seq, path, n);
+	len = r.path_len;
+	if (!len)
+		return 0;
+	KEEP_BOUND(len);
+	if (len <= sizeof(path))
+		bpf_seq_write(ctx->meta->seq, path, len);
 	return 0;
 }

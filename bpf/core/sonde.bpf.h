@@ -48,6 +48,13 @@
 #include "maps.h"
 #include "stack.h"
 
+/*
+ * To be put between the two comparisons of a number with its lower and its upper bound. clang makes one of them, on a copy
+ * from which the lower bound is subtracted, and the verifier of 6.1 and 6.12 then knows nothing of the number itself:
+ * "unbounded memory access".
+ */
+#define KEEP_BOUND(number) barrier_var(number)
+
 #define ARG1(ctx) ((ctx)->di)
 #define ARG2(ctx) ((ctx)->si)
 #define ARG3(ctx) ((ctx)->dx)
@@ -179,7 +186,7 @@ __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 {
 	struct open_call *c;
 	struct call *call;
-	u32 top;
+	u32 top, size;
 
 	if (!th)
 		return 0;
@@ -193,8 +200,12 @@ __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 	call = (struct call *)c->record;
 	call->span.event.time = flag == EVENT_NO_DURATION ? call->span.start : bpf_ktime_get_ns();
 	call->span.event.flags |= flag;
-	if (c->size >= sizeof(struct span) && c->size <= CALL_MAX)
-		emit(call, c->size);
+	size = c->size;
+	if (size >= sizeof(struct span)) {
+		KEEP_BOUND(size);
+		if (size <= CALL_MAX)
+			emit(call, size);
+	}
 	if (flag == EVENT_RETURN_NOT_SEEN)
 		loss__count(EVENT_FAMILY(call->span.event.id), LOSS_RETURN, call->span.event.time);
 	return 0;
