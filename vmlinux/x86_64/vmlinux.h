@@ -104,6 +104,11 @@ struct dentry {
 	} d_u;
 };
 
+/* of newer kernels, seen in 7.3 */
+struct dentry___direct {
+	struct hlist_node d_alias;
+};
+
 struct vfsmount {
 	struct dentry *mnt_root;
 };
@@ -186,6 +191,11 @@ struct address_space {
 struct page {
 	struct address_space *mapping;
 	unsigned long compound_head;
+};
+
+/* of newer kernels, seen in 7.3; of a tail page the head's address or, in its upper half all ones, a mask for the tail's own address */
+struct page___info {
+	unsigned long compound_info;
 };
 
 /* to 6.13, and from 6.14 */
@@ -415,7 +425,7 @@ struct task_struct {
 	struct bpf_local_storage *bpf_storage;
 	struct sched_entity se;
 	struct sched_info sched_info;
-	int on_cpu;
+	unsigned int on_cpu; /* int, or u8 (seen in 7.3): libbpf adapts the width of unsigned loads alone */
 	unsigned int __state;
 	int pid;
 	int tgid;

@@ -90,6 +90,24 @@ static __always_inline u32 op_of(u32 opf)
 	}
 }
 
+/* Bit 0 marks a tail page: include/linux/page-flags.h */
+static __always_inline struct page *page__head(struct page *page)
+{
+	struct page___info *newer = (void *)page;
+	u64 head;
+
+	if (bpf_core_field_exists(newer->compound_info))
+		head = BPF_CORE_READ(newer, compound_info);
+	else
+		head = BPF_CORE_READ(page, compound_head);
+	if (!(head & 1))
+		return page;
+	/* the memory map lies below the last 4 GiB of addresses, where masks begin */
+	if (head >> 32 == 0xffffffff)
+		return (struct page *)((u64)page & head);
+	return (struct page *)(head - 1);
+}
+
 /*
  * The file whose page the bio's first one is. A page on its way through the
  * cache is locked (to be read) or marked as written back. Neither is a buffer of
@@ -100,15 +118,12 @@ static __always_inline struct inode *bio__inode(struct bio *bio)
 	void *vecs = BPF_CORE_READ(bio, bi_io_vec);
 	u32 index = BPF_CORE_READ(bio, bi_iter.bi_idx);
 	struct bio_vec *vec = vecs + index * bpf_core_type_size(struct bio_vec);
-	u64 head, mapping, flags = 0, busy;
+	u64 mapping, flags = 0, busy;
 	struct page *page;
 
 	if (!vecs)
 		return NULL;
-	page = BPF_CORE_READ(vec, bv_page);
-	head = BPF_CORE_READ(page, compound_head);
-	if (head & 1)
-		page = (struct page *)(head - 1);
+	page = page__head(BPF_CORE_READ(vec, bv_page));
 	bpf_probe_read_kernel(&flags, sizeof(flags), page);
 	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) == REQ_OP_READ)
 		busy = 1ULL << bpf_core_enum_value(enum pageflags, PG_locked);
@@ -133,7 +148,7 @@ static __always_inline void note_file(struct asked *a, struct bio *bio, struct t
 			return;
 		a->file_from = inode__key(inode, &a->file, DISK_FILE_CALL);
 	}
-	file__tell(inode, a->file.dev, a->file.ino);
+	disk__tell_file((u64)inode, a->file.dev, a->file.ino);
 }
 
 static __always_inline void note(struct bio *bio)

@@ -27,9 +27,12 @@ struct disk_told_map {
 	__type(value, u8);
 };
 
+/* The verifier knows the value of each number on the stack and follows each step of a loop for itself, but not what is here. */
 struct path_room {
 	u8 record[sizeof(struct disk_file) + PATH_ROOM + NAME_ROOM] __attribute__((aligned(8)));
 	struct dentry *chain[PATH_DEPTH];
+	u32 components; /* in chain */
+	u32 length; /* of the path so far, bytes */
 };
 
 struct disk_path_map {
@@ -122,52 +125,77 @@ static __always_inline struct dentry *inode__dentry(struct inode *inode)
 {
 	struct hlist_node *node = BPF_CORE_READ(inode, i_dentry.first);
 
-	return node ? (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias) : NULL;
+	if (!node)
+		return NULL;
+	if (bpf_core_field_exists(((struct dentry___direct *)0)->d_alias))
+		return (void *)node - bpf_core_field_offset(struct dentry___direct, d_alias);
+	return (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias);
 }
 
-/* Writes the file's name, once: leaf to root is noted first, then the components root to leaf. */
-static __noinline int file__tell(struct inode *inode, u64 dev, u64 ino)
+/* Notes a component and goes on to its parent. */
+static __always_inline struct dentry *path__note(struct path_room *r, struct dentry *d)
+{
+	struct dentry *parent = BPF_CORE_READ(d, d_parent);
+	u32 n = r->components;
+
+	if (parent == d || n >= PATH_DEPTH || (no_args && n))
+		return NULL;
+	r->chain[n & (PATH_DEPTH - 1)] = d;
+	r->components = n + 1;
+	return parent;
+}
+
+/* Appends a slash and the i-th component from the root. */
+static long path__append(u32 i, struct path_room **room)
+{
+	struct path_room *r = *room;
+	struct disk_file *e = (struct disk_file *)r->record;
+	u32 n = r->components, at = r->length;
+	struct dentry *d;
+	long len;
+
+	if (i >= n || at >= PATH_ROOM - 1)
+		return 1;
+	e->path[at & (PATH_ROOM - 1)] = '/';
+	at++;
+	d = r->chain[(n - 1 - i) & (PATH_DEPTH - 1)];
+	len = bpf_probe_read_kernel_str(&e->path[at & (PATH_ROOM - 1)], NAME_ROOM, BPF_CORE_READ(d, d_name.name));
+	r->length = len > 1 && len <= NAME_ROOM ? at + len - 1 : at;
+	return 0;
+}
+
+/*
+ * Writes the file's name, once: leaf to root is noted first, then the components root to leaf. Not static, and the inode a
+ * number: so the verifier checks it once a program and not once for each state in which it is called.
+ */
+__weak __noinline int disk__tell_file(u64 inode, u64 dev, u64 ino)
 {
 	struct file_key key = { dev, ino };
-	struct dentry *d, *parent;
 	struct disk_file *e;
 	struct path_room *r;
-	u32 zero = 0, pos = 0, n, i;
+	struct dentry *d;
+	u32 zero = 0, len;
 	u8 one = 1;
-	long len;
 
 	if (!inode || !ino || bpf_map_lookup_elem(&disk_told, &key))
 		return 0;
 	r = bpf_map_lookup_elem(&disk_paths, &zero);
 	if (!r || bpf_map_update_elem(&disk_told, &key, &one, BPF_ANY))
 		return 0;
+	r->components = r->length = 0;
+	d = inode__dentry((struct inode *)inode);
+	for (u32 i = 0; i < PATH_DEPTH && d; i++)
+		d = path__note(r, d);
+	bpf_loop(PATH_DEPTH, path__append, &r, 0);
 	e = (struct disk_file *)r->record;
-	d = inode__dentry(inode);
-	for (n = 0; n < PATH_DEPTH && d; n++) {
-		parent = BPF_CORE_READ(d, d_parent);
-		if (parent == d || (no_args && n))
-			break;
-		r->chain[n] = d;
-		d = parent;
-	}
-	for (i = 0; i < PATH_DEPTH; i++) {
-		if (i >= n || pos >= PATH_ROOM - 1)
-			break;
-		e->path[pos & (PATH_ROOM - 1)] = '/';
-		pos++;
-		d = r->chain[(n - 1 - i) & (PATH_DEPTH - 1)];
-		len = bpf_probe_read_kernel_str(&e->path[pos & (PATH_ROOM - 1)], NAME_ROOM,
-						BPF_CORE_READ(d, d_name.name));
-		if (len > 1 && len <= NAME_ROOM)
-			pos += len - 1;
-	}
 	event__init(&e->event, ID_disk_file, 0, bpf_ktime_get_ns());
 	e->dev = dev;
 	e->ino = ino;
-	barrier_var(pos);
-	if (pos > PATH_ROOM)
-		pos = PATH_ROOM;
-	emit(e, sizeof(*e) + pos);
+	len = r->length;
+	barrier_var(len);
+	if (len > PATH_ROOM)
+		len = PATH_ROOM;
+	emit(e, sizeof(*e) + len);
 	return 0;
 }
 

@@ -161,12 +161,13 @@ static long find_file(struct task_struct *task, struct vm_area_struct *vma, stru
 
 	if (!file)
 		return 0;
-	inode = file->f_inode;
+	/* read so, it is a number for the verifier */
+	inode = BPF_CORE_READ(file, f_inode);
 	e->file_from = inode__key(inode, &key, DISK_FILE_MAPPING);
 	e->dev = key.dev;
 	e->ino = key.ino;
 	e->offset = (e->address & ~(PAGE_SIZE - 1ULL)) - vma->vm_start + (vma->vm_pgoff << 12);
-	file__tell(inode, key.dev, key.ino);
+	disk__tell_file((u64)inode, key.dev, key.ino);
 	return 0;
 }
 
@@ -265,7 +266,7 @@ int BPF_PROG(disk_cached, struct folio *folio)
 	/* threads of a process share the sum */
 	__sync_fetch_and_add(&c->adds, 1);
 	__sync_fetch_and_add(call__writes(task) ? &c->written : &c->missed, folio__bytes(folio));
-	file__tell(inode, key.file.dev, key.file.ino);
+	disk__tell_file((u64)inode, key.file.dev, key.file.ino);
 	return 0;
 }
 
