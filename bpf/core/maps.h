@@ -76,12 +76,19 @@ struct open_call {
 	u8 record[CALL_MAX] __attribute__((aligned(8)));
 };
 
+/*
+ * Bytes of the largest value of a task storage: newer kernels (seen in 7.3) refuse to allocate 8 KiB, with the header of
+ * their own, for one element.
+ */
+#define TASK_STORAGE_MAX 8000
+
 /* Per thread, in task storage `threads`. */
 struct thread {
 	u32 depth;
 	u32 selected; /* processes_version when its process was found to be wanted */
 	struct open_call calls[CALL_DEPTH];
 };
+_Static_assert(sizeof(struct thread) <= TASK_STORAGE_MAX, "task storage too large");
 
 /* Map `losses`, per CPU: index family * LOSS_REASONS + reason */
 struct loss_count {

@@ -49,10 +49,10 @@ static __always_inline u64 python__check(struct python_thread *t, const struct p
  * Is it a code object? Then its check. What was looked into since the last one was made or freed need not be read
  * again, nor what a stack has twice. 0 or enum loss_reason.
  */
-static __always_inline u32 python__know(struct python_thread *t, const struct python_layout *l, u64 code, u64 *check,
-					struct task_struct *task)
+static __always_inline u32 python__know(struct python_walk *w, u64 code, u64 *check, struct task_struct *task)
 {
-	struct python_memo *m = &t->memos[(code >> 5 ^ code >> 12) & (PYTHON_MEMOS - 1)];
+	struct python_thread *t = w->t;
+	struct python_memo *m = &w->known->memos[(code >> 5 ^ code >> 12) & (PYTHON_MEMOS - 1)];
 	struct python_cursor *c = &t->cursor;
 
 	if (m->code == code && m->epoch == c->epoch) {
@@ -63,7 +63,7 @@ static __always_inline u32 python__know(struct python_thread *t, const struct py
 		return LOSS_READ;
 	if (t->code[1] != c->code_type)
 		return LOSS_TORN;
-	*check = python__check(t, l, task);
+	*check = python__check(t, w->l, task);
 	m->code = code;
 	m->check = *check;
 	m->epoch = c->epoch;
@@ -72,8 +72,8 @@ static __always_inline u32 python__know(struct python_thread *t, const struct py
 
 static __always_inline long python__send_piece(struct python_walk *w, struct task_struct *task)
 {
-	struct python_thread *t = w->t;
-	struct python_text *x = &t->sending;
+	struct python_text *x = &w->t->sending;
+	struct raw_code *raw = &w->known->raw;
 	u32 size = x->total - x->at;
 
 	if (size > RAW_CODE_CHUNK)
@@ -81,15 +81,15 @@ static __always_inline long python__send_piece(struct python_walk *w, struct tas
 	barrier_var(size);
 	if (size > RAW_CODE_CHUNK)
 		return 1;
-	t->raw.at = x->at;
-	t->raw.total = x->total;
-	t->raw.size = size;
-	if (size && python__read(t->raw.data, size, x->from + x->at, task)) {
-		t->raw.total = t->raw.size = t->raw.at = size = 0;
-		t->raw.width = 0;
+	raw->at = x->at;
+	raw->total = x->total;
+	raw->size = size;
+	if (size && python__read(raw->data, size, x->from + x->at, task)) {
+		raw->total = raw->size = raw->at = size = 0;
+		raw->width = 0;
 		x->total = 0;
 	}
-	if (!emit(&t->raw, __builtin_offsetof(struct raw_code, data) + ((size + 7) & 0x7f8)))
+	if (!emit(raw, __builtin_offsetof(struct raw_code, data) + ((size + 7) & 0x7f8)))
 		x->failed = 1;
 	x->at += size;
 	return x->failed || x->at >= x->total;
@@ -111,14 +111,16 @@ static long python__send_piece_there(u32 i, struct python_walk *w)
 #define PYTHON_LINES_MAX (1 << 20)
 
 /* Where the characters of a str are; its width goes to the record. */
-static __always_inline void python__text(struct python_thread *t, const struct python_layout *l, u64 object,
-					 struct task_struct *task)
+static __always_inline void python__text(struct python_walk *w, u64 object, struct task_struct *task)
 {
+	const struct python_layout *l = w->l;
+	struct python_thread *t = w->t;
+	struct raw_code *raw = &w->known->raw;
 	struct python_text *x = &t->sending;
 	u32 state, kind;
 
 	x->total = 0;
-	t->raw.width = 0;
+	raw->width = 0;
 	if (!object || python__read(t->text, 40, object, task))
 		return;
 	state = (u32)t->text[4] >> l->str_kind_shift;
@@ -127,7 +129,7 @@ static __always_inline void python__text(struct python_thread *t, const struct p
 	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4))
 		return;
 	x->from = object + (state & 16 ? l->str_ascii : l->str_compact);
-	t->raw.width = kind;
+	raw->width = kind;
 	if (t->text[2] > PYTHON_TEXT_MAX)
 		t->text[2] = PYTHON_TEXT_MAX;
 	x->total = t->text[2] * kind;
@@ -138,21 +140,22 @@ static __always_inline int python__send_part(struct python_walk *w, u32 part, st
 {
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
+	struct raw_code *raw = &w->known->raw;
 	struct python_text *x = &t->sending;
 	u64 object;
 
 	x->at = x->failed = 0;
-	t->raw.part = part;
+	raw->part = part;
 	if (part == RAW_CODE_LINES) {
 		object = code_word(t, l->code_lines);
-		t->raw.width = 1;
+		raw->width = 1;
 		x->from = object + l->bytes_data;
 		x->total = python__word(object + 16, task);
 		if (x->total > PYTHON_LINES_MAX)
 			x->total = 0;
 	} else {
 		object = code_word(t, part == RAW_CODE_NAME ? l->code_name : l->code_file);
-		python__text(t, l, object, task);
+		python__text(w, object, task);
 	}
 	PYTHON_LOOP(PYTHON_LINES_MAX / RAW_CODE_CHUNK, python__send_piece, w, task);
 	return x->failed;
@@ -160,17 +163,18 @@ static __always_inline int python__send_part(struct python_walk *w, u32 part, st
 
 static __always_inline int python__send_code(struct python_walk *w, u64 code, u32 id, struct task_struct *task)
 {
+	struct raw_code *raw = &w->known->raw;
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
 
 	if (python__read(t->code, PYTHON_CODE_READ, code, task))
 		return 1;
-	__builtin_memset(&t->raw, 0, __builtin_offsetof(struct raw_code, data));
-	event__init(&t->raw.event, RAW_CODE, 0, bpf_ktime_get_ns());
-	t->raw.event.pid = t->cursor.pid;
-	t->raw.code = id;
-	t->raw.line = code_word(t, l->code_line) >> (l->code_line & 4) * 8;
-	t->raw.version = l->version;
+	__builtin_memset(raw, 0, __builtin_offsetof(struct raw_code, data));
+	event__init(&raw->event, RAW_CODE, 0, bpf_ktime_get_ns());
+	raw->event.pid = t->cursor.pid;
+	raw->code = id;
+	raw->line = code_word(t, l->code_line) >> (l->code_line & 4) * 8;
+	raw->version = l->version;
 	if (python__send_part(w, RAW_CODE_NAME, task) || python__send_part(w, RAW_CODE_FILE, task) ||
 	    python__send_part(w, RAW_CODE_LINES, task))
 		return 1;
@@ -183,10 +187,11 @@ __weak __noinline int python__send_code_here(u64 code, u32 id, u32 layout)
 {
 	struct python_walk w = {
 		.t = bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0, 0),
+		.known = bpf_task_storage_get(&python_knowns, bpf_get_current_task_btf(), 0, 0),
 		.l = bpf_map_lookup_elem(&python_layouts, &layout),
 	};
 
-	return w.t && w.l ? python__send_code(&w, code, id, NULL) : 1;
+	return w.t && w.known && w.l ? python__send_code(&w, code, id, NULL) : 1;
 }
 
 #endif

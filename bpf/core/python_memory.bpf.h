@@ -92,6 +92,13 @@ struct python_memo {
 	u64 epoch;
 };
 
+/* Of each thread that walks, in a storage of its own: together the two are larger than one may be. */
+struct python_known {
+	struct python_memo memos[PYTHON_MEMOS];
+	struct raw_code raw;
+};
+_Static_assert(sizeof(struct python_known) <= TASK_STORAGE_MAX, "task storage too large");
+
 /* Of each thread that walks: what it knows of itself, and room to work in. */
 struct python_thread {
 	u64 state; /* its PyThreadState when last looked for */
@@ -105,14 +112,14 @@ struct python_thread {
 	u64 frame[PYTHON_FRAME_WORDS];
 	u64 code[PYTHON_CODE_WORDS];
 	u64 text[8];
-	struct python_memo memos[PYTHON_MEMOS];
 	struct python_frame frames[STACK_FRAMES];
-	struct raw_code raw;
 };
+_Static_assert(sizeof(struct python_thread) <= TASK_STORAGE_MAX, "task storage too large");
 
 /* What the functions of loops get. All else is in the thread's room: of stack there are 512 bytes for all calls. */
 struct python_walk {
 	struct python_thread *t;
+	struct python_known *known;
 	const struct python_layout *l;
 	struct task_struct *task;
 };
@@ -139,6 +146,13 @@ struct python_threads_map {
 	__type(value, struct python_thread);
 };
 
+struct python_knowns_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct python_known);
+};
+
 struct python_codes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 32768);
@@ -156,6 +170,7 @@ struct python_stacks_map {
 extern struct python_processes_map python_processes SEC(".maps");
 extern struct python_layouts_map python_layouts SEC(".maps");
 extern struct python_threads_map python_threads SEC(".maps");
+extern struct python_knowns_map python_knowns SEC(".maps");
 extern struct python_codes_map python_codes SEC(".maps");
 extern struct python_stacks_map python_stacks SEC(".maps");
 

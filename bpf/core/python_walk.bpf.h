@@ -68,7 +68,7 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 		return 0;
 	/* from 3.14 on the lowest bits are a tag */
 	code = frame_word(t, l->frame_code) & ~7ULL;
-	bad = python__know(t, l, code, &check, task);
+	bad = python__know(w, code, &check, task);
 	if (bad) {
 		c->bad = bad;
 		return 1;
@@ -257,6 +257,11 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 
 	if (!p)
 		return 0;
+	w.known = bpf_task_storage_get(&python_knowns, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w.known) {
+		loss__count(0, LOSS_STORAGE, bpf_ktime_get_ns());
+		return 0;
+	}
 	c->layout = p->layout;
 	w.l = bpf_map_lookup_elem(&python_layouts, &c->layout);
 	if (!w.l)

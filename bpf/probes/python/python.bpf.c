@@ -150,16 +150,17 @@ SITE(python_import_audit, "import-audit")
 SITE(python_import_done, "import-done")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx), now = bpf_ktime_get_ns(), sp = ctx->sp;
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_import *o;
 	struct imports *in;
 
 	if (!wanted(cookie))
 		return 0;
-	in = bpf_task_storage_get(&python_imports, bpf_get_current_task_btf(), 0, 0);
+	in = bpf_task_storage_get(&python_imports, task, 0, 0);
 	if (!in)
 		return 0;
 	imports__drop(in, sp - SAME_FRAME, EVENT_RETURN_NOT_SEEN);
-	o = top_import(in);
+	o = import_at(in, task, in->depth - 1, 0);
 	if (!o || o->sp > sp + SAME_FRAME)
 		return 0;
 	in->depth--;
@@ -265,8 +266,12 @@ int python_open(struct bpf_iter__task *ctx)
 		return 0;
 	in = bpf_task_storage_get(&python_imports, task, 0, 0);
 	for (u32 i = 0; in && i < IMPORT_DEPTH && i < in->depth; i++) {
-		struct python_import *e = &in->list[i].record;
+		struct open_import *o = import_at(in, task, i, 0);
+		struct python_import *e;
 
+		if (!o)
+			break;
+		e = &o->record;
 		e->span.event.time = now;
 		e->span.event.flags |= EVENT_OPEN;
 		iter__write(ctx->meta, e, sizeof(*e));

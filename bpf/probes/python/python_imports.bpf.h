@@ -15,10 +15,18 @@ struct open_import {
 	struct python_import record;
 };
 
+/* In two storages, as one of them has no room for all: the first IMPORT_HALF, and those that happen within them. */
+#define IMPORT_HALF (IMPORT_DEPTH / 2)
+
 struct imports {
-	u32 depth; /* may be more than there is room for */
+	u32 depth; /* of all */
 	u32 pad;
-	struct open_import list[IMPORT_DEPTH];
+	struct open_import list[IMPORT_HALF];
+};
+_Static_assert(sizeof(struct imports) <= TASK_STORAGE_MAX, "task storage too large");
+
+struct deep_imports {
+	struct open_import list[IMPORT_HALF];
 };
 
 struct {
@@ -28,39 +36,65 @@ struct {
 	__type(value, struct imports);
 } python_imports SEC(".maps");
 
-static __always_inline struct open_import *top_import(struct imports *in)
-{
-	u32 top = in->depth - 1;
+/* Made when it is needed first, which is rare. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct deep_imports);
+} python_deep_imports SEC(".maps");
 
-	/* the verifier wants a mask: it forgets the comparison */
-	return top < IMPORT_DEPTH ? &in->list[top & (IMPORT_DEPTH - 1)] : NULL;
+/* The import at a depth; NULL: deeper than is recorded, or there is no memory. */
+static __always_inline struct open_import *import_at(struct imports *in, struct task_struct *task, u32 depth,
+						     u64 create)
+{
+	struct deep_imports *deep;
+
+	if (depth < IMPORT_HALF)
+		return &in->list[depth & (IMPORT_HALF - 1)];
+	if (depth >= IMPORT_DEPTH)
+		return NULL;
+	deep = bpf_task_storage_get(&python_deep_imports, task, 0, create);
+	if (!deep)
+		return NULL;
+	/* or clang adds to the pointer before it is compared, which the verifier refuses */
+	barrier_var(depth);
+	return &deep->list[depth & (IMPORT_HALF - 1)];
 }
 
-/* Not static: the verifier then looks at it once. Sends imports that were left without passing their end. */
-__weak __noinline int imports__drop(struct imports *in, u64 sp, u16 flag)
+/* Ends the topmost import without its end having been seen, if it lies below sp. 1: there is none. Not static, as span__drop_top. */
+__weak __noinline int imports__drop_top(struct imports *in, u64 sp, u16 flag)
 {
-	u64 now = bpf_ktime_get_ns();
 	struct open_import *o;
+	u64 now;
 
 	if (!in)
-		return 0;
-	for (u32 i = 0; i < IMPORT_DEPTH; i++) {
-		o = top_import(in);
-		if (!o || o->sp >= sp)
-			break;
-		in->depth--;
-		o->record.span.event.time = now;
-		o->record.span.event.flags |= flag;
-		emit(&o->record, sizeof(o->record));
-		if (flag == EVENT_RETURN_NOT_SEEN)
-			loss__count(FAMILY_PYTHON, LOSS_RETURN, now);
-	}
+		return 1;
+	o = import_at(in, bpf_get_current_task_btf(), in->depth - 1, 0);
+	if (!o || o->sp >= sp)
+		return 1;
+	in->depth--;
+	now = bpf_ktime_get_ns();
+	o->record.span.event.time = now;
+	o->record.span.event.flags |= flag;
+	emit(&o->record, sizeof(o->record));
+	if (flag == EVENT_RETURN_NOT_SEEN)
+		loss__count(FAMILY_PYTHON, LOSS_RETURN, now);
 	return 0;
+}
+
+/* Sends imports of the current thread that were left without passing their end. */
+static __always_inline void imports__drop(struct imports *in, u64 sp, u16 flag)
+{
+	for (u32 i = 0; i < IMPORT_DEPTH; i++)
+		if (imports__drop_top(in, sp, flag))
+			break;
 }
 
 /* The record of an import that begins; its name is still to be filled. NULL: not wanted. */
 static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u64 cookie)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_import *o;
 	struct imports *in;
 	u64 sp = ctx->sp;
@@ -68,7 +102,7 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 
 	if (!wanted(cookie))
 		return NULL;
-	in = bpf_task_storage_get(&python_imports, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	in = bpf_task_storage_get(&python_imports, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!in) {
 		loss__count(FAMILY_PYTHON, LOSS_STORAGE, bpf_ktime_get_ns());
 		return NULL;
@@ -80,8 +114,12 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 		loss__count(FAMILY_PYTHON, LOSS_DEPTH, bpf_ktime_get_ns());
 		return NULL;
 	}
+	o = import_at(in, task, depth, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!o) {
+		loss__count(FAMILY_PYTHON, LOSS_STORAGE, bpf_ktime_get_ns());
+		return NULL;
+	}
 	in->depth = depth + 1;
-	o = &in->list[depth & (IMPORT_DEPTH - 1)];
 	o->sp = sp;
 	__builtin_memset(&o->record, 0, sizeof(o->record));
 	o->record.depth = depth;
@@ -98,22 +136,33 @@ struct str_head {
 	u32 state; /* interned: 2 bits, kind: 3, compact, ascii */
 };
 
-/* Characters of a str that is not ASCII as ASCII, with a ? for what is not. */
-static __noinline int read_wide(char *to, const void *from, u32 kind, u32 length)
-{
-	u32 c, i;
+struct wide_text {
+	char *to; /* PYTHON_MODULE bytes */
+	u64 from;
+	u32 width; /* bytes a character */
+	u32 failed;
+};
 
-	for (i = 0; i < PYTHON_MODULE - 1 && i < length; i++) {
-		c = 0;
-		if (bpf_probe_read_user(&c, kind == 1 ? 1 : kind == 2 ? 2 : 4, from + i * kind))
-			return -1;
-		to[i] = c && c < 128 ? c : '?';
+static long read_character(u32 i, struct wide_text *t)
+{
+	u32 c = 0, width = t->width;
+
+	if (i >= PYTHON_MODULE - 1 || width > sizeof(c) ||
+	    bpf_probe_read_user(&c, width, (void *)t->from + i * width)) {
+		t->failed = 1;
+		return 1;
 	}
+	t->to[i] = c && c < 128 ? c : '?';
 	return 0;
 }
 
+/*
+ * Copies a str as ASCII, with a ? for each character that is not. Its width is loaded from the stack there, and not chosen in
+ * a loop: newer compilers keep the choice in a word on the stack, whose bounds the verifier does not know.
+ */
 static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
 {
+	struct wide_text wide = { .to = to };
 	u32 kind, length;
 	struct str_head h;
 
@@ -126,8 +175,11 @@ static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
 	length = h.length < PYTHON_MODULE ? h.length : PYTHON_MODULE - 1;
 	if (h.state & 64)
 		return !bpf_probe_read_user(to, length, (const void *)(str + at));
-	/* its head has a length and a copy as UTF-8 more, and before 3.12 another length */
-	return !read_wide(to, (const void *)(str + at + (at == 48 ? 24 : 16)), kind, length);
+	/* Not ASCII alone. Its head has a length and a copy as UTF-8 more, and before 3.12 another length. */
+	wide.from = str + at + (at == 48 ? 24 : 16);
+	wide.width = kind;
+	bpf_loop(length, read_character, &wide, 0);
+	return !wide.failed;
 }
 
 #endif

@@ -337,7 +337,8 @@ static __always_inline struct sample_thread *new_thread(struct task_struct *task
 	struct sample_thread *t = bpf_task_storage_get(&sample_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!t || !bpf_task_storage_get(&sample_kept, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ||
-	    !bpf_task_storage_get(&python_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+	    !bpf_task_storage_get(&python_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ||
+	    !bpf_task_storage_get(&python_knowns, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		loss__count(EVENT_FAMILY(ID_sample_off), LOSS_STORAGE, bpf_ktime_get_ns());
 	return t;
 }
