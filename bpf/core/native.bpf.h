@@ -21,34 +21,46 @@ static __always_inline long native__read(void *to, u32 size, u64 from, struct ta
 	return bpf_probe_read_user(to, size, (void *)from);
 }
 
-/* Follows frame pointers upward while they make sense. What they lead to is checked by the loader. */
-static __always_inline u32 native__chain(struct native_stack *n, u64 bp, struct task_struct *other)
-{
-	u64 frame[2], distance;
-	u32 i;
+struct native_walk {
+	struct native_stack *n;
+	u64 bp;
+	struct task_struct *other;
+};
 
-	/* one less: so the number of links is within bounds that the verifier knows */
-	for (i = 0; i < NATIVE_CHAIN - 1; i++) {
-		if (!bp || bp & 7 || native__read(frame, sizeof(frame), bp, other))
-			break;
-		/* code lies in the lower half of the address space */
-		if (frame[1] < 4096 || frame[1] >> 47)
-			break;
-		distance = frame[0] > bp ? (frame[0] - bp) >> 3 : 0;
-		if (distance >> 16)
-			distance = 0;
-		n->chain[i & (NATIVE_CHAIN - 1)] = frame[1] | distance << 48;
-		if (!distance)
-			return i + 1;
-		bp = frame[0];
-	}
-	return i;
+/* Takes the i-th link of the chain of frame pointers, as long as they make sense: the loader checks what they lead to. */
+static __always_inline long native__link(u32 i, struct native_walk *w, struct task_struct *other)
+{
+	u64 frame[2], distance, bp = w->bp;
+
+	if (!bp || bp & 7 || native__read(frame, sizeof(frame), bp, other))
+		return 1;
+	/* code lies in the lower half of the address space */
+	if (frame[1] < 4096 || frame[1] >> 47)
+		return 1;
+	distance = frame[0] > bp ? (frame[0] - bp) >> 3 : 0;
+	if (distance >> 16)
+		distance = 0;
+	w->n->chain[i & (NATIVE_CHAIN - 1)] = frame[1] | distance << 48;
+	w->n->links = i + 1;
+	w->bp = frame[0];
+	return !distance;
+}
+
+static long native__link_here(u32 i, struct native_walk *w)
+{
+	return native__link(i, w, NULL);
+}
+
+static long native__link_there(u32 i, struct native_walk *w)
+{
+	return native__link(i, w, w->other);
 }
 
 /* other: task, where it is not the current one; else NULL */
 static __always_inline void native__take(struct native_stack *n, struct task_struct *task, struct task_struct *other)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct native_walk w = { .n = n, .bp = regs->bp, .other = other };
 	u64 sp = regs->sp;
 
 	n->ip = regs->ip;
@@ -60,7 +72,9 @@ static __always_inline void native__take(struct native_stack *n, struct task_str
 		n->window = NATIVE_WINDOW;
 	else if (!native__read(n->stack, NATIVE_WINDOW / 4, sp, other))
 		n->window = NATIVE_WINDOW / 4;
-	n->links = native__chain(n, n->bp, other);
+	n->links = 0;
+	/* one less: so the number of links is within bounds that the verifier knows */
+	bpf_loop(NATIVE_CHAIN - 1, other ? native__link_there : native__link_here, &w, 0);
 }
 
 #endif
