@@ -29,7 +29,7 @@ static __always_inline void comm__forget(u64 comm)
 static __always_inline void comm__made(u64 comm, s32 rank, s32 size, s32 device)
 {
 	comm__forget(comm);
-	comm__describe(comm, rank, size, device);
+	nccl__describe(comm, rank, size, device);
 }
 
 /* What a call wrote where its pointer argument says; 7, ncclInProgress, is no failure. */

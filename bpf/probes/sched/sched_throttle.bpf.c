@@ -42,9 +42,12 @@ struct {
 	__type(value, struct throttle_seen);
 } sched_throttles SEC(".maps");
 
+/* The verifier knows the value of each number on the stack and follows each step of a loop for itself, but not what is here. */
 struct throttle_room {
 	u8 record[sizeof(struct sched_throttle) + PATH_ROOM + NAME_ROOM] __attribute__((aligned(8)));
 	struct kernfs_node *chain[PATH_DEPTH];
+	u32 components; /* in chain */
+	u32 length; /* of the path so far, bytes */
 };
 
 /* An iterator may be preempted by a thread that forks: a room each. */
@@ -72,102 +75,137 @@ static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)
 	return bpf_core_field_exists(rcu->__parent) ? BPF_CORE_READ(rcu, __parent) : BPF_CORE_READ(node, parent);
 }
 
-/* Leaf to root is noted first, then the names root to leaf. Bytes of the path. */
-static __noinline u32 write_path(struct throttle_room *r, struct kernfs_node *node)
+/* Notes a component and goes on to its parent. */
+static __always_inline struct kernfs_node *path__note(struct throttle_room *r, struct kernfs_node *node)
 {
-	struct sched_throttle *e;
-	struct kernfs_node *parent;
-	u32 pos = 0, n, i;
-	long len;
+	struct kernfs_node *parent = parent_of(node);
+	u32 n = r->components;
 
-	if (!r)
-		return 0;
-	e = (struct sched_throttle *)r->record;
-	for (n = 0; n < PATH_DEPTH && node; n++) {
-		parent = parent_of(node);
-		/* the root has no name */
-		if (!parent)
-			break;
-		r->chain[n] = node;
-		node = parent;
-	}
-	if (!n)
-		e->cgroup[pos++] = '/';
-	for (i = 0; i < PATH_DEPTH; i++) {
-		if (i >= n || pos >= PATH_ROOM - 1)
-			break;
-		e->cgroup[pos & (PATH_ROOM - 1)] = '/';
-		pos++;
-		node = r->chain[(n - 1 - i) & (PATH_DEPTH - 1)];
-		len = bpf_probe_read_kernel_str(&e->cgroup[pos & (PATH_ROOM - 1)], NAME_ROOM,
-						BPF_CORE_READ(node, name));
-		if (len > 1 && len <= NAME_ROOM)
-			pos += len - 1;
-	}
-	return pos;
+	/* the root has no name */
+	if (!parent || n >= PATH_DEPTH)
+		return NULL;
+	r->chain[n & (PATH_DEPTH - 1)] = node;
+	r->components = n + 1;
+	return parent;
 }
 
-/* meta NULL: into the ring */
-static __always_inline void tell(struct task_struct *task, struct task_group *group, struct throttle_seen *last,
-				 const struct throttle_seen *now, struct bpf_iter_meta *meta)
+/* Appends a slash and the i-th component from the root. */
+static long path__append(u32 i, struct throttle_room **room)
 {
-	struct throttle_room *r;
-	struct sched_throttle *e;
-	u32 which = meta != NULL, len;
+	struct throttle_room *r = *room;
+	struct sched_throttle *e = (struct sched_throttle *)r->record;
+	u32 n = r->components, at = r->length;
+	struct kernfs_node *node;
+	long len;
 
-	r = bpf_map_lookup_elem(&sched_throttle_room, &which);
-	if (!r)
-		return;
-	e = (struct sched_throttle *)r->record;
+	if (i >= n || at >= PATH_ROOM - 1)
+		return 1;
+	e->cgroup[at & (PATH_ROOM - 1)] = '/';
+	at++;
+	node = r->chain[(n - 1 - i) & (PATH_DEPTH - 1)];
+	len = bpf_probe_read_kernel_str(&e->cgroup[at & (PATH_ROOM - 1)], NAME_ROOM, BPF_CORE_READ(node, name));
+	r->length = len > 1 && len <= NAME_ROOM ? at + len - 1 : at;
+	return 0;
+}
+
+/* Writes the path of a cgroup to the record: its nodes are noted from leaf to root, its names written from root to leaf. */
+static __always_inline u32 write_path(struct throttle_room *r, struct kernfs_node *node)
+{
+	r->components = r->length = 0;
+	for (u32 i = 0; i < PATH_DEPTH && node; i++)
+		node = path__note(r, node);
+	if (!r->components) {
+		((struct sched_throttle *)r->record)->cgroup[0] = '/';
+		return 1;
+	}
+	bpf_loop(PATH_DEPTH, path__append, &r, 0);
+	return r->length;
+}
+
+/* Fills the record of the room but for its path. */
+static __always_inline void fill(struct sched_throttle *e, u32 pid, struct task_group *group,
+				 const struct throttle_seen *last, const struct throttle_seen *now)
+{
 	event__init(&e->event, ID_sched_throttle, 0, now->since);
-	e->event.pid = e->event.tid = task->tgid;
+	e->event.pid = e->event.tid = pid;
 	e->since = last->since;
 	e->throttled = now->throttled - last->throttled;
 	e->quota = BPF_CORE_READ(group, cfs_bandwidth.quota);
 	e->period = BPF_CORE_READ(group, cfs_bandwidth.period);
 	e->periods = (u32)(now->periods - last->periods);
 	e->throttled_periods = (u32)(now->throttled_periods - last->throttled_periods);
-	len = write_path(r, BPF_CORE_READ(group, css.cgroup, kn));
-	barrier_var(len);
-	if (len > PATH_ROOM)
-		len = PATH_ROOM;
-	if (meta)
-		iter__write(meta, e, sizeof(*e) + len);
-	else
-		emit(e, sizeof(*e) + len);
 }
 
-static __always_inline void look_at(struct task_struct *task, struct task_group *group, bool first,
-				    struct bpf_iter_meta *meta)
+/*
+ * Reads the counters of a cgroup (a struct task_group) for a process. Returns the bytes of the record that is to be sent from
+ * the room, 0: none. Not static, and the cgroup a number: so the verifier checks it once, and not once for each level of
+ * cgroups and each state in which it is called.
+ */
+__weak __noinline u32 sched__look_at(u64 address, u32 pid, bool first, u32 room)
 {
-	struct throttle_key key = { .group = (u64)group, .pid = task->tgid };
-	struct throttle_seen now = {
-		.since = bpf_ktime_get_ns(),
-		.throttled = BPF_CORE_READ(group, cfs_bandwidth.throttled_time),
-		.periods = BPF_CORE_READ(group, cfs_bandwidth.nr_periods),
-		.throttled_periods = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled),
-	};
-	struct throttle_seen *last = bpf_map_lookup_elem(&sched_throttles, &key);
+	struct task_group *group = (void *)address;
+	struct throttle_key key = { .group = address, .pid = pid };
+	struct throttle_seen now = {}, *last;
+	struct throttle_room *r;
+	u32 len = 0;
 
+	if (BPF_CORE_READ(group, cfs_bandwidth.quota) == NO_QUOTA)
+		return 0;
+	r = bpf_map_lookup_elem(&sched_throttle_room, &room);
+	if (!r)
+		return 0;
+	now.since = bpf_ktime_get_ns();
+	now.throttled = BPF_CORE_READ(group, cfs_bandwidth.throttled_time);
+	now.periods = BPF_CORE_READ(group, cfs_bandwidth.nr_periods);
+	now.throttled_periods = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled);
+	last = bpf_map_lookup_elem(&sched_throttles, &key);
 	if (last && last->periods == now.periods && last->throttled == now.throttled)
-		return;
-	if (last)
-		tell(task, group, last, &now, meta);
+		return 0;
+	if (last) {
+		fill((struct sched_throttle *)r->record, pid, group, last, &now);
+		len = sizeof(struct sched_throttle) + write_path(r, BPF_CORE_READ(group, css.cgroup, kn));
+	}
 	if (last || first)
 		bpf_map_update_elem(&sched_throttles, &key, &now, BPF_ANY);
+	return len;
+}
+
+/* Sends the record of the room: meta NULL: into the ring. */
+static __always_inline void send(u32 room, u32 len, struct bpf_iter_meta *meta)
+{
+	struct throttle_room *r = bpf_map_lookup_elem(&sched_throttle_room, &room);
+
+	barrier_var(len);
+	if (!r || len > sizeof(struct sched_throttle) + PATH_ROOM)
+		return;
+	if (meta)
+		iter__write(meta, r->record, len);
+	else
+		emit(r->record, len);
+}
+
+__weak __noinline int sched__emit(u32 room, u32 len)
+{
+	send(room, len, NULL);
+	return 0;
 }
 
 /* first: what was not read before is read from here on */
 static __always_inline void look_at_all(struct task_struct *task, bool first, struct bpf_iter_meta *meta)
 {
+	/* an iterator may be preempted by a thread that forks */
+	u32 room = meta != NULL, len;
 	struct task_group *group = NULL;
 
 	if (!bpf_core_field_exists(group->cfs_bandwidth.nr_throttled) || !bpf_core_field_exists(task->sched_task_group))
 		return;
-	group = task->sched_task_group;
+	group = BPF_CORE_READ(task, sched_task_group);
 	for (int i = 0; i < LEVELS && group; i++) {
-		if (BPF_CORE_READ(group, cfs_bandwidth.quota) != NO_QUOTA)
-			look_at(task, group, first, meta);
+		len = sched__look_at((u64)group, task->tgid, first, room);
+		if (len && meta)
+			send(room, len, meta);
+		else if (len)
+			sched__emit(room, len);
 		group = BPF_CORE_READ(group, parent);
 	}
 }
