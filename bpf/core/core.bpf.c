@@ -97,7 +97,7 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	struct task_struct *task = ctx->task;
 	struct vma_record r = {};
 	struct file *file;
-	char path[256];
+	char path[256] = ""; /* older verifiers want memory that was written to */
 	u32 len;
 	long n;
 

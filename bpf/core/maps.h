@@ -82,13 +82,20 @@ struct open_call {
  */
 #define TASK_STORAGE_MAX 8000
 
+/* The members of a map that keeps a value for each thread. */
+#define TASK_STORAGE(value_type)                 \
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE); \
+	__uint(map_flags, BPF_F_NO_PREALLOC);    \
+	__type(key, int);                        \
+	__type(value, value_type);               \
+	_Static_assert(sizeof(value_type) <= TASK_STORAGE_MAX, "task storage too large")
+
 /* Per thread, in task storage `threads`. */
 struct thread {
 	u32 depth;
 	u32 selected; /* processes_version when its process was found to be wanted */
 	struct open_call calls[CALL_DEPTH];
 };
-_Static_assert(sizeof(struct thread) <= TASK_STORAGE_MAX, "task storage too large");
 
 /* Map `losses`, per CPU: index family * LOSS_REASONS + reason */
 struct loss_count {
@@ -140,10 +147,7 @@ struct filter_cgroups_map {
 };
 
 struct threads_map {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct thread);
+	TASK_STORAGE(struct thread);
 };
 
 /* An element a possible CPU, each RING_BYTES(ring_size): the loader sets both numbers. */

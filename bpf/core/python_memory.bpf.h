@@ -97,7 +97,6 @@ struct python_known {
 	struct python_memo memos[PYTHON_MEMOS];
 	struct raw_code raw;
 };
-_Static_assert(sizeof(struct python_known) <= TASK_STORAGE_MAX, "task storage too large");
 
 /* Of each thread that walks: what it knows of itself, and room to work in. */
 struct python_thread {
@@ -114,14 +113,15 @@ struct python_thread {
 	u64 text[8];
 	struct python_frame frames[STACK_FRAMES];
 };
-_Static_assert(sizeof(struct python_thread) <= TASK_STORAGE_MAX, "task storage too large");
 
 /* What the functions of loops get. All else is in the thread's room: of stack there are 512 bytes for all calls. */
 struct python_walk {
 	struct python_thread *t;
 	struct python_known *known;
 	const struct python_layout *l;
+#ifdef PYTHON_WALK_TASKS
 	struct task_struct *task;
+#endif
 };
 
 struct python_processes_map {
@@ -140,17 +140,11 @@ struct python_layouts_map {
 };
 
 struct python_threads_map {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct python_thread);
+	TASK_STORAGE(struct python_thread);
 };
 
 struct python_knowns_map {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct python_known);
+	TASK_STORAGE(struct python_known);
 };
 
 struct python_codes_map {

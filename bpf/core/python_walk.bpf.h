@@ -252,7 +252,7 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 	u32 pid = me->tgid;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
 	struct python_cursor *c = &t->cursor;
-	struct python_walk w = { .t = t, .task = task };
+	struct python_walk w = { .t = t };
 	u64 self = me->thread.fsbase;
 
 	if (!p)
@@ -262,6 +262,9 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 		loss__count(0, LOSS_STORAGE, bpf_ktime_get_ns());
 		return 0;
 	}
+#ifdef PYTHON_WALK_TASKS
+	w.task = task;
+#endif
 	c->layout = p->layout;
 	w.l = bpf_map_lookup_elem(&python_layouts, &c->layout);
 	if (!w.l)

@@ -86,10 +86,7 @@ union cudadrv_lookup {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, union cudadrv_lookup);
+	TASK_STORAGE(union cudadrv_lookup);
 } cudadrv_lookups SEC(".maps");
 
 enum {

@@ -26,10 +26,7 @@ struct followed {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct followed);
+	TASK_STORAGE(struct followed);
 } disk_threads SEC(".maps");
 
 struct cache_key {

@@ -42,10 +42,7 @@ struct gil_open {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct gil_open);
+	TASK_STORAGE(struct gil_open);
 } gil_waits SEC(".maps");
 
 /* Processes whose runtime could not be probed itself. Filled by gil.c. */

@@ -15,10 +15,7 @@ struct gpu_room {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct gpu_room);
+	TASK_STORAGE(struct gpu_room);
 } gpu_rooms SEC(".maps");
 
 /* A kind's event: what comes in front of the body, the body as it is known here, and whether a text follows. */

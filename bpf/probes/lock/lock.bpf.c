@@ -51,10 +51,7 @@ struct lock_thread {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct lock_thread);
+	TASK_STORAGE(struct lock_thread);
 } lock_threads SEC(".maps");
 
 /* A futex call, decoded. */

@@ -16,10 +16,7 @@ struct python_state {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct python_state);
+	TASK_STORAGE(struct python_state);
 } python_states SEC(".maps");
 
 static __always_inline struct python_state *own_state(void)

@@ -23,25 +23,18 @@ struct imports {
 	u32 pad;
 	struct open_import list[IMPORT_HALF];
 };
-_Static_assert(sizeof(struct imports) <= TASK_STORAGE_MAX, "task storage too large");
 
 struct deep_imports {
 	struct open_import list[IMPORT_HALF];
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct imports);
+	TASK_STORAGE(struct imports);
 } python_imports SEC(".maps");
 
 /* Made when it is needed first, which is rare. */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct deep_imports);
+	TASK_STORAGE(struct deep_imports);
 } python_deep_imports SEC(".maps");
 
 /* The import at a depth; NULL: deeper than is recorded, or there is no memory. */

@@ -63,18 +63,12 @@ struct sample_thread {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct sample_thread);
+	TASK_STORAGE(struct sample_thread);
 } sample_threads SEC(".maps");
 
 /* What a thread had on its stack when it left the CPU from its own code. */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct raw_sample);
+	TASK_STORAGE(struct raw_sample);
 } sample_kept SEC(".maps");
 
 static __always_inline bool wanted(struct task_struct *task)

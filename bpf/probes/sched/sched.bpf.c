@@ -56,10 +56,7 @@ struct stretch {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct stretch);
+	TASK_STORAGE(struct stretch);
 } stretches SEC(".maps");
 
 /* When sched_open began to write what is still open: nothing may end after that. */

@@ -45,10 +45,7 @@ struct syscall_thread {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct syscall_thread);
+	TASK_STORAGE(struct syscall_thread);
 } syscall_threads SEC(".maps");
 
 struct short_key {
