@@ -10,6 +10,7 @@
 
 #include "attach/embedded.h"
 #include "attach/privileges.h"
+#include "model/syscalls.h"
 #include "python/look.h"
 #include "report/table.h"
 #include "util/text.h"
@@ -98,7 +99,8 @@ static const char *state_name(char state)
 
 static const char *call_name(const struct dump *d, const struct look_task *t)
 {
-	const char *name = t->in_syscall && d->nr ? schema_field__value_name(d->nr, t->syscall) : NULL;
+	bool own = t->in_syscall && !syscalls__is_of_probe(d->nr, (s64)t->syscall);
+	const char *name = own && d->nr ? schema_field__value_name(d->nr, t->syscall) : NULL;
 
 	return name && !strncmp(name, "SYS_", 4) ? name + 4 : name;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/syscalls.h"
+
 struct wait_span {
 	u64 start, end;
 	u64 reach; /* the largest end of this span and of those before it */
@@ -233,12 +235,13 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	const struct wait_class *class = class_of(v.event);
 	struct wait_span span = { .rank = class->rank, .blocked = class->blocked };
 	struct thread_key key;
-	bool is_lock;
+	bool is_lock, is_call;
 	int err = 0;
 
 	if (name && strcmp(name->unit, "string"))
 		name = NULL;
-	if (call_number(v.event))
+	is_call = call_number(v.event) != NULL;
+	if (is_call)
 		name = call_number(v.event);
 	/* a futex that says whose it is, is a lock; another is one if it is used as one */
 	owner = schema_event__field(v.event, "owner");
@@ -247,7 +250,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		key = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
 		span.start = (u64)view__s64(&v, f.start);
 		span.end = (u64)view__s64(&v, f.time);
-		if (span.end <= span.start)
+		if (span.end <= span.start || (is_call && syscalls__is_of_probe(name, view__s64(&v, name))))
 			continue;
 		is_lock = owner &&
 			  (view__s64(&v, owner) || lock_words__has(w->locks, key.pid, (u64)view__s64(&v, word)));

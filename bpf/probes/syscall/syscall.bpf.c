@@ -171,6 +171,19 @@ static __always_inline void open_call(struct syscall_thread *t, struct task_stru
 	t->open = true;
 }
 
+/*
+ * The kernel makes a system call of a probed function's return (6.11) or entry (6.18). The program did not make it: it is
+ * what probes cost, which is counted as such. At its exit orig_ax is -1.
+ */
+static __always_inline bool is_of_probe(u32 nr)
+{
+#ifdef __TARGET_ARCH_x86
+	return nr == SYS_uretprobe || nr == SYS_uprobe;
+#else
+	return false;
+#endif
+}
+
 /* Sends the call, which has ended or never will, in its final state. */
 static __noinline int send(struct syscall_thread *t)
 {
@@ -222,9 +235,11 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 	struct syscall_thread *t = thread_of(task);
 	struct event *e;
 	struct syscall *c;
+	u32 nr;
 
 	if (!t || !t->on)
 		return 0;
+	nr = encode(task, id);
 	c = call_of(t);
 	e = &c->call.span.event;
 	t->unseen = false;
@@ -235,7 +250,11 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 		loss__count(EVENT_FAMILY(ID_syscall), LOSS_RETURN, e->time);
 		send(t);
 	}
-	open_call(t, task, regs, encode(task, id), 0);
+	if (is_of_probe(nr)) {
+		t->open = false;
+		return 0;
+	}
+	open_call(t, task, regs, nr, 0);
 	if (t->traits & HAS_FD)
 		c->file = file__of_fd(task, (u32)c->arg0, &t->file);
 	else if (t->traits & HAS_FD5)
@@ -274,7 +293,7 @@ static __always_inline bool adopt(struct syscall_thread *t, struct task_struct *
 {
 	u32 nr = encode(task, regs->orig_ax);
 
-	if ((s32)regs->orig_ax < 0 || (!ret && makes_children(nr)))
+	if ((s32)regs->orig_ax < 0 || is_of_probe(nr) || (!ret && makes_children(nr)))
 		return false;
 	open_call(t, task, regs, nr, t->unseen ? t->since : now);
 	call_of(t)->call.span.event.flags = t->unseen ? EVENT_STARTED_BEFORE : EVENT_NO_DURATION;
