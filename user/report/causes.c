@@ -22,9 +22,17 @@ struct part {
 struct sum {
 	u64 ns, wall_ns, times;
 	u32 threads;
-	struct part_key top; /* most of it */
-	u64 top_ns, top_times;
-	const char *top_file;
+};
+
+/* Of one process and kind: what the threads that count for it waited in. */
+struct what_key {
+	u32 pid, kind, what;
+};
+
+struct what {
+	u64 ns, times;
+	u64 file_ns; /* of the part that file is of */
+	const char *file;
 };
 
 struct sums {
@@ -42,6 +50,7 @@ struct causes {
 	struct map parts; /* struct part_key -> struct part */
 	struct map threads; /* struct thread_key -> struct sums */
 	struct map processes; /* u32 pid -> struct sums */
+	struct map whats; /* struct what_key -> struct what */
 	struct map quotas; /* u32 pid -> struct quota, of its cgroup that was throttled most */
 	struct cause_files *files;
 	struct cause *ranked;
@@ -59,6 +68,7 @@ int causes__new(struct causes **out, const struct report_args *args)
 	map__init(&c->parts, sizeof(struct part_key), sizeof(struct part));
 	map__init(&c->threads, sizeof(struct thread_key), sizeof(struct sums));
 	map__init(&c->processes, sizeof(u32), sizeof(struct sums));
+	map__init(&c->whats, sizeof(struct what_key), sizeof(struct what));
 	map__init(&c->quotas, sizeof(u32), sizeof(struct quota));
 	return 0;
 }
@@ -70,6 +80,7 @@ void causes__free(struct causes *c)
 	map__free(&c->parts);
 	map__free(&c->threads);
 	map__free(&c->processes);
+	map__free(&c->whats);
 	map__free(&c->quotas);
 	cause_files__free(c->files);
 	free(c->ranked);
@@ -138,12 +149,6 @@ static int add_to_thread(struct causes *c, const struct part_key *key, const str
 	sum->ns += p->ns;
 	sum->times += p->times;
 	t->wall_ns += p->ns;
-	if (p->ns > sum->top_ns) {
-		sum->top = *key;
-		sum->top_ns = p->ns;
-		sum->top_times = p->times;
-		sum->top_file = p->file;
-	}
 	return 0;
 }
 
@@ -156,6 +161,19 @@ static bool is_quota(const struct causes *c, u32 pid, u64 wanted)
 }
 
 /* A thread counts for a kind that took a tenth of its time. */
+static bool counts(const struct sums *thread, u32 kind)
+{
+	return thread->kinds[kind].ns && thread->kinds[kind].ns >= thread->wall_ns / 10;
+}
+
+bool causes__counts(const struct causes *c, const struct cause *cause, u32 tid)
+{
+	struct thread_key key = { cause->pid, tid };
+	const struct sums *thread = map__find(&c->threads, &key);
+
+	return thread && counts(thread, cause->kind);
+}
+
 static int add_to_process(struct causes *c, u32 pid, const struct sums *t)
 {
 	struct sums *p = map__get(&c->processes, &pid);
@@ -165,24 +183,36 @@ static int add_to_process(struct causes *c, u32 pid, const struct sums *t)
 	if (t->wall_ns > p->wall_ns)
 		p->wall_ns = t->wall_ns;
 	for (u32 k = 0; k < CAUSE_KINDS; k++) {
-		const struct sum *from = &t->kinds[k];
-		struct sum *to = &p->kinds[k];
-
-		if (from->ns < t->wall_ns / 10 || !from->ns)
+		if (!counts(t, k))
 			continue;
-		to->ns += from->ns;
-		to->wall_ns += t->wall_ns;
-		to->times += from->times;
-		to->threads++;
-		if (from->top_ns > to->top_ns) {
-			to->top = from->top;
-			to->top_ns = from->top_ns;
-			to->top_times = 0;
-			to->top_file = from->top_file;
-		}
-		/* of the process: all its threads' waits of that name */
-		if (from->top.what == to->top.what)
-			to->top_times += from->top_times;
+		p->kinds[k].ns += t->kinds[k].ns;
+		p->kinds[k].wall_ns += t->wall_ns;
+		p->kinds[k].times += t->kinds[k].times;
+		p->kinds[k].threads++;
+	}
+	return 0;
+}
+
+/* Over the same threads and waits as the sums of the process. */
+static int add_to_whats(struct causes *c, const struct part_key *key, const struct part *p)
+{
+	const struct sums *thread = map__find(&c->threads, &key->thread);
+	struct what_key what = { key->thread.pid, p->kind, key->what };
+	struct what *w;
+
+	/* of a thread that a quota held back */
+	if (p->kind == CAUSE_CPU && !thread->kinds[CAUSE_CPU].ns)
+		what.kind = CAUSE_QUOTA;
+	if (!counts(thread, what.kind))
+		return 0;
+	w = map__get(&c->whats, &what);
+	if (!w)
+		return -ENOMEM;
+	w->ns += p->ns;
+	w->times += p->times;
+	if (p->ns > w->file_ns) {
+		w->file_ns = p->ns;
+		w->file = p->file;
 	}
 	return 0;
 }
@@ -209,6 +239,8 @@ static int sum_up(struct causes *c, const struct stretches *stretches)
 		}
 		err = add_to_process(c, key->pid, t);
 	}
+	for (u32 i = 0; !err && i < c->parts.n; i++)
+		err = add_to_whats(c, map__key(&c->parts, i), map__value(&c->parts, i));
 	return err;
 }
 
@@ -248,6 +280,28 @@ static int by_rank(const void *a, const void *b)
 	return comes_before(a, b) ? -1 : comes_before(b, a) ? 1 : 0;
 }
 
+/* Names what most of the cause's time was spent in. */
+static void name_what(const struct causes *c, const struct stretches *stretches, struct cause *cause)
+{
+	const struct what *most = NULL;
+
+	for (u32 i = 0; i < c->whats.n; i++) {
+		const struct what_key *k = map__key(&c->whats, i);
+		const struct what *w = map__value(&c->whats, i);
+
+		if (k->pid != cause->pid || k->kind != cause->kind || k->what >= STRETCH_RUN ||
+		    (most && w->ns <= most->ns))
+			continue;
+		most = w;
+		cause->what = stretches__what(stretches, k->what);
+	}
+	if (!most)
+		return;
+	cause->what_ns = most->ns;
+	cause->what_times = most->times;
+	cause->file = most->file;
+}
+
 static int rank(struct causes *c, const struct stretches *stretches)
 {
 	u64 longest = longest_of(c);
@@ -260,7 +314,6 @@ static int rank(struct causes *c, const struct stretches *stretches)
 
 		for (u32 k = 0; k < CAUSE_KINDS; k++) {
 			const struct sum *s = &p->kinds[k];
-			bool named = s->ns && s->top.what && s->top.what < STRETCH_RUN;
 
 			/* what took little of the process's time is no cause of anything */
 			if (!s->ns || s->ns < p->wall_ns / 10)
@@ -272,11 +325,9 @@ static int rank(struct causes *c, const struct stretches *stretches)
 				.tier = tier_of(k, s->ns, longest),
 				.ns = s->ns,
 				.wall_ns = s->wall_ns,
-				.what = named ? stretches__what(stretches, s->top.what) : NULL,
-				.what_ns = s->top_ns,
-				.times = named ? s->top_times : s->times,
-				.file = s->top_file,
+				.times = s->times,
 			};
+			name_what(c, stretches, &c->ranked[c->n_ranked - 1]);
 		}
 	}
 	qsort(c->ranked, c->n_ranked, sizeof(*c->ranked), by_rank);
@@ -291,7 +342,10 @@ static const struct column columns[] = {
 	{ "percent", "of its threads' (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	{ "times", "Times", VALUE_U64, SHOW_COUNT },
+	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },
 	{ "what", "Mostly in", VALUE_TEXT, SHOW_PLAIN },
+	{ "what_ns", "Time in it", VALUE_U64, SHOW_NEVER },
+	{ "what_times", "Times in it", VALUE_U64, SHOW_NEVER },
 };
 
 static void fill(const struct causes *c, struct table *t)
@@ -301,7 +355,9 @@ static void fill(const struct causes *c, struct table *t)
 
 		table__add(t, V_U64(r->pid), V_TEXT(names__comm(c->args->names, r->pid, 0)),
 			   V_TEXT(cause__word(r->kind)), V_U64(r->ns), V_DBL(table__percent(r->ns, r->wall_ns)),
-			   V_U64(r->threads), V_U64(r->times), V_TEXT(r->what));
+			   V_U64(r->threads), V_U64(r->times),
+			   r->times ? V_DBL((double)r->ns / (double)r->times) : V_NONE, V_TEXT(r->what),
+			   r->what ? V_U64(r->what_ns) : V_NONE, r->what ? V_U64(r->what_times) : V_NONE);
 	}
 }
 
@@ -332,7 +388,7 @@ static int say(const struct causes *c, struct report_output *out, u32 max)
 	for (u32 i = 0; !err && i < c->n_ranked && said < max; i++) {
 		if (!is_said(c, i, said))
 			continue;
-		err = cause__say(c->args, &c->ranked[i], text, sizeof(text));
+		err = cause__say(c, c->args, &c->ranked[i], text, sizeof(text));
 		report_output__finding(out, "%s", text);
 		said++;
 	}

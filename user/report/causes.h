@@ -57,14 +57,18 @@ struct cause {
 	u32 pid, threads; /* that it held up */
 	enum cause_kind kind;
 	u32 tier; /* the lower, the more it explains */
-	u64 ns, wall_ns; /* summed over these threads */
-	const char *what; /* the wait's name, NULL: none */
-	u64 what_ns, times;
+	u64 ns, wall_ns, times; /* summed over these threads: time of this kind, all their time, waits of this kind */
+	const char *what; /* name of the wait that took most of ns, NULL: none */
+	u64 what_ns, what_times; /* that wait's, over the same threads */
 	const char *file; /* of a transfer, NULL: not known */
 };
 
+/* Is the thread one of those that the cause's figures are of? */
+bool causes__counts(const struct causes *c, const struct cause *cause, u32 tid);
+
 /* causes_words.c: one sentence; reads the trace for details. 0 or negative errno. */
-int cause__say(const struct report_args *args, const struct cause *cause, char *buf, size_t size);
+int cause__say(const struct causes *all, const struct report_args *args, const struct cause *cause, char *buf,
+	       size_t size);
 
 /* causes_files.c: which file each process's transfers of each call went to for longest */
 struct cause_files;

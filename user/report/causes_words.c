@@ -39,6 +39,8 @@ struct tally {
 
 struct details {
 	const struct report_args *args;
+	const struct causes *all;
+	const struct cause *cause;
 	struct lock_words *locks;
 	struct map by; /* struct tally_key -> struct tally */
 	struct map people; /* struct tally_key (a: as above, b: who) -> struct tally */
@@ -83,6 +85,12 @@ static u64 duration(const struct details *d, const struct view *v)
 	return report__inside(d->args, (u64)view__get(v, "start"), (u64)view__get(v, "time"));
 }
 
+/* Sentences count what happened to the threads that the cause's time is of, and to no others. */
+static bool counts(const struct details *d, const struct view *v)
+{
+	return causes__counts(d->all, d->cause, (u32)view__get(v, "tid"));
+}
+
 static int on_locks(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -95,7 +103,8 @@ static int on_locks(const struct rows *rows, void *arg)
 		bool says = owner.b != 0;
 
 		/* without an owner it may be a condition; -EAGAIN is no wait */
-		if ((!says && !lock_words__has(d->locks, d->args->pid, lock.a)) || view__get(&v, "result") == -EAGAIN)
+		if (!counts(d, &v) || (!says && !lock_words__has(d->locks, d->args->pid, lock.a)) ||
+		    view__get(&v, "result") == -EAGAIN)
 			continue;
 		/* who let go of it had it, at least then */
 		if (!says)
@@ -165,7 +174,8 @@ static int on_ios(const struct rows *rows, void *arg)
 					 is_io ? (u64)view__get(&v, "op") : 16 };
 
 		/* no time is known of what had not ended, or was not seen to */
-		if ((is_io && view__get(&v, "asker")) || view__get(&v, "flags") & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN))
+		if (!counts(d, &v) || (is_io && view__get(&v, "asker")) ||
+		    view__get(&v, "flags") & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN))
 			continue;
 		err = count(&d->by, &key, duration(d, &v), &t);
 		if (err || !is_io)
@@ -210,7 +220,7 @@ static int tell_disk(struct details *d, struct words *w, const struct cause *c)
 	t = err ? NULL : largest(&d->by, 0, &d->found);
 	if (!t) {
 		if (c->what)
-			words__add(w, ": %llu times in %s%s%s", c->times, c->what, c->file ? " of " : "",
+			words__add(w, ": %llu times in %s%s%s", c->what_times, c->what, c->file ? " of " : "",
 				   c->file ? c->file : "");
 		return err;
 	}
@@ -276,6 +286,8 @@ static int on_gil(const struct rows *rows, void *arg)
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		struct tally_key all = { 1, 0, 0 }, who = { 1, (u64)view__get(&v, "dropper"), 0 };
 
+		if (!counts(d, &v))
+			continue;
 		if (!who.b)
 			who.b = (u64)view__get(&v, "holder");
 		err = count(&d->by, &all, duration(d, &v), NULL);
@@ -285,22 +297,21 @@ static int on_gil(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int tell_gil(struct details *d, struct words *w)
+static int tell_gil(struct details *d, struct words *w, const struct cause *c)
 {
 	int err = report__read_kind(d->args, "gil_wait", on_gil, d);
 	struct tally_key key = { 0 }, who = { 0 };
 	const struct tally *all = err ? NULL : largest(&d->by, 0, &key);
 	const struct tally *holder = err ? NULL : largest(&d->people, 0, &who);
-	char label[64];
+	char label[64], each[TEXT_NUMBER];
 
-	if (!all)
-		return err;
-	words__add(w, ": %llu timed wait%s", all->n, all->n == 1 ? "" : "s");
+	/* how often and how long: of the same waits as the time, which are those off the CPU */
+	words__add(w, ": %llu time%s, %s%s", c->times, c->times == 1 ? "" : "s",
+		   text__ns(each, sizeof(each), c->ns / (c->times ? c->times : 1)), c->times == 1 ? "" : " each");
 	if (holder)
-		words__add(w, ", for %s in %.0f%% of that time",
-			   names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b),
-			   100.0 * (double)holder->ns / (double)all->ns);
-	return 0;
+		words__add(w, ", %.0f%% of that for %s", 100.0 * (double)holder->ns / (double)all->ns,
+			   names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b));
+	return err;
 }
 
 /* "waited 83% of 5.1 s for the disk" without the figures */
@@ -327,15 +338,17 @@ static const struct phrase {
 
 static void tell_calls(struct words *w, const struct cause *c)
 {
+	const char *mostly = 10 * c->what_ns < 9 * c->ns ? "mostly " : "";
 	char each[TEXT_NUMBER];
 
 	if (!c->what)
 		return;
-	if (c->times > 1)
-		words__add(w, ": %llu times in %s%s%s, %s each", c->times, c->what, c->file ? " of " : "",
-			   c->file ? c->file : "", text__ns(each, sizeof(each), c->ns / c->times));
+	if (c->what_times > 1)
+		words__add(w, ": %s%llu times in %s%s%s, %s each", mostly, c->what_times, c->what,
+			   c->file ? " of " : "", c->file ? c->file : "",
+			   text__ns(each, sizeof(each), c->what_ns / c->what_times));
 	else
-		words__add(w, ": in %s%s%s", c->what, c->file ? " of " : "", c->file ? c->file : "");
+		words__add(w, ": %sin %s%s%s", mostly, c->what, c->file ? " of " : "", c->file ? c->file : "");
 }
 
 static int tell_details(struct details *d, struct words *w, const struct cause *c)
@@ -348,7 +361,7 @@ static int tell_details(struct details *d, struct words *w, const struct cause *
 	case CAUSE_QUOTA:
 		return tell_quota(d, w);
 	case CAUSE_GIL:
-		return tell_gil(d, w);
+		return tell_gil(d, w, c);
 	case CAUSE_FUTEX:
 	case CAUSE_RUN:
 	case CAUSE_CPU:
@@ -359,12 +372,12 @@ static int tell_details(struct details *d, struct words *w, const struct cause *
 	}
 }
 
-int cause__say(const struct report_args *args, const struct cause *c, char *buf, size_t size)
+int cause__say(const struct causes *all, const struct report_args *args, const struct cause *c, char *buf, size_t size)
 {
 	struct words w = { .buf = buf, .size = size };
 	const struct phrase *p = &phrases[c->kind];
 	struct report_args own = *args;
-	struct details d = { .args = &own };
+	struct details d = { .args = &own, .all = all, .cause = c };
 	char label[64], wall[TEXT_NUMBER];
 	int err;
 

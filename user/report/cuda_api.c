@@ -108,6 +108,7 @@ static int on_call(const struct view *v, void *arg)
 		err = group__add(a, map__get(&a->by_name, &key.call.function), ns, returned,
 				 returned && is_error(key.ret));
 	a->calls++;
+	a->untimed += !returned;
 	if ((flags & EVENT_OPEN) && ns >= a->longest_open) {
 		a->longest_open = ns;
 		a->stuck = key.call;
@@ -121,11 +122,17 @@ static int on_rows(const struct rows *rows, void *arg)
 	return order__add(((struct cuda_api *)arg)->order, rows);
 }
 
-static const struct column summary_columns[] = {
-	API_COLUMNS,
-	{ "errors", "Errors", VALUE_U64, SHOW_NEVER },
-	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
-};
+/* The times are of Num Calls; calls without a duration are Untimed, which people see where there are any. */
+#define SUMMARY_COLUMNS(show_untimed)                                       \
+	{                                                                   \
+		API_COLUMNS, { "errors", "Errors", VALUE_U64, SHOW_NEVER }, \
+		{                                                           \
+			"untimed", "Untimed", VALUE_U64, show_untimed       \
+		}                                                           \
+	}
+
+static const struct column summary_columns[] = SUMMARY_COLUMNS(SHOW_NEVER);
+static const struct column untimed_columns[] = SUMMARY_COLUMNS(SHOW_COUNT);
 
 static const struct column calls_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	  { "tid", "TID", VALUE_U64, SHOW_PLAIN },
@@ -145,15 +152,19 @@ static const struct column returns_columns[] = {
 
 struct table *cuda_api__table(struct cuda_api *a, struct report_output *out, const char *name)
 {
-	struct table *t = REPORT_TABLE(out, name, "CUDA calls by function", summary_columns);
+	struct table *t = a->untimed > a->open ? REPORT_TABLE(out, name, "CUDA calls by function", untimed_columns) :
+						 REPORT_TABLE(out, name, "CUDA calls by function", summary_columns);
 	struct cuda_group *g;
+	bool timed;
 	u32 i;
 
 	for (i = 0; i < a->by_name.n; i++) {
 		g = map__value(&a->by_name, i);
+		timed = g->time.count;
 		table__add(t, V_DBL(table__percent(g->time.total, a->total)), V_U64(g->time.total),
-			   V_U64(g->time.count + g->untimed), V_DBL(g->time.mean), V_DBL(stats__median(&g->time)),
-			   V_U64(g->time.min), V_U64(g->time.max), V_DBL(stats__stddev(&g->time)),
+			   V_U64(g->time.count), timed ? V_DBL(g->time.mean) : V_NONE,
+			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,
+			   timed ? V_U64(g->time.max) : V_NONE, timed ? V_DBL(stats__stddev(&g->time)) : V_NONE,
 			   V_TEXT(function_name(a, *(const u32 *)map__key(&a->by_name, i))), V_U64(g->errors),
 			   V_U64(g->untimed));
 	}
@@ -165,16 +176,18 @@ static void fill_calls(struct cuda_api *a, struct table *t)
 {
 	const struct cuda_call_key *k;
 	struct cuda_group *g;
+	bool timed;
 	u32 i;
 
 	for (i = 0; i < a->by_thread.n; i++) {
 		g = map__value(&a->by_thread, i);
 		k = map__key(&a->by_thread, i);
+		timed = g->time.count;
 		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(a->names, k->pid, k->tid)),
-			   V_TEXT(function_name(a, k->function)), V_U64(g->time.count + g->untimed),
-			   V_U64(g->time.total), V_DBL(g->time.mean), V_DBL(stats__median(&g->time)),
-			   V_U64(g->time.min), V_U64(g->time.max), V_DBL(stats__stddev(&g->time)), V_U64(g->errors),
-			   V_U64(g->untimed));
+			   V_TEXT(function_name(a, k->function)), V_U64(g->time.count), V_U64(g->time.total),
+			   timed ? V_DBL(g->time.mean) : V_NONE, timed ? V_DBL(stats__median(&g->time)) : V_NONE,
+			   timed ? V_U64(g->time.min) : V_NONE, timed ? V_U64(g->time.max) : V_NONE,
+			   timed ? V_DBL(stats__stddev(&g->time)) : V_NONE, V_U64(g->errors), V_U64(g->untimed));
 	}
 	table__sort(t, "total_ns");
 }
@@ -221,15 +234,23 @@ void cuda_api__find(struct cuda_api *a, struct report_output *out, const struct 
 	const struct cuda_return_key *worst = worst_error(a);
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64];
 	const struct value *top;
-	u64 errors = 0;
+	u64 calls, errors = 0;
 	u32 i;
 
 	if (!a->calls || !summary->n_rows)
 		return;
 	top = table__row(summary, 0);
-	report_output__finding(out, "%s CUDA call%s took %s of their threads' time; %.1f%% of that in %s.",
-			       text__count(count, sizeof(count), a->calls), a->calls == 1 ? "" : "s",
-			       text__ns(total, sizeof(total), a->total), top[API_PERCENT].d, top[API_NAME].text);
+	calls = a->calls - a->untimed;
+	if (calls)
+		report_output__finding(out, "%s CUDA call%s took %s of their threads' time; %.1f%% of that in %s.",
+				       text__count(count, sizeof(count), calls), calls == 1 ? "" : "s",
+				       text__ns(total, sizeof(total), a->total), top[API_PERCENT].d,
+				       top[API_NAME].text);
+	calls = a->untimed - a->open;
+	if (calls)
+		report_output__finding(out, "%s %sCUDA call%s recorded without a duration.",
+				       text__count(count, sizeof(count), calls), calls < a->calls ? "more " : "",
+				       calls == 1 ? " was" : "s were");
 	for (i = 0; i < summary->n_rows; i++)
 		errors += table__row(summary, i)[API_COLUMN_COUNT].u;
 	if (errors && worst)

@@ -37,7 +37,7 @@ struct cuda_api {
 	const struct schema *schema;
 	struct names *names;
 	u64 total; /* ns, all calls but for those within others */
-	u64 calls, open, inner;
+	u64 calls, untimed, open, inner; /* all calls; those of which no duration is known, of which some are open */
 	struct order *order; /* while it reads */
 	struct nesting nesting;
 	struct common_fields *fields; /* of the schema's events by their number */

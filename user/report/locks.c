@@ -366,13 +366,16 @@ static void find(struct locks *l, struct report_output *out, const struct table 
 {
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64];
 	const struct value *top;
+	u32 locks = 0;
 
+	for (u32 i = 0; i < l->locks.n; i++)
+		locks += ((const struct lock *)map__value(&l->locks, i))->waits != 0;
 	if (l->waits && t->n_rows) {
 		top = table__row(t, 0);
 		report_output__finding(
 			out, "%s wait%s for %u lock%s or condition%s took %s; %.0f%% of that at 0x%llx of %s%s%s.",
-			text__count(count, sizeof(count), l->waits), l->waits == 1 ? "" : "s", t->n_rows,
-			t->n_rows == 1 ? "" : "s", t->n_rows == 1 ? "" : "s", text__ns(total, sizeof(total), l->total),
+			text__count(count, sizeof(count), l->waits), l->waits == 1 ? "" : "s", locks,
+			locks == 1 ? "" : "s", locks == 1 ? "" : "s", text__ns(total, sizeof(total), l->total),
 			table__percent(top[5].u, l->total), top[2].u,
 			names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
 			top[17].type == VALUE_TEXT ? ", in " : "", top[17].type == VALUE_TEXT ? top[17].text : "");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/stats.h"
+#include "model/syscalls.h"
 #include "report/api_columns.h"
 #include "report/off_cpu.h"
 #include "report/osrt_files.h"
@@ -32,7 +33,8 @@ struct file_key {
 struct group {
 	struct stats time;
 	u64 off_ns; /* of it, off the CPU */
-	u64 errors, bytes, sleeps;
+	u64 sleeps; /* in it */
+	u64 errors, bytes;
 	u64 untimed; /* had not returned, or were refused before they began: not in time */
 	u64 short_count, short_ns, short_errors; /* below the threshold: counted only */
 };
@@ -47,7 +49,8 @@ struct osrt {
 	struct map errors; /* struct error_key -> u64 */
 	struct osrt_files *files;
 	struct off_cpu off;
-	u64 calls, total, open, longest_open;
+	u64 calls, untimed; /* those that total is of, and those of which no duration is known */
+	u64 total, open, longest_open;
 	struct thread_call stuck;
 	u64 threshold, shorts;
 };
@@ -94,12 +97,12 @@ static int group__add(struct osrt *o, struct group *g, const struct one_call *c)
 		return -ENOMEM;
 	g->errors += is_error(c->ret);
 	g->bytes += c->bytes;
-	g->sleeps += c->sleeps;
 	if (c->flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION)) {
 		g->untimed++;
 		return 0;
 	}
 	g->off_ns += c->off_ns;
+	g->sleeps += c->sleeps;
 	return stats__add(&g->time, &o->pool, c->ns);
 }
 
@@ -137,16 +140,18 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 	};
 	const struct osrt_file *name = c.file ? osrt_files__find(o->files, c.key.pid, c.file) : NULL;
 	struct file_key file = { name ? name->number : 0, c.key.nr };
+	bool timed = !(c.flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION));
 	int err;
 
-	if (!(c.flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION)))
+	if (timed)
 		c.off_ns = off_cpu__inside(&o->off, c.key.tid, start, end);
 	err = group__add(o, map__get(&o->by_name, &c.key.nr), &c);
 	if (!err)
 		err = group__add(o, map__get(&o->by_thread, &c.key), &c);
 	if (!err && name)
 		err = group__add(o, map__get(&o->by_file, &file), &c);
-	o->calls++;
+	o->calls += timed;
+	o->untimed += !timed;
 	if (c.flags & EVENT_OPEN) {
 		/* these never do */
 		if (is_exit(o, c.key.nr))
@@ -156,7 +161,7 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 			o->longest_open = c.ns;
 			o->stuck = c.key;
 		}
-	} else if (!(c.flags & (EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION))) {
+	} else if (timed) {
 		o->total += c.ns;
 	}
 	return err ? err : count_error(o, &c);
@@ -175,7 +180,8 @@ static int on_calls(const struct rows *rows, void *arg)
 	int err = 0;
 
 	for (; !err && v.i < rows__count(rows); v.i++)
-		err = on_call(arg, &v, &f);
+		if (!syscalls__is_of_probe(f.nr, view__s64(&v, f.nr)))
+			err = on_call(arg, &v, &f);
 	return err;
 }
 
@@ -199,6 +205,8 @@ static int on_shorts(const struct rows *rows, void *arg)
 
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		nr = (u32)view__get(&v, "nr");
+		if (syscalls__is_of_probe(o->nr, nr))
+			continue;
 		count = (u64)view__get(&v, "count");
 		ns = (u64)view__get(&v, "total");
 		errors = (u64)view__get(&v, "errors");
@@ -268,9 +276,10 @@ static const struct column threads_columns[] = {
 };
 
 static const struct column files_columns[] = {
-	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },  { "calls", "Calls", VALUE_U64, SHOW_COUNT },
-	{ "total_ns", "Total", VALUE_U64, SHOW_NS }, { "max_ns", "Max", VALUE_U64, SHOW_NS },
-	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES }, { "file", "File or socket", VALUE_TEXT, SHOW_PLAIN },
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },	 { "calls", "Calls", VALUE_U64, SHOW_COUNT },
+	{ "total_ns", "Total", VALUE_U64, SHOW_NS },	 { "max_ns", "Max", VALUE_U64, SHOW_NS },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },	 { "file", "File or socket", VALUE_TEXT, SHOW_PLAIN },
+	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
 };
 
 static const struct column errors_columns[] = {
@@ -301,7 +310,7 @@ static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
 		calls = g->time.count + g->short_count;
 		/* of the short ones there is only the sum */
 		timed = g->time.count && !g->short_count;
-		table__add(t, V_DBL(table__percent(total, o->total)), V_U64(total), V_U64(calls + g->untimed),
+		table__add(t, V_DBL(table__percent(total, o->total)), V_U64(total), V_U64(calls),
 			   calls ? V_DBL((double)total / (double)calls) : V_NONE,
 			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,
 			   g->time.count ? V_U64(g->time.max) : V_NONE, timed ? V_DBL(stats__stddev(&g->time)) : V_NONE,
@@ -329,8 +338,8 @@ static void fill_threads(struct osrt *o, struct table *t)
 		g = map__value(&o->by_thread, i);
 		timed = g->time.count;
 		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(o->args->names, k->pid, k->tid)),
-			   V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count + g->untimed),
-			   V_U64(g->time.total), off(o, g->off_ns), timed ? V_DBL(stats__median(&g->time)) : V_NONE,
+			   V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count), V_U64(g->time.total),
+			   off(o, g->off_ns), timed ? V_DBL(stats__median(&g->time)) : V_NONE,
 			   timed ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes), V_U64(g->errors), V_U64(g->untimed));
 	}
 	table__sort(t, "total_ns");
@@ -345,9 +354,9 @@ static void fill_files(struct osrt *o, struct table *t)
 	for (u32 i = 0; i < o->by_file.n; i++) {
 		k = map__key(&o->by_file, i);
 		g = map__value(&o->by_file, i);
-		table__add(t, V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count + g->untimed),
+		table__add(t, V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count),
 			   V_U64(g->time.total), g->time.count ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes),
-			   V_TEXT(osrt_files__name(o->files, k->name)));
+			   V_TEXT(osrt_files__name(o->files, k->name)), V_U64(g->untimed));
 	}
 	table__sort(t, "total_ns");
 }
@@ -389,12 +398,14 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64], name[128];
 	const struct value *top;
 
-	if (!o->calls || !summary->n_rows)
+	if (!summary->n_rows)
 		return;
 	top = table__row(summary, 0);
-	report_output__finding(out, "%s system call%s took %s of their threads' time; %.1f%% of that in %s.",
-			       text__count(count, sizeof(count), o->calls), o->calls == 1 ? "" : "s",
-			       text__ns(total, sizeof(total), o->total), top[API_PERCENT].d, top[API_NAME].text);
+	if (o->calls)
+		report_output__finding(out, "%s system call%s took %s of their threads' time; %.1f%% of that in %s.",
+				       text__count(count, sizeof(count), o->calls), o->calls == 1 ? "" : "s",
+				       text__ns(total, sizeof(total), o->total), top[API_PERCENT].d,
+				       top[API_NAME].text);
 	if (o->off.known)
 		report_output__finding(out, "Their threads were off the CPU for %s of it.",
 				       text__ns(total, sizeof(total), o->off.counted));
@@ -403,6 +414,9 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 				       o->open, o->open == 1 ? "" : "s", call_name(o, o->stuck.nr, name, sizeof(name)),
 				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
 				       text__ns(total, sizeof(total), o->longest_open));
+	if (o->untimed)
+		report_output__note(
+			out, "Calls that had not returned, or never do, have no time: they are in Untimed alone.");
 	if (o->threshold)
 		report_output__note(out,
 				    "%s calls shorter than %s were only counted, by process and second: they are in "
@@ -458,7 +472,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	fill_threads(&o, threads);
 	fill_files(&o, files);
 	fill_errors(&o, errors);
-	if (!o.calls)
+	if (!o.calls && !o.untimed)
 		report__nothing(args, out, "No system calls were recorded", "syscall");
 	find(&o, out, summary);
 	osrt__free(&o);

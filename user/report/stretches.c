@@ -18,8 +18,10 @@ struct stretches {
 	int (*fn)(const struct stretch *stretch, void *arg);
 	void *arg;
 	struct stretch now; /* the one that is being made */
+	u64 first; /* where the first window begins */
 	u32 unknown; /* its reason if there is no better */
 	u32 last; /* the wait's last reason so far */
+	bool resumed; /* the wait began in the window before, which counted it */
 };
 
 int stretches__new(struct stretches **out, const struct report_args *args)
@@ -90,7 +92,8 @@ static int on_explained(u32 reason, u64 from, u64 to, void *arg)
 	struct stretches *s = arg;
 	u32 what = reason ? reason : s->unknown;
 
-	s->now.new = what != s->last;
+	s->now.new = what != s->last && !s->resumed;
+	s->resumed = false;
 	s->last = what;
 	return hand_over(s, what, from, to);
 }
@@ -116,6 +119,7 @@ static int on_off(struct stretches *s, const struct view *v, const struct off_fi
 	wake = wake < start ? start : wake > end ? end : wake;
 	s->unknown = state == STATE_SLEEP ? STRETCH_SLEEP : state == STATE_BLOCKED ? STRETCH_BLOCKED : STRETCH_OTHER;
 	s->last = 0;
+	s->resumed = from < s->args.from && s->args.from > s->first;
 	s->now.blocked = state == STATE_BLOCKED;
 	/* explaining what lies outside of the window would find nothing */
 	if (from < s->args.from)
@@ -123,7 +127,7 @@ static int on_off(struct stretches *s, const struct view *v, const struct off_fi
 	if (from < wake)
 		err = waits__explain(s->waits, s->now.thread.pid, s->now.thread.tid, state == STATE_BLOCKED, from,
 				     wake < s->args.to ? wake : s->args.to, on_explained, s);
-	s->now.new = true;
+	s->now.new = wake >= s->args.from || s->args.from == s->first;
 	s->now.blocked = false;
 	s->now.waker = (struct thread_key){ 0, 0 };
 	return err ? err : hand_over(s, STRETCH_WANTED, wake, end);
@@ -154,10 +158,10 @@ static int on_runs(const struct rows *rows, void *arg)
 	int err = 0;
 
 	s->now.waker = (struct thread_key){ 0, 0 };
-	s->now.new = true;
 	s->now.blocked = false;
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		s->now.thread = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
+		s->now.new = (u64)view__s64(&v, f.start) >= s->args.from || s->args.from == s->first;
 		err = hand_over(s, STRETCH_RUN, (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time));
 	}
 	return err;
@@ -192,6 +196,7 @@ int stretches__read(struct stretches *s, int (*fn)(const struct stretch *stretch
 		return 0;
 	s->fn = fn;
 	s->arg = arg;
+	s->first = first;
 	step = (last - first) / (t->events / WINDOW_EVENTS + 1) + 1;
 	for (u64 at = first; !err && at < last; at += step) {
 		s->args.from = at;

@@ -148,7 +148,7 @@ static int add_up(struct summary *s)
 		p = process_of(s, ((const struct cuda_call_key *)map__key(&s->cuda.by_thread, i))->pid);
 		if (!p)
 			return -ENOMEM;
-		p->cuda_calls += call->time.count + call->untimed;
+		p->cuda_calls += call->time.count;
 		p->cuda_ns += call->time.total - call->inner_ns;
 	}
 	for (i = 0; i < s->gil.threads.n; i++) {

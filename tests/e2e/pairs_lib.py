@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Is each time in a report's rows of the same waits or calls as the count beside it? wrong(sonde, trace) names the rows where not."""
+import json
+import subprocess
+
+# report, table, time, count, mean: in every row that has a mean it is the time by the count
+MEANS = [
+    ("offcpu", "causes", "ns", "times", "avg_ns"),
+    ("summary", "causes", "ns", "times", "avg_ns"),
+    ("summary", "cuda_calls", "total_ns", "calls", "avg_ns"),
+    ("cuda-api", "summary", "total_ns", "calls", "avg_ns"),
+    ("cuda-api", "calls", "total_ns", "calls", "avg_ns"),
+    ("osrt", "summary", "total_ns", "calls", "avg_ns"),
+    ("locks", "locks", "total_ns", "episodes", "avg_ns"),
+]
+# no time without a count, no count without a time
+BOTH = [(r, t, ns, n) for r, t, ns, n, _ in MEANS] + [
+    ("osrt", "threads", "total_ns", "calls"),
+    ("osrt", "files", "total_ns", "calls"),
+    ("gil", "interpreters", "wait_ns", "waits"),
+    ("gil", "threads", "wait_ns", "waits"),
+    ("summary", "processes", "gil_wait_ns", "gil_waits"),
+    ("offcpu", "waits", "wait_ns", "waits"),
+]
+
+
+def tables(sonde, trace, report):
+    done = subprocess.run([sonde, "report", trace, report, "--format", "json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["tables"]
+
+
+def wrong(sonde, trace):
+    found = {r: tables(sonde, trace, r) for r in {m[0] for m in BOTH}}
+    bad = []
+    for report, table, ns, count, mean in MEANS:
+        for row in found[report].get(table, []):
+            if row.get(mean) is not None and abs(row[mean] * row[count] - row[ns]) > 1e-6 * max(row[ns], 1):
+                bad.append((report, table, "mean", row))
+    for report, table, ns, count in BOTH:
+        for row in found[report].get(table, []):
+            if bool(row[ns]) > bool(row[count]):
+                bad.append((report, table, "no count", row))
+    return bad + wrong_causes(found["offcpu"])
+
+
+def wrong_causes(offcpu):
+    """What most of a cause's time was spent in is a part of it, and the sum of its threads' rows."""
+    bad = []
+    for row in offcpu["causes"]:
+        if row["what"] is None:
+            continue
+        of = [w for w in offcpu["waits"] if (w["pid"], w["reason"]) == (row["pid"], row["what"])]
+        if row["what_ns"] > row["ns"] or row["what_times"] > row["times"]:
+            bad.append(("more than all of it", row))
+        if len(of) == row["threads"] and row["cause"] not in ("disk", "peer", "idle") and (
+                sum(w["wait_ns"] for w in of), sum(w["waits"] for w in of)) != (row["what_ns"], row["what_times"]):
+            bad.append(("not its threads' sum", row, of))
+    return bad
