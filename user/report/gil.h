@@ -89,18 +89,30 @@ int gil_blame__init(struct gil_blame *b, const struct report_args *args);
 void gil_blame__free(struct gil_blame *b);
 /* ns: those of the piece that count. */
 int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns);
-int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns);
 void gil_blame__tables(const struct gil_report *g, struct report_output *out);
 /* Says in words whose doing it was. */
 void gil_blame__find(const struct gil_report *g, struct report_output *out);
 
+/* gil_holds.c: how long it was held */
+void gil_holds__init(struct gil_blame *b);
+int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns);
+/* Adds table `holds` if there were any. */
+void gil_holds__table(const struct gil_blame *b, struct report_output *out);
+
 /* gil_native.c: the C functions. Once the stacks are loaded. */
 int gil_natives__init(struct gil_blame *b, const struct report_args *args);
 void gil_natives__free(struct gil_natives *n);
-/* side: the holder's, an index in struct gil_blame.sides */
-int gil_natives__add(struct gil_natives *n, u32 side, const struct gil_piece *p);
-/* "deflate (libz.so.1)": where the holder was most; NULL: in Python code, or not known. mostly: in more than half of enough samples. */
-const char *gil_natives__most(const struct gil_natives *n, u32 side, bool *mostly);
+/* side: the holder's, an index in struct gil_blame.sides; function: its id, of a thread 0 */
+int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_piece *p);
+
+struct gil_native_share {
+	double percent; /* of the samples' time */
+	u32 samples; /* of the holder while others waited for it */
+	bool mostly; /* the samples show that it is more than half of the time */
+};
+
+/* "deflate (libz.so.1)": where the holder was most; NULL: in Python code, or not known. */
+const char *gil_natives__most(const struct gil_natives *n, u32 side, struct gil_native_share *share);
 /* What limits it */
 void gil_natives__say(const struct gil_natives *n, struct report_output *out);
 

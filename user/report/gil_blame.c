@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/vote.h"
 #include "util/text.h"
 
 /* Pairs that are told apart, of functions and of whole stacks */
@@ -25,12 +26,6 @@ struct gil_side {
 	u32 id; /* of the thread, the code or the frame */
 	u32 waits; /* 1: as one that waits */
 	u32 unused;
-};
-
-/* What most of the time was of, by majority vote: exact if something has more than half of it. */
-struct vote {
-	u32 id;
-	double lead;
 };
 
 struct gil_side_sum {
@@ -58,18 +53,6 @@ struct gil_pair {
 	u64 held; /* longest */
 };
 
-struct gil_hold_key {
-	struct gil_key gil;
-	u32 code; /* 0: its stack is not known, as nobody waited for it */
-	u32 unused;
-};
-
-struct gil_hold_sum {
-	struct vote frame;
-	double ns, count;
-	u64 max;
-};
-
 int gil_blame__init(struct gil_blame *b, const struct report_args *args)
 {
 	int err;
@@ -77,7 +60,7 @@ int gil_blame__init(struct gil_blame *b, const struct report_args *args)
 	map__init(&b->sides, sizeof(struct gil_side), sizeof(struct gil_side_sum));
 	map__init(&b->pairs, sizeof(struct gil_pair_key), sizeof(struct gil_pair));
 	map__init(&b->by_stack, sizeof(struct gil_stacks_key), sizeof(struct gil_pair));
-	map__init(&b->holds, sizeof(struct gil_hold_key), sizeof(struct gil_hold_sum));
+	gil_holds__init(b);
 	err = stacks__load(&b->stacks, args->trace);
 	return err ? err : gil_natives__init(b, args);
 }
@@ -90,18 +73,6 @@ void gil_blame__free(struct gil_blame *b)
 	map__free(&b->pairs);
 	map__free(&b->by_stack);
 	map__free(&b->holds);
-}
-
-static void vote(struct vote *v, u32 id, double ns)
-{
-	if (v->id == id) {
-		v->lead += ns;
-	} else if (ns > v->lead) {
-		v->id = id;
-		v->lead = ns - v->lead;
-	} else {
-		v->lead -= ns;
-	}
 }
 
 struct who {
@@ -180,6 +151,14 @@ static int add_stacks(struct gil_blame *b, const struct gil_piece *p, double ns,
 	return add_pair(b, &b->by_stack, STACKS_MAX, &key, ns, new, p);
 }
 
+/* The function that a side stands for, 0: a thread */
+static u32 function_of(const struct gil_blame *b, u32 side)
+{
+	const struct gil_side *s = map__key(&b->sides, side);
+
+	return s->kind >= SIDE_CODE ? s->id : 0;
+}
+
 int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns)
 {
 	struct gil_thread_key thread_key = { p->gil, p->waiter, 0 };
@@ -201,26 +180,9 @@ int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns)
 	new = thread->attempt != p->attempt || thread->blamed != key.holder;
 	thread->attempt = p->attempt;
 	thread->blamed = key.holder;
-	if (holder.tid && gil_natives__add(&b->natives, key.holder, p))
+	if (holder.tid && gil_natives__add(&b->natives, key.holder, function_of(b, key.holder), p))
 		return -ENOMEM;
 	return add_pair(b, &b->pairs, PAIRS_MAX, &key, ns, new, p) ?: add_stacks(b, p, ns, new);
-}
-
-int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns)
-{
-	struct gil_blame *b = &g->blame;
-	u32 frame = stacks__top_user(b->stacks, h->stack);
-	const struct stack_frame *f = stacks__frame(b->stacks, frame);
-	struct gil_hold_key key = { .gil = h->gil, .code = f ? f->code : 0 };
-	struct gil_hold_sum *sum = map__get(&b->holds, &key);
-
-	if (!sum)
-		return -ENOMEM;
-	sum->count += h->weight;
-	sum->ns += (double)ns * h->weight;
-	sum->max = h->end - h->start > sum->max ? h->end - h->start : sum->max;
-	vote(&sum->frame, frame, (double)ns);
-	return 0;
 }
 
 static void label(const struct gil_report *g, const struct gil_side *side, const struct gil_side_sum *sum, char *buf,
@@ -244,6 +206,8 @@ static const struct column blame_columns[] = {
 	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
 	{ "inside", "At", VALUE_TEXT, SHOW_PLAIN },
 	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
+	{ "native_percent", "of its samples (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "native_samples", "Samples", VALUE_U64, SHOW_NEVER },
 	{ "waiter", "Felt by", VALUE_TEXT, SHOW_PLAIN },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
@@ -263,15 +227,6 @@ static const struct column stacks_columns[] = {
 	{ "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
 };
 
-static const struct column hold_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "gil", "GIL", VALUE_U64, SHOW_NEVER },
-	{ "holder", "Dropped in", VALUE_TEXT, SHOW_PLAIN },
-	{ "holds", "Holds", VALUE_U64, SHOW_COUNT },
-	{ "hold_ns", "Held", VALUE_U64, SHOW_NS },
-	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
-};
-
 static double share(const struct gil_blame *b, double ns)
 {
 	return b->ns > 0 ? 100 * ns / b->ns : 0;
@@ -288,16 +243,18 @@ static void fill_pairs(const struct gil_report *g, struct table *t)
 		const struct gil_pair *p = map__value(&b->pairs, i);
 		const struct gil_side *side = map__key(&b->sides, k->holder);
 		const struct gil_side_sum *sum = map__value(&b->sides, k->holder);
-		bool below = side->kind >= SIDE_CODE && sum->inside.id != sum->frame.id, mostly;
+		bool below = side->kind >= SIDE_CODE && sum->inside.id != sum->frame.id;
+		struct gil_native_share part;
+		const char *native = gil_natives__most(&b->natives, k->holder, &part);
 
 		label(g, side, sum, holder, sizeof(holder));
 		label(g, map__key(&b->sides, k->waiter), map__value(&b->sides, k->waiter), waiter, sizeof(waiter));
 		if (below)
 			stacks__label(b->stacks, sum->inside.id, inside, sizeof(inside));
 		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), V_TEXT(holder), V_TEXT(below ? inside : NULL),
-			   V_TEXT(gil_natives__most(&b->natives, k->holder, &mostly)), V_TEXT(waiter),
-			   V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)), V_DBL(share(b, p->ns)),
-			   p->held ? V_U64(p->held) : V_NONE);
+			   V_TEXT(native), native ? V_DBL(part.percent) : V_NONE, native ? V_U64(part.samples) : V_NONE,
+			   V_TEXT(waiter), V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)),
+			   V_DBL(share(b, p->ns)), p->held ? V_U64(p->held) : V_NONE);
 	}
 	table__sort(t, "wait_ns");
 }
@@ -333,28 +290,10 @@ static void fill_stacks(const struct gil_report *g, struct table *t)
 	table__sort(t, "wait_ns");
 }
 
-static void fill_holds(const struct gil_report *g, struct table *t)
-{
-	const struct gil_blame *b = &g->blame;
-	char holder[STACK_LABEL];
-	u32 i;
-
-	for (i = 0; i < b->holds.n; i++) {
-		const struct gil_hold_key *k = map__key(&b->holds, i);
-		const struct gil_hold_sum *h = map__value(&b->holds, i);
-
-		stacks__label(b->stacks, h->frame.id, holder, sizeof(holder));
-		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
-			   V_TEXT(h->frame.id ? holder : "(nobody was waiting)"), V_U64((u64)(h->count + 0.5)),
-			   V_U64((u64)(h->ns + 0.5)), V_U64(h->max));
-	}
-	table__sort(t, "hold_ns");
-}
-
 void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 {
 	const struct gil_blame *b = &g->blame;
-	struct table *blame, *stacks, *holds;
+	struct table *blame, *stacks;
 
 	blame = REPORT_TABLE(out, "blame", "Whose code made whose code wait", blame_columns);
 	blame->limit = 20;
@@ -364,11 +303,7 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 	stacks = REPORT_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
 	stacks->machine_only = true;
 	fill_stacks(g, stacks);
-	if (g->blame.holds.n) {
-		holds = REPORT_TABLE(out, "holds", "Who held the GIL, by where it was dropped", hold_columns);
-		holds->limit = 20;
-		fill_holds(g, holds);
-	}
+	gil_holds__table(b, out);
 	if (g->blame.left_out > 0)
 		report_output__note(out, "%.1f%% of the waiting is of pairs beyond the %u that are kept, and left out.",
 				    share(&g->blame, g->blame.left_out), PAIRS_MAX);
@@ -471,24 +406,26 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	struct culprit worst = worst_culprit(b);
 	double ns = 0;
 	u32 felt = worst.gils ? worst_waiter(b, worst.worst, &ns) : ~0u;
+	struct gil_native_share in_c;
 	const char *native;
-	bool mostly;
-	char where[80];
+	char where[80], c_text[STACK_LABEL] = "";
 
 	if (felt == ~0u)
 		return;
 	label(g, map__key(&b->sides, worst.worst), map__value(&b->sides, worst.worst), holder, sizeof(holder));
 	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), worst.held);
-	native = gil_natives__most(&b->natives, worst.worst, &mostly);
+	native = gil_natives__most(&b->natives, worst.worst, &in_c);
+	if (in_c.mostly)
+		snprintf(c_text, sizeof(c_text), ", %.0f%% of %u samples in C: %s", in_c.percent, in_c.samples, native);
 	/* others felt it too: the one named first may be a small part of it */
 	if (ns < 0.9 * worst.most && worst.gils == 1)
 		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
 	else if (ns < 0.9 * worst.most)
 		snprintf(part, sizeof(part), " and others");
-	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s%s%s; felt by %s%s.",
-			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held,
-			       mostly ? ", in C: " : "", mostly ? native : "", waiter, part);
+	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s%s; felt by %s%s.",
+			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, c_text,
+			       waiter, part);
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * In which C function a holder of the GIL was while others waited for it: samples of the holder's
- * thread that fall into the pieces of waiting that are blamed on it. A sample counts
- * once for each thread that waited just then, as the blame itself does.
+ * In which C function a holder of the GIL was while others waited for it: samples of the holder's thread that fall into
+ * the intervals of waiting that are blamed on it. The blame is on the Python function that the holder was in when it let
+ * go; a sample taken in another function of its thread says nothing about that one and counts against every name. A
+ * sample counts once, however many threads waited just then.
  */
 #include "report/gil.h"
 
@@ -15,14 +16,17 @@ enum { SAMPLE_NOT_HELD = 2 };
 
 /* Samples that are kept; 64 MiB */
 #define SAMPLES_MAX (1u << 22)
-/* Fewer samples of a holder make no statement in words. */
-#define SAMPLES_TO_TELL 3
-#define NATIVE_NAME	256
+#define NATIVE_NAME 256
+/* A call through ctypes or cffi is a call of the function that they call. */
+static const char *const glue[] = { "_ctypes.", "_ctypes_", "libffi.", "_cffi_backend." };
 
 struct gil_sample {
 	u64 time; /* ns */
 	u32 tid;
 	u32 native; /* index in names plus one, 0: in Python code itself */
+	u32 function; /* of the user's, that it was called from: code, else frame, as in struct gil_side */
+	u32 period_us; /* CPU time that it stands for */
+	u32 counted; /* for this side, plus one; 0: for none yet */
 };
 
 struct gil_native_name {
@@ -36,9 +40,9 @@ struct gil_native_key {
 
 /* Of a holder */
 struct gil_native_sum {
-	double all, most; /* samples; of the function that has most of them */
+	double all, most; /* CPU time of the samples; of the function that has most of it */
 	u32 native; /* it, as in struct gil_sample */
-	u32 unused;
+	u32 n; /* samples */
 };
 
 static void object_of(const struct stack_frame *f, char *buf, size_t size)
@@ -62,21 +66,58 @@ static void label(const struct stack_frame *f, char *buf, size_t size)
 		stack_frame__function(f, buf, size);
 }
 
-/* The innermost frame that is Python's or of a file; the kernel's own code and the vdso's are passed over. NULL: not known */
-static const struct stack_frame *where(const struct stacks *s, u32 stack)
+/* The innermost frame that is Python's or of a file; the kernel's own code and the vdso's are passed over. 0: not known */
+static u32 innermost(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f;
 
 	for (; (f = stacks__frame(s, stack)) != NULL; stack = f->caller) {
 		if (f->kind == FRAME_CUT)
-			return NULL;
+			return 0;
 		if (f->kind == FRAME_PYTHON || (f->kind == FRAME_NATIVE && *f->file))
-			return f;
+			return stack;
 	}
-	return NULL;
+	return 0;
 }
 
-static int add_sample(struct gil_natives *n, const struct stack_frame *f, u64 time, u32 tid)
+/* The interpreter's own file */
+static bool is_interpreter(const char *object)
+{
+	return !strncmp(object, "python", 6) || !strncmp(object, "libpython", 9);
+}
+
+static bool is_glue(const char *object)
+{
+	for (size_t i = 0; i < sizeof(glue) / sizeof(glue[0]); i++)
+		if (!strncmp(object, glue[i], strlen(glue[i])))
+			return true;
+	return false;
+}
+
+/*
+ * The frame that names where the thread was: of the native frames within the innermost Python function, the innermost one
+ * of the library that Python called. What that library calls in turn (libm, libc) is its doing. Without such a library
+ * it is the innermost frame of all. NULL: not known
+ */
+static const struct stack_frame *where(const struct stacks *s, u32 stack)
+{
+	const struct stack_frame *f, *called;
+	char object[NATIVE_NAME], last[NATIVE_NAME] = "";
+
+	stack = innermost(s, stack);
+	called = stacks__frame(s, stack);
+	/* from the inside to the outside: the last library that is found is the outermost one */
+	for (; (f = stacks__frame(s, stack)) != NULL && f->kind == FRAME_NATIVE; stack = f->caller) {
+		object_of(f, object, sizeof(object));
+		if (!*object || is_interpreter(object) || is_glue(object) || !strcmp(object, last))
+			continue;
+		called = f;
+		snprintf(last, sizeof(last), "%s", object);
+	}
+	return called;
+}
+
+static int add_sample(struct gil_natives *n, const struct stack_frame *f, const struct gil_sample *sample)
 {
 	struct gil_native_name name = {};
 	u32 room, *number = NULL;
@@ -102,27 +143,45 @@ static int add_sample(struct gil_natives *n, const struct stack_frame *f, u64 ti
 			return -ENOMEM;
 		*number = *number ? *number : n->names.n;
 	}
-	n->samples[n->n++] = (struct gil_sample){ time, tid, number ? *number : 0 };
+	n->samples[n->n] = *sample;
+	n->samples[n->n++].native = number ? *number : 0;
 	return 0;
+}
+
+/* As side_of() of gil_blame.c */
+static u32 function_of(const struct stacks *s, u32 stack)
+{
+	u32 frame = stacks__top_user(s, stack);
+	const struct stack_frame *f = stacks__frame(s, frame);
+
+	return f && f->code ? f->code : frame;
 }
 
 static int on_samples(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
 	const struct schema_field *stack = schema_event__field(e, "stack"), *gil = schema_event__field(e, "gil");
+	const struct schema_field *period = schema_event__field(e, "period");
 	struct common_fields c = common_fields__of(e);
 	struct gil_blame *b = arg;
 	int err = 0;
 
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		const struct stack_frame *f;
+		struct gil_sample sample;
+		u32 id;
 
 		b->natives.sampled = true;
 		if (rows__s64(rows, gil, i) == SAMPLE_NOT_HELD)
 			continue;
-		f = where(b->stacks, (u32)rows__u64(rows, stack, i));
+		id = (u32)rows__u64(rows, stack, i);
+		sample = (struct gil_sample){ .time = rows__u64(rows, c.time, i),
+					      .tid = (u32)rows__u64(rows, c.tid, i) };
+		sample.function = function_of(b->stacks, id);
+		sample.period_us = (u32)(rows__u64(rows, period, i) / 1000);
+		f = where(b->stacks, id);
 		if (f)
-			err = add_sample(&b->natives, f, rows__u64(rows, c.time, i), (u32)rows__u64(rows, c.tid, i));
+			err = add_sample(&b->natives, f, &sample);
 	}
 	return err;
 }
@@ -164,7 +223,7 @@ void gil_natives__free(struct gil_natives *n)
 /* The first sample of the thread at that time or later, or where it would be */
 static u32 first_from(const struct gil_natives *n, u32 tid, u64 time)
 {
-	struct gil_sample wanted = { time, tid, 0 };
+	struct gil_sample wanted = { .time = time, .tid = tid };
 	u32 low = 0, high = n->n;
 
 	while (low < high) {
@@ -178,23 +237,30 @@ static u32 first_from(const struct gil_natives *n, u32 tid, u64 time)
 	return low;
 }
 
-int gil_natives__add(struct gil_natives *n, u32 side, const struct gil_piece *p)
+int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_piece *p)
 {
 	struct gil_native_key key = { .side = side };
 	struct gil_native_sum *sum;
-	double *count;
+	double *time, weight;
 
 	for (u32 i = first_from(n, p->holder, p->from);
 	     i < n->n && n->samples[i].tid == p->holder && n->samples[i].time < p->to; i++) {
-		key.native = n->samples[i].native;
-		count = map__get(&n->counts, &key);
+		struct gil_sample *s = &n->samples[i];
+
+		if (s->counted == side + 1)
+			continue;
+		s->counted = side + 1;
+		key.native = function && s->function != function ? 0 : s->native;
+		time = map__get(&n->counts, &key);
 		sum = map__get(&n->sums, &side);
-		if (!count || !sum)
+		if (!time || !sum)
 			return -ENOMEM;
-		*count += p->weight;
-		sum->all += p->weight;
-		if (*count > sum->most) {
-			sum->most = *count;
+		weight = p->weight * (s->period_us ? s->period_us : 1);
+		*time += weight;
+		sum->all += weight;
+		sum->n++;
+		if (*time > sum->most) {
+			sum->most = *time;
 			sum->native = key.native;
 		}
 	}
@@ -204,17 +270,34 @@ int gil_natives__add(struct gil_natives *n, u32 side, const struct gil_piece *p)
 /* "python3.11": of Python code too much of the time is somewhere in the interpreter to be called a stay in C */
 static bool is_nameless_interpreter(const char *name)
 {
-	return !strchr(name, '(') && (!strncmp(name, "python", 6) || !strncmp(name, "libpython", 9));
+	return !strchr(name, '(') && is_interpreter(name);
 }
 
-const char *gil_natives__most(const struct gil_natives *n, u32 side, bool *mostly)
+/*
+ * Do n samples, of which the share p was in one function, show that more than half of the time was? By the lower bound
+ * of Wilson's interval of 95%: 4 of 4 do, 5 of 6 don't, 60 of 100 do.
+ */
+static bool is_majority(double p, u32 n)
+{
+	const double z2 = 1.96 * 1.96;
+	double margin = p * (1 - p) / n + z2 / (4.0 * n * n), above = p - 0.5;
+
+	/* (p + z2/2n - z sqrt(margin)) / (1 + z2/n) > 1/2, without the square root */
+	return above > 0 && above * above > z2 * margin;
+}
+
+const char *gil_natives__most(const struct gil_natives *n, u32 side, struct gil_native_share *share)
 {
 	const struct gil_native_sum *sum = map__find(&n->sums, &side);
 	const char *name = NULL;
 
-	if (sum && sum->native)
-		name = ((const struct gil_native_name *)map__key(&n->names, sum->native - 1))->text;
-	*mostly = name && sum->all >= SAMPLES_TO_TELL && sum->most > sum->all / 2 && !is_nameless_interpreter(name);
+	*share = (struct gil_native_share){ 0 };
+	if (!sum || !sum->native)
+		return NULL;
+	name = ((const struct gil_native_name *)map__key(&n->names, sum->native - 1))->text;
+	share->percent = 100 * sum->most / sum->all;
+	share->samples = sum->n;
+	share->mostly = is_majority(sum->most / sum->all, sum->n) && !is_nameless_interpreter(name);
 	return name;
 }
 

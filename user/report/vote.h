@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What most of the time was of, by majority vote: exact if something has more than half of it. */
+#ifndef SONDE_REPORT_VOTE_H
+#define SONDE_REPORT_VOTE_H
+
+#include "core/types.h"
+
+struct vote {
+	u32 id;
+	double lead;
+};
+
+static inline void vote(struct vote *v, u32 id, double ns)
+{
+	if (v->id == id) {
+		v->lead += ns;
+	} else if (ns > v->lead) {
+		v->id = id;
+		v->lead = ns - v->lead;
+	} else {
+		v->lead -= ns;
+	}
+}
+
+#endif
