@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/causes.h"
 #include "report/gpu_busy.h"
-#include "report/stretches.h"
 #include "util/text.h"
 
 #define BINS 60
 /* What a part of the time can hold: running first, then the marks */
-static const char marks[] = "#wglncsd.";
+static const char marks[] = "#wglncsdi.";
 #define MARKS (sizeof(marks) - 1)
 
 struct line {
@@ -20,20 +20,42 @@ struct line {
 
 struct timeline {
 	struct stretches *stretches;
+	struct map classes; /* u32 struct stretch's what -> u32 index in marks plus one */
 	u64 from, width; /* ns: where the first part begins, and how long each is */
 	struct map lines; /* struct thread_key -> struct line */
 	struct gpu_busy busy;
 	struct map devices; /* u32 index in busy's devices -> u64[BINS], ns */
 };
 
-static u32 class_of(const struct timeline *t, u32 what)
+/* As report offcpu names it, which calls it idle to wait for something to do. */
+static char mark_of(const struct timeline *t, u32 what)
 {
+	char mark = what == STRETCH_RUN ? '#' : stretches__mark(t->stretches, what);
+	const char *name = what == STRETCH_RUN ? "" : stretches__what(t->stretches, what);
+
+	switch (cause__kind_of(name, mark, what)) {
+	case CAUSE_IDLE:
+		return 'i';
+	case CAUSE_NETWORK:
+		return 's';
+	default:
+		return mark;
+	}
+}
+
+/* Index in marks, or ~0: no memory */
+static u32 class_of(struct timeline *t, u32 what)
+{
+	u32 *class = map__get(&t->classes, &what);
 	const char *at;
 
-	if (what == STRETCH_RUN)
-		return 0;
-	at = strchr(marks, stretches__mark(t->stretches, what));
-	return at ? (u32)(at - marks) : MARKS - 1;
+	if (!class)
+		return ~0u;
+	if (!*class) {
+		at = strchr(marks, mark_of(t, what));
+		*class = (at && *at ? (u32)(at - marks) : MARKS - 1) + 1;
+	}
+	return *class - 1;
 }
 
 static int on_stretch(const struct stretch *s, void *arg)
@@ -42,7 +64,7 @@ static int on_stretch(const struct stretch *s, void *arg)
 	struct line *line = map__get(&t->lines, &s->thread);
 	u32 class = class_of(t, s->what);
 
-	if (!line)
+	if (!line || class == ~0u)
 		return -ENOMEM;
 	line->known_ns += s->to - s->from;
 	line->run_ns += class ? 0 : s->to - s->from;
@@ -96,7 +118,7 @@ static void trim(char *strip)
 /* What fills most of a part; running as a bar. */
 static const char *cell(const u64 *ns, u64 width)
 {
-	static const char letters[][2] = { "", "w", "g", "l", "n", "c", "s", "d", "." };
+	static const char letters[][2] = { "", "w", "g", "l", "n", "c", "s", "d", "i", "." };
 	u32 best = 0, i;
 
 	for (i = 1; i < MARKS; i++)
@@ -194,7 +216,8 @@ static const struct column bin_columns[] = {
 	{ "runnable_ns", "Wanted", VALUE_U64, SHOW_NS },   { "gil_ns", "GIL", VALUE_U64, SHOW_NS },
 	{ "lock_ns", "Locks", VALUE_U64, SHOW_NS },	   { "nccl_ns", "NCCL", VALUE_U64, SHOW_NS },
 	{ "library_ns", "Libraries", VALUE_U64, SHOW_NS }, { "syscall_ns", "System calls", VALUE_U64, SHOW_NS },
-	{ "blocked_ns", "Blocked", VALUE_U64, SHOW_NS },   { "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
+	{ "blocked_ns", "Blocked", VALUE_U64, SHOW_NS },   { "idle_ns", "Idle", VALUE_U64, SHOW_NS },
+	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
 };
 
 /* For machines: what the characters are made of. */
@@ -210,7 +233,7 @@ static void fill_bins(const struct timeline *t, const struct report_args *args, 
 
 			table__add(table, V_U64(k->pid), V_U64(k->tid), V_U64(t->from + bin * t->width - args->start),
 				   V_U64(ns[0]), V_U64(ns[1]), V_U64(ns[2]), V_U64(ns[3]), V_U64(ns[4]), V_U64(ns[5]),
-				   V_U64(ns[6]), V_U64(ns[7]), V_U64(ns[8]));
+				   V_U64(ns[6]), V_U64(ns[7]), V_U64(ns[8]), V_U64(ns[9]));
 		}
 	}
 }
@@ -241,6 +264,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	int err = stretches__new(&t.stretches, args);
 
 	lines->limit = 40;
+	map__init(&t.classes, sizeof(u32), sizeof(u32));
 	map__init(&t.lines, sizeof(struct thread_key), sizeof(struct line));
 	map__init(&t.devices, sizeof(u32), BINS * sizeof(u64));
 	if (!err)
@@ -254,10 +278,11 @@ static int run(const struct report_args *args, struct report_output *out)
 			out,
 			"Each character is %s: what fills most of it. ▁ to █ on a CPU; waiting: w for a CPU, "
 			"g for the GIL, l for a lock, n in NCCL, c in CUDA or another library, s in a system "
-			"call, d for a disk, . asleep.",
+			"call, d for a disk, i idle (for something to do), . asleep.",
 			text__ns(width, sizeof(width), t.width));
 	if (!err)
 		err = run_devices(&t, args, out);
+	map__free(&t.classes);
 	map__free(&t.lines);
 	map__free(&t.devices);
 	stretches__free(t.stretches);
