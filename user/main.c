@@ -72,6 +72,8 @@ int main(int argc, char **argv)
 
 	/* `sonde report ... | head` ends by a failed write, not by a signal */
 	cmd__inherited_sigpipe = signal(SIGPIPE, SIG_IGN);
+	/* a file that may not become larger (RLIMIT_FSIZE) is a failed write with a message */
+	cmd__inherited_sigxfsz = signal(SIGXFSZ, SIG_IGN);
 	if (!standard_files())
 		return EXIT_FAILED;
 	if (argc < 2) {

@@ -23,6 +23,10 @@ TEST(control_characters_are_shown)
 	CHECK(cleans("\xc2\x9b", 2, "\\x9b"));
 	/* turns the direction of what follows */
 	CHECK(cleans("\xe2\x80\xae", 3, "\\u{202e}"));
+	/* direction, soft hyphen, a tag that spells an A */
+	CHECK(cleans("\xd8\x9c", 2, "\\u{061c}"));
+	CHECK(cleans("\xc2\xad", 2, "\\xad"));
+	CHECK(cleans("\xf3\xa0\x81\x81", 4, "\\u{e0041}"));
 	CHECK(cleans("", 0, ""));
 }
 
@@ -34,6 +38,31 @@ TEST(utf8_stays_and_what_is_none_is_shown)
 	CHECK(cleans("\xe0\x80\x80", 3, "\\xe0\\x80\\x80"));
 	CHECK(cleans("\xed\xa0\x80", 3, "\\xed\\xa0\\x80"));
 	CHECK(cleans("\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80"));
+}
+
+static bool puts_csv(const char *text, const char *expected)
+{
+	char got[128] = "";
+	FILE *f = fmemopen(got, sizeof(got), "w");
+	bool same;
+
+	if (!f)
+		return false;
+	text__put_csv(f, text);
+	fclose(f);
+	same = !strcmp(got, expected);
+	if (!same)
+		printf("# got %s, expected %s\n", got, expected);
+	return same;
+}
+
+TEST(a_cell_is_no_formula)
+{
+	CHECK(puts_csv("train.py", "train.py") && puts_csv("", ""));
+	CHECK(puts_csv("a,b\"c", "\"a,b\"\"c\""));
+	CHECK(puts_csv("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"));
+	CHECK(puts_csv("+1", "'+1") && puts_csv("-1", "'-1") && puts_csv("@SUM(A1,A2)", "\"'@SUM(A1,A2)\""));
+	CHECK(puts_csv("a=b", "a=b"));
 }
 
 TEST(every_pair_of_bytes_is_cleaned_within_bounds)

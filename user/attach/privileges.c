@@ -8,6 +8,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "util/sudo.h"
+
 #define NOBODY 65534 /* the kernel's overflowuid, and the user `nobody` almost everywhere */
 
 /* Those of the list that this process has; the three newest were split off CAP_SYS_ADMIN, which may stand in for them. */
@@ -61,14 +63,6 @@ int privileges__injector(void)
 	return keep(list, sizeof(list) / sizeof(list[0]));
 }
 
-static unsigned int id_of(const char *variable)
-{
-	const char *text = getenv(variable);
-	unsigned long id = text ? strtoul(text, NULL, 10) : 0;
-
-	return id && id < NOBODY ? id : NOBODY;
-}
-
 static bool has(cap_value_t c)
 {
 	cap_t had = cap_get_proc();
@@ -86,8 +80,13 @@ static bool has(cap_value_t c)
  */
 static int leave_root(void)
 {
-	unsigned int uid = id_of("SUDO_UID"), gid = uid == NOBODY ? NOBODY : id_of("SUDO_GID");
+	uid_t uid;
+	gid_t gid;
 
+	if (!sudo__user(&uid, &gid))
+		uid = gid = NOBODY;
+	else if (!gid)
+		gid = NOBODY;
 	if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return -errno;
 	return 0;

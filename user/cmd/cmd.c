@@ -12,7 +12,7 @@
 #include "trace/reader.h"
 #include "util/text.h"
 
-void (*cmd__inherited_sigpipe)(int) = SIG_DFL;
+void (*cmd__inherited_sigpipe)(int) = SIG_DFL, (*cmd__inherited_sigxfsz)(int) = SIG_DFL;
 
 static void print_error(const char *format, va_list args)
 {

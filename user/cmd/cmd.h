@@ -32,8 +32,8 @@ struct command {
 	static const struct command *const ident##_entry __attribute__((used, section("sonde_commands"))) = &ident; \
 	static const struct command ident
 
-/* What SIGPIPE was when sonde was started, before it was ignored: a command that sonde runs gets it back. */
-extern void (*cmd__inherited_sigpipe)(int);
+/* What SIGPIPE and SIGXFSZ were when sonde was started, before they were ignored: a command that sonde runs gets them back. */
+extern void (*cmd__inherited_sigpipe)(int), (*cmd__inherited_sigxfsz)(int);
 /* "sonde: ..." with a newline to stderr */
 void cmd__error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same and how to get help; returns EXIT_USAGE. */

@@ -97,7 +97,7 @@ static int parse(struct request *r, int argc, char **argv)
 	r->exporter = exporter__find(to);
 	if (!r->exporter)
 		return cmd__usage("export", "there is no format '%s': `sonde list formats` names them", to);
-	if (r->out && !strcmp(r->out, "-"))
+	if (r->out && (!strcmp(r->out, "-") || output__is_stdout(r->out)))
 		r->out = NULL;
 	if (!r->out && r->exporter->needs_file)
 		return cmd__usage("export", "format %s has to be a file: name one with -o", to);
@@ -184,10 +184,10 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 /* NULL: said why not. */
 static FILE *open_output(struct output *output, const struct request *r)
 {
-	char why[512];
+	char why[8192];
 	FILE *out;
 
-	if (output__create(output, r->out, r->force, why, sizeof(why)) || output__publish(output, why, sizeof(why))) {
+	if (output__create(output, r->out, r->force, why, sizeof(why))) {
 		cmd__error("%s", why);
 		output__close(output);
 		return NULL;
@@ -198,6 +198,25 @@ static FILE *open_output(struct output *output, const struct request *r)
 		output__discard(output);
 	}
 	return out;
+}
+
+/* The file gets its name once it is whole: a part of it would look like the whole. 0 or negative errno, with e->why. */
+static int finish_output(struct export *e, struct output *output, int err)
+{
+	if (fflush(e->out) && !err)
+		err = -errno;
+	if (output->fd < 0)
+		return err;
+	if (!err)
+		err = output__publish(output, e->why, sizeof(e->why));
+	if (fclose(e->out) && !err)
+		err = -errno;
+	/* the stream has closed it */
+	output->fd = -1;
+	if (err)
+		output__discard(output);
+	output__close(output);
+	return err;
 }
 
 /* Is the output a trace itself? -f would remove it before it is read. */
@@ -216,7 +235,7 @@ static int cmd_export(int argc, char **argv)
 	struct request r = { 0 };
 	int err, status = parse(&r, argc, argv);
 	struct export e = { .out = stdout };
-	struct output output = { .fd = -1 };
+	struct output output = { .fd = -1, .folder = -1 };
 	char *notes = NULL;
 	struct trace *t;
 
@@ -237,19 +256,15 @@ static int cmd_export(int argc, char **argv)
 	if (r.out)
 		e.out = open_output(&output, &r);
 	e.path = r.out;
+	e.fd = output.fd;
 	if (!e.out) {
 		trace__close(t);
 		return EXIT_FAILED;
 	}
-	err = run(&e, &r, t);
-	if ((r.out ? fclose(e.out) : fflush(e.out)) && !err)
-		err = -errno;
+	err = finish_output(&e, &output, run(&e, &r, t));
 	trace__close(t);
 	if (!err || (!r.out && (err == -EPIPE || errno == EPIPE)))
 		return EXIT_DONE;
-	/* a part of it would look like the whole; output.fd is closed */
-	output.fd = -1;
-	output__discard(&output);
 	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output",
 		   *e.why ? e.why : strerror(-err));
 	return EXIT_FAILED;

@@ -64,6 +64,7 @@ static void wait_and_run(const struct launch *l, int go, int failed)
 	if (read(go, &byte, 1) != 1)
 		_exit(EXIT_OWN_FAILURE);
 	signal(SIGPIPE, cmd__inherited_sigpipe);
+	signal(SIGXFSZ, cmd__inherited_sigxfsz);
 	if (l->shim[0])
 		shim__set_environment(l->shim);
 	execvp(argv[0], argv);

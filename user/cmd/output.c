@@ -3,13 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "attach/features.h"
+#include "util/file.h"
+#include "util/folder.h"
+#include "util/sudo.h"
 
 static void default_path(char *buf, size_t len)
 {
@@ -20,137 +27,294 @@ static void default_path(char *buf, size_t len)
 	strftime(buf, len, "sonde-%Y%m%d-%H%M%S.sonde", &tm);
 }
 
-/* The trace belongs to whoever asked for it through sudo. */
+bool output__is_stdout(const char *path)
+{
+	return !strcmp(path, "/dev/stdout") || !strcmp(path, "/dev/fd/1") || !strcmp(path, "/proc/self/fd/1");
+}
+
+/* The trace belongs to the user who asked for it through sudo. */
 static void give_to_sudo_user(int fd)
 {
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	uid_t uid;
+	gid_t gid;
 
-	if (uid && gid && geteuid() == 0 && fchown(fd, strtoul(uid, NULL, 10), strtoul(gid, NULL, 10)))
+	if (sudo__user(&uid, &gid) && fchown(fd, uid, gid))
 		return; /* it stays root's: readable by root alone, which is safe */
 }
 
-/* A file without a name in the directory where it is to be; not all file systems have such. */
-static int create_unnamed(struct output *out)
+static const char *name_of(const struct output *out)
 {
-	char dir[sizeof(out->path)];
-	char *slash;
+	const char *slash = strrchr(out->path, '/');
 
-	snprintf(dir, sizeof(dir), "%s", out->path);
-	slash = strrchr(dir, '/');
-	if (slash)
-		slash[slash == dir] = '\0';
-	out->fd = open(slash ? dir : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (out->fd < 0)
-		return -errno;
-	out->unnamed = true;
-	give_to_sudo_user(out->fd);
-	return 0;
+	return slash ? slash + 1 : out->path;
 }
 
-static int create_new(struct output *out)
+static int open_folder(struct output *out, char *err, size_t len)
 {
-	/* a new file, so that what another user put there before is neither written to nor followed */
-	out->fd = open(out->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (out->fd < 0)
-		return -errno;
-	out->created = true;
-	give_to_sudo_user(out->fd);
-	return 0;
+	char dir[sizeof(out->path)], why[512];
+	const char *name = name_of(out);
+	int ret;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - out->path), out->path);
+	ret = folder__open(*dir ? dir : ".", why, sizeof(why));
+	if (ret < 0)
+		snprintf(err, len, "cannot create %s: %s", out->path, *why ? why : strerror(-ret));
+	else
+		out->folder = ret;
+	return ret < 0 ? ret : 0;
 }
 
 /*
  * A trace is locked while it is recorded into: -f would take its name away, and with that all that the other one
  * has still to write.
  */
-static bool is_recorded_into(const char *path)
+static bool is_recorded_into(const struct output *out)
 {
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	int place = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
+	bool locked;
 
+	fd = place < 0 ? -1 : file__reopen_regular(place);
+	locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 	if (fd >= 0)
 		close(fd);
 	return locked;
 }
 
-int output__create(struct output *out, const char *path, bool force, char *err, size_t len)
+/* The devices that keep nothing, as the kernel numbers them: /dev/null and /dev/full. */
+static bool keeps_nothing(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1 && (minor(st->st_rdev) == 3 || minor(st->st_rdev) == 7);
+}
+
+static int open_device(struct output *out)
+{
+	int place = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	char link[32];
+
+	if (place < 0)
+		return -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+	if (fstat(place, &st) || !keeps_nothing(&st))
+		errno = EINVAL;
+	else
+		out->fd = open(link, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	close(place);
+	return out->fd < 0 ? -errno : 0;
+}
+
+static int refuse_kind(const struct output *out, const struct stat *st, char *err, size_t len)
+{
+	if (S_ISDIR(st->st_mode)) {
+		snprintf(err, len, "cannot create %s: %s", out->path, strerror(EISDIR));
+		return -EISDIR;
+	}
+	snprintf(err, len,
+		 "%s is %s: sonde writes regular files alone, because another user may have put it there; if that is "
+		 "where it is to go: `-o /dev/stdout > %s`",
+		 out->path,
+		 S_ISFIFO(st->st_mode) ? "a FIFO" :
+		 S_ISSOCK(st->st_mode) ? "a socket" :
+					 "a device",
+		 out->path);
+	return -EINVAL;
+}
+
+/* What is there under the path already. 0: it may be created, 1: it is opened, or negative errno with a message. */
+static int check_existing(struct output *out, char *err, size_t len)
 {
 	struct stat st;
 	int ret;
 
-	out->fd = -1;
+	if (fstatat(out->folder, name_of(out), &st, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (!out->force) {
+		snprintf(err, len, "%s exists already; -f overwrites it, -o names another", out->path);
+		return -EEXIST;
+	}
+	if (keeps_nothing(&st)) {
+		ret = open_device(out);
+		if (ret)
+			snprintf(err, len, "cannot create %s: %s", out->path, strerror(-ret));
+		return ret ? ret : 1;
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return refuse_kind(out, &st, err, len);
+	if (!is_recorded_into(out))
+		return 0;
+	snprintf(err, len, "%s is being recorded into; -o names another file", out->path);
+	return -EBUSY;
+}
+
+static int choose_draft(struct output *out)
+{
+	unsigned long long random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(out->draft, sizeof(out->draft), ".sonde-%016llx", random);
+	return 0;
+}
+
+/* A file without a name in the folder where it is to be, or, as not all file systems have such, with one that nobody guesses. */
+static int create(struct output *out)
+{
+	struct stat st;
+	int ret;
+
+	if (!features__test_switch("no-tmpfile"))
+		out->fd = openat(out->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	else
+		errno = EOPNOTSUPP;
+	if (out->fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+		return -errno;
+	if (out->fd < 0) {
+		ret = choose_draft(out);
+		if (!ret)
+			out->fd = openat(out->folder, out->draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+					 0600);
+		if (out->fd < 0) {
+			*out->draft = '\0';
+			return ret ? ret : -errno;
+		}
+	}
+	if (fstat(out->fd, &st))
+		return -errno;
+	out->dev = st.st_dev;
+	out->ino = st.st_ino;
+	out->unnamed = true;
+	give_to_sudo_user(out->fd);
+	flock(out->fd, LOCK_EX | LOCK_NB);
+	return 0;
+}
+
+static int use_stdout(struct output *out, char *err, size_t len)
+{
+	if (isatty(STDOUT_FILENO)) {
+		snprintf(err, len, "%s is a terminal, which can't show what is to be written: name a file with -o",
+			 out->path);
+		return -EINVAL;
+	}
+	out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (out->fd >= 0)
+		return 0;
+	snprintf(err, len, "cannot write to %s: %s", out->path, strerror(errno));
+	return -errno;
+}
+
+int output__create(struct output *out, const char *path, bool force, char *err, size_t len)
+{
+	int ret;
+
+	*out = (struct output){ .fd = -1, .folder = -1, .force = force };
 	if (path)
 		snprintf(out->path, sizeof(out->path), "%s", path);
 	else
 		default_path(out->path, sizeof(out->path));
-	out->force = force;
-	if (!lstat(out->path, &st)) {
-		if (!force) {
-			ret = -EEXIST;
-			goto out;
-		}
-		if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
-			out->fd = open(out->path, O_WRONLY | O_CLOEXEC);
-			ret = out->fd < 0 ? -errno : 0;
-			goto out;
-		}
-		if (is_recorded_into(out->path)) {
-			ret = -EBUSY;
-			goto out;
-		}
-	}
-	ret = create_unnamed(out);
-	if (ret == -EOPNOTSUPP || ret == -EISDIR) {
-		if (force)
-			unlink(out->path);
-		ret = create_new(out);
-	}
-	if (!ret)
-		flock(out->fd, LOCK_EX | LOCK_NB);
-out:
-	if (ret == -EBUSY)
-		snprintf(err, len, "%s is being recorded into; -o names another file", out->path);
-	else if (ret == -EEXIST)
-		snprintf(err, len, "%s exists already; -f overwrites it, -o names another", out->path);
-	else if (ret)
+	if (output__is_stdout(out->path))
+		return use_stdout(out, err, len);
+	ret = open_folder(out, err, len);
+	if (ret)
+		return ret;
+	ret = check_existing(out, err, len);
+	if (ret)
+		return ret < 0 ? ret : 0;
+	ret = create(out);
+	if (ret)
 		snprintf(err, len, "cannot create %s: %s", out->path, strerror(-ret));
+	return ret;
+}
+
+/* Renames the draft. What a name is taken by is replaced where that was asked for. */
+static int rename_draft(struct output *out)
+{
+	const char *name = name_of(out);
+
+	if (!renameat2(out->folder, out->draft, out->folder, name, out->force ? 0 : RENAME_NOREPLACE))
+		return 0;
+	/* a file system that can't do that in one step: a link fails where the name is taken */
+	if (out->force || errno != EINVAL || linkat(out->folder, out->draft, out->folder, name, 0))
+		return -errno;
+	unlinkat(out->folder, out->draft, 0);
+	return 0;
+}
+
+static int give_name(struct output *out)
+{
+	char fd[32];
+	int ret;
+
+	if (!*out->draft) {
+		snprintf(fd, sizeof(fd), "/proc/self/fd/%d", out->fd);
+		if (!linkat(AT_FDCWD, fd, out->folder, name_of(out), AT_SYMLINK_FOLLOW))
+			return 0;
+		if (errno != EEXIST || !out->force)
+			return -errno;
+		ret = choose_draft(out);
+		if (!ret && linkat(AT_FDCWD, fd, out->folder, out->draft, AT_SYMLINK_FOLLOW))
+			ret = -errno;
+		if (ret) {
+			*out->draft = '\0';
+			return ret;
+		}
+	}
+	ret = rename_draft(out);
+	if (ret)
+		unlinkat(out->folder, out->draft, 0);
+	*out->draft = '\0';
 	return ret;
 }
 
 int output__publish(struct output *out, char *err, size_t len)
 {
-	char fd[64];
-	int ret = 0;
+	int ret;
 
 	if (!out->unnamed)
 		return 0;
-	if (out->force && is_recorded_into(out->path)) {
+	if (out->force && is_recorded_into(out)) {
 		snprintf(err, len, "%s is being recorded into; -o names another file", out->path);
 		return -EBUSY;
 	}
-	if (out->force)
-		unlink(out->path);
-	snprintf(fd, sizeof(fd), "/proc/self/fd/%d", out->fd);
-	if (linkat(AT_FDCWD, fd, AT_FDCWD, out->path, AT_SYMLINK_FOLLOW)) {
-		ret = -errno;
+	ret = give_name(out);
+	if (ret == -EEXIST)
+		snprintf(err, len, "%s exists already; -f overwrites it, -o names another", out->path);
+	else if (ret)
 		snprintf(err, len, "cannot create %s: %s", out->path, strerror(-ret));
+	if (ret)
 		return ret;
-	}
 	out->unnamed = false;
 	out->created = true;
 	return 0;
+}
+
+int output__check(const struct output *out, char *err, size_t len)
+{
+	struct stat st;
+
+	if (!out->created || fstat(out->fd, &st) || st.st_nlink)
+		return 0;
+	snprintf(err, len, "%s was removed while it was written, and what was recorded is lost", out->path);
+	return -ENOENT;
 }
 
 void output__close(struct output *out)
 {
 	if (out->fd > 0)
 		close(out->fd);
-	out->fd = -1;
+	if (out->folder > 0)
+		close(out->folder);
+	out->fd = out->folder = -1;
 }
 
 void output__discard(struct output *out)
 {
-	/* a recording that has left root may not */
-	if (out->created && unlink(out->path))
+	struct stat st;
+
+	if (*out->draft)
+		unlinkat(out->folder, out->draft, 0);
+	/* a recording that has left root may not; another file that took the name stays */
+	if (out->created && !fstatat(out->folder, name_of(out), &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == out->dev &&
+	    st.st_ino == out->ino && unlinkat(out->folder, name_of(out), 0))
 		fprintf(stderr, "sonde: %s is left, and holds nothing: %s\n", out->path, strerror(errno));
 	output__close(out);
 }

@@ -315,6 +315,8 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 	if (!*status)
 		ret = run(s, a, &reason, err, len);
 	stopped = session__stop(s, reason, err, len);
+	if (!ret && !stopped)
+		stopped = output__check(out, err, len);
 	print_warnings(s);
 	if (*status)
 		output__discard(out);

@@ -12,19 +12,8 @@
 static void put_text(FILE *out, const char *text, size_t len)
 {
 	char *clean = text__utf8(text, len);
-	const char *p = clean ? clean : "?";
 
-	if (!strpbrk(p, ",\"\r\n")) {
-		fputs(p, out);
-	} else {
-		putc('"', out);
-		for (; *p; p++) {
-			if (*p == '"')
-				putc('"', out);
-			putc(*p, out);
-		}
-		putc('"', out);
-	}
+	text__put_csv(out, clean ? clean : "?");
 	free(clean);
 }
 

@@ -19,11 +19,12 @@ struct export
 	const struct names *names; /* loaded */
 	const struct stacks *stacks; /* loaded */
 	FILE *out;
-	const char *path; /* of out; NULL: standard output */
+	const char *path; /* that out is to have; NULL: standard output */
+	int fd; /* of out, for a format that writes by itself (needs_file) */
 	const struct schema_event *event; /* of a format of one kind: which */
 	const char *choice; /* of a format with a check: what --event says, NULL: nothing */
 	char note[256]; /* what to tell the user of what was written; "" if nothing */
-	char why[256]; /* set by a format that can say more of a failure than errno does */
+	char why[512]; /* set by a format that can say more of a failure than errno does */
 	void *data; /* the exporter's own */
 };
 

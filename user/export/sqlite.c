@@ -5,6 +5,7 @@
  * one of 2^63 or more comes out negative. docs/exports.md has queries.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,38 @@ static int put_head(const struct sqlite *s, const struct trace_facts *facts)
 	return err;
 }
 
+static int given = -1;
+
+/* The first file that SQLite opens is the database. */
+static int open_given(const char *path, int flags, int mode)
+{
+	int fd = given;
+
+	given = -1;
+	return fd < 0 ? open(path, flags, mode) : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/*
+ * The output has no name yet, and a name could be taken by another user's link before
+ * SQLite opens it. So SQLite's own open(2) is replaced for a moment by one that gives
+ * it the descriptor.
+ */
+static int open_database(struct sqlite *s, int fd)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	int err;
+
+	if (!vfs || vfs->iVersion < 3 ||
+	    vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)(void (*)(void))open_given))
+		return SQLITE_CANTOPEN;
+	given = fd;
+	err = sqlite3_open_v2("/sonde-export", &s->db, SQLITE_OPEN_READWRITE, NULL);
+	/* it is opened by now, or never */
+	given = -1;
+	vfs->xSetSystemCall(vfs, "open", NULL);
+	return err;
+}
+
 static int begin(struct export *e)
 {
 	struct sqlite *s = calloc(1, sizeof(*s));
@@ -116,8 +149,7 @@ static int begin(struct export *e)
 	s->e = e;
 	map__init(&s->inserts, sizeof(u16), sizeof(sqlite3_stmt *));
 	map__init(&s->tasks, sizeof(struct task_key), sizeof(u8));
-	/* made by the caller: empty and its owner's alone */
-	if (sqlite3_open_v2(e->path, &s->db, SQLITE_OPEN_READWRITE, NULL))
+	if (open_database(s, e->fd))
 		return sqlite__failed(s, e->path);
 	/* one process, one transaction, and a file that is worthless until it is whole */
 	err = sqlite__execute(s,

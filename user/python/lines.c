@@ -63,7 +63,8 @@ static s64 by_locations(const u8 *table, size_t size, s64 line, s64 offset)
 		end += ((*p & 7) + 1) * 2;
 		p++;
 		if (kind == 13 || kind == 14)
-			line += read_signed(p, stop);
+			/* the table may hold any numbers: what does not fit wraps, and is no line */
+			line = (s64)((u64)line + (u64)read_signed(p, stop));
 		else if (kind >= 10 && kind <= 12)
 			line += kind - 10;
 		if (offset < end)

@@ -324,24 +324,15 @@ void print__people(const struct report_output *out, const struct output_options 
 /* RFC 4180, but with \n for LF as every tool on Linux wants it. */
 static void csv_text(FILE *file, const char *text)
 {
-	char *p, *clean = text__clean(text, strlen(text));
+	char *clean = text__clean(text, strlen(text));
 
 	if (!clean)
 		return;
-	if (!strpbrk(clean, ",\"") && *clean != '#' && *clean != ' ' && *clean) {
-		fputs(clean, file);
-	} else if (*clean) {
-		putc('"', file);
-		for (p = clean; *p; p++) {
-			if (*p == '"')
-				putc('"', file);
-			putc(*p, file);
-		}
-		putc('"', file);
-	} else {
-		/* the empty text; an empty field is an unknown one */
+	/* the empty text; an empty field is an unknown one */
+	if (*clean)
+		text__put_csv(file, clean);
+	else
 		fputs("\"\"", file);
-	}
 	free(clean);
 }
 

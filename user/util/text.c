@@ -24,11 +24,24 @@ static size_t utf8_decode(const unsigned char *p, size_t len, u32 *c)
 	return n;
 }
 
-/* Would printing this character do something else than show it? */
+/*
+ * Would printing this character do something else than show it? Controls, what changes
+ * the direction of text, and what takes no room: soft hyphen, joiners, tags.
+ */
 static bool is_dangerous(u32 c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;
+	static const struct {
+		u32 from, to;
+	} ranges[] = {
+		{ 0, 0x1f },	    { 0x7f, 0x9f },	{ 0xad, 0xad },	      { 0x61c, 0x61c },
+		{ 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f },
+		{ 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (c >= ranges[i].from && c <= ranges[i].to)
+			return true;
+	return false;
 }
 
 static size_t put_escaped(char *out, u32 c)
@@ -41,7 +54,7 @@ static size_t put_escaped(char *out, u32 c)
 char *text__clean(const char *text, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)text;
-	/* the longest escape of one byte is 4, of one character 8 for at least 3 bytes */
+	/* the longest escape of one byte is 4, of one character 9 for at least 3 bytes */
 	char *out = malloc(len * 4 + 1);
 	size_t n, at = 0;
 	u32 c;
@@ -81,6 +94,24 @@ char *text__utf8(const char *text, size_t len)
 	}
 	out[at] = '\0';
 	return out;
+}
+
+void text__put_csv(FILE *out, const char *text)
+{
+	/* a spreadsheet takes a cell that begins like this for a formula, which may run programs */
+	const char *prefix = *text && strchr("=+-@\t\r", *text) ? "'" : "";
+
+	if (!strpbrk(text, ",\"\r\n") && *text != '#' && *text != ' ') {
+		fprintf(out, "%s%s", prefix, text);
+		return;
+	}
+	fprintf(out, "\"%s", prefix);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+	putc('"', out);
 }
 
 size_t text__width(const char *text)

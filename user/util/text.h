@@ -5,6 +5,8 @@
 
 #include "core/types.h"
 
+#include <stdio.h>
+
 /*
  * A copy that is safe on a terminal: control characters become \n, \t or \xNN,
  * bytes that are no UTF-8 \xNN, invisible characters that turn the direction of
@@ -14,6 +16,11 @@
 char *text__clean(const char *text, size_t len);
 /* A copy in valid UTF-8 that keeps control characters (JSON escapes them itself): bad bytes become U+FFFD. */
 char *text__utf8(const char *text, size_t len);
+/*
+ * A cell of CSV (RFC 4180), quoted where that is needed. One that a spreadsheet would
+ * take for a formula (it begins with = + - @ or a tab) gets a ' before it.
+ */
+void text__put_csv(FILE *out, const char *text);
 /* Characters (not bytes) of a UTF-8 text. */
 size_t text__width(const char *text);
 

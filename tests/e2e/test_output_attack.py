@@ -1,0 +1,207 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What another user puts where root's sonde is to write: it is neither written to nor followed, and nothing hangs."""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from account import Account  # noqa: E402
+
+SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
+TRACE = os.path.join(ROOT, "tests", "golden", "v1.0-small.sonde")
+SECRET = b"root's\n" * 100
+SWAPS = 60
+number = 0
+
+
+def ok(passed, name, *why):
+    global number
+    number += 1
+    print(f"{'ok' if passed else 'not ok'} {number} - {name}", flush=True)
+    for w in () if passed else why:
+        print("# " + str(w)[:1000].replace("\n", "\n# "), flush=True)
+
+
+def sonde(*words, timeout=20, **kw):
+    """(exit status, stdout, stderr); None: it hung"""
+    try:
+        r = subprocess.run([SONDE, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, **kw)
+    except subprocess.TimeoutExpired:
+        return None, b"", b"it hung"
+    return r.returncode, r.stdout, r.stderr
+
+
+def export(to, path, *words, **kw):
+    return sonde("export", TRACE, "--to", to, *words, "-o", path, **kw)
+
+
+def content(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def plant(account, *words):
+    subprocess.run(account.command(*words), check=True)
+
+
+def sticky(tmp):
+    folder = os.path.join(tmp, "sticky")
+    os.mkdir(folder)
+    os.chmod(folder, 0o1777)
+    return folder
+
+
+def fifos(account, folder):
+    """A FIFO of another user in a folder as /tmp is: nobody waits for its reader, and its reader gets nothing."""
+    fifo = os.path.join(folder, "fifo")
+    plant(account, "mkfifo", "-m", "666", fifo)
+    r = export("text", fifo, "-f", timeout=5)
+    ok(r[0] == 1 and b"is a FIFO" in r[2] and b"-o /dev/stdout >" in r[2], "a FIFO without a reader is refused", r)
+    reader = subprocess.Popen(account.command("timeout", "30", "cat", fifo), stdout=subprocess.PIPE)
+    r = export("text", fifo, "-f", timeout=5)
+    live = sonde("record", "-t", "proc", "-d", "0.2", "-f", "-o", fifo, timeout=30)
+    # an end for the reader, if it has had none
+    if reader.poll() is None:
+        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+    got = reader.communicate(timeout=30)[0]
+    ok(r[0] == 1 and not got, "a FIFO with a reader: the reader gets nothing", r, got[:200])
+    ok(live[0] == 1 or b"is a FIFO" in live[2], "record refuses it, too", live)
+
+
+def links(account, folder, roots):
+    """Links of another user, as the file and as a folder on the way to it."""
+    link, there, own = (os.path.join(folder, n) for n in ("link", "there", "own"))
+    plant(account, "ln", "-s", roots, link)
+    plant(account, "ln", "-s", os.path.dirname(roots), there)
+    os.symlink(os.path.dirname(roots), own)
+    for to in ("text", "sqlite"):
+        r = export(to, link, "-f")
+        ok(r[0] == 0 and not os.path.islink(link) and content(roots) == SECRET, f"{to}: a link is replaced, not followed", r)
+        os.unlink(link)
+        plant(account, "ln", "-s", roots, link)
+        new = os.path.join(there, "new-" + to)
+        r = export(to, new)
+        ok(r[0] == 1 and b"'there'" in r[2] and b"name the folder itself" in r[2] and not os.path.exists(new),
+           f"{to}: a folder that is another user's link is refused", r)
+        r = export(to, os.path.join(own, "own-" + to))
+        ok(r[0] == 0 and os.path.exists(os.path.join(own, "own-" + to)), f"{to}: one's own link is followed", r)
+    ok(sorted(n for n in os.listdir(folder) if n.startswith(".")) == [], "no draft is left", os.listdir(folder))
+
+
+SWAPPER = """
+import os, sys
+fifo, target = sys.argv[1], sys.argv[2]
+spare, link = fifo + ".f", fifo + ".l"
+while True:
+    for make in (lambda: os.mkfifo(spare), lambda: os.symlink(target, link)):
+        try:
+            make()
+        except FileExistsError:
+            pass
+    for name in (spare, link):
+        try:
+            os.rename(name, fifo)
+        except OSError:
+            pass
+"""
+
+
+def swapped(account, tmp, roots):
+    """A FIFO that becomes a link to root's file and back, without pause, in a folder of the other user."""
+    folder = os.path.join(tmp, "theirs")
+    os.mkdir(folder)
+    os.chown(folder, account.uid, account.gid)
+    path = os.path.join(folder, "out")
+    swapper = subprocess.Popen(account.command("/usr/bin/python3", "-c", SWAPPER, path, roots))
+    hung = overwritten = 0
+    for i in range(SWAPS):
+        r = export("sqlite" if i % 4 == 3 else "text", path, "-f", timeout=3)
+        hung += r[0] is None
+        if content(roots) != SECRET:
+            overwritten += 1
+            with open(roots, "wb") as f:
+                f.write(SECRET)
+        if hung >= 3:
+            break
+    swapper.kill()
+    swapper.wait()
+    ok(not overwritten, "swapped while sonde opens it: root's file is as it was", f"{overwritten} times overwritten")
+    ok(not hung, "swapped while sonde opens it: nothing hangs", hung)
+
+
+def kept(tmp):
+    """What was possible and is safe is possible."""
+    whole = export("text", os.path.join(tmp, "whole"))
+    text = content(os.path.join(tmp, "whole"))
+    ok(whole[0] == 0 and text and os.stat(os.path.join(tmp, "whole")).st_mode & 0o777 == 0o600, "a file, its owner's alone", whole)
+    for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"):
+        r = export("text", path)
+        ok(r[0] == 0 and r[1] == text, f"-o {path}", r[0], r[2])
+    r, link = export("text", "/dev/stdout", "-f"), os.path.islink("/dev/stdout")
+    ok(r[1] == text and link, "-f -o /dev/stdout leaves that in its place", r)
+    if not link:
+        os.unlink("/dev/stdout")
+        os.symlink("/proc/self/fd/1", "/dev/stdout")
+    r = export("text", "/dev/null", "-f")
+    ok(r[0] == 0, "-f -o /dev/null", r)
+    without = {**os.environ, "SONDE_TEST": "no-tmpfile"}
+    for words, status in (((), 1), (("-f",), 0)):
+        for name, wanted in (("whole", status), ("whole" + str(status), 0)):
+            path = os.path.join(tmp, name)
+            r = export("text", path, *words, env=without)
+            ok(r[0] == wanted and content(path) == text, f"a file system without O_TMPFILE, {name} {' '.join(words)}", r)
+    ok(not [n for n in os.listdir(tmp) if n.startswith(".")], "no draft is left there", os.listdir(tmp))
+    with open(os.path.join(tmp, "piped"), "wb") as f:
+        r = subprocess.run([SONDE, "record", "-t", "proc", "-d", "0.2", "-o", "/dev/stdout"], stdout=subprocess.PIPE, timeout=60,
+                           stderr=subprocess.PIPE)
+        f.write(r.stdout)
+    i = sonde("info", os.path.join(tmp, "piped"))
+    ok(r.returncode == 0 and i[0] == 0, "record -o /dev/stdout into a pipe", r.stderr, i)
+
+
+def default_xfsz():
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+def ends(tmp):
+    r = export("text", os.path.join(tmp, "short"), preexec_fn=default_xfsz)
+    ok(r[0] == 1 and b"File too large" in r[2] and not os.path.exists(os.path.join(tmp, "short")),
+       "a file size limit is a message, not a signal", r)
+    path = os.path.join(tmp, "removed")
+    child = subprocess.Popen([SONDE, "record", "-t", "proc", "-o", path], stderr=subprocess.PIPE, text=True)
+    line = ""
+    while "tracing into" not in line and child.poll() is None:
+        line = child.stderr.readline()
+    os.unlink(path)
+    child.send_signal(signal.SIGINT)
+    err = child.communicate(timeout=60)[1]
+    ok(child.returncode == 1 and "was removed while it was written" in err, "a trace that was removed is a failure",
+       child.returncode, err)
+
+
+def main():
+    with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
+        if account.why:
+            print(f"ok 1 - everything # SKIP {account.why}\n1..1")
+            return
+        os.chmod(tmp, 0o755)
+        roots = os.path.join(tmp, "roots", "file")
+        os.mkdir(os.path.dirname(roots))
+        with open(roots, "wb") as f:
+            f.write(SECRET)
+        os.chmod(roots, 0o600)
+        folder = sticky(tmp)
+        fifos(account, folder)
+        links(account, folder, roots)
+        swapped(account, tmp, roots)
+        kept(tmp)
+        ends(tmp)
+    print(f"1..{number}")
+
+
+main()

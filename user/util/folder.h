@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SONDE_UTIL_FOLDER_H
+#define SONDE_UTIL_FOLDER_H
+
+#include <stddef.h>
+
+/*
+ * Opens the folder that a file is to be created in (O_PATH). Symbolic links on the
+ * way to it are followed only if they belong to root or to the user who runs sonde,
+ * also by sudo: another user could let them lead anywhere. The descriptor or a
+ * negative errno; -EPERM: such a link, with a message in err.
+ */
+int folder__open(const char *path, char *err, size_t len);
+
+#endif

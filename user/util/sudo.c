@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "util/sudo.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Any number is a user's, also beyond 65534, as directory services have them; the last one means "none". */
+static bool parse(const char *variable, unsigned int *id)
+{
+	const char *text = getenv(variable);
+	unsigned long value;
+	char *end;
+
+	if (!text || !isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || value >= 0xffffffffUL)
+		return false;
+	*id = (unsigned int)value;
+	return true;
+}
+
+bool sudo__user(uid_t *uid, gid_t *gid)
+{
+	return !geteuid() && parse("SUDO_UID", uid) && parse("SUDO_GID", gid) && *uid;
+}
