@@ -25,6 +25,7 @@
 
 #include "export/export.h"
 #include "export/gpus.h"
+#include "export/lane.h"
 #include "model/order.h"
 #include "export/protobuf.h"
 #include "export/value.h"
@@ -73,6 +74,7 @@ enum {
 	TRACK_WRITTEN,
 	TRACK_GIL_WAITERS,
 	TRACK_GIL_BLAME,
+	TRACK_RELEASED,
 	TRACK_GPU_BUSY,
 	TRACK_GPU_MEMORY,
 	TRACK_GPU_CLOCK,
@@ -80,16 +82,10 @@ enum {
 	TRACK_GPU_HOST_TIME,
 };
 
-struct interval {
-	u64 start, end;
-};
-
 struct track {
 	u64 uuid;
 	u32 frame; /* in which it was described last */
-	/* what is drawn on it, by time: disjoint, each with all that is inside it */
-	struct interval *drawn;
-	u32 n, allocated;
+	struct lane lane;
 };
 
 /* Something that is told once a frame. */
@@ -116,6 +112,9 @@ struct perfetto {
 	char *compressed;
 	struct clock_step *clocks; /* by time */
 	u32 n_clocks;
+	struct {
+		u64 monotonic, realtime;
+	} clock; /* the snapshot written last */
 	struct map interns; /* struct intern_key -> struct interned */
 	struct map tracks; /* struct track_key -> struct track */
 	struct map mappings, frames, callstacks; /* perfetto_stacks.c */
@@ -155,9 +154,20 @@ int perfetto__load_containers(struct perfetto *p);
 struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid);
 /* Of a process, 0: of none. name and unit (a counter's, else NULL) are told to people. */
 struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit);
-/* A thread's own track if the span nests in what is drawn there, else one beside it. */
+/*
+ * A thread's own track if the span fits on it, else one beneath it. perfetto__find_place leaves it free until
+ * perfetto__take_place; all others take it at once, and the span has to be written next.
+ */
+struct track *perfetto__find_place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
+				   const struct interval *span);
+void perfetto__take_place(struct perfetto *p, struct track *t, const struct interval *span);
 struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 			      const struct interval *span);
+/* t if the span fits on it, else a track of that kind and name beneath the thread's. */
+struct track *perfetto__place_on(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
+				 const struct interval *span);
+struct track *perfetto__place_thread(struct perfetto *p, u32 pid, u32 tid, u32 kind, const char *name,
+				     const struct interval *span);
 struct track *perfetto__place_process(struct perfetto *p, u32 pid, u32 kind, const char *name,
 				      const struct interval *span);
 struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Tracks "GIL blame" beneath a process: whose code held the GIL while whose waited. Several threads wait at once:
- * their slices stand on several tracks of that name, which Perfetto shows as one.
- */
+/* A track "GIL blame" beneath each thread that waited for a GIL: which code held it meanwhile. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,13 +7,12 @@
 #include "model/gil.h"
 
 struct waiter_key {
-	struct gil_key gil;
-	u32 tid, unused;
+	u32 pid, tid;
 };
 
 struct pass {
 	struct perfetto *p;
-	struct map waiting; /* struct waiter_key -> struct gil_piece: what may go on yet */
+	struct map waiting; /* struct waiter_key -> struct gil_piece: the last, which may go on */
 };
 
 static const char *holder_label(const struct perfetto *p, const struct gil_piece *piece, char *buf, size_t size)
@@ -57,7 +53,7 @@ static int put_piece(struct perfetto *p, const struct gil_piece *piece)
 	if (span.end <= span.start)
 		return 0;
 	perfetto__maybe_next_frame(p);
-	t = perfetto__place_process(p, piece->gil.pid, TRACK_GIL_BLAME, "GIL blame", &span);
+	t = perfetto__place_thread(p, piece->gil.pid, piece->waiter, TRACK_GIL_BLAME, "GIL blame", &span);
 	if (!t)
 		return -ENOMEM;
 	at = event__begin(p, span.start, t, EVENT_BEGIN);
@@ -74,14 +70,14 @@ static int put_piece(struct perfetto *p, const struct gil_piece *piece)
 /* A wait is cut at each switch interval: what goes on in the next piece is one slice. */
 static bool goes_on(const struct gil_piece *a, const struct gil_piece *b)
 {
-	return a->to == b->from && a->had == b->had && a->attempt == b->attempt && a->holder == b->holder &&
-	       a->holder_stack == b->holder_stack && a->waiter_stack == b->waiter_stack;
+	return a->to == b->from && a->gil.gil == b->gil.gil && a->had == b->had && a->attempt == b->attempt &&
+	       a->holder == b->holder && a->holder_stack == b->holder_stack && a->waiter_stack == b->waiter_stack;
 }
 
 static int on_piece(const struct gil_piece *piece, void *arg)
 {
 	struct pass *pass = arg;
-	struct waiter_key key = { piece->gil, piece->waiter, 0 };
+	struct waiter_key key = { piece->gil.pid, piece->waiter };
 	struct gil_piece *last = map__get(&pass->waiting, &key);
 	int err;
 

@@ -45,7 +45,11 @@ static void put_info(struct perfetto *p)
 	const struct trace_head *head = p->e->facts->head;
 	size_t info, utsname;
 
-	perfetto__put_clocks(p, head->monotonic, head->realtime);
+	/* the engine takes no snapshot that is older than the one before it */
+	if (p->clock.monotonic)
+		perfetto__put_clocks(p, p->clock.monotonic, p->clock.realtime);
+	else
+		perfetto__put_clocks(p, head->monotonic, head->realtime);
 	packet__begin(p, 0);
 	info = pb__begin(&p->packet, PACKET_SYSTEM_INFO);
 	utsname = pb__begin(&p->packet, 1);
@@ -244,6 +248,10 @@ void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime)
 {
 	size_t at;
 
+	if (monotonic < p->clock.monotonic)
+		return;
+	p->clock.monotonic = monotonic;
+	p->clock.realtime = realtime;
 	packet__begin(p, monotonic);
 	at = pb__begin(&p->packet, PACKET_CLOCK_SNAPSHOT);
 	put_clock(p, CLOCK_ID_BOOTTIME, perfetto__boottime(p, monotonic));

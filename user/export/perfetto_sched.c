@@ -38,11 +38,11 @@ struct sched_cpu {
 	struct pb events; /* whole ones: FtraceEventBundle.event */
 };
 
-/* include/linux/sched.h, __get_task_state of Linux 4.14 and later */
+/* include/linux/sched.h, __get_task_state of Linux 4.14 and later; TASK_REPORT_MAX: preempted, which viewers show as "R+" */
 static u32 kernel_state(s64 state)
 {
-	static const u32 states[] = { [RUNNABLE] = 0, [SLEEP] = 1,   [BLOCKED] = 2, [STOPPED] = 4, [TRACED] = 8,
-				      [DEAD] = 16,    [PARKED] = 64, [IDLE] = 128,  [FROZEN] = 2 };
+	static const u32 states[] = { [RUNNABLE] = 256, [SLEEP] = 1,   [BLOCKED] = 2, [STOPPED] = 4, [TRACED] = 8,
+				      [DEAD] = 16,	[PARKED] = 64, [IDLE] = 128,  [FROZEN] = 2 };
 
 	return state >= 0 && (size_t)state < sizeof(states) / sizeof(*states) ? states[state] : 1;
 }
@@ -249,6 +249,9 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 	/* one that was preempted needed no waking */
 	if (!wake || view__get(v, "state") == RUNNABLE)
 		return 0;
+	/* the engine drops a waking at the very moment of the switch that it leads to */
+	if (wake == (u64)view__s64(v, f.time) && wake > (u64)view__s64(v, f.start))
+		wake--;
 	event = pb__begin(&c->events, 2);
 	pb__int(&c->events, 1, perfetto__boottime(p, wake));
 	pb__int(&c->events, 2, waker);

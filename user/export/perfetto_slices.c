@@ -196,23 +196,12 @@ static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid
 	event__end(p, at);
 }
 
-/*
- * The end of a wait, from when it was let go until it ran, is a slice in it: flows
- * end where slices begin, and the wait's own beginning is before its cause.
- */
-static void put_wake(struct perfetto *p, const struct view *v, const struct wake *w, const char *category,
-		     const struct track *t, const struct interval *span)
+/* The end of a wait, from when its lock was released until the thread ran: a slice, because flows end where slices begin. */
+static void put_released(struct perfetto *p, const char *category, const struct track *t, const struct interval *span,
+			 u64 flow)
 {
-	u32 pid = (u32)view__get(v, "pid"), tid = (u32)view__get(v, "tid"), by = (u32)view__get(v, w->tid);
-	u64 time = (u64)view__get(v, w->time);
-	u64 flow = flow_of(pid, tid, span->start);
-	size_t at;
+	size_t at = event__begin(p, span->start, t, EVENT_BEGIN);
 
-	if (!time || !by)
-		return;
-	put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, by, time, flow);
-	time = time < span->start ? span->start : time > span->end ? span->end : time;
-	at = event__begin(p, time, t, EVENT_BEGIN);
 	put_name(p, category, "let go");
 	pb__fixed64(&p->packet, EVENT_FLOWS_END, flow);
 	event__end(p, at);
@@ -220,20 +209,58 @@ static void put_wake(struct perfetto *p, const struct view *v, const struct wake
 	event__end(p, at);
 }
 
+/* The released part of a wait. False: no thread released it. */
+static bool released_part(const struct view *v, const struct wake *w, const struct interval *span, struct interval *out)
+{
+	u64 time = (u64)view__get(v, w->time);
+
+	if (!time || !(u32)view__get(v, w->tid))
+		return false;
+	out->start = time < span->start ? span->start : time > span->end ? span->end : time;
+	out->end = span->end;
+	return true;
+}
+
+/*
+ * Before the wait itself, because of two slices that begin or end at one moment the file's order decides which is the
+ * inner one; but a part that is the whole wait goes behind it. What the thread did in between, as its futex calls, may
+ * overlap the part: then it gets a track of its own.
+ */
+static void put_wake(struct perfetto *p, const struct view *v, const struct common_fields *f, const struct wake *w,
+		     const char *category, struct track *of_wait, const struct interval *span,
+		     const struct interval *part)
+{
+	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
+	u64 flow = flow_of(pid, tid, span->start);
+	const struct track *t;
+
+	put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, (u32)view__get(v, w->tid),
+		  (u64)view__get(v, w->time), flow);
+	t = perfetto__place_on(p, of_wait, pid, tid, TRACK_RELEASED, "let go", part);
+	if (t)
+		put_released(p, category, t, part, flow);
+}
+
 static void put_span(struct perfetto *p, const struct view *v, const struct common_fields *f, const char *category,
 		     const struct interval *span)
 {
 	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe));
 	const struct wake *w = wake_of(v);
-	const struct track *t =
-		perfetto__place(p, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid), v->event, span);
+	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
+	struct interval part;
+	struct track *t;
+	bool first;
 	size_t at;
 
+	t = perfetto__find_place(p, pid, tid, v->event, span);
 	if (!t)
 		return;
-	/* the inner one first: of what ends at one moment, the last in the file is the outer */
-	if (w)
-		put_wake(p, v, w, category, t, span);
+	if (w && !released_part(v, w, span, &part))
+		w = NULL;
+	first = w && part.start > span->start;
+	if (first)
+		put_wake(p, v, f, w, category, t, span, &part);
+	perfetto__take_place(p, t, span);
 	at = event__begin(p, span->start, t, EVENT_BEGIN);
 	put_name(p, category, title);
 	put_arguments(p, v, f);
@@ -241,6 +268,8 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 	event__end(p, at);
 	at = event__begin(p, span->end, t, EVENT_END);
 	event__end(p, at);
+	if (w && !first)
+		put_wake(p, v, f, w, category, t, span, &part);
 }
 
 static void put_instant(struct perfetto *p, const struct view *v, const struct common_fields *f, const char *category,

@@ -14,7 +14,6 @@
 #include "export/perfetto.h"
 
 #define FIRST_UUID 16
-#define KEPT	   4096 /* intervals of a track; older ones are forgotten */
 
 struct track_key {
 	u32 pid, tid;
@@ -42,7 +41,7 @@ void perfetto__free_tracks(struct perfetto *p)
 	u32 i;
 
 	for (i = 0; i < p->tracks.n; i++)
-		free(((struct track *)map__value(&p->tracks, i))->drawn);
+		lane__free(&((struct track *)map__value(&p->tracks, i))->lane);
 	map__free(&p->tracks);
 	map__free(&p->containers);
 }
@@ -203,96 +202,80 @@ struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number,
 	return t;
 }
 
-/* Would the span, put behind all that is drawn, stand in the right place of the stack? */
-static bool fits(const struct track *t, const struct interval *span)
-{
-	const struct interval *d;
-	u32 i;
-
-	for (i = t->n; i-- > 0;) {
-		d = &t->drawn[i];
-		if (d->end <= span->start)
-			return true;
-		if (d->start >= span->end)
-			continue;
-		if (d->start <= span->start && d->end >= span->end)
-			return true;
-		/* of two slices that begin at one moment, Perfetto takes the one that comes later for the inner */
-		if (d->start <= span->start || d->end > span->end)
-			return false;
-	}
-	return true;
-}
-
-static int draw(struct track *t, const struct interval *span)
-{
-	struct interval *more;
-	u32 want, after, first;
-
-	if (t->n == t->allocated) {
-		if (t->n >= KEPT) {
-			memmove(t->drawn, t->drawn + t->n / 2, (t->n - t->n / 2) * sizeof(*t->drawn));
-			t->n -= t->n / 2;
-		} else {
-			want = t->allocated ? 2 * t->allocated : 16;
-			more = realloc(t->drawn, want * sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			t->drawn = more;
-			t->allocated = want;
-		}
-	}
-	for (after = t->n; after && t->drawn[after - 1].start >= span->end; after--)
-		;
-	if (after && t->drawn[after - 1].start <= span->start && t->drawn[after - 1].end >= span->end)
-		return 0;
-	/* [first, after) are inside it now */
-	for (first = after; first && t->drawn[first - 1].start >= span->start; first--)
-		;
-	memmove(t->drawn + first + 1, t->drawn + after, (t->n - after) * sizeof(*t->drawn));
-	t->n = t->n - (after - first) + 1;
-	t->drawn[first] = *span;
-	return 0;
-}
-
 /* Requests in flight: a thread goes on while one of its own is open. */
 static bool is_asynchronous(const struct schema_event *e)
 {
 	return !strcmp(e->name, "disk_io");
 }
 
-static struct track *beside(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
-			    const struct interval *span)
+/* The first of the tracks of that kind that the span fits on. */
+static struct track *find_beside(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
+				 const struct interval *span)
 {
 	struct track *t;
 
 	for (;; key->number++) {
 		t = get(p, key);
-		if (!t || fits(t, span))
+		if (!t || lane__fits(&t->lane, span))
 			break;
 	}
 	if (t && t->frame != p->frame)
 		describe(p, t, parent, name, NULL);
-	if (t && draw(t, span))
-		p->packet.failed = true;
 	return t;
+}
+
+void perfetto__take_place(struct perfetto *p, struct track *t, const struct interval *span)
+{
+	if (t && lane__add(&t->lane, span))
+		p->packet.failed = true;
+}
+
+static struct track *beside(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
+			    const struct interval *span)
+{
+	struct track *t = find_beside(p, key, parent, name, span);
+
+	perfetto__take_place(p, t, span);
+	return t;
+}
+
+struct track *perfetto__find_place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
+				   const struct interval *span)
+{
+	struct track_key key = { .pid = pid, .tid = tid, .kind = e->id };
+	struct track *t = tid ? perfetto__thread(p, pid, tid) : pid ? process_track(p, pid) : NULL;
+
+	if (!t && pid)
+		return NULL;
+	if (tid && !is_asynchronous(e) && lane__fits(&t->lane, span))
+		return t;
+	return find_beside(p, &key, t ? t->uuid : 0, e->name, span);
 }
 
 struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 			      const struct interval *span)
 {
-	struct track_key key = { .pid = pid, .tid = tid, .kind = e->id, .number = 0 };
-	struct track *t;
+	struct track *t = perfetto__find_place(p, pid, tid, e, span);
 
-	if (!tid)
-		return pid ? perfetto__place_process(p, pid, e->id, e->name, span) : beside(p, &key, 0, e->name, span);
-	t = perfetto__thread(p, pid, tid);
-	if (!t)
-		return NULL;
-	if (is_asynchronous(e) || !fits(t, span))
-		return beside(p, &key, t->uuid, e->name, span);
-	if (draw(t, span))
-		p->packet.failed = true;
+	perfetto__take_place(p, t, span);
+	return t;
+}
+
+struct track *perfetto__place_thread(struct perfetto *p, u32 pid, u32 tid, u32 kind, const char *name,
+				     const struct interval *span)
+{
+	struct track_key key = { .pid = pid, .tid = tid, .kind = kind };
+	const struct track *thread = perfetto__thread(p, pid, tid);
+
+	return thread ? beside(p, &key, thread->uuid, name, span) : NULL;
+}
+
+struct track *perfetto__place_on(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
+				 const struct interval *span)
+{
+	if (!lane__fits(&t->lane, span))
+		return perfetto__place_thread(p, pid, tid, kind, name, span);
+	perfetto__take_place(p, t, span);
 	return t;
 }
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "export/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT 4096 /* spans of a lane; older ones are put together in pairs */
+
+static bool contains(const struct interval *outer, const struct interval *inner)
+{
+	return outer->start <= inner->start && inner->end <= outer->end;
+}
+
+bool lane__fits(const struct lane *l, const struct interval *span)
+{
+	u32 i;
+
+	/* its begin and its end are neighbours in the file and stay neighbours when sorted */
+	if (span->start == span->end)
+		return true;
+	for (i = l->n; i-- > 0;) {
+		const struct lane_span *s = &l->spans[i];
+
+		if (s->at.end <= span->start)
+			return true;
+		/* touching it from the left is no fit: its begin is in the file already and would be sorted before this end */
+		if (s->at.start > span->end)
+			continue;
+		if (contains(&s->at, span))
+			return s->is_leaf;
+		if (s->at.start <= span->start || s->at.end > span->end)
+			return false;
+	}
+	return true;
+}
+
+/* The gaps between older spans are forgotten: what lies in one of them fits no longer. */
+static void coarsen(struct lane *l)
+{
+	u32 i, half = l->n / 2 & ~1u;
+
+	for (i = 0; i < half / 2; i++) {
+		l->spans[i].at.start = l->spans[2 * i].at.start;
+		l->spans[i].at.end = l->spans[2 * i + 1].at.end;
+		l->spans[i].is_leaf = false;
+	}
+	memmove(l->spans + half / 2, l->spans + half, (l->n - half) * sizeof(*l->spans));
+	l->n -= half / 2;
+}
+
+static int make_room(struct lane *l)
+{
+	u32 want = l->allocated ? 2 * l->allocated : 16;
+	struct lane_span *more;
+
+	if (l->n < l->allocated)
+		return 0;
+	if (l->n >= KEPT) {
+		coarsen(l);
+		return 0;
+	}
+	more = realloc(l->spans, want * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	l->spans = more;
+	l->allocated = want;
+	return 0;
+}
+
+int lane__add(struct lane *l, const struct interval *span)
+{
+	u32 after, first;
+
+	if (span->start == span->end)
+		return 0;
+	if (make_room(l))
+		return -ENOMEM;
+	for (after = l->n; after && l->spans[after - 1].at.start >= span->end; after--)
+		;
+	if (after && contains(&l->spans[after - 1].at, span)) {
+		l->spans[after - 1].is_leaf = false;
+		return 0;
+	}
+	/* [first, after) are inside it now */
+	for (first = after; first && l->spans[first - 1].at.start >= span->start; first--)
+		;
+	memmove(l->spans + first + 1, l->spans + after, (l->n - after) * sizeof(*l->spans));
+	l->n = l->n - (after - first) + 1;
+	l->spans[first] = (struct lane_span){ *span, first == after };
+	return 0;
+}
+
+void lane__free(struct lane *l)
+{
+	free(l->spans);
+	*l = (struct lane){ 0 };
+}
