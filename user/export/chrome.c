@@ -25,23 +25,6 @@ void chrome__next_event(struct export *e)
 	c->any = true;
 }
 
-static int begin(struct export *e)
-{
-	const struct trace_head *head = e->facts->head;
-	struct chrome *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return -ENOMEM;
-	e->data = c;
-	map__init(&c->tasks, sizeof(struct task_key), sizeof(u8));
-	fprintf(e->out,
-		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\",\"realtime_ahead_ns\":\"%lld\",\"hostname\":",
-		(s64)(head->realtime - head->monotonic));
-	json__print_text(e->out, head->hostname, strlen(head->hostname));
-	fputs("},\"traceEvents\":[", e->out);
-	return 0;
-}
-
 void chrome__put_name(struct export *e, const char *what, u32 pid, u32 tid, const char *name)
 {
 	chrome__next_event(e);
@@ -188,6 +171,9 @@ static int put_event(struct export *e, const struct view *v, const struct common
 
 	if (chrome__put_names(e, pid, tid))
 		return -ENOMEM;
+	if (lasts &&
+	    chrome__place(e, pid, tid, v->event->name, &(struct interval){ start < time ? start : time, time }, &tid))
+		return -ENOMEM;
 	chrome__next_event(e);
 	fprintf(e->out, "{\"ph\":\"%s,\"name\":", lasts ? "X\"" : "i\",\"s\":\"t\"");
 	json__print_text(e->out, title, strlen(title));
@@ -217,17 +203,40 @@ static bool is_left_out(const struct schema_event *e)
 	return event__is_inventory(e) || (!EVENT_FAMILY(e->id) && strcmp(e->name, "meta_loss") != 0);
 }
 
+static int on_event(const struct view *v, void *arg)
+{
+	struct common_fields f = common_fields__of(v->event);
+
+	return put_event(arg, v, &f);
+}
+
+static int begin(struct export *e)
+{
+	const struct trace_head *head = e->facts->head;
+	struct chrome *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	e->data = c;
+	map__init(&c->tasks, sizeof(struct task_key), sizeof(u8));
+	chrome__init_lanes(c);
+	c->order = order__new(on_event, e);
+	if (!c->order)
+		return -ENOMEM;
+	fprintf(e->out,
+		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\",\"realtime_ahead_ns\":\"%lld\",\"hostname\":",
+		(s64)(head->realtime - head->monotonic));
+	json__print_text(e->out, head->hostname, strlen(head->hostname));
+	fputs("},\"traceEvents\":[", e->out);
+	return 0;
+}
+
+/* In order of time: which spans nest is known only then. */
 static int rows(struct export *e, const struct rows *rows)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	int err = 0;
+	struct chrome *c = e->data;
 
-	if (is_left_out(v.event))
-		return 0;
-	for (; !err && v.i < rows__count(rows); v.i++)
-		err = put_event(e, &v, &f);
-	return err;
+	return is_left_out(rows__event(rows)) ? 0 : order__add(c->order, rows);
 }
 
 static int end(struct export *e)
@@ -237,12 +246,16 @@ static int end(struct export *e)
 
 	if (!c)
 		return 0;
-	err = ferror(e->out) ? -EIO : chrome__put_gpu_work(e);
+	err = c->order ? order__finish(c->order) : 0;
+	order__free(c->order);
+	if (!err)
+		err = ferror(e->out) ? -EIO : chrome__put_gpu_work(e);
 	fputs("\n]", e->out);
 	if (stacks__count(e->stacks))
 		put_frames(e);
 	fputs("}\n", e->out);
 	map__free(&c->tasks);
+	chrome__free_lanes(c);
 	free(c);
 	return err ? err : ferror(e->out) ? -EIO : 0;
 }

@@ -14,12 +14,18 @@
 
 #define NEXT_SAME 1000000 /* to the thread number of a stream whose number is taken */
 
+/* more than one of a stream where its work overlaps */
 struct stream_key {
-	u32 pid, device, context, stream;
+	u32 pid, device, context, stream, lane;
 };
 
 struct thread_key {
 	u32 gpu, tid;
+};
+
+struct stream_lane {
+	struct thread_key thread; /* with the tid plus one */
+	struct lane lane;
 };
 
 struct pass {
@@ -27,7 +33,7 @@ struct pass {
 	struct gpu_model *model;
 	struct gpus gpus;
 	struct gpu_launches launches;
-	struct map streams; /* struct stream_key -> struct thread_key, with the tid plus one */
+	struct map streams; /* struct stream_key -> struct stream_lane */
 	struct map threads; /* struct thread_key -> u32, how many streams wanted it */
 };
 
@@ -46,26 +52,38 @@ static void put_thread_names(struct pass *p, const struct stream_key *stream, co
 		t->gpu, t->tid, t->gpu);
 }
 
-/* Where work of a stream stands; NULL: no memory. */
-static const struct thread_key *place(struct pass *p, const struct gpu_work *w, struct thread_key *out)
+/* The lane of a stream that the work fits on; NULL: no memory. */
+static struct stream_lane *find_lane(struct pass *p, struct stream_key *key, const struct interval *span)
 {
-	struct stream_key key = { w->pid, w->device, w->context, w->stream };
-	struct thread_key *t = map__get(&p->streams, &key);
+	struct stream_lane *l;
+
+	for (;; key->lane++) {
+		l = map__get(&p->streams, key);
+		if (!l || lane__fits(&l->lane, span))
+			return l;
+	}
+}
+
+/* The process and thread that work of a stream is drawn on. 0 or -ENOMEM. */
+static int place(struct pass *p, const struct gpu_work *w, const struct interval *span, struct thread_key *out)
+{
+	struct stream_key key = { w->pid, w->device, w->context, w->stream, 0 };
+	struct stream_lane *l = find_lane(p, &key, span);
 	u32 gpu = gpus__number(&p->gpus, w->pid, w->device), *same;
 
-	if (!t || gpu == GPUS_MOST)
-		return NULL;
-	if (!t->tid) {
+	if (!l || gpu == GPUS_MOST)
+		return -ENOMEM;
+	if (!l->thread.tid) {
 		*out = (struct thread_key){ gpu, w->stream };
 		same = map__get(&p->threads, out);
 		if (!same)
-			return NULL;
-		*t = (struct thread_key){ gpu, w->stream + NEXT_SAME * (*same)++ + 1 };
-		*out = (struct thread_key){ gpu, t->tid - 1 };
+			return -ENOMEM;
+		l->thread = (struct thread_key){ gpu, w->stream + NEXT_SAME * (*same)++ + 1 };
+		*out = (struct thread_key){ gpu, l->thread.tid - 1 };
 		put_thread_names(p, &key, out);
 	}
-	*out = (struct thread_key){ gpu, t->tid - 1 };
-	return out;
+	*out = (struct thread_key){ gpu, l->thread.tid - 1 };
+	return lane__add(&l->lane, span);
 }
 
 static void put_head(struct pass *p, const char *phase, const char *category, const char *name)
@@ -86,18 +104,22 @@ static void put_where(struct pass *p, u32 pid, u32 tid, u64 time)
 static int put_launch(struct pass *p, const struct gpu_work *w)
 {
 	const struct gpu_launch *l = w->launch;
+	struct interval span = { l->start, l->end > l->start ? l->end : l->start };
+	u32 tid = l->tid;
 
 	if (chrome__put_names(p->e, l->pid, l->tid))
 		return -ENOMEM;
 	if (!l->probed) {
+		if (chrome__place(p->e, l->pid, l->tid, "gpu_call", &span, &tid))
+			return -ENOMEM;
 		put_head(p, "X", "cuda_driver", l->function ? l->function : "launch");
-		put_where(p, l->pid, l->tid, l->start);
+		put_where(p, l->pid, tid, l->start);
 		fputs(",\"dur\":", p->e->out);
 		chrome__put_us(p->e->out, l->end > l->start ? l->end - l->start : 0);
 		fprintf(p->e->out, ",\"args\":{\"correlation\":%u}}", w->correlation);
 	}
 	put_head(p, "s", "ac2g", "ac2g");
-	put_where(p, l->pid, l->tid, l->start);
+	put_where(p, l->pid, tid, l->start);
 	fprintf(p->e->out, ",\"id\":%llu}", l->number);
 	return 0;
 }
@@ -173,23 +195,25 @@ static int on_work(const struct gpu_work *w, void *arg)
 {
 	const struct gpu_launch *l = w->launch;
 	struct pass *p = arg;
+	struct interval span = { w->start, w->end > w->start ? w->end : w->start };
 	struct thread_key t;
 
 	/* its call is there */
 	if (w->host_time)
 		return 0;
-	if (!place(p, w, &t))
+	span.start = gpus__start(&p->gpus, w);
+	if (place(p, w, &span, &t))
 		return -ENOMEM;
 	if (l && l->tid && gpu_launches__first(&p->launches, l->number) && put_launch(p, w))
 		return -ENOMEM;
 	put_title(p, w);
-	put_where(p, t.gpu, t.tid, w->start);
+	put_where(p, t.gpu, t.tid, span.start);
 	fputs(",\"dur\":", p->e->out);
-	chrome__put_us(p->e->out, w->end > w->start ? w->end - w->start : 0);
+	chrome__put_us(p->e->out, span.end > span.start ? span.end - span.start : 0);
 	put_args(p, w);
 	if (l && l->tid) {
 		put_head(p, "f", "ac2g", "ac2g");
-		put_where(p, t.gpu, t.tid, w->start);
+		put_where(p, t.gpu, t.tid, span.start);
 		fprintf(p->e->out, ",\"id\":%llu,\"bp\":\"e\"}", l->number);
 	}
 	return ferror(p->e->out) ? -EIO : 0;
@@ -203,7 +227,7 @@ int chrome__put_gpu_work(struct export *e)
 
 	if (!gpus__traced(e->trace))
 		return 0;
-	map__init(&p.streams, sizeof(struct stream_key), sizeof(struct thread_key));
+	map__init(&p.streams, sizeof(struct stream_key), sizeof(struct stream_lane));
 	map__init(&p.threads, sizeof(struct thread_key), sizeof(u32));
 	err = gpus__load(&p.gpus, e->trace);
 	if (!err)
@@ -213,6 +237,8 @@ int chrome__put_gpu_work(struct export *e)
 	gpu_model__free(p.model);
 	gpus__free(&p.gpus);
 	gpu_launches__free(&p.launches);
+	for (u32 i = 0; i < p.streams.n; i++)
+		lane__free(&((struct stream_lane *)map__value(&p.streams, i))->lane);
 	map__free(&p.streams);
 	map__free(&p.threads);
 	return err;

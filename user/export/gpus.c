@@ -8,6 +8,7 @@
 
 #include "core/gil_held.h"
 #include "core/shim.h"
+#include "export/lane.h"
 #include "model/view.h"
 
 #define KEPT (1u << 16) /* launches; a power of two */
@@ -18,6 +19,10 @@ struct uuid_key {
 
 struct device_key {
 	u32 pid, device;
+};
+
+struct stream_key {
+	u32 pid, device, context, stream;
 };
 
 static int grow(struct gpus *g, u32 n)
@@ -93,27 +98,45 @@ static int take_device(struct gpus *g, const struct view *v)
 	gpu->major = (u32)view__get(v, "major");
 	gpu->minor = (u32)view__get(v, "minor");
 	gpu->memory = (u64)view__get(v, "memory");
+	gpu->uuid_first = (u64)view__get(v, "uuid_first");
+	gpu->uuid_last = (u64)view__get(v, "uuid_last");
+	return 0;
+}
+
+static int take_clock(struct gpus *g, const struct view *v)
+{
+	u64 error = (u64)view__get(v, "error"), *known;
+	u32 pid = (u32)view__get(v, "pid");
+
+	known = map__get(&g->clock_errors, &pid);
+	if (!known)
+		return -ENOMEM;
+	*known = error > *known ? error : *known;
 	return 0;
 }
 
 static int on_rows(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
+	bool is_device = !strcmp(v.event->name, "gpu_device");
 	int err = 0;
 
 	for (; !err && v.i < rows__count(rows); v.i++)
-		err = take_device(arg, &v);
+		err = is_device ? take_device(arg, &v) : take_clock(arg, &v);
 	return err;
 }
 
 int gpus__load(struct gpus *g, struct trace *t)
 {
-	const struct schema_event *kinds[] = { schema__event(trace__schema(t), "gpu_device"), NULL };
+	const struct schema_event *kinds[] = { schema__event(trace__schema(t), "gpu_device"),
+					       schema__event(trace__schema(t), "gpu_clock"), NULL };
 	struct trace_filter filter = { .kinds = kinds };
 
 	*g = (struct gpus){ 0 };
 	map__init(&g->by_uuid, sizeof(struct uuid_key), sizeof(u32));
 	map__init(&g->by_device, sizeof(struct device_key), sizeof(u32));
+	map__init(&g->clock_errors, sizeof(u32), sizeof(u64));
+	map__init(&g->streams, sizeof(struct stream_key), sizeof(struct interval));
 	return kinds[0] ? trace__read(t, &filter, on_rows, g) : 0;
 }
 
@@ -121,6 +144,8 @@ void gpus__free(struct gpus *g)
 {
 	map__free(&g->by_uuid);
 	map__free(&g->by_device);
+	map__free(&g->clock_errors);
+	map__free(&g->streams);
 	free(g->list);
 }
 
@@ -138,6 +163,22 @@ u32 gpus__number(struct gpus *g, u32 pid, u32 device)
 		*known = number + 1;
 	}
 	return *known - 1;
+}
+
+u64 gpus__start(struct gpus *g, const struct gpu_work *w)
+{
+	struct stream_key key = { w->pid, w->device, w->context, w->stream };
+	const u64 *error = map__find(&g->clock_errors, &w->pid);
+	struct interval *last = map__get(&g->streams, &key);
+	u64 start = w->start;
+
+	/* without memory as it is */
+	if (!last)
+		return start;
+	if (error && start >= last->start && start < last->end && last->end - start <= *error && last->end <= w->end)
+		start = last->end;
+	*last = (struct interval){ start, w->end };
+	return start;
 }
 
 char *gpus__name(const struct gpus *g, u32 number, char *buf, size_t size)

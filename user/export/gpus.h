@@ -20,12 +20,15 @@ struct gpu {
 	char model[65]; /* untrusted, "" if not known */
 	u32 major, minor; /* compute capability; 0: not known */
 	u64 memory; /* bytes; 0: not known */
+	u64 uuid_first, uuid_last; /* its bytes; both 0: not known */
 };
 
 struct gpus {
 	struct gpu *list; /* by number */
 	u32 n;
 	struct map by_uuid, by_device; /* -> u32 number plus one */
+	struct map clock_errors; /* u32 pid -> u64 ns, the largest of its shim's clock */
+	struct map streams; /* -> struct interval: the work that gpus__start saw last */
 };
 
 /* 0 or -ENOMEM and other negative errno of reading */
@@ -35,6 +38,11 @@ void gpus__free(struct gpus *g);
 u32 gpus__number(struct gpus *g, u32 pid, u32 device);
 /* "NVIDIA H100 80GB HBM3", of several equal ones with their number, "GPU 3" if there is no name. */
 char *gpus__name(const struct gpus *g, u32 number, char *buf, size_t size);
+/*
+ * When work began, ns: a stream does one thing after the other, so work that seems to begin before the work ahead of it in
+ * its stream ended begins there, if that is within the error of the clock. Call it once for each, in the order of the model.
+ */
+u64 gpus__start(struct gpus *g, const struct gpu_work *w);
 /* Does the trace have any events of a device? */
 bool gpus__traced(const struct trace *t);
 

@@ -315,19 +315,19 @@ static void put_arguments(struct perfetto *p, const struct gpu_work *w)
 	pb__end(&p->packet, at);
 }
 
-static void put_work(struct gpu_drawing *g, const struct gpu_work *w, u32 gpu)
+static void put_work(struct gpu_drawing *g, const struct gpu_work *w, u32 gpu, u64 start)
 {
 	const char *title = gpu_work__title(g->model, w);
 	const struct gpu_launch *l = w->launch;
 	struct perfetto *p = g->p;
 	size_t at;
 
-	packet__begin(p, w->start);
+	packet__begin(p, start);
 	at = pb__begin(&p->packet, PACKET_GPU_STAGE);
 	/* of work without a launch, which needs a number too: one that no launch has */
 	pb__int(&p->packet, STAGE_EVENT_ID,
 		l && l->tid ? submission(l->pid, l->tid, l->start) : 1ull << ID_BITS | ++g->alone);
-	pb__int(&p->packet, STAGE_DURATION, w->end - w->start);
+	pb__int(&p->packet, STAGE_DURATION, w->end - start);
 	pb__int(&p->packet, STAGE_CONTEXT, put_context(g, w));
 	pb__int(&p->packet, STAGE_GPU, gpu);
 	pb__int(&p->packet, STAGE_QUEUE, put_queue(g, w));
@@ -378,7 +378,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 		return gpu == GPUS_MOST ? -ENOMEM : 0;
 	if (w->launch)
 		put_launch(g, w->launch);
-	put_work(g, w, gpu);
+	put_work(g, w, gpu, gpus__start(&p->gpus, w));
 	perfetto__gpu_busy(p, gpu, &(struct interval){ w->start, w->end });
 	return p->packet.failed || p->interned.failed ? -ENOMEM : p->err;
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The threads that spans are drawn on. Spans of one thread have to nest or be apart; the scheduler's, which cut through
+ * what the thread does, and others that overlap get threads of their own, called "NAME: KIND", whose numbers no thread has.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/chrome.h"
+#include "export/value.h"
+
+struct lane_key {
+	u32 pid, tid;
+	const char *kind; /* NULL: the thread itself; lives as long as the schema */
+	u64 number;
+};
+
+struct chrome_lane {
+	struct lane lane;
+	u32 tid; /* 0: no name was written for it yet */
+};
+
+static bool is_scheduling(const char *kind)
+{
+	return !strncmp(kind, "sched_", 6);
+}
+
+static void put_lane_name(struct export *e, const struct lane_key *key, u32 tid)
+{
+	const char *comm = names__comm(e->names, key->pid, key->tid);
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s: %s", comm ? comm : "?", key->kind);
+	chrome__next_event(e);
+	fprintf(e->out, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", key->pid,
+		tid);
+	json__print_text(e->out, name, strlen(name));
+	fprintf(e->out, ",\"thread\":%u}}", key->tid);
+}
+
+int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const struct interval *span, u32 *out)
+{
+	struct chrome *c = e->data;
+	struct lane_key key = { .pid = pid, .tid = tid };
+	struct chrome_lane *l;
+
+	if (is_scheduling(kind))
+		key.kind = "sched";
+	for (;;) {
+		l = map__get(&c->lanes, &key);
+		if (!l)
+			return -ENOMEM;
+		if (lane__fits(&l->lane, span))
+			break;
+		if (key.kind)
+			key.number++;
+		else
+			key.kind = kind;
+	}
+	if (!key.kind) {
+		*out = tid;
+	} else {
+		if (!l->tid) {
+			l->tid = CHROME_FIRST_LANE + c->lanes.n;
+			put_lane_name(e, &key, l->tid);
+		}
+		*out = l->tid;
+	}
+	return lane__add(&l->lane, span);
+}
+
+void chrome__init_lanes(struct chrome *c)
+{
+	map__init(&c->lanes, sizeof(struct lane_key), sizeof(struct chrome_lane));
+}
+
+void chrome__free_lanes(struct chrome *c)
+{
+	for (u32 i = 0; i < c->lanes.n; i++)
+		lane__free(&((struct chrome_lane *)map__value(&c->lanes, i))->lane);
+	map__free(&c->lanes);
+}
