@@ -19,7 +19,7 @@ OPEN, NO_DURATION, BLIND = 1, 4, 8
 FLAGS = {1: "not returned", 2: "return not seen", 4: "entry alone", 8: "began before tracing"}
 INVENTORY = ("proc_task", "proc_image", "proc_map")
 COMMON = ("time", "pid", "tid", "id", "probe", "cpu", "flags")
-STATES = {0: 0, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 64, 7: 128, 8: 2}  # enum sched_state -> the kernel's prev_state
+STATES = {0: 256, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 64, 7: 128, 8: 2}  # enum sched_state -> the kernel's prev_state
 count = failed = 0
 
 
@@ -221,7 +221,7 @@ def check_sched(truth, f, label):
           for e in runs])
     irq = {2: 0x10, 3: 0x08}
     same(f"{label}: wake-ups: when, whom, where to, by whom", f.wakings,
-         [(e["wake"] + truth.ahead, e["tid"], e["cpu"], e["waker_tid"], irq.get(e["waker"], 0))
+         [(e["wake"] + truth.ahead - (e["wake"] == e["time"] > e["start"]), e["tid"], e["cpu"], e["waker_tid"], irq.get(e["waker"], 0))
           for e in truth.of("sched_off") if e["wake"] and e["state"]])
     named = {tid: name for rows in f.switches.values() for _, _, _, tid, name in rows if tid}
     ok(named == {e["tid"]: truth.names.get((e["pid"], e["tid"]), truth.names.get((e["pid"], e["pid"]), ""))
@@ -335,13 +335,15 @@ def check_chrome(truth, path, label):
 
     with open(path, encoding="utf-8") as file:
         exact = json.loads(file.read(), parse_float=str)["traceEvents"]
-    got = [(e["pid"], e["tid"], clean(e["name"]), ns(e["ts"]), ns(e["dur"])) for e in exact if e["ph"] == "X" and
+    # threads that overlapping spans of a thread are drawn on
+    lanes = {e["tid"]: e["args"]["thread"] for e in exact if e["ph"] == "M" and "thread" in e["args"]}
+    got = [(e["pid"], lanes.get(e["tid"], e["tid"]), clean(e["name"]), ns(e["ts"]), ns(e["dur"])) for e in exact if e["ph"] == "X" and
            e["cat"] != "core"]
     same(f"{label}: chrome: spans", got,
          [(e["pid"], e["tid"], truth.title(e), e["start"], e["time"] - e["start"])
           for e in truth.events if truth.kind(e).id >> 8 and truth.is_span(e)])
     names = {(e["pid"], e["tid"]): clean(e["args"]["name"]) for e in events
-             if e["ph"] == "M" and e["name"] == "thread_name"}
+             if e["ph"] == "M" and e["name"] == "thread_name" and "thread" not in e["args"]}
     wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}
     ok(not wrong and (names or not truth.names), f"{label}: chrome: names ({len(names)})", wrong)
 
