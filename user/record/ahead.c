@@ -4,12 +4,16 @@
  * blind time: those that the dynamic linker would find, CUDA's usual folders and
  * what pip put beside Pythons that are installed or run. Only by the file names
  * that the chosen families probe, and only as many as make sense.
+ *
+ * The folders are users' own, so all this is done without rights, and what is listed
+ * is limited: what is not found is probed when a process maps it.
  */
 #include "attach/ldcache.h"
 #include "attach/vmas.h"
 #include "record/internal.h"
 #include "util/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -17,10 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define AHEAD_MAX 32 /* files; each may take a link for every program */
 #define ROOTS_MAX 64
+/* In all folders together: names that are listed, and files of fitting names that are examined. */
+#define LISTED_MAX   20000
+#define EXAMINED_MAX 1000
 
 static const char *const folders[] = {
 	"/usr/local/cuda*/lib64",
@@ -44,8 +52,26 @@ struct ahead {
 		char *path;
 		int fd;
 	} files[AHEAD_MAX];
-	u32 n;
+	u32 n, examined;
 };
+
+/* glob(3) calls without an argument of ours. */
+static u32 listed;
+
+static struct dirent *next_listed(void *dir)
+{
+	return listed < LISTED_MAX && ++listed ? readdir(dir) : NULL;
+}
+
+static void *open_listed(const char *path)
+{
+	return listed < LISTED_MAX ? opendir(path) : NULL;
+}
+
+static void close_listed(void *dir)
+{
+	closedir(dir);
+}
 
 static bool wanted(const struct session *s, const char *path)
 {
@@ -63,7 +89,10 @@ static void add(struct ahead *a, const char *path)
 	char real[PATH_MAX];
 	int fd;
 
-	if (a->n >= AHEAD_MAX || !wanted(a->s, path) || !realpath(path, real) || !wanted(a->s, real))
+	if (a->n >= AHEAD_MAX || !wanted(a->s, path) || a->examined >= EXAMINED_MAX)
+		return;
+	a->examined++;
+	if (!realpath(path, real) || !wanted(a->s, real))
 		return;
 	for (u32 i = 0; i < a->n; i++)
 		if (!strcmp(a->files[i].path, real))
@@ -87,11 +116,17 @@ static void on_cached(const char *path, void *arg)
 static void search_folders(struct ahead *a, const char *pattern)
 {
 	char files[PATH_MAX];
-	glob_t g;
+	glob_t g = {
+		.gl_opendir = open_listed,
+		.gl_readdir = next_listed,
+		.gl_closedir = close_listed,
+		.gl_lstat = lstat,
+		.gl_stat = stat,
+	};
 
 	if (snprintf(files, sizeof(files), "%s/lib*.so*", pattern) >= (int)sizeof(files))
 		return;
-	if (!glob(files, GLOB_NOSORT, NULL, &g))
+	if (!glob(files, GLOB_NOSORT | GLOB_ALTDIRFUNC, NULL, &g))
 		for (size_t i = 0; i < g.gl_pathc; i++)
 			add(a, g.gl_pathv[i]);
 	globfree(&g);
@@ -138,6 +173,7 @@ void ahead__find(struct session *s)
 	if (!a)
 		return;
 	a->s = s;
+	listed = 0;
 	vmas__scan(s->attacher, probes__program(&s->embedded.probes, "core_vmas"), 0, on_mapping, a);
 	for (u32 i = 0; i < a->n_roots; i++) {
 		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a->roots[i]) < (int)sizeof(pattern))
@@ -147,6 +183,12 @@ void ahead__find(struct session *s)
 	ldcache__each(on_cached, a);
 	for (u32 i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		search_folders(a, folders[i]);
+	if (listed >= LISTED_MAX || a->examined >= EXAMINED_MAX)
+		session__warn(
+			s,
+			"more than %d files in the folders where CUDA's libraries may lie: those that were not examined "
+			"are probed when a process maps them",
+			listed >= LISTED_MAX ? LISTED_MAX : EXAMINED_MAX);
 }
 
 void ahead__attach(struct session *s)

@@ -199,10 +199,12 @@ static int start_privileged(struct session *s, char *err, size_t len)
 		return ret;
 	}
 	targets__select(s);
-	ahead__find(s);
 	ret = privileges__worker();
 	if (ret)
 		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
+	else
+		/* in folders of users, who choose what is in them */
+		ahead__find(s);
 	return ret;
 }
 

@@ -42,6 +42,10 @@ def main():
         done()
     version, program = found[-1]
     tmp = directory()
+    # it is looked for without rights
+    for path in (tmp, os.path.dirname(tmp)):
+        if os.path.dirname(path) != "/":
+            os.chmod(path, 0o755)
     extension, folder = packages(tmp, version)
     truth = os.path.join(tmp, "truth")
     python = Program(sys.executable, "-c", MAPPER, extension)

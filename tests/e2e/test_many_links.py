@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A user whose home has far more folders of libraries than there are: a recording begins all the same, and says what it left out."""
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from account import Account  # noqa: E402
+
+SONDE = os.environ["SONDE"]
+LINKS = 60  # at each of three steps of the path: 216,000 folders
+LIBRARIES = "python3{}/site-packages/nvidia"
+
+
+def plant(home):
+    """HOME/*/lib/python3*/site-packages/nvidia/*/lib"""
+    python = os.path.join(home, "env", "lib", LIBRARIES.format(""))
+    os.makedirs(os.path.join(python, "package", "lib"))
+    with open(os.path.join(python, "package", "lib", "libcudart.so.12"), "wb") as f:
+        f.write(b"no library")
+    for i in range(LINKS):
+        os.symlink("env", os.path.join(home, f"env{i}"))
+        os.symlink("python3", os.path.join(home, "env", "lib", f"python3{i}"))
+        os.symlink("package", os.path.join(python, f"package{i}"))
+
+
+def record(tmp):
+    """(exit status, messages, largest memory of a process in MB)"""
+    r = subprocess.run(["/usr/bin/timeout", "60", SONDE, "record", "-t", "cuda", "-d", "0.1", "-f", "-o", os.path.join(tmp, "trace")],
+                       capture_output=True, text=True, timeout=100)
+    return r.returncode, r.stderr, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+
+
+def main():
+    with Account() as account, tempfile.TemporaryDirectory() as tmp:
+        home = f"/home/{account.name}"
+        why = account.why or ("" if os.path.isdir("/home") and not os.path.exists(home) else "there is no /home for it")
+        if why:
+            print(f"ok 1 - everything # SKIP {why}\n1..1")
+            return
+        os.mkdir(home)
+        try:
+            plant(home)
+            subprocess.run(["chown", "-hR", f"{account.uid}:{account.gid}", home], check=True)
+            os.chmod(home, 0o755)
+            status, text, memory = record(tmp)
+            good = not status and "more than" in text and "are probed when a process maps them" in text
+            print(f"{'ok' if good else 'not ok'} 1 - what is listed is limited, and it says so")
+            os.chmod(home, 0o700)
+            status2, text2, _ = record(tmp)
+            private = not status2 and "more than" not in text2
+            print(f"{'ok' if private else 'not ok'} 2 - what others may not list is not listed")
+            if not (good and private):
+                print("# " + f"{status} {text} {status2} {text2}".replace("\n", "\n# "))
+            print(f"# {memory} MB")
+        finally:
+            shutil.rmtree(home)
+    print("1..2")
+
+
+main()
