@@ -151,4 +151,13 @@ struct meta_frame {
 	enum frame_kind kind;
 } EVENT(meta_frame, 0x000b, "a frame of a stack");
 
+struct meta_refused {
+	struct event event;
+	u32 program UNIT(string) DOC("BPF program");
+	u32 why UNIT(string) DOC("the kernel's reason: the end of its verifier's log, or the error");
+	u32 lacks UNIT(string) DOC("what the trace lacks without it");
+	u16 family DOC("family id");
+	u8 all DOC("1: the family records nothing without it");
+} EVENT(meta_refused, 0x000c, "a program that this kernel refused, or has no tracepoint for");
+
 #endif

@@ -3,6 +3,7 @@
 #include "attach/attacher_wire.h"
 #include "test.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -84,6 +85,44 @@ static int ask_sites(u32 program, u32 method, u32 n, size_t len, int fd)
 	return ask_raw(&request, REQUEST_HEAD + len, fd, NULL);
 }
 
+/* How many perf events a process has open. */
+static u32 events_of(pid_t pid)
+{
+	char path[64], to[64];
+	struct dirent *e;
+	u32 n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		ssize_t len = readlinkat(dirfd(d), e->d_name, to, sizeof(to) - 1);
+
+		to[len < 0 ? 0 : len] = '\0';
+		n += !strcmp(to, "anon_inode:[perf_event]");
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Where kernel.perf_event_paranoid is Debian's 3 they can't be opened any more when they are asked for. */
+TEST(opens_clocks_before_it_gives_up_privileges)
+{
+	if (geteuid())
+		SKIP("needs root");
+	REQUIRE(start(0));
+	CHECK(ask(99, 0, 0) == -EINVAL); /* it serves, so its privileges are gone */
+	CHECK(events_of(attacher) == 0);
+	CHECK(end());
+	programs[4].enabled = true;
+	REQUIRE(start(0));
+	CHECK(ask(99, 0, 0) == -EINVAL);
+	CHECK(events_of(attacher) == (u32)sysconf(_SC_NPROCESSORS_ONLN));
+	CHECK(end());
+	programs[4].enabled = false;
+}
+
 TEST(refuses_what_makes_no_sense)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -124,10 +163,10 @@ TEST(refuses_what_makes_no_sense)
 	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL); /* no ticks */
 	request.n = ATTACHER_HZ_MAX + 1;
 	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL);
-	programs[4].enabled = false;
 	CHECK(ask(OP_DETACH, 77, 0) == -EINVAL);
 	CHECK(ask(OP_ITER, 1, 0) == -EINVAL);
 	CHECK(ask(OP_DETACH_SITES, 0, 0) == 0);
+	programs[4].enabled = false;
 	CHECK(end());
 	close(fd);
 }

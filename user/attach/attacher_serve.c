@@ -34,6 +34,8 @@ struct server {
 	const struct probes *probes;
 	struct links *links;
 	struct bpf_link **tracepoints; /* by program */
+	int *events; /* perf events by program and CPU: a descriptor, or negative errno */
+	int cpus;
 	pid_t command;
 	int command_fd;
 	struct attacher_request request;
@@ -89,25 +91,74 @@ static int serve_sites(struct server *s)
 	return links__attach(s->links, p->prog, r->method, &sites);
 }
 
-static int attach_event_of(struct server *s, const struct program *p, struct perf_event_attr *attr, int cpu)
+/* A perf_event program runs at major page faults, a clock's at its ticks. */
+static bool has_events(const struct program *p)
 {
-	int fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return p->enabled && (p->section.kind == SECTION_CLOCK ||
+			      (p->section.kind == SECTION_OTHER && p->type == BPF_PROG_TYPE_PERF_EVENT));
+}
+
+static int open_event(const struct program *p, int cpu)
+{
+	bool clock = p->section.kind == SECTION_CLOCK;
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = clock ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+		/* a clock gets its period when it is attached */
+		.sample_period = clock ? 1000000000ULL : 1,
+		.disabled = 1,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * While the capabilities are still there: with Debian's kernel.perf_event_paranoid of 3 these events need
+ * CAP_SYS_ADMIN, which this process gives up, from Linux 6.12 on also where CAP_PERFMON would do elsewhere.
+ */
+static int open_events(struct server *s)
+{
+	s->cpus = libbpf_num_possible_cpus();
+	s->events = s->cpus > 0 ? calloc(s->probes->n_programs, s->cpus * sizeof(*s->events)) : NULL;
+	if (!s->events)
+		return -ENOMEM;
+	for (u32 i = 0; i < s->probes->n_programs; i++)
+		for (int cpu = 0; cpu < s->cpus && has_events(&s->probes->programs[i]); cpu++)
+			s->events[i * s->cpus + cpu] = open_event(&s->probes->programs[i], cpu);
+	return 0;
+}
+
+static int attach_event_of(struct server *s, const struct program *p, int *event, u64 period)
+{
+	int fd = *event;
 
 	if (fd < 0)
-		return -errno;
-	if (!ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(p->prog)) && !ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		return fd;
+	*event = -EBUSY;
+	if ((!period || !ioctl(fd, PERF_EVENT_IOC_PERIOD, &period)) &&
+	    !ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(p->prog)) && !ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
 		return links__keep(s->links, fd);
 	close(fd);
 	return -errno;
 }
 
 /* On each CPU; one that is off has no such event. They are taken off with the sites. */
-static int attach_event(struct server *s, const struct program *p, struct perf_event_attr *attr)
+static int attach_events(struct server *s, const struct program *p)
 {
-	int err = -ENODEV, cpus = libbpf_num_possible_cpus();
+	u32 hz = s->request.n;
+	u64 period = 0;
+	int err = -ENODEV;
 
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		int one = attach_event_of(s, p, attr, cpu);
+	/* a timer a CPU; idle ticks too, so that those that do not come can be counted */
+	if (p->section.kind == SECTION_CLOCK) {
+		if (!hz || hz > ATTACHER_HZ_MAX)
+			return -EINVAL;
+		period = 1000000000ULL / hz;
+	}
+	for (int cpu = 0; cpu < s->cpus; cpu++) {
+		int one = attach_event_of(s, p, &s->events[s->request.program * s->cpus + cpu], period);
 
 		if (!one)
 			err = 0;
@@ -117,49 +168,19 @@ static int attach_event(struct server *s, const struct program *p, struct perf_e
 	return err;
 }
 
-static int attach_faults(struct server *s, const struct program *p)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-		.sample_period = 1,
-	};
-
-	return attach_event(s, p, &attr);
-}
-
-/* A timer a CPU. Idle ticks too, so that those that do not come can be counted. */
-static int attach_clock(struct server *s, const struct program *p)
-{
-	u32 hz = s->request.n;
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-	};
-
-	if (!hz || hz > ATTACHER_HZ_MAX || !p->prog)
-		return -EINVAL;
-	attr.sample_period = 1000000000ULL / hz;
-	return attach_event(s, p, &attr);
-}
-
 static int serve_attach(struct server *s)
 {
 	const struct program *p = program_of(s);
 	struct bpf_link **link;
 
-	if (p && p->section.kind == SECTION_OTHER && p->prog && bpf_program__type(p->prog) == BPF_PROG_TYPE_PERF_EVENT)
-		return attach_faults(s, p);
-	if (p && p->section.kind == SECTION_CLOCK)
-		return attach_clock(s, p);
+	if (p && has_events(p))
+		return p->prog ? attach_events(s, p) : -EINVAL;
 	if (!p || p->section.kind != SECTION_TRACEPOINT)
 		return -EINVAL;
 	link = &s->tracepoints[s->request.program];
 	if (*link)
 		return 0;
-	*link = bpf_program__attach(p->prog);
+	*link = bpf_program__attach_trace(p->prog);
 	return *link ? 0 : -errno;
 }
 
@@ -465,7 +486,7 @@ void attacher__serve(int sock, const struct probes *probes, pid_t command, bool 
 	s->links = links__new();
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	prepare_limits();
-	if (!s->links || !s->tracepoints || close_others(sock, s->command_fd, probes) ||
+	if (!s->links || !s->tracepoints || close_others(sock, s->command_fd, probes) || open_events(s) ||
 	    privileges__attacher(command, perf_events))
 		_exit(1);
 	while (serve_one(s, sock))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/embedded.h"
 
+#include "attach/loader.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -15,16 +16,23 @@ static char libbpf_log[4096];
 
 static int keep_log(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	size_t used = strlen(libbpf_log);
 	char line[1024];
+	size_t used, n;
 
 	if (level == LIBBPF_DEBUG)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
 	if (getenv("SONDE_DEBUG"))
 		fputs(line, stderr);
-	if (used + strlen(line) < sizeof(libbpf_log))
-		strcat(libbpf_log, line);
+	used = strlen(libbpf_log);
+	n = strlen(line);
+	/* what came last says why */
+	if (used + n >= sizeof(libbpf_log)) {
+		size_t cut = used + n + 1 - sizeof(libbpf_log);
+
+		memmove(libbpf_log, libbpf_log + cut, used - cut + 1);
+	}
+	strcat(libbpf_log, line);
 	return 0;
 }
 
@@ -38,25 +46,13 @@ void embedded__clear_log(void)
 	libbpf_log[0] = '\0';
 }
 
-/* Any section that libbpf does not know is ours: a uprobe whose links we make. */
-static int register_sections(void)
-{
-	static int registered;
-
-	if (!registered && libbpf_register_prog_handler("clock+", BPF_PROG_TYPE_PERF_EVENT, 0, NULL) < 0)
-		return -EINVAL;
-	if (!registered)
-		registered = libbpf_register_prog_handler(NULL, BPF_PROG_TYPE_KPROBE, 0, NULL);
-	return registered < 0 ? registered : 0;
-}
-
 int embedded__open(struct embedded *e, char *err, size_t len)
 {
 	int ret;
 
 	embedded__clear_log();
 	libbpf_set_print(keep_log);
-	ret = register_sections();
+	ret = loader__register();
 	if (!ret) {
 		e->skel = sonde_bpf__open();
 		ret = e->skel ? 0 : -errno;

@@ -2,33 +2,56 @@
 #include "attach/features.h"
 
 #include "attach/attacher.h"
+#include "attach/kernel_btf.h"
 #include "attach/trial.h"
 
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#define OLDEST_MAJOR 6
+#define OLDEST_MINOR 1
+
+/* The next word of SONDE_TEST at *list into buf; false: no more. */
+static bool next_word(const char **list, char *buf, size_t len)
+{
+	const char *start = *list, *end;
+
+	if (!start || !*start)
+		return false;
+	end = strchrnul(start, ',');
+	snprintf(buf, len, "%.*s", (int)(end - start), start);
+	*list = *end ? end + 1 : end;
+	return true;
+}
+
 bool features__test_switch(const char *word)
 {
 	const char *list = getenv("SONDE_TEST");
-	size_t len = strlen(word);
+	char one[128];
 
-	for (; list && *list; list = *list ? list + 1 : list) {
-		const char *end = strchrnul(list, ',');
-
-		if ((size_t)(end - list) == len && !memcmp(list, word, len))
+	while (next_word(&list, one, sizeof(one)))
+		if (!strcmp(one, word))
 			return true;
-		list = end;
-		if (!*list)
-			break;
-	}
+	return false;
+}
+
+bool features__test_names(const char *prefix, const char *name)
+{
+	const char *list = getenv("SONDE_TEST");
+	size_t len = strlen(prefix);
+	char one[128];
+
+	while (next_word(&list, one, sizeof(one)))
+		if (!strncmp(one, prefix, len) && one[len] == ':' && !fnmatch(one + len + 1, name, 0))
+			return true;
 	return false;
 }
 
@@ -57,17 +80,35 @@ static u64 time_calls(enum trial_target target)
 	return best;
 }
 
+/* The kernel's version; SONDE_TEST=kernel:5.10 stands in for it. */
+static void read_version(u32 *major, u32 *minor)
+{
+	const char *list = getenv("SONDE_TEST");
+	struct utsname un;
+	char one[128];
+
+	*major = *minor = 0;
+	while (next_word(&list, one, sizeof(one)))
+		if (sscanf(one, "kernel:%u.%u", major, minor) == 2)
+			return;
+	if (uname(&un) || sscanf(un.release, "%u.%u", major, minor) != 2)
+		*major = OLDEST_MAJOR + 1;
+}
+
+bool features__old_kernel(char *why, size_t len)
+{
+	u32 major, minor;
+
+	read_version(&major, &minor);
+	if (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR))
+		return false;
+	snprintf(why, len, "sonde needs Linux %u.%u (this is %u.%u)", OLDEST_MAJOR, OLDEST_MINOR, major, minor);
+	return true;
+}
+
 bool features__tracepoint(const char *name)
 {
-	static struct btf *vmlinux; /* some 10 ms to parse, so once */
-	char type[128];
-
-	if (!vmlinux)
-		vmlinux = btf__load_vmlinux_btf();
-	if (!vmlinux || libbpf_get_error(vmlinux))
-		return false;
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	return btf__find_by_name_kind(vmlinux, type, BTF_KIND_TYPEDEF) > 0;
+	return kernel_btf__tracepoint(name) != 0;
 }
 
 struct costs {
@@ -80,13 +121,9 @@ struct trials {
 
 static void probe_here(struct features *f, struct trials *t)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	int fd;
+	int fd = trial__load(0);
 
-	f->btf = btf && !libbpf_get_error(btf);
-	if (f->btf)
-		btf__free(btf);
-	fd = trial__load(0);
+	f->btf = kernel_btf__exists();
 	f->bpf = fd >= 0;
 	f->error = fd < 0 ? fd : 0;
 	if (!f->bpf)

@@ -5,6 +5,8 @@
 
 #include "core/types.h"
 
+#include <stddef.h>
+
 struct features {
 	bool bpf; /* programs can be loaded at all; if not, error says why */
 	int error; /* negative errno of that attempt */
@@ -23,9 +25,13 @@ struct features {
 void features__probe(struct features *f);
 /* Waits for the costs and for the child's end. */
 void features__finish(struct features *f);
+/* Is the kernel older than sonde's oldest? Says so in words, with its version. */
+bool features__old_kernel(char *why, size_t len);
 /* Does this kernel have a tracepoint that tp_btf programs can attach to? */
 bool features__tracepoint(const char *name);
-/* Is the word in the environment's SONDE_TEST? */
+/* Is the word in the environment's SONDE_TEST, a list with commas? */
 bool features__test_switch(const char *word);
+/* Is there a word "PREFIX:GLOB" in it whose glob matches the name? */
+bool features__test_names(const char *prefix, const char *name);
 
 #endif

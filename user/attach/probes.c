@@ -27,6 +27,7 @@ static int add_program(struct probes *p, struct bpf_program *prog, const struct 
 
 	out->prog = prog;
 	out->name = bpf_program__name(prog);
+	out->type = bpf_program__type(prog);
 	out->full_section = bpf_program__section_name(prog);
 	out->family = family_of(schema, out->name);
 	if (!out->family) {
@@ -78,6 +79,8 @@ void probes__free(struct probes *p)
 {
 	for (u32 i = 0; i < p->n; i++)
 		free(p->list[i].name);
+	for (u32 i = 0; i < p->n_programs; i++)
+		free(p->programs[i].refusal);
 	free(p->list);
 	free(p->programs);
 	memset(p, 0, sizeof(*p));

@@ -16,6 +16,9 @@ struct program {
 	struct section section;
 	const struct schema_family *family; /* core: family 0 */
 	bool enabled; /* loaded in this recording */
+	u32 type; /* enum bpf_prog_type */
+	int load_error; /* negative errno: the kernel refused it */
+	char *refusal; /* and why: the end of the verifier's log; NULL: it said nothing */
 };
 
 struct probe {

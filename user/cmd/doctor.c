@@ -85,6 +85,10 @@ static int diagnose(struct doctor *d)
 	char err[512];
 	int ret;
 
+	if (features__old_kernel(err, sizeof(err))) {
+		cmd__error("%s", err);
+		return EXIT_FAILED;
+	}
 	if (embedded__open(&d->embedded, err, sizeof(err))) {
 		cmd__error("%s", err);
 		return EXIT_FAILED;
@@ -148,7 +152,7 @@ static int cmd_doctor(int argc, char **argv)
 	if (optind < argc)
 		return cmd__usage("doctor", "unexpected argument '%s'", argv[optind]);
 	ret = diagnose(&d);
-	printed = cmd__print(&d.out, &output);
+	printed = d.out.tables ? cmd__print(&d.out, &output) : 0;
 	free_all(&d);
 	return printed ? printed : ret;
 }

@@ -24,11 +24,11 @@ static const struct column family_columns[] = {
 #define DOCUMENTED_HIT	   300
 #define DOCUMENTED_FOREIGN 10
 
-/* The trial of the tracepoint programs: what it said, of all together or, where that failed, of each. */
+/* What the trial of the programs said. */
 struct trial_costs {
 	struct family_cost costs[FAMILIES_MAX];
-	char *refused[FAMILIES_MAX]; /* why the kernel did not take the family's programs; NULL: it did */
-	bool tried;
+	struct family_refusal refusals[FAMILIES_MAX];
+	char failed[512]; /* why nothing could be tried; "": it could */
 };
 
 /* What kinds of probes a family has. */
@@ -53,8 +53,8 @@ static struct kinds kinds_of(const struct doctor *d, const struct schema_family 
 	return k;
 }
 
-/* Loads and runs all together, which is how a recording is; if that fails, each, to say which is to blame. */
-static void try_tracepoints(struct doctor *d, struct trial_costs *t)
+/* Loads and runs all together, which is how a recording is. */
+static void try_programs(struct doctor *d, struct trial_costs *t)
 {
 	const struct schema *schema = d->embedded.schema;
 	char all[512] = "", err[600];
@@ -66,20 +66,8 @@ static void try_tracepoints(struct doctor *d, struct trial_costs *t)
 		if (schema->families[i].id && used < sizeof(all))
 			used += snprintf(all + used, sizeof(all) - used, "%s%s", used ? "," : "",
 					 schema->families[i].name);
-	t->tried = true;
-	if (!calibrate__families(&d->features, all, t->costs, err, sizeof(err)))
-		return;
-	for (u32 i = 0; i < schema->n_families; i++) {
-		const struct schema_family *f = &schema->families[i];
-		struct family_cost costs[FAMILIES_MAX] = {};
-
-		if (!f->id || !kinds_of(d, f).tracepoints)
-			continue;
-		if (calibrate__families(&d->features, f->name, costs, err, sizeof(err)))
-			t->refused[f->id] = strndup(err, strcspn(err, "\n"));
-		else
-			t->costs[f->id] = costs[f->id];
-	}
+	if (calibrate__families(&d->features, all, t->costs, t->refusals, err, sizeof(err)))
+		snprintf(t->failed, sizeof(t->failed), "%.*s", (int)strcspn(err, "\n"), err);
 }
 
 /* Why a family can't be used, or not wholly, as usable says; "": it can. */
@@ -102,9 +90,13 @@ static const char *judge(const struct doctor *d, const struct schema_family *f, 
 		snprintf(why, len, "processes have other numbers here than in the kernel");
 		return "no";
 	}
-	if (t->refused[f->id]) {
-		snprintf(why, len, "%s", t->refused[f->id]);
+	if (*t->failed) {
+		snprintf(why, len, "%s", t->failed);
 		return "no";
+	}
+	if (t->refusals[f->id].programs) {
+		snprintf(why, len, "%s", t->refusals[f->id].text);
+		return t->refusals[f->id].all ? "no" : "partly";
 	}
 	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
 		const struct program *p = &d->embedded.probes.programs[i];
@@ -132,7 +124,7 @@ static void add_family(struct doctor *d, struct table *table, const struct schem
 	u64 trap = k.calls ? d->features.span_ns ?: d->features.entry_ns : d->features.entry_ns;
 	bool traps = k.calls || k.entries;
 	u64 foreign;
-	char why[256], hit[128];
+	char why[512], hit[128];
 	const char *usable = judge(d, f, t, why, sizeof(why));
 
 	d->families++;
@@ -167,7 +159,7 @@ void doctor__families(struct doctor *d)
 		d->out.failed = true;
 		return;
 	}
-	try_tracepoints(d, t);
+	try_programs(d, t);
 	for (u32 i = 0; i < schema->n_families; i++)
 		if (schema->families[i].id)
 			add_family(d, table, &schema->families[i], t);
@@ -176,7 +168,5 @@ void doctor__families(struct doctor *d)
 			    "tracepoint: the program's own time over a mix of the family's events, and for a thread "
 			    "that is not followed; some 20 ns of it are the measuring. \"Elsewhere\": it could not be "
 			    "measured here, and the figure is that of docs/design.md, \"Cost\".");
-	for (u32 i = 0; i < FAMILIES_MAX; i++)
-		free(t->refused[i]);
 	free(t);
 }

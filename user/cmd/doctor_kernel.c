@@ -16,13 +16,9 @@
 static void kernel(struct doctor *d)
 {
 	struct utsname un;
-	u32 major = 0, minor = 0;
 
 	uname(&un);
 	doctor__check(d, "kernel", "kernel", un.release, "6.1 is the oldest that sonde knows; all works from 6.13 on");
-	if (sscanf(un.release, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 1)))
-		doctor__missing(d, "a newer kernel", "sonde is made for Linux 6.1 and newer",
-				"apt-get install linux-image-amd64");
 }
 
 static void privileges(struct doctor *d)

@@ -325,12 +325,12 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 	return ret ? ret : stopped;
 }
 
-static int exit_status(const struct record_args *a, int ret, const struct session_status *st)
+static int exit_status(const struct record_args *a, int ret, bool usage, const struct session_status *st)
 {
 	if (ret && a->has_command)
 		return EXIT_OWN_FAILURE;
 	if (ret)
-		return ret == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		return usage ? EXIT_USAGE : EXIT_FAILED;
 	if (a->launch.pid)
 		return a->launch.status;
 	return st->not_attached || a->not_injected ? EXIT_PARTLY : EXIT_DONE;
@@ -343,6 +343,7 @@ static int record(struct record_args *a)
 	struct session_status st;
 	char err[8192] = "";
 	int ret, status = 0;
+	bool usage = false; /* an -EINVAL of the kernel's later is none */
 
 	ret = session__open(&s, &a->session, err, sizeof(err));
 	a->launch.session = s;
@@ -351,6 +352,8 @@ static int record(struct record_args *a)
 	print_warnings(s);
 	if (!ret)
 		ret = trace(s, a, &out, &status, err, sizeof(err));
+	else if (ret == -EINVAL)
+		usage = true;
 	if (*err && ret)
 		cmd__error("%s", err);
 	session__status(s, &st);
@@ -359,7 +362,7 @@ static int record(struct record_args *a)
 	if (!status)
 		wait_for_command(a);
 	session__free(s);
-	return status ? status : exit_status(a, ret, &st);
+	return status ? status : exit_status(a, ret, usage, &st);
 }
 
 int record__run(struct record_args *a)

@@ -321,10 +321,11 @@ static int top(struct top *t)
 	struct session_status st = {};
 	struct session *s = NULL;
 	char err[8192] = "";
-	bool screen = false;
+	bool screen = false, usage;
 	int ret;
 
 	ret = session__open(&s, &t->session, err, sizeof(err));
+	usage = ret == -EINVAL;
 	if (!ret)
 		ret = session__create(s, -1, err, sizeof(err));
 	if (!ret)
@@ -343,7 +344,7 @@ static int top(struct top *t)
 	session__free(s);
 	live__free(t->live);
 	if (ret)
-		return ret == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		return usage ? EXIT_USAGE : EXIT_FAILED;
 	return st.not_attached ? EXIT_PARTLY : EXIT_DONE;
 }
 

@@ -124,6 +124,31 @@ static int on_object(const struct rows *rows, void *arg)
 	return 0;
 }
 
+static int on_refused(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct load *l = arg;
+	struct trace_facts *f = l->facts;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		const struct schema_family *family =
+			schema__family_by_id(trace__schema(l->trace), (u8)view__get(&v, "family"));
+		struct refused *bigger = reallocarray(f->refused, f->n_refused + 1, sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		f->refused = bigger;
+		bigger[f->n_refused++] = (struct refused){
+			.family_name = family ? family->name : NULL,
+			.program = trace__string(l->trace, (u32)view__get(&v, "program")),
+			.why = trace__string(l->trace, (u32)view__get(&v, "why")),
+			.lacks = trace__string(l->trace, (u32)view__get(&v, "lacks")),
+			.all = view__get(&v, "all") != 0,
+		};
+	}
+	return 0;
+}
+
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
 {
 	const struct schema *s = trace__schema(t);
@@ -151,6 +176,9 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	filter.kinds = objects;
 	if (!err && objects[0] && f->n_losses)
 		err = trace__read(t, &filter, on_object, &l);
+	objects[0] = schema__event(s, "meta_refused");
+	if (!err && objects[0])
+		err = trace__read(t, &filter, on_refused, &l);
 	f->damaged = trace__damaged(t);
 	return err;
 }
@@ -158,6 +186,7 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 void trace_facts__free(struct trace_facts *f)
 {
 	free(f->losses);
+	free(f->refused);
 	memset(f, 0, sizeof(*f));
 }
 

@@ -17,6 +17,14 @@ struct loss {
 	const char *path; /* of the object, NULL */
 };
 
+/* A BPF program that the kernel refused. */
+struct refused {
+	const char *family_name; /* NULL: not in the schema */
+	const char *program, *why;
+	const char *lacks; /* what the trace has not, without it */
+	bool all; /* the family recorded nothing */
+};
+
 struct trace_facts {
 	const char *file;
 	const struct trace_head *head;
@@ -28,10 +36,12 @@ struct trace_facts {
 	u64 damaged; /* chunks that could not be read */
 	struct loss *losses;
 	u32 n_losses;
+	struct refused *refused;
+	u32 n_refused;
 };
 
 /*
- * Reads the losses that touch [from, to) and how the trace ended. file and t must outlive it. 0 or negative errno.
+ * Reads the losses that touch [from, to), the refused programs and how the trace ended. file and t must outlive it. 0 or negative errno.
  */
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to);
 void trace_facts__free(struct trace_facts *f);

@@ -81,6 +81,16 @@ static char *first_line(const char *path, char *buf, size_t len)
 	return buf;
 }
 
+/* One that the kernel refused was asked for too. */
+static bool is_asked(const struct session *s, const struct schema_family *f)
+{
+	bool asked = s->family_on[f->id];
+
+	for (u32 i = 0; i < s->n_refusals; i++)
+		asked |= s->refusals[i].family == f;
+	return asked;
+}
+
 /* buf keeps the texts; it must live as long as head. */
 void about__head(struct session *s, struct trace_head *head, char *buf, size_t len)
 {
@@ -103,7 +113,7 @@ void about__head(struct session *s, struct trace_head *head, char *buf, size_t l
 	};
 	buf[0] = '\0';
 	for (u32 i = 0; i < s->schema->n_families && used < len; i++)
-		if (s->schema->families[i].id && s->family_on[s->schema->families[i].id])
+		if (s->schema->families[i].id && is_asked(s, &s->schema->families[i]))
 			used += snprintf(buf + used, len - used, "%s%s", used ? "," : "", s->schema->families[i].name);
 	read_clocks(s, &head->monotonic, &head->boottime, &head->realtime, &head->clock_error);
 }

@@ -36,6 +36,7 @@ struct answer {
 	int error;
 	char message[MESSAGE_MAX];
 	struct family_cost costs[FAMILIES_MAX];
+	struct family_refusal refusals[FAMILIES_MAX];
 };
 
 /* One program's sums so far, as the kernel has them */
@@ -71,9 +72,10 @@ static struct sums read_sums(const struct program *p)
 	return (struct sums){ info.run_time_ns, info.run_cnt };
 }
 
-static bool is_tried(const struct program *p)
+/* Those that only options ask for are loaded, and not run. */
+static bool is_tried(struct session *s, const struct program *p)
 {
-	return p->enabled && p->section.kind == SECTION_TRACEPOINT;
+	return p->enabled && p->section.kind == SECTION_TRACEPOINT && load__wants(s, p);
 }
 
 /* The core's first: by them the others know who is followed. */
@@ -84,7 +86,7 @@ static int attach_all(struct session *s)
 	for (u32 i = 0; i < 2 * probes->n_programs; i++) {
 		const struct program *p = &probes->programs[i % probes->n_programs];
 
-		if (!is_tried(p) || (p->family->id == 0) != (i < probes->n_programs))
+		if (!is_tried(s, p) || (p->family->id == 0) != (i < probes->n_programs))
 			continue;
 		if (bpf_raw_tracepoint_open(NULL, bpf_program__fd(p->prog)) < 0)
 			return -errno;
@@ -100,7 +102,7 @@ static void note(struct session *s, struct parts *parts, enum part part, u32 rou
 		struct sums now;
 		u64 hits;
 
-		if (!is_tried(&s->embedded.probes.programs[i]))
+		if (!is_tried(s, &s->embedded.probes.programs[i]))
 			continue;
 		now = read_sums(&s->embedded.probes.programs[i]);
 		hits = now.hits - p->last.hits;
@@ -225,7 +227,7 @@ static int run_rounds(struct session *s, struct answer *a)
 		return -ENOMEM;
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		parts[i].rate = -1;
-		if (is_tried(&s->embedded.probes.programs[i]))
+		if (is_tried(s, &s->embedded.probes.programs[i]))
 			parts[i].last = read_sums(&s->embedded.probes.programs[i]);
 	}
 	for (u32 i = 0; i < ROUNDS && !err; i++)
@@ -236,11 +238,26 @@ static int run_rounds(struct session *s, struct answer *a)
 	return err;
 }
 
+/* The first of each family's; one that costs the whole family comes before others. */
+static void keep_refusals(const struct session *s, struct answer *a)
+{
+	for (u32 i = 0; i < s->n_refusals; i++) {
+		const struct refusal *from = &s->refusals[i];
+		struct family_refusal *to = &a->refusals[from->family->id];
+
+		if (to->programs++ && (to->all || !from->all))
+			continue;
+		to->all = from->all;
+		snprintf(to->text, sizeof(to->text), "%s is missing: %s; reports lack %s", from->program, from->why,
+			 from->all ? "all of the family" : from->lacks);
+	}
+}
+
 static int try_families(const struct features *f, const char *families, struct answer *a)
 {
 	const u32 nobody = 0;
 	struct session_args args = { .families = families, .pids = &nobody, .n_pids = 1, .command = "" };
-	struct session s = { .args = &args, .features = *f, .only_tracepoints = true, .epoll_fd = -1 };
+	struct session s = { .args = &args, .features = *f, .everything = true, .epoll_fd = -1 };
 	int err;
 
 	err = load__open(&s, a->message, sizeof(a->message));
@@ -248,6 +265,7 @@ static int try_families(const struct features *f, const char *families, struct a
 		err = filter__open(&s, a->message, sizeof(a->message));
 	if (!err)
 		err = load__load(&s, a->message, sizeof(a->message));
+	keep_refusals(&s, a);
 	if (!err && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		err = -errno;
 	if (!err)
@@ -274,7 +292,7 @@ static void answer(int fd, const struct features *f, const char *families)
 }
 
 int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILIES_MAX],
-			char *err, size_t len)
+			struct family_refusal refusals[FAMILIES_MAX], char *err, size_t len)
 {
 	struct answer *a = calloc(1, sizeof(*a));
 	size_t done = 0;
@@ -303,6 +321,7 @@ int calibrate__families(const struct features *f, const char *families, struct f
 		a->message[sizeof(a->message) - 1] = '\0';
 		snprintf(err, len, "%s", a->message);
 		memcpy(costs, a->costs, sizeof(a->costs));
+		memcpy(refusals, a->refusals, sizeof(a->refusals));
 	}
 	free(a);
 	return ret;

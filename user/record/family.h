@@ -31,8 +31,33 @@ struct site_list {
 int site_list__add(struct site_list *list, u64 offset, const char *program);
 int site_list__add_site(struct site_list *list, const struct site *site);
 
+/* What a recording lacks where the kernel refuses a program of the family's. */
+struct family_part {
+	const char *programs; /* by name, a glob; the first part that matches counts */
+	const char *lacks; /* "who woke a thread" */
+	bool all; /* the family records nothing without it */
+};
+
+#define FAMILY_PART(names, text)                     \
+	{                                            \
+		.programs = (names), .lacks = (text) \
+	}
+#define FAMILY_WHOLE(names)                      \
+	{                                        \
+		.programs = (names), .all = true \
+	}
+#define FAMILY_PARTS_END         \
+	{                        \
+		.programs = NULL \
+	}
+
 struct family_host {
 	const char *name; /* the family's */
+	/*
+	 * Up to an entry without programs; NULL: none is described. Calls need no entry, their functions are
+	 * named, nor does a program whose tracepoint's name says what it shows.
+	 */
+	const struct family_part *parts;
 	/* Its programs walk Python stacks (core/python.bpf.h); its `mapped` calls python__mapped(). */
 	bool python;
 	/*

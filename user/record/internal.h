@@ -21,6 +21,14 @@ struct target {
 	int pidfd; /* -1: ended */
 };
 
+/* A program that the kernel refused (refused.h). */
+struct refusal {
+	const struct schema_family *family;
+	const char *program;
+	char *why, *lacks;
+	bool all; /* the family is off */
+};
+
 struct session {
 	const struct session_args *args;
 	struct embedded embedded;
@@ -32,7 +40,7 @@ struct session {
 	enum span_mode span_mode;
 	enum attach_method span_method, entry_method;
 	bool family_on[256]; /* by family id */
-	bool only_tracepoints; /* nothing else is loaded: for a trial (calibrate.h) */
+	bool everything; /* each program is loaded, whatever is asked for: for a trial (calibrate.h) */
 	const struct family_host *hosts[256]; /* those that look at their records, by family id */
 
 	struct trace_writer *writer;
@@ -66,6 +74,8 @@ struct session {
 	char *warnings[64];
 	u32 n_warnings, next_warning;
 	u32 not_attached;
+	struct refusal *refusals;
+	u32 n_refusals;
 	struct kept *kept; /* links that go off and on */
 	u32 n_kept;
 	u32 hidden; /* objects that hold a library whose symbols are stripped */
@@ -81,6 +91,8 @@ void family_host__each(struct session *s, void (*fn)(struct session *s, const st
 /* load.c: open, choose, configure, load */
 int load__open(struct session *s, char *err, size_t len);
 int load__load(struct session *s, char *err, size_t len);
+/* Does this recording need the program? */
+bool load__wants(struct session *s, const struct program *p);
 
 /* link.c: links on any number of sites; the first error, and how many more are attached (NULL: not asked) */
 int session__link(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites,

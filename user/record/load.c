@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From the embedded BPF object to loaded programs: which families, which options, what this kernel can do. */
-#include "record/internal.h"
+#include "attach/loader.h"
+#include "attach/timing.h"
+#include "record/refused.h"
 #include "sonde.skel.h"
 
 #include <bpf/bpf.h>
@@ -192,6 +194,9 @@ int load__open(struct session *s, char *err, size_t len)
 {
 	int ret = embedded__open(&s->embedded, err, len);
 
+	/* wrong usage is what -EINVAL means to the callers */
+	if (ret == -EINVAL)
+		ret = -ENOTSUP;
 	s->schema = s->embedded.schema;
 	s->skel = s->embedded.skel;
 	if (!ret) {
@@ -268,7 +273,7 @@ static struct python_walks python_walks(struct session *s)
 	return walks;
 }
 
-static bool wanted(struct session *s, const struct program *p)
+bool load__wants(struct session *s, const struct program *p)
 {
 	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
 
@@ -278,9 +283,6 @@ static bool wanted(struct session *s, const struct program *p)
 		return python_walks(s).any;
 	if (p->section.kind == SECTION_CALLED)
 		return python_walks(s).at_calls;
-	/* those of the core that are neither put the process tried into the set */
-	if (s->only_tracepoints && p->family->id && p->section.kind != SECTION_TRACEPOINT)
-		return false;
 	if (h && h->wants_program && !h->wants_program(s, p->name))
 		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
@@ -300,7 +302,7 @@ static void note_tracepoints(struct session *s)
 			s->tracepoints_alone[p->programs[i].family->id] = false;
 }
 
-static void choose_programs(struct session *s)
+static int choose_programs(struct session *s)
 {
 	note_tracepoints(s);
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
@@ -309,11 +311,10 @@ static void choose_programs(struct session *s)
 		bool span = p->section.kind == SECTION_SPAN || p->section.kind == SECTION_CALLED;
 		enum attach_method m = span ? s->span_method : s->entry_method;
 
-		p->enabled = wanted(s, p);
+		p->enabled = s->everything || load__wants(s, p);
 		if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
-			session__warn(s, "tracepoint %s: this kernel has none; family %s goes on without it",
-				      p->section.rest, p->family->name);
-			p->enabled = false;
+			if (refused__absent(s, p))
+				return -ENOMEM;
 		}
 		bpf_program__set_autoload(p->prog, p->enabled);
 		if (span || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
@@ -323,6 +324,7 @@ static void choose_programs(struct session *s)
 								       m == ATTACH_MULTI ? ATTACH_TYPE_UPROBE_MULTI :
 											   0);
 	}
+	return 0;
 }
 
 /* 64 MiB for all CPUs together, but no ring smaller or larger than makes sense. */
@@ -390,8 +392,9 @@ int load__load(struct session *s, char *err, size_t len)
 	if (ret)
 		return ret;
 	choose_methods(s);
-	choose_programs(s);
-	ret = set_rodata(s, "span_mode", &s->span_mode, sizeof(u32));
+	ret = choose_programs(s);
+	if (!ret)
+		ret = set_rodata(s, "span_mode", &s->span_mode, sizeof(u32));
 	if (!ret)
 		ret = set_rodata(s, "no_args", &s->args->no_args, sizeof(bool));
 	if (!ret)
@@ -402,10 +405,18 @@ int load__load(struct session *s, char *err, size_t len)
 		ret = size_stacks(s);
 	embedded__clear_log();
 	if (!ret)
-		ret = sonde_bpf__load(s->skel);
-	if (!ret)
-		ret = lead_to_called(s);
+		ret = loader__load(s->skel, &s->embedded.probes);
+	if (ret) {
+		snprintf(err, len, "the kernel refused the BPF maps or types: %s\n%s", strerror(-ret), embedded__log());
+		/* of the kernel's, and nothing that the command line can mend */
+		return ret == -EINVAL ? -ENOTSUP : ret;
+	}
+	ret = refused__apply(s, err, len);
 	if (ret)
-		snprintf(err, len, "the kernel refused the BPF programs: %s\n%s", strerror(-ret), embedded__log());
-	return ret;
+		return ret;
+	refused__warn(s);
+	ret = lead_to_called(s);
+	if (ret)
+		snprintf(err, len, "cannot fill a BPF map: %s", strerror(-ret));
+	return ret == -EINVAL ? -ENOTSUP : ret;
 }

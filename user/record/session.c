@@ -4,6 +4,7 @@
 #include "attach/debug.h"
 #include "attach/privileges.h"
 #include "record/native.h"
+#include "record/refused.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -41,6 +42,8 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	*out = s;
 	s->args = args;
 	s->epoll_fd = s->changed_fd = -1;
+	if (features__old_kernel(err, len))
+		return -ENOTSUP;
 	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
 	if (ret)
 		return ret;
@@ -136,6 +139,7 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 	if (s->args->print)
 		trace_writer__listen(s->writer, print_string, s);
 	about__clock(s);
+	refused__write(s);
 	return 0;
 }
 
@@ -436,5 +440,6 @@ void session__free(struct session *s)
 	embedded__close(&s->embedded);
 	for (u32 i = s->next_warning; i < s->n_warnings; i++)
 		free(s->warnings[i]);
+	refused__free(s);
 	free(s);
 }

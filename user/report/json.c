@@ -119,6 +119,24 @@ static bool add_losses(cJSON *root, const struct trace_facts *f)
 	return ok;
 }
 
+/* Only where there are some. */
+static bool add_refused(cJSON *root, const struct trace_facts *f)
+{
+	cJSON *o, *list = f->n_refused ? cJSON_AddArrayToObject(root, "refused_programs") : NULL;
+	bool ok = list || !f->n_refused;
+
+	for (u32 i = 0; ok && i < f->n_refused; i++) {
+		const struct refused *r = &f->refused[i];
+
+		o = cJSON_CreateObject();
+		ok = cJSON_AddItemToArray(list, o);
+		ok = ok && add_text(o, "family", r->family_name) && add_text(o, "program", r->program);
+		ok = ok && add_text(o, "why", r->why) && add_text(o, "lacks", r->lacks);
+		ok = ok && cJSON_AddBoolToObject(o, "all", r->all);
+	}
+	return ok;
+}
+
 static bool add_table(cJSON *tables, const struct table *t, s64 rows)
 {
 	cJSON *o, *list = cJSON_AddArrayToObject(tables, t->name);
@@ -142,7 +160,8 @@ int print__json(const struct report_output *out, const struct output_options *op
 	bool ok;
 
 	ok = root && add_text(root, "report", out->name);
-	ok = ok && (!out->facts || (add_trace(root, out->facts) && add_losses(root, out->facts)));
+	ok = ok && (!out->facts ||
+		    (add_trace(root, out->facts) && add_losses(root, out->facts) && add_refused(root, out->facts)));
 	tables = ok ? cJSON_AddObjectToObject(root, "tables") : NULL;
 	ok = tables;
 	for (t = out->tables; ok && t; t = t->next)

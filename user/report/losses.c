@@ -25,6 +25,12 @@ static const struct column blind_columns[] = {
 	{ "why", "Not probed because", VALUE_TEXT, SHOW_PLAIN }, { "path", "Object", VALUE_TEXT, SHOW_PLAIN },
 };
 
+static const struct column refused_columns[] = {
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },	      { "program", "Program", VALUE_TEXT, SHOW_PLAIN },
+	{ "lacks", "Missing", VALUE_TEXT, SHOW_PLAIN },	      { "all", "Family off", VALUE_TEXT, SHOW_PLAIN },
+	{ "why", "Refused because", VALUE_TEXT, SHOW_PLAIN },
+};
+
 static const struct column skipped_columns[] = {
 	{ "probe", "Probe", VALUE_TEXT, SHOW_PLAIN },
 	{ "hits", "Hits", VALUE_U64, SHOW_COUNT },
@@ -118,6 +124,21 @@ static void find(const struct losses *l, struct report_output *out)
 				       l->blind->n_rows);
 }
 
+static void add_refused(const struct trace_facts *f, struct report_output *out)
+{
+	struct table *t;
+
+	if (!f->n_refused)
+		return;
+	t = REPORT_TABLE(out, "refused", "Programs that the kernel refused", refused_columns);
+	for (u32 i = 0; i < f->n_refused; i++)
+		table__add(t, V_TEXT(f->refused[i].family_name), V_TEXT(f->refused[i].program),
+			   V_TEXT(f->refused[i].lacks), V_TEXT(f->refused[i].all ? "yes" : "no"),
+			   V_TEXT(f->refused[i].why));
+	report_output__finding(out, "%u program%s of sonde's did not run: the kernel refused %s.", f->n_refused,
+			       f->n_refused == 1 ? "" : "s", f->n_refused == 1 ? "it" : "them");
+}
+
 static int run(const struct report_args *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;
@@ -142,6 +163,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	table__sort(l.blind, "blind_ns");
 	table__sort(l.skipped, "skipped");
 	find(&l, out);
+	add_refused(f, out);
 	return err;
 }
 

@@ -268,6 +268,18 @@ static void print_loss(FILE *file, const struct loss *l, u64 start)
 	}
 }
 
+static void print_refused(FILE *file, const struct output_options *options, const struct refused *r, const char *prefix)
+{
+	fprintf(file, "%s%smissing%s %s: ", prefix, paint(options, RED), paint(options, PLAIN),
+		r->family_name ? r->family_name : "unknown family");
+	print_clean(file, r->lacks ? r->lacks : "");
+	fputs("; the kernel refused the program ", file);
+	print_clean(file, r->program ? r->program : "");
+	fputs(": ", file);
+	print_clean(file, r->why ? r->why : "");
+	putc('\n', file);
+}
+
 /* What is missing; ends everything that people read. prefix begins each line. */
 static void print_losses(FILE *file, const struct output_options *options, const struct trace_facts *f,
 			 const char *prefix)
@@ -285,6 +297,8 @@ static void print_losses(FILE *file, const struct output_options *options, const
 		fprintf(file,
 			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` says more).\n",
 			prefix, paint(options, RED), paint(options, PLAIN));
+	for (i = 0; i < f->n_refused; i++)
+		print_refused(file, options, &f->refused[i], prefix);
 	if (!f->n_losses) {
 		fprintf(file, "%s%s\n", prefix,
 			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");

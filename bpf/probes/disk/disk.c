@@ -4,6 +4,9 @@
  * when their process becomes a runtime, and the kernel's event of major page
  * faults, which is a perf event a CPU.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "record/family.h"
 
 static bool begun;
@@ -11,11 +14,17 @@ static struct runtime_follower follower;
 
 static void begin(struct session *s)
 {
+	int err;
+
 	if (begun)
 		return;
 	begun = true;
 	session__run_iter(s, "disk_begin");
-	session__attach(s, "disk_faulted");
+	err = session__attach(s, "disk_faulted");
+	/* -ENOENT: the program was refused, which has been reported */
+	if (err && err != -ENOENT)
+		session__warn(s, "family disk: no major page faults: the kernel refused their event: %s",
+			      strerror(-err));
 }
 
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
@@ -37,8 +46,28 @@ static void on_tick(struct session *s, u64 now)
 	runtime__tick(&follower);
 }
 
+static const struct family_part parts[] = {
+	FAMILY_PART("disk_begin", "which threads are followed: major page faults and waits for memory"),
+	FAMILY_PART("disk_bio_queued", "block I/O by thread and file"),
+	FAMILY_PART("disk_bio_split", "I/O that the kernel splits"),
+	FAMILY_PART("disk_issued", "block I/O"),
+	FAMILY_PART("disk_requeued", "I/O that a device sent back"),
+	FAMILY_PART("disk_completed", "block I/O"),
+	FAMILY_PART("disk_bio_completed", "I/O of stacked devices"),
+	FAMILY_PART("disk_open", "I/O still under way when the recording stopped"),
+	FAMILY_PART("disk_fault*", "major page faults"),
+	FAMILY_PART("disk_cached", "page-cache misses"),
+	FAMILY_PART("disk_*reclaim*", "waits for memory (reclaim)"),
+	FAMILY_PART("disk_compaction*", "waits for memory (compaction)"),
+	FAMILY_PART("disk_forked", "page faults and waits of threads that begin meanwhile"),
+	FAMILY_PART("disk_exited", "sums of threads that ended"),
+	FAMILY_PART("disk_tasks", "sums of the threads that run on"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(disk) = {
 	.name = "disk",
+	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.mapped = on_mapped,
 	.joined = on_joined,

@@ -309,8 +309,23 @@ static bool stopping(struct session *s)
 	return false;
 }
 
+static const struct family_part parts[] = {
+	FAMILY_WHOLE("gil_wait_*"),
+	FAMILY_WHOLE("gil_switch_*"),
+	FAMILY_PART("gil_waking", "when the GIL was dropped"),
+	FAMILY_PART("gil_libc_*", "waits for the GIL of CPythons that wait through libc"),
+	FAMILY_PART("gil_thread_exit", "waits that ended with their thread"),
+	FAMILY_PART("gil_fork", "waits in processes that fork"),
+	FAMILY_PART("gil_find_holders", "who held the GIL when the recording began"),
+	FAMILY_PART("gil_open_waits", "waits still open when the recording stopped"),
+	FAMILY_PART("gil_take", "holds of the GIL (--gil=full)"),
+	FAMILY_PART("gil_give", "holds of the GIL (--gil=full)"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(gil_host) = {
 	.name = "gil",
+	.parts = parts,
 	.python = true,
 	.is_runtime = is_runtime,
 	.sites = sites,

@@ -250,8 +250,15 @@ static bool stopping(struct session *s)
 	return more;
 }
 
+static const struct family_part parts[] = {
+	FAMILY_WHOLE("gpu_records"),
+	FAMILY_WHOLE("gpu_control"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(gpu_host) = {
 	.name = "gpu",
+	.parts = parts,
 	.is_runtime = is_runtime,
 	.mapped = mapped,
 	.event = event,

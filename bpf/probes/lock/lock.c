@@ -148,8 +148,21 @@ static void on_tick(struct session *s, u64 now)
 	runtime__tick(&follower);
 }
 
+static const struct family_part parts[] = {
+	FAMILY_WHOLE("lock_enter"),
+	FAMILY_WHOLE("lock_exit"),
+	FAMILY_WHOLE("lock_begin"),
+	FAMILY_PART("lock_waking", "who ended a wait"),
+	FAMILY_PART("lock_forked", "waits of threads that begin meanwhile"),
+	FAMILY_PART("lock_thread_exit", "waits that ended with their thread"),
+	FAMILY_PART("lock_execed", "waits that ended with an exec"),
+	FAMILY_PART("lock_open_waits", "waits still open when the recording stopped"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(lock) = {
 	.name = "lock",
+	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.mapped = on_mapped,
 	.joined = on_joined,

@@ -139,8 +139,15 @@ static void tick(struct session *s, u64 now)
 			poll_job(s, &libraries.list[i], 0);
 }
 
+static const struct family_part parts[] = {
+	FAMILY_PART("nccl_process_exit", "communicators of processes that ended"),
+	FAMILY_PART("nccl_process_fork", "communicators of processes that fork"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(nccl_host) = {
 	.name = "nccl",
+	.parts = parts,
 	.is_runtime = is_runtime,
 	.mapped = mapped,
 	.tick = tick,

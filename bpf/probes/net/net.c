@@ -2,7 +2,17 @@
 /* The net family's host side: the same processes are followed as by family sched. */
 #include "record/family.h"
 
+static const struct family_part parts[] = {
+	FAMILY_WHOLE("net_state"),
+	FAMILY_PART("net_sent", "bytes sent"),
+	FAMILY_PART("net_received", "bytes received"),
+	FAMILY_PART("net_retransmitted", "retransmits"),
+	FAMILY_PART("net_open", "connections still open when the recording stopped"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(net) = {
 	.name = "net",
+	.parts = parts,
 	.is_runtime = runtime__is_one,
 };

@@ -74,8 +74,18 @@ static void on_tick(struct session *s, u64 now)
 	begin(s);
 }
 
+static const struct family_part parts[] = {
+	FAMILY_PART("proc_forked", "processes and threads that begin meanwhile"),
+	FAMILY_PART("proc_execed", "programs that processes go over to"),
+	FAMILY_PART("proc_exited", "ends of processes and threads"),
+	FAMILY_PART("proc_renamed", "changes of names"),
+	FAMILY_PART("proc_snapshot", "processes and threads that were there before"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(proc) = {
 	.name = "proc",
+	.parts = parts,
 	.mapped = on_mapped,
 	.joined = on_joined,
 	.event = on_event,

@@ -162,8 +162,20 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 	python__mapped(s, elf, m);
 }
 
+static const struct family_part parts[] = {
+	FAMILY_PART("python_gc_*", "garbage collections"),
+	FAMILY_PART("python_import_*", "imports"),
+	FAMILY_PART("python_thread_start", "starts of threads"),
+	FAMILY_PART("python_forked", "processes that fork"),
+	FAMILY_PART("python_exited", "what was open when a process ended"),
+	FAMILY_PART("python_execed", "what was open at an exec"),
+	FAMILY_PART("python_open", "what was open when the recording stopped"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(python_host) = {
 	.name = "python",
+	.parts = parts,
 	.python = true,
 	.mapped = mapped,
 	.is_runtime = is_runtime,

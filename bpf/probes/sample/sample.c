@@ -62,7 +62,8 @@ static void begin(struct session *s)
 	if (!hz)
 		return;
 	err = session__attach_clock(s, "sample_tick", hz);
-	if (err)
+	/* -ENOENT: the program was refused, which has been reported */
+	if (err && err != -ENOENT)
 		session__warn(s, "no CPU samples: the kernel refused a clock of %u Hz: %s", hz, strerror(-err));
 }
 
@@ -208,8 +209,19 @@ static void on_tick(struct session *s, u64 now)
 	write_clock(s, now);
 }
 
+static const struct family_part parts[] = {
+	FAMILY_PART("sample_tick", "CPU samples"),
+	FAMILY_PART("sample_switch", "stacks of threads off the CPU"),
+	FAMILY_PART("sample_back", "which call a thread waited in"),
+	FAMILY_PART("sample_forked", "threads that begin meanwhile"),
+	FAMILY_PART("sample_begin", "stacks of threads off the CPU"),
+	FAMILY_PART("sample_open", "threads still off the CPU when the recording stopped"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(sample_host) = {
 	.name = "sample",
+	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.wants_program = wants_program,
 	.native = true,

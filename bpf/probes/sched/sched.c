@@ -138,8 +138,20 @@ static void on_tick(struct session *s, u64 now)
 	session__run_iter(s, "sched_throttled");
 }
 
+static const struct family_part parts[] = {
+	FAMILY_WHOLE("sched_switch"),
+	FAMILY_WHOLE("sched_begin"),
+	FAMILY_PART("sched_waking", "who woke a thread"),
+	FAMILY_PART("sched_wakeup_new", "who started a thread"),
+	FAMILY_PART("sched_forked", "threads that begin meanwhile"),
+	FAMILY_PART("sched_open", "what threads were at when the recording stopped"),
+	FAMILY_PART("sched_throttle*", "time that a limit of the cgroup took (throttling)"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(sched) = {
 	.name = "sched",
+	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.mapped = on_mapped,
 	.joined = on_joined,

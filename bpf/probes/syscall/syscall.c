@@ -49,8 +49,21 @@ static void on_tick(struct session *s, u64 now)
 	session__run_iter(s, "syscall_short_calls");
 }
 
+static const struct family_part parts[] = {
+	FAMILY_WHOLE("syscall_enter"),
+	FAMILY_WHOLE("syscall_exit"),
+	FAMILY_WHOLE("syscall_begin"),
+	FAMILY_PART("syscall_forked", "calls of threads that begin meanwhile"),
+	FAMILY_PART("syscall_thread_exit", "calls that a thread never returned from"),
+	FAMILY_PART("syscall_execed", "the call by which a program was run"),
+	FAMILY_PART("syscall_short_calls", "sums of the short calls"),
+	FAMILY_PART("syscall_open_calls", "calls still open when the recording stopped"),
+	FAMILY_PARTS_END,
+};
+
 FAMILY_HOST(syscall) = {
 	.name = "syscall",
+	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.mapped = on_mapped,
 	.joined = on_joined,

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * libbpf looks a name up by comparing it with those of all types, some 150,000,
+ * once for each program. One pass over them collects all that programs may ask for.
+ */
+#include "attach/kernel_btf.h"
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRACEPOINT "btf_trace_" /* typedefs */
+#define ITERATOR   "bpf_iter_" /* functions */
+
+struct attach_point {
+	char *name;
+	u32 id;
+};
+
+static struct {
+	bool read;
+	struct attach_point *list;
+	u32 n, max;
+} points;
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(((const struct attach_point *)a)->name, ((const struct attach_point *)b)->name);
+}
+
+static void add(const char *name, u32 id)
+{
+	if (points.n == points.max) {
+		struct attach_point *bigger = reallocarray(points.list, points.max * 2 + 1024, sizeof(*bigger));
+
+		if (!bigger)
+			return;
+		points.list = bigger;
+		points.max = points.max * 2 + 1024;
+	}
+	points.list[points.n].name = strdup(name);
+	points.list[points.n].id = id;
+	points.n += points.list[points.n].name != NULL;
+}
+
+static void read_points(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	points.read = true;
+	if (!btf || libbpf_get_error(btf))
+		return;
+	for (u32 id = 1, n = btf__type_cnt(btf); id < n; id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+		const char *name = btf_is_typedef(t) || btf_is_func(t) ? btf__name_by_offset(btf, t->name_off) : NULL;
+		const char *prefix = btf_is_func(t) ? ITERATOR : TRACEPOINT;
+
+		if (name && !strncmp(name, prefix, strlen(prefix)))
+			add(name, id);
+	}
+	btf__free(btf);
+	qsort(points.list, points.n, sizeof(*points.list), compare);
+}
+
+static u32 find(const char *prefix, const char *name)
+{
+	char text[128];
+	struct attach_point key = { .name = text }, *found;
+
+	if (!points.read)
+		read_points();
+	snprintf(text, sizeof(text), "%s%s", prefix, name);
+	found = points.n ? bsearch(&key, points.list, points.n, sizeof(*points.list), compare) : NULL;
+	return found ? found->id : 0;
+}
+
+bool kernel_btf__exists(void)
+{
+	return !access("/sys/kernel/btf/vmlinux", R_OK);
+}
+
+u32 kernel_btf__tracepoint(const char *name)
+{
+	return find(TRACEPOINT, name);
+}
+
+u32 kernel_btf__iterator(const char *name)
+{
+	return find(ITERATOR, name);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the running kernel's BTF says of the places that programs attach to. It is read once, at the first question. */
+#ifndef SONDE_ATTACH_KERNEL_BTF_H
+#define SONDE_ATTACH_KERNEL_BTF_H
+
+#include "core/types.h"
+
+/* Does the kernel publish its types at all? */
+bool kernel_btf__exists(void);
+/* The BTF id that a tp_btf program of this tracepoint attaches to, 0: the kernel has no such tracepoint. */
+u32 kernel_btf__tracepoint(const char *name);
+/* Likewise of an iterator, by the name of what it walks ("task"). */
+u32 kernel_btf__iterator(const char *name);
+
+#endif

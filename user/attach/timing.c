@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/timing.h"
+
+#include "attach/features.h"
+
+#include <stdio.h>
+#include <time.h>
+
+u64 timing__now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+void timing__step(const char *what)
+{
+	static u64 last;
+	u64 now = timing__now();
+
+	if (features__test_switch("timing")) {
+		/* the first step began with the process */
+		struct timespec cpu;
+
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+		fprintf(stderr, "timing: %-24s %8.1f ms\n", what,
+			last ? (now - last) / 1e6 : cpu.tv_sec * 1e3 + cpu.tv_nsec / 1e6);
+	}
+	last = timing__now();
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where the time of a start goes: with SONDE_TEST=timing each step is a line on stderr, for tests/bench/bench_start. */
+#ifndef SONDE_ATTACH_TIMING_H
+#define SONDE_ATTACH_TIMING_H
+
+#include "core/types.h"
+
+/* CLOCK_MONOTONIC, ns */
+u64 timing__now(void);
+/* The step that ends here took the time since the last call. */
+void timing__step(const char *what);
+
+#endif

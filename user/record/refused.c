@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Programs that this kernel does not take, or has no place for: what each costs the recording. A program
+ * is a part of its family, or the family records nothing without it, or no family does.
+ */
+#include "record/refused.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A family that loses more programs than this has the rest summed up in one line. */
+#define LINES_EACH 3
+
+static const struct family_part core_parts[] = {
+	FAMILY_PART("core_open_calls", "calls that are still open when the recording stops"),
+	FAMILY_PART("core_clock", "the offset of the clocks in a time namespace"),
+	FAMILY_PART("core_moved", "processes that come under --cgroup later"),
+	FAMILY_PART("core_at_call", "Python stacks where calls begin"),
+	FAMILY_PART("core_python_*", "Python stacks in processes that fork, exec or end meanwhile"),
+	FAMILY_WHOLE("core_*"),
+	FAMILY_PARTS_END,
+};
+
+static bool is_uprobe(const struct program *p)
+{
+	return p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED;
+}
+
+/* "calls of cudaMalloc, cudaFree and 9 more" */
+static void name_functions(const struct program *p, char *buf, size_t len)
+{
+	const char *list = p->section.rest;
+	u32 n = 0, shown = 0;
+	size_t used = snprintf(buf, len, "calls of ");
+	char name[128];
+
+	while (section__next_function(&list, name, sizeof(name)))
+		if (n++ < 4 && used < len) {
+			used += snprintf(buf + used, len - used, "%s%s", shown ? ", " : "", name);
+			shown++;
+		}
+	if (n > shown && used < len)
+		snprintf(buf + used, len - used, " and %u more functions", n - shown);
+}
+
+const struct family_part *refused__part(const struct program *p)
+{
+	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
+	const struct family_part *part = p->family->id ? (h ? h->parts : NULL) : core_parts;
+
+	for (; part && part->programs; part++)
+		if (!fnmatch(part->programs, p->name, 0))
+			return part;
+	return NULL;
+}
+
+static void lacks(const struct program *p, char *buf, size_t len)
+{
+	const struct family_part *part = refused__part(p);
+
+	if (part)
+		snprintf(buf, len, "%s", part->all ? "all of the family" : part->lacks);
+	else if (is_uprobe(p))
+		name_functions(p, buf, len);
+	else
+		snprintf(buf, len, "what the kernel shows at %s", p->section.rest);
+}
+
+static int note(struct session *s, struct program *p, const char *why, bool all)
+{
+	struct refusal *bigger = reallocarray(s->refusals, s->n_refusals + 1, sizeof(*bigger));
+	char text[256];
+
+	if (!bigger)
+		return -ENOMEM;
+	s->refusals = bigger;
+	lacks(p, text, sizeof(text));
+	bigger[s->n_refusals++] = (struct refusal){ p->family, p->name, strdup(why), strdup(text), all };
+	p->enabled = false;
+	return 0;
+}
+
+/* What shows the same belongs together: a beginning without its end would be wrong. */
+static void drop_part(struct session *s, const struct program *p, const struct family_part *part)
+{
+	for (u32 i = 0; part && !part->all && i < s->embedded.probes.n_programs; i++) {
+		struct program *other = &s->embedded.probes.programs[i];
+		const struct family_part *its = other->family == p->family ? refused__part(other) : NULL;
+
+		if (its && !its->all && !strcmp(its->lacks, part->lacks))
+			other->enabled = false;
+	}
+}
+
+int refused__absent(struct session *s, struct program *p)
+{
+	const struct family_part *part = refused__part(p);
+	char why[160];
+
+	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", p->section.rest);
+	drop_part(s, p, part);
+	return note(s, p, why, part && part->all);
+}
+
+/* Nothing of the family runs: half of its programs would record half the truth. */
+static void drop_families(struct session *s)
+{
+	for (u32 i = 0; i < s->n_refusals; i++) {
+		const struct schema_family *f = s->refusals[i].family;
+
+		if (!s->refusals[i].all || !s->family_on[f->id])
+			continue;
+		s->not_attached++;
+		s->family_on[f->id] = false;
+		for (u32 j = 0; j < s->embedded.probes.n_programs; j++)
+			if (s->embedded.probes.programs[j].family == f)
+				s->embedded.probes.programs[j].enabled = false;
+	}
+}
+
+/* A family whose programs are all refused is off too. */
+static void note_empty_families(struct session *s)
+{
+	const struct probes *probes = &s->embedded.probes;
+
+	for (u32 i = 0; i < s->n_refusals; i++) {
+		bool any = false;
+
+		for (u32 j = 0; j < probes->n_programs; j++)
+			any |= probes->programs[j].enabled && probes->programs[j].family == s->refusals[i].family;
+		s->refusals[i].all |= !any;
+	}
+}
+
+int refused__apply(struct session *s, char *err, size_t len)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		struct program *p = &s->embedded.probes.programs[i];
+		const struct family_part *part = refused__part(p);
+		const char *why = p->refusal ? p->refusal : strerror(-p->load_error);
+
+		if (!p->load_error)
+			continue;
+		if (note(s, p, why, part && part->all)) {
+			snprintf(err, len, "out of memory");
+			return -ENOMEM;
+		}
+		if (part && part->all && !p->family->id) {
+			snprintf(
+				err, len,
+				"this kernel refused the program %s, without which nothing can be recorded: %s\n"
+				"its verifier or its configuration is at fault; `sonde doctor` says what else it lacks",
+				p->name, why);
+			return -ENOTSUP;
+		}
+		drop_part(s, p, part);
+	}
+	note_empty_families(s);
+	drop_families(s);
+	return 0;
+}
+
+static u32 count_of(const struct session *s, const struct schema_family *f)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->n_refusals; i++)
+		n += s->refusals[i].family == f;
+	return n;
+}
+
+/* One of the family's first few gets a line; where the family is off, only the one that puts it off. */
+static bool is_reported(const struct session *s, u32 index)
+{
+	const struct refusal *r = &s->refusals[index];
+	u32 before = 0;
+
+	for (u32 i = 0; i < s->n_refusals; i++)
+		if (s->refusals[i].family == r->family && s->refusals[i].all && i != index)
+			if (!r->all || i < index)
+				return false;
+	for (u32 i = 0; i < index; i++)
+		before += s->refusals[i].family == r->family;
+	return r->all || before < LINES_EACH;
+}
+
+void refused__warn(struct session *s)
+{
+	for (u32 i = 0; i < s->n_refusals; i++) {
+		const struct refusal *r = &s->refusals[i];
+		u32 n = count_of(s, r->family);
+		char more[64] = "";
+
+		if (!is_reported(s, i))
+			continue;
+		if (!r->all && n > LINES_EACH && !is_reported(s, i + 1 < s->n_refusals ? i + 1 : i))
+			snprintf(more, sizeof(more), " (and %u programs more, see `sonde report losses`)",
+				 n - LINES_EACH);
+		session__warn(s, "family %s: the program %s is missing: %s; reports lack %s%s", r->family->name,
+			      r->program, r->why, r->all ? "all of the family" : r->lacks, more);
+	}
+}
+
+void refused__write(struct session *s)
+{
+	for (u32 i = 0; i < s->n_refusals; i++) {
+		const struct refusal *from = &s->refusals[i];
+		struct meta_refused r = {
+			.event = session__event(s, ID_meta_refused),
+			.program = session__intern(s, from->program),
+			.why = session__intern(s, from->why),
+			.lacks = session__intern(s, from->lacks),
+			.family = from->family->id,
+			.all = from->all,
+		};
+
+		session__emit(s, &r, sizeof(r));
+	}
+}
+
+void refused__free(struct session *s)
+{
+	for (u32 i = 0; i < s->n_refusals; i++) {
+		free(s->refusals[i].why);
+		free(s->refusals[i].lacks);
+	}
+	free(s->refusals);
+}
