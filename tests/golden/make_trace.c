@@ -157,7 +157,7 @@ static bool take_line(char *line)
 
 int main(int argc, char **argv)
 {
-	static const struct trace_head head = {
+	struct trace_head head = {
 		.hostname = "gpu-7",
 		.machine_id = "0123456789abcdef0123456789abcdef",
 		.boot_id = "00000000-1111-2222-3333-444444444444",
@@ -178,8 +178,10 @@ int main(int argc, char **argv)
 	FILE *in;
 	int fd;
 
-	if (argc != 4)
-		die("usage: make_trace SCHEMA.json EVENTS OUT", "");
+	if (argc != 4 && argc != 5)
+		die("usage: make_trace SCHEMA.json EVENTS OUT [FAMILIES]", "");
+	if (argc == 5)
+		head.families = argv[4];
 	text = read_file(argv[1]);
 	json = cJSON_Parse(text);
 	if (!json || schema__from_json(&schema, json, why, sizeof(why)))

@@ -379,6 +379,16 @@ static bool is_said(const struct causes *c, u32 i, u32 said)
 	return !said || r->tier < 2;
 }
 
+static void add_figures(const struct cause *r, struct report_output *out)
+{
+	REPORT_FIGURES(out, FIGURE("pid", V_U64(r->pid)), FIGURE("cause", V_TEXT(cause__word(r->kind))),
+		       FIGURE("ns", V_U64(r->ns)), FIGURE("wall_ns", V_U64(r->wall_ns)),
+		       FIGURE("percent", V_DBL(table__percent(r->ns, r->wall_ns))),
+		       FIGURE("threads", V_U64(r->threads)), FIGURE("times", V_U64(r->times)),
+		       FIGURE("what", V_TEXT(r->what)), FIGURE("what_ns", r->what ? V_U64(r->what_ns) : V_NONE),
+		       FIGURE("what_times", r->what ? V_U64(r->what_times) : V_NONE), FIGURE("file", V_TEXT(r->file)));
+}
+
 static int say(const struct causes *c, struct report_output *out, u32 max)
 {
 	char text[1024];
@@ -390,6 +400,7 @@ static int say(const struct causes *c, struct report_output *out, u32 max)
 			continue;
 		err = cause__say(c, c->args, &c->ranked[i], text, sizeof(text));
 		report_output__finding(out, "%s", text);
+		add_figures(&c->ranked[i], out);
 		said++;
 	}
 	return err;

@@ -241,11 +241,14 @@ void cuda_api__find(struct cuda_api *a, struct report_output *out, const struct 
 		return;
 	top = table__row(summary, 0);
 	calls = a->calls - a->untimed;
-	if (calls)
+	if (calls) {
 		report_output__finding(out, "%s CUDA call%s took %s of their threads' time; %.1f%% of that in %s.",
 				       text__count(count, sizeof(count), calls), calls == 1 ? "" : "s",
 				       text__ns(total, sizeof(total), a->total), top[API_PERCENT].d,
 				       top[API_NAME].text);
+		REPORT_FIGURES(out, FIGURE("calls", V_U64(calls)), FIGURE("total_ns", V_U64(a->total)),
+			       FIGURE("name", top[API_NAME]), FIGURE("time_percent", top[API_PERCENT]));
+	}
 	calls = a->untimed - a->open;
 	if (calls)
 		report_output__finding(out, "%s %sCUDA call%s recorded without a duration.",

@@ -259,17 +259,22 @@ void gil_report__find(const struct gil_report *g, struct report_output *out, u64
 	const struct gil_interpreter *one;
 	char who[64], waited[TEXT_NUMBER];
 	int i = next_worst(g, -1);
+	u32 pid;
 
 	for (; max && i >= 0 && duration; max--, i = next_worst(g, i)) {
 		one = map__value(&g->interpreters, (u32)i);
-		names__label(g->names, who, sizeof(who),
-			     ((const struct gil_key *)map__key(&g->interpreters, (u32)i))->pid, 0);
+		pid = ((const struct gil_key *)map__key(&g->interpreters, (u32)i))->pid;
+		names__label(g->names, who, sizeof(who), pid, 0);
 		text__ns(waited, sizeof(waited), (u64)one->inside);
 		report_output__finding(
 			out,
 			"%s: for %.1f%% of the time somebody waited for the GIL (%u thread%s, %s in %llu timed waits).",
 			who, 100.0 * one->busy / (double)duration, one->threads, one->threads == 1 ? "" : "s", waited,
 			gil_waits__count(&one->waits));
+		REPORT_FIGURES(out, FIGURE("pid", V_U64(pid)),
+			       FIGURE("busy_percent", V_DBL(100.0 * one->busy / (double)duration)),
+			       FIGURE("threads", V_U64(one->threads)), FIGURE("wait_ns", V_U64((u64)one->inside)),
+			       FIGURE("waits", V_U64(gil_waits__count(&one->waits))));
 	}
 	if (g->slices.n && g->slices.measured)
 		report_output__note(

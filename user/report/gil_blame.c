@@ -426,12 +426,22 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s%s; felt by %s%s.",
 			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, c_text,
 			       waiter, part);
+	REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, worst.ns))),
+		       FIGURE("wait_ns", V_U64((u64)(worst.ns + 0.5))), FIGURE("holder", V_TEXT(holder)),
+		       FIGURE("held_max_ns", V_U64(worst.held)), FIGURE("native", V_TEXT(native)),
+		       FIGURE("native_percent", native ? V_DBL(in_c.percent) : V_NONE),
+		       FIGURE("native_samples", native ? V_U64(in_c.samples) : V_NONE),
+		       FIGURE("waiter", V_TEXT(waiter)), FIGURE("waiter_ns", V_U64((u64)(ns + 0.5))));
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,
 			"In %.0f%% of all waiting nobody held the GIL: who had been woken for it was not running yet.",
 			share(b, b->free_ns));
+	if (b->free_ns > b->ns / 10)
+		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->free_ns))));
 	if (b->unseen_ns > b->ns / 10)
 		report_output__finding(out, "For %.0f%% of all waiting the holder was not seen.",
 				       share(b, b->unseen_ns));
+	if (b->unseen_ns > b->ns / 10)
+		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->unseen_ns))));
 }

@@ -169,6 +169,9 @@ static void find_kernel(const struct gpu_report *r, struct report_output *out)
 			       name ? gpu_model__short_name(r->busy.model, name) : "kernels without a name",
 			       text__count(count, sizeof(count), works), works == 1 ? "" : "s",
 			       text__ns(each, sizeof(each), (ns + works / 2) / works));
+	REPORT_FIGURES(out, FIGURE("percent", V_DBL(table__percent(ns, all))),
+		       FIGURE("name", V_TEXT(name ? gpu_model__short_name(r->busy.model, name) : NULL)),
+		       FIGURE("calls", V_U64(works)), FIGURE("total_ns", V_U64(ns)));
 }
 
 /* A process whose devices tell nothing: no claim of busy or idle. */

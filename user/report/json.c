@@ -137,6 +137,39 @@ static bool add_refused(cJSON *root, const struct trace_facts *f)
 	return ok;
 }
 
+static bool add_findings(cJSON *root, const struct report_output *out)
+{
+	/* what is no report of a trace (`sonde list`) has the key only if there is something */
+	cJSON *list = out->facts || out->n_findings ? cJSON_AddArrayToObject(root, "findings") : root;
+	bool ok = list;
+
+	for (u32 i = 0; ok && i < out->n_findings; i++) {
+		const struct report_finding *f = &out->findings[i];
+		cJSON *figures, *o = cJSON_CreateObject();
+
+		ok = cJSON_AddItemToArray(list, o) && add_text(o, "text", f->text);
+		figures = ok ? cJSON_AddObjectToObject(o, "figures") : NULL;
+		ok = figures;
+		for (u32 k = 0; ok && k < f->n_figures; k++)
+			ok = add_value(figures, f->figures[k].key, &f->figures[k].value);
+	}
+	return ok;
+}
+
+static bool add_notes(cJSON *root, const struct report_output *out)
+{
+	cJSON *list = out->facts || out->n_notes ? cJSON_AddArrayToObject(root, "notes") : root;
+	bool ok = list;
+
+	for (u32 i = 0; ok && i < out->n_notes; i++) {
+		char *utf8 = text__utf8(out->notes[i], strlen(out->notes[i]));
+
+		ok = utf8 && cJSON_AddItemToArray(list, cJSON_CreateString(utf8));
+		free(utf8);
+	}
+	return ok;
+}
+
 static bool add_table(cJSON *tables, const struct table *t, s64 rows)
 {
 	cJSON *o, *list = cJSON_AddArrayToObject(tables, t->name);
@@ -162,6 +195,7 @@ int print__json(const struct report_output *out, const struct output_options *op
 	ok = root && add_text(root, "report", out->name);
 	ok = ok && (!out->facts ||
 		    (add_trace(root, out->facts) && add_losses(root, out->facts) && add_refused(root, out->facts)));
+	ok = ok && add_findings(root, out) && add_notes(root, out);
 	tables = ok ? cJSON_AddObjectToObject(root, "tables") : NULL;
 	ok = tables;
 	for (t = out->tables; ok && t; t = t->next)

@@ -359,6 +359,8 @@ static void find_shared(struct locks *l, struct report_output *out, const struct
 				       text__ns(total, sizeof(total), row[5].u),
 				       row[17].type == VALUE_TEXT ? ", in " : "",
 				       row[17].type == VALUE_TEXT ? row[17].text : "");
+		REPORT_FIGURES(out, FIGURE("pid", row[0]), FIGURE("lock", row[2]), FIGURE("waits", row[4]),
+			       FIGURE("lock_ns", row[5]), FIGURE("threads", row[9]), FIGURE("site", row[17]));
 	}
 }
 
@@ -379,6 +381,9 @@ static void find(struct locks *l, struct report_output *out, const struct table 
 			table__percent(top[5].u, l->total), top[2].u,
 			names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
 			top[17].type == VALUE_TEXT ? ", in " : "", top[17].type == VALUE_TEXT ? top[17].text : "");
+		REPORT_FIGURES(out, FIGURE("waits", V_U64(l->waits)), FIGURE("locks", V_U64(locks)),
+			       FIGURE("wait_ns", V_U64(l->total)), FIGURE("pid", top[0]), FIGURE("lock", top[2]),
+			       FIGURE("lock_ns", top[5]), FIGURE("site", top[17]));
 	}
 	find_shared(l, out, t);
 	if (l->open)

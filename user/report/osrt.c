@@ -401,11 +401,15 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 	if (!summary->n_rows)
 		return;
 	top = table__row(summary, 0);
-	if (o->calls)
+	if (o->calls) {
 		report_output__finding(out, "%s system call%s took %s of their threads' time; %.1f%% of that in %s.",
 				       text__count(count, sizeof(count), o->calls), o->calls == 1 ? "" : "s",
 				       text__ns(total, sizeof(total), o->total), top[API_PERCENT].d,
 				       top[API_NAME].text);
+		REPORT_FIGURES(out, FIGURE("calls", V_U64(o->calls)), FIGURE("total_ns", V_U64(o->total)),
+			       FIGURE("name", top[API_NAME]), FIGURE("time_percent", top[API_PERCENT]),
+			       FIGURE("off_cpu_ns", off(o, o->off.counted)));
+	}
 	if (o->off.known)
 		report_output__finding(out, "Their threads were off the CPU for %s of it.",
 				       text__ns(total, sizeof(total), o->off.counted));
@@ -414,6 +418,10 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 				       o->open, o->open == 1 ? "" : "s", call_name(o, o->stuck.nr, name, sizeof(name)),
 				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
 				       text__ns(total, sizeof(total), o->longest_open));
+	if (o->open)
+		REPORT_FIGURES(out, FIGURE("open", V_U64(o->open)), FIGURE("pid", V_U64(o->stuck.pid)),
+			       FIGURE("tid", V_U64(o->stuck.tid)), FIGURE("name", V_TEXT(name)),
+			       FIGURE("open_ns", V_U64(o->longest_open)));
 	if (o->untimed)
 		report_output__note(
 			out, "Calls that had not returned, or never do, have no time: they are in Untimed alone.");

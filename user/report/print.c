@@ -317,7 +317,7 @@ void print__people(const struct report_output *out, const struct output_options 
 	u32 i;
 
 	for (i = 0; i < out->n_findings; i++) {
-		print_clean(file, out->findings[i]);
+		print_clean(file, out->findings[i].text);
 		putc('\n', file);
 	}
 	if (out->n_findings && out->tables)
@@ -378,6 +378,11 @@ void print__csv(const struct report_output *out, const struct output_options *op
 	const struct table *t;
 	u32 i, c;
 
+	for (i = 0; i < out->n_findings; i++) {
+		fputs("# finding: ", file);
+		print_clean(file, out->findings[i].text);
+		putc('\n', file);
+	}
 	for (t = out->tables; t; t = t->next) {
 		fprintf(file, "# %s\n", t->name);
 		for (c = 0; c < t->n_columns; c++)
@@ -391,6 +396,11 @@ void print__csv(const struct report_output *out, const struct output_options *op
 			}
 			putc('\n', file);
 		}
+	}
+	for (i = 0; i < out->n_notes; i++) {
+		fputs("# note: ", file);
+		print_clean(file, out->notes[i]);
+		putc('\n', file);
 	}
 	if (out->facts)
 		print_losses(file, &plain, out->facts, "# ");

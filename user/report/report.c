@@ -51,16 +51,22 @@ static bool in_list(const char *list, const char *word)
 	return false;
 }
 
-void report__nothing(const struct report_args *args, struct report_output *out, const char *what, const char *family)
+bool report__has_family(const struct report_args *args, const char *family)
 {
 	const char *asked = trace__head(args->trace)->families;
+
+	return !asked || !*asked || in_list(asked, family);
+}
+
+void report__nothing(const struct report_args *args, struct report_output *out, const char *what, const char *family)
+{
 	bool timed = args->from || args->to;
 
 	report_output__finding(out, "%s%s%s.", what, timed ? " in this time" : "",
 			       args->tid ? " of this thread" :
 			       args->pid ? " of this process" :
 					   "");
-	if (asked && *asked && !in_list(asked, family))
+	if (!report__has_family(args, family))
 		report_output__finding(out, "The trace was made without family %s: `sonde record -t +%s` adds it.",
 				       family, family);
 }

@@ -41,6 +41,8 @@ int report__read_kind(const struct report_args *args, const char *kind, int (*cb
 		      void *arg);
 /* ns of [from, to) that lie in the time asked for */
 u64 report__inside(const struct report_args *args, u64 from, u64 to);
+/* Was the family recorded? Older traces do not say: true. */
+bool report__has_family(const struct report_args *args, const char *family);
 /* Finds that there is nothing: "No such thing" with what limited the search, and how to record it next time. */
 void report__nothing(const struct report_args *args, struct report_output *out, const char *what, const char *family);
 /* ns of the trace that the report looks at */

@@ -217,12 +217,15 @@ void sched_report__find(const struct sched_report *s, const struct report_args *
 	report_output__finding(out, "%u thread%s ran for %s in all: %.1f CPUs busy on average.", s->threads.n,
 			       s->threads.n == 1 ? "" : "s", text__ns(buf, sizeof(buf), run),
 			       duration ? (double)run / (double)duration : 0);
+	REPORT_FIGURES(out, FIGURE("threads", V_U64(s->threads.n)), FIGURE("run_ns", V_U64(run)));
 	if (worst->runnable_ns) {
 		k = map__key(&s->threads, at);
 		report_output__finding(out, "%s waited longest for a CPU: %s, %.0f%% of the time.",
 				       names__label(args->names, who, sizeof(who), k->pid, k->tid),
 				       text__ns(buf, sizeof(buf), worst->runnable_ns),
 				       table__percent(worst->runnable_ns, duration));
+		REPORT_FIGURES(out, FIGURE("pid", V_U64(k->pid)), FIGURE("tid", V_U64(k->tid)),
+			       FIGURE("runnable_ns", V_U64(worst->runnable_ns)));
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "report/gpu.h"
 #include "report/nccl_api.h"
 #include "report/sched.h"
+#include "report/unexplained.h"
 #include "util/text.h"
 
 #define RUNTIMES_LEN 160
@@ -19,6 +20,7 @@ struct process {
 	u64 events;
 	u64 families; /* bit of each family id below 64 that has events */
 	u64 cuda_calls, cuda_ns, gil_waits, gil_ns, cpu_ns;
+	double gil_busy; /* ns in which a thread waited for the GIL */
 	char runtimes[RUNTIMES_LEN]; /* file names of what it mapped, comma-separated */
 };
 
@@ -159,6 +161,12 @@ static int add_up(struct summary *s)
 		p->gil_waits += gil_waits__count(&thread->waits);
 		p->gil_ns += gil_waits__ns(&thread->waits);
 	}
+	for (i = 0; i < s->gil.interpreters.n; i++) {
+		p = process_of(s, ((const struct gil_key *)map__key(&s->gil.interpreters, i))->pid);
+		if (!p)
+			return -ENOMEM;
+		p->gil_busy += ((const struct gil_interpreter *)map__value(&s->gil.interpreters, i))->busy;
+	}
 	for (i = 0; i < s->sched.threads.n; i++) {
 		p = process_of(s, ((const struct sched_key *)map__key(&s->sched.threads, i))->pid);
 		if (!p)
@@ -285,7 +293,7 @@ static int find_others(struct summary *s, struct report_output *out)
 		for (const struct table *t = own.tables; t; t = t->next)
 			any = any || t->n_rows;
 		for (u32 k = 0; any && k < own.n_findings && k < 2; k++)
-			report_output__finding(out, "%s", own.findings[k]);
+			report_output__take(out, &own.findings[k]);
 		s->others |= any ? 1u << i : 0;
 		if (report_output__failed(&own))
 			err = err ? err : -ENOMEM;
@@ -320,6 +328,28 @@ static void tell_more(const struct summary *s, struct report_output *out)
 		report_output__note(out, "More: `sonde report FILE %s`.", text);
 }
 
+/* Which flags would have shown more */
+static int find_unexplained(const struct summary *s, struct report_output *out)
+{
+	struct explained *list = calloc(s->processes.n + 1, sizeof(*list));
+	u32 n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (u32 i = 0; i < s->processes.n; i++) {
+		const struct process *p = map__value(&s->processes, i);
+		u64 gil = (u64)p->gil_busy;
+
+		if (*p->runtimes)
+			list[n++] = (struct explained){ .pid = *(const u32 *)map__key(&s->processes, i),
+							.cpu_ns = p->cpu_ns,
+							.ns = gil > p->cuda_ns ? gil : p->cuda_ns };
+	}
+	unexplained__find(s->args, list, n, out);
+	free(list);
+	return 0;
+}
+
 static int add_stretch(const struct stretch *stretch, void *arg)
 {
 	return causes__add(arg, stretch);
@@ -337,10 +367,26 @@ static int tell_causes(struct summary *s, struct report_output *out)
 	return err ? err : causes__tell(s->causes, s->stretches, out, 3);
 }
 
+/* What was looked at: last, for it says nothing about why something was slow. */
+static void find_processes(const struct summary *s, struct report_output *out, u32 shown, u32 dull)
+{
+	char duration[TEXT_NUMBER];
+
+	text__ns(duration, sizeof(duration), report__duration(s->args));
+	if (!shown)
+		report_output__finding(out, "%s in which nothing was recorded.", duration);
+	else if (dull)
+		report_output__finding(out, "%s of %u process%s; %u other%s had nothing to trace.", duration, shown,
+				       shown == 1 ? "" : "es", dull, dull == 1 ? "" : "s");
+	else
+		report_output__finding(out, "%s of %u process%s.", duration, shown, shown == 1 ? "" : "es");
+	REPORT_FIGURES(out, FIGURE("duration_ns", V_U64(report__duration(s->args))), FIGURE("processes", V_U64(shown)),
+		       FIGURE("others", V_U64(dull)));
+}
+
 static int fill(struct summary *s, struct report_output *out)
 {
 	struct table *processes, *calls, *threads;
-	char duration[TEXT_NUMBER];
 	u32 dull;
 	int err;
 
@@ -349,19 +395,10 @@ static int fill(struct summary *s, struct report_output *out)
 	err = tell_causes(s, out);
 	if (err)
 		return err;
-	text__ns(duration, sizeof(duration), report__duration(s->args));
 	processes = has_containers(s) ? REPORT_TABLE(out, "processes", "Processes", contained_columns) :
 					REPORT_TABLE(out, "processes", "Processes", process_columns);
 	processes->limit = 15;
 	dull = fill_processes(s, processes);
-	if (dull)
-		report_output__finding(out, "%s of %u process%s; %u others had nothing to trace.", duration,
-				       processes->n_rows, processes->n_rows == 1 ? "" : "es", dull);
-	else if (processes->n_rows)
-		report_output__finding(out, "%s of %u process%s.", duration, processes->n_rows,
-				       processes->n_rows == 1 ? "" : "es");
-	else
-		report_output__finding(out, "%s in which nothing was recorded.", duration);
 	/* whose doing it was is worth a line where it mattered */
 	if (gil_report__matters(&s->gil, report__duration(s->args)))
 		gil_blame__find(&s->gil, out);
@@ -372,6 +409,9 @@ static int fill(struct summary *s, struct report_output *out)
 	nccl_api__find(&s->nccl, out);
 	sched_report__find(&s->sched, s->args, out);
 	err = find_others(s, out);
+	if (!err)
+		err = find_unexplained(s, out);
+	find_processes(s, out, processes->n_rows, dull);
 	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
 	threads->limit = 10;
 	fill_threads(s, threads);

@@ -181,42 +181,6 @@ int table__sort(struct table *t, const char *column)
 	return 0;
 }
 
-static void add_line(struct report_output *out, char ***lines, u32 *n, const char *format, va_list args)
-{
-	char **more, *line;
-
-	if (vasprintf(&line, format, args) < 0) {
-		out->failed = true;
-		return;
-	}
-	more = realloc(*lines, (*n + 1) * sizeof(*more));
-	if (!more) {
-		out->failed = true;
-		free(line);
-		return;
-	}
-	more[(*n)++] = line;
-	*lines = more;
-}
-
-void report_output__finding(struct report_output *out, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	add_line(out, &out->findings, &out->n_findings, format, args);
-	va_end(args);
-}
-
-void report_output__note(struct report_output *out, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	add_line(out, &out->notes, &out->n_notes, format, args);
-	va_end(args);
-}
-
 struct table *report_output__table(struct report_output *out, const char *name, const char *title,
 				   const struct column *columns, u32 n_columns)
 {
@@ -279,17 +243,11 @@ static void table__free(struct table *t)
 void report_output__free(struct report_output *out)
 {
 	struct table *t, *next;
-	u32 i;
 
 	for (t = out->tables; t; t = next) {
 		next = t->next;
 		table__free(t);
 	}
-	for (i = 0; i < out->n_findings; i++)
-		free(out->findings[i]);
-	for (i = 0; i < out->n_notes; i++)
-		free(out->notes[i]);
-	free(out->findings);
-	free(out->notes);
+	report_output__free_lines(out);
 	memset(out, 0, sizeof(*out));
 }

@@ -112,9 +112,21 @@ struct output_options {
 
 struct trace_facts; /* model/facts.h: the trace and its losses; NULL for output that has none */
 
+/* A number or text that a finding states, with its unit in the key as columns have it */
+struct figure {
+	const char *key; /* lives as long as the program */
+	struct value value; /* a text is ours */
+};
+
+struct report_finding {
+	char *text;
+	struct figure *figures;
+	u32 n_figures;
+};
+
 struct report_output {
 	const char *name; /* the report's */
-	char **findings; /* lines that stand before the tables */
+	struct report_finding *findings; /* lines before the tables */
 	u32 n_findings;
 	char **notes; /* lines after them */
 	u32 n_notes;
@@ -124,6 +136,14 @@ struct report_output {
 };
 
 void report_output__finding(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The figures of the last finding, for machines: a list of FIGURE(key, V_...). Texts are copied. */
+#define FIGURE(key, value) ((struct figure){ key, value })
+#define REPORT_FIGURES(out, ...)                                            \
+	report_output__figures(out, (const struct figure[]){ __VA_ARGS__ }, \
+			       sizeof((const struct figure[]){ __VA_ARGS__ }) / sizeof(struct figure))
+void report_output__figures(struct report_output *out, const struct figure *figures, size_t n);
+/* Adds another output's finding with its figures. */
+void report_output__take(struct report_output *out, const struct report_finding *finding);
 void report_output__note(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A new table at the end; name, title and columns must outlive it. Never NULL: without memory a row-less one is shared. */
 struct table *report_output__table(struct report_output *out, const char *name, const char *title,
@@ -133,6 +153,8 @@ struct table *report_output__table(struct report_output *out, const char *name, 
 /* Sorts every table that has such a column. -ENOENT: none has. */
 int report_output__sort(struct report_output *out, const char *column);
 void report_output__free(struct report_output *out);
+/* findings.c: frees findings and notes */
+void report_output__free_lines(struct report_output *out);
 /* No memory anywhere? */
 bool report_output__failed(const struct report_output *out);
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/unexplained.h"
+
+#include "util/text.h"
+
+/* ns of the time asked for in which the process was there */
+static u64 lifetime(const struct report_args *args, u32 pid)
+{
+	const struct task *task = names__task(args->names, pid, pid);
+	u64 from = args->from > args->start ? args->from : args->start, to = from + report__duration(args);
+
+	if (task && task->start > from)
+		from = task->start;
+	if (task && task->end && task->end < to)
+		to = task->end;
+	return to > from ? to - from : 0;
+}
+
+static u64 unexplained(const struct explained *p, u64 life, bool sched, bool sample)
+{
+	if (sched)
+		return sample ? 0 : p->cpu_ns < life ? p->cpu_ns : life;
+	return p->ns < life ? life - p->ns : 0;
+}
+
+void unexplained__find(const struct report_args *args, const struct explained *processes, u32 n,
+		       struct report_output *out)
+{
+	bool sched = report__has_family(args, "sched"), sample = report__has_family(args, "sample");
+	u64 most = 0, of = 0;
+	char who[64], wall[TEXT_NUMBER];
+	u32 worst = 0, count = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		u64 life = lifetime(args, processes[i].pid), ns = unexplained(&processes[i], life, sched, sample);
+
+		if (ns <= life / 2)
+			continue;
+		count++;
+		if (ns > most) {
+			most = ns;
+			of = life;
+			worst = processes[i].pid;
+		}
+	}
+	if (!count)
+		return;
+	names__label(args->names, who, sizeof(who), worst, 0);
+	text__ns(wall, sizeof(wall), of);
+	if (sched)
+		report_output__finding(out, "%s ran for %.0f%% of %s: `sonde record -F 99` shows in which functions.",
+				       who, table__percent(most, of), wall);
+	else
+		report_output__finding(out,
+				       "What %s did in %.0f%% of %s was not recorded: `sonde record -t "
+				       "+sched,syscall,lock` shows what its threads waited for%s.",
+				       who, table__percent(most, of), wall, sample ? "" : ", `-F 99` where they ran");
+	REPORT_FIGURES(out, FIGURE("pid", V_U64(worst)), FIGURE("ns", V_U64(most)), FIGURE("wall_ns", V_U64(of)),
+		       FIGURE("processes", V_U64(count)));
+}
