@@ -32,6 +32,9 @@ CFLAGS       ?= -O2 -g
 SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
 SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
 LDLIBS       := -lbpf -ldw -lelf -lcap -lzstd -lxxhash -lcjson -lcapstone -liberty -llzma -lsqlite3 -lncursesw -ltinfo -lz -ldl -lpthread -lm
+# For a program that needs glibc alone: the rest is linked in. libbz2 is a need of libdw's; Debian has no libcjson.a
+GLIBC_LIBS   := -ldl -lpthread -lm
+STATIC_LIBS  := -Wl,-Bstatic $(patsubst -lcjson,$(B)/cjson/libcjson.a,$(filter-out $(GLIBC_LIBS),$(LDLIBS))) -lbz2 -Wl,-Bdynamic $(GLIBC_LIBS)
 
 BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \
@@ -93,6 +96,12 @@ $(B)/sonde: $(B)/obj/user/main.o $(LIB_OBJS)
 	$(call say,LINK)$(CC) $(SONDE_LD) $^ $(LDLIBS) -o $@.new
 	@$@.new list events > /dev/null
 	@mv $@.new $@
+
+# The same program for any distribution with the glibc of the one it is made on, or a newer one
+$(B)/sonde-portable: $(B)/obj/user/main.o $(LIB_OBJS) $(B)/cjson/libcjson.a
+	$(call say,LINK)$(CC) $(SONDE_LD) $(filter %.o,$^) $(STATIC_LIBS) -o $@
+$(B)/cjson/libcjson.a: scripts/cjson.sh
+	$(call say,LIB)scripts/cjson.sh $(CC) $@
 
 # Tests: unit, fuzz and golden programs hold all of user/ but main.c; workloads are what
 # tests trace, never sanitized; a fake is a small library in place of a real one.
@@ -210,7 +219,7 @@ format:
 
 dist:
 	@scripts/deps.sh build dist
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory all $(B)/sonde-portable
 	@scripts/dist.sh $(B) $(VERSION)
 
 # clangd looks in build/ by itself
@@ -218,8 +227,10 @@ compile_commands.json: deps-build
 	@$(MAKE) --no-print-directory -nB V=1 all checks 2> /dev/null | \
 		scripts/compile-commands.py > $(B)/compile_commands.json
 
-install: all
-	install -D -m 755 $(B)/sonde $(DESTDIR)$(PREFIX)/bin/sonde
+# PORTABLE=1: the program that needs glibc alone
+INSTALLED := $(B)/sonde$(if $(filter 1,$(PORTABLE)),-portable)
+install: all $(INSTALLED)
+	install -D -m 755 $(INSTALLED) $(DESTDIR)$(PREFIX)/bin/sonde
 	install -D -m 755 $(B)/libsonde-cupti.so $(DESTDIR)$(PREFIX)/lib/sonde/libsonde-cupti.so
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/sonde
 	scripts/man.py $(B)/sonde $(B)/man

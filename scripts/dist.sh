@@ -1,25 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # dist.sh BUILD VERSION: build/dist/ with a tar to unpack in / and a .deb of what
-# `make install` puts in place. Both run where there is no compiler; the .deb
-# names the shared libraries it needs, the tar has that list in REQUIRES.
+# `make install PORTABLE=1` puts in place. They need a glibc of 2.34 or newer and
+# nothing else: Debian 12, Ubuntu 22.04, RHEL 9 and what came after them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 version=$2
 dist=$build/dist
 arch=$(dpkg --print-architecture)
 name=sonde_${version}_$arch
+glibc=2.34
 stage=$dist/stage
 
 rm -rf "$dist"
-MAKEFLAGS='' make --no-print-directory -s B="$build" install DESTDIR="$PWD/$stage" PREFIX=/usr > /dev/null
+MAKEFLAGS='' make --no-print-directory -s B="$build" install PORTABLE=1 DESTDIR="$PWD/$stage" PREFIX=/usr > /dev/null
+scripts/needs.sh $glibc "$stage/usr/bin/sonde" "$stage/usr/lib/sonde/libsonde-cupti.so" || {
+	echo "What make dist makes has to run with glibc $glibc, so it is made where libraries need no newer one: on Debian 12" >&2
+	exit 1
+}
 strip --strip-unneeded "$stage/usr/bin/sonde" "$stage/usr/lib/sonde/libsonde-cupti.so"
 find "$stage/usr/share/man" -name '*.1' -exec gzip -9n {} + 2> /dev/null || true
 
-mkdir "$dist/debian"
-printf 'Source: sonde\n\nPackage: sonde\nArchitecture: any\n' > "$dist/debian/control"
-depends=$(cd "$dist" && dpkg-shlibdeps -O stage/usr/bin/sonde 2> /dev/null | sed -n 's/^shlibs:Depends=//p')
-rm -r "$dist/debian"
 mkdir "$stage/DEBIAN"
 cat > "$stage/DEBIAN/control" << END
 Package: sonde
@@ -27,7 +28,8 @@ Version: $version
 Architecture: $arch
 Maintainer: The sonde authors <sonde@localhost>
 Installed-Size: $(du -sk "$stage/usr" | cut -f1)
-Depends: $depends
+Depends: libc6 (>= $glibc)
+Suggests: libdebuginfod1t64 | libdebuginfod1
 Section: devel
 Priority: optional
 Description: system tracer for machine learning workloads
@@ -37,7 +39,6 @@ Description: system tracer for machine learning workloads
 END
 dpkg-deb --root-owner-group -Zxz -b "$stage" "$dist/$name.deb" > /dev/null
 rm -r "$stage/DEBIAN"
-echo "Shared libraries this needs, as Debian packages: $depends" > "$stage/usr/share/doc/sonde/REQUIRES"
 tar -C "$stage" --sort=name --owner=0 --group=0 --mtime=@"${SOURCE_DATE_EPOCH:-$(stat -c %Y VERSION)}" -czf "$dist/$name.tar.gz" usr
 rm -r "$stage"
 ls "$dist"/*
