@@ -191,7 +191,7 @@ def check_screen():
 
 
 def check_usage():
-    for args, what in ((["x"], "wants a number"), (["--count", "0"], "--count wants"), (["--interval", "no"], "--interval wants"),
+    for args, what in ((["x"], "wants process ids"), (["--count", "0"], "--count wants"), (["--interval", "no"], "--interval wants"),
                        (["-F", "x"], "-F wants"), (["--wrong"], "unknown option"), (["-F"], "wants a value")):
         p = top(*args)
         ok(p.returncode == 2 and what in p.stderr and not p.stdout, "top %s: wrong usage" % " ".join(args), p.stderr)

@@ -63,6 +63,22 @@ TEST(people_see_units_and_no_control_characters)
 	report_output__free(&out);
 }
 
+TEST(moments_before_the_start_are_negative)
+{
+	static const struct column moments[] = { { "from_ns", "From (s)", VALUE_S64, SHOW_SECONDS } };
+	struct report_output out = { .name = "moments" };
+	struct table *t = REPORT_TABLE(&out, "rows", "Rows", moments);
+
+	table__add(t, V_S64(-809551616));
+	table__add(t, V_S64(1500000000));
+	CHECK(is(print(&out, OUTPUT_TABLE, -1), "Rows\n"
+						" From (s)\n"
+						"-0.809551\n"
+						" 1.500000\n"
+						"\n"));
+	report_output__free(&out);
+}
+
 TEST(csv_quotes_and_keeps_exact_numbers)
 {
 	struct report_output out;

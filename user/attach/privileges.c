@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/sudo.h"
@@ -109,4 +112,47 @@ int privileges__worker(void)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 #endif
 	return err;
+}
+
+/* The first line of a file, "" if it can't be read. */
+static char *first_line(const char *path, char *buf, size_t len)
+{
+	FILE *f = fopen(path, "re");
+
+	buf[0] = '\0';
+	if (f && fgets(buf, (int)len, f))
+		buf[strcspn(buf, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	return buf;
+}
+
+/* 0xEFFFFFFD: PROC_USER_INIT_INO, linux/proc_ns.h */
+static bool in_first_user_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/user", &st) || st.st_ino == 0xEFFFFFFD;
+}
+
+char *privileges__refusal(char *buf, size_t len)
+{
+	char line[256];
+
+	if (!has(CAP_SYS_PTRACE) && geteuid())
+		snprintf(buf, len, "run sonde as root, or as its user with kernel.yama.ptrace_scope=0");
+	else if (!has(CAP_SYS_PTRACE))
+		snprintf(buf, len, "this root has no CAP_SYS_PTRACE: a container gets it by --cap-add SYS_PTRACE");
+	else if (!in_first_user_namespace())
+		snprintf(buf, len,
+			 "sonde runs in a user namespace, whose root has no rights outside it: run it in the host's");
+	else if (atoi(first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line))) > 2)
+		snprintf(buf, len, "kernel.yama.ptrace_scope is 3, which lets no process do that until the next boot");
+	else
+		snprintf(
+			buf, len,
+			"sonde has the rights (CAP_SYS_PTRACE): a security module of the kernel protects this process%s%s%s",
+			*first_line("/sys/kernel/security/lsm", line, sizeof(line)) ? " (active: " : "", line,
+			*line ? ")" : "");
+	return buf;
 }

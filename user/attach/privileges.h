@@ -4,6 +4,7 @@
 #define SONDE_ATTACH_PRIVILEGES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Keeps the capabilities that following processes and attaching needs; with
@@ -16,5 +17,7 @@ int privileges__attacher(bool signals, bool perf_events);
 int privileges__injector(void);
 /* Keeps none and leaves root for the user behind sudo, or else for nobody. 0 or negative errno. */
 int privileges__worker(void);
+/* After EPERM or EACCES: why this process may not look into another, and what helps. Returns buf. */
+char *privileges__refusal(char *buf, size_t len);
 
 #endif

@@ -10,12 +10,11 @@
 
 #include "attach/embedded.h"
 #include "attach/privileges.h"
+#include "cmd/pids.h"
 #include "model/syscalls.h"
 #include "python/look.h"
 #include "report/table.h"
 #include "util/text.h"
-
-#define PIDS_MAX 64
 
 static const char help[] =
 	"Usage: sonde dump PID.. [--format table|csv|json]\n"
@@ -28,6 +27,7 @@ static const char help[] =
 	"Knows CPython 3.8 and later, in containers too (PID as this machine numbers it). Needs root, or the\n"
 	"right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
 	"\n"
+	"  -p, --pid PIDS  the same as PID..\n"
 	"      --format F  table (for people, the default), csv or json\n"
 	"  -h, --help      this text\n"
 	"\n"
@@ -288,37 +288,40 @@ static int parse(struct dump *d, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "format", required_argument, NULL, 'F' },
+		{ "pid", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
-	u64 pid;
+	struct pid_list pids = {};
 	int c;
 
 	opterr = 0;
 	optind = 0;
 	d->options.rows = -1;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":p:h", options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(help, stdout);
 			return EXIT_DONE;
 		}
 		if (c == ':')
 			return cmd__usage("dump", "option '%s' wants a value", argv[optind - 1]);
+		if (c == 'p') {
+			if (!pid_list__add(&pids, "dump", "-p", optarg))
+				return EXIT_USAGE;
+			continue;
+		}
 		if (c != 'F')
 			return cmd__usage("dump", "unknown option '%s'", argv[optind - 1]);
 		if (!cmd__parse_format("dump", optarg, &d->options))
 			return EXIT_USAGE;
 	}
-	if (optind == argc)
-		return cmd__usage("dump", "which process? `sonde dump PID`");
-	for (; optind < argc; optind++) {
-		if (d->n == PIDS_MAX)
-			return cmd__usage("dump", "at most %u processes at once", PIDS_MAX);
-		if (!cmd__parse_number("dump", "PID", argv[optind], 1, 0x7fffffff, &pid))
+	for (; optind < argc; optind++)
+		if (!pid_list__add(&pids, "dump", "PID", argv[optind]))
 			return EXIT_USAGE;
-		d->looks[d->n] = (struct look){ .pid = (u32)pid, .mem = -1 };
-		d->n++;
-	}
+	if (!pids.n)
+		return cmd__usage("dump", "which process? `sonde dump PID`");
+	for (; d->n < pids.n; d->n++)
+		d->looks[d->n] = (struct look){ .pid = pids.list[d->n], .mem = -1 };
 	return -1;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/cmd.h"
+#include "cmd/pids.h"
 #include "cmd/shim.h"
 #include "inject/inject.h"
 
@@ -22,6 +23,7 @@ static const char help[] =
 	"Not for: static programs, other C libraries than glibc, 32-bit programs, processes that another\n"
 	"tool traces (gdb, strace) or that are stopped, and those whose seccomp filter is against it.\n"
 	"\n"
+	"  -p, --pid PIDS  the same as PID..\n"
 	"      --force   also where a seccomp filter can't be read: it may kill the process\n"
 	"  -h, --help    this text\n"
 	"\n"
@@ -60,42 +62,48 @@ static int cmd_inject(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "force", no_argument, NULL, 'f' },
+		{ "pid", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
-	u32 done = 0, pids = 0;
+	struct pid_list pids = {};
+	u32 done = 0;
 	char shim[PATH_MAX];
 	bool force = false;
-	u64 pid;
 	int c;
 
 	opterr = 0;
 	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(help, stdout);
 			return EXIT_DONE;
+		}
+		if (c == 'p') {
+			if (!pid_list__add(&pids, "inject", "-p", optarg))
+				return EXIT_USAGE;
+			continue;
 		}
 		if (c != 'f')
 			return cmd__usage("inject", "unknown option '%s'", argv[optind - 1]);
 		force = true;
 	}
-	if (optind == argc)
-		return cmd__usage("inject", "into which process? `sonde inject PID`");
 	for (int i = optind; i < argc; i++)
-		if (!cmd__parse_number("inject", "PID", argv[i], 1, 0x7fffffff, &pid))
+		if (!pid_list__add(&pids, "inject", "PID", argv[i]))
 			return EXIT_USAGE;
+	if (!pids.n)
+		return cmd__usage("inject", "into which process? `sonde inject PID`");
 	if (shim__find(shim, sizeof(shim))) {
 		cmd__error("libsonde-cupti.so is neither beside sonde nor in ../lib/sonde");
 		return EXIT_FAILED;
 	}
-	for (int i = optind; i < argc; i++, pids++)
-		done += inject((u32)strtoul(argv[i], NULL, 10), shim, force);
+	for (u32 i = 0; i < pids.n; i++)
+		done += inject(pids.list[i], shim, force);
 	if (fflush(stdout) || ferror(stdout)) {
 		cmd__error("cannot print: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
-	return done == pids ? EXIT_DONE : done ? EXIT_PARTLY : EXIT_FAILED;
+	return done == pids.n ? EXIT_DONE : done ? EXIT_PARTLY : EXIT_FAILED;
 }
 
 COMMAND(inject_command) = {

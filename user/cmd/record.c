@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char help[] =
-	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID,..] [--comm NAME,..] [--cgroup PATH]\n"
+	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
 	"                    [--FAMILY=WORD] [--FAMILY-WORD NUMBER] [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
 	"\n"
@@ -22,7 +22,8 @@ static const char help[] =
 	"  -f, --force           overwrite FILE\n"
 	"  -t, --trace FAMILIES  what to trace: A,B replaces the default set, +A,+B adds to it\n"
 	"                        (`sonde list families`)\n"
-	"  -p, --pid PIDS        only these processes, their descendants now and later ones\n"
+	"  -p, --pid PIDS        only these processes, their descendants now and later ones: 1,2 or 1 2, as\n"
+	"                        $(pgrep -f NAME) gives them\n"
 	"      --comm NAMES      only processes of these names as /proc/PID/comm has them, while they have\n"
 	"                        them; shell patterns (*, ?, [a-z]) of at most 15 characters\n"
 	"      --cgroup PATH     only processes in this cgroup and below it, while they are; a directory of\n"
@@ -57,6 +58,7 @@ static const char help[] =
 	"  sonde record -d 10                     ten seconds of everything, then `sonde report FILE`\n"
 	"  sonde record -F 99 --off-cpu -p 4711   where its Python code computes, and where it waits\n"
 	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
+	"  sonde record -p $(pgrep -f gunicorn) -d 10\n"
 	"  sonde record --inject -p 4711 -d 10    with what its GPUs did, though it was started without sonde\n"
 	"  sonde record -t cuda --cuda=all --print -d 2\n"
 	"  sonde record --cuda=stacks -- python3 train.py   with the Python stack at launches, copies and waits\n"
@@ -96,34 +98,16 @@ static void command_line(int argc, char **argv, char *buf, size_t len)
 		used += snprintf(buf + used, len - used, "%s%s", i ? " " : "", argv[i]);
 }
 
-static int parse_pids(struct record_args *a, const char *list)
+/* -p PIDS; the words behind it may be further ones. How many of these there are, or negative errno. */
+static int parse_pids(struct record_args *a, const char *list, char **next)
 {
-	char *end;
-
 	if (!*list) {
 		fprintf(stderr, "sonde record: -p names no process; without -p the whole machine is traced\n");
 		return -EINVAL;
 	}
-	while (*list) {
-		unsigned long pid = strtoul(list, &end, 10);
-
-		if (end == list || pid == 0 || pid > 0x7fffffff || (*end && *end != ',')) {
-			fprintf(stderr, "sonde record: -p wants process ids separated by commas, not '%s'\n", list);
-			return -EINVAL;
-		}
-		if (a->session.n_pids == sizeof(a->pids) / sizeof(a->pids[0])) {
-			fprintf(stderr, "sonde record: at most %zu processes with -p\n",
-				sizeof(a->pids) / sizeof(a->pids[0]));
-			return -EINVAL;
-		}
-		if (*end && !end[1]) {
-			fprintf(stderr, "sonde record: -p wants a process id behind each comma\n");
-			return -EINVAL;
-		}
-		a->pids[a->session.n_pids++] = pid;
-		list = *end ? end + 1 : end;
-	}
-	return 0;
+	if (!pid_list__add(&a->pids, "record", "-p", list))
+		return -EINVAL;
+	return pid_list__add_words(&a->pids, "record", "-p", next);
 }
 
 /* --comm A,B: cuts the word at its commas. */
@@ -332,7 +316,11 @@ static int parse(struct record_args *a, int argc, char **argv)
 			a->session.families = optarg;
 			break;
 		case 'p':
-			err = parse_pids(a, optarg);
+			err = parse_pids(a, optarg, argv + optind);
+			if (err > 0) {
+				optind += err;
+				err = 0;
+			}
 			break;
 		case 'd':
 			err = parse_seconds("-d", optarg, &a->duration);
@@ -383,11 +371,12 @@ static int parse(struct record_args *a, int argc, char **argv)
 			}
 		}
 	}
+	a->session.n_pids = a->pids.n;
 	if (!err)
 		err = parse_command(a, argc, argv);
 	if (!err)
 		err = check_inject(a);
-	a->session.pids = a->pids;
+	a->session.pids = a->pids.list;
 	a->session.comms = a->comms;
 	a->session.cgroups = a->cgroups;
 	a->session.options = a->options;

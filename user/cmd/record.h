@@ -4,6 +4,7 @@
 #define SONDE_CMD_RECORD_H
 
 #include "cmd/launch.h"
+#include "cmd/pids.h"
 #include "core/maps.h"
 #include "record/session.h"
 
@@ -18,7 +19,7 @@ struct record_args {
 	u32 not_injected; /* processes that it could not be loaded into */
 	bool has_command; /* "--" was given: failures of sonde's own have a status of their own */
 	struct launch launch;
-	u32 pids[256];
+	struct pid_list pids;
 	const char *comms[COMM_GLOBS + 1]; /* one too many is told of by the session */
 	const char *cgroups[FILTER_CGROUPS + 1];
 	const char *options[64];

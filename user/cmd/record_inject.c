@@ -82,7 +82,7 @@ static u32 parent_of(u32 pid)
 static bool in_tree(const struct record_args *a, u32 pid)
 {
 	for (u32 i = 0; pid && i < DEPTH_MAX; i++, pid = parent_of(pid))
-		if (has(a->pids, a->session.n_pids, pid))
+		if (has(a->pids.list, a->pids.n, pid))
 			return true;
 	return false;
 }
@@ -132,7 +132,7 @@ static bool selected(const struct record_args *a, const struct pids *in_cgroups,
 	if (a->session.n_cgroups && !has(in_cgroups->list, in_cgroups->n, pid))
 		return false;
 	/* who was named may come to CUDA later; of the others those that have it are meant */
-	return has(a->pids, a->session.n_pids, pid) || has_cuda(pid);
+	return has(a->pids.list, a->pids.n, pid) || has_cuda(pid);
 }
 
 static void find(const struct record_args *a, struct pids *out)

@@ -221,8 +221,8 @@ static int fork_command(struct record_args *a)
 		cmd__error("%s", err);
 		return ret;
 	}
-	if (a->session.n_pids == sizeof(a->pids) / sizeof(a->pids[0])) {
-		cmd__error("at most %u processes with -p and a command", a->session.n_pids - 1);
+	if (a->pids.n == PIDS_MAX) {
+		cmd__error("at most %u processes with -p and a command", PIDS_MAX - 1);
 		return EXIT_USAGE;
 	}
 	choose_shim(a);
@@ -231,7 +231,8 @@ static int fork_command(struct record_args *a)
 		cmd__error("cannot fork: %s", strerror(-ret));
 		return EXIT_FAILED;
 	}
-	a->pids[a->session.n_pids++] = a->launch.pid;
+	a->pids.list[a->pids.n++] = a->launch.pid;
+	a->session.n_pids = a->pids.n;
 	a->session.command_pid = a->launch.pid;
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What Python does now: GIL load, who keeps whom waiting, functions; once a second, and no trace is written. */
 #include "cmd/cmd.h"
+#include "cmd/pids.h"
 #include "cmd/top.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include "record/session.h"
 #include "util/text.h"
 
-#define PIDS_MAX   256
 #define LINES_EACH 10 /* of each kind in an interval, off a terminal */
 
 static const char help[] =
@@ -32,6 +32,7 @@ static const char help[] =
 	"  cpu SELF% TOTAL% SELF_NS FUNCTION\n"
 	"  end LOST\n"
 	"\n"
+	"  -p, --pid PIDS      the same as PID..\n"
 	"  -F, --frequency HZ  sample what runs this many times a second on each CPU (49; 0: not at all)\n"
 	"      --interval S    seconds between two looks (1), fractions allowed\n"
 	"      --count N       ends after N looks\n"
@@ -47,7 +48,7 @@ static const char help[] =
 
 struct top {
 	struct session_args session;
-	u32 pids[PIDS_MAX];
+	struct pid_list pids;
 	const char *options[2];
 	char hz_option[32];
 	u64 hz, count; /* looks, 0: until stopped */
@@ -113,6 +114,7 @@ static int parse_options(struct top *t, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "frequency", required_argument, NULL, 'F' },
+		{ "pid", required_argument, NULL, 'p' },
 		{ "interval", required_argument, NULL, 'i' },
 		{ "count", required_argument, NULL, 'n' },
 		{ "plain", no_argument, NULL, 'P' },
@@ -123,8 +125,12 @@ static int parse_options(struct top *t, int argc, char **argv)
 
 	opterr = 0;
 	optind = 0;
-	while ((c = getopt_long(argc, argv, ":F:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":F:p:h", options, NULL)) != -1) {
 		switch (c) {
+		case 'p':
+			if (!pid_list__add(&t->pids, "top", "-p", optarg))
+				return EXIT_USAGE;
+			break;
 		case 'F':
 			if (!cmd__parse_number("top", "-F", optarg, 0, 10000, &t->hz))
 				return EXIT_USAGE;
@@ -156,21 +162,17 @@ static int parse_options(struct top *t, int argc, char **argv)
 static int parse(struct top *t, int argc, char **argv)
 {
 	int status;
-	u64 pid;
 
 	t->hz = 49;
 	t->interval = 1;
 	status = parse_options(t, argc, argv);
 	if (status >= 0)
 		return status;
-	for (; optind < argc; optind++) {
-		if (t->session.n_pids == PIDS_MAX)
-			return cmd__usage("top", "at most %u processes", PIDS_MAX);
-		if (!cmd__parse_number("top", "PID", argv[optind], 1, 0x7fffffff, &pid))
+	for (; optind < argc; optind++)
+		if (!pid_list__add(&t->pids, "top", "PID", argv[optind]))
 			return EXIT_USAGE;
-		t->pids[t->session.n_pids++] = (u32)pid;
-	}
-	t->session.pids = t->pids;
+	t->session.pids = t->pids.list;
+	t->session.n_pids = t->pids.n;
 	t->session.families = t->hz ? "proc,gil,sample" : "proc,gil";
 	snprintf(t->hz_option, sizeof(t->hz_option), "sample-hz=%llu", t->hz);
 	t->options[0] = t->hz ? t->hz_option : NULL;
@@ -339,6 +341,8 @@ static int top(struct top *t)
 		session__stop(s, ret ? END_ERROR : END_SIGNAL, err, ret ? 0 : sizeof(err));
 		session__status(s, &st);
 	}
+	if (ret && s)
+		take_warnings(s, t, false);
 	if (ret && *err)
 		cmd__error("%s", err);
 	session__free(s);

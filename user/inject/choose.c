@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/privileges.h"
 #include "inject/place.h"
 #include "inject/seccomp.h"
 
@@ -123,14 +124,14 @@ static bool in_rseq(struct space *s, const struct tracee *t)
 static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char *why, size_t len)
 {
 	int err = tracee__seize(t, s->pid, tid);
+	char refusal[400];
 
 	/* the kernel's word for a thread that is ending, too */
 	if (err == -EPERM && strchr("ZX?", state_of(s->pid, tid)))
 		err = -ESRCH;
 	if (err == -EPERM || err == -EACCES) {
-		snprintf(why, len,
-			 "its threads may not be interrupted (ptrace): run sonde as root, or as its user with "
-			 "kernel.yama.ptrace_scope=0");
+		snprintf(why, len, "its threads may not be interrupted (ptrace): %s",
+			 privileges__refusal(refusal, sizeof(refusal)));
 		return -EPERM;
 	}
 	/* it stays traced until this process ends, which is to be soon then */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach/privileges.h"
 #include "attach/procs.h"
 #include "python/layouts.h"
 
@@ -96,14 +97,15 @@ static void on_mapping(const struct mapping *m, void *arg)
 /* Which errno says what: a process that ends meanwhile must not be told as a lack of rights. */
 static int refused(u32 pid, int err, char *text, size_t len)
 {
+	char why[400];
+
 	if (err == -ENOENT || err == -ESRCH) {
 		snprintf(text, len, "there is no process %u", pid);
 		return -ESRCH;
 	}
-	snprintf(text, len,
-		 "process %u: its memory may not be read: %s\nrun sonde as root, or as its user with "
-		 "kernel.yama.ptrace_scope=0",
-		 pid, strerror(-err));
+	snprintf(text, len, "process %u: its memory may not be read: %s%s%s", pid, strerror(-err),
+		 err == -EPERM || err == -EACCES ? "\n" : "",
+		 err == -EPERM || err == -EACCES ? privileges__refusal(why, sizeof(why)) : "");
 	return err;
 }
 

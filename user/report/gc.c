@@ -115,7 +115,7 @@ static const struct column generation_columns[] = {
 };
 
 static const struct column pause_columns[] = {
-	{ "start_ns", "At (s)", VALUE_U64, SHOW_SECONDS },
+	{ "start_ns", "At (s)", VALUE_S64, SHOW_SECONDS },
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
@@ -169,7 +169,7 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 	for (u32 i = 0; i < g->n_longest; i++) {
 		const struct pause *p = &g->longest[i];
 
-		table__add(pauses, V_U64(p->start - g->args->start), V_U64(p->pid), V_U64(p->tid),
+		table__add(pauses, report__moment(g->args, p->start), V_U64(p->pid), V_U64(p->tid),
 			   V_TEXT(names__comm(g->args->names, p->pid, p->tid)),
 			   p->generation < 0 ? V_NONE : V_S64(p->generation), V_U64(p->ns),
 			   p->collected < 0 ? V_NONE : V_S64(p->collected),

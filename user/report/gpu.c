@@ -53,8 +53,8 @@ static const struct column device_columns[] = {
 	{ "set_count", "Sets", VALUE_U64, SHOW_NEVER },
 	{ "graph_count", "Graphs", VALUE_U64, SHOW_NEVER },
 	{ "copied_bytes", "Copied", VALUE_U64, SHOW_NEVER },
-	{ "first_ns", "From", VALUE_U64, SHOW_NEVER },
-	{ "last_ns", "To", VALUE_U64, SHOW_NEVER },
+	{ "first_ns", "From", VALUE_S64, SHOW_NEVER },
+	{ "last_ns", "To", VALUE_S64, SHOW_NEVER },
 };
 
 static void fill_devices(const struct gpu_report *r, struct table *t)
@@ -75,7 +75,7 @@ static void fill_devices(const struct gpu_report *r, struct table *t)
 			   V_U64(d->copy_ns), V_U64(d->both_ns),
 			   d->kernel_ns ? V_DBL((double)d->depth_ns / (double)d->kernel_ns) : V_NONE, V_U64(d->deepest),
 			   V_U64(d->kernels), V_U64(d->copies), V_U64(d->sets), V_U64(d->graphs), V_U64(d->bytes),
-			   V_U64(d->first - b->args->start), V_U64(d->last - b->args->start));
+			   report__moment(b->args, d->first), report__moment(b->args, d->last));
 	}
 	table__sort(t, "time_ns");
 }
@@ -114,7 +114,7 @@ static const struct column gap_columns[] = {
 	{ "gap", "Gap", VALUE_U64, SHOW_PLAIN },
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
-	{ "from_ns", "From (s)", VALUE_U64, SHOW_SECONDS },
+	{ "from_ns", "From (s)", VALUE_S64, SHOW_SECONDS },
 	{ "gap_ns", "Idle", VALUE_U64, SHOW_NS },
 	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "thread", "Launched by", VALUE_TEXT, SHOW_PLAIN },
@@ -138,7 +138,7 @@ static void fill_gaps(const struct gpu_report *r, struct table *t)
 		const struct gap_part *first = told->n ? &told->parts[0] : NULL;
 		const char *of = first ? texts__text(&r->gaps.texts, first->of) : NULL;
 
-		table__add(t, V_U64(i + 1), V_U64(k->pid), V_U64(k->device), V_U64(g->from - b->args->start),
+		table__add(t, V_U64(i + 1), V_U64(k->pid), V_U64(k->device), report__moment(b->args, g->from),
 			   V_U64(g->to - g->from), g->tid ? V_U64(g->tid) : V_NONE,
 			   V_TEXT(g->tid ? names__comm(b->args->names, k->pid, g->tid) : NULL), V_TEXT(g->call),
 			   V_TEXT(g->is_kernel && g->name ? gpu_model__short_name(b->model, g->name) : g->name),

@@ -149,8 +149,8 @@ static int link_siblings(struct imports *in, u32 *top)
 static const struct column tree_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "tid", "TID", VALUE_U64, SHOW_NEVER },
-	{ "start_ns", "At (s)", VALUE_U64, SHOW_SECONDS },
-	{ "end_ns", "End", VALUE_U64, SHOW_NEVER },
+	{ "start_ns", "At (s)", VALUE_S64, SHOW_SECONDS },
+	{ "end_ns", "End", VALUE_S64, SHOW_NEVER },
 	{ "depth", "Depth", VALUE_U64, SHOW_NEVER },
 	{ "self_ns", "Self", VALUE_U64, SHOW_NS },
 	{ "cumulative_ns", "Cumulative", VALUE_U64, SHOW_NS },
@@ -173,8 +173,8 @@ static void add_row(const struct imports *in, const struct stacks *s, const stru
 
 	snprintf(text, sizeof(text), "%*s%s%s", (int)(depth < 64 ? 2 * depth : 128), "", m->module,
 		 m->open ? " (not done)" : "");
-	table__add(tree, V_U64(m->pid), V_U64(m->tid), V_U64(m->start - in->args->start),
-		   V_U64(m->end - in->args->start), V_U64(depth), V_U64(self_time(m)), V_U64(cumulative(m)),
+	table__add(tree, V_U64(m->pid), V_U64(m->tid), report__moment(in->args, m->start),
+		   report__moment(in->args, m->end), V_U64(depth), V_U64(self_time(m)), V_U64(cumulative(m)),
 		   V_TEXT(text), V_TEXT(m->module),
 		   V_TEXT(top && stacks__frame(s, top) ? stacks__label(s, top, code, sizeof(code)) : NULL));
 	table__add(modules, V_U64(self_time(m)), V_U64(cumulative(m)), V_U64(m->pid),

@@ -121,7 +121,7 @@ static const struct column device_columns[] = {
 	{ "where", "Memory", VALUE_TEXT, SHOW_PLAIN },
 	{ "peak_bytes", "Peak", VALUE_U64, SHOW_BYTES },
 	{ "peak_percent", "of the GPU's (%)", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "peak_ns", "Peak at (s)", VALUE_U64, SHOW_SECONDS },
+	{ "peak_ns", "Peak at (s)", VALUE_S64, SHOW_SECONDS },
 	{ "live_bytes", "Live at the end", VALUE_U64, SHOW_BYTES },
 	{ "live", "Blocks", VALUE_U64, SHOW_COUNT },
 	{ "allocations", "Allocated", VALUE_U64, SHOW_COUNT },
@@ -140,7 +140,7 @@ static void fill_devices(const struct memory_report *r, struct table *t)
 
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(r->args->names, k->pid, 0)), device_value(k),
 			   V_TEXT(where_word(k->where)), V_U64(s->peak),
-			   all ? V_DBL(table__percent(s->peak, all)) : V_NONE, V_U64(s->peak_time - r->args->start),
+			   all ? V_DBL(table__percent(s->peak, all)) : V_NONE, report__moment(r->args, s->peak_time),
 			   V_U64(s->live), V_U64(s->live_n), V_U64(s->allocations), V_U64(s->releases), V_U64(s->bytes),
 			   V_U64(s->largest), V_U64(s->host_time));
 	}
@@ -272,7 +272,7 @@ static void find_sum(const struct memory_report *r, struct report_output *out, u
 	names__label(r->args->names, who, sizeof(who), k->pid, 0);
 	report_output__finding(
 		out, "At its peak, %.3f s after the start, %s had %s of %s%s; %.0f%% of that was allocated by %s.",
-		(double)(s->peak_time - r->args->start) / 1e9, who, text__bytes(bytes, sizeof(bytes), s->peak),
+		(double)(s64)(s->peak_time - r->args->start) / 1e9, who, text__bytes(bytes, sizeof(bytes), s->peak),
 		what_of(k, what, sizeof(what)), share, table__percent(most, s->peak),
 		line ? line : "code that is not known");
 	line = worst_line(r, i, true, &most);

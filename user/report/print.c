@@ -101,7 +101,8 @@ static char *format_cell(const struct column *c, const struct value *v)
 		break;
 	case VALUE_S64:
 		if (c->show == SHOW_SECONDS)
-			clock__seconds(buf, sizeof(buf), (u64)v->s, 0, 6);
+			/* from 0 to v, whatever v's sign: a moment may lie before the trace's start */
+			clock__seconds(buf, sizeof(buf), v->s < 0 ? 0 : (u64)v->s, v->s < 0 ? 0 - (u64)v->s : 0, 6);
 		else
 			snprintf(buf, sizeof(buf), "%lld", v->s);
 		break;

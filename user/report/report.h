@@ -39,6 +39,11 @@ int report__read(const struct report_args *args, const struct schema_event *cons
 /* The same for one kind by name; 0 without a call of cb if the trace knows no such kind. */
 int report__read_kind(const struct report_args *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
 		      void *arg);
+/* A moment as people read it: ns since the trace's start, negative before it. */
+static inline struct value report__moment(const struct report_args *args, u64 time)
+{
+	return V_S64((s64)(time - args->start));
+}
 /* ns of [from, to) that lie in the time asked for */
 u64 report__inside(const struct report_args *args, u64 from, u64 to);
 /* Was the family recorded? Older traces do not say: true. */

@@ -154,7 +154,7 @@ static const struct column device_columns[] = {
 static const struct column device_bin_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
-	{ "from_ns", "From", VALUE_U64, SHOW_SECONDS },
+	{ "from_ns", "From", VALUE_S64, SHOW_SECONDS },
 	{ "busy_ns", "Busy", VALUE_U64, SHOW_NS },
 };
 
@@ -172,8 +172,8 @@ static void fill_devices(const struct timeline *t, const struct report_args *arg
 			continue;
 		for (u32 bin = 0; bin < BINS; bin++) {
 			strcat(strip, device_cell(t, d, bin, ns ? ns[bin] : 0));
-			table__add(bins, V_U64(k->pid), V_U64(k->device), V_U64(t->from + bin * t->width - args->start),
-				   V_U64(ns ? ns[bin] : 0));
+			table__add(bins, V_U64(k->pid), V_U64(k->device),
+				   report__moment(args, t->from + bin * t->width), V_U64(ns ? ns[bin] : 0));
 		}
 		trim(strip);
 		table__add(table, V_U64(k->pid), V_TEXT(names__comm(args->names, k->pid, 0)), V_U64(k->device),
@@ -212,7 +212,7 @@ static void fill(const struct timeline *t, const struct report_args *args, struc
 
 static const struct column bin_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "tid", "TID", VALUE_U64, SHOW_PLAIN },
-	{ "from_ns", "From", VALUE_U64, SHOW_SECONDS },	   { "run_ns", "On CPU", VALUE_U64, SHOW_NS },
+	{ "from_ns", "From", VALUE_S64, SHOW_SECONDS },	   { "run_ns", "On CPU", VALUE_U64, SHOW_NS },
 	{ "runnable_ns", "Wanted", VALUE_U64, SHOW_NS },   { "gil_ns", "GIL", VALUE_U64, SHOW_NS },
 	{ "lock_ns", "Locks", VALUE_U64, SHOW_NS },	   { "nccl_ns", "NCCL", VALUE_U64, SHOW_NS },
 	{ "library_ns", "Libraries", VALUE_U64, SHOW_NS }, { "syscall_ns", "System calls", VALUE_U64, SHOW_NS },
@@ -231,7 +231,7 @@ static void fill_bins(const struct timeline *t, const struct report_args *args, 
 		for (u32 bin = 0; bin < BINS; bin++) {
 			const u64 *ns = line->ns[bin];
 
-			table__add(table, V_U64(k->pid), V_U64(k->tid), V_U64(t->from + bin * t->width - args->start),
+			table__add(table, V_U64(k->pid), V_U64(k->tid), report__moment(args, t->from + bin * t->width),
 				   V_U64(ns[0]), V_U64(ns[1]), V_U64(ns[2]), V_U64(ns[3]), V_U64(ns[4]), V_U64(ns[5]),
 				   V_U64(ns[6]), V_U64(ns[7]), V_U64(ns[8]), V_U64(ns[9]));
 		}

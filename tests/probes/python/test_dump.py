@@ -187,7 +187,7 @@ def check_errors(python):
         sleep.wait()
         p = dump(sleep.pid)
         tap.ok(p.returncode == 1 and "there is no process" in p.stderr, "a process that is gone", p.stderr)
-    for args, what in (([], "which process"), (["0"], "wants a number"), (["x"], "wants a number"),
+    for args, what in (([], "which process"), (["0"], "wants process ids"), (["x"], "wants process ids"),
                        (["1", "--wrong"], "unknown option"), (["1", "--format", "xml"], "no format")):
         p = dump(*args)
         tap.ok(p.returncode == 2 and what in p.stderr, "dump %s: wrong usage" % " ".join(args), p.stderr)

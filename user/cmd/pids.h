@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The processes that a command line names: "1", "1,2", "1 2", one a line; several words of these. */
+#ifndef SONDE_CMD_PIDS_H
+#define SONDE_CMD_PIDS_H
+
+#include "core/types.h"
+
+#define PIDS_MAX 256
+
+struct pid_list {
+	u32 list[PIDS_MAX];
+	u32 n;
+};
+
+/* Adds the processes of a text, each once; false: it has printed what is wrong. option: "-p", or "PID" */
+bool pid_list__add(struct pid_list *pids, const char *command, const char *option, const char *text);
+/* Does the text hold nothing but process ids? */
+bool pid_list__parses(const char *text);
+/*
+ * Adds the words behind an option's value that are process ids, as a shell splits `-p $(pgrep -f x)`.
+ * words ends with NULL. Returns how many words that were, or -EINVAL: it has printed what is wrong.
+ */
+int pid_list__add_words(struct pid_list *pids, const char *command, const char *option, char **words);
+
+#endif
