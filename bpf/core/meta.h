@@ -91,7 +91,7 @@ struct meta_hits {
 
 struct meta_cost {
 	struct event event;
-	u64 wall UNIT(ns) DOC("time since the trace's start");
+	u64 wall UNIT(ns) DOC("time since tracing was live: since what was found at the start was attached");
 	u64 user UNIT(ns) DOC("CPU time of sonde in user space");
 	u64 system UNIT(ns) DOC("CPU time of sonde in the kernel");
 	u64 probes UNIT(ns) DOC("estimated: hits of each probe times its calibrated cost");
@@ -111,6 +111,8 @@ enum end_reason {
 struct meta_end {
 	struct event event;
 	enum end_reason reason;
+	u64 stop UNIT(moment)
+		DOC("the end of the traced time, after which probes were detached; 0: tracing never was live");
 } EVENT(meta_end, 0x0008, "the recording was stopped in order; absent from a trace that was cut off");
 
 struct meta_member {

@@ -47,7 +47,7 @@ static void fact_u64(struct table *t, const char *key, const char *what, const c
 
 static void add_times(const struct trace_facts *f, struct table *t)
 {
-	char buf[128], a[TEXT_NUMBER], b[TEXT_NUMBER];
+	char buf[128], a[TEXT_NUMBER], b[TEXT_NUMBER], c[TEXT_NUMBER];
 	u64 first = f->summary->first, last = f->summary->last;
 
 	if (f->head->realtime) {
@@ -61,6 +61,10 @@ static void add_times(const struct trace_facts *f, struct table *t)
 			 clock__seconds(b, sizeof(b), last, f->start, 6));
 		fact(t, "time_range", "events from", buf);
 	}
+	snprintf(buf, sizeof(buf), "%s, from %s to %s s", text__ns(c, sizeof(c), trace_facts__traced(f)),
+		 clock__seconds(a, sizeof(a), f->live, f->start, 6),
+		 clock__seconds(b, sizeof(b), f->stop, f->start, 6));
+	fact(t, "traced", "traced for", buf);
 	fact(t, "ended", "ended because",
 	     f->summary->being_recorded ? "it has not: it is being recorded" :
 					  end__reason(f->summary->has_index ? f->end_reason : 0));

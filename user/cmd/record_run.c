@@ -4,6 +4,8 @@
 #include "cmd/output.h"
 #include "cmd/record.h"
 #include "cmd/shim.h"
+#include "model/losses.h"
+#include "util/text.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -80,7 +82,7 @@ static void progress(struct session *s, bool last)
 	if (!isatty(STDERR_FILENO))
 		return;
 	session__status(s, &st);
-	fprintf(stderr, "\r\033[Ktracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops%s", st.wall_ns / 1e9,
+	fprintf(stderr, "\r\033[Ktracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops%s", st.live_ns / 1e9,
 		st.events, st.bytes / 1e6, st.lost, last ? "\n" : "");
 }
 
@@ -94,9 +96,15 @@ static u64 now_ns(void)
 
 static int run(struct session *s, struct record_args *a, enum end_reason *reason, char *err, size_t len)
 {
-	u64 start = now_ns(), end = start + (u64)(a->duration * 1e9), next = start + 1000000000ULL;
+	struct session_status st;
+	u64 start, end, next;
 	int ret = 0;
 
+	/* -d counts from when tracing was live, as reports do */
+	session__status(s, &st);
+	start = now_ns() - st.live_ns;
+	end = start + (u64)(a->duration * 1e9);
+	next = start + 1000000000ULL;
 	*reason = END_SIGNAL;
 	/* with a command, Ctrl-C is for that to end by */
 	while (!ret && (!stops || a->launch.pid)) {
@@ -140,10 +148,51 @@ static const char *why_nothing(enum end_reason reason, bool gone)
 		      "every process of -p ended before it did what was asked for";
 }
 
+struct loss_list {
+	struct loss *list;
+	u32 n;
+};
+
+static void take_loss(const struct session_loss *l, void *arg)
+{
+	struct loss_list *losses = arg;
+
+	losses__add_to(&losses->list, &losses->n,
+		       &(struct loss){
+			       .family = l->family,
+			       .object = l->object,
+			       .reason = l->reason,
+			       .count = l->count,
+			       .first = l->first,
+			       .last = l->last,
+			       .recorded = l->recorded,
+			       .family_name = l->family_name,
+			       .path = l->path,
+		       });
+}
+
+/* The same lines as below each report of the trace. */
+static void print_losses(struct session *s)
+{
+	struct session_times times = session__times(s);
+	struct loss_times t = { times.start, times.live, times.stop };
+	struct loss_list losses = {};
+	char text[8192];
+
+	session__each_loss(s, take_loss, &losses);
+	for (u32 i = 0; i < losses.n; i++)
+		if (loss__is_inside(&losses.list[i], &t))
+			cmd__error("lost %s", loss__text(text, sizeof(text), &losses.list[i], &t));
+	losses__verdict(text, sizeof(text), losses.list, losses.n, &t);
+	if (*text)
+		cmd__error("%s", text);
+	free(losses.list);
+}
+
 static void print_end(struct session *s, const char *path, enum end_reason reason, bool gone)
 {
 	struct session_status st;
-	char others[64] = "";
+	char others[64] = "", traced[TEXT_NUMBER];
 	double wall;
 
 	session__status(s, &st);
@@ -155,8 +204,9 @@ static void print_end(struct session *s, const char *path, enum end_reason reaso
 	if (st.cut_off)
 		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
 	else
-		fprintf(stderr, "sonde: %s: %llu events in %.1f s, %.1f KB; %llu lost\n", path, st.events, wall / 1e9,
-			st.bytes / 1e3, st.lost);
+		fprintf(stderr, "sonde: %s: %llu events in %s, %.1f KB; %llu lost\n", path, st.events,
+			text__ns(traced, sizeof(traced), st.live_ns), st.bytes / 1e3, st.lost);
+	print_losses(s);
 	/* probes sit in files: whoever else has them mapped meets them too */
 	if (st.skipped_hits)
 		snprintf(others, sizeof(others), " and others (%llu of the hits)", st.skipped_hits);

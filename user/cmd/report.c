@@ -223,6 +223,11 @@ static int with_trace(struct request *r, struct trace *t)
 	if (r->time && clock__parse_range(r->time, args.start, trace__head(t), &args.from, &args.to, why, sizeof(why)))
 		return cmd__usage("report", "%s", why);
 	err = trace_facts__load(&facts, t, r->label, args.from, args.to);
+	/* what was recorded while probes were being attached or detached is whole for no probe */
+	if (!args.from && facts.live > args.start)
+		args.from = facts.live;
+	if (!args.to && facts.stop < facts.summary->last)
+		args.to = facts.stop;
 	facts.pid = args.pid;
 	facts.tid = args.tid;
 	if (!err)

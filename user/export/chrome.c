@@ -224,8 +224,9 @@ static int begin(struct export *e)
 	if (!c->order)
 		return -ENOMEM;
 	fprintf(e->out,
-		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\",\"realtime_ahead_ns\":\"%lld\",\"hostname\":",
-		(s64)(head->realtime - head->monotonic));
+		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\",\"realtime_ahead_ns\":\"%lld\","
+		"\"live_ns\":\"%llu\",\"stop_ns\":\"%llu\",\"traced_ns\":\"%llu\",\"hostname\":",
+		(s64)(head->realtime - head->monotonic), e->facts->live, e->facts->stop, trace_facts__traced(e->facts));
 	json__print_text(e->out, head->hostname, strlen(head->hostname));
 	fputs("},\"traceEvents\":[", e->out);
 	return 0;

@@ -59,7 +59,7 @@ static void put_missing(struct export *e)
 	for (u32 i = 0; i < facts->n_losses && used < sizeof(text) - 1; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %llu (%s)", i ? ", " : "Missing: ",
 					 facts->losses[i].family_name ? facts->losses[i].family_name : "?",
-					 facts->losses[i].count, facts->losses[i].reason_name);
+					 facts->losses[i].count, loss__reason(facts->losses[i].reason));
 	if (!facts->end_reason && used < sizeof(text) - 1)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%sThe recording %s.", used ? ". " : "",
 					 facts->summary->being_recorded ? "still went on" : "was cut off");

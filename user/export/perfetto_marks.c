@@ -216,6 +216,13 @@ void perfetto__finish_marks(struct perfetto *p)
 
 	if (p->gils)
 		tell_gils(p, ~0ull);
+	/* between these the trace is whole: what lies outside was seen by a part of the probes */
+	if (facts->live > facts->start)
+		perfetto__mark(p, &(struct interval){ facts->live, facts->live },
+			       "sonde: all is attached, tracing is live");
+	if (facts->stop < facts->summary->last)
+		perfetto__mark(p, &(struct interval){ facts->stop, facts->stop },
+			       "sonde: tracing stops, probes are detached");
 	if (damaged > facts->damaged)
 		damaged = facts->damaged ? facts->damaged : damaged;
 	if (damaged)

@@ -253,7 +253,6 @@ static int put_sample(const struct call_node *path[], u32 n, void *arg)
 
 static int put_file(struct export *e, struct pprof *p)
 {
-	const struct trace_summary *s = e->facts->summary;
 	struct writing w = { .e = e };
 	int err = 0;
 
@@ -262,7 +261,7 @@ static int put_file(struct export *e, struct pprof *p)
 	put_types(p);
 	p->process = (u32)string(p, "process");
 	pb__int(&p->out, PROFILE_TIME, trace_facts__realtime(e->facts, e->facts->start));
-	pb__int(&p->out, PROFILE_DURATION, s->last > s->first ? s->last - s->first : 0);
+	pb__int(&p->out, PROFILE_DURATION, trace_facts__traced(e->facts));
 	pb__int(&p->out, PROFILE_COMMENT, string(p, e->facts->file));
 	for (u32 i = 0; !err && i < p->profiles.n; i++) {
 		w.profile = &p->profiles.list[i];

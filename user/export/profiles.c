@@ -164,17 +164,33 @@ static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_
 	return err ? err : call_tree__child(t, *node, function, 0, node);
 }
 
-static u64 weight(const struct profile *profile, const struct rows *rows, const struct common_fields *f, u32 i)
+/* ns of [from, to) that lie in the traced time: as reports count */
+static u64 inside(const struct profiles *p, u64 from, u64 to)
 {
-	u64 start, end;
+	const struct trace_facts *facts = p->e->facts;
 
+	from = from < facts->live ? facts->live : from;
+	to = to > facts->stop ? facts->stop : to;
+	return to > from ? to - from : 0;
+}
+
+static bool is_traced(const struct profiles *p, u64 from, u64 to)
+{
+	const struct trace_facts *facts = p->e->facts;
+
+	return to >= facts->live && from <= facts->stop;
+}
+
+static u64 weight(const struct profiles *p, const struct profile *profile, const struct rows *rows,
+		  const struct common_fields *f, u32 i)
+{
 	if (profile->period)
 		return rows__u64(rows, profile->period, i);
 	if (!profile->in_ns)
 		return 1;
-	start = rows__u64(rows, f->start, i);
-	end = rows__u64(rows, f->time, i);
-	return end > start && !(rows__u64(rows, f->flags, i) & EVENT_NO_DURATION) ? end - start : 0;
+	if (rows__u64(rows, f->flags, i) & EVENT_NO_DURATION)
+		return 0;
+	return inside(p, rows__u64(rows, f->start, i), rows__u64(rows, f->time, i));
 }
 
 static void add_amount(struct profile *profile, u32 node, u32 stack, u64 amount)
@@ -198,10 +214,14 @@ static int add_row(struct profiles *p, struct profile *profile, const struct row
 		   u32 i)
 {
 	u32 stack = (u32)rows__u64(rows, profile->stack, i), node = 0;
-	int err = find_node(p, profile, (u32)rows__u64(rows, f->pid, i), stack, &node);
+	u64 end = rows__u64(rows, f->time, i);
+	int err;
 
+	if (!is_traced(p, f->start ? rows__u64(rows, f->start, i) : end, end))
+		return 0;
+	err = find_node(p, profile, (u32)rows__u64(rows, f->pid, i), stack, &node);
 	if (!err)
-		add_amount(profile, node, stack, weight(profile, rows, f, i));
+		add_amount(profile, node, stack, weight(p, profile, rows, f, i));
 	return err;
 }
 
@@ -220,8 +240,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	int err = find_node(arg, profile, w->gil.pid, w->stack, &node);
 
 	if (!err)
-		add_amount(profile, node, w->stack,
-			   w->end > w->start ? (u64)llround((double)(w->end - w->start) * w->weight) : 0);
+		add_amount(profile, node, w->stack, (u64)llround((double)inside(arg, w->start, w->end) * w->weight));
 	return err;
 }
 
@@ -235,8 +254,7 @@ static int on_piece(const struct gil_piece *piece, void *arg)
 		err = put_holder(arg, &profile->tree, piece, &node);
 	if (!err)
 		add_amount(profile, node, piece->waiter_stack,
-			   piece->to > piece->from ? (u64)llround((double)(piece->to - piece->from) * piece->weight) :
-						     0);
+			   (u64)llround((double)inside(arg, piece->from, piece->to) * piece->weight));
 	return err;
 }
 
@@ -247,7 +265,9 @@ int profiles__finish(struct profiles *p)
 		.piece = find_profile(p, PROFILE_GIL_PIECES) ? on_piece : NULL,
 	};
 
-	return listener.wait || listener.piece ? gil_model__read(p->e->trace, 0, 0, 0, &listener, p, NULL) : 0;
+	return listener.wait || listener.piece ?
+		       gil_model__read(p->e->trace, p->e->facts->live, p->e->facts->stop, 0, &listener, p, NULL) :
+		       0;
 }
 
 int profiles__add(struct profiles *p, const struct rows *rows)

@@ -98,6 +98,7 @@ static int put_head(const struct sqlite *s, const struct trace_facts *facts)
 	if (put_info(s, insert, "file", facts->file) || put_info(s, insert, "hostname", h->hostname) ||
 	    put_info(s, insert, "kernel", h->kernel) || put_info(s, insert, "sonde_version", h->sonde_version) ||
 	    put_info(s, insert, "command", h->command) || put_number(s, insert, "start", facts->start) ||
+	    put_number(s, insert, "live", facts->live) || put_number(s, insert, "stop", facts->stop) ||
 	    put_number(s, insert, "monotonic", h->monotonic) || put_number(s, insert, "boottime", h->boottime) ||
 	    put_number(s, insert, "realtime", h->realtime) ||
 	    put_info(s, insert, "end_reason", facts->end_reason ? end__reason(facts->end_reason) : NULL))
@@ -343,7 +344,7 @@ static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
 	for (i = 0; !err && i < facts->n_losses; i++) {
 		l = &facts->losses[i];
 		sqlite__bind_text(insert, 1, l->family_name);
-		sqlite__bind_text(insert, 2, l->reason_name);
+		sqlite__bind_text(insert, 2, loss__reason(l->reason));
 		sqlite3_bind_int64(insert, 3, (sqlite3_int64)l->count);
 		sqlite3_bind_int64(insert, 4, (sqlite3_int64)l->first);
 		sqlite3_bind_int64(insert, 5, (sqlite3_int64)l->last);

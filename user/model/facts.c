@@ -8,26 +8,6 @@
 #include "core/meta.h"
 #include "model/view.h"
 
-const char *loss__reason(s64 reason)
-{
-	static const char *const words[LOSS_REASONS] = {
-		[LOSS_RING_FULL] = "ring full",
-		[LOSS_STORAGE] = "no memory for a thread's state",
-		[LOSS_DEPTH] = "calls nested too deep",
-		[LOSS_RECURSION] = "probe skipped inside another probe",
-		[LOSS_RETURN] = "return not seen",
-		[LOSS_MAP_FULL] = "a table in the kernel was full",
-		[LOSS_MMAP] = "mappings missed",
-		[LOSS_BLIND] = "before the library was probed",
-		[LOSS_READ] = "the target's memory could not be read",
-		[LOSS_WRITE] = "the trace file could not be written",
-		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
-	};
-
-	return reason > 0 && reason < LOSS_REASONS && words[reason] ? words[reason] :
-								      "for a reason unknown to this version";
-}
-
 const char *end__reason(s64 reason)
 {
 	switch (reason) {
@@ -54,33 +34,46 @@ struct load {
 	int err;
 };
 
-static void facts__add_loss(struct load *l, const struct loss *one)
+/* Events in the trace: of a family, or for core, whose losses are of any, of all. */
+static u64 recorded(const struct trace *t, u16 family)
 {
-	struct trace_facts *f = l->facts;
-	const struct schema_family *family;
-	struct loss *more;
-	u32 i;
+	const struct kind_summary *kinds;
+	u64 sum = 0;
+	u32 i, n;
 
-	for (i = 0; i < f->n_losses; i++) {
-		more = &f->losses[i];
-		if (more->family != one->family || more->reason != one->reason || more->object != one->object)
-			continue;
-		more->count += one->count;
-		more->first = one->first < more->first ? one->first : more->first;
-		more->last = one->last > more->last ? one->last : more->last;
-		return;
+	kinds = trace__kinds(t, &n);
+	for (i = 0; i < n; i++) {
+		u32 of = EVENT_FAMILY(kinds[i].event->id);
+
+		sum += of && (!family || of == family) ? kinds[i].events : 0;
 	}
-	more = realloc(f->losses, (f->n_losses + 1) * sizeof(*more));
-	if (!more) {
+	return sum;
+}
+
+static void facts__add_loss(struct load *l, struct loss *one)
+{
+	const struct schema_family *family = schema__family_by_id(trace__schema(l->trace), (u8)one->family);
+	struct trace_facts *f = l->facts;
+
+	one->family_name = family && one->family < 256 ? family->name : NULL;
+	one->recorded = recorded(l->trace, one->family);
+	if (losses__add_to(&f->losses, &f->n_losses, one))
 		l->err = -ENOMEM;
-		return;
-	}
-	f->losses = more;
-	more += f->n_losses++;
-	*more = *one;
-	family = schema__family_by_id(trace__schema(l->trace), (u8)one->family);
-	more->family_name = family && one->family < 256 ? family->name : NULL;
-	more->reason_name = loss__reason(one->reason);
+}
+
+static void on_end(struct trace_facts *f, const struct view *v)
+{
+	u64 stop = (u64)view__get(v, "stop");
+
+	f->end_reason = view__get(v, "reason");
+	f->stop = stop > f->stop ? stop : f->stop;
+}
+
+static void on_cost(struct trace_facts *f, const struct view *v)
+{
+	u64 live = (u64)view__get(v, "time") - (u64)view__get(v, "wall");
+
+	f->live = !f->live || live < f->live ? live : f->live;
 }
 
 static int on_meta(const struct rows *rows, void *arg)
@@ -92,7 +85,11 @@ static int on_meta(const struct rows *rows, void *arg)
 
 	for (; v.i < rows__count(rows); v.i++) {
 		if (!strcmp(v.event->name, "meta_end")) {
-			f->end_reason = view__get(&v, "reason");
+			on_end(f, &v);
+			continue;
+		}
+		if (!strcmp(v.event->name, "meta_cost")) {
+			on_cost(f, &v);
 			continue;
 		}
 		loss = (struct loss){
@@ -149,13 +146,30 @@ static int on_refused(const struct rows *rows, void *arg)
 	return 0;
 }
 
+/* A trace that is cut off ends with its last event; older ones say nothing of either. */
+static void settle_times(struct trace_facts *f)
+{
+	const struct trace_summary *s = f->summary;
+
+	if (f->live < f->start || f->live > s->last)
+		f->live = f->start;
+	if (f->stop <= f->live || f->stop > s->last)
+		f->stop = s->last;
+}
+
+u64 trace_facts__traced(const struct trace_facts *f)
+{
+	return f->stop > f->live ? f->stop - f->live : 0;
+}
+
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
 {
 	const struct schema *s = trace__schema(t);
-	const struct schema_event *meta[3] = { 0 }, *objects[2] = { 0 }, *e;
+	static const char *const kinds[] = { "meta_loss", "meta_end", "meta_cost" };
+	const struct schema_event *meta[4] = { 0 }, *objects[2] = { 0 }, *e;
 	struct load l = { .facts = f, .trace = t };
 	struct trace_filter filter = { .kinds = meta };
-	u32 n = 0;
+	u32 n = 0, i;
 	int err;
 
 	memset(f, 0, sizeof(*f));
@@ -165,13 +179,13 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	f->start = f->head->monotonic ? f->head->monotonic : f->summary->first;
 	f->from = from;
 	f->to = to;
-	e = schema__event(s, "meta_loss");
-	if (e)
-		meta[n++] = e;
-	e = schema__event(s, "meta_end");
-	if (e)
-		meta[n++] = e;
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		e = schema__event(s, kinds[i]);
+		if (e)
+			meta[n++] = e;
+	}
 	err = n ? trace__read(t, &filter, on_meta, &l) : 0;
+	settle_times(f);
 	objects[0] = schema__event(s, "meta_object");
 	filter.kinds = objects;
 	if (!err && objects[0] && f->n_losses)
@@ -188,6 +202,11 @@ void trace_facts__free(struct trace_facts *f)
 	free(f->losses);
 	free(f->refused);
 	memset(f, 0, sizeof(*f));
+}
+
+struct loss_times trace_facts__times(const struct trace_facts *f)
+{
+	return (struct loss_times){ .start = f->start, .live = f->live, .stop = f->stop };
 }
 
 u64 trace_facts__realtime(const struct trace_facts *f, u64 monotonic)

@@ -3,19 +3,8 @@
 #ifndef SONDE_MODEL_FACTS_H
 #define SONDE_MODEL_FACTS_H
 
+#include "model/losses.h"
 #include "trace/reader.h"
-
-/* What was lost, for one family, reason and object together. */
-struct loss {
-	u16 family;
-	u16 object; /* 0 unless blind */
-	s64 reason;
-	u64 count;
-	u64 first, last; /* CLOCK_MONOTONIC ns */
-	const char *family_name; /* NULL: not in the schema */
-	const char *reason_name; /* "ring full", .. */
-	const char *path; /* of the object, NULL */
-};
 
 /* A BPF program that the kernel refused. */
 struct refused {
@@ -30,7 +19,9 @@ struct trace_facts {
 	const struct trace_head *head;
 	const struct trace_summary *summary;
 	u64 start; /* CLOCK_MONOTONIC ns that --time counts from */
-	u64 from, to; /* of the report; to 0: no limit */
+	u64 live,
+		stop; /* the traced time, CLOCK_MONOTONIC ns: all was attached, detaching began; from several traces the widest */
+	u64 from, to; /* asked for; to 0: no limit */
 	u32 pid, tid; /* 0: all */
 	s64 end_reason; /* enum end_reason; 0: the recording was cut off */
 	u64 damaged; /* chunks that could not be read */
@@ -45,10 +36,12 @@ struct trace_facts {
  */
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to);
 void trace_facts__free(struct trace_facts *f);
+/* ns of the traced time */
+u64 trace_facts__traced(const struct trace_facts *f);
 /* The time of a CLOCK_MONOTONIC moment on CLOCK_REALTIME. */
 u64 trace_facts__realtime(const struct trace_facts *f, u64 monotonic);
-/* "ring full": what people read for an enum loss_reason. */
-const char *loss__reason(s64 reason);
+/* For texts about losses. */
+struct loss_times trace_facts__times(const struct trace_facts *f);
 /* Why the recording ended, in words. */
 const char *end__reason(s64 reason);
 

@@ -116,6 +116,7 @@ void about__head(struct session *s, struct trace_head *head, char *buf, size_t l
 		if (s->schema->families[i].id && is_asked(s, &s->schema->families[i]))
 			used += snprintf(buf + used, len - used, "%s%s", used ? "," : "", s->schema->families[i].name);
 	read_clocks(s, &head->monotonic, &head->boottime, &head->realtime, &head->clock_error);
+	s->head_time = head->monotonic;
 }
 
 /* Names of the probes numbered from + 1 on. */
@@ -203,7 +204,8 @@ void about__cost(struct session *s)
 	u64 skipped;
 
 	getrusage(RUSAGE_SELF, &u);
-	r.wall = session__now(s) - s->started;
+	/* the same moment in both: readers take one from the other to find when tracing was live */
+	r.wall = r.event.time - s->started;
 	r.user = u.ru_utime.tv_sec * 1000000000ULL + u.ru_utime.tv_usec * 1000ULL;
 	r.system = u.ru_stime.tv_sec * 1000000000ULL + u.ru_stime.tv_usec * 1000ULL;
 	r.hits = about__total_hits(s, &skipped);

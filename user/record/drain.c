@@ -49,6 +49,7 @@ void drain__append(struct session *s, const void *record, u32 size)
 	if (s->args->print)
 		s->args->print(s->schema, record, size, s->args->print_arg);
 	s->traced += EVENT_FAMILY(e->id) != 0;
+	s->recorded[EVENT_FAMILY(e->id)]++;
 	s->at_tracepoints += s->tracepoints_alone[EVENT_FAMILY(e->id)];
 	if (e->id == ID_meta_member)
 		filter__note(s, e, size);

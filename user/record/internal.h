@@ -63,12 +63,16 @@ struct session {
 	struct filter *filter;
 	u32 filter_need; /* enum process_flags that a process must have to be recorded; 0: no filter */
 
+	u64 head_time; /* CLOCK_MONOTONIC ns of the trace's head */
 	s64 clock_offset; /* BPF's CLOCK_MONOTONIC minus ours: not 0 in a time namespace */
 	u64 started; /* ns: everything found at the start is attached */
+	u64 stopped; /* ns: the traced time is over, detaching begins; 0: not yet */
 	u64 cpu_at_start; /* ns of CPU time that loading and attaching took */
 	u64 next_tick, next_second;
+	u64 followed; /* ns: up to here new mappings are known */
 	bool more; /* the last look at the rings took as much as one look may: there is more */
 	u64 traced; /* records of targets, not about the trace itself */
+	u64 recorded[256]; /* the same by family */
 	u64 at_tracepoints; /* of these, those of families that have nothing but tracepoints */
 	bool tracepoints_alone[256]; /* such families, by id */
 	char *warnings[64];
@@ -123,6 +127,8 @@ int objects__scan(struct session *s, u32 pid);
 int objects__ahead(struct session *s, const char *path, int fd);
 void objects__follow(struct session *s);
 u32 objects__probed(const struct objects *o);
+/* By the id in the trace; NULL: none. */
+const char *objects__path(const struct objects *o, u16 id);
 
 /* ahead.c: libraries on disk that no process maps yet */
 void ahead__find(struct session *s);
@@ -137,6 +143,8 @@ int losses__new(struct session *s);
 void losses__free(struct losses *l);
 void losses__poll(struct session *s);
 void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object);
+/* What the writer refused to take, which it says itself: to be asked once, after its end. */
+void losses__add_refused(struct session *s);
 u64 losses__total(const struct losses *l);
 
 /* stacks.c: frames and code */

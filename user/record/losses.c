@@ -13,8 +13,10 @@
 
 struct losses {
 	u64 seen[COUNTERS];
-	u64 recursion; /* recursion misses already told */
+	u64 recursion[256]; /* misses already reported, by family */
 	u64 total;
+	struct session_loss *sums;
+	u32 n_sums;
 	u64 last_poll;
 	u32 cpus;
 	struct loss_count per_cpu[];
@@ -34,7 +36,40 @@ int losses__new(struct session *s)
 
 void losses__free(struct losses *l)
 {
+	if (l)
+		free(l->sums);
 	free(l);
+}
+
+/* For what is said at the end: the same sums as a reader of the trace makes. */
+static void add_up(struct losses *l, const struct meta_loss *r)
+{
+	struct session_loss *one;
+
+	/* an attach gap counts a library, not records */
+	if (r->reason != LOSS_BLIND)
+		l->total += r->count;
+	for (u32 i = 0; i < l->n_sums; i++) {
+		one = &l->sums[i];
+		if (one->family != r->family || one->reason != r->reason || one->object != r->object)
+			continue;
+		one->count += r->count;
+		one->first = r->first < one->first ? r->first : one->first;
+		one->last = r->last > one->last ? r->last : one->last;
+		return;
+	}
+	one = reallocarray(l->sums, l->n_sums + 1, sizeof(*one));
+	if (!one)
+		return;
+	l->sums = one;
+	one[l->n_sums++] = (struct session_loss){
+		.family = r->family,
+		.object = r->object,
+		.reason = r->reason,
+		.count = r->count,
+		.first = r->first,
+		.last = r->last,
+	};
 }
 
 void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object)
@@ -49,9 +84,7 @@ void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 cou
 		.reason = reason,
 	};
 
-	/* a blind window counts a library, not records */
-	if (reason != LOSS_BLIND)
-		s->losses->total += count;
+	add_up(s->losses, &r);
 	session__emit(s, &r, sizeof(r));
 }
 
@@ -82,23 +115,53 @@ static void poll_counter(struct session *s, u32 key)
 	l->seen[key] = count;
 }
 
-/* Programs that the kernel skipped because they were already running on that CPU. */
+/* Programs that the kernel skipped because a program was already running on that CPU. */
 static void poll_recursion(struct session *s, u64 now)
 {
 	struct losses *l = s->losses;
-	u64 sum = 0;
+	u64 sums[256] = {};
 
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
 		struct bpf_prog_info info = {};
 		u32 size = sizeof(info);
 
-		if (s->embedded.probes.programs[i].enabled &&
-		    !bpf_obj_get_info_by_fd(bpf_program__fd(s->embedded.probes.programs[i].prog), &info, &size))
-			sum += info.recursion_misses;
+		if (p->enabled && !bpf_obj_get_info_by_fd(bpf_program__fd(p->prog), &info, &size))
+			sums[p->family->id] += info.recursion_misses;
 	}
-	if (sum > l->recursion)
-		losses__add(s, 0, LOSS_RECURSION, sum - l->recursion, l->last_poll, now, 0);
-	l->recursion = sum;
+	for (u32 i = 0; i < 256; i++) {
+		if (sums[i] > l->recursion[i])
+			losses__add(s, (u16)i, LOSS_RECURSION, sums[i] - l->recursion[i], l->last_poll, now, 0);
+		l->recursion[i] = sums[i];
+	}
+}
+
+void losses__add_refused(struct session *s)
+{
+	struct meta_loss r = { .reason = LOSS_WRITE };
+
+	for (u32 i = 0; s->losses && i < 256; i++) {
+		r.family = (u16)i;
+		r.count = trace_writer__refused(s->writer, i, &r.first, &r.last);
+		if (r.count)
+			add_up(s->losses, &r);
+	}
+}
+
+void session__each_loss(struct session *s, void (*fn)(const struct session_loss *l, void *arg), void *arg)
+{
+	const struct schema_family *family;
+
+	for (u32 i = 0; s->losses && i < s->losses->n_sums; i++) {
+		struct session_loss *l = &s->losses->sums[i];
+
+		family = schema__family_by_id(s->schema, (u8)l->family);
+		l->family_name = family && l->family < 256 ? family->name : NULL;
+		l->recorded = l->family < 256 && l->family ? s->recorded[l->family] : s->traced;
+		l->path = objects__path(s->objects, l->object);
+		l->path = l->path ? session__path(s, l->path) : NULL;
+		fn(l, arg);
+	}
 }
 
 void losses__poll(struct session *s)

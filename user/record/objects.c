@@ -299,13 +299,14 @@ static void on_record(const struct mmap_record *r, void *arg)
 
 void objects__follow(struct session *s)
 {
-	u64 before = s->next_tick, lost = mmaps__drain(s->mmaps, on_record, s);
+	u64 before = s->followed, lost = mmaps__drain(s->mmaps, on_record, s);
 
+	s->followed = session__now(s);
 	look_again(s);
 	if (!lost)
 		return;
 	/* what the lost records would have said is in the mappings themselves, unless they are gone again */
-	losses__add(s, 0, LOSS_MMAP, lost, before, session__now(s), 0);
+	losses__add(s, 0, LOSS_MMAP, lost, before, s->followed, 0);
 	objects__scan(s, 0);
 }
 
@@ -342,6 +343,29 @@ int objects__ahead(struct session *s, const char *path, int fd)
 	err = vmas__scan(s->attacher, vma_program(s), getpid(), on_own_mapping, &scan);
 	munmap(map, page);
 	return err;
+}
+
+struct named {
+	u16 id;
+	const char *path;
+};
+
+static void visit_id(const void *node, VISIT which, void *arg)
+{
+	const struct object *o = *(struct object *const *)node;
+	struct named *n = arg;
+
+	if ((which == postorder || which == leaf) && o->id == n->id)
+		n->path = o->path;
+}
+
+const char *objects__path(const struct objects *o, u16 id)
+{
+	struct named n = { .id = id };
+
+	if (o && id)
+		twalk_r(o->by_inode, visit_id, &n);
+	return n.path;
 }
 
 struct watched {

@@ -246,7 +246,10 @@ int session__start(struct session *s, char *err, size_t len)
 			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
 	s->started = session__now(s);
 	s->next_tick = s->started + TICK_NS;
+	s->followed = s->followed ? s->followed : s->started;
 	s->next_second = s->started + SECOND_NS;
+	/* says when tracing was live, also in a trace that is cut off within a second */
+	about__cost(s);
 	/* what families say of that moment is not to wait for the first tick */
 	family_host__each(s, host_tick, &s->started);
 	return 0;
@@ -356,6 +359,8 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	struct meta_end end = {};
 	int ret;
 
+	if (s->started)
+		s->stopped = session__now(s);
 	/* not there: it was stopped before it began */
 	if (s->attacher) {
 		stop_families(s);
@@ -370,9 +375,11 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		about__cost(s);
 	}
 	end.event = session__event(s, ID_meta_end);
+	end.stop = s->stopped;
 	end.reason = reason;
 	session__emit(s, &end, sizeof(end));
 	ret = trace_writer__finish(s->writer);
+	losses__add_refused(s);
 	if (ret && !s->write_error)
 		s->write_error = ret;
 	return check_writer(s, err, len);
@@ -389,6 +396,15 @@ static bool wants_objects(const struct session *s)
 			return true;
 	}
 	return false;
+}
+
+struct session_times session__times(const struct session *s)
+{
+	return (struct session_times){
+		.start = s->head_time,
+		.live = s->started,
+		.stop = s->stopped ? s->stopped : session__now(s),
+	};
 }
 
 void session__status(struct session *s, struct session_status *out)
@@ -408,6 +424,7 @@ void session__status(struct session *s, struct session_status *out)
 		.traced = s->traced,
 		.at_tracepoints = s->at_tracepoints,
 		.wall_ns = session__now(s) - s->started,
+		.live_ns = s->started ? (s->stopped ? s->stopped : session__now(s)) - s->started : 0,
 		.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL - s->cpu_at_start,
 		.wants_objects = wants_objects(s),

@@ -60,12 +60,31 @@ struct session_status {
 	bool cut_off; /* the file could not be written to the end */
 	u64 traced; /* events of targets, not about the trace itself */
 	u64 at_tracepoints; /* of these, those that kernel tracepoints made: not among the hits */
-	u64 wall_ns, cpu_ns, probes_ns;
+	u64 live_ns; /* the traced time: from when all was attached to when detaching began, or to now */
+	u64 wall_ns; /* the same, with detaching: what the costs refer to */
+	u64 cpu_ns, probes_ns;
 	bool wants_objects; /* some of the families probe libraries */
 	u32 objects; /* probed */
 	u32 not_attached; /* things asked for that could not be attached: exit status 3 */
 };
 void session__status(struct session *s, struct session_status *out);
+
+/* What was lost, of one family, reason and object together: as the trace has it. */
+struct session_loss {
+	u16 family, object;
+	enum loss_reason reason;
+	u64 count, first, last;
+	u64 recorded; /* events of the family that were recorded; of core, of all families */
+	const char *family_name;
+	const char *path; /* of the object; NULL: none */
+};
+/* Calls fn for each, by first appearance. The traced time is from live to stop, times count from start. */
+void session__each_loss(struct session *s, void (*fn)(const struct session_loss *l, void *arg), void *arg);
+/* The moments that reports of the trace count from, in which its figures lie: CLOCK_MONOTONIC ns */
+struct session_times {
+	u64 start, live, stop;
+};
+struct session_times session__times(const struct session *s);
 /* Messages about what could not be attached, oldest first; NULL: no more. malloc'ed. */
 char *session__next_warning(struct session *s);
 

@@ -95,8 +95,9 @@ static bool add_trace(cJSON *root, const struct trace_facts *f)
 		ok = ok && cJSON_AddTrueToObject(o, "being_recorded");
 	ok = ok && cJSON_AddBoolToObject(o, "damaged", f->damaged != 0);
 	/* what of it the report looked at */
-	ok = ok && add_u64(o, "from_ns", f->from > f->start || f->to ? f->from : s->first);
-	ok = ok && add_u64(o, "to_ns", f->to ? f->to : s->last);
+	ok = ok && add_u64(o, "from_ns", f->from ? f->from : f->live);
+	ok = ok && add_u64(o, "to_ns", f->to ? f->to : f->stop);
+	ok = ok && add_u64(o, "traced_ns", trace_facts__traced(f));
 	ok = ok && (f->pid ? add_u64(o, "only_pid", f->pid) : true);
 	return ok && (f->tid ? add_u64(o, "only_tid", f->tid) : true);
 }
@@ -104,7 +105,9 @@ static bool add_trace(cJSON *root, const struct trace_facts *f)
 static bool add_losses(cJSON *root, const struct trace_facts *f)
 {
 	cJSON *o, *list = cJSON_AddArrayToObject(root, "losses");
+	struct loss_times times = trace_facts__times(f);
 	const struct loss *l;
+	char text[256];
 	bool ok = list;
 	u32 i;
 
@@ -112,9 +115,11 @@ static bool add_losses(cJSON *root, const struct trace_facts *f)
 		l = &f->losses[i];
 		o = cJSON_CreateObject();
 		ok = cJSON_AddItemToArray(list, o);
-		ok = ok && add_text(o, "family", l->family_name) && add_text(o, "reason", l->reason_name);
+		ok = ok && add_text(o, "family", l->family_name) && add_text(o, "reason", loss__reason(l->reason));
 		ok = ok && add_u64(o, "count", l->count) && add_u64(o, "first_ns", l->first);
 		ok = ok && add_u64(o, "last_ns", l->last) && add_text(o, "path", l->path);
+		ok = ok && add_double(o, "share_percent", loss__percent(l));
+		ok = ok && add_text(o, "changes", loss__consequence(text, sizeof(text), l, &times));
 	}
 	return ok;
 }

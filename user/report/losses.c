@@ -14,9 +14,14 @@ struct losses {
 };
 
 static const struct column loss_columns[] = {
-	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN }, { "reason", "Reason", VALUE_TEXT, SHOW_PLAIN },
-	{ "count", "Lost", VALUE_U64, SHOW_COUNT },	{ "from_ns", "From (s)", VALUE_S64, SHOW_SECONDS },
-	{ "to_ns", "To (s)", VALUE_S64, SHOW_SECONDS }, { "path", "Object", VALUE_TEXT, SHOW_PLAIN },
+	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
+	{ "reason", "Reason", VALUE_TEXT, SHOW_PLAIN },
+	{ "count", "Lost", VALUE_U64, SHOW_COUNT },
+	{ "from_ns", "From (s)", VALUE_S64, SHOW_SECONDS },
+	{ "to_ns", "To (s)", VALUE_S64, SHOW_SECONDS },
+	{ "share_percent", "At most (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "changes", "What it changes", VALUE_TEXT, SHOW_NEVER },
+	{ "path", "Object", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static const struct column blind_columns[] = {
@@ -110,18 +115,16 @@ static void find(const struct losses *l, struct report_output *out)
 	u64 lost = 0;
 	u32 i;
 
-	for (i = 0; i < f->n_losses; i++) {
-		if (!f->losses[i].object)
-			lost += f->losses[i].count;
-	}
+	for (i = 0; i < f->n_losses; i++)
+		lost += loss__records(&f->losses[i]);
 	if (lost)
 		report_output__finding(out, "%s records are missing.", text__count(buf, sizeof(buf), lost));
 	else
 		report_output__finding(out, "No record is missing%s.",
 				       l->blind->n_rows ? " where the probes were in place" : "");
 	if (l->blind->n_rows)
-		report_output__finding(out, "%u objects were not probed from the start or not in full.",
-				       l->blind->n_rows);
+		report_output__finding(out, "%u object%s not probed from the start or not in full.", l->blind->n_rows,
+				       l->blind->n_rows == 1 ? " was" : "s were");
 }
 
 static void add_refused(const struct trace_facts *f, struct report_output *out)
@@ -142,7 +145,9 @@ static void add_refused(const struct trace_facts *f, struct report_output *out)
 static int run(const struct report_args *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;
+	struct loss_times times = trace_facts__times(f);
 	struct losses l = { .args = args };
+	char text[256];
 	u32 i;
 	int err;
 
@@ -153,9 +158,12 @@ static int run(const struct report_args *args, struct report_output *out)
 				 "Hits of probes that are not recorded, as asked: of no target, or within another call",
 				 skipped_columns);
 	for (i = 0; i < f->n_losses; i++)
-		table__add(l.losses, V_TEXT(f->losses[i].family_name), V_TEXT(f->losses[i].reason_name),
+		table__add(l.losses, V_TEXT(f->losses[i].family_name), V_TEXT(loss__reason(f->losses[i].reason)),
 			   V_U64(f->losses[i].count), V_S64((s64)(f->losses[i].first - f->start)),
-			   V_S64((s64)(f->losses[i].last - f->start)), V_TEXT(f->losses[i].path));
+			   V_S64((s64)(f->losses[i].last - f->start)),
+			   loss__records(&f->losses[i]) ? V_DBL(loss__percent(&f->losses[i])) : V_NONE,
+			   V_TEXT(loss__consequence(text, sizeof(text), &f->losses[i], &times)),
+			   V_TEXT(f->losses[i].path));
 	err = read_all(args, "meta_object", on_objects, &l);
 	if (!err)
 		err = read_all(args, "meta_hits", on_hits, &l);

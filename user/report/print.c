@@ -251,24 +251,6 @@ static void print_table(FILE *file, const struct output_options *options, const 
 	free(cells);
 }
 
-static void print_loss(FILE *file, const struct loss *l, u64 start)
-{
-	char from[TEXT_NUMBER], to[TEXT_NUMBER], count[TEXT_NUMBER];
-
-	clock__seconds(from, sizeof(from), l->first, start, 3);
-	clock__seconds(to, sizeof(to), l->last, start, 3);
-	text__count(count, sizeof(count), l->count);
-	fprintf(file, "%s: ", l->family_name ? l->family_name : "unknown family");
-	if (l->reason == LOSS_BLIND) {
-		fputs("what began in ", file);
-		print_clean(file, l->path && *l->path ? l->path : "a library");
-		fprintf(file, " between %s and %s s, before it was probed", from, to);
-	} else {
-		fprintf(file, "%s record%s between %s and %s s: %s", count, l->count == 1 ? "" : "s", from, to,
-			l->reason_name);
-	}
-}
-
 static void print_refused(FILE *file, const struct output_options *options, const struct refused *r, const char *prefix)
 {
 	fprintf(file, "%s%smissing%s %s: ", prefix, paint(options, RED), paint(options, PLAIN),
@@ -285,6 +267,8 @@ static void print_refused(FILE *file, const struct output_options *options, cons
 static void print_losses(FILE *file, const struct output_options *options, const struct trace_facts *f,
 			 const char *prefix)
 {
+	struct loss_times times = trace_facts__times(f);
+	char text[8192];
 	u32 i;
 
 	if (f->summary->being_recorded)
@@ -306,10 +290,14 @@ static void print_losses(FILE *file, const struct output_options *options, const
 		return;
 	}
 	for (i = 0; i < f->n_losses; i++) {
+		if (!loss__is_inside(&f->losses[i], &times))
+			continue;
 		fprintf(file, "%s%slost%s ", prefix, paint(options, RED), paint(options, PLAIN));
-		print_loss(file, &f->losses[i], f->start);
+		print_clean(file, loss__text(text, sizeof(text), &f->losses[i], &times));
 		putc('\n', file);
 	}
+	losses__verdict(text, sizeof(text), f->losses, f->n_losses, &times);
+	fprintf(file, "%s%s\n", prefix, *text ? text : "no losses recorded");
 }
 
 void print__people(const struct report_output *out, const struct output_options *options, FILE *file)

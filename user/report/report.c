@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report/report.h"
 
+#include "model/facts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +62,7 @@ bool report__has_family(const struct report_args *args, const char *family)
 
 void report__nothing(const struct report_args *args, struct report_output *out, const char *what, const char *family)
 {
-	bool timed = args->from || args->to;
+	bool timed = args->facts && (args->facts->from || args->facts->to);
 
 	report_output__finding(out, "%s%s%s.", what, timed ? " in this time" : "",
 			       args->tid ? " of this thread" :

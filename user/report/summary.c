@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/clock.h"
+#include "model/facts.h"
 #include "report/causes.h"
 #include "report/cuda_api.h"
 #include "report/gil.h"
@@ -118,24 +120,39 @@ static int on_rows(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* All kinds but those about the trace itself. */
-static int read_events(struct summary *s)
+/* The kinds of family proc, or else those of all others that are not about the trace itself. */
+static int read_kinds(struct summary *s, const struct report_args *args, bool proc)
 {
 	const struct schema *schema = trace__schema(s->args->trace);
 	const struct schema_event **kinds = calloc(schema->n_events + 1, sizeof(*kinds));
+	const struct schema_family *processes = schema__family(schema, "proc");
 	u32 i, n = 0;
 	int err = 0;
 
 	if (!kinds)
 		return -ENOMEM;
 	for (i = 0; i < schema->n_events; i++) {
-		if (EVENT_FAMILY(schema->events[i].id))
+		u32 family = EVENT_FAMILY(schema->events[i].id);
+
+		if (family && (processes && family == processes->id) == proc)
 			kinds[n++] = &schema->events[i];
 	}
 	if (n)
-		err = report__read(s->args, kinds, on_rows, s);
+		err = report__read(args, kinds, on_rows, s);
 	free(kinds);
 	return err;
+}
+
+static int read_events(struct summary *s)
+{
+	struct report_args all = *s->args;
+	int err;
+
+	/* what processes there are and what they map is recorded once, while probes are still being attached */
+	if (s->args->facts && !s->args->facts->from)
+		all.from = 0;
+	err = read_kinds(s, &all, true);
+	return err ? err : read_kinds(s, s->args, false);
 }
 
 static int add_up(struct summary *s)
@@ -384,6 +401,23 @@ static void find_processes(const struct summary *s, struct report_output *out, u
 		       FIGURE("others", V_U64(dull)));
 }
 
+/* What the figures leave out: events from before all was attached, and from while it was detached. */
+static void tell_outside(const struct summary *s, struct report_output *out)
+{
+	const struct trace_facts *f = s->args->facts;
+	char traced[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
+
+	if (!f || f->from || f->to || (f->live <= f->start && f->stop >= f->summary->last))
+		return;
+	report_output__note(
+		out,
+		"Traced for %s, from %s to %s s of the trace: what was recorded while probes were being attached "
+		"or detached is in no figure (`--time 0..` counts it).",
+		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
+		clock__seconds(from, sizeof(from), f->live, f->start, 3),
+		clock__seconds(to, sizeof(to), f->stop, f->start, 3));
+}
+
 static int fill(struct summary *s, struct report_output *out)
 {
 	struct table *processes, *calls, *threads;
@@ -416,6 +450,7 @@ static int fill(struct summary *s, struct report_output *out)
 	threads->limit = 10;
 	fill_threads(s, threads);
 	tell_more(s, out);
+	tell_outside(s, out);
 	return err;
 }
 

@@ -456,6 +456,13 @@ int trace_writer__finish(struct trace_writer *w)
 	return err ? err : write_index(w, INDEX_FINAL);
 }
 
+u64 trace_writer__refused(const struct trace_writer *w, u32 family, u64 *first, u64 *last)
+{
+	*first = w->refused[family].first;
+	*last = w->refused[family].last;
+	return w->refused[family].count;
+}
+
 u64 trace_writer__bytes(const struct trace_writer *w)
 {
 	return w->offset;

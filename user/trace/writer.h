@@ -44,6 +44,8 @@ int trace_writer__tick(struct trace_writer *w, u64 now);
 int trace_writer__flush(struct trace_writer *w);
 /* Flushes and writes the index. */
 int trace_writer__finish(struct trace_writer *w);
+/* The records of a family that could not be written, after the end; 0: none. first and last: when they were made. */
+u64 trace_writer__refused(const struct trace_writer *w, u32 family, u64 *first, u64 *last);
 u64 trace_writer__bytes(const struct trace_writer *w);
 u64 trace_writer__events(const struct trace_writer *w);
 void trace_writer__free(struct trace_writer *w);

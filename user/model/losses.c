@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/losses.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/meta.h"
+#include "model/clock.h"
+#include "util/text.h"
+
+/* From here on a sum is said to be too low: below, noise of the machine is as large. */
+#define LOW_PERCENT 1.0
+
+#define FAMILY_CORE 0x00
+#define FAMILY_GPU  0x0d
+
+const char *loss__reason(s64 reason)
+{
+	static const char *const words[LOSS_REASONS] = {
+		[LOSS_RING_FULL] = "ring full",
+		[LOSS_STORAGE] = "no memory for a thread's state",
+		[LOSS_DEPTH] = "calls nested too deep",
+		[LOSS_RECURSION] = "probe skipped inside another probe",
+		[LOSS_RETURN] = "return not seen",
+		[LOSS_MAP_FULL] = "a table in the kernel was full",
+		[LOSS_MMAP] = "mappings missed",
+		[LOSS_BLIND] = "before the library was probed",
+		[LOSS_READ] = "the target's memory could not be read",
+		[LOSS_WRITE] = "the trace file could not be written",
+		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
+	};
+
+	return reason > 0 && reason < LOSS_REASONS && words[reason] ? words[reason] :
+								      "for a reason unknown to this version";
+}
+
+int losses__add_to(struct loss **list, u32 *n, const struct loss *one)
+{
+	struct loss *l;
+
+	for (u32 i = 0; i < *n; i++) {
+		l = &(*list)[i];
+		if (l->family != one->family || l->reason != one->reason || l->object != one->object)
+			continue;
+		l->count += one->count;
+		l->first = one->first < l->first ? one->first : l->first;
+		l->last = one->last > l->last ? one->last : l->last;
+		return 0;
+	}
+	l = reallocarray(*list, *n + 1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	*list = l;
+	l[(*n)++] = *one;
+	return 0;
+}
+
+enum loss_effect loss__effect(const struct loss *l)
+{
+	switch (l->reason) {
+	case LOSS_RETURN:
+		return EFFECT_LENGTH;
+	case LOSS_MMAP:
+		return EFFECT_MAPPING;
+	case LOSS_BLIND:
+		return EFFECT_GAP;
+	case LOSS_STORAGE:
+	case LOSS_RING_FULL:
+		/* what core sends through the rings, and keeps for a thread, are stacks' frames */
+		return l->family == FAMILY_CORE ? EFFECT_STACK : EFFECT_MISSING;
+	case LOSS_READ:
+	case LOSS_TORN:
+		if (l->family == FAMILY_CORE)
+			return EFFECT_STACK;
+		/* the other families' events are sent all the same; a GPU's records are what is read */
+		return l->family == FAMILY_GPU ? EFFECT_MISSING : EFFECT_DETAIL;
+	default:
+		return EFFECT_MISSING;
+	}
+}
+
+u64 loss__records(const struct loss *l)
+{
+	return l->reason == LOSS_BLIND ? 0 : l->count;
+}
+
+double loss__percent(const struct loss *l)
+{
+	double lost = (double)loss__records(l), there = (double)l->recorded;
+
+	/* of missing ones the whole is what there should be, of the others what there is */
+	if (loss__effect(l) == EFFECT_MISSING)
+		there += lost;
+	return !lost ? 0 : there > lost ? 100 * lost / there : 100;
+}
+
+bool loss__is_inside(const struct loss *l, const struct loss_times *t)
+{
+	return l->reason != LOSS_BLIND || l->last > t->live || l->last <= l->first;
+}
+
+static char *percent_text(char *buf, size_t size, const char *bound, double percent)
+{
+	if (percent > 0 && percent < 0.1)
+		snprintf(buf, size, "less than 0.1%%");
+	else
+		snprintf(buf, size, "%s%.1f%%", bound, percent);
+	return buf;
+}
+
+/* Of the traced time */
+static double gap_percent(const struct loss *l, const struct loss_times *t)
+{
+	u64 from = l->first > t->live ? l->first : t->live, to = l->last < t->stop ? l->last : t->stop;
+
+	return to > from && t->stop > t->live ? 100.0 * (double)(to - from) / (double)(t->stop - t->live) : 0;
+}
+
+char *loss__consequence(char *buf, size_t size, const struct loss *l, const struct loss_times *t)
+{
+	const char *family = l->family == FAMILY_CORE ? "all events" : l->family_name ? l->family_name : "its family";
+	const char *of = l->family == FAMILY_CORE ? "" : "'s events";
+	enum loss_effect effect = loss__effect(l);
+	char share[32];
+
+	percent_text(share, sizeof(share), effect == EFFECT_MISSING || effect == EFFECT_STACK ? "at most " : "",
+		     effect == EFFECT_GAP ? gap_percent(l, t) : loss__percent(l));
+	switch (effect) {
+	case EFFECT_MISSING:
+		snprintf(buf, size, "%s of %s%s are missing: counts and sums may be too low by that", share, family,
+			 of);
+		break;
+	case EFFECT_LENGTH:
+		snprintf(buf, size, "counts hold, times of %s of %s%s may be too long", share, family, of);
+		break;
+	case EFFECT_DETAIL:
+		snprintf(buf, size, "counts and times hold, %s of %s%s lack a detail", share, family, of);
+		break;
+	case EFFECT_STACK:
+		snprintf(buf, size, "counts and times hold, %s of %s%s lack their stack or a part of it", share, family,
+			 of);
+		break;
+	case EFFECT_MAPPING:
+		snprintf(
+			buf, size,
+			"figures of what was probed hold, calls of a library that only such a process mapped are missing");
+		break;
+	case EFFECT_GAP:
+		snprintf(buf, size, "%s of the traced time, calls that began later are all there", share);
+		break;
+	}
+	return buf;
+}
+
+/* What the records were */
+static const char *things(const struct loss *l)
+{
+	bool one = l->count == 1;
+
+	switch (loss__effect(l)) {
+	case EFFECT_STACK:
+		return one ? "stack" : "stacks";
+	case EFFECT_MAPPING:
+		return one ? "mapping" : "mappings";
+	case EFFECT_LENGTH:
+		return one ? "end" : "ends";
+	default:
+		return one ? "record" : "records";
+	}
+}
+
+char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss_times *t)
+{
+	char from[TEXT_NUMBER], to[TEXT_NUMBER], count[TEXT_NUMBER], change[256];
+	const char *family = l->family_name ? l->family_name : "unknown family";
+
+	clock__seconds(from, sizeof(from), l->first, t->start, 3);
+	clock__seconds(to, sizeof(to), l->last, t->start, 3);
+	text__count(count, sizeof(count), l->count);
+	loss__consequence(change, sizeof(change), l, t);
+	if (l->reason == LOSS_BLIND)
+		snprintf(buf, size, "%s: what began in %s between %s and %s s, before it was probed; %s", family,
+			 l->path && *l->path ? l->path : "a library", from, to, change);
+	else
+		snprintf(buf, size, "%s: %s %s between %s and %s s: %s; %s", family, count, things(l), from, to,
+			 loss__reason(l->reason), change);
+	return buf;
+}
+
+/* The percentage of a family's events that is missing for all reasons together. */
+static double missing_percent(const struct loss *list, u32 n, u16 family)
+{
+	double lost = 0, there = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		if (list[i].family != family || loss__effect(&list[i]) != EFFECT_MISSING)
+			continue;
+		lost += (double)list[i].count;
+		there = (double)list[i].recorded;
+	}
+	return lost > 0 ? 100 * lost / (lost + there) : 0;
+}
+
+char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, const struct loss_times *t)
+{
+	char low[256] = "", share[32];
+	double worst = 0;
+	size_t used = 0;
+	u64 seen = 0;
+	bool any = false;
+
+	for (u32 i = 0; i < n; i++) {
+		u16 family = list[i].family;
+		double percent = missing_percent(list, n, family);
+
+		any = any || loss__is_inside(&list[i], t);
+		if (family >= 64 || seen & 1ull << family)
+			continue;
+		seen |= 1ull << family;
+		worst = percent > worst ? percent : worst;
+		if (percent >= LOW_PERCENT && used < sizeof(low))
+			used += (size_t)snprintf(low + used, sizeof(low) - used, "%s%s by up to %s", used ? ", " : "",
+						 family == FAMILY_CORE ? "all families" :
+						 list[i].family_name   ? list[i].family_name :
+									 "an unknown family",
+						 percent_text(share, sizeof(share), "", percent));
+	}
+	if (!any)
+		buf[0] = '\0';
+	else if (used)
+		snprintf(buf, size, "Counts and sums are too low: those of %s.", low);
+	else if (worst > 0)
+		snprintf(buf, size,
+			 "Apart from that counts and sums hold: at most %s of a family's events are missing.",
+			 percent_text(share, sizeof(share), "", worst));
+	else
+		snprintf(buf, size, "Apart from that counts and sums hold.");
+	return buf;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What is missing from a trace, and what that can change in a report's figures. */
+#ifndef SONDE_MODEL_LOSSES_H
+#define SONDE_MODEL_LOSSES_H
+
+#include <stddef.h>
+
+#include "core/types.h"
+
+/* What was lost, for one family, reason and object together. */
+struct loss {
+	u16 family;
+	u16 object; /* 0 unless an attach gap (LOSS_BLIND) */
+	s64 reason;
+	u64 count;
+	u64 first, last; /* CLOCK_MONOTONIC ns */
+	u64 recorded; /* events of the family that are in the trace; of family core: all events */
+	const char *family_name; /* NULL: not in the schema */
+	const char *path; /* of the object, NULL */
+};
+
+enum loss_effect {
+	EFFECT_MISSING, /* events are missing: counts and sums are too low */
+	EFFECT_LENGTH, /* events are there, their end was not seen */
+	EFFECT_DETAIL, /* events are there, without something that could not be read */
+	EFFECT_STACK, /* the same, without their stack */
+	EFFECT_MAPPING, /* a library may not have been probed */
+	EFFECT_GAP, /* calls before a library was probed are missing */
+};
+
+/* Adds to the one of the same family, reason and object, or appends a new one. 0 or -ENOMEM. */
+int losses__add_to(struct loss **list, u32 *n, const struct loss *one);
+/* "ring full": what people read for an enum loss_reason. */
+const char *loss__reason(s64 reason);
+enum loss_effect loss__effect(const struct loss *l);
+/* How many records that is: 0 for an attach gap, which counts a library. */
+u64 loss__records(const struct loss *l);
+/* Of the events that there would be without the loss, the percentage that is missing or affected. */
+double loss__percent(const struct loss *l);
+
+/* A trace's times, for texts. */
+struct loss_times {
+	u64 start; /* what times are told from */
+	u64 live, stop; /* the traced time */
+};
+
+/* Does it touch the traced time, in which figures are made? */
+bool loss__is_inside(const struct loss *l, const struct loss_times *t);
+/* What was lost when and why, and what that changes. Returns buf. */
+char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
+/* What it changes, alone. Returns buf. */
+char *loss__consequence(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
+/* A sentence on whether counts and sums hold, from all losses together; "" if there are none. Returns buf. */
+char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, const struct loss_times *t);
+
+#endif
