@@ -12,6 +12,7 @@ declare -A sets=(
 		groff-base zsh xz-utils libdebuginfod1 bubblewrap crun"
 	[lint]="git clang-format cppcheck shellcheck python3"
 	[bench]="python3"
+	[peers]="bpftrace"
 	[dist]="dpkg-dev binutils libbz2-dev"
 	[fresh]="git debootstrap util-linux"
 	[vm]="qemu-system-x86 busybox-static kmod e2fsprogs debian-archive-keyring python3 python3-zstandard bpftool xz-utils zstd"

@@ -162,7 +162,7 @@ static void answer(int fd)
 }
 
 /* In a child, so that a kill of this process in the middle leaves no breakpoint: see attach/attacher.h. */
-void features__probe(struct features *f)
+void features__begin(struct features *f)
 {
 	int fds[2], child;
 
@@ -175,14 +175,32 @@ void features__probe(struct features *f)
 	if (!child)
 		answer(fds[1]);
 	close(fds[1]);
-	if (child < 0 || read(fds[0], f, sizeof(*f)) != sizeof(*f)) {
-		memset(f, 0, sizeof(*f));
-		f->error = -ECHILD;
-	}
-	if (child < 0)
+	if (child < 0) {
 		close(fds[0]);
+		f->error = -ECHILD;
+		return;
+	}
 	f->costs = fds[0];
 	f->child = child;
+}
+
+void features__await(struct features *f)
+{
+	struct features got;
+
+	if (f->child <= 0)
+		return;
+	if (read(f->costs, &got, sizeof(got)) != sizeof(got))
+		got = (struct features){ .error = -ECHILD };
+	got.costs = f->costs;
+	got.child = f->child;
+	*f = got;
+}
+
+void features__probe(struct features *f)
+{
+	features__begin(f);
+	features__await(f);
 }
 
 void features__finish(struct features *f)

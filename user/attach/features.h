@@ -21,7 +21,11 @@ struct features {
 	int costs, child;
 };
 
-/* Tries each on a function of sonde's own, in a child that then measures what they cost. */
+/* Begins to try each on a function of sonde's own, in a child that then measures what they cost. */
+void features__begin(struct features *f);
+/* Waits for what was found. */
+void features__await(struct features *f);
+/* Both. */
 void features__probe(struct features *f);
 /* Waits for the costs and for the child's end. */
 void features__finish(struct features *f);

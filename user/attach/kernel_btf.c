@@ -7,6 +7,7 @@
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ struct attach_point {
 };
 
 static struct {
-	bool read;
+	bool read, begun;
+	pthread_t reader;
 	struct attach_point *list;
 	u32 n, max;
 } points;
@@ -50,7 +52,6 @@ static void read_points(void)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 
-	points.read = true;
 	if (!btf || libbpf_get_error(btf))
 		return;
 	for (u32 id = 1, n = btf__type_cnt(btf); id < n; id++) {
@@ -65,13 +66,29 @@ static void read_points(void)
 	qsort(points.list, points.n, sizeof(*points.list), compare);
 }
 
+static void *read_in_thread(void *arg)
+{
+	read_points();
+	return NULL;
+}
+
+void kernel_btf__begin(void)
+{
+	if (!points.read && !points.begun)
+		points.begun = !pthread_create(&points.reader, NULL, read_in_thread, NULL);
+}
+
 static u32 find(const char *prefix, const char *name)
 {
 	char text[128];
 	struct attach_point key = { .name = text }, *found;
 
-	if (!points.read)
+	if (points.begun)
+		pthread_join(points.reader, NULL);
+	else if (!points.read)
 		read_points();
+	points.begun = false;
+	points.read = true;
 	snprintf(text, sizeof(text), "%s%s", prefix, name);
 	found = points.n ? bsearch(&key, points.list, points.n, sizeof(*points.list), compare) : NULL;
 	return found ? found->id : 0;

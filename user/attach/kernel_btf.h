@@ -5,6 +5,8 @@
 
 #include "core/types.h"
 
+/* Begins to read them, in a thread; the first question waits for it. Without this the first question reads them. */
+void kernel_btf__begin(void);
 /* Does the kernel publish its types at all? */
 bool kernel_btf__exists(void);
 /* The BTF id that a tp_btf program of this tracepoint attaches to, 0: the kernel has no such tracepoint. */

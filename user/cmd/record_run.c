@@ -86,6 +86,13 @@ static void progress(struct session *s, bool last)
 		st.events, st.bytes / 1e6, st.lost, last ? "\n" : "");
 }
 
+/* What happens before tracing runs, in one line that the next one takes the place of; "": none any more. */
+static void starting(const char *what)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s", what);
+}
+
 static u64 now_ns(void)
 {
 	struct timespec t;
@@ -328,8 +335,10 @@ static int start(struct session *s, struct record_args *a, struct output *out, c
 	if (!ret) {
 		/* the last moment at which this process may */
 		record_inject__run(a);
+		starting("attaching to what runs ...");
 		ret = session__start(s, err, len);
 	}
+	starting("");
 	launch__unmap(&a->launch);
 	print_warnings(s);
 	if (!ret)
@@ -396,7 +405,9 @@ static int record(struct record_args *a)
 	int ret, status = 0;
 	bool usage = false; /* an -EINVAL of the kernel's later is none */
 
+	starting("loading programs into the kernel ...");
 	ret = session__open(&s, &a->session, err, sizeof(err));
+	starting("");
 	a->launch.session = s;
 	if (!ret)
 		ret = output__create(&out, a->output, a->force, err, sizeof(err));

@@ -326,12 +326,16 @@ static int top(struct top *t)
 	bool screen = false, usage;
 	int ret;
 
+	if (isatty(STDERR_FILENO))
+		fputs("loading programs into the kernel ...", stderr);
 	ret = session__open(&s, &t->session, err, sizeof(err));
 	usage = ret == -EINVAL;
 	if (!ret)
 		ret = session__create(s, -1, err, sizeof(err));
 	if (!ret)
 		ret = session__start(s, err, sizeof(err));
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
 	if (!ret) {
 		screen = !t->plain && top_screen__open();
 		take_warnings(s, t, screen);

@@ -404,6 +404,7 @@ int load__load(struct session *s, char *err, size_t len)
 	if (!ret)
 		ret = size_stacks(s);
 	embedded__clear_log();
+	timing__step("programs chosen");
 	if (!ret)
 		ret = loader__load(s->skel, &s->embedded.probes);
 	if (ret) {

@@ -2,7 +2,9 @@
 #include "record/internal.h"
 
 #include "attach/debug.h"
+#include "attach/kernel_btf.h"
 #include "attach/privileges.h"
+#include "attach/timing.h"
 #include "record/native.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
@@ -53,10 +55,16 @@ int session__open(struct session **out, const struct session_args *args, char *e
 			 "run sonde in the host's: docker run --pid=host, or nsenter -t 1 -p");
 		return -ENOTSUP;
 	}
+	timing__step("process start");
+	/* both go on beside what follows */
+	features__begin(&s->features);
+	kernel_btf__begin();
 	ret = load__open(s, err, len);
+	timing__step("BPF object opened");
+	features__await(&s->features);
+	timing__step("features awaited");
 	if (ret)
 		return ret;
-	features__probe(&s->features);
 	ret = filter__open(s, err, len);
 	if (!ret)
 		ret = targets__open(s, err, len);
@@ -64,6 +72,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 		ret = load__load(s, err, len);
 	/* it measures while this process loads */
 	features__finish(&s->features);
+	timing__step("calibration awaited");
 	return ret;
 }
 
@@ -187,14 +196,17 @@ static int start_privileged(struct session *s, char *err, size_t len)
 {
 	int ret = start_attacher(s, err, len);
 
+	timing__step("attacher started");
 	if (!ret)
 		ret = drain__open(s, err, len);
 	if (!ret)
 		ret = follow(s, err, len);
+	timing__step("rings, mmap records");
 	if (!ret && (ret = filter__load(s)))
 		snprintf(err, len, "cannot set the filters: %s", strerror(-ret));
 	if (!ret)
 		ret = attach_tracepoints(s, err, len);
+	timing__step("tracepoints attached");
 	if (ret)
 		return ret;
 	ret = filter__seed(s);
@@ -203,6 +215,7 @@ static int start_privileged(struct session *s, char *err, size_t len)
 		return ret;
 	}
 	targets__select(s);
+	timing__step("libraries on disk found");
 	ret = privileges__worker();
 	if (ret)
 		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
@@ -236,11 +249,13 @@ int session__start(struct session *s, char *err, size_t len)
 	if (ret)
 		return ret;
 	ret = objects__scan(s, 0);
+	timing__step("processes scanned, probed");
 	if (ret) {
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));
 		return ret;
 	}
 	ahead__attach(s);
+	timing__step("libraries on disk probed");
 	getrusage(RUSAGE_SELF, &u);
 	s->cpu_at_start = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
@@ -252,6 +267,7 @@ int session__start(struct session *s, char *err, size_t len)
 	about__cost(s);
 	/* what families say of that moment is not to wait for the first tick */
 	family_host__each(s, host_tick, &s->started);
+	timing__step("families begun");
 	return 0;
 }
 
@@ -439,6 +455,7 @@ void session__free(struct session *s)
 {
 	if (!s)
 		return;
+	features__finish(&s->features);
 	attacher__free(s->attacher);
 	drain__close(s);
 	mmaps__close(s->mmaps);
