@@ -60,6 +60,7 @@ SEC("iter/task")
 int core_open_calls(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
 	struct open_call *c;
 	struct event *e;
 	struct thread *th;
@@ -83,7 +84,7 @@ int core_open_calls(struct bpf_iter__task *ctx)
 		e = (struct event *)c->record;
 		e->time = bpf_ktime_get_ns();
 		e->flags |= EVENT_OPEN;
-		iter__write(ctx->meta, c->record, size);
+		iter__write(seq, c->record, size);
 	}
 	return 0;
 }
@@ -93,6 +94,7 @@ int core_open_calls(struct bpf_iter__task *ctx)
 SEC("?iter/task_vma")
 int core_vmas(struct bpf_iter__task_vma *ctx)
 {
+	struct seq_file *seq = ctx->meta->seq;
 	struct vm_area_struct *vma = ctx->vma;
 	struct task_struct *task = ctx->task;
 	struct vma_record r = {};
@@ -115,12 +117,12 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	r.pid = task->tgid;
 	n = bpf_d_path(&file->f_path, path, sizeof(path));
 	r.path_len = n > 0 && n <= (long)sizeof(path) ? n : 0;
-	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	bpf_seq_write(seq, &r, sizeof(r));
 	len = r.path_len;
 	if (!len)
 		return 0;
 	KEEP_BOUND(len);
 	if (len <= sizeof(path))
-		bpf_seq_write(ctx->meta->seq, path, len);
+		bpf_seq_write(seq, path, len);
 	return 0;
 }

@@ -59,22 +59,30 @@ struct ring {
 #define RING_NEED(size) (((u64)(size) + 15) & ~7ULL)
 
 #define RING_NONE (~0ULL)
+#define RING_LATE (~1ULL)
 /* How often another producer may come in between before a record is given up. */
 #define RING_TRIES 8
+
+/* A position to write to; RING_NONE: no room; RING_LATE: another producer came in between. */
+static inline __attribute__((always_inline)) u64 ring__try(struct ring *r, u64 size, u64 need)
+{
+	u64 tail = *(volatile u64 *)&r->tail, head = *(volatile u64 *)&r->head;
+
+	/* signed: a head older than tail is below it, and will not be exchanged */
+	if ((s64)(head + need - tail) > (s64)size)
+		return RING_NONE;
+	return __sync_val_compare_and_swap(&r->head, head, head + need) == head ? head : RING_LATE;
+}
 
 /* A position to write to, or RING_NONE. */
 static inline __attribute__((always_inline)) u64 ring__reserve(struct ring *r, u64 size, u64 need)
 {
-	u64 tail = *(volatile u64 *)&r->tail, head = *(volatile u64 *)&r->head, seen;
+	u64 pos = RING_NONE;
 
 	for (int i = 0; i < RING_TRIES; i++) {
-		/* signed: a head older than tail is below it, and will not be exchanged */
-		if ((s64)(head + need - tail) > (s64)size)
-			break;
-		seen = __sync_val_compare_and_swap(&r->head, head, head + need);
-		if (seen == head)
-			return head;
-		head = seen;
+		pos = ring__try(r, size, need);
+		if (pos != RING_LATE)
+			return pos;
 	}
 	return RING_NONE;
 }

@@ -69,19 +69,25 @@
 		__v;                                                                             \
 	})
 
-static __always_inline void loss__count(u16 family, u32 reason, u64 now)
+/*
+ * A function for the verifier, here and below: one that is neither static nor inlined, with arguments that are numbers or
+ * pointers to memory of a known size. The verifier checks it once a program, with arguments of which it knows nothing; what is
+ * inlined or static it checks at each call, in each state that differs. What is rare is in such functions.
+ */
+__weak __noinline int loss__count(u16 family, u32 reason, u64 now)
 {
 	/* a family from outside the tree may have a higher id: counted with core's rather than not at all */
 	u32 key = (family < MAX_FAMILIES ? family : 0) * LOSS_REASONS + reason;
 	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
 
 	if (!l)
-		return;
+		return 0;
 	if (!l->count)
 		l->first = now;
 	l->last = now;
 	/* the program of an interrupt may count in the midst of this */
 	__sync_fetch_and_add(&l->count, 1);
+	return 0;
 }
 
 /* Counts a hit of a probe whose program is not a SPAN (those count themselves). */
@@ -125,6 +131,18 @@ static __noinline int ring__call(void)
 	return 0;
 }
 
+/* There was no room for a record. */
+__weak __noinline int ring__lost(u16 id, u64 now)
+{
+	return loss__count(id >= RAW_FAMILIES ? id - RAW_FAMILIES : EVENT_FAMILY(id), LOSS_RING_FULL, now);
+}
+
+/* Another producer got through in between: tries again. */
+__weak __noinline u64 ring__try_again(struct ring *r, u64 need)
+{
+	return r ? ring__reserve(r, ring_size, need) : RING_NONE;
+}
+
 /* A constant size is copied by the program itself, any other by a helper. */
 static __always_inline void ring__copy(void *to, const void *record, u32 size)
 {
@@ -144,10 +162,11 @@ static __always_inline bool emit(void *record, u32 size)
 	u64 *at;
 
 	r = bpf_map_lookup_elem(&rings, &cpu);
-	pos = r ? ring__reserve(r, ring_size, need) : RING_NONE;
+	pos = r ? ring__try(r, ring_size, need) : RING_NONE;
+	if (r && pos == RING_LATE)
+		pos = ring__try_again(r, need);
 	if (!r || pos == RING_NONE) {
-		loss__count(e->id >= RAW_FAMILIES ? e->id - RAW_FAMILIES : EVENT_FAMILY(e->id), LOSS_RING_FULL,
-			    e->time);
+		ring__lost(e->id, e->time);
 		return false;
 	}
 	at = ring__at(r, ring_size, pos);
@@ -177,11 +196,7 @@ static __always_inline void event__init(struct event *e, u16 id, u64 cookie, u64
 /* In the key of a placed call, with its probe's number: no address and no cookie is like it. */
 #define KEY_PLACED (1ULL << 63)
 
-/*
- * Sends the topmost open call as one whose true end is unknown. Not static, as the
- * next one: the verifier then looks at it once a program and not once a call and
- * path, which takes 25 ms a program, and there are twenty.
- */
+/* Sends the topmost open call as one whose true end is unknown. */
 __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 {
 	struct open_call *c;
@@ -211,6 +226,28 @@ __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 	return 0;
 }
 
+/* Closes the topmost open call if the stack has been unwound past it. 1: it has not, or there is none. */
+__weak __noinline int span__drop_left(struct thread *th, u64 sp, u64 placed_sp)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 other = task->sas_ss_sp, size = task->sas_ss_size;
+	struct open_call *c;
+	u32 top;
+
+	if (!th)
+		return 1;
+	top = th->depth - 1;
+	if (top >= CALL_DEPTH)
+		return 1;
+	c = &th->calls[top & (CALL_DEPTH - 1)];
+	if (c->sp >= (c->key & KEY_PLACED ? placed_sp : sp))
+		return 1;
+	if (sp - other < size && c->sp - other >= size)
+		return 1;
+	span__drop_top(th, EVENT_RETURN_NOT_SEEN);
+	return 0;
+}
+
 /*
  * Closes calls that the stack has been unwound past: their frames lie below sp;
  * placed ones, below placed_sp. What a signal handler on a stack of its own
@@ -218,24 +255,9 @@ __weak __noinline int span__drop_top(struct thread *th, u16 flag)
  */
 __weak __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u64 other = task->sas_ss_sp, size = task->sas_ss_size;
-	struct open_call *c;
-	u32 i, top;
-
-	if (!th)
-		return 0;
-	for (i = 0; i < CALL_DEPTH; i++) {
-		top = th->depth - 1;
-		if (top >= CALL_DEPTH)
+	for (u32 i = 0; i < CALL_DEPTH; i++)
+		if (span__drop_left(th, sp, placed_sp))
 			break;
-		c = &th->calls[top & (CALL_DEPTH - 1)];
-		if (c->sp >= (c->key & KEY_PLACED ? placed_sp : sp))
-			break;
-		if (sp - other < size && c->sp - other >= size)
-			break;
-		span__drop_top(th, EVENT_RETURN_NOT_SEEN);
-	}
 	return 0;
 }
 
@@ -443,14 +465,17 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 /* Loaded only with an option of the family's. */
 #define SITE_IF(word, fn, name) SEC("site+" #word "/" name) int fn(struct pt_regs *ctx)
 
-/* From an iter/task program: hands a whole record to the loader. */
-static __always_inline void iter__write(struct bpf_iter_meta *meta, void *record, u32 size)
+/*
+ * From an iter/task program: hands a whole record to the loader. seq: ctx->meta->seq, read once and outside of loops: for each
+ * such load of a pointer the verifier searches all of the kernel's types for several names, which takes 0.3 ms.
+ */
+static __always_inline void iter__write(struct seq_file *seq, void *record, u32 size)
 {
 	/* a copy: read back from memory, the size would have no bounds for the verifier */
 	u32 head = size;
 
-	bpf_seq_write(meta->seq, &head, sizeof(head));
-	bpf_seq_write(meta->seq, record, size);
+	bpf_seq_write(seq, &head, sizeof(head));
+	bpf_seq_write(seq, record, size);
 }
 
 #include "placed.bpf.h"

@@ -336,7 +336,7 @@ static long open_cache(void *map, const struct cache_key *key, struct disk_cache
 	return 0;
 }
 
-static __always_inline void open_stall(struct bpf_iter_meta *meta, struct task_struct *task, u64 start, u32 kind)
+static __always_inline void open_stall(struct seq_file *seq, struct task_struct *task, u64 start, u32 kind)
 {
 	struct disk_stall e = {};
 
@@ -349,7 +349,7 @@ static __always_inline void open_stall(struct bpf_iter_meta *meta, struct task_s
 	e.span.event.flags = EVENT_OPEN;
 	e.span.start = start;
 	e.kind = kind;
-	iter__write(meta, &e, sizeof(e));
+	iter__write(seq, &e, sizeof(e));
 }
 
 /* What was summed up and not yet written, and what each thread did. */
@@ -357,6 +357,7 @@ SEC("iter/task")
 int disk_tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
 	struct disk_task e = {};
 	struct followed *f;
 
@@ -369,9 +370,9 @@ int disk_tasks(struct bpf_iter__task *ctx)
 		return 0;
 	fill_task(&e, task, f);
 	e.span.event.flags = EVENT_OPEN;
-	iter__write(ctx->meta, &e, sizeof(e));
-	open_stall(ctx->meta, task, f->stall[DISK_RECLAIM], DISK_RECLAIM);
-	open_stall(ctx->meta, task, f->stall[DISK_RECLAIM_CGROUP], DISK_RECLAIM_CGROUP);
-	open_stall(ctx->meta, task, f->stall[DISK_COMPACTION], DISK_COMPACTION);
+	iter__write(seq, &e, sizeof(e));
+	open_stall(seq, task, f->stall[DISK_RECLAIM], DISK_RECLAIM);
+	open_stall(seq, task, f->stall[DISK_RECLAIM_CGROUP], DISK_RECLAIM_CGROUP);
+	open_stall(seq, task, f->stall[DISK_COMPACTION], DISK_COMPACTION);
 	return 0;
 }

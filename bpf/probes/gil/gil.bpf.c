@@ -461,7 +461,7 @@ int gil_open_waits(struct bpf_iter__task *ctx)
 	if (!o)
 		return 0;
 	now = c && c->paused ? c->paused : bpf_ktime_get_ns();
-	full__still_open(o, task, ctx->meta, now);
+	full__still_open(o, task, ctx->meta->seq, now);
 	if (!o->open || o->slice != slice_now())
 		return 0;
 	/* the slice's number changes, but not at the end of all */
@@ -472,6 +472,6 @@ int gil_open_waits(struct bpf_iter__task *ctx)
 	wait = o->wait;
 	wait.span.event.time = now;
 	wait.span.event.flags |= EVENT_OPEN;
-	iter__write(ctx->meta, &wait, sizeof(wait));
+	iter__write(ctx->meta->seq, &wait, sizeof(wait));
 	return 0;
 }

@@ -170,7 +170,7 @@ static __always_inline void full__thread_ends(struct gil_open *o, struct task_st
 }
 
 /* From the iterator: what goes on when tracing stops. */
-static __always_inline void full__still_open(struct gil_open *o, struct task_struct *task, struct bpf_iter_meta *meta,
+static __always_inline void full__still_open(struct gil_open *o, struct task_struct *task, struct seq_file *seq,
 					     u64 now)
 {
 	struct gil_switch w = {};
@@ -187,11 +187,11 @@ static __always_inline void full__still_open(struct gil_open *o, struct task_str
 	/* what began after `now` has no time that counts, and is forgotten likewise */
 	if (o->hold_start && o->hold_start < now) {
 		full__held(&e, o, o->hold_gil, o->hold_start);
-		iter__write(meta, &e, sizeof(e));
+		iter__write(seq, &e, sizeof(e));
 	}
 	if (o->switch_start && o->switch_start < now) {
 		full__switched(&w, o, 0);
-		iter__write(meta, &w, sizeof(w));
+		iter__write(seq, &w, sizeof(w));
 	}
 	o->hold_start = o->switch_start = 0;
 }

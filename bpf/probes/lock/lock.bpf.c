@@ -580,6 +580,6 @@ int lock_open_waits(struct bpf_iter__task *ctx)
 	w = t->wait;
 	w.span.event.time = bpf_ktime_get_ns();
 	w.span.event.flags |= EVENT_OPEN;
-	iter__write(ctx->meta, &w, sizeof(w));
+	iter__write(ctx->meta->seq, &w, sizeof(w));
 	return 0;
 }

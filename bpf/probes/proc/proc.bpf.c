@@ -40,7 +40,7 @@ int proc_snapshot(struct bpf_iter__task *ctx)
 	e.ns_pid = ns_number(BPF_CORE_READ(task, group_leader));
 	e.ns_tid = ns_number(task);
 	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), task->comm);
-	iter__write(ctx->meta, &e, sizeof(e));
+	iter__write(ctx->meta->seq, &e, sizeof(e));
 	return 0;
 }
 

@@ -255,6 +255,7 @@ SEC("iter/task")
 int python_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
 	struct python_state *st;
 	struct imports *in;
 	u64 now = bpf_ktime_get_ns();
@@ -271,18 +272,18 @@ int python_open(struct bpf_iter__task *ctx)
 		e = &o->record;
 		e->span.event.time = now;
 		e->span.event.flags |= EVENT_OPEN;
-		iter__write(ctx->meta, e, sizeof(*e));
+		iter__write(seq, e, sizeof(*e));
 	}
 	st = bpf_task_storage_get(&python_states, task, 0, 0);
 	if (st && st->gc.span.start) {
 		st->gc.span.event.time = now;
 		st->gc.span.event.flags = EVENT_OPEN;
-		iter__write(ctx->meta, &st->gc, sizeof(st->gc));
+		iter__write(seq, &st->gc, sizeof(st->gc));
 	}
 	if (st && st->thread.span.start) {
 		st->thread.span.event.time = now;
 		st->thread.span.event.flags = EVENT_OPEN;
-		iter__write(ctx->meta, &st->thread, sizeof(st->thread));
+		iter__write(seq, &st->thread, sizeof(st->thread));
 	}
 	return 0;
 }

@@ -395,6 +395,6 @@ int sample_open(struct bpf_iter__task *ctx)
 		raw->python = python__stack_of_task(task, 0, STACK_FRAMES);
 	}
 	size = NATIVE_SIZE(*raw, native);
-	iter__write(ctx->meta, raw, size);
+	iter__write(ctx->meta->seq, raw, size);
 	return 0;
 }

@@ -424,7 +424,7 @@ int sched_open(struct bpf_iter__task *ctx)
 		fill_run(&run, task, st, sched_stopped);
 		run.span.event.cpu = st->cpu;
 		run.span.event.flags |= EVENT_OPEN;
-		iter__write(ctx->meta, &run, sizeof(run));
+		iter__write(ctx->meta->seq, &run, sizeof(run));
 		return 0;
 	}
 	fill_off(&off, task, st, sched_stopped);
@@ -435,6 +435,6 @@ int sched_open(struct bpf_iter__task *ctx)
 	}
 	off.span.event.cpu = st->cpu;
 	off.span.event.flags |= EVENT_OPEN;
-	iter__write(ctx->meta, &off, sizeof(off));
+	iter__write(ctx->meta->seq, &off, sizeof(off));
 	return 0;
 }

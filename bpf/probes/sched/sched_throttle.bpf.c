@@ -170,16 +170,16 @@ __weak __noinline u32 sched__look_at(u64 address, u32 pid, bool first, u32 room)
 	return len;
 }
 
-/* Sends the record of the room: meta NULL: into the ring. */
-static __always_inline void send(u32 room, u32 len, struct bpf_iter_meta *meta)
+/* Sends the record of the room: seq NULL: into the ring. */
+static __always_inline void send(u32 room, u32 len, struct seq_file *seq)
 {
 	struct throttle_room *r = bpf_map_lookup_elem(&sched_throttle_room, &room);
 
 	barrier_var(len);
 	if (!r || len > sizeof(struct sched_throttle) + PATH_ROOM)
 		return;
-	if (meta)
-		iter__write(meta, r->record, len);
+	if (seq)
+		iter__write(seq, r->record, len);
 	else
 		emit(r->record, len);
 }
@@ -191,10 +191,10 @@ __weak __noinline int sched__emit(u32 room, u32 len)
 }
 
 /* first: what was not read before is read from here on */
-static __always_inline void look_at_all(struct task_struct *task, bool first, struct bpf_iter_meta *meta)
+static __always_inline void look_at_all(struct task_struct *task, bool first, struct seq_file *seq)
 {
 	/* an iterator may be preempted by a thread that forks */
-	u32 room = meta != NULL, len;
+	u32 room = seq != NULL, len;
 	struct task_group *group = NULL;
 
 	if (!bpf_core_field_exists(group->cfs_bandwidth.nr_throttled) || !bpf_core_field_exists(task->sched_task_group))
@@ -202,8 +202,8 @@ static __always_inline void look_at_all(struct task_struct *task, bool first, st
 	group = BPF_CORE_READ(task, sched_task_group);
 	for (int i = 0; i < LEVELS && group; i++) {
 		len = sched__look_at((u64)group, task->tgid, first, room);
-		if (len && meta)
-			send(room, len, meta);
+		if (len && seq)
+			send(room, len, seq);
 		else if (len)
 			sched__emit(room, len);
 		group = BPF_CORE_READ(group, parent);
@@ -217,7 +217,7 @@ int sched_throttled(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 
 	if (task && wanted(task))
-		look_at_all(task, true, ctx->meta);
+		look_at_all(task, true, ctx->meta->seq);
 	return 0;
 }
 

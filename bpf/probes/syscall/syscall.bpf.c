@@ -414,7 +414,7 @@ int syscall_begin(struct bpf_iter__task *ctx)
 }
 
 struct short_context {
-	struct bpf_iter_meta *meta;
+	struct seq_file *seq;
 	u64 now;
 };
 
@@ -438,7 +438,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	__sync_fetch_and_add(&s->count, -r.count);
 	__sync_fetch_and_add(&s->total, -r.total);
 	__sync_fetch_and_add(&s->errors, -r.errors);
-	iter__write(c->meta, &r, sizeof(r));
+	iter__write(c->seq, &r, sizeof(r));
 	return 0;
 }
 
@@ -446,7 +446,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 SEC("iter/task")
 int syscall_short_calls(struct bpf_iter__task *ctx)
 {
-	struct short_context c = { .meta = ctx->meta, .now = bpf_ktime_get_ns() };
+	struct short_context c = { .seq = ctx->meta->seq, .now = bpf_ktime_get_ns() };
 
 	if (ctx->meta->seq_num || !ctx->task)
 		return 0;
@@ -478,6 +478,6 @@ int syscall_open_calls(struct bpf_iter__task *ctx)
 	if (size >= PATH_ROOM)
 		size = 0;
 	size += __builtin_offsetof(struct syscall, path);
-	iter__write(ctx->meta, c, size);
+	iter__write(ctx->meta->seq, c, size);
 	return 0;
 }
