@@ -262,10 +262,12 @@ int BPF_PROG(disk_issued, struct request *rq)
 	u32 op = rq->cmd_flags & REQ_OP_MASK;
 	struct flight f = {}, *again;
 	struct disk_io *io = &f.io;
-	struct walk w = { .io = io };
+	/* read at once: see iter__write() */
+	struct walk w = { .io = io, .bio = rq->bio };
+	struct gendisk *disk = rq->q->disk;
 
 	/* commands that a driver or a program sends by itself, and flushes that serve many */
-	if (!rq->bio || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
+	if (!w.bio || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
 		return 0;
 	again = bpf_map_lookup_elem(&disk_requests, &key);
 	if (again && again->given_back) {
@@ -277,7 +279,6 @@ int BPF_PROG(disk_issued, struct request *rq)
 		unseen(&again->io);
 		bpf_map_delete_elem(&disk_requests, &key);
 	}
-	w.bio = rq->bio;
 	bpf_loop(WALK, take_note, &w, 0);
 	if (!io->own_bios)
 		return 0;
@@ -286,7 +287,7 @@ int BPF_PROG(disk_issued, struct request *rq)
 	io->bytes = rq->__data_len;
 	io->op = op_of(rq->cmd_flags);
 	io->traits = traits_of(rq->cmd_flags);
-	name_disk(io, rq->q->disk);
+	name_disk(io, disk);
 	if (bpf_map_update_elem(&disk_requests, &key, &f, BPF_ANY))
 		loss__count(EVENT_FAMILY(ID_disk_io), LOSS_MAP_FULL, now);
 	return 0;

@@ -394,7 +394,7 @@ int BPF_PROG(lock_enter, struct pt_regs *regs, long id)
 
 	if (!task->bpf_storage || !decode(&f, regs, id, is_compat(task)))
 		return 0;
-	t = thread_of(task);
+	t = bpf_task_storage_get(&lock_threads, task, 0, 0);
 	if (!t || !t->on)
 		return 0;
 	switch (f.op) {

@@ -265,7 +265,7 @@ static __always_inline void arrives(struct sample_thread *t, struct task_struct 
 static __noinline int missed_arrival(struct sample_thread *t, struct task_struct *task, u64 now)
 {
 	if (t && task)
-		arrives(t, task, missed_arrival_time(task, t->since, now));
+		arrives(t, task, missed_arrival_time(task, run_queue_clock(task), t->since, now));
 	return 0;
 }
 
@@ -290,17 +290,18 @@ static __always_inline void leaves(struct sample_thread *t, struct task_struct *
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sample_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
+	struct bpf_local_storage *stored_prev = prev->bpf_storage, *stored_next = next->bpf_storage;
 	struct sample_thread *t;
 	u64 now;
 
-	if (!prev->bpf_storage && !next->bpf_storage)
+	if (BOTH_NULL(stored_prev, stored_next))
 		return 0;
 	now = bpf_ktime_get_ns();
-	t = prev->pid ? thread_of(prev) : NULL;
+	t = stored_prev && prev->pid ? bpf_task_storage_get(&sample_threads, prev, 0, 0) : NULL;
 	if (t)
 		/* prev_state is what it was before the kernel looked for signals, which make it runnable again */
 		leaves(t, prev, preempt || !prev->__state ? 0 : prev_state, now);
-	t = next->pid ? thread_of(next) : NULL;
+	t = stored_next && next->pid ? bpf_task_storage_get(&sample_threads, next, 0, 0) : NULL;
 	if (t)
 		arrives(t, next, now);
 	return 0;
@@ -372,6 +373,7 @@ SEC("iter.s/task")
 int sample_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
 	struct sample_thread *t;
 	struct raw_sample *raw;
 	struct pt_regs *regs;
@@ -395,6 +397,6 @@ int sample_open(struct bpf_iter__task *ctx)
 		raw->python = python__stack_of_task(task, 0, STACK_FRAMES);
 	}
 	size = NATIVE_SIZE(*raw, native);
-	iter__write(ctx->meta->seq, raw, size);
+	iter__write(seq, raw, size);
 	return 0;
 }

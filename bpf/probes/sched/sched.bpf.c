@@ -117,7 +117,7 @@ static __always_inline void note_counters(struct stretch *st, struct task_struct
  */
 static __always_inline struct stretch *follow(struct task_struct *task)
 {
-	struct stretch *st = stretch_of(task);
+	struct stretch *st = bpf_task_storage_get(&stretches, task, 0, 0);
 
 	if (!st || st->place != PLACE_NONE)
 		return st;
@@ -162,9 +162,9 @@ static __always_inline void fill(struct span *span, struct task_struct *task, co
 }
 
 /* What the kernel has counted, or is about to count, as waiting for a CPU in this stretch. */
-static __always_inline u64 waited(struct stretch *st, struct task_struct *task, u64 now)
+static __always_inline u64 waited(struct stretch *st, struct task_struct *task, u64 clock, u64 now)
 {
-	u64 queued, clock, delay;
+	u64 queued, delay;
 
 	if (!has_run_delay()) {
 		if (st->state == SCHED_RUNNABLE || st->state == SCHED_NEW)
@@ -174,7 +174,6 @@ static __always_inline u64 waited(struct stretch *st, struct task_struct *task, 
 	/* the counter holds what it waited on CPUs that it was moved away from */
 	delay = task->sched_info.run_delay - st->run_delay;
 	queued = task->sched_info.last_queued;
-	clock = task->se.cfs_rq->rq->clock;
 	if (queued && clock > queued)
 		delay += clock - queued;
 	/* it may have waited before it was followed */
@@ -187,11 +186,12 @@ static __always_inline void fill_run(struct sched_run *run, struct task_struct *
 	run->charged = task->se.sum_exec_runtime - st->exec;
 }
 
-static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct stretch *st, u64 now)
+static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct stretch *st, u64 clock,
+				     u64 now)
 {
 	fill(&off->span, task, st, ID_sched_off, now);
 	off->state = st->state;
-	off->waited = waited(st, task, now);
+	off->waited = waited(st, task, clock, now);
 	off->wake = st->since;
 	if (st->state == SCHED_RUNNABLE)
 		/* it may still hold the waker of a sleep that it never began */
@@ -204,12 +204,12 @@ static __always_inline void fill_off(struct sched_off *off, struct task_struct *
 }
 
 /* Off ends, on begins. */
-static __always_inline void arrive(struct stretch *st, struct task_struct *task, u64 now)
+static __always_inline void arrive(struct stretch *st, struct task_struct *task, u64 clock, u64 now)
 {
 	struct sched_off off = {};
 
 	if (st->since && st->place != PLACE_ON) {
-		fill_off(&off, task, st, now);
+		fill_off(&off, task, st, clock, now);
 		emit(&off, sizeof(off));
 	}
 	st->place = PLACE_ON;
@@ -225,6 +225,9 @@ static __always_inline void leave(struct stretch *st, struct task_struct *task, 
 {
 	struct sched_run run = {};
 
+	/* read back, it is one unknown number for the verifier, which would follow each state that there is */
+	st->state = state;
+	state = *(volatile u16 *)&st->state;
 	if (st->since) {
 		fill_run(&run, task, st, now);
 		run.state = state;
@@ -232,7 +235,6 @@ static __always_inline void leave(struct stretch *st, struct task_struct *task, 
 	}
 	st->place = PLACE_OFF;
 	st->since = now;
-	st->state = state;
 	note_counters(st, task);
 	/*
 	 * An exiting thread's process may have left the set already. Others left it
@@ -249,11 +251,11 @@ static __always_inline void leave(struct stretch *st, struct task_struct *task, 
 }
 
 /* With these two spans still tile where the kernel did not run the program. */
-static __noinline int missed_arrival(struct stretch *st, struct task_struct *task, u64 now)
+static __noinline int missed_arrival(struct stretch *st, struct task_struct *task, u64 clock, u64 now)
 {
 	if (!st || !task)
 		return 0;
-	arrive(st, task, missed_arrival_time(task, st->since, now));
+	arrive(st, task, clock, missed_arrival_time(task, clock, st->since, now));
 	return 0;
 }
 
@@ -267,18 +269,22 @@ static __always_inline void missed_leaving(struct stretch *st, struct task_struc
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
+	struct bpf_local_storage *stored_prev = prev->bpf_storage, *stored_next = next->bpf_storage;
 	struct stretch *out = NULL, *in = NULL;
-	u64 now;
+	u64 now, clock = 0;
 
-	if (sched_stopped)
+	if (sched_stopped || BOTH_NULL(stored_prev, stored_next))
 		return 0;
-	if (prev->pid)
+	if (stored_prev && prev->pid)
 		out = follow(prev);
-	if (next->pid)
+	if (stored_next && next->pid)
 		in = follow(next);
-	if (!out && !in)
+	if (BOTH_NULL(out, in))
 		return 0;
 	now = bpf_ktime_get_ns();
+	/* what ends here off a CPU ends on this run queue */
+	if (in || out->place == PLACE_OFF)
+		clock = run_queue_clock(prev);
 	if (out) {
 		/*
 		 * prev_state is what it was before the kernel looked for signals, which
@@ -287,13 +293,13 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		if (preempt || !prev->__state)
 			prev_state = 0;
 		if (out->place == PLACE_OFF)
-			missed_arrival(out, prev, now);
+			missed_arrival(out, prev, clock, now);
 		leave(out, prev, state_of(prev_state), next->pid, now);
 	}
 	if (in) {
 		if (in->place == PLACE_ON)
 			missed_leaving(in, next, now);
-		arrive(in, next, now);
+		arrive(in, next, clock, now);
 	}
 	return 0;
 }
@@ -370,7 +376,7 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 {
 	struct stretch *st;
 
-	if (sched_stopped)
+	if (sched_stopped || !p->bpf_storage)
 		return 0;
 	st = follow(p);
 	if (!st)
@@ -409,9 +415,11 @@ SEC("iter/task")
 int sched_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
 	struct sched_run run = {};
 	struct sched_off off = {};
 	struct stretch *st;
+	u64 clock;
 
 	if (!sched_stopped)
 		sched_stopped = bpf_ktime_get_ns();
@@ -420,14 +428,15 @@ int sched_open(struct bpf_iter__task *ctx)
 	st = bpf_task_storage_get(&stretches, task, 0, 0);
 	if (!st || st->place == PLACE_NONE || !st->since || st->since >= sched_stopped)
 		return 0;
+	clock = run_queue_clock(task);
 	if (st->place == PLACE_ON || (st->place == PLACE_UNKNOWN && task->on_cpu)) {
 		fill_run(&run, task, st, sched_stopped);
 		run.span.event.cpu = st->cpu;
 		run.span.event.flags |= EVENT_OPEN;
-		iter__write(ctx->meta->seq, &run, sizeof(run));
+		iter__write(seq, &run, sizeof(run));
 		return 0;
 	}
-	fill_off(&off, task, st, sched_stopped);
+	fill_off(&off, task, st, clock, sched_stopped);
 	/* not woken yet */
 	if (task->__state && st->state != SCHED_RUNNABLE) {
 		off.wake = 0;
@@ -435,6 +444,6 @@ int sched_open(struct bpf_iter__task *ctx)
 	}
 	off.span.event.cpu = st->cpu;
 	off.span.event.flags |= EVENT_OPEN;
-	iter__write(ctx->meta->seq, &off, sizeof(off));
+	iter__write(seq, &off, sizeof(off));
 	return 0;
 }

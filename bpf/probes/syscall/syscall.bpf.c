@@ -255,10 +255,8 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 		return 0;
 	}
 	open_call(t, task, regs, nr, 0);
-	if (t->traits & HAS_FD)
-		c->file = file__of_fd(task, (u32)c->arg0, &t->file);
-	else if (t->traits & HAS_FD5)
-		c->file = file__of_fd(task, (u32)c->arg4, &t->file);
+	if (t->traits & (HAS_FD | HAS_FD5))
+		c->file = file__of_fd(task, (u32)(t->traits & HAS_FD ? c->arg0 : c->arg4), &t->file);
 	if (t->traits & (HAS_PATH | HAS_PATH1))
 		read_path(t);
 	c->call.span.start = bpf_ktime_get_ns();
@@ -303,16 +301,16 @@ static __always_inline bool adopt(struct syscall_thread *t, struct task_struct *
 static __always_inline void finish(struct syscall_thread *t, struct task_struct *task, long ret, u64 now)
 {
 	struct syscall *c = call_of(t);
+	bool made;
 
 	c->call.span.event.time = now;
 	c->call.ret = c->nr & SYSCALL_32 ? (s32)ret : ret;
 	c->sleeps = task->nvcsw - t->switches;
 	if (c->call.ret > 0 && t->traits & HAS_BYTES)
 		c->bytes = c->call.ret;
-	if (!c->file && c->call.ret >= 0 && t->traits & NEW_FD)
-		c->file = file__of_fd(task, c->call.ret, &t->file);
-	else if (t->traits & HAS_FDX)
-		c->file = file__of_fd(task, c->arg0, &t->file);
+	made = !c->file && c->call.ret >= 0 && t->traits & NEW_FD;
+	if (made || t->traits & HAS_FDX)
+		c->file = file__of_fd(task, made ? c->call.ret : c->arg0, &t->file);
 	if (!t->path_len && t->traits & (HAS_PATH | HAS_PATH1))
 		read_path(t);
 }
