@@ -79,22 +79,27 @@ int session__open(struct session **out, const struct session_args *args, char *e
 /*
  * Programs of one tracepoint run in the order of their links. The core's change
  * the set of processes, by which families' decide: who comes in is in it before
- * they ask, and who ends is in it until they have.
+ * they ask, and who ends is in it until they have. Families' programs at the
+ * entry of a system call run in the opposite order of those at its exit, so
+ * that what two families record of one call nests.
  */
+enum { ORDER_FIRST, ORDER_FAMILIES, ORDER_ENTRIES, ORDER_LAST };
+
 static int order_of(const struct program *p)
 {
 	if (p->family->id)
-		return 1;
-	return strcmp(p->section.rest, "sched_process_exit") ? 0 : 2;
+		return strcmp(p->section.rest, "sys_enter") ? ORDER_FAMILIES : ORDER_ENTRIES;
+	return strcmp(p->section.rest, "sched_process_exit") ? ORDER_FIRST : ORDER_LAST;
 }
 
 static int attach_tracepoints(struct session *s, char *err, size_t len)
 {
+	u32 n = s->embedded.probes.n_programs;
 	int ret = 0;
 
-	for (int order = 0; order <= 2; order++)
-		for (u32 i = 0; i < s->embedded.probes.n_programs && !ret; i++) {
-			const struct program *p = &s->embedded.probes.programs[i];
+	for (int order = ORDER_FIRST; order <= ORDER_LAST; order++)
+		for (u32 i = 0; i < n && !ret; i++) {
+			const struct program *p = &s->embedded.probes.programs[order == ORDER_ENTRIES ? n - 1 - i : i];
 
 			if (!p->enabled || p->section.kind != SECTION_TRACEPOINT || p->section.on_demand ||
 			    order_of(p) != order)
