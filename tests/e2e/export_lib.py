@@ -106,7 +106,7 @@ class Truth:
 
     def title(self, e):
         number = next((f for f in self.kind(e).fields if f.name == "nr" and f.names), None)
-        if number:
+        if number and self.kind(e).is_call:
             return number.names.get(e["nr"], e["event"])
         return clean(self.probes.get(e["probe"], e["event"])) if self.kind(e).is_call else e["event"]
 
@@ -148,7 +148,7 @@ class Truth:
             yield f, v
 
     def arguments(self, e, ahead=0):
-        """The same as viewers get them."""
+        """The same as viewers get them: what is empty or not known is left out."""
         out = {"cpu": e["cpu"]}
         for f, v in self.fields(e):
             if f.unit == "errno" and isinstance(v, int) and v < 0:
@@ -160,6 +160,8 @@ class Truth:
                 v += ahead
             elif f.unit == "stack" and v:
                 v = self.label(v)
+            if v == "" or (v == 0 and f.unit in ("stack", "task", "moment", "string", "hex")):
+                continue
             out[f.name] = v
         out.update({words: True for bit, words in FLAGS.items() if e["flags"] & bit})
         return out

@@ -115,7 +115,7 @@ class Sequence:
         for entry in data.Extensions[extension["compute_arg_names"]]:
             self.tables["launch argument"][entry.iid] = entry.name
         for kind, field in (("mapping", data.mappings), ("frame", data.frames), ("callstack", data.callstacks),
-                            ("specification", data.gpu_specifications), ("context", data.graphics_contexts),
+                            ("counters", data.gpu_counter_descriptors), ("specification", data.gpu_specifications), ("context", data.graphics_contexts),
                             ("kernel", data.Extensions[extension["compute_kernels"]])):
             for entry in field:
                 self.tables[kind][entry.iid] = entry
@@ -148,7 +148,8 @@ class PerfettoFile:
         self.packets = trace.packet
         self.tracks, self.processes, self.counters = {}, {}, collections.defaultdict(list)
         self.slices, self.wakings, self.clocks, self.errors, self.samples = [], [], [], [], []
-        self.work, self.gpus = [], []
+        self.work, self.gpus, self.uuids = [], [], set()
+        self._gpu_counters = collections.defaultdict(list)
         self.system = None
         self._switches = collections.defaultdict(list)
         self._events = []
@@ -185,6 +186,10 @@ class PerfettoFile:
             self.system = packet.system_info
         elif packet.HasField("gpu_info"):
             self.gpus = list(packet.gpu_info.gpus)
+        elif packet.HasField("trace_uuid"):
+            self.uuids.add((packet.trace_uuid.msb, packet.trace_uuid.lsb))
+        elif packet.HasField("gpu_counter_event"):
+            self._gpu_counter(packet.gpu_counter_event, packet.timestamp, sequence)
         elif packet.HasField("gpu_render_stage_event"):
             try:
                 self.work.append(GpuSlice(packet, sequence))
@@ -203,6 +208,21 @@ class PerfettoFile:
                 assert sequence.tables["defaults"].perf_sample_defaults.timebase.period
             except (KeyError, AttributeError) as e:
                 self.errors.append(f"a sample: nothing interned as {e}")
+
+    def _gpu_counter(self, event, time, sequence):
+        try:
+            known = sequence.tables["counters"][event.counter_descriptor_iid]
+            assert known.gpu_id == event.gpu_id
+            names = {s.counter_id: s.name for s in known.counter_descriptor.specs}
+            for c in event.counters:
+                self._gpu_counters[event.gpu_id, names[c.counter_id]].append((time, c.double_value))
+        except KeyError as e:
+            self.errors.append(f"a counter of a GPU: nothing interned as {e}")
+
+    def gpu_counter(self, gpu, name):
+        """[(time, value from then on)], as the engine has it: an event's value is that of the time before it"""
+        events = self._gpu_counters.get((gpu, name), [])
+        return [(a[0], b[1]) for a, b in zip(events, events[1:])] + [(t, 0) for t, _ in events[-1:]]
 
     def _resolve(self, packet, sequence):
         event = packet.track_event
@@ -296,6 +316,6 @@ class PerfettoFile:
         for uuid, values in self.counters.items():
             t = self.tracks[uuid]
             parent = self.tracks[t.parent_uuid].process.pid if t.parent_uuid else 0
-            if t.name == name and parent == pid:
+            if t.name == name and parent == pid and t.HasField("counter"):
                 out.append(values)
         return out

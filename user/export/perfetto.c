@@ -123,9 +123,10 @@ static int begin(struct export *e)
 	e->data = p;
 	p->e = e;
 	p->schema = trace__schema(e->trace);
-	perfetto__open_stacks(p);
 	p->order = order__new(on_event, p);
-	err = p->order ? perfetto__load_clocks(p) : -ENOMEM;
+	err = perfetto__open_stacks(p);
+	if (!err)
+		err = p->order ? perfetto__load_clocks(p) : -ENOMEM;
 	if (!err)
 		err = perfetto__load_containers(p);
 	if (!err)
@@ -160,6 +161,7 @@ static int end(struct export *e)
 			err = perfetto__gpu_work(p);
 		perfetto__flush_sched(p, true);
 		perfetto__finish_marks(p);
+		perfetto__put_idle_processes(p);
 	}
 	closed = perfetto__close(p);
 	order__free(p->order);

@@ -41,10 +41,12 @@ enum {
 	PACKET_INTERNED_DATA = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
 	PACKET_SYSTEM_INFO = 45,
+	PACKET_GPU_COUNTER = 52,
 	PACKET_GPU_STAGE = 53,
 	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60,
 	PACKET_PERF_SAMPLE = 66,
+	PACKET_TRACE_UUID = 89,
 	PACKET_GPU_INFO = 128,
 };
 
@@ -54,6 +56,7 @@ enum intern {
 	INTERN_NAME = 2,
 	INTERN_ARGUMENT = 3,
 	INTERN_FUNCTION = 5,
+	INTERN_BUILD_ID = 16,
 	INTERN_PATH = 17, /* of a mapping */
 	INTERN_SOURCE = 18,
 	INTERN_STRING = 29,
@@ -66,16 +69,17 @@ enum intern_by { BY_ADDRESS, BY_STACK, BY_THREAD };
 /* Kinds of tracks beside events' ids */
 enum {
 	TRACK_PROCESS = 0x10000,
+	TRACK_OWN, /* above those up to TRACK_LAST_OWN */
 	TRACK_LOSSES,
 	TRACK_LOST_RECORDS,
 	TRACK_CPU_TIME,
 	TRACK_PROBES_TIME,
 	TRACK_MEMORY,
 	TRACK_WRITTEN,
+	TRACK_LAST_OWN = TRACK_WRITTEN,
 	TRACK_GIL_WAITERS,
 	TRACK_GIL_BLAME,
 	TRACK_RELEASED,
-	TRACK_GPU_BUSY,
 	TRACK_GPU_MEMORY,
 	TRACK_GPU_CLOCK,
 	TRACK_GPU_LOST,
@@ -85,6 +89,7 @@ enum {
 struct track {
 	u64 uuid;
 	u32 frame; /* in which it was described last */
+	u32 named; /* of a process: the frame in which a thread of it was described last */
 	struct lane lane;
 };
 
@@ -120,6 +125,7 @@ struct perfetto {
 	struct map mappings, frames, callstacks; /* perfetto_stacks.c */
 	u32 defaults_frame; /* in which the samples' defaults were told last */
 	struct map containers; /* u32 pid -> u32 string id */
+	struct map build_ids; /* u64 hash of a path -> const char *, hexadecimal */
 	struct sched_cpu *cpus; /* by number */
 	u32 n_cpus;
 	u64 unordered; /* runs left out: they overlap another on their CPU */
@@ -143,6 +149,7 @@ void perfetto__maybe_next_frame(struct perfetto *p);
 u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len);
 /* The same of a text that does not stay, by a number that does. */
 u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const char *text, size_t len);
+u64 perfetto__intern_bytes(struct perfetto *p, enum intern what, u64 key, const void *bytes, size_t len);
 /* The number of something that is told once a frame; *again: it has to be told in this packet. */
 u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool *again);
 int perfetto__load_clocks(struct perfetto *p);
@@ -152,6 +159,11 @@ void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime);
 /* perfetto_tracks.c. NULL: no memory. */
 int perfetto__load_containers(struct perfetto *p);
 struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid);
+/* The same, but viewers put the process last as long as this is all that is asked for it. */
+struct track *perfetto__thread_of_instant(struct perfetto *p, u32 pid, u32 tid);
+void perfetto__put_root(struct perfetto *p);
+/* Describes the frame's processes that hold nothing but instants. */
+void perfetto__put_idle_processes(struct perfetto *p);
 /* Of a process, 0: of none. name and unit (a counter's, else NULL) are told to people. */
 struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit);
 /*
@@ -186,7 +198,7 @@ void event__callstack(struct perfetto *p, u64 callstack);
 void event__category(struct perfetto *p, const char *category);
 
 /* perfetto_stacks.c */
-void perfetto__open_stacks(struct perfetto *p);
+int perfetto__open_stacks(struct perfetto *p);
 int perfetto__sample(struct perfetto *p, const struct view *v);
 /* The number of a stack, which is not 0; valid in this packet. 0: the trace does not have it. */
 u64 perfetto__callstack(struct perfetto *p, u32 stack);

@@ -97,7 +97,7 @@ void event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start)
 void perfetto__put_gpus(struct perfetto *p)
 {
 	u32 n = p->gpus.n < MAX_GPUS ? p->gpus.n : MAX_GPUS;
-	char name[96], arch[24];
+	char name[96], arch[24], uuid[16];
 	size_t info, at;
 
 	if (!n)
@@ -110,10 +110,16 @@ void perfetto__put_gpus(struct perfetto *p)
 		at = pb__begin(&p->packet, 1);
 		gpus__name(&p->gpus, i, name, sizeof(name));
 		pb__text(&p->packet, 1, name, strlen(name));
+		if (gpu->known)
+			pb__text(&p->packet, 2, "NVIDIA", 6);
 		pb__text(&p->packet, 3, gpu->model, strlen(gpu->model));
 		snprintf(arch, sizeof(arch), "sm_%u%u", gpu->major, gpu->minor);
 		if (gpu->major)
 			pb__text(&p->packet, 4, arch, strlen(arch));
+		memcpy(uuid, &gpu->uuid_first, 8);
+		memcpy(uuid + 8, &gpu->uuid_last, 8);
+		if (gpu->uuid_first || gpu->uuid_last)
+			pb__bytes(&p->packet, 5, uuid, sizeof(uuid));
 		pb__end(&p->packet, at);
 	}
 	pb__end(&p->packet, info);

@@ -20,8 +20,16 @@
 #define MIN_SLOT 1000000ull /* ns */
 #define KEPT	 (1u << 16) /* intervals */
 
-/* TrackEvent */
-enum { EVENT_DOUBLE_VALUE = 44 };
+/* InternedData, InternedGpuCounterDescriptor, GpuCounterDescriptor, GpuCounterSpec */
+enum { INTERNED_GPU_COUNTERS = 47 };
+enum { COUNTERS_IID = 1, COUNTERS_DESCRIPTOR = 2, COUNTERS_GPU = 3 };
+enum { DESCRIPTOR_SPEC = 1 };
+enum { SPEC_ID = 1, SPEC_NAME = 2, SPEC_DESCRIPTION = 3, SPEC_UNIT = 7, UNIT_BYTE = 7, UNIT_PERCENT = 37 };
+/* GpuCounterEvent, GpuCounter */
+enum { COUNTER_EVENT_VALUE = 2, COUNTER_EVENT_GPU = 3, COUNTER_EVENT_IID = 4 };
+enum { VALUE_ID = 1, VALUE_INT = 2, VALUE_DOUBLE = 3 };
+
+enum gpu_counter { GPU_COUNTER_BUSY = 1, GPU_COUNTER_MEMORY };
 
 struct busy {
 	struct interval *recent; /* by time, disjoint */
@@ -52,6 +60,7 @@ struct gpu_counters {
 	struct map memory; /* struct memory_key -> struct memory */
 	struct map host_time; /* u32 pid -> struct host_time */
 	struct map lost; /* u32 pid -> u64 records */
+	struct map descriptors; /* u32 gpu -> struct told */
 };
 
 static struct gpu_counters *counters_of(struct perfetto *p)
@@ -74,6 +83,7 @@ static struct gpu_counters *counters_of(struct perfetto *p)
 	map__init(&c->memory, sizeof(struct memory_key), sizeof(struct memory));
 	map__init(&c->host_time, sizeof(u32), sizeof(struct host_time));
 	map__init(&c->lost, sizeof(u32), sizeof(u64));
+	map__init(&c->descriptors, sizeof(u32), sizeof(struct told));
 	p->gpu_counters = c;
 	return c;
 }
@@ -158,28 +168,68 @@ void perfetto__gpu_busy(struct perfetto *p, u32 gpu, const struct interval *span
 		merge(b, rest);
 }
 
+static void put_spec(struct perfetto *p, enum gpu_counter counter, const char *name, const char *doc, u64 unit)
+{
+	size_t at = pb__begin(&p->interned, DESCRIPTOR_SPEC);
+
+	pb__int(&p->interned, SPEC_ID, counter);
+	pb__text(&p->interned, SPEC_NAME, name, strlen(name));
+	pb__text(&p->interned, SPEC_DESCRIPTION, doc, strlen(doc));
+	pb__int(&p->interned, SPEC_UNIT, unit);
+	pb__end(&p->interned, at);
+}
+
+/* The number of a GPU's counters; valid in this packet. */
+static u64 put_descriptor(struct perfetto *p, u32 gpu)
+{
+	bool again;
+	u64 number = perfetto__number(p, &p->gpu_counters->descriptors, &gpu, &again);
+	size_t interned, at;
+
+	if (!again)
+		return number;
+	interned = pb__begin(&p->interned, INTERNED_GPU_COUNTERS);
+	pb__int(&p->interned, COUNTERS_IID, number);
+	at = pb__begin(&p->interned, COUNTERS_DESCRIPTOR);
+	put_spec(p, GPU_COUNTER_BUSY, "busy", "share of the time in which anything ran on it", UNIT_PERCENT);
+	put_spec(p, GPU_COUNTER_MEMORY, "memory", "allocated while traced", UNIT_BYTE);
+	pb__end(&p->interned, at);
+	pb__int(&p->interned, COUNTERS_GPU, gpu);
+	pb__end(&p->interned, interned);
+	return number;
+}
+
+/* What the counter was from its last event until time: so GpuCounterEvents are read. The first one's value is ignored. */
+static void put_value_until(struct perfetto *p, u64 time, u32 gpu, enum gpu_counter counter, double value)
+{
+	size_t event, at;
+
+	packet__begin(p, time);
+	event = pb__begin(&p->packet, PACKET_GPU_COUNTER);
+	at = pb__begin(&p->packet, COUNTER_EVENT_VALUE);
+	pb__int(&p->packet, VALUE_ID, counter);
+	pb__double(&p->packet, VALUE_DOUBLE, value);
+	pb__end(&p->packet, at);
+	pb__int(&p->packet, COUNTER_EVENT_GPU, gpu);
+	pb__int(&p->packet, COUNTER_EVENT_IID, put_descriptor(p, gpu));
+	pb__end(&p->packet, event);
+	packet__end(p, true);
+}
+
 static void put_busy(struct perfetto *p, u32 gpu, const struct busy *b)
 {
 	const struct gpu_counters *c = p->gpu_counters;
-	const struct track *t;
-	u64 before = ~0ull;
-	char name[32];
-	size_t at;
+	u64 before = 0;
 
-	snprintf(name, sizeof(name), "GPU %u busy", gpu);
 	for (u32 i = 0; i <= c->n_slots; i++) {
 		u64 value = i < c->n_slots ? b->slots[i] : 0;
 
-		if (value == before)
+		if (i && value == before && i < c->n_slots)
 			continue;
-		before = value;
 		perfetto__maybe_next_frame(p);
-		t = perfetto__track(p, 0, TRACK_GPU_BUSY, gpu, name, "%");
-		if (!t)
-			return;
-		at = event__begin(p, c->first + i * c->slot, t, EVENT_COUNTER);
-		pb__double(&p->packet, EVENT_DOUBLE_VALUE, 100.0 * (double)value / (double)c->slot);
-		event__end(p, at);
+		put_value_until(p, c->first + i * c->slot, gpu, GPU_COUNTER_BUSY,
+				100.0 * (double)before / (double)c->slot);
+		before = value;
 	}
 }
 
@@ -194,7 +244,7 @@ int perfetto__gpu_memory(struct perfetto *p, const struct gpu_allocation *a)
 	struct gpu_counters *c = counters_of(p);
 	struct memory_key key = { 0 };
 	struct memory *m;
-	char name[48];
+	u64 before;
 
 	if (!is_of_device(a) || !a->bytes)
 		return c ? 0 : -ENOMEM;
@@ -203,15 +253,28 @@ int perfetto__gpu_memory(struct perfetto *p, const struct gpu_allocation *a)
 	m = c && key.gpu != GPUS_MOST ? map__get(&c->memory, &key) : NULL;
 	if (!m)
 		return -ENOMEM;
+	before = m->live;
 	/* what was there when tracing began is not known, so neither is what is left when it goes */
 	if (a->release)
 		m->live -= a->bytes < m->live ? a->bytes : m->live;
 	else
 		m->live += a->bytes < ~0ull - m->live ? a->bytes : ~0ull - m->live;
 	m->last = a->time > m->last ? a->time : m->last;
-	snprintf(name, sizeof(name), key.pid ? "GPU memory, device not known" : "GPU %u memory", key.gpu);
-	perfetto__counter(p, m->last, perfetto__track(p, key.pid, TRACK_GPU_MEMORY, key.gpu, name, "bytes"), m->live);
+	if (key.pid)
+		perfetto__counter(p, m->last,
+				  perfetto__track(p, key.pid, TRACK_GPU_MEMORY, key.gpu, "GPU memory, device not known",
+						  "bytes"),
+				  m->live);
+	else
+		put_value_until(p, m->last, key.gpu, GPU_COUNTER_MEMORY, (double)before);
 	return 0;
+}
+
+static void finish_memory(struct perfetto *p, const struct memory_key *key, const struct memory *m, u64 last)
+{
+	perfetto__maybe_next_frame(p);
+	if (!key->pid && m->last)
+		put_value_until(p, last > m->last ? last : m->last, key->gpu, GPU_COUNTER_MEMORY, (double)m->live);
 }
 
 int perfetto__gpu_host_time(struct perfetto *p, const struct gpu_work *w)
@@ -320,6 +383,8 @@ void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *to
 		settle(c, b, ~0ull);
 		put_busy(p, *(const u32 *)map__key(&c->busy, i), b);
 	}
+	for (u32 i = 0; c && i < c->memory.n; i++)
+		finish_memory(p, map__key(&c->memory, i), map__value(&c->memory, i), last);
 	for (u32 i = 0; c && i < c->host_time.n; i++)
 		put_host_time(p, *(const u32 *)map__key(&c->host_time, i), map__value(&c->host_time, i));
 	if (!told->unjoined)
@@ -344,5 +409,6 @@ void perfetto__free_gpu_counters(struct perfetto *p)
 	map__free(&c->memory);
 	map__free(&c->host_time);
 	map__free(&c->lost);
+	map__free(&c->descriptors);
 	free(c);
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "export/perfetto.h"
 
@@ -64,12 +65,29 @@ static void put_info(struct perfetto *p)
 	packet__end(p, false);
 }
 
+/* So that viewers know a trace again: the same for each export of a recording. */
+static void put_uuid(struct perfetto *p)
+{
+	const struct trace_head *head = p->e->facts->head;
+	u64 hash = XXH64(head->boot_id, strlen(head->boot_id), head->monotonic);
+	size_t at;
+
+	packet__begin(p, 0);
+	at = pb__begin(&p->packet, PACKET_TRACE_UUID);
+	pb__int(&p->packet, 1, hash);
+	pb__int(&p->packet, 2, XXH64(head->hostname, strlen(head->hostname), head->realtime));
+	pb__end(&p->packet, at);
+	packet__end(p, false);
+}
+
 static void begin_frame(struct perfetto *p)
 {
 	p->frame++;
 	p->frame_bytes = 0;
 	p->fresh = true;
+	put_uuid(p);
 	put_info(p);
+	perfetto__put_root(p);
 	perfetto__put_gpus(p);
 }
 
@@ -78,6 +96,7 @@ void perfetto__maybe_next_frame(struct perfetto *p)
 	if (!p->zstd || p->frame_bytes < FRAME_BYTES)
 		return;
 	perfetto__flush_sched(p, false);
+	perfetto__put_idle_processes(p);
 	write_out(p, NULL, 0, ZSTD_e_end);
 	begin_frame(p);
 }
@@ -174,6 +193,22 @@ u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by,
 		at = pb__begin(&p->interned, what);
 		pb__int(&p->interned, 1, number);
 		pb__text(&p->interned, 2, text, len);
+		pb__end(&p->interned, at);
+	}
+	return number;
+}
+
+u64 perfetto__intern_bytes(struct perfetto *p, enum intern what, u64 key, const void *bytes, size_t len)
+{
+	struct intern_key id = { key, what, BY_ADDRESS };
+	bool again;
+	u64 number = perfetto__number(p, &p->interns, &id, &again);
+	size_t at;
+
+	if (again) {
+		at = pb__begin(&p->interned, what);
+		pb__int(&p->interned, 1, number);
+		pb__bytes(&p->interned, 2, bytes, len);
 		pb__end(&p->interned, at);
 	}
 	return number;

@@ -95,6 +95,19 @@ void event__callstack(struct perfetto *p, u64 callstack)
 		pb__int(&p->packet, EVENT_CALLSTACK_IID, callstack);
 }
 
+/* Nothing is known or there is none: no stack, thread, moment, name or address; an empty text. */
+static bool is_empty(const struct schema_field *f, const struct field_value *value)
+{
+	static const char *const units[] = { "stack", "task", "moment", "string", "hex" };
+
+	if (value->type == FIELD_IS_TEXT)
+		return !value->len;
+	for (size_t i = 0; !value->u && i < sizeof(units) / sizeof(*units); i++)
+		if (!strcmp(f->unit, units[i]))
+			return true;
+	return false;
+}
+
 static void put_argument(struct perfetto *p, const struct view *v, const struct schema_field *f)
 {
 	struct field_value value;
@@ -106,8 +119,10 @@ static void put_argument(struct perfetto *p, const struct view *v, const struct 
 		event__argument(p, f->name, label);
 		return;
 	}
-	at = begin_argument(p, f->name);
 	field_value__get(&value, p->e->names, v, f, true);
+	if (is_empty(f, &value))
+		return;
+	at = begin_argument(p, f->name);
 	if (value.type == FIELD_IS_TEXT && value.lasts)
 		pb__int(&p->packet, ARGUMENT_TEXT_IID, perfetto__intern(p, INTERN_STRING, value.text, value.len));
 	else if (value.type == FIELD_IS_TEXT)
@@ -277,7 +292,7 @@ static void put_instant(struct perfetto *p, const struct view *v, const struct c
 {
 	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe));
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
-	const struct track *t = tid ? perfetto__thread(p, pid, tid) :
+	const struct track *t = tid ? perfetto__thread_of_instant(p, pid, tid) :
 				      perfetto__track(p, pid, v->event->id, 0, v->event->name, NULL);
 	size_t at;
 

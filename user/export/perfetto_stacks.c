@@ -3,13 +3,19 @@
  * Samples, and the stacks of slices. Perfetto knows a frame by its mapping and its place in it: Python's frames are in
  * a mapping of their own, where function and line make the place.
  */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "export/perfetto.h"
 
+#define BUILD_ID_MAX 64 /* bytes */
+
 /* InternedData */
 enum { INTERNED_FRAMES = 6, INTERNED_CALLSTACKS = 7, INTERNED_MAPPINGS = 19 };
-enum { MAPPING_IID = 1, MAPPING_PATHS = 7 };
+enum { MAPPING_IID = 1, MAPPING_BUILD_ID = 2, MAPPING_PATHS = 7 };
 enum { FRAME_IID = 1, FRAME_FUNCTION = 2, FRAME_MAPPING = 3, FRAME_PC = 4, FRAME_SOURCE = 5, FRAME_LINE = 6 };
 enum { CALLSTACK_IID = 1, CALLSTACK_FRAMES = 2 };
 /* PerfSample */
@@ -24,11 +30,34 @@ struct frame_key {
 	u32 code, line;
 };
 
-void perfetto__open_stacks(struct perfetto *p)
+/* Of the files that were probed: no other event has them. */
+static int on_objects(const struct rows *rows, void *arg)
 {
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct perfetto *p = arg;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		const char *path = names__string(p->e->names, (u32)view__get(&v, "path")), **id;
+		u64 key = XXH64(path, strlen(path), 0);
+
+		id = map__get(&p->build_ids, &key);
+		if (!id)
+			return -ENOMEM;
+		*id = names__string(p->e->names, (u32)view__get(&v, "build_id"));
+	}
+	return 0;
+}
+
+int perfetto__open_stacks(struct perfetto *p)
+{
+	const struct schema_event *kinds[] = { schema__event(p->schema, "meta_object"), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+
 	map__init(&p->mappings, sizeof(const char *), sizeof(struct told));
 	map__init(&p->frames, sizeof(struct frame_key), sizeof(struct told));
 	map__init(&p->callstacks, sizeof(u32), sizeof(struct told));
+	map__init(&p->build_ids, sizeof(u64), sizeof(const char *));
+	return kinds[0] ? trace__read(p->e->trace, &filter, on_objects, p) : 0;
 }
 
 void perfetto__free_stacks(struct perfetto *p)
@@ -36,18 +65,36 @@ void perfetto__free_stacks(struct perfetto *p)
 	map__free(&p->mappings);
 	map__free(&p->frames);
 	map__free(&p->callstacks);
+	map__free(&p->build_ids);
+}
+
+/* Its bytes are interned, by the address of its text; 0: not known. */
+static u64 build_id(struct perfetto *p, const char *path)
+{
+	u64 key = XXH64(path, strlen(path), 0);
+	const char *const *hex = map__find(&p->build_ids, &key);
+	char bytes[BUILD_ID_MAX];
+	size_t n = 0;
+	unsigned int byte;
+
+	while (hex && n < sizeof(bytes) && sscanf(*hex + 2 * n, "%2x", &byte) == 1)
+		bytes[n++] = (char)byte;
+	return n ? perfetto__intern_bytes(p, INTERN_BUILD_ID, (u64)(uintptr_t)*hex, bytes, n) : 0;
 }
 
 static u64 mapping(struct perfetto *p, const char *path)
 {
 	bool again;
-	u64 number = perfetto__number(p, &p->mappings, &path, &again), text;
+	u64 number = perfetto__number(p, &p->mappings, &path, &again), text, id;
 	size_t at;
 
 	if (again) {
 		text = perfetto__intern(p, INTERN_PATH, path, strlen(path));
+		id = build_id(p, path);
 		at = pb__begin(&p->interned, INTERNED_MAPPINGS);
 		pb__int(&p->interned, MAPPING_IID, number);
+		if (id)
+			pb__int(&p->interned, MAPPING_BUILD_ID, id);
 		pb__int(&p->interned, MAPPING_PATHS, text);
 		pb__end(&p->interned, at);
 	}

@@ -23,7 +23,10 @@ struct track_key {
 
 /* TrackDescriptor */
 enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS_DESCRIPTOR = 3, TRACK_THREAD_DESCRIPTOR = 4, TRACK_PARENT = 5 };
-enum { TRACK_COUNTER = 8 };
+enum { TRACK_COUNTER = 8, TRACK_RANK = 12, TRACK_PROCESS_ORDERING = 19 };
+
+#define ROOT_TRACK     0 /* which no event is on: it says that processes have ranks */
+#define ORDER_EXPLICIT 1
 
 static struct track *get(struct perfetto *p, const struct track_key *key)
 {
@@ -88,11 +91,27 @@ static void put_process_fields(struct perfetto *p, u32 pid, const struct task *t
 		pb__text(&p->packet, 2, command, strlen(command));
 	if (comm)
 		pb__text(&p->packet, 6, comm, strlen(comm));
+	if (task && task->start)
+		pb__int(&p->packet, 7, perfetto__boottime(p, task->start));
 	if (*container)
 		pb__text(&p->packet, 8, container, strlen(container));
 }
 
-/* ProcessTree has what the descriptor of a track can't say: parents and the pid in the process's own namespace. */
+/* A command line without its program if that has the process's name: "/usr/bin/python3 x.py" of python3. */
+static const char *arguments_of(const char *command, const char *comm)
+{
+	size_t program = strcspn(command, " "), len = comm ? strlen(comm) : 0;
+
+	if (!len || program < len || memcmp(command + program - len, comm, len) != 0 ||
+	    (program > len && command[program - len - 1] != '/'))
+		return command;
+	return command + program + (command[program] == ' ');
+}
+
+/*
+ * ProcessTree has what the descriptor of a track can't say: parents, command lines that SQL knows, and the pid in the
+ * process's own namespace. Perfetto calls a process by the first part of its command line: the name that reports use.
+ */
 static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 {
 	const char *command = task && task->command ? names__string(p->e->names, task->command) : "";
@@ -105,10 +124,11 @@ static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 	pb__int(&p->packet, 1, pid);
 	if (task && task->ppid)
 		pb__int(&p->packet, 2, task->ppid);
+	if (comm)
+		pb__text(&p->packet, 3, comm, strlen(comm));
+	command = arguments_of(command, comm);
 	if (*command)
 		pb__text(&p->packet, 3, command, strlen(command));
-	else if (comm)
-		pb__text(&p->packet, 3, comm, strlen(comm));
 	if (task && task->ns_pid && task->ns_pid != pid)
 		pb__int(&p->packet, 6, task->ns_pid);
 	pb__end(&p->packet, process);
@@ -116,36 +136,75 @@ static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 	packet__end(p, false);
 }
 
-static struct track *process_track(struct perfetto *p, u32 pid)
+static struct track *process_key(struct perfetto *p, u32 pid)
+{
+	return get(p, &(struct track_key){ .pid = pid, .kind = TRACK_PROCESS });
+}
+
+static void describe_process(struct perfetto *p, struct track *t, u32 pid, u32 rank)
 {
 	const struct task *task = names__task(p->e->names, pid, 0);
-	struct track *t = get(p, &(struct track_key){ .pid = pid, .kind = TRACK_PROCESS });
 	size_t at, process;
 
-	if (!t || t->frame == p->frame)
-		return t;
 	t->frame = p->frame;
 	put_tree(p, pid, task);
 	packet__begin(p, 0);
 	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
 	pb__int(&p->packet, TRACK_UUID, t->uuid);
+	pb__int(&p->packet, TRACK_RANK, rank);
 	process = pb__begin(&p->packet, TRACK_PROCESS_DESCRIPTOR);
 	put_process_fields(p, pid, task);
 	pb__end(&p->packet, process);
 	pb__end(&p->packet, at);
 	packet__end(p, false);
+}
+
+static struct track *process_track(struct perfetto *p, u32 pid)
+{
+	struct track *t = process_key(p, pid);
+
+	if (t && t->frame != p->frame)
+		describe_process(p, t, pid, 0);
 	return t;
 }
 
-struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid)
+void perfetto__put_root(struct perfetto *p)
+{
+	size_t at;
+
+	packet__begin(p, 0);
+	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
+	pb__int(&p->packet, TRACK_UUID, ROOT_TRACK);
+	pb__int(&p->packet, TRACK_PROCESS_ORDERING, ORDER_EXPLICIT);
+	pb__end(&p->packet, at);
+	packet__end(p, false);
+}
+
+void perfetto__put_idle_processes(struct perfetto *p)
+{
+	const struct track_key *key;
+	struct track *t;
+
+	for (u32 i = 0; i < p->tracks.n; i++) {
+		key = map__key(&p->tracks, i);
+		t = map__value(&p->tracks, i);
+		if (key->kind == TRACK_PROCESS && t->frame != p->frame && t->named == p->frame)
+			describe_process(p, t, key->pid, 1);
+	}
+}
+
+struct track *perfetto__thread_of_instant(struct perfetto *p, u32 pid, u32 tid)
 {
 	const char *comm = names__comm(p->e->names, pid, tid);
-	struct track *t = get(p, &(struct track_key){ .pid = pid, .tid = tid });
+	struct track *t = get(p, &(struct track_key){ .pid = pid, .tid = tid }), *process;
 	size_t at, thread;
 
-	if (!t || t->frame == p->frame || !process_track(p, pid))
+	if (!t || t->frame == p->frame)
 		return t;
-	t->frame = p->frame;
+	process = process_key(p, pid);
+	if (!process)
+		return NULL;
+	process->named = t->frame = p->frame;
 	packet__begin(p, 0);
 	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
 	pb__int(&p->packet, TRACK_UUID, t->uuid);
@@ -158,6 +217,11 @@ struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid)
 	pb__end(&p->packet, at);
 	packet__end(p, false);
 	return t;
+}
+
+struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid)
+{
+	return process_track(p, pid) ? perfetto__thread_of_instant(p, pid, tid) : NULL;
 }
 
 static void put_counter(struct perfetto *p, const char *unit)
@@ -192,10 +256,25 @@ static void describe(struct perfetto *p, struct track *t, u64 parent, const char
 	packet__end(p, false);
 }
 
+/* Above the tracks that say something of the recording itself. */
+static struct track *own_track(struct perfetto *p)
+{
+	struct track *t = get(p, &(struct track_key){ .kind = TRACK_OWN });
+
+	if (t && t->frame != p->frame)
+		describe(p, t, 0, "sonde", NULL);
+	return t;
+}
+
+static struct track *parent_of(struct perfetto *p, u32 pid, u32 kind)
+{
+	return pid ? process_track(p, pid) : kind > TRACK_OWN && kind <= TRACK_LAST_OWN ? own_track(p) : NULL;
+}
+
 struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit)
 {
 	struct track *t = get(p, &(struct track_key){ .pid = pid, .kind = kind, .number = number });
-	const struct track *parent = t && pid ? process_track(p, pid) : NULL;
+	const struct track *parent = t ? parent_of(p, pid, kind) : NULL;
 
 	if (t && t->frame != p->frame)
 		describe(p, t, parent ? parent->uuid : 0, name, unit);
@@ -291,6 +370,7 @@ struct track *perfetto__place_process(struct perfetto *p, u32 pid, u32 kind, con
 struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span)
 {
 	struct track_key key = { .kind = kind };
+	const struct track *parent = parent_of(p, 0, kind);
 
-	return beside(p, &key, 0, name, span);
+	return beside(p, &key, parent ? parent->uuid : 0, name, span);
 }
