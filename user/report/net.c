@@ -22,7 +22,7 @@ struct peer_key {
 
 struct peer {
 	struct stats connect;
-	u64 connections, open, failed, sent, received, retransmits, lifetime;
+	u64 connections, open, failed, sent, received, retransmits, probes, lifetime;
 };
 
 struct net_report {
@@ -83,6 +83,7 @@ static int on_closes(const struct rows *rows, void *arg)
 		p->sent += (u64)view__get(&v, "sent");
 		p->received += (u64)view__get(&v, "received");
 		p->retransmits += (u64)view__get(&v, "retransmits");
+		p->probes += (u64)view__get(&v, "loss_probes");
 		p->lifetime += duration(&v);
 	}
 	return 0;
@@ -117,6 +118,7 @@ static const struct column columns[] = {
 	{ "sent_bytes", "Sent", VALUE_U64, SHOW_BYTES },
 	{ "received_bytes", "Received", VALUE_U64, SHOW_BYTES },
 	{ "retransmits", "Retransmits", VALUE_U64, SHOW_COUNT },
+	{ "loss_probes", "Loss probes", VALUE_U64, SHOW_COUNT },
 	{ "lifetime_ns", "Time open, summed", VALUE_U64, SHOW_NEVER },
 };
 
@@ -133,7 +135,8 @@ static void fill(struct net_report *n, struct table *t)
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(n->args->names, k->pid, 0)), V_TEXT(sides[k->side]),
 			   V_TEXT(address), V_U64(k->port), V_U64(p->connections), V_U64(p->open), V_U64(p->failed),
 			   any ? V_DBL(stats__median(&p->connect)) : V_NONE, any ? V_U64(p->connect.max) : V_NONE,
-			   V_U64(p->sent), V_U64(p->received), V_U64(p->retransmits), V_U64(p->lifetime));
+			   V_U64(p->sent), V_U64(p->received), V_U64(p->retransmits), V_U64(p->probes),
+			   V_U64(p->lifetime));
 	}
 	table__sort(t, "received_bytes");
 	table__sort(t, "sent_bytes");
@@ -141,7 +144,7 @@ static void fill(struct net_report *n, struct table *t)
 
 static void find(const struct net_report *n, struct report_output *out)
 {
-	u64 connections = 0, failed = 0, sent = 0, received = 0, retransmits = 0;
+	u64 connections = 0, failed = 0, sent = 0, received = 0, retransmits = 0, probes = 0;
 	char count[TEXT_NUMBER], a[TEXT_NUMBER], b[TEXT_NUMBER];
 
 	for (u32 i = 0; i < n->peers.n; i++) {
@@ -152,18 +155,29 @@ static void find(const struct net_report *n, struct report_output *out)
 		sent += p->sent;
 		received += p->received;
 		retransmits += p->retransmits;
+		probes += p->probes;
 	}
 	if (connections)
 		report_output__finding(out, "%s %s sent %s and received %s.",
 				       text__count(count, sizeof(count), connections),
 				       connections == 1 ? "end of a TCP connection" : "ends of TCP connections",
 				       text__bytes(a, sizeof(a), sent), text__bytes(b, sizeof(b), received));
+	if (connections)
+		REPORT_FIGURES(out, FIGURE("connections", V_U64(connections)), FIGURE("sent_bytes", V_U64(sent)),
+			       FIGURE("received_bytes", V_U64(received)), FIGURE("retransmits", V_U64(retransmits)),
+			       FIGURE("loss_probes", V_U64(probes)));
 	if (failed)
 		report_output__finding(out, "%s connect%s failed.", text__count(count, sizeof(count), failed),
 				       failed == 1 ? "" : "s");
 	if (retransmits)
 		report_output__finding(out, "%s segment%s sent again.", text__count(count, sizeof(count), retransmits),
 				       retransmits == 1 ? " was" : "s were");
+	if (probes)
+		report_output__note(
+			out,
+			"%s tail-loss probe%s: the end of what was sent, once more, because no answer had come "
+			"yet. Receivers that acknowledge late are enough for that; it is no sign of loss.",
+			text__count(count, sizeof(count), probes), probes == 1 ? "" : "s");
 }
 
 static int run(const struct report_args *args, struct report_output *out)

@@ -392,6 +392,12 @@ enum sock_flags {
 	SOCK_DONE,
 };
 
+/* include/net/inet_connection_sock.h */
+struct inet_connection_sock {
+	u8 icsk_ca_state : 5;
+	u8 icsk_pending;
+};
+
 struct tcp_sock {
 	u64 bytes_sent, bytes_retrans, bytes_received;
 	u32 total_retrans;

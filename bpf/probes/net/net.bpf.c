@@ -25,6 +25,10 @@ OPTION(net, all, "every process, not only those with a runtime");
 #define TCP_CLOSE	7
 #define TCP_LAST_ACK	9
 
+/* include/net/inet_connection_sock.h, include/uapi/linux/tcp.h */
+#define ICSK_TIME_LOSS_PROBE 5
+#define TCP_CA_RECOVERY	     3
+
 /* Key: the socket's address. With an owner it is one that is recorded, also after that process has ended. */
 struct connection {
 	u64 begun; /* connect() or the first packet */
@@ -32,6 +36,8 @@ struct connection {
 	u32 pid, tid; /* 0: nobody has used it yet */
 	u32 side;
 	u32 before; /* it was there before tracing began */
+	u32 probes; /* tail-loss probes so far */
+	u32 unused;
 };
 
 struct {
@@ -163,7 +169,9 @@ static __always_inline void write_close(const struct sock *sk, const struct conn
 	if (e.received &&
 	    BPF_CORE_READ(sk, __sk_common.skc_flags) & (1UL << bpf_core_enum_value(enum sock_flags, SOCK_DONE)))
 		e.received--;
+	e.loss_probes = c->probes;
 	e.retransmits = BPF_CORE_READ(tp, total_retrans);
+	e.retransmits -= e.loss_probes < e.retransmits ? e.loss_probes : e.retransmits;
 	/* in eighths of a microsecond */
 	e.rtt = BPF_CORE_READ(tp, srtt_us) * 125;
 	emit(&e, sizeof(e));
@@ -253,6 +261,22 @@ int BPF_PROG(net_received, struct sock *sk)
 	return first_use(sk);
 }
 
+/*
+ * A tail-loss probe sends the last segment again after some two round trips without an answer, lost or not: over the
+ * loopback device a receiver that delays its acknowledgement is enough. tcp_send_loss_probe() runs from the timer whose
+ * kind is pending until it has sent, and only before the connection takes anything for lost; a timeout clears the kind
+ * first, and a fast retransmission is made in recovery. Without the fields all count as sent again.
+ */
+static __always_inline bool is_loss_probe(const struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	if (!bpf_core_field_exists(icsk->icsk_pending) || !bpf_core_field_exists(icsk->icsk_ca_state))
+		return false;
+	return BPF_CORE_READ(icsk, icsk_pending) == ICSK_TIME_LOSS_PROBE &&
+	       BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ca_state) < TCP_CA_RECOVERY;
+}
+
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(net_retransmitted, const struct sock *sk, const struct sk_buff *skb)
 {
@@ -260,7 +284,12 @@ int BPF_PROG(net_retransmitted, const struct sock *sk, const struct sk_buff *skb
 	struct connection *c = bpf_map_lookup_elem(&net_connections, &key);
 	struct net_retransmit e = {};
 
-	if (!c || !told(c))
+	if (!c)
+		return 0;
+	e.loss_probe = is_loss_probe(sk);
+	/* the socket is locked */
+	c->probes += e.loss_probe;
+	if (!told(c))
 		return 0;
 	fill_event(&e.event, c, ID_net_retransmit, bpf_ktime_get_ns());
 	fill_ends(&e.ends, sk);

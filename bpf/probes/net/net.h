@@ -42,9 +42,11 @@ struct net_close {
 	struct net_ends ends;
 	u64 sent UNIT(bytes) DOC("by this side, each byte once");
 	u64 received UNIT(bytes) DOC("from the peer");
-	u32 retransmits DOC("segments sent again");
+	u32 retransmits DOC("segments sent again, but for tail-loss probes");
 	u32 rtt UNIT(ns) DOC("round trip, as the kernel smoothes it");
 	enum net_side side;
+	u32 loss_probes DOC(
+		"tail-loss probes: the last segment sent again early to get an answer, while nothing is known to be lost");
 } EVENT(net_close, 0x0903, "a connection, from when it stood to its end");
 
 struct net_retransmit {
@@ -52,6 +54,7 @@ struct net_retransmit {
 	struct net_ends ends;
 	u32 bytes UNIT(bytes) DOC("of the segments");
 	u16 state DOC("the kernel's TCP_ number: 1 established, 2 while connecting");
+	u16 loss_probe DOC("1: a tail-loss probe, see net_close");
 } EVENT(net_retransmit, 0x0904, "segments were sent again");
 
 #endif
