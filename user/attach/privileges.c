@@ -95,10 +95,8 @@ static int leave_root(void)
 	return 0;
 }
 
-int privileges__worker(void)
+static int give_up(int err)
 {
-	int err = geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID) ? leave_root() : 0;
-
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err)
@@ -112,6 +110,19 @@ int privileges__worker(void)
 	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 #endif
 	return err;
+}
+
+int privileges__worker(void)
+{
+	return give_up(geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID) ? leave_root() : 0);
+}
+
+int privileges__reader(void)
+{
+	int err = geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID) ? leave_root() : 0;
+
+	/* where no other user is known (user_namespaces(7)), or no groups may be given up */
+	return give_up(err == -EINVAL || err == -EPERM ? 0 : err);
 }
 
 /* The first line of a file, "" if it can't be read. */

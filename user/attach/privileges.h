@@ -17,6 +17,8 @@ int privileges__attacher(bool signals, bool perf_events);
 int privileges__injector(void);
 /* Keeps none and leaves root for the user behind sudo, or else for nobody. 0 or negative errno. */
 int privileges__worker(void);
+/* The same for what reads traces; a root that can't become anybody else (in a user namespace) stays, without capabilities. */
+int privileges__reader(void);
 /* After EPERM or EACCES: why this process may not look into another, and what helps. Returns buf. */
 char *privileges__refusal(char *buf, size_t len);
 

@@ -53,39 +53,6 @@ int cmd__usage(const char *command, const char *format, ...)
 	return EXIT_USAGE;
 }
 
-struct trace *cmd__open_trace(const char *path)
-{
-	char why[512] = "";
-	struct trace *t;
-	int err = trace__open(&t, path, why, sizeof(why));
-
-	if (!err)
-		return t;
-	switch (err) {
-	case -ENOENT:
-		cmd__error("%s: no such file", path);
-		break;
-	case -ENOMSG:
-		cmd__error("%s: not a sonde trace; `sonde record` writes one", path);
-		break;
-	case -EPROTO:
-		cmd__error("%s: written by a newer sonde than this one (%s)%s%s\nread it with that version", path,
-			   SONDE_VERSION, *why ? ": " : "", why);
-		break;
-	case -EBADMSG:
-		cmd__error(
-			"%s: damaged: %s\n`sonde record` makes a new one; a copy made while it was written may be torn",
-			path, *why ? why : "a checksum does not match");
-		break;
-	case -EACCES:
-		cmd__error("%s: permission denied\nit belongs to another user: try with sudo", path);
-		break;
-	default:
-		cmd__error("%s: %s", path, *why ? why : strerror(-err));
-	}
-	return NULL;
-}
-
 bool cmd__parse_format(const char *command, const char *word, struct output_options *options)
 {
 	static const char *const words[] = { [OUTPUT_TABLE] = "table", [OUTPUT_CSV] = "csv", [OUTPUT_JSON] = "json" };

@@ -40,13 +40,22 @@ void cmd__error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cmd__usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct trace;
-/* Opens a trace or says why not; NULL then. */
-struct trace *cmd__open_trace(const char *path);
+/* The traces of a command line: opened, and not yet read. */
+struct inputs {
+	char *const *paths;
+	u32 n;
+	int *fds;
+	int merged; /* several as one: a file without a name that they are merged in; else -1 */
+};
+/* false: said why not. */
+bool inputs__open(struct inputs *in, char *const *paths, u32 n);
 /*
- * Opens several as one (model/merge.h), or says why not; NULL then. of each further machine notes, if not NULL,
- * gets a line, by which its processes are known; malloc'ed.
+ * Reads them, several as one (model/merge.h), or says why not; NULL then. Before that the process gives up all rights
+ * for good, and root: a trace may come from anywhere. Of each further machine notes, if not NULL, gets a line, by
+ * which its processes are known; malloc'ed. Frees the inputs.
  */
-struct trace *cmd__open_traces(char *const *paths, u32 n, char **notes);
+struct trace *inputs__read(struct inputs *in, char **notes);
+void inputs__close(struct inputs *in);
 struct output_options;
 /* --format; false: said that there is no such. */
 bool cmd__parse_format(const char *command, const char *word, struct output_options *options);

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
@@ -200,23 +201,25 @@ static FILE *open_output(struct output *output, const struct request *r)
 	return out;
 }
 
-/* The file gets its name once it is whole: a part of it would look like the whole. 0 or negative errno, with e->why. */
-static int finish_output(struct export *e, struct output *output, int err)
+/* The file gets its name once it is whole: a part of it would look like the whole. An exit status. */
+static int finish_output(FILE *out, struct output *output, int status)
 {
-	if (fflush(e->out) && !err)
-		err = -errno;
-	if (output->fd < 0)
-		return err;
-	if (!err)
-		err = output__publish(output, e->why, sizeof(e->why));
-	if (fclose(e->out) && !err)
-		err = -errno;
+	char why[8192];
+
+	if (status == EXIT_DONE && output__publish(output, why, sizeof(why))) {
+		cmd__error("%s", why);
+		status = EXIT_FAILED;
+	}
+	if (fclose(out) && status == EXIT_DONE) {
+		cmd__error("%s: %s", output->path, strerror(errno));
+		status = EXIT_FAILED;
+	}
 	/* the stream has closed it */
 	output->fd = -1;
-	if (err)
+	if (status != EXIT_DONE)
 		output__discard(output);
 	output__close(output);
-	return err;
+	return status;
 }
 
 /* Is the output a trace itself? -f would remove it before it is read. */
@@ -230,44 +233,81 @@ static bool is_same_file(const struct request *r)
 	return same;
 }
 
+/* Reads and converts, without rights from then on. An exit status. */
+static int convert(struct export *e, const struct request *r, struct inputs *in)
+{
+	char *notes = NULL;
+	struct trace *t = inputs__read(in, &notes);
+	int err;
+
+	if (notes && *notes)
+		cmd__error("%s", notes);
+	free(notes);
+	if (!t)
+		return EXIT_FAILED;
+	if (!choose_events(e, r, t)) {
+		trace__close(t);
+		return EXIT_USAGE;
+	}
+	err = run(e, r, t);
+	if (fflush(e->out) && !err)
+		err = -errno;
+	trace__close(t);
+	if (!err || (!r->out && (err == -EPIPE || errno == EPIPE)))
+		return EXIT_DONE;
+	cmd__error("%s: export to %s failed: %s", r->files[0], r->out ? r->out : "standard output",
+		   *e->why ? e->why : strerror(-err));
+	return EXIT_FAILED;
+}
+
+/* The same in a child: this process keeps the rights that it takes to give the file its name. */
+static int convert_apart(struct export *e, const struct request *r, struct inputs *in)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		status = convert(e, r, in);
+		fflush(NULL);
+		_exit(status);
+	}
+	inputs__close(in);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (child > 0 && WIFEXITED(status))
+		return WEXITSTATUS(status);
+	cmd__error("%s: export to %s failed: %s", r->files[0], r->out,
+		   child < 0 ? "cannot fork" : strsignal(WTERMSIG(status)));
+	return EXIT_FAILED;
+}
+
 static int cmd_export(int argc, char **argv)
 {
 	struct request r = { 0 };
-	int err, status = parse(&r, argc, argv);
+	int status = parse(&r, argc, argv);
 	struct export e = { .out = stdout };
 	struct output output = { .fd = -1, .folder = -1 };
-	char *notes = NULL;
-	struct trace *t;
+	struct inputs in;
 
 	if (status >= 0)
 		return status;
 	if (is_same_file(&r))
 		return cmd__usage("export", "%s is the trace itself", r.out);
-	t = cmd__open_traces(r.files, r.n_files, &notes);
-	if (!t)
+	if (!inputs__open(&in, r.files, r.n_files))
 		return EXIT_FAILED;
-	if (notes && *notes)
-		cmd__error("%s", notes);
-	free(notes);
-	if (!choose_events(&e, &r, t)) {
-		trace__close(t);
-		return EXIT_USAGE;
+	if (!r.out)
+		return convert(&e, &r, &in);
+	e.out = open_output(&output, &r);
+	if (!e.out) {
+		inputs__close(&in);
+		return EXIT_FAILED;
 	}
-	if (r.out)
-		e.out = open_output(&output, &r);
 	e.path = r.out;
 	e.fd = output.fd;
-	if (!e.out) {
-		trace__close(t);
-		return EXIT_FAILED;
-	}
-	err = finish_output(&e, &output, run(&e, &r, t));
-	trace__close(t);
-	if (!err || (!r.out && (err == -EPIPE || errno == EPIPE)))
-		return EXIT_DONE;
-	cmd__error("%s: export to %s failed: %s", r.files[0], r.out ? r.out : "standard output",
-		   *e.why ? e.why : strerror(-err));
-	return EXIT_FAILED;
+	status = geteuid() ? convert(&e, &r, &in) : convert_apart(&e, &r, &in);
+	return finish_output(e.out, &output, status);
 }
 
 COMMAND(export) = {

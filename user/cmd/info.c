@@ -161,7 +161,7 @@ static const struct option long_options[] = {
 };
 
 struct request {
-	const char *file;
+	char *file;
 	bool verify;
 	struct output_options output;
 };
@@ -218,11 +218,12 @@ static int cmd_info(int argc, char **argv)
 	struct report_output out = { .name = "info" };
 	struct trace_facts facts = { 0 };
 	int printed, err, status = parse(&r, argc, argv);
+	struct inputs in;
 	struct trace *t;
 
 	if (status >= 0)
 		return status;
-	t = cmd__open_trace(r.file);
+	t = inputs__open(&in, &r.file, 1) ? inputs__read(&in, NULL) : NULL;
 	if (!t)
 		return EXIT_FAILED;
 	status = r.verify ? verify(t, r.file, &out) : EXIT_DONE;

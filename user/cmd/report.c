@@ -249,6 +249,7 @@ static int cmd_report(int argc, char **argv)
 {
 	struct request r = { 0 };
 	int status = parse(&r, argc, argv);
+	struct inputs in;
 	struct trace *t;
 
 	if (status >= 0)
@@ -257,7 +258,7 @@ static int cmd_report(int argc, char **argv)
 		cmd__error("this build has no summary: name a report (`sonde list reports`)");
 		return EXIT_FAILED;
 	}
-	t = cmd__open_traces(r.files, r.n_files, &r.notes);
+	t = inputs__open(&in, r.files, r.n_files) ? inputs__read(&in, &r.notes) : NULL;
 	if (!t)
 		return EXIT_FAILED;
 	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);

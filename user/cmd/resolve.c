@@ -2,8 +2,10 @@
 #include "cmd/resolve.h"
 
 #include "attach/place.h"
+#include "attach/privileges.h"
 #include "attach/procs.h"
 #include "record/family.h"
+#include "util/file.h"
 #include "util/map.h"
 
 #include <ctype.h>
@@ -15,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define FILES_MAX 900 /* of a process: below the usual limit of open files */
 
 static const struct column place_columns[] = {
 	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },	      { "object", "Object", VALUE_TEXT, SHOW_NEVER },
@@ -56,6 +60,11 @@ struct resolver {
 	struct map seen; /* functions by address, in this family */
 	struct map objects; /* by device and inode */
 	u32 pid;
+	struct mapped {
+		int fd;
+		char *path;
+	} files[FILES_MAX]; /* of the process */
+	u32 n_files;
 	u32 n_objects, n_found;
 	int error;
 };
@@ -259,6 +268,16 @@ static int look(struct resolver *r, int fd, const char *path)
 	return err;
 }
 
+/* All files are open: what is in them is read without rights. */
+static int leave_root(char *err, size_t len)
+{
+	int ret = privileges__reader();
+
+	if (ret)
+		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
+	return ret;
+}
+
 static void on_mapping(const struct mapping *m, void *arg)
 {
 	struct resolver *r = arg;
@@ -266,26 +285,28 @@ static void on_mapping(const struct mapping *m, void *arg)
 		u64 dev, ino;
 	} key = { m->dev, m->ino };
 	bool *seen = map__get(&r->objects, &key);
-	char file[128];
+	char file[64];
 	int fd;
 
-	if (!seen || *seen)
+	if (!seen || *seen || r->n_files == FILES_MAX)
 		return;
 	*seen = true;
 	snprintf(file, sizeof(file), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
-	fd = open(file, O_RDONLY | O_CLOEXEC);
+	fd = file__open_regular(file);
 	if (fd < 0) {
-		char *path = NULL;
-
 		/* the first wants a privilege; the second may be another file by now, but is as good to show */
-		if (asprintf(&path, "/proc/%u/root%s", m->pid, m->path) > 0)
-			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		free(path);
+		snprintf(file, sizeof(file), "/proc/%u/root", m->pid);
+		fd = file__find_in_root(file, m->path);
+		if (fd >= 0)
+			fd = file__reopen_regular(fd);
 	}
 	if (fd < 0)
 		return;
-	look(r, fd, m->path);
-	close(fd);
+	r->files[r->n_files] = (struct mapped){ fd, strdup(m->path) };
+	if (r->files[r->n_files].path)
+		r->n_files++;
+	else
+		close(fd);
 }
 
 static int look_at_process(struct resolver *r, const char *what, char *err, size_t len)
@@ -294,9 +315,21 @@ static int look_at_process(struct resolver *r, const char *what, char *err, size
 
 	if (ret)
 		snprintf(err, len, "process %s: its mappings can't be read: %s", what, strerror(-ret));
-	else if (!r->n_found)
+	else
+		ret = leave_root(err, len);
+	for (u32 i = 0; i < r->n_files; i++) {
+		if (!ret)
+			look(r, r->files[i].fd, r->files[i].path);
+		close(r->files[i].fd);
+		free(r->files[i].path);
+	}
+	if (ret)
+		return ret;
+	if (r->n_files == FILES_MAX)
+		fprintf(stderr, "sonde: process %s: only its first %d files are examined\n", what, FILES_MAX);
+	if (!r->n_found)
 		snprintf(err, len, "process %s: maps no library that a family probes", what);
-	return ret ? ret : r->n_found ? 0 : -ENOENT;
+	return r->n_found ? 0 : -ENOENT;
 }
 
 static int look_at_file(struct resolver *r, const char *what, char *err, size_t len)
@@ -306,6 +339,11 @@ static int look_at_file(struct resolver *r, const char *what, char *err, size_t 
 	if (fd < 0) {
 		ret = -errno;
 		snprintf(err, len, "%s: %s", what, strerror(-ret));
+		return ret;
+	}
+	ret = leave_root(err, len);
+	if (ret) {
+		close(fd);
 		return ret;
 	}
 	ret = look(r, fd, what);

@@ -2,6 +2,7 @@
 /* Lines of Python by their own CPU time (with what they call in C) and by all that they call, with their text. */
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "report/sampled.h"
 #include "report/source.h"
@@ -105,9 +106,12 @@ static void find(struct lines_report *r, struct report_output *out)
 				       text__ns(buf, sizeof(buf), all->cpu_ns),
 				       stacks__label(r->s.stacks, busy->frame, name, sizeof(name)));
 	if (r->sources.unread)
-		report_output__note(out, "%u source file%s can't be read here: lines of %s are without text.",
-				    r->sources.unread, r->sources.unread == 1 ? "" : "s",
-				    r->sources.unread == 1 ? "it" : "them");
+		report_output__note(
+			out,
+			"%u source file%s can't be read here by user %u: lines of %s are without text. A user who "
+			"may read %s sees them, too (of a trace given to that user).",
+			r->sources.unread, r->sources.unread == 1 ? "" : "s", geteuid(),
+			r->sources.unread == 1 ? "it" : "them", r->sources.unread == 1 ? "it" : "them");
 	if (r->sources.newer)
 		report_output__note(out,
 				    "%u source file%s changed since the trace was made: the text may not be what ran.",

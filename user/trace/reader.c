@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "trace/head.h"
 #include "trace/reader_priv.h"
 #include "trace/schema_build.h"
+#include "util/file.h"
 
 #define STRINGS_MAX (1ULL << 30) /* bytes of interned texts that are kept */
 
@@ -30,18 +30,22 @@ static int read_failed(struct opening *o, int err)
 	return FAIL(o, err, "cannot read: %s", strerror(-err));
 }
 
-/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
-static int open_file(struct opening *o, const char *path)
+/* A descriptor or negative errno: nothing but a regular file is opened. */
+int trace__open_file(const char *path, char *err, size_t err_len)
+{
+	int fd = file__open_regular(path);
+
+	if (fd == -EINVAL)
+		return schema__fail(err, err_len, -ENOMSG, "not a sonde trace: no regular file");
+	return fd < 0 ? schema__fail(err, err_len, fd, "cannot open: %s", strerror(-fd)) : fd;
+}
+
+static int measure(struct opening *o)
 {
 	struct stat st;
 
-	o->t->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (o->t->fd < 0)
-		return FAIL(o, -errno, "cannot open: %s", strerror(errno));
 	if (fstat(o->t->fd, &st))
 		return FAIL(o, -errno, "cannot stat: %s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return FAIL(o, -ENOMSG, "not a sonde trace: no regular file");
 	o->t->size = st.st_size;
 	return o->t->size ? 0 : FAIL(o, -ENOMSG, "not a sonde trace: the file is empty");
 }
@@ -232,15 +236,18 @@ static int load_texts(struct opening *o)
 	return 0;
 }
 
-int trace__open(struct trace **out, const char *path, char *err, size_t err_len)
+int trace__open_fd(struct trace **out, int fd, char *err, size_t err_len)
 {
 	struct opening o = { calloc(1, sizeof(struct trace)), err, err_len };
 	int res;
 
 	*out = NULL;
-	if (!o.t)
+	if (!o.t) {
+		close(fd);
 		return FAIL(&o, -ENOMEM, "no memory");
-	res = open_file(&o, path);
+	}
+	o.t->fd = fd;
+	res = measure(&o);
 	if (!res)
 		res = read_head(&o);
 	if (!res)
@@ -254,6 +261,14 @@ int trace__open(struct trace **out, const char *path, char *err, size_t err_len)
 	else
 		*out = o.t;
 	return res;
+}
+
+int trace__open(struct trace **out, const char *path, char *err, size_t err_len)
+{
+	int fd = trace__open_file(path, err, err_len);
+
+	*out = NULL;
+	return fd < 0 ? fd : trace__open_fd(out, fd, err, err_len);
 }
 
 void trace__close(struct trace *t)

@@ -44,6 +44,9 @@ struct kind_summary {
  * A file that was cut off (no index, torn last chunk) opens.
  */
 int trace__open(struct trace **out, const char *path, char *err, size_t err_len);
+/* The same in two steps, between which rights can be given up: the file's descriptor, and its contents, which takes it over. */
+int trace__open_file(const char *path, char *err, size_t err_len);
+int trace__open_fd(struct trace **out, int fd, char *err, size_t err_len);
 void trace__close(struct trace *t);
 
 const struct schema *trace__schema(const struct trace *t);

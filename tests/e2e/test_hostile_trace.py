@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A trace that names root's files and a FIFO as sources, read by root: nothing is opened that another user could not open, and
+what reads a trace has given up root."""
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from account import Account, let_pass  # noqa: E402
+from stacks_lib import Stacks  # noqa: E402
+
+SONDE = os.environ["SONDE"]
+SECRET, OWN, OPEN = "root:$6$secret", "the user's own line", "for all to read"
+number = 0
+
+
+def ok(passed, name, *why):
+    global number
+    number += 1
+    print(f"{'ok' if passed else 'not ok'} {number} - {name}", flush=True)
+    for w in () if passed else why:
+        print("# " + str(w)[:1500].replace("\n", "\n# "), flush=True)
+
+
+def sonde(*words, account=None):
+    env = {k: v for k, v in os.environ.items() if k not in ("SUDO_UID", "SUDO_GID")}
+    if account:
+        env.update(SUDO_UID=str(account.uid), SUDO_GID=str(account.gid))
+    try:
+        r = subprocess.run([SONDE, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30, env=env)
+    except subprocess.TimeoutExpired:
+        return None, "", "it hung"
+    return r.returncode, r.stdout, r.stderr
+
+
+def put(path, text, mode, uid=0):
+    with open(path, "w") as f:
+        f.write(text + "\n")
+    os.chmod(path, mode)
+    os.chown(path, uid, uid and -1)
+
+
+def trace(tmp, files):
+    s = Stacks()
+    for i, file in enumerate(files):
+        s.sample(0.001 * (i + 1), 100, s.frame(0, s.function(f"f{i}", file), 1), 1000000)
+    path = s.write(tmp, "hostile")
+    os.chmod(path, 0o600)
+    return path
+
+
+def opened(command, tmp):
+    """What became of a command, and what it opened"""
+    log = os.path.join(tmp, "strace")
+    r = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=open,openat", *command], capture_output=True,
+                       stdin=subprocess.DEVNULL, timeout=60, check=False)
+    with open(log) as f:
+        return r, f.read()
+
+
+def main():
+    with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
+        if account.why:
+            print(f"ok 1 - everything # SKIP {account.why}\n1..1")
+            return
+        let_pass(tmp)
+        secret, own, readable, fifo, link = (os.path.join(tmp, n) for n in ("secret", "own", "readable", "fifo", "link"))
+        put(secret, SECRET, 0o600)
+        put(own, OWN, 0o600, account.uid)
+        put(readable, OPEN, 0o644)
+        os.mkfifo(fifo)
+        os.symlink(secret, link)
+        path = trace(tmp, [secret, own, readable, fifo, link, "/dev/kmsg", "/dev/ptmx"])
+        for who in (None, account):
+            name = "root through sudo" if who else "root"
+            r = sonde("report", path, "lines", account=who)
+            ok(r[0] == 0 and SECRET not in r[1] and OPEN in r[1], f"{name}: no line of root's file", r)
+            ok((OWN in r[1]) == bool(who), f"{name}: {'one' if who else 'none'} of the user's own", r)
+            ok(f"can't be read here by user {who.uid if who else 65534}" in r[1] and "A user who may read" in r[1],
+               f"{name}: it says that files were left out, and how they are seen", r)
+        try:
+            r, calls = opened([SONDE, "report", path, "lines"], tmp)
+        except FileNotFoundError:
+            ok(True, "what is opened # SKIP strace is not installed")
+        else:
+            wrong = [c for c in calls.splitlines() if "O_PATH" not in c and any(f'"{p}"' in c for p in
+                                                                              (fifo, "/dev/kmsg", "/dev/ptmx", secret, link))]
+            ok(not r.returncode and calls and not wrong, "no device, no FIFO is opened", wrong)
+        export(tmp, path, account)
+    print(f"1..{number}")
+
+
+def export(tmp, path, account):
+    """Files that root alone may write and read are, all the same."""
+    folder = os.path.join(tmp, "folder")
+    os.mkdir(folder, 0o700)
+    for to in ("text", "sqlite", "perfetto"):
+        out = os.path.join(folder, to)
+        r = sonde("export", path, "--to", to, "-o", out)
+        ok(r[0] == 0 and os.path.getsize(out) and os.stat(out).st_uid == 0, f"export --to {to} into root's folder", r)
+    out = os.path.join(folder, "theirs")
+    r = sonde("export", path, "--to", "text", "-o", out, account=account)
+    ok(r[0] == 0 and os.stat(out).st_uid == account.uid, "through sudo it is the user's", r)
+    for words in (("info", path), ("info", path, "--verify"), ("report", path, path), ("export", path, "--to", "text")):
+        r = sonde(*words)
+        ok(r[0] == 0 and r[1], " ".join(words).replace(tmp + "/", ""), r)
+    p = subprocess.Popen(account.command("sleep", "60"))
+    r = sonde("list", "probes", "--resolve", str(p.pid), "--placed", "getppid")
+    p.kill()
+    p.wait()
+    ok(r[0] == 0 and "getppid" in r[1], "list --resolve of another user's process", r)
+
+
+main()

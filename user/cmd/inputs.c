@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The traces on a command line. Several are merged into a file without a name, which
+ * is then the one that is read. Files are opened as the user who runs sonde, and read
+ * without rights.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/privileges.h"
+#include "cmd/cmd.h"
+#include "model/merge.h"
+#include "trace/reader.h"
+
+/* In TMPDIR, or where it takes no such files in memory. */
+static int open_unnamed(void)
+{
+	const char *dir = getenv("TMPDIR");
+	int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char name[] = "/tmp/sonde-XXXXXX";
+
+	if (fd >= 0 || errno != EOPNOTSUPP)
+		return fd;
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(name);
+	return fd;
+}
+
+static bool overlap(struct trace *const *traces, u32 n)
+{
+	for (u32 i = 1; i < n; i++)
+		for (u32 j = 0; j < i; j++) {
+			const struct trace_summary *a = trace__summary(traces[i]), *b = trace__summary(traces[j]);
+
+			if (merge__host(traces, i) == merge__host(traces, j) && a->first < b->last &&
+			    b->first < a->last)
+				return true;
+		}
+	return false;
+}
+
+/* What the merged trace's pids of other machines mean. */
+static char *describe(struct trace *const *traces, u32 n)
+{
+	u32 seen = 0, host;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	for (u32 i = 1; i < n; i++) {
+		host = merge__host(traces, i);
+		if (host <= seen)
+			continue;
+		seen = host;
+		fprintf(f, "%sPids and tids from %u on are those of %s, plus %u.", ftell(f) ? "\n" : "",
+			host * MERGE_TASKS, trace__head(traces[i])->hostname ?: "another machine", host * MERGE_TASKS);
+	}
+	if (overlap(traces, n))
+		fprintf(f, "%sTwo of the traces are of one machine and of one time: what both recorded is there twice.",
+			ftell(f) ? "\n" : "");
+	fclose(f);
+	return text;
+}
+
+static void print_failure(const char *path, int err, const char *why)
+{
+	switch (err) {
+	case -ENOENT:
+		cmd__error("%s: no such file", path);
+		break;
+	case -ENOMSG:
+		cmd__error("%s: not a sonde trace; `sonde record` writes one", path);
+		break;
+	case -EPROTO:
+		cmd__error("%s: written by a newer sonde than this one (%s)%s%s\nread it with that version", path,
+			   SONDE_VERSION, *why ? ": " : "", why);
+		break;
+	case -EBADMSG:
+		cmd__error(
+			"%s: damaged: %s\n`sonde record` makes a new one; a copy made while it was written may be torn",
+			path, *why ? why : "a checksum does not match");
+		break;
+	case -EACCES:
+		cmd__error("%s: permission denied\nit belongs to another user: try with sudo", path);
+		break;
+	default:
+		cmd__error("%s: %s", path, *why ? why : strerror(-err));
+	}
+}
+
+static struct trace *merge(struct trace *const *traces, const struct inputs *in)
+{
+	struct trace *merged = NULL;
+	char why[1024];
+	int fd = fcntl(in->merged, F_DUPFD_CLOEXEC, 3);
+
+	if (fd < 0 || merge__traces(traces, (const char *const *)in->paths, in->n, in->merged, why, sizeof(why)) ||
+	    trace__open_fd(&merged, fd, why, sizeof(why)))
+		cmd__error("%s", fd < 0 ? strerror(errno) : why);
+	return merged;
+}
+
+bool inputs__open(struct inputs *in, char *const *paths, u32 n)
+{
+	char why[512];
+	u32 i;
+
+	*in = (struct inputs){ .paths = paths, .n = n, .fds = malloc(n * sizeof(int)), .merged = -1 };
+	for (i = 0; in->fds && i < n; i++)
+		in->fds[i] = -1;
+	for (i = 0; in->fds && i < n; i++) {
+		in->fds[i] = trace__open_file(paths[i], why, sizeof(why));
+		if (in->fds[i] < 0) {
+			print_failure(paths[i], in->fds[i], why);
+			break;
+		}
+	}
+	if (in->fds && i == n && n > 1) {
+		in->merged = open_unnamed();
+		if (in->merged < 0)
+			cmd__error("no file to merge the traces in: %s\nset TMPDIR to a directory with room",
+				   strerror(errno));
+	}
+	if (in->fds && i == n && (n == 1 || in->merged >= 0))
+		return true;
+	inputs__close(in);
+	return false;
+}
+
+void inputs__close(struct inputs *in)
+{
+	for (u32 i = 0; in->fds && i < in->n; i++)
+		if (in->fds[i] >= 0)
+			close(in->fds[i]);
+	if (in->merged >= 0)
+		close(in->merged);
+	free(in->fds);
+	*in = (struct inputs){ .merged = -1 };
+}
+
+static struct trace *read_one(struct inputs *in, u32 i)
+{
+	char why[512] = "";
+	struct trace *t;
+	int err = trace__open_fd(&t, in->fds[i], why, sizeof(why));
+
+	in->fds[i] = -1;
+	if (err)
+		print_failure(in->paths[i], err, why);
+	return t;
+}
+
+static struct trace *read_all(struct inputs *in, char **notes)
+{
+	struct trace **traces = calloc(in->n, sizeof(*traces)), *merged = NULL;
+	u32 opened = 0;
+
+	while (traces && opened < in->n && (traces[opened] = read_one(in, opened)))
+		opened++;
+	if (opened == in->n)
+		merged = merge(traces, in);
+	if (merged && notes)
+		*notes = describe(traces, in->n);
+	while (opened)
+		trace__close(traces[--opened]);
+	free(traces);
+	return merged;
+}
+
+struct trace *inputs__read(struct inputs *in, char **notes)
+{
+	struct trace *t = NULL;
+	int err = privileges__reader();
+
+	if (notes)
+		*notes = NULL;
+	if (err)
+		cmd__error("cannot give up privileges: %s", strerror(-err));
+	else
+		t = in->n == 1 ? read_one(in, 0) : read_all(in, notes);
+	inputs__close(in);
+	return t;
+}
