@@ -11,7 +11,7 @@ declare -A sets=(
 	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils gdb g++ debootstrap util-linux procps
 		groff-base zsh xz-utils libdebuginfod1 bubblewrap crun"
 	[lint]="git clang-format cppcheck shellcheck python3"
-	[bench]="python3 bpftrace"
+	[bench]="python3"
 	[peers]="bpftrace"
 	[dist]="dpkg-dev binutils libbz2-dev"
 	[fresh]="git debootstrap util-linux"
