@@ -210,7 +210,8 @@ TEST(an_empty_table_says_none)
 	CHECK(is(print(&out, OUTPUT_TABLE, -1), "Title\n(none)\n\n"));
 	report_output__finding(&out, "Nothing %s.", "there");
 	CHECK(is(print(&out, OUTPUT_TABLE, -1), "Nothing there.\n\n"));
-	CHECK(is(print(&out, OUTPUT_CSV, -1), "# t\nname,wait_ns,delta,share_percent,gil\n"));
+	CHECK(is(print(&out, OUTPUT_CSV, -1),
+		 "# finding: Nothing there.\n# t\nname,wait_ns,delta,share_percent,gil\n"));
 	report_output__free(&out);
 }
 

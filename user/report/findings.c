@@ -46,20 +46,20 @@ void report_output__figures(struct report_output *out, const struct figure *figu
 	struct figure *more;
 
 	for (size_t i = 0; f && i < n; i++) {
-		struct value value = figures[i].value;
+		bool is_text = figures[i].value.type == VALUE_TEXT;
+		char *copy = is_text ? strdup(figures[i].value.text) : NULL;
 
-		if (value.type == VALUE_TEXT)
-			value.text = strdup(value.text);
-		more = value.type == VALUE_TEXT && !value.text ? NULL :
-								 grow(out, f->figures, f->n_figures, sizeof(*more));
+		more = is_text && !copy ? NULL : grow(out, f->figures, f->n_figures, sizeof(*more));
 		if (!more) {
 			out->failed = true;
-			if (value.type == VALUE_TEXT)
-				free((char *)value.text);
+			free(copy);
 			return;
 		}
 		f->figures = more;
-		more[f->n_figures++] = (struct figure){ figures[i].key, value };
+		more[f->n_figures] = figures[i];
+		if (is_text)
+			more[f->n_figures].value.text = copy;
+		f->n_figures++;
 	}
 }
 
