@@ -369,5 +369,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(cuda_api) = {
 	.name = "cuda-api",
 	.doc = "calls of the CUDA runtime and driver: count, time and errors by function and thread",
+	.kinds = "cuda,cudadrv",
 	.run = run,
 };

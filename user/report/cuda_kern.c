@@ -202,5 +202,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(cuda_kern) = {
 	.name = "cuda-kern",
 	.doc = "kernels by name: count and device time, and whose code launched most",
+	.kinds = "gpu_kernel,gpu_graph",
 	.run = run,
 };

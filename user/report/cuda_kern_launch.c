@@ -263,5 +263,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(cuda_kern_launch) = {
 	.name = "cuda-kern-launch",
 	.doc = "kernels from their launch to their end: call, queue and device time by thread and by line of Python",
+	.kinds = "gpu_kernel,gpu_graph",
 	.run = run,
 };

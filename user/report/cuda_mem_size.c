@@ -62,5 +62,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(cuda_mem_size) = {
 	.name = "cuda-mem-size",
 	.doc = "copies and sets by what they do: count and size",
+	.kinds = "gpu_copy,gpu_set",
 	.run = run,
 };

@@ -121,5 +121,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(cuda_trace) = {
 	.name = "cuda-trace",
 	.doc = "every kernel, copy, set and graph by its start",
+	.kinds = "gpu_kernel,gpu_copy,gpu_set,gpu_graph",
 	.run = run,
 };

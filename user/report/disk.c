@@ -481,5 +481,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(disk) = {
 	.name = "disk",
 	.doc = "block I/O by process and file, page faults, cache misses, waits for memory",
+	.kinds = "disk",
 	.run = run,
 };

@@ -241,5 +241,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(gc) = {
 	.name = "gc",
 	.doc = "CPython's garbage collections by process and generation, the longest with the code they held up",
+	.kinds = "python_gc",
 	.run = run,
 };

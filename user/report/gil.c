@@ -312,5 +312,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(gil) = {
 	.name = "gil",
 	.doc = "waits for Python's GIL: by interpreter, by thread, and whose code made whose wait",
+	.kinds = "gil_wait,gil_hold",
 	.run = run,
 };

@@ -257,5 +257,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(gpu) = {
 	.name = "gpu",
 	.doc = "how busy GPUs were, and what the launching threads did while they were idle",
+	.kinds = "gpu_kernel,gpu_copy,gpu_set,gpu_graph",
 	.run = run,
 };

@@ -269,5 +269,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(imports) = {
 	.name = "imports",
 	.doc = "CPython's imports as a tree: what each took by itself and with what it imported",
+	.kinds = "python_import",
 	.run = run,
 };

@@ -142,5 +142,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(lines) = {
 	.name = "lines",
 	.doc = "lines of Python with their source text: CPU time of themselves and in all, and time off the CPU",
+	.kinds = "sample_cpu,sample_off",
 	.run = run,
 };

@@ -449,5 +449,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(locks) = {
 	.name = "locks",
 	.doc = "contended locks and conditions: who waited, how long, for whom, and where in the code",
+	.kinds = "lock_wait",
 	.run = run,
 };

@@ -379,5 +379,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(memory) = {
 	.name = "memory",
 	.doc = "memory of GPUs: live, at its peak and not freed, by process, device and line of code",
+	.kinds = "gpu_memory",
 	.run = run,
 };

@@ -560,5 +560,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(nccl_api) = {
 	.name = "nccl-api",
 	.doc = "calls of NCCL: count, time, bytes and errors by function and communicator, and what hangs",
+	.kinds = "nccl_collective,nccl_p2p,nccl_comm,nccl_query,nccl_memory,nccl_reduction,nccl_call,nccl_other",
 	.run = run,
 };

@@ -205,5 +205,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(net) = {
 	.name = "net",
 	.doc = "TCP connections by process and peer: connect latency, bytes, retransmits",
+	.kinds = "net",
 	.run = run,
 };

@@ -215,5 +215,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(offcpu) = {
 	.name = "offcpu",
 	.doc = "why threads did not run: what they waited in or for, how long, and who ended it",
+	.kinds = "sched_run,sched_off",
 	.run = run,
 };

@@ -490,5 +490,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(osrt) = {
 	.name = "osrt",
 	.doc = "system calls: count, time, bytes and errors by name, thread and file",
+	.kinds = "syscall,syscall_short",
 	.run = run,
 };

@@ -124,5 +124,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(processes) = {
 	.name = "processes",
 	.doc = "the processes as a tree: who started whom, containers, command lines, from when to when",
+	.kinds = "proc",
 	.run = run,
 };

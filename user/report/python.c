@@ -150,5 +150,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(python) = {
 	.name = "python",
 	.doc = "Python functions: CPU time of themselves and in all, with and without the GIL, and time off the CPU",
+	.kinds = "sample_cpu,sample_off",
 	.run = run,
 };

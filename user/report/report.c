@@ -83,6 +83,13 @@ u64 report__duration(const struct report_args *args)
 	return to > from ? to - from : 0;
 }
 
+bool report__is_about(const struct report *r, const struct schema *schema, const struct schema_event *e)
+{
+	const struct schema_family *f = schema__family_by_id(schema, (u8)EVENT_FAMILY(e->id));
+
+	return r->kinds && (in_list(r->kinds, e->name) || (f && f->id && in_list(r->kinds, f->name)));
+}
+
 const struct report *report__find(const char *name)
 {
 	const struct report *const *r;

@@ -23,6 +23,7 @@ struct report_args {
 struct report {
 	const char *name; /* "cuda-api" */
 	const char *doc; /* one line for `sonde list reports` */
+	const char *kinds; /* kinds of events or whole families that it is about, comma-separated; NULL: of none */
 	/* Fills out; 0 or negative errno. A trace without such events is no error: tables stay empty, a finding says so. */
 	int (*run)(const struct report_args *args, struct report_output *out);
 };
@@ -54,6 +55,8 @@ void report__nothing(const struct report_args *args, struct report_output *out, 
 u64 report__duration(const struct report_args *args);
 
 const struct report *report__find(const char *name);
+/* Is it about this kind of event? */
+bool report__is_about(const struct report *r, const struct schema *schema, const struct schema_event *e);
 /* Calls fn for each, by name. */
 void report__each(void (*fn)(const struct report *r, void *arg), void *arg);
 

@@ -251,5 +251,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(sched) = {
 	.name = "sched",
 	.doc = "threads: time on CPU, waiting for a CPU, asleep, blocked; wake-up latency and wakers",
+	.kinds = "sched_run,sched_off",
 	.run = run,
 };

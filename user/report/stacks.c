@@ -94,5 +94,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(stacks) = {
 	.name = "stacks",
 	.doc = "the heaviest stacks of samples: Python and native frames, CPU time, time off the CPU",
+	.kinds = "sample_cpu,sample_off",
 	.run = run,
 };

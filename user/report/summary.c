@@ -36,7 +36,7 @@ struct summary {
 	struct gpu_report gpu;
 	struct stretches *stretches;
 	struct causes *causes;
-	u32 others; /* bit of each of other_reports that has something to say */
+	struct map kinds; /* u16 id of each kind of event that there is -> nothing */
 };
 
 /* Reports whose first sentences stand here too. */
@@ -105,6 +105,8 @@ static int on_rows(const struct rows *rows, void *arg)
 	struct process *p;
 	u32 pid;
 
+	if (rows__count(rows) && !map__get(&s->kinds, &v.event->id))
+		return -ENOMEM;
 	for (; v.i < rows__count(rows); v.i++) {
 		pid = (u32)view__s64(&v, f.pid);
 		p = pid ? process_of(s, pid) : NULL;
@@ -297,7 +299,7 @@ static int read_all(struct summary *s)
 }
 
 /* What each of the others finds first, if it has anything to show. */
-static int find_others(struct summary *s, struct report_output *out)
+static int find_others(const struct summary *s, struct report_output *out)
 {
 	int err = 0;
 
@@ -311,7 +313,6 @@ static int find_others(struct summary *s, struct report_output *out)
 			any = any || t->n_rows;
 		for (u32 k = 0; any && k < own.n_findings && k < 2; k++)
 			report_output__take(out, &own.findings[k]);
-		s->others |= any ? 1u << i : 0;
 		if (report_output__failed(&own))
 			err = err ? err : -ENOMEM;
 		report_output__free(&own);
@@ -319,30 +320,35 @@ static int find_others(struct summary *s, struct report_output *out)
 	return err;
 }
 
-/* Which reports have something to say. */
+struct more {
+	const struct summary *summary;
+	char text[512];
+	size_t len;
+};
+
+static void add_report(const struct report *r, void *arg)
+{
+	struct more *m = arg;
+	const struct schema *schema = trace__schema(m->summary->args->trace);
+
+	for (u32 i = 0; i < schema->n_events && m->len < sizeof(m->text); i++) {
+		if (!map__find(&m->summary->kinds, &schema->events[i].id) ||
+		    !report__is_about(r, schema, &schema->events[i]))
+			continue;
+		m->len += (size_t)snprintf(m->text + m->len, sizeof(m->text) - m->len, "%s%s", m->len ? "|" : "",
+					   r->name);
+		return;
+	}
+}
+
+/* The reports of what was recorded, each family's. */
 static void tell_more(const struct summary *s, struct report_output *out)
 {
-	const struct {
-		const char *report;
-		bool there;
-	} more[] = {
-		{ "gpu", s->gpu.busy.devices.n }, { "memory", s->gpu.busy.devices.n },
-		{ "offcpu", s->sched.threads.n }, { "timeline", s->sched.threads.n },
-		{ "sched", s->sched.threads.n },  { "gil", s->gil.interpreters.n },
-		{ "cuda-api", s->cuda.calls },	  { "nccl-api", s->nccl.calls },
-	};
-	char text[128] = "";
-	size_t i, len = 0;
+	struct more m = { .summary = s };
 
-	for (i = 0; i < sizeof(more) / sizeof(more[0]); i++)
-		if (more[i].there)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? "|" : "", more[i].report);
-	for (i = 0; i < OTHERS; i++)
-		if (s->others & 1u << i)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? "|" : "",
-						other_reports[i]);
-	if (len)
-		report_output__note(out, "More: `sonde report FILE %s`.", text);
+	report__each(add_report, &m);
+	if (m.len)
+		report_output__note(out, "More: `sonde report FILE %s`.", m.text);
 }
 
 /* Which flags would have shown more */
@@ -460,6 +466,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	int err;
 
 	map__init(&s.processes, sizeof(u32), sizeof(struct process));
+	map__init(&s.kinds, sizeof(u16), sizeof(u8));
 	err = read_all(&s);
 	if (!err)
 		err = fill(&s, out);
@@ -471,6 +478,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	sched_report__free(&s.sched);
 	gpu_report__free(&s.gpu);
 	map__free(&s.processes);
+	map__free(&s.kinds);
 	return err;
 }
 

@@ -292,5 +292,6 @@ static int run(const struct report_args *args, struct report_output *out)
 REPORT(timeline) = {
 	.name = "timeline",
 	.doc = "a line a thread: what it did in each part of the time",
+	.kinds = "sched_run,sched_off",
 	.run = run,
 };
