@@ -304,7 +304,7 @@ static void put_process(const struct task *t, void *arg)
 	sqlite3_bind_int64(p->insert, 1, t->pid);
 	sqlite__bind_known(p->insert, 2, t->ppid);
 	sqlite__bind_known(p->insert, 3, t->ns_pid);
-	sqlite__bind_text(p->insert, 4, names__comm(p->names, t->pid, 0));
+	sqlite__bind_text(p->insert, 4, task__name(t));
 	sqlite__bind_text(p->insert, 5, t->exe ? names__string(p->names, t->exe) : NULL);
 	sqlite__bind_text(p->insert, 6, t->command ? names__string(p->names, t->command) : NULL);
 	sqlite__bind_known(p->insert, 7, t->start);

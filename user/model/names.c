@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SNAPSHOT_AHEAD 1000000 /* ns */
+
 struct task_key {
 	u32 pid, tid;
 };
@@ -16,16 +18,20 @@ struct kernel_key {
 };
 
 struct named_task {
-	struct task task;
+	struct task task; /* first: task__name() */
 	char name[17]; /* comm with a NUL */
 	u64 imaged; /* when exe and command were */
-	u64 named; /* when the name was: in a chunk, events stand by kind and not by time */
+	u64 named; /* when the name was: in a chunk, events are stored by kind and not by time */
+	u64 seen; /* of the first event fed; not the earliest, for the same reason */
+	u32 before; /* the task that had the number before: index in `earlier` plus 1; 0: none */
 };
 
 struct names {
 	const struct schema *schema;
 	struct trace *trace; /* has the strings; NULL: they are fed */
-	struct map tasks; /* struct task_key -> struct named_task */
+	struct map tasks; /* struct task_key -> struct named_task: the last that had the number */
+	struct named_task *earlier; /* those that had it before: numbers are used again */
+	u32 n_earlier, room;
 	struct map probes; /* u16 -> u32 string id */
 	struct map strings; /* u32 -> char * */
 	struct map kernels; /* struct kernel_key -> char * */
@@ -57,22 +63,79 @@ void names__free(struct names *n)
 	for (i = 0; i < n->kernels.n; i++)
 		free(*(char **)map__value(&n->kernels, i));
 	map__free(&n->tasks);
+	free(n->earlier);
 	map__free(&n->probes);
 	map__free(&n->strings);
 	map__free(&n->kernels);
 	free(n);
 }
 
-static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid)
+/* Where an earlier task of a number is kept from now on; NULL: no memory. */
+static struct named_task *add_earlier(struct names *n)
+{
+	u32 room = n->room ? 2 * n->room : 64;
+	struct named_task *more;
+
+	if (n->n_earlier == n->room) {
+		more = reallocarray(n->earlier, room, sizeof(*more));
+		if (!more)
+			return NULL;
+		n->earlier = more;
+		n->room = room;
+	}
+	return &n->earlier[n->n_earlier++];
+}
+
+/* The task of a number that was there at a moment, as far as their beginnings are known: last is the last of them. */
+static const struct named_task *task_at(const struct names *n, const struct named_task *last, u64 time)
+{
+	while (last && last->task.start > time && last->before)
+		last = &n->earlier[last->before - 1];
+	return last;
+}
+
+static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid, u64 time)
 {
 	struct task_key key = { pid, tid };
 	struct named_task *t = map__get(&n->tasks, &key);
 
-	if (t) {
-		t->task.pid = pid;
-		t->task.tid = tid;
+	if (!t)
+		return NULL;
+	if (!t->seen)
+		t->seen = time;
+	t->task.pid = pid;
+	t->task.tid = tid;
+	return (struct named_task *)task_at(n, t, time);
+}
+
+/* One that begins. Another one may have had its number, and what came after its beginning may have been fed before. */
+static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u64 time)
+{
+	struct task_key key = { pid, tid };
+	struct named_task *last = map__get(&n->tasks, &key), *old;
+	bool fresh = last && !last->seen;
+
+	if (!last)
+		return NULL;
+	/* the same one, which events fed before have named: its exec, or a snapshot, which may see it before its parent has begun it */
+	if (fresh || last->task.start == time ||
+	    (!last->task.start && !last->task.end && last->seen + SNAPSHOT_AHEAD >= time)) {
+		last->seen = fresh ? time : last->seen;
+		last->task.pid = pid;
+		last->task.tid = tid;
+		return last;
 	}
-	return t;
+	old = add_earlier(n);
+	if (!old)
+		return NULL;
+	if (last->task.start > time) {
+		*old = (struct named_task){ .task = { .pid = pid, .tid = tid }, .seen = time, .before = last->before };
+		last->before = n->n_earlier;
+		return old;
+	}
+	*old = *last;
+	*last = (struct named_task){ .task = { .pid = pid, .tid = tid }, .seen = time, .before = n->n_earlier };
+	return last;
 }
 
 static void task__set_name(struct named_task *t, u64 time, const char *comm, u32 len)
@@ -104,11 +167,10 @@ static int feed_fork(struct names *n, const struct view *v)
 	/* a copy: the parent's name may be the one that changes, where a tid is used again */
 	if (parent)
 		snprintf(comm, sizeof(comm), "%s", parent);
-	t = names__get_task(n, pid, tid ? tid : pid);
+	t = names__begin_task(n, pid, tid ? tid : pid, (u64)view__get(v, "time"));
 	if (!t)
 		return -ENOMEM;
 	t->task.start = (u64)view__get(v, "time");
-	t->task.end = 0;
 	t->task.ns_pid = (u32)view__get(v, "child_ns_pid");
 	if (pid != (u32)view__get(v, "pid"))
 		t->task.ppid = (u32)view__get(v, "pid");
@@ -126,7 +188,7 @@ static int feed_task(struct names *n, const struct view *v)
 
 	if (!strcmp(kind, "proc_fork"))
 		return feed_fork(n, v);
-	t = names__get_task(n, (u32)view__get(v, "pid"), (u32)view__get(v, "tid"));
+	t = names__get_task(n, (u32)view__get(v, "pid"), (u32)view__get(v, "tid"), (u64)view__get(v, "time"));
 	if (!t)
 		return -ENOMEM;
 	if (!strcmp(kind, "proc_exit")) {
@@ -272,6 +334,21 @@ const struct task *names__task(const struct names *n, u32 pid, u32 tid)
 	return t ? &t->task : NULL;
 }
 
+const struct task *names__process_at(const struct names *n, u32 pid, u64 time)
+{
+	struct task_key key = { pid, pid };
+	const struct named_task *t = task_at(n, map__find(&n->tasks, &key), time);
+
+	return t ? &t->task : NULL;
+}
+
+const char *task__name(const struct task *t)
+{
+	const struct named_task *named = (const struct named_task *)t;
+
+	return named->name[0] ? named->name : NULL;
+}
+
 const char *names__comm(const struct names *n, u32 pid, u32 tid)
 {
 	struct task_key key = { pid, tid ? tid : pid };
@@ -286,17 +363,16 @@ const char *names__comm(const struct names *n, u32 pid, u32 tid)
 
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod)
 {
-	const struct named_task *t = NULL;
+	names__container_of(n, names__task(n, pid, pid), container, pod);
+}
 
-	/* ids are used again, so parents may run in a circle */
-	for (int i = 0; i < 64; i++) {
-		struct task_key key = { pid, pid };
+void names__container_of(const struct names *n, const struct task *task, const char **container, const char **pod)
+{
+	const struct named_task *t = (const struct named_task *)task;
 
-		t = map__find(&n->tasks, &key);
-		if (!t || t->imaged || !t->task.ppid)
-			break;
-		pid = t->task.ppid;
-	}
+	/* a damaged trace may hold a circle */
+	for (int i = 0; i < 64 && t && !t->imaged && t->task.ppid; i++)
+		t = (const struct named_task *)names__process_at(n, t->task.ppid, t->task.start);
 	*container = t ? names__string(n, t->task.container) : "";
 	*pod = t ? names__string(n, t->task.pod) : "";
 }
@@ -304,12 +380,15 @@ void names__container(const struct names *n, u32 pid, const char **container, co
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg)
 {
 	const struct named_task *t;
-	u32 i;
+	u32 i, before;
 
 	for (i = 0; i < n->tasks.n; i++) {
 		t = map__value(&n->tasks, i);
-		if (t->task.pid == t->task.tid)
-			fn(&t->task, arg);
+		if (t->task.pid != t->task.tid)
+			continue;
+		for (before = t->before; before; before = n->earlier[before - 1].before)
+			fn(&n->earlier[before - 1].task, arg);
+		fn(&t->task, arg);
 	}
 }
 

@@ -30,10 +30,16 @@ int names__feed(struct names *n, const struct view *v);
 
 /* The function of field `probe`; NULL: not known. */
 const char *names__probe(const struct names *n, u16 probe);
-/* NULL: never seen. tid 0 means the process (its main thread). */
+/* The last that had these numbers; NULL: never seen. tid 0 means the process (its main thread). */
 const struct task *names__task(const struct names *n, u32 pid, u32 tid);
 /* Of the thread, else of its process; NULL: not known. Lives until the next feed or free. */
 const char *names__comm(const struct names *n, u32 pid, u32 tid);
+/* The process that had the number at a moment; NULL: none is known. */
+const struct task *names__process_at(const struct names *n, u32 pid, u64 time);
+/* Its own last name, whoever had its number later; NULL: not known. t must be one of names'. */
+const char *task__name(const struct task *t);
+/* The same for one that may have ended, whose number may be another's by now. t must be one of names'; NULL: none. */
+void names__container_of(const struct names *n, const struct task *t, const char **container, const char **pod);
 /* Container and pod of a process, its parent's where it has only been forked; "": in none, or not known. */
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod);
 /* Of a field of unit `string`; "" for 0 or one not seen. */
@@ -42,7 +48,7 @@ const char *names__string(const struct names *n, u32 id);
 const char *names__kernel(const struct names *n, u32 pid, u64 number);
 /* Of field `name` of events gpu_kernel, which is such a number; NULL: another field, or not known. */
 const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
-/* Calls fn for each process known, by first appearance. */
+/* Calls fn for each process known, by first appearance of its number: several in turn may have had it. */
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
 
 /* "python3 4711", without a name "process 4711" or "thread 4712", into buf; returns buf. */

@@ -10,12 +10,13 @@
 
 struct process {
 	const struct task *task;
-	bool printed;
+	u32 child, last_child, sibling; /* index plus 1; 0: none */
+	bool has_parent, printed;
 };
 
 struct tree {
 	const struct report_args *args;
-	struct map processes; /* u32 pid -> struct process */
+	struct map processes; /* const struct task * -> struct process */
 	struct table *table;
 	bool failed;
 };
@@ -23,12 +24,34 @@ struct tree {
 static void add(const struct task *task, void *arg)
 {
 	struct tree *t = arg;
-	struct process *p = map__get(&t->processes, &task->pid);
+	struct process *p = map__get(&t->processes, &task);
 
 	if (p)
 		p->task = task;
 	else
 		t->failed = true;
+}
+
+/* Puts each beneath its parent: the process that had the parent's number when it began. By first appearance. */
+static void link_children(struct tree *t)
+{
+	for (u32 i = 0; i < t->processes.n; i++) {
+		struct process *p = map__value(&t->processes, i), *parent;
+		const struct task *task = p->task, *of;
+
+		of = task->ppid && task->ppid != task->pid ?
+			     names__process_at(t->args->names, task->ppid, task->start) :
+			     NULL;
+		parent = of ? map__find(&t->processes, &of) : NULL;
+		if (!parent)
+			continue;
+		p->has_parent = true;
+		if (parent->last_child)
+			((struct process *)map__value(&t->processes, parent->last_child - 1))->sibling = i + 1;
+		else
+			parent->child = i + 1;
+		parent->last_child = i + 1;
+	}
 }
 
 static struct value moment(const struct tree *t, u64 time)
@@ -49,13 +72,13 @@ static void print(struct tree *t, struct process *p, u32 depth)
 {
 	const struct task *task = p->task;
 	const struct names *names = t->args->names;
-	const char *comm = names__comm(names, task->pid, 0), *container, *pod;
+	const char *comm = task__name(task), *container, *pod;
 	char name[2 * DEPTH_MAX + 32];
 
 	p->printed = true;
 	if (!wanted(t, task))
 		return;
-	names__container(names, task->pid, &container, &pod);
+	names__container_of(names, task, &container, &pod);
 	snprintf(name, sizeof(name), "%*s%s", (int)(2 * depth), "", comm ? comm : "?");
 	table__add(t->table, V_U64(task->pid), task->ppid ? V_U64(task->ppid) : V_NONE, V_TEXT(name), V_U64(depth),
 		   moment(t, task->start), moment(t, task->end), V_TEXT(*container ? container : NULL),
@@ -63,25 +86,16 @@ static void print(struct tree *t, struct process *p, u32 depth)
 		   V_TEXT(task->command ? names__string(names, task->command) : NULL));
 }
 
-static void print_children(struct tree *t, u32 pid, u32 depth);
-
 static void print_with_children(struct tree *t, struct process *p, u32 depth)
 {
 	if (p->printed)
 		return;
 	print(t, p, depth);
-	if (depth < DEPTH_MAX)
-		print_children(t, p->task->pid, depth + 1);
-}
+	for (u32 i = depth < DEPTH_MAX ? p->child : 0; i;) {
+		struct process *child = map__value(&t->processes, i - 1);
 
-/* By first appearance; the map keeps that order. */
-static void print_children(struct tree *t, u32 pid, u32 depth)
-{
-	for (u32 i = 0; i < t->processes.n; i++) {
-		struct process *p = map__value(&t->processes, i);
-
-		if (p->task->ppid == pid && p->task->pid != pid)
-			print_with_children(t, p, depth);
+		print_with_children(t, child, depth + 1);
+		i = child->sibling;
 	}
 }
 
@@ -104,13 +118,14 @@ static int run(const struct report_args *args, struct report_output *out)
 
 	t.table = REPORT_TABLE(out, "processes", "Processes, each under who started it", columns);
 	t.table->limit = 60;
-	map__init(&t.processes, sizeof(u32), sizeof(struct process));
+	map__init(&t.processes, sizeof(struct task *), sizeof(struct process));
 	names__each_process(args->names, add, &t);
+	link_children(&t);
 	/* first those whose parents are not known here, then what a circle would leave out */
 	for (u32 i = 0; i < t.processes.n; i++) {
 		struct process *p = map__value(&t.processes, i);
 
-		if (!p->task->ppid || !map__find(&t.processes, &p->task->ppid))
+		if (!p->has_parent)
 			print_with_children(&t, p, 0);
 	}
 	for (u32 i = 0; i < t.processes.n; i++)

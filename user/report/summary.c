@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/clock.h"
 #include "model/facts.h"
 #include "report/causes.h"
 #include "report/cuda_api.h"
 #include "report/gil.h"
 #include "report/gpu.h"
+#include "report/more.h"
 #include "report/nccl_api.h"
 #include "report/sched.h"
 #include "report/unexplained.h"
@@ -28,7 +28,7 @@ struct process {
 
 struct summary {
 	const struct report_args *args;
-	struct map processes; /* u32 pid -> struct process */
+	struct map processes; /* struct process_key -> struct process */
 	struct cuda_api cuda;
 	struct nccl_api nccl;
 	struct gil_report gil;
@@ -72,9 +72,30 @@ static const struct column thread_columns[] = {
 	{ "switches", "Switches", VALUE_U64, SHOW_COUNT },
 };
 
+/* Numbers are used again: whose events and times are told apart by when they were. */
+struct process_key {
+	const struct task *task; /* NULL: not known to names */
+	u64 pid;
+};
+
+static struct process *process_at(struct summary *s, u32 pid, u64 time)
+{
+	struct process_key key = { .task = names__process_at(s->args->names, pid, time), .pid = pid };
+
+	return map__get(&s->processes, &key);
+}
+
+/* The last that had the number: what sums over the whole time belong to. */
 static struct process *process_of(struct summary *s, u32 pid)
 {
-	return map__get(&s->processes, &pid);
+	struct process_key key = { .task = names__task(s->args->names, pid, pid), .pid = pid };
+
+	return map__get(&s->processes, &key);
+}
+
+static const struct process_key *key_of(const struct summary *s, u32 i)
+{
+	return map__key(&s->processes, i);
 }
 
 /* CPython, CUDA, NCCL: by the start of the file's name. */
@@ -109,7 +130,7 @@ static int on_rows(const struct rows *rows, void *arg)
 		return -ENOMEM;
 	for (; v.i < rows__count(rows); v.i++) {
 		pid = (u32)view__s64(&v, f.pid);
-		p = pid ? process_of(s, pid) : NULL;
+		p = pid ? process_at(s, pid, (u64)view__s64(&v, f.time)) : NULL;
 		if (pid && !p)
 			return -ENOMEM;
 		if (!p)
@@ -221,7 +242,7 @@ static bool has_containers(const struct summary *s)
 	const char *container, *pod;
 
 	for (u32 i = 0; i < s->processes.n; i++) {
-		names__container(s->args->names, *(const u32 *)map__key(&s->processes, i), &container, &pod);
+		names__container_of(s->args->names, key_of(s, i)->task, &container, &pod);
 		if (*container)
 			return true;
 	}
@@ -243,15 +264,15 @@ static u32 fill_processes(struct summary *s, struct table *t)
 	if (dull == s->processes.n)
 		dull = 0;
 	for (i = 0; i < s->processes.n; i++) {
-		pid = *(const u32 *)map__key(&s->processes, i);
+		pid = (u32)key_of(s, i)->pid;
 		p = map__value(&s->processes, i);
 		if (dull && !is_interesting(s, p))
 			continue;
-		task = names__task(args->names, pid, pid);
+		task = key_of(s, i)->task;
 		command = task ? names__string(args->names, task->command) : "";
-		names__container(args->names, pid, &container, &pod);
+		names__container_of(args->names, task, &container, &pod);
 		family_list(trace__schema(args->trace), p->families, families, sizeof(families));
-		table__add(t, V_U64(pid), V_TEXT(names__comm(args->names, pid, 0)), V_U64(p->events),
+		table__add(t, V_U64(pid), V_TEXT(task ? task__name(task) : NULL), V_U64(p->events),
 			   p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE, p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE,
 			   p->cuda_calls ? V_U64(p->cuda_ns) : V_NONE, p->gil_waits ? V_U64(p->gil_waits) : V_NONE,
 			   p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
@@ -320,37 +341,6 @@ static int find_others(const struct summary *s, struct report_output *out)
 	return err;
 }
 
-struct more {
-	const struct summary *summary;
-	char text[512];
-	size_t len;
-};
-
-static void add_report(const struct report *r, void *arg)
-{
-	struct more *m = arg;
-	const struct schema *schema = trace__schema(m->summary->args->trace);
-
-	for (u32 i = 0; i < schema->n_events && m->len < sizeof(m->text); i++) {
-		if (!map__find(&m->summary->kinds, &schema->events[i].id) ||
-		    !report__is_about(r, schema, &schema->events[i]))
-			continue;
-		m->len += (size_t)snprintf(m->text + m->len, sizeof(m->text) - m->len, "%s%s", m->len ? "|" : "",
-					   r->name);
-		return;
-	}
-}
-
-/* The reports of what was recorded, each family's. */
-static void tell_more(const struct summary *s, struct report_output *out)
-{
-	struct more m = { .summary = s };
-
-	report__each(add_report, &m);
-	if (m.len)
-		report_output__note(out, "More: `sonde report FILE %s`.", m.text);
-}
-
 /* Which flags would have shown more */
 static int find_unexplained(const struct summary *s, struct report_output *out)
 {
@@ -364,7 +354,7 @@ static int find_unexplained(const struct summary *s, struct report_output *out)
 		u64 gil = (u64)p->gil_busy;
 
 		if (*p->runtimes)
-			list[n++] = (struct explained){ .pid = *(const u32 *)map__key(&s->processes, i),
+			list[n++] = (struct explained){ .pid = (u32)key_of(s, i)->pid,
 							.cpu_ns = p->cpu_ns,
 							.ns = gil > p->cuda_ns ? gil : p->cuda_ns };
 	}
@@ -407,23 +397,6 @@ static void find_processes(const struct summary *s, struct report_output *out, u
 		       FIGURE("others", V_U64(dull)));
 }
 
-/* What the figures leave out: events from before all was attached, and from while it was detached. */
-static void tell_outside(const struct summary *s, struct report_output *out)
-{
-	const struct trace_facts *f = s->args->facts;
-	char traced[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
-
-	if (!f || f->from || f->to || (f->live <= f->start && f->stop >= f->summary->last))
-		return;
-	report_output__note(
-		out,
-		"Traced for %s, from %s to %s s of the trace: what was recorded while probes were being attached "
-		"or detached is in no figure (`--time 0..` counts it).",
-		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
-		clock__seconds(from, sizeof(from), f->live, f->start, 3),
-		clock__seconds(to, sizeof(to), f->stop, f->start, 3));
-}
-
 static int fill(struct summary *s, struct report_output *out)
 {
 	struct table *processes, *calls, *threads;
@@ -455,8 +428,7 @@ static int fill(struct summary *s, struct report_output *out)
 	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
 	threads->limit = 10;
 	fill_threads(s, threads);
-	tell_more(s, out);
-	tell_outside(s, out);
+	more__add_notes(s->args, &s->kinds, out);
 	return err;
 }
 
@@ -465,7 +437,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	struct summary s = { .args = args };
 	int err;
 
-	map__init(&s.processes, sizeof(u32), sizeof(struct process));
+	map__init(&s.processes, sizeof(struct process_key), sizeof(struct process));
 	map__init(&s.kinds, sizeof(u16), sizeof(u8));
 	err = read_all(&s);
 	if (!err)

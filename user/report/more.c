@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/more.h"
+
+#include <stdio.h>
+
+#include "model/clock.h"
+#include "model/facts.h"
+#include "util/text.h"
+
+struct more {
+	const struct schema *schema;
+	const struct map *kinds;
+	char text[512];
+	size_t len;
+};
+
+static void add_report(const struct report *r, void *arg)
+{
+	struct more *m = arg;
+
+	for (u32 i = 0; i < m->schema->n_events && m->len < sizeof(m->text); i++) {
+		const struct schema_event *e = &m->schema->events[i];
+
+		if (!map__find(m->kinds, &e->id) || !report__is_about(r, m->schema, e))
+			continue;
+		m->len += (size_t)snprintf(m->text + m->len, sizeof(m->text) - m->len, "%s%s", m->len ? "|" : "",
+					   r->name);
+		return;
+	}
+}
+
+/* Events from before all was attached, and from while it was detached. */
+static void add_outside(const struct report_args *args, struct report_output *out)
+{
+	const struct trace_facts *f = args->facts;
+	char traced[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
+
+	if (!f || f->from || f->to || (f->live <= f->start && f->stop >= f->summary->last))
+		return;
+	report_output__note(
+		out,
+		"Traced for %s, from %s to %s s of the trace: what was recorded while probes were being attached "
+		"or detached is in no figure (`--time 0..` counts it).",
+		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
+		clock__seconds(from, sizeof(from), f->live, f->start, 3),
+		clock__seconds(to, sizeof(to), f->stop, f->start, 3));
+}
+
+void more__add_notes(const struct report_args *args, const struct map *kinds, struct report_output *out)
+{
+	struct more m = { .schema = trace__schema(args->trace), .kinds = kinds };
+
+	report__each(add_report, &m);
+	if (m.len)
+		report_output__note(out, "More: `sonde report FILE %s`.", m.text);
+	add_outside(args, out);
+}
