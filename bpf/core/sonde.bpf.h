@@ -196,6 +196,16 @@ static __always_inline void event__init(struct event *e, u16 id, u64 cookie, u64
 /* In the key of a placed call, with its probe's number: no address and no cookie is like it. */
 #define KEY_PLACED (1ULL << 63)
 
+/*
+ * An open call by its number. The mask is what the verifier knows the bounds by; without the barrier newer compilers leave it
+ * out behind a comparison with the same bound, and calculate the address before that.
+ */
+static __always_inline struct open_call *call__at(struct thread *th, u32 number)
+{
+	barrier_var(number);
+	return &th->calls[number & (CALL_DEPTH - 1)];
+}
+
 /* Sends the topmost open call as one whose true end is unknown. */
 __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 {
@@ -211,7 +221,7 @@ __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 		return 0;
 	}
 	th->depth = top;
-	c = &th->calls[top & (CALL_DEPTH - 1)];
+	c = call__at(th, top);
 	call = (struct call *)c->record;
 	call->span.event.time = flag == EVENT_NO_DURATION ? call->span.start : bpf_ktime_get_ns();
 	call->span.event.flags |= flag;
@@ -239,7 +249,7 @@ __weak __noinline int span__drop_left(struct thread *th, u64 sp, u64 placed_sp)
 	top = th->depth - 1;
 	if (top >= CALL_DEPTH)
 		return 1;
-	c = &th->calls[top & (CALL_DEPTH - 1)];
+	c = call__at(th, top);
 	if (c->sp >= (c->key & KEY_PLACED ? placed_sp : sp))
 		return 1;
 	if (sp - other < size && c->sp - other >= size)
@@ -301,7 +311,7 @@ static __always_inline struct open_call *span__top(struct thread *th)
 
 	if (top >= CALL_DEPTH)
 		return NULL;
-	return &th->calls[top & (CALL_DEPTH - 1)];
+	return call__at(th, top);
 }
 
 /* Is the thread in a call of one of these families (a bit by family id)? */
@@ -311,7 +321,7 @@ static __always_inline bool span__is_within(const struct thread *th, u64 familie
 
 	if (top >= CALL_DEPTH)
 		return false;
-	family = EVENT_FAMILY(((const struct event *)th->calls[top & (CALL_DEPTH - 1)].record)->id);
+	family = EVENT_FAMILY(((const struct event *)call__at((struct thread *)th, top)->record)->id);
 	return family < 64 && families >> family & 1;
 }
 
@@ -354,7 +364,7 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 		loss__count(EVENT_FAMILY(id), LOSS_DEPTH, bpf_ktime_get_ns());
 		return NULL;
 	}
-	c = &th->calls[th->depth & (CALL_DEPTH - 1)];
+	c = call__at(th, th->depth);
 	c->sp = sp;
 	c->key = key;
 	c->size = size;

@@ -99,7 +99,7 @@ static __always_inline bool send(const struct gpu_batch *b, const struct shim_re
 	if (!room || !form.body)
 		return false;
 	record = room->record;
-	__builtin_memset(record, 0, 512);
+	__builtin_memset(__builtin_assume_aligned(record, 8), 0, 512);
 	if (!fill_head(b, r, (struct span *)record, form.head == sizeof(struct span)))
 		return false;
 	/* an older shim knows less of it, a newer one more */

@@ -43,8 +43,10 @@ static __always_inline struct open_import *import_at(struct imports *in, struct 
 {
 	struct deep_imports *deep;
 
-	if (depth < IMPORT_HALF)
+	if (depth < IMPORT_HALF) {
+		barrier_var(depth);
 		return &in->list[depth & (IMPORT_HALF - 1)];
+	}
 	if (depth >= IMPORT_DEPTH)
 		return NULL;
 	deep = bpf_task_storage_get(&python_deep_imports, task, 0, create);
