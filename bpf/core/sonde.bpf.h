@@ -69,12 +69,7 @@
 		__v;                                                                             \
 	})
 
-/*
- * A function for the verifier, here and below: one that is neither static nor inlined, with arguments that are numbers or
- * pointers to memory of a known size. The verifier checks it once a program, with arguments of which it knows nothing; what is
- * inlined or static it checks at each call, in each state that differs. What is rare is in such functions.
- */
-__weak __noinline int loss__count(u16 family, u32 reason, u64 now)
+static __always_inline int loss__add(u16 family, u32 reason, u64 now)
 {
 	/* a family from outside the tree may have a higher id: counted with core's rather than not at all */
 	u32 key = (family < MAX_FAMILIES ? family : 0) * LOSS_REASONS + reason;
@@ -88,6 +83,17 @@ __weak __noinline int loss__count(u16 family, u32 reason, u64 now)
 	/* the program of an interrupt may count in the midst of this */
 	__sync_fetch_and_add(&l->count, 1);
 	return 0;
+}
+
+/*
+ * A function for the verifier, here and below: one that is neither static nor inlined, with arguments that are numbers or
+ * pointers to memory of a known size. The verifier checks it once a program, with arguments of which it knows nothing; what is
+ * inlined or static it checks at each call, in each state that differs. What is rare is in such functions. Each takes 32 of the
+ * 512 bytes of stack that a chain of calls has, or more, and the walker of Python stacks comes near to them.
+ */
+__weak __noinline int loss__count(u16 family, u32 reason, u64 now)
+{
+	return loss__add(family, reason, now);
 }
 
 /* Counts a hit of a probe whose program is not a SPAN (those count themselves). */
@@ -134,7 +140,7 @@ static __noinline int ring__call(void)
 /* There was no room for a record. */
 __weak __noinline int ring__lost(u16 id, u64 now)
 {
-	return loss__count(id >= RAW_FAMILIES ? id - RAW_FAMILIES : EVENT_FAMILY(id), LOSS_RING_FULL, now);
+	return loss__add(id >= RAW_FAMILIES ? id - RAW_FAMILIES : EVENT_FAMILY(id), LOSS_RING_FULL, now);
 }
 
 /* Another producer got through in between: tries again. */

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """steps.py STEP: what the virtual machine does and checks. Prints TAP, and lines "= NAME<tab>FIGURE" for the table of kernels."""
+import glob
 import os
 import subprocess
 import sys
 
 QUICK_STEPS = ["programs", "doctor", "record"]
-EVERY_STEP = [*QUICK_STEPS, "options"]
+EVERY_STEP = [*QUICK_STEPS, "options", "compilers"]
 OLD_STEPS = ["old"]
 
 SONDE = os.environ.get("SONDE", "")
@@ -52,11 +53,20 @@ def options():
     load_each("-n")
 
 
+def compilers():
+    """The programs as other compilers make them, each by itself: see tests/vm/compilers."""
+    objects = sorted(glob.glob(os.path.join(os.environ["B"], "tests/vm/*.bpf.o")))
+    for o in objects:
+        load_each(o)
+    if not objects:
+        skip("programs of other compilers", "none were made by tests/vm/compilers")
+
+
 def load_each(*options):
     status, text = run(os.path.join(os.environ["B"], "tests/vm/load_each"), *options, limit=900)
     rows = [line.split("\t") for line in text.splitlines() if line.count("\t") >= 7]
     refused = [r for r in rows if r[2].startswith("refused")]
-    name = " ".join(["programs", *options])
+    name = " ".join(["programs", *map(os.path.basename, options)])
     ok(rows and not refused and status == 0, f"{name}: all are loaded",
        *[f"{r[1]}: {r[0]}: {r[2]}" for r in refused], "" if rows else text)
     processed = [int(r[4]) for r in rows]
