@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
 /* The number of spans that come out with another length. */
 static u32 play(const struct interval *spans, u32 n)
 {
-	struct edge edges[2 * SPANS];
+	struct edge edges[2 * SPANS] = { 0 };
 	u32 stack[SPANS], depth = 0, wrong = 0;
 
 	for (u32 i = 0; i < n; i++) {

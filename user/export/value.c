@@ -105,12 +105,27 @@ const char *event_flag__words(u16 bit)
 	}
 }
 
+/* Most texts need neither cleaning nor escapes. */
+static bool is_plain(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < 0x20 || text[i] > 0x7e || text[i] == '"' || text[i] == '\\')
+			return false;
+	return true;
+}
+
 void json__print_text(FILE *out, const char *text, size_t len)
 {
-	char *clean = text__utf8(text, len);
 	const char *p;
+	char *clean;
 
 	putc('"', out);
+	if (is_plain(text, len)) {
+		fwrite(text, 1, len, out);
+		putc('"', out);
+		return;
+	}
+	clean = text__utf8(text, len);
 	for (p = clean ? clean : "?"; *p; p++) {
 		if (*p == '"' || *p == '\\')
 			fprintf(out, "\\%c", *p);
