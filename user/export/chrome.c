@@ -6,6 +6,7 @@
  * What GPUs did is as torch.profiler writes it: chrome_gpu.c.
  */
 #include <errno.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,25 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 	return 0;
 }
 
+/* A number in decimal, with at least that many digits: fprintf would take a third of the time of an export. */
+static void put_digits(FILE *out, u64 value, size_t least)
+{
+	char buf[24], *p = buf + sizeof(buf);
+
+	while (value || (size_t)(buf + sizeof(buf) - p) < least) {
+		*--p = (char)('0' + value % 10);
+		value /= 10;
+	}
+	fwrite(p, 1, (size_t)(buf + sizeof(buf) - p), out);
+}
+
+void chrome__put_us(FILE *out, u64 ns)
+{
+	put_digits(out, ns / 1000, 1);
+	putc('.', out);
+	put_digits(out, ns % 1000, 3);
+}
+
 static void put_value(struct export *e, const struct view *v, const struct schema_field *f)
 {
 	struct field_value value;
@@ -80,6 +100,8 @@ static void put_value(struct export *e, const struct view *v, const struct schem
 		fputs(text__double(buf, sizeof(buf), value.d), e->out);
 	else if (value.type == FIELD_IS_DOUBLE)
 		fputs("null", e->out);
+	else if (value.type == FIELD_IS_U64 && value.u <= CHROME_EXACT)
+		put_digits(e->out, value.u, 1);
 	else if (value.type == FIELD_IS_U64)
 		fprintf(e->out, value.u > CHROME_EXACT ? "\"%llu\"" : "%llu", value.u);
 	else
@@ -142,11 +164,6 @@ static void put_frames(struct export *e)
 	putc('}', e->out);
 }
 
-void chrome__put_us(FILE *out, u64 ns)
-{
-	fprintf(out, "%llu.%03llu", ns / 1000, ns % 1000);
-}
-
 /* The family; calls of CUDA are called as torch.profiler has them. */
 static const char *category_of(const struct export *e, const struct view *v)
 {
@@ -175,11 +192,15 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	    chrome__place(e, pid, tid, v->event->name, &(struct interval){ start < time ? start : time, time }, &tid))
 		return -ENOMEM;
 	chrome__next_event(e);
-	fprintf(e->out, "{\"ph\":\"%s,\"name\":", lasts ? "X\"" : "i\",\"s\":\"t\"");
+	fputs(lasts ? "{\"ph\":\"X\",\"name\":" : "{\"ph\":\"i\",\"s\":\"t\",\"name\":", e->out);
 	json__print_text(e->out, title, strlen(title));
 	fputs(",\"cat\":", e->out);
 	json__print_text(e->out, category, strlen(category));
-	fprintf(e->out, ",\"pid\":%u,\"tid\":%u,\"ts\":", pid, tid);
+	fputs(",\"pid\":", e->out);
+	put_digits(e->out, pid, 1);
+	fputs(",\"tid\":", e->out);
+	put_digits(e->out, tid, 1);
+	fputs(",\"ts\":", e->out);
 	chrome__put_us(e->out, lasts ? start : time);
 	if (lasts) {
 		fputs(",\"dur\":", e->out);
@@ -205,9 +226,14 @@ static bool is_left_out(const struct schema_event *e)
 
 static int on_event(const struct view *v, void *arg)
 {
-	struct common_fields f = common_fields__of(v->event);
+	struct export *e = arg;
+	struct chrome *c = e->data;
 
-	return put_event(arg, v, &f);
+	if (c->event != v->event) {
+		c->event = v->event;
+		c->fields = common_fields__of(v->event);
+	}
+	return put_event(e, v, &c->fields);
 }
 
 static int begin(struct export *e)
@@ -218,6 +244,8 @@ static int begin(struct export *e)
 	if (!c)
 		return -ENOMEM;
 	e->data = c;
+	/* one thread writes */
+	__fsetlocking(e->out, FSETLOCKING_BYCALLER);
 	map__init(&c->tasks, sizeof(struct task_key), sizeof(u8));
 	chrome__init_lanes(c);
 	c->order = order__new(on_event, e);

@@ -14,6 +14,8 @@
 
 struct chrome {
 	struct order *order;
+	const struct schema_event *event; /* of the last one */
+	struct common_fields fields; /* of its kind */
 	struct map tasks; /* struct task_key -> u8, those that have a name by now */
 	struct map lanes; /* struct lane_key -> struct chrome_lane */
 	bool any;
