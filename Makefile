@@ -99,8 +99,10 @@ $(B)/sonde: $(B)/obj/user/main.o $(LIB_OBJS)
 
 # The same program for any distribution with the glibc of the one it is made on, or a newer one
 $(B)/sonde-portable: $(B)/obj/user/main.o $(LIB_OBJS) $(B)/cjson/libcjson.a
-	$(call say,LINK)$(CC) $(SONDE_LD) $(filter %.o,$^) $(STATIC_LIBS) -o $@
+	$(call say,LINK)$(CC) $(SONDE_LD) $(filter %.o,$^) $(STATIC_LIBS) -o $@ || \
+		{ echo "Static archives are missing or incomplete here; Debian 12's are not" >&2; exit 1; }
 $(B)/cjson/libcjson.a: scripts/cjson.sh
+	@scripts/deps.sh dist
 	$(call say,LIB)scripts/cjson.sh $(CC) $@
 
 # Tests: unit, fuzz and golden programs hold all of user/ but main.c; workloads are what
@@ -149,7 +151,13 @@ benches: $(BENCHES) $(B)/tests/golden/make_gpu_trace
 workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
 	@:
 
-test:
+# T=smoke: the tests whose `test:` line says so, which need neither CUDA nor a network: a minute
+test: $(if $(filter smoke,$(T)),test-smoke,test-all)
+	@:
+test-smoke:
+	@scripts/deps.sh build smoke
+	@tests/run smoke
+test-all:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
 	@scripts/nccl.sh || true
@@ -197,7 +205,13 @@ real: all
 
 fresh:
 	@scripts/deps.sh fresh
-	@scripts/fresh.sh
+	@T=$(T) scripts/fresh.sh
+
+# Packages, build and smoke tests in roots of Debian 12, 13 and sid, or DISTRO='trixie sid'
+distros:
+	@scripts/deps.sh fresh
+	@$(MAKE) --no-print-directory dist > /dev/null
+	@scripts/distros.sh $(DISTRO)
 
 # Debian's kernels under QEMU: all of them, or K=6.1,newest; QUICK=1: what .ci/run has time for
 vm:
@@ -250,5 +264,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks benches workloads test stress bench demo readme real fresh vm lint format compile_commands.json install dist clean FORCE
+.PHONY: all docs deps-build checks benches workloads test test-smoke test-all stress bench demo readme real fresh vm lint format compile_commands.json install dist clean FORCE
 .DELETE_ON_ERROR:

@@ -10,6 +10,7 @@ declare -A sets=(
 	[demo]="python3 python3-pip"
 	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils gdb g++ debootstrap util-linux procps
 		groff-base zsh xz-utils libdebuginfod1 bubblewrap crun"
+	[smoke]="python3 python3-zstandard libpython3-dev zstd binutils procps util-linux"
 	[lint]="git clang-format cppcheck shellcheck python3"
 	[bench]="python3"
 	[peers]="bpftrace"

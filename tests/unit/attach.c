@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// test: smoke
 /* Where probes go, what section names say, which declarations are refused. */
 #include "test.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// test: smoke
 /*
  * Spans that lane__fits lets onto a lane, played back as Perfetto does: begins and ends in order of time, the file's order
  * among equal ones, and a stack. Every span has to come out as long as it is.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// test: smoke
 /* Names of addresses against dladdr(), and unwinding by .eh_frame against what backtrace() says, in this very program. */
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// test: smoke
 /* What goes into a trace comes out of it. */
 #include "test.h"
 #include "trace_support.h"
