@@ -345,7 +345,7 @@ static int map_scratch(struct load *l)
 static int make_calls(struct load *l)
 {
 	u64 scratch, ignored;
-	int err, saved, after;
+	int err, saved = 0, after;
 
 	err = call(l, l->errno_location, 0, 0, 0, &l->errno_at);
 	if (!err && !space__copy(l->s, l->errno_at, &saved, sizeof(saved)))
