@@ -80,6 +80,10 @@ static int choose_families(struct session *s, char *err, size_t len)
 		}
 		s->family_on[f->id] = true;
 	}
+	/* what the scheduler's threads are called is known from proc alone */
+	if (family_named(s->schema, "sched") && s->family_on[family_named(s->schema, "sched")->id] &&
+	    family_named(s->schema, "proc"))
+		s->family_on[family_named(s->schema, "proc")->id] = true;
 	return 0;
 }
 
