@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/facts.h"
 #include "model/stats.h"
 #include "model/syscalls.h"
 #include "report/api_columns.h"
@@ -230,8 +231,12 @@ static int on_threshold(const struct rows *rows, void *arg)
 static int read_all(struct osrt *o)
 {
 	const struct schema_event *e = schema__event(trace__schema(o->args->trace), "syscall");
-	struct report_args all = *o->args;
+	struct report_args all = *o->args, shorts = *o->args;
 	int err = off_cpu__read(&o->off, o->args);
+
+	/* the last ones are written as tracing ends, for the time since they were asked for before */
+	if (o->args->facts && shorts.to >= o->args->facts->stop)
+		shorts.to = 0;
 
 	all.from = all.to = 0;
 	all.pid = all.tid = 0;
@@ -242,7 +247,7 @@ static int read_all(struct osrt *o)
 		err = report__read_kind(o->args, "syscall", on_calls, o);
 	/* of short calls only the process is known */
 	if (!err && !o->args->tid)
-		err = report__read_kind(o->args, "syscall_short", on_shorts, o);
+		err = report__read_kind(&shorts, "syscall_short", on_shorts, o);
 	if (!err)
 		err = report__read_kind(&all, "syscall_threshold", on_threshold, o);
 	return err;
