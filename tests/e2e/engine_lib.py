@@ -89,8 +89,18 @@ def check_released(truth, engine, label):
     ok(int(flows[0][0]) == len(waits), f"{label}: engine: a flow to each of {len(waits)}", flows)
 
 
+def traced(truth):
+    """The time that reports count, as the engine has it: from when all was attached until detaching began."""
+    first, last = int(truth.trace.head["clocks"]["monotonic"]), max(e["time"] for e in truth.events)
+    live = min((e["time"] - e["wall"] for e in truth.of("meta_cost")), default=first)
+    stop = max((e.get("stop", 0) for e in truth.of("meta_end")), default=0)
+    live = live if first <= live <= last else first
+    return live + truth.ahead, (stop if live < stop <= last else last) + truth.ahead
+
+
 def check_blame(truth, engine, path, label):
     """A lane a waiter: all of its waiting, in pieces that are apart; each holder's sum as the folded stacks have it."""
+    live, stop = traced(truth)
     waits, got, holders = collections.Counter(), collections.Counter(), collections.Counter()
     lanes, odd = collections.defaultdict(set), []
     for w in truth.of("gil_wait"):
@@ -98,7 +108,7 @@ def check_blame(truth, engine, path, label):
     for s in engine.slices:
         if engine.tracks[s[7]][0] == "GIL blame":
             got[engine.owner(s[7])] += s[2]
-            holders[clean(s[5])] += s[2]
+            holders[clean(s[5])] += max(0, min(s[1] + s[2], stop) - max(s[1], live))
             lanes[engine.owner(s[7])].add(s[7])
             if s[2] <= 0 or s[3]:
                 odd.append(s)
