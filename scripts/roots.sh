@@ -58,12 +58,12 @@ new_root() { # SUITE DIR
 		mkdir -p build/roots
 		debootstrap --variant=minbase --include=make "$1" "$work/$1.new" "$mirror" > "$work/log" 2>&1 || {
 			tail -n 20 "$work/log"
-			rm -rf "$work/$1.new"
+			rm -rf --one-file-system "$work/$1.new"
 			return 1
 		}
-		tar -C "$work/$1.new" --xattrs -cf "$archive.$$" .
+		tar -C "$work/$1.new" --one-file-system --xattrs -cf "$archive.$$" .
 		mv "$archive.$$" "$archive"
-		rm -rf "$work/$1.new"
+		rm -rf --one-file-system "$work/$1.new"
 	fi
 	mkdir "$2" && tar -C "$2" --xattrs --numeric-owner -xpf "$archive" || return
 	lend "$2" "$1"
