@@ -420,7 +420,8 @@ TEST(claims_nothing_without_device_times)
 		      ((const struct gpu_asked *)map__value(&r.busy.asked, 0))->ns == 70);
 	gpu_report__find(&r, &out, 3);
 	gpu_report__find_asked(&r, &out);
-	CHECK(out.n_findings == 1 && strstr(out.findings[0].text, "not known") && !strstr(out.findings[0].text, "busy"));
+	CHECK(out.n_findings == 1 && strstr(out.findings[0].text, "not known") &&
+	      !strstr(out.findings[0].text, "busy"));
 	report_output__free(&out);
 	gpu_report__free(&r);
 	made__end(&made);

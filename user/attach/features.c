@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define OLDEST_MAJOR 6
-#define OLDEST_MINOR 1
+#define OLDEST_MAJOR 6U
+#define OLDEST_MINOR 1U
 
 /* The next word of SONDE_TEST at *list into buf; false: no more. */
 static bool next_word(const char **list, char *buf, size_t len)
