@@ -11,6 +11,7 @@
 #include "sonde.bpf.h"
 
 struct processes_map processes SEC(".maps");
+struct ended_map ended SEC(".maps");
 struct comm_globs_map comm_globs SEC(".maps");
 struct filter_cgroups_map filter_cgroups SEC(".maps");
 
@@ -217,9 +218,15 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(core_exit, struct task_struct *task)
 {
 	u32 tgid = task->tgid;
+	u8 selected = 1;
 
-	if (!task->signal->live.counter)
-		bpf_map_delete_elem(&processes, &tgid);
+	if (task->signal->live.counter)
+		return 0;
+	if (filter_on && (process__flags(tgid) & PROCESS_SELECTED))
+		bpf_map_update_elem(&ended, &tgid, &selected, BPF_ANY);
+	else if (filter_on)
+		bpf_map_delete_elem(&ended, &tgid); /* of an earlier process with this number */
+	bpf_map_delete_elem(&processes, &tgid);
 	return 0;
 }
 

@@ -131,6 +131,17 @@ struct processes_map {
 	__type(value, u32);
 };
 
+/*
+ * Processes with PROCESS_SELECTED that have ended lately, key: tgid. The loader
+ * examines what a process has mapped later than that, and needs to know whose it was.
+ */
+struct ended_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u8);
+};
+
 struct comm_globs_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, COMM_GLOBS);

@@ -161,7 +161,7 @@ void targets__select(struct session *s);
 void targets__close(struct session *s);
 u32 process__get(const struct session *s, u32 pid);
 void process__set(struct session *s, u32 pid, u32 flags);
-/* Does it live, and did nobody ask for it? */
+/* Do the filters leave this process out? Also of one that has ended. */
 bool process__is_foreign(const struct session *s, u32 pid);
 
 /* filter.c: --comm and --cgroup */

@@ -90,6 +90,17 @@ static struct object *new_object(struct session *s, const struct mapping *m, u64
 	return o;
 }
 
+/* Only an object that a family probes has an id: the trace and the losses name objects by their ids. */
+static void attach(struct session *s, struct object *o)
+{
+	if (!o->id)
+		o->id = s->objects->next_id + 1;
+	if (!object__attach(s, o))
+		o->id = 0;
+	else if (o->id > s->objects->next_id)
+		s->objects->next_id = o->id;
+}
+
 /* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
 static void examine(struct session *s, struct object *o, const struct mapping *m)
 {
@@ -110,10 +121,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		o->fd = -1;
 		return;
 	}
-	if (!o->families)
-		o->id = s->objects->next_id + 1;
-	if (object__attach(s, o) && o->id > s->objects->next_id)
-		s->objects->next_id = o->id;
+	attach(s, o);
 	if (o->live)
 		object__watch(s, o);
 	/* only runtimes are looked at again, when another process maps them */
@@ -266,8 +274,8 @@ static void mapped_by_the_gone(struct session *s, const struct mapping *m)
 {
 	struct object *o = mapped(s, m, m->time);
 
-	/* nobody will know whether it was a library that a family probes */
-	if (!o || !o->examined)
+	/* it may have been a library that a family probes */
+	if ((!o || !o->examined) && !process__is_foreign(s, m->pid))
 		losses__add(s, 0, LOSS_MMAP, 1, m->time, session__now(s), 0);
 }
 

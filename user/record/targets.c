@@ -53,10 +53,12 @@ bool session__wants(const struct session *s, u32 pid)
 	return !s->filter_need || (process__get(s, pid) & PROCESS_SELECTED);
 }
 
-/* One that has ended, if only as a zombie, may have been asked for: it has left the set. */
+/* BPF adds a process that ends to `ended` before it leaves `processes`: in this order it is found in one of them. */
 bool process__is_foreign(const struct session *s, u32 pid)
 {
-	return pid && !session__wants(s, pid) && !has_ended(pid);
+	u8 selected;
+
+	return pid && !session__wants(s, pid) && bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.ended), &pid, &selected);
 }
 
 /* Before anything is loaded: do they live? */
