@@ -190,6 +190,23 @@ def check_screen():
         work.kill()
 
 
+def check_first():
+    """The screen shows figures long before the first interval ends, of how long, and they are none of --count."""
+    with start("fight") as work:
+        s = Screen(work.pid, "--interval", 3600, "--count", 1)
+        ok(s.until("tracing; the first figures come"), "the screen is never empty", repr(s.seen))
+        ok(s.until("FUNCTION"), "the first figures come before --interval is over", repr(s.seen))
+        s.key("\x0c")
+        s.until(" s, lost ")
+        head = re.search(r"sonde top  (\d+\.\d\d) s, lost ", s.seen)
+        ok(head and 0.1 <= float(head.group(1)) < 60, "with their time", repr(s.seen))
+        ok(s.p.poll() is None, "--count does not count them")
+        s.key("q")
+        s.until("\x1b[?1049l")
+        s.close()
+        work.kill()
+
+
 def check_usage():
     for args, what in ((["x"], "wants process ids"), (["--count", "0"], "--count wants"), (["--interval", "no"], "--interval wants"),
                        (["-F", "x"], "-F wants"), (["--wrong"], "unknown option"), (["-F"], "wants a value")):
@@ -211,6 +228,7 @@ with tempfile.TemporaryDirectory(prefix="sonde-top-") as place:
     check_alone()
     check_end()
     check_screen()
+    check_first()
     check_usage()
 print("1..%d" % n)
 sys.exit(1 if failed else 0)

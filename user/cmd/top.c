@@ -16,6 +16,7 @@
 #include "util/text.h"
 
 #define LINES_EACH 10 /* of each kind in an interval, off a terminal */
+#define FIRST_NS   100000000 /* on a terminal the first figures come after this, if the interval is longer */
 
 static const char help[] =
 	"Usage: sonde top [PID..] [-F HZ] [--interval S] [--count N] [--plain]\n"
@@ -25,8 +26,10 @@ static const char help[] =
 	"the functions that take the CPU time. Nothing is stopped or changed, and no trace is written: for\n"
 	"that there is `sonde record`. Needs root.\n"
 	"\n"
-	"On a terminal: q quits, p pauses what is shown, s sorts functions by their own time or with what they\n"
-	"call, ? explains. Elsewhere, or with --plain, lines come each second: the time, then\n"
+	"On a terminal the first figures are of the first 0.1 s, and the line at the top says over how long\n"
+	"the figures shown are; --count does not count these first ones.\n"
+	"q quits, p pauses what is shown, s sorts functions by their own time or with what they call,\n"
+	"? explains. Elsewhere, or with --plain, lines come each second: the time, then\n"
 	"  gil PID NUMBER LOAD% WAITS WAITED_NS THREADS NAME\n"
 	"  blame PID SHARE% WAITS WAITED_NS HOLDER -> WAITER\n"
 	"  cpu SELF% TOTAL% SELF_NS FUNCTION\n"
@@ -54,6 +57,7 @@ struct top {
 	u64 hz, count; /* looks, 0: until stopped */
 	double interval; /* s */
 	bool plain;
+	bool has_figures; /* of a first interval */
 	struct live *live;
 	int error; /* of live__feed */
 	char message[256];
@@ -262,6 +266,7 @@ static struct top_status status_of(struct session *s, const struct top *t)
 		.targets_percent = 100 * (double)st.probes_ns / wall,
 		.own_percent = 100 * (double)st.cpu_ns / wall,
 		.sampling = t->hz,
+		.has_figures = t->has_figures,
 		.message = t->message,
 	};
 }
@@ -269,11 +274,13 @@ static struct top_status status_of(struct session *s, const struct top *t)
 /* One look. 0 or negative errno; -EPIPE: nobody reads any more. */
 static int look(struct session *s, struct top *t, bool screen, struct live_view *view, u64 now)
 {
-	struct top_status status = status_of(s, t);
+	struct top_status status;
 	int err = t->live ? live__cut(t->live, now, view) : 0;
 
 	if (err)
 		return err;
+	t->has_figures = true;
+	status = status_of(s, t);
 	if (screen) {
 		top_screen__draw(view, &status);
 		return 0;
@@ -282,37 +289,53 @@ static int look(struct session *s, struct top *t, bool screen, struct live_view 
 	return fflush(stdout) || ferror(stdout) ? -EPIPE : 0;
 }
 
+static void redraw(struct session *s, const struct top *t, const struct live_view *view)
+{
+	struct top_status status = status_of(s, t);
+
+	top_screen__draw(view, &status);
+}
+
+/* ms to wait for records at most: keys and the targets' ends are polled too */
+static int timeout(u64 now, u64 due)
+{
+	return due > now && due - now < 100000000 ? (int)((due - now) / 1000000) + 1 : 100;
+}
+
 static int run(struct session *s, struct top *t, bool screen, char *err, size_t len)
 {
-	u64 step = (u64)(t->interval * 1e9), next, now = now_ns(), looks = 0;
+	u64 step = (u64)(t->interval * 1e9), next, due, now = now_ns(), looks = 0;
+	bool early = screen && step > FIRST_NS; /* an additional look, which is not counted */
 	struct live_view view = {};
-	struct top_status status;
 	int ret = 0;
 
 	/* what came before was told of the past */
 	if (t->live)
 		ret = live__cut(t->live, now, &view);
 	next = now + step;
+	due = early ? now + FIRST_NS : next;
+	if (!ret && screen)
+		redraw(s, t, &view);
 	while (!ret && !stopped) {
 		enum top_key key = screen ? top_screen__key() : TOP_NOTHING;
 
-		now = now_ns();
-		ret = session__poll(s, next > now && next - now < 100000000 ? (int)((next - now) / 1000000) + 1 : 100,
-				    err, len);
+		ret = session__poll(s, timeout(now_ns(), due), err, len);
 		take_warnings(s, t, screen);
 		if (!ret && (ret = t->error))
 			snprintf(err, len, "out of memory");
 		if (key == TOP_QUIT || session__targets_ended(s))
 			break;
 		now = now_ns();
-		if (!ret && now >= next && !(screen && top_screen__paused())) {
+		if (!ret && now >= due && !(screen && top_screen__paused())) {
 			ret = look(s, t, screen, &view, now);
-			next = now - next < step ? next + step : now + step;
-			if (t->count && ++looks == t->count)
+			if (!early && t->count && ++looks == t->count)
 				break;
+			if (!early)
+				next = now - next < step ? next + step : now + step;
+			early = false;
+			due = next;
 		} else if (!ret && key == TOP_REDRAW) {
-			status = status_of(s, t);
-			top_screen__draw(&view, &status);
+			redraw(s, t, &view);
 		}
 	}
 	return ret == -EPIPE ? 0 : ret;

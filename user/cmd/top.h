@@ -11,6 +11,7 @@ struct top_status {
 	u64 lost; /* records, so far */
 	double targets_percent, own_percent; /* of one CPU: what tracing costs, so far */
 	bool sampling;
+	bool has_figures; /* false: the first interval has not ended */
 	const char *message; /* the last warning, "" if there was none */
 };
 

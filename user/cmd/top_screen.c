@@ -161,11 +161,15 @@ void top_screen__draw(const struct live_view *v, const struct top_status *status
 	erase();
 	if (s.help) {
 		draw_help();
+	} else if (!status->has_figures) {
+		line(A_BOLD, "sonde top  tracing; the first figures come in a moment   q quit  ? help");
+		line(A_DIM, "%s", status->message);
 	} else {
 		line(A_BOLD,
-		     "sonde top%s  lost %llu, costs %.2f%% of one CPU in the targets, %.2f%% itself   q quit  p pause  "
+		     "sonde top%s  %.2f s, lost %llu, costs %.2f%% of one CPU in the targets, %.2f%% itself   q quit  p pause  "
 		     "s sort  ? help",
-		     s.paused ? "  PAUSED" : "", status->lost, status->targets_percent, status->own_percent);
+		     s.paused ? "  PAUSED" : "", (double)(v->to - v->from) / 1e9, status->lost, status->targets_percent,
+		     status->own_percent);
 		line(A_DIM, "%s%s", status->message,
 		     v->sliced ? " waits come so fast that they are measured for a part of the time: estimated" : "");
 		draw_gils(v, rows);
