@@ -212,6 +212,18 @@ static int run_report(const struct request *r, struct report_args *args, struct 
 	return status;
 }
 
+/* Spans are cut where the traced time begins and ends, or further out where --time asks for that. */
+static void set_windows(struct trace_facts *f, struct trace *t, const struct report_args *args)
+{
+	if (!f->n_windows)
+		return;
+	if (args->from && args->from < f->windows[0].from)
+		f->windows[0].from = args->from;
+	if (args->to > f->windows[f->n_windows - 1].to)
+		f->windows[f->n_windows - 1].to = args->to;
+	trace__set_windows(t, f->windows, f->n_windows);
+}
+
 static int with_trace(struct request *r, struct trace *t)
 {
 	struct trace_facts facts = { 0 };
@@ -228,6 +240,7 @@ static int with_trace(struct request *r, struct trace *t)
 		args.from = facts.live;
 	if (!args.to && facts.stop < facts.summary->last)
 		args.to = facts.stop;
+	set_windows(&facts, t, &args);
 	facts.pid = args.pid;
 	facts.tid = args.tid;
 	if (!err)

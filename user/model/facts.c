@@ -28,9 +28,13 @@ const char *end__reason(s64 reason)
 	}
 }
 
+#define WINDOWS_MAX 4096
+
 struct load {
 	struct trace_facts *facts;
 	struct trace *trace;
+	u64 *stops; /* when detaching began, of each trace */
+	u32 n_stops;
 	int err;
 };
 
@@ -61,19 +65,44 @@ static void facts__add_loss(struct load *l, struct loss *one)
 		l->err = -ENOMEM;
 }
 
-static void on_end(struct trace_facts *f, const struct view *v)
+static void on_end(struct load *l, const struct view *v)
 {
-	u64 stop = (u64)view__get(v, "stop");
+	u64 stop = (u64)view__get(v, "stop"), *more = reallocarray(l->stops, l->n_stops + 1, sizeof(*more));
 
-	f->end_reason = view__get(v, "reason");
-	f->stop = stop > f->stop ? stop : f->stop;
+	l->facts->end_reason = view__get(v, "reason");
+	if (!more) {
+		l->err = -ENOMEM;
+		return;
+	}
+	l->stops = more;
+	l->stops[l->n_stops++] = stop;
 }
 
-static void on_cost(struct trace_facts *f, const struct view *v)
+/* From when tracing was live until this moment there was a recording. */
+static void on_cost(struct load *l, const struct view *v)
 {
-	u64 live = (u64)view__get(v, "time") - (u64)view__get(v, "wall");
+	struct trace_facts *f = l->facts;
+	u64 time = (u64)view__get(v, "time"), live = time - (u64)view__get(v, "wall");
+	struct trace_window *w;
 
-	f->live = !f->live || live < f->live ? live : f->live;
+	if (live > time)
+		return;
+	for (u32 i = 0; i < f->n_windows; i++) {
+		w = &f->windows[i];
+		/* a file that was made to have very many has some joined */
+		if ((live > w->to || time < w->from) && i + 1 < WINDOWS_MAX)
+			continue;
+		w->from = live < w->from ? live : w->from;
+		w->to = time > w->to ? time : w->to;
+		return;
+	}
+	w = reallocarray(f->windows, f->n_windows + 1, sizeof(*w));
+	if (!w) {
+		l->err = -ENOMEM;
+		return;
+	}
+	f->windows = w;
+	w[f->n_windows++] = (struct trace_window){ live, time };
 }
 
 static int on_meta(const struct rows *rows, void *arg)
@@ -85,11 +114,11 @@ static int on_meta(const struct rows *rows, void *arg)
 
 	for (; v.i < rows__count(rows); v.i++) {
 		if (!strcmp(v.event->name, "meta_end")) {
-			on_end(f, &v);
+			on_end(l, &v);
 			continue;
 		}
 		if (!strcmp(v.event->name, "meta_cost")) {
-			on_cost(f, &v);
+			on_cost(l, &v);
 			continue;
 		}
 		loss = (struct loss){
@@ -146,20 +175,81 @@ static int on_refused(const struct rows *rows, void *arg)
 	return 0;
 }
 
+static int by_time(const void *a, const void *b)
+{
+	const struct trace_window *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Windows that overlap become one, in order of time. */
+static void join_windows(struct trace_facts *f)
+{
+	struct trace_window *list = f->windows;
+	u32 n = 0;
+
+	qsort(list, f->n_windows, sizeof(*list), by_time);
+	for (u32 i = 0; i < f->n_windows; i++) {
+		if (n && list[i].from <= list[n - 1].to)
+			list[n - 1].to = list[i].to > list[n - 1].to ? list[i].to : list[n - 1].to;
+		else
+			list[n++] = list[i];
+	}
+	f->n_windows = n;
+}
+
+/* A window ends with the last stop before the next one begins; without a stop the recording was cut off. */
+static u64 window_end(const struct trace_facts *f, const struct load *l, u32 i)
+{
+	u64 next = i + 1 < f->n_windows ? f->windows[i + 1].from : ~0ull, end = 0;
+
+	for (u32 k = 0; k < l->n_stops; k++)
+		if (l->stops[k] > f->windows[i].from && l->stops[k] < next && l->stops[k] > end)
+			end = l->stops[k];
+	if (next == ~0ull && (!end || end > f->summary->last))
+		return f->summary->last;
+	return end ? end : f->windows[i].to;
+}
+
 /* A trace that is cut off ends with its last event; older ones say nothing of either. */
-static void settle_times(struct trace_facts *f)
+static int settle_times(struct trace_facts *f, const struct load *l)
 {
 	const struct trace_summary *s = f->summary;
 
-	if (f->live < f->start || f->live > s->last)
-		f->live = f->start;
-	if (f->stop <= f->live || f->stop > s->last)
-		f->stop = s->last;
+	if (!f->n_windows) {
+		f->windows = calloc(1, sizeof(*f->windows));
+		if (!f->windows)
+			return -ENOMEM;
+		f->windows[f->n_windows++] = (struct trace_window){ f->start, s->last };
+	}
+	join_windows(f);
+	if (f->windows[0].from < f->start || f->windows[0].from > s->last)
+		f->windows[0].from = f->start;
+	for (u32 i = 0; i < f->n_windows; i++)
+		f->windows[i].to = window_end(f, l, i);
+	if (f->windows[f->n_windows - 1].to < f->windows[f->n_windows - 1].from)
+		f->windows[f->n_windows - 1].to = f->windows[f->n_windows - 1].from;
+	f->live = f->windows[0].from;
+	f->stop = f->windows[f->n_windows - 1].to;
+	return 0;
+}
+
+u64 trace_facts__inside(const struct trace_facts *f, u64 from, u64 to)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < f->n_windows; i++) {
+		u64 begin = from > f->windows[i].from ? from : f->windows[i].from;
+		u64 end = to < f->windows[i].to ? to : f->windows[i].to;
+
+		sum += end > begin ? end - begin : 0;
+	}
+	return sum;
 }
 
 u64 trace_facts__traced(const struct trace_facts *f)
 {
-	return f->stop > f->live ? f->stop - f->live : 0;
+	return trace_facts__inside(f, f->live, f->stop);
 }
 
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
@@ -185,7 +275,9 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 			meta[n++] = e;
 	}
 	err = n ? trace__read(t, &filter, on_meta, &l) : 0;
-	settle_times(f);
+	if (!err)
+		err = settle_times(f, &l);
+	free(l.stops);
 	objects[0] = schema__event(s, "meta_object");
 	filter.kinds = objects;
 	if (!err && objects[0] && f->n_losses)
@@ -201,6 +293,7 @@ void trace_facts__free(struct trace_facts *f)
 {
 	free(f->losses);
 	free(f->refused);
+	free(f->windows);
 	memset(f, 0, sizeof(*f));
 }
 

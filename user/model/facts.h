@@ -20,7 +20,9 @@ struct trace_facts {
 	const struct trace_summary *summary;
 	u64 start; /* CLOCK_MONOTONIC ns that --time counts from */
 	u64 live,
-		stop; /* the traced time, CLOCK_MONOTONIC ns: all was attached, detaching began; from several traces the widest */
+		stop; /* the traced time, CLOCK_MONOTONIC ns: all was attached, detaching began; of several traces the first and the last */
+	struct trace_window *windows; /* the traced time without what lies between several traces; by time, one or more */
+	u32 n_windows;
 	u64 from, to; /* asked for; to 0: no limit */
 	u32 pid, tid; /* 0: all */
 	s64 end_reason; /* enum end_reason; 0: the recording was cut off */
@@ -36,6 +38,8 @@ struct trace_facts {
  */
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to);
 void trace_facts__free(struct trace_facts *f);
+/* ns of [from, to) that lie in the traced time */
+u64 trace_facts__inside(const struct trace_facts *f, u64 from, u64 to);
 /* ns of the traced time */
 u64 trace_facts__traced(const struct trace_facts *f);
 /* The time of a CLOCK_MONOTONIC moment on CLOCK_REALTIME. */

@@ -39,11 +39,12 @@ static void add_outside(const struct report_args *args, struct report_output *ou
 		return;
 	report_output__note(
 		out,
-		"Traced for %s, from %s to %s s of the trace: what was recorded while probes were being attached "
+		"Traced for %s, from %s to %s s of the trace%s: what was recorded while probes were being attached "
 		"or detached is in no figure (`--time 0..` counts it).",
 		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
 		clock__seconds(from, sizeof(from), f->live, f->start, 3),
-		clock__seconds(to, sizeof(to), f->stop, f->start, 3));
+		clock__seconds(to, sizeof(to), f->stop, f->start, 3),
+		f->n_windows > 1 ? " without the time between recordings" : "");
 }
 
 void more__add_notes(const struct report_args *args, const struct map *kinds, struct report_output *out)

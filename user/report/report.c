@@ -34,10 +34,14 @@ int report__read_kind(const struct report_args *args, const char *kind, int (*cb
 
 u64 report__inside(const struct report_args *args, u64 from, u64 to)
 {
+	const struct trace_facts *f = args->facts;
+
 	if (from < args->from)
 		from = args->from;
 	if (args->to && to > args->to)
 		to = args->to;
+	if (f && f->n_windows > 1 && to > from)
+		return trace_facts__inside(f, from, to);
 	return to > from ? to - from : 0;
 }
 
@@ -73,14 +77,24 @@ void report__nothing(const struct report_args *args, struct report_output *out, 
 				       family, family);
 }
 
-u64 report__duration(const struct report_args *args)
+struct trace_window report__window(const struct report_args *args)
 {
 	const struct trace_summary *s = trace__summary(args->trace);
-	/* calls that were running when tracing began reach back further */
-	u64 from = args->from > args->start ? args->from : args->start;
-	u64 to = args->to && args->to < s->last ? args->to : s->last;
+	struct trace_window w = {
+		/* calls that were running when tracing began reach back further */
+		.from = args->from > args->start ? args->from : args->start,
+		.to = args->to && args->to < s->last ? args->to : s->last,
+	};
 
-	return to > from ? to - from : 0;
+	w.to = w.to > w.from ? w.to : w.from;
+	return w;
+}
+
+u64 report__duration(const struct report_args *args)
+{
+	struct trace_window w = report__window(args);
+
+	return report__inside(args, w.from, w.to);
 }
 
 bool report__is_about(const struct report *r, const struct schema *schema, const struct schema_event *e)

@@ -51,7 +51,9 @@ u64 report__inside(const struct report_args *args, u64 from, u64 to);
 bool report__has_family(const struct report_args *args, const char *family);
 /* Finds that there is nothing: "No such thing" with what limited the search, and how to record it next time. */
 void report__nothing(const struct report_args *args, struct report_output *out, const char *what, const char *family);
-/* ns of the trace that the report looks at */
+/* From when to when the report is about, CLOCK_MONOTONIC ns. */
+struct trace_window report__window(const struct report_args *args);
+/* ns of the trace that the report is about: without what lies between several traces */
 u64 report__duration(const struct report_args *args);
 
 const struct report *report__find(const char *name);

@@ -257,9 +257,8 @@ static int run(const struct report_args *args, struct report_output *out)
 {
 	struct table *lines = REPORT_TABLE(out, "threads", "Threads over time", columns);
 	struct table *bins = REPORT_TABLE(out, "parts", "Parts of the time", bin_columns);
-	u64 duration = report__duration(args);
-	struct timeline t = { .from = args->from > args->start ? args->from : args->start,
-			      .width = duration / BINS + 1 };
+	struct trace_window w = report__window(args);
+	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
 	char width[TEXT_NUMBER];
 	int err = stretches__new(&t.stretches, args);
 

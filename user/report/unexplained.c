@@ -7,13 +7,13 @@
 static u64 lifetime(const struct report_args *args, u32 pid)
 {
 	const struct task *task = names__task(args->names, pid, pid);
-	u64 from = args->from > args->start ? args->from : args->start, to = from + report__duration(args);
+	struct trace_window w = report__window(args);
 
-	if (task && task->start > from)
-		from = task->start;
-	if (task && task->end && task->end < to)
-		to = task->end;
-	return to > from ? to - from : 0;
+	if (task && task->start > w.from)
+		w.from = task->start;
+	if (task && task->end && task->end < w.to)
+		w.to = task->end;
+	return report__inside(args, w.from, w.to);
 }
 
 static u64 unexplained(const struct explained *p, u64 life, bool sched, bool sample)

@@ -63,8 +63,10 @@ static int read_chunk(struct trace *t, struct rows *r, const struct chunk *c, st
 
 		if (wanted(g->filter, e) && overlaps(g->filter, get64(entry + KIND_FIRST), get64(entry + KIND_LAST))) {
 			err = rows__load(r, t, e, entry, offset);
+			if (!err && (g->filter->from || g->filter->to))
+				err = rows__cut(r, t, entry);
 			if (!err)
-				err = rows__select(r, g->filter, entry);
+				err = rows__select(r, t, g->filter, entry);
 			if (!err && r->count)
 				g->stopped = g->cb(r, g->arg);
 			if (err == -EBADMSG) {

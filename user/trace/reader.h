@@ -64,6 +64,17 @@ struct trace_filter {
 	u32 pid, tid; /* 0: all */
 };
 
+struct trace_window {
+	u64 from, to; /* CLOCK_MONOTONIC ns */
+};
+
+/*
+ * Readings that ask for a time then see the trace as if it had been recorded in these windows alone: what a window's
+ * edge cuts begins or ends there, what ends there is EVENT_OPEN, what lies between two windows is left out. n
+ * windows by time, which do not overlap; they must outlive the readings.
+ */
+void trace__set_windows(struct trace *t, const struct trace_window *windows, u32 n);
+
 /*
  * Calls cb for each chunk's rows of each kind wanted, in file order (which is
  * nearly, not strictly, time order). cb returning non-zero ends it. Damaged

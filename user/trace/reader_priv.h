@@ -51,6 +51,8 @@ struct trace {
 	struct text_entry *texts; /* by id */
 	size_t n_texts, texts_room;
 	u64 damaged;
+	const struct trace_window *windows;
+	u32 n_windows;
 };
 
 /* chunks.c: n bytes at offset; -EBADMSG if the file ends before. */
@@ -90,7 +92,7 @@ struct rows {
 	struct column_data *columns;
 	/* buffers, kept from chunk to chunk */
 	ZSTD_DCtx *zstd;
-	struct bytes header, compressed, content, arena, selection, column_room;
+	struct bytes header, compressed, content, arena, selection, column_room, cut[3];
 };
 
 void rows__release(struct rows *r);
@@ -100,7 +102,11 @@ void rows__release(struct rows *r);
  */
 int rows__load(struct rows *r, const struct trace *t, const struct schema_event *e, const u8 *entry, u64 offset);
 /* Leaves the rows that the filter wants. */
-int rows__select(struct rows *r, const struct trace_filter *f, const u8 *entry);
+int rows__select(struct rows *r, const struct trace *t, const struct trace_filter *f, const u8 *entry);
+/* windows.c: cuts the rows' spans at the edges of the trace's windows. 0 or -ENOMEM. */
+int rows__cut(struct rows *r, const struct trace *t, const u8 *entry);
+/* Does [begin, end] lie between two of them? */
+bool windows__leave_out(const struct trace *t, u64 begin, u64 end);
 /* Reads a chunk's header into r->header and checks it against the table. */
 int rows__chunk_header(struct rows *r, const struct trace *t, const struct chunk *c, struct chunk_header *h);
 /* Decodes a column if that was not done. */

@@ -16,6 +16,8 @@ void rows__release(struct rows *r)
 	bytes__free(&r->arena);
 	bytes__free(&r->selection);
 	bytes__free(&r->column_room);
+	for (int i = 0; i < 3; i++)
+		bytes__free(&r->cut[i]);
 }
 
 static int buffer(struct bytes *b, size_t n)
@@ -206,18 +208,21 @@ static int index_of(const struct schema_event *e, const char *name)
 	return f ? (int)f->index : -1;
 }
 
-static bool in_time(const struct rows *r, const struct trace_filter *f, int start, u32 row)
+static bool in_time(const struct rows *r, const struct trace *t, const struct trace_filter *f, int start, u32 row)
 {
 	u64 end = raw_value(r, 0, row), begin = start < 0 ? end : raw_value(r, start, row);
 
+	if (windows__leave_out(t, begin, end))
+		return false;
 	if (f->to && begin >= f->to)
 		return false;
 	return end > f->from || begin >= f->from;
 }
 
-int rows__select(struct rows *r, const struct trace_filter *f, const u8 *entry)
+int rows__select(struct rows *r, const struct trace *t, const struct trace_filter *f, const u8 *entry)
 {
-	bool by_time = get64(entry + KIND_FIRST) < f->from || (f->to && get64(entry + KIND_LAST) >= f->to);
+	bool by_time = get64(entry + KIND_FIRST) < f->from || (f->to && get64(entry + KIND_LAST) >= f->to) ||
+		       (t->n_windows > 1 && (f->from || f->to));
 	int start = r->event->is_span ? index_of(r->event, "start") : -1;
 	int pid = index_of(r->event, "pid"), tid = index_of(r->event, "tid");
 	u32 i, n = 0;
@@ -231,7 +236,7 @@ int rows__select(struct rows *r, const struct trace_filter *f, const u8 *entry)
 	r->selected = (u32 *)r->selection.at;
 	for (i = 0; i < r->all; i++) {
 		if ((f->pid && (u32)raw_value(r, pid, i) != f->pid) ||
-		    (f->tid && (u32)raw_value(r, tid, i) != f->tid) || (by_time && !in_time(r, f, start, i)))
+		    (f->tid && (u32)raw_value(r, tid, i) != f->tid) || (by_time && !in_time(r, t, f, start, i)))
 			continue;
 		r->selected[n++] = i;
 	}

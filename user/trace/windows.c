@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The time that a trace's figures are of: spans are cut at its edges as they are read. */
+#include <errno.h>
+
+#include "core/event.h"
+#include "trace/format.h"
+#include "trace/reader_priv.h"
+
+void trace__set_windows(struct trace *t, const struct trace_window *windows, u32 n)
+{
+	t->windows = windows;
+	t->n_windows = n;
+}
+
+bool windows__leave_out(const struct trace *t, u64 begin, u64 end)
+{
+	for (u32 i = 1; i < t->n_windows; i++)
+		if (begin >= t->windows[i - 1].to && end < t->windows[i].from)
+			return true;
+	return false;
+}
+
+/* The column as an array of its own that can be written to. */
+static u64 *own_values(struct rows *r, u32 index, struct bytes *room)
+{
+	struct column_data *c = &r->columns[index];
+	const u64 *values = rows__values(r, index);
+	u64 *own;
+
+	room->n = 0;
+	if (bytes__reserve(room, (r->all + 1) * sizeof(u64)))
+		return NULL;
+	own = (u64 *)room->at;
+	for (u32 i = 0; i < r->all; i++)
+		own[i] = values ? values[i] : c->constant;
+	c->values = own;
+	c->is_constant = false;
+	c->decoded = true;
+	return own;
+}
+
+/* From the first window that [start, time] touches to the last; outside of all it stays as it is. */
+static void cut(const struct trace *t, u64 *start, u64 *time, u64 *flags)
+{
+	const struct trace_window *first = NULL, *last = NULL;
+
+	for (u32 i = 0; i < t->n_windows; i++) {
+		if (*time <= t->windows[i].from || *start >= t->windows[i].to)
+			continue;
+		first = first ? first : &t->windows[i];
+		last = &t->windows[i];
+	}
+	if (first && *start < first->from)
+		*start = first->from;
+	if (last && *time > last->to) {
+		*time = last->to;
+		*flags |= EVENT_OPEN;
+	}
+}
+
+int rows__cut(struct rows *r, const struct trace *t, const u8 *entry)
+{
+	const struct schema_field *start = r->event->is_span ? schema_event__field(r->event, "start") : NULL;
+	const struct schema_field *flags = schema_event__field(r->event, "flags");
+	u64 *starts, *times, *all_flags;
+
+	if (!t->n_windows || !start || !flags || !start->index || !flags->index)
+		return 0;
+	if (t->n_windows == 1 && get64(entry + KIND_FIRST) >= t->windows[0].from &&
+	    get64(entry + KIND_LAST) <= t->windows[0].to)
+		return 0;
+	/* columns that are stored as a distance from the time need it as it was */
+	for (u32 i = 0; i < r->event->n; i++)
+		if (!r->columns[i].is_constant && r->columns[i].view.transform == COLUMN_BEFORE)
+			rows__values(r, i);
+	starts = own_values(r, start->index, &r->cut[0]);
+	times = own_values(r, 0, &r->cut[1]);
+	all_flags = own_values(r, flags->index, &r->cut[2]);
+	if (!starts || !times || !all_flags)
+		return -ENOMEM;
+	for (u32 i = 0; i < r->all; i++)
+		cut(t, &starts[i], &times[i], &all_flags[i]);
+	return 0;
+}
