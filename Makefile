@@ -218,6 +218,7 @@ vm:
 	@scripts/deps.sh build test vm
 	@scripts/cuda.sh 12 13 || true
 	@$(MAKE) --no-print-directory all workloads $(B)/tests/vm/load_each
+	@$(if $(QUICK),,tests/vm/compilers || true)
 	@tests/vm/run $(if $(QUICK),--quick) $(if $(K),K=$(K))
 
 # Compiles everything with warnings as errors: into a folder of its own, unless the caller's whole build is such a one

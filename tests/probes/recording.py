@@ -12,6 +12,9 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 # a caller's own reader goes first
 sys.path.append(os.path.join(ROOT, "tests", "reader"))
 
+# How many times slower than a machine of today this one may be: 1, and more where a kernel runs under emulation
+SLOW = int(os.environ.get("SLOW", 1))
+PROBE_NS = 2000 * SLOW  # that a probe may add to what the program itself measures
 EVENT_OPEN = 1
 EVENT_STARTED_BEFORE = 8
 
@@ -84,6 +87,7 @@ class Recording:
 	"""
 
 	def __init__(self, program, families, options=(), limit=40, stop_after=None, named=True):
+		limit *= SLOW
 		if os.geteuid():
 			skip_all("tracing needs root")
 		sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))

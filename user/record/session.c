@@ -334,12 +334,14 @@ static void write_open(struct session *s)
 	}
 }
 
-static void detach_tracepoints(struct session *s)
+/* alone: of families that have no other probes (family core serves all); else of the others too */
+static void detach_tracepoints(struct session *s, bool alone)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
 
-		if (p->enabled && p->section.kind == SECTION_TRACEPOINT)
+		if (p->enabled && p->section.kind == SECTION_TRACEPOINT &&
+		    (!alone || (p->family->id && s->tracepoints_alone[p->family->id])))
 			attacher__detach(s->attacher, p);
 	}
 }
@@ -374,6 +376,8 @@ static void stop_families(struct session *s)
 /*
  * The probes go first: what is open when they are gone stays open in the maps,
  * where the iterators find it; the other way round a call could be written twice.
+ * Before Linux 6.6 a probe is a perf event, which takes the kernel up to 0.1 s each to
+ * take off: families of tracepoints alone, which fill the rings meanwhile, end before that.
  */
 int session__stop(struct session *s, enum end_reason reason, char *err, size_t len)
 {
@@ -385,8 +389,9 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	/* not there: it was stopped before it began */
 	if (s->attacher) {
 		stop_families(s);
+		detach_tracepoints(s, true);
 		session__unlink(s);
-		detach_tracepoints(s);
+		detach_tracepoints(s, false);
 		write_open(s);
 		drain__last(s);
 		stack_records__finish(s);

@@ -26,6 +26,8 @@ RING_FULL, DEPTH, RECURSION, RETURN, BLIND = 1, 3, 4, 5, 8  # bpf/core/meta.h
 ALWAYS = {"cudaGetLastError"}  # only with --cuda=all
 ERRORS = []
 count = 0
+# How many times slower than a machine of today this one may be, for limits of time
+SLOW = int(os.environ.get("SLOW", 1))
 
 
 def ok(passed, name, *why):
@@ -112,7 +114,7 @@ class Program:
         self.first = self.says()
 
     def says(self, seconds=30):
-        if not select.select([self.child.stdout], [], [], seconds)[0]:
+        if not select.select([self.child.stdout], [], [], SLOW * seconds)[0]:
             raise TimeoutError("the program under test says nothing")
         return self.child.stdout.readline().strip()
 
@@ -133,7 +135,7 @@ class Program:
 
     def wait(self, seconds=60):
         self.child.stdin.close()
-        return self.child.wait(seconds)
+        return self.child.wait(SLOW * seconds)
 
     def kill(self):
         self.child.kill()
@@ -161,7 +163,7 @@ class Recording:
     def __exit__(self, *exc):
         self.child.send_signal(signal.SIGINT)
         try:
-            self.text += self.child.communicate(timeout=100)[1]
+            self.text += self.child.communicate(timeout=SLOW * 100)[1]
         except subprocess.TimeoutExpired:
             self.child.kill()
             raise

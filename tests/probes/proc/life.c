@@ -115,6 +115,9 @@ int main(int argc, char **argv)
 	prctl(PR_SET_NAME, "renamed");
 	pthread_create(&t, NULL, named, &tid);
 	pthread_join(t, NULL);
+	/* in older kernels a thread is joined before the tracepoint of its end, and this process may end in between */
+	while (!syscall(SYS_tgkill, getpid(), tid, 0))
+		usleep(1000);
 	printf("thread %ld\n", tid);
 	return 42;
 }
