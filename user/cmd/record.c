@@ -51,7 +51,8 @@ static const char help[] =
 	"  -- CMD ARGS           runs CMD and traces it, and what it starts, from its first instruction to\n"
 	"                        its end; signals to sonde are passed on to it. -d ends the tracing, not CMD\n"
 	"\n"
-	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but something asked for could not be attached.\n"
+	"Exit status: 0 done, also where the kernel refused a part of a family (a line says which); 1 failed;\n"
+	"2 wrong usage; 3 done but a whole family, a library or a process asked for could not be attached.\n"
 	"With CMD its own (128+N: ended by signal N); 125 sonde failed, 126 CMD can't be run, 127 not found.\n"
 	"\n"
 	"Examples:\n"
@@ -142,8 +143,10 @@ static int parse_seconds(const char *option, const char *arg, double *out)
 	char *end;
 
 	*out = strtod(arg, &end);
-	if (end == arg || *end || !(*out > 0) || *out > 1e9) {
-		fprintf(stderr, "sonde record: %s wants seconds, more than 0, not '%s'\n", option, arg);
+	/* decimal alone: strtod takes hexadecimal, infinities and NaNs too */
+	if (end == arg || *end || strspn(arg, "0123456789.eE+-") != strlen(arg) || !(*out > 0) || *out > 1e9) {
+		fprintf(stderr, "sonde record: %s wants seconds, a decimal number more than 0, not '%s'\n", option,
+			arg);
 		return -EINVAL;
 	}
 	return 0;
@@ -305,6 +308,10 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'o':
 			if (!*optarg) {
 				fprintf(stderr, "sonde record: -o names no file\n");
+				err = -EINVAL;
+			} else if (!strcmp(optarg, "-")) {
+				fprintf(stderr, "sonde record: -o - would be a file named '-'; standard output is "
+						"-o /dev/stdout, that file -o ./-\n");
 				err = -EINVAL;
 			}
 			a->output = optarg;

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "attach/privileges.h"
 #include "util/file.h"
 
 #define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel gives a program by default */
@@ -52,7 +53,7 @@ static int refuse(char *why, size_t len, const char *text)
 /* Of its program, by the file's head: a 32-bit or foreign one. */
 static int check_program(u32 pid, char *why, size_t len)
 {
-	char path[64];
+	char path[64], refusal[512];
 	Elf64_Ehdr head;
 	ssize_t n;
 	int fd;
@@ -60,7 +61,9 @@ static int check_program(u32 pid, char *why, size_t len)
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	fd = file__open_regular(path);
 	if (fd < 0) {
-		snprintf(why, len, "its program can't be read: %s; run sonde as root", strerror(-fd));
+		snprintf(why, len, "its program can't be read: %s%s%s", strerror(-fd),
+			 fd == -EPERM || fd == -EACCES ? "; " : "",
+			 fd == -EPERM || fd == -EACCES ? privileges__refusal(refusal, sizeof(refusal)) : "");
 		return -ENOTSUP;
 	}
 	n = pread(fd, &head, sizeof(head), 0);
@@ -183,6 +186,7 @@ static int check_versions(struct elf *libc, const char *shim, char *why, size_t 
 int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 {
 	struct code *libc = space__library(s, "libc.so.6"), *musl;
+	char refusal[512];
 
 	libc = libc ? libc : space__library(s, "libc-2.");
 	musl = space__library(s, "ld-musl");
@@ -197,8 +201,10 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 	if (!libc)
 		return refuse(why, len,
 			      "it is statically linked (it maps no libc.so.6): nothing in it can load a library");
-	if (!code__elf(s, libc))
-		return refuse(why, len, "its C library can't be read; run sonde as root");
+	if (!code__elf(s, libc)) {
+		snprintf(why, len, "its C library can't be read; %s", privileges__refusal(refusal, sizeof(refusal)));
+		return -ENOTSUP;
+	}
 	return check_versions(libc->elf, shim, why, len);
 }
 

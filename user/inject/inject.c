@@ -58,6 +58,7 @@ static int look(struct space *s, const char *shim, struct inject_look *out)
 
 static int open_space(struct space *s, u32 pid, char *why, size_t len)
 {
+	char refusal[512];
 	int err = space__read(s, pid);
 
 	if (!err && s->n)
@@ -66,8 +67,8 @@ static int open_space(struct space *s, u32 pid, char *why, size_t len)
 	if (err == -ENOENT || err == -ESRCH)
 		snprintf(why, len, "there is no such process");
 	else
-		snprintf(why, len, "its memory can't be looked at: %s; run sonde as root",
-			 err ? strerror(-err) : "not allowed");
+		snprintf(why, len, "its memory can't be read: %s; %s", err ? strerror(-err) : "not allowed",
+			 privileges__refusal(refusal, sizeof(refusal)));
 	return err == -ENOENT || err == -ESRCH ? -ESRCH : -ENOTSUP;
 }
 

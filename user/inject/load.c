@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/privileges.h"
 #include "inject/check.h"
 #include "inject/choose.h"
 #include "inject/place.h"
@@ -437,6 +438,7 @@ static bool thread_begins(u32 pid)
 void load__shim(struct space *s, const char *shim, bool force, struct inject_result *r)
 {
 	static struct load l;
+	char refusal[512];
 	u64 held;
 	int err;
 
@@ -459,7 +461,8 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 		return;
 	if (s->memory < 0) {
 		tracee__release(&l.t);
-		snprintf(r->why, sizeof(r->why), "its memory can't be written; run sonde as root");
+		snprintf(r->why, sizeof(r->why), "its memory can't be written; %s",
+			 privileges__refusal(refusal, sizeof(refusal)));
 		return;
 	}
 	r->outcome = INJECT_FAILED;
