@@ -75,15 +75,15 @@ static void print_warnings(struct session *s)
 	}
 }
 
-static void progress(struct session *s, bool last)
+static void progress(struct session *s)
 {
 	struct session_status st;
 
 	if (!isatty(STDERR_FILENO))
 		return;
 	session__status(s, &st);
-	fprintf(stderr, "\r\033[Ktracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops%s", st.live_ns / 1e9,
-		st.events, st.bytes / 1e6, st.lost, last ? "\n" : "");
+	fprintf(stderr, "\r\033[Ktracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops", st.live_ns / 1e9,
+		st.events, st.bytes / 1e6, st.lost);
 }
 
 /* What happens before tracing runs, in one line that the next one takes the place of; "": none any more. */
@@ -136,13 +136,13 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 			break;
 		}
 		if (now >= next) {
-			progress(s, false);
+			progress(s);
 			next = now + 1000000000ULL;
 		}
 	}
 	if (ret)
 		*reason = END_ERROR;
-	progress(s, true);
+	starting("");
 	return ret;
 }
 

@@ -27,6 +27,7 @@ struct refusal {
 	const char *program;
 	char *why, *lacks;
 	bool all; /* the family is off */
+	const struct family_part *part; /* of the family's list; NULL: in none */
 };
 
 struct session {

@@ -78,7 +78,8 @@ static int note(struct session *s, struct program *p, const char *why, bool all)
 		return -ENOMEM;
 	s->refusals = bigger;
 	lacks(p, text, sizeof(text));
-	bigger[s->n_refusals++] = (struct refusal){ p->family, p->name, strdup(why), strdup(text), all };
+	bigger[s->n_refusals++] =
+		(struct refusal){ p->family, p->name, strdup(why), strdup(text), all, refused__part(p) };
 	p->enabled = false;
 	return 0;
 }
@@ -121,18 +122,26 @@ static void drop_families(struct session *s)
 	}
 }
 
-/* A family whose programs are all refused is off too. */
-static void note_empty_families(struct session *s)
+/* Is a program left, or is one refused without which the family is off in any case? */
+static bool is_accounted_for(const struct session *s, const struct schema_family *f)
 {
 	const struct probes *probes = &s->embedded.probes;
 
-	for (u32 i = 0; i < s->n_refusals; i++) {
-		bool any = false;
+	for (u32 i = 0; i < probes->n_programs; i++)
+		if (probes->programs[i].enabled && probes->programs[i].family == f)
+			return true;
+	for (u32 i = 0; i < s->n_refusals; i++)
+		if (s->refusals[i].family == f && s->refusals[i].all)
+			return true;
+	return false;
+}
 
-		for (u32 j = 0; j < probes->n_programs; j++)
-			any |= probes->programs[j].enabled && probes->programs[j].family == s->refusals[i].family;
-		s->refusals[i].all |= !any;
-	}
+/* A family whose programs are all refused is off too, each of them a part or not. */
+static void note_empty_families(struct session *s)
+{
+	for (u32 i = 0; i < s->n_refusals; i++)
+		if (!is_accounted_for(s, s->refusals[i].family))
+			s->refusals[i].all = true;
 }
 
 int refused__apply(struct session *s, char *err, size_t len)
@@ -172,6 +181,16 @@ static u32 count_of(const struct session *s, const struct schema_family *f)
 	return n;
 }
 
+/* Does the loss of `a` explain better than that of `b` why a family is off? A family lists first what it needs most. */
+static bool comes_before(const struct refusal *a, const struct refusal *b)
+{
+	if (a->all != b->all)
+		return a->all;
+	if (a->part != b->part)
+		return a->part && (!b->part || a->part < b->part);
+	return a < b;
+}
+
 /* One of the family's first few gets a line; where the family is off, only the one that puts it off. */
 static bool is_reported(const struct session *s, u32 index)
 {
@@ -179,9 +198,8 @@ static bool is_reported(const struct session *s, u32 index)
 	u32 before = 0;
 
 	for (u32 i = 0; i < s->n_refusals; i++)
-		if (s->refusals[i].family == r->family && s->refusals[i].all && i != index)
-			if (!r->all || i < index)
-				return false;
+		if (s->refusals[i].family == r->family && s->refusals[i].all && comes_before(&s->refusals[i], r))
+			return false;
 	for (u32 i = 0; i < index; i++)
 		before += s->refusals[i].family == r->family;
 	return r->all || before < LINES_EACH;
