@@ -3,7 +3,7 @@
 
 _sonde_names() # names that `sonde list WHAT` gives
 {
-	sonde list "$1" --format csv 2> /dev/null | sed -n '3,$s/,.*//p'
+	sonde list "$1" --format csv 2> /dev/null | sed -n "3,\$s/^'//; 3,\$s/[ ,].*//p"
 }
 
 # After the last comma, with what stands before it
@@ -34,7 +34,8 @@ _sonde()
 	*-o | *--output) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	*)
 		if [[ $cur == -* ]]; then
-			words=$(sonde "$command" --help | grep -oE -- '(^|[ ,])--?[a-z][a-z-]*' | tr -d ' ,')
+			words=$(sonde "$command" --help | sed '/^Examples:/q; s/such as .*//' |
+				grep -oE -- '(^|[ ,])(--[a-z][a-z-]*|-[A-Za-z])\b' | tr -d ' ,' | sort -u)
 			[[ $command == record ]] && words+=" $(_sonde_names options)"
 			mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 			return
