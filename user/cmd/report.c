@@ -251,6 +251,8 @@ static int with_trace(struct request *r, struct trace *t)
 		cmd__error("%s: cannot read it: %s", r->label, strerror(-err));
 		status = EXIT_FAILED;
 	} else {
+		if (args.pid && report__has_family(&args, "proc") && !names__task(args.names, args.pid, args.pid))
+			cmd__error("%s: it names no process %u", r->label, args.pid);
 		status = run_report(r, &args, &facts);
 	}
 	names__free(args.names);

@@ -232,9 +232,8 @@ char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, co
 	else if (used)
 		snprintf(buf, size, "Counts and sums are too low: those of %s.", low);
 	else if (worst > 0)
-		snprintf(buf, size,
-			 "Apart from that counts and sums hold: at most %s of a family's events are missing.",
-			 percent_text(share, sizeof(share), "", worst));
+		snprintf(buf, size, "Apart from that counts and sums hold: %s%s of a family's events are missing.",
+			 worst < 0.1 ? "" : "at most ", percent_text(share, sizeof(share), "", worst));
 	else
 		snprintf(buf, size, "Apart from that counts and sums hold.");
 	return buf;

@@ -378,6 +378,8 @@ int cause__say(const struct causes *all, const struct report_args *args, const s
 	const struct phrase *p = &phrases[c->kind];
 	struct report_args own = *args;
 	struct details d = { .args = &own, .all = all, .cause = c };
+	/* of threads that live one after the other, one's time says little: all their time does */
+	bool brief = c->threads > 1 && c->wall_ns / c->threads < report__duration(args) / 10;
 	char label[64], wall[TEXT_NUMBER];
 	int err;
 
@@ -388,8 +390,9 @@ int cause__say(const struct causes *all, const struct report_args *args, const s
 	words__add(&w, "%s ", label);
 	if (c->threads > 1)
 		words__add(&w, "(%u threads) ", c->threads);
-	words__add(&w, "%s %.0f%% of %s%s", p->before, table__percent(c->ns, c->wall_ns),
-		   text__ns(wall, sizeof(wall), c->wall_ns / c->threads), p->after);
+	words__add(&w, "%s %.0f%% of %s%s%s", p->before, table__percent(c->ns, c->wall_ns),
+		   text__ns(wall, sizeof(wall), brief ? c->wall_ns : c->wall_ns / c->threads), brief ? " in all" : "",
+		   p->after);
 	err = tell_details(&d, &w, c);
 	words__add(&w, ".");
 	lock_words__free(d.locks);

@@ -432,10 +432,11 @@ static void find(const struct disk_report *d, struct report_output *out)
 	for (u32 i = 0; i < d->stalls.n; i++)
 		stall += ((const struct stats *)map__value(&d->stalls, i))->total;
 	if (n)
-		report_output__finding(out,
-				       "%s I/Os moved %s; %.0f%% of their time they were queued, not in the device.",
-				       text__count(number, sizeof(number), n), text__bytes(size, sizeof(size), bytes),
-				       queue + device ? 100.0 * (double)queue / (double)(queue + device) : 0);
+		report_output__finding(out, "%s I/O%s moved %s; %.0f%% of %s time %s queued, not in the device.",
+				       text__count(number, sizeof(number), n), n == 1 ? "" : "s",
+				       text__bytes(size, sizeof(size), bytes),
+				       queue + device ? 100.0 * (double)queue / (double)(queue + device) : 0,
+				       n == 1 ? "its" : "their", n == 1 ? "it was" : "they were");
 	if (worst)
 		report_output__finding(out, "Most of it: %s, %s of %s, %s together.",
 				       names__label(d->args->names, who, sizeof(who), worst->pid, 0),

@@ -415,7 +415,7 @@ static void find(struct osrt *o, struct report_output *out, const struct table *
 			       FIGURE("name", top[API_NAME]), FIGURE("time_percent", top[API_PERCENT]),
 			       FIGURE("off_cpu_ns", off(o, o->off.counted)));
 	}
-	if (o->off.known)
+	if (o->calls && o->off.known)
 		report_output__finding(out, "Their threads were off the CPU for %s of it.",
 				       text__ns(total, sizeof(total), o->off.counted));
 	if (o->open)

@@ -285,7 +285,7 @@ static void print_losses(FILE *file, const struct output_options *options, const
 	for (i = 0; i < f->n_refused; i++)
 		print_refused(file, options, &f->refused[i], prefix);
 	if (!f->n_losses) {
-		fprintf(file, "%s%s\n", prefix,
+		fprintf(file, "%s%s%s\n", prefix, f->n_refused ? "apart from that " : "",
 			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");
 		return;
 	}

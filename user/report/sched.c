@@ -214,9 +214,13 @@ void sched_report__find(const struct sched_report *s, const struct report_args *
 	}
 	if (!worst)
 		return;
-	report_output__finding(out, "%u thread%s ran for %s in all: %.1f CPUs busy on average.", s->threads.n,
-			       s->threads.n == 1 ? "" : "s", text__ns(buf, sizeof(buf), run),
-			       duration ? (double)run / (double)duration : 0);
+	if (!run)
+		report_output__finding(out, "%u thread%s did not run on a CPU.", s->threads.n,
+				       s->threads.n == 1 ? "" : "s");
+	else
+		report_output__finding(out, "%u thread%s ran for %s in all: %.1f CPUs busy on average.", s->threads.n,
+				       s->threads.n == 1 ? "" : "s", text__ns(buf, sizeof(buf), run),
+				       duration ? (double)run / (double)duration : 0);
 	REPORT_FIGURES(out, FIGURE("threads", V_U64(s->threads.n)), FIGURE("run_ns", V_U64(run)));
 	if (worst->runnable_ns) {
 		k = map__key(&s->threads, at);
