@@ -3,7 +3,7 @@
 
 _sonde_names() # names that `sonde list WHAT` gives
 {
-	sonde list "$1" --format csv 2> /dev/null | sed -n "3,\$s/^'//; 3,\$s/[ ,].*//p"
+	sonde list "$1" --format csv 2> /dev/null | sed -n "3,\$s/[ ,].*//p"
 }
 
 # After the last comma, with what stands before it

@@ -156,7 +156,7 @@ void catalog__fields(const struct embedded *bpf, struct report_output *out)
 void catalog__options(const struct embedded *bpf, struct report_output *out)
 {
 	static const struct column columns[] = {
-		{ "option", "Option", VALUE_TEXT, SHOW_PLAIN },
+		{ "option", "Option", VALUE_TEXT, SHOW_OPTION },
 		{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
 		{ "doc", "What it adds", VALUE_TEXT, SHOW_PLAIN },
 	};

@@ -325,21 +325,23 @@ void print__people(const struct report_output *out, const struct output_options 
 }
 
 /* RFC 4180, but with \n for LF as every tool on Linux wants it. */
-static void csv_text(FILE *file, const char *text)
+static void csv_text(FILE *file, const char *text, enum column_show show)
 {
 	char *clean = text__clean(text, strlen(text));
 
 	if (!clean)
 		return;
 	/* the empty text; an empty field is an unknown one */
-	if (*clean)
+	if (*clean && show == SHOW_OPTION)
+		text__put_own_csv(file, clean);
+	else if (*clean)
 		text__put_csv(file, clean);
 	else
 		fputs("\"\"", file);
 	free(clean);
 }
 
-static void csv_cell(FILE *file, const struct value *v)
+static void csv_cell(FILE *file, const struct value *v, enum column_show show)
 {
 	char buf[TEXT_NUMBER];
 
@@ -356,7 +358,7 @@ static void csv_cell(FILE *file, const struct value *v)
 		fputs(text__double(buf, sizeof(buf), v->d), file);
 		break;
 	case VALUE_TEXT:
-		csv_text(file, v->text);
+		csv_text(file, v->text, show);
 		break;
 	}
 }
@@ -381,7 +383,7 @@ void print__csv(const struct report_output *out, const struct output_options *op
 			for (c = 0; c < t->n_columns; c++) {
 				if (c)
 					putc(',', file);
-				csv_cell(file, &table__row(t, i)[c]);
+				csv_cell(file, &table__row(t, i)[c], t->columns[c].show);
 			}
 			putc('\n', file);
 		}

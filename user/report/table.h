@@ -50,6 +50,7 @@ enum column_show {
 	SHOW_SECONDS, /* ns as 12.345678 */
 	SHOW_LONG, /* a text in the last column that a terminal's width cuts */
 	SHOW_NEVER, /* for machines only */
+	SHOW_OPTION, /* an option of sonde's own: CSV has it as it is, though it begins with '-' */
 };
 
 /* For SHOW_PERCENT: 0 of nothing */

@@ -96,11 +96,8 @@ char *text__utf8(const char *text, size_t len)
 	return out;
 }
 
-void text__put_csv(FILE *out, const char *text)
+static void put_csv(FILE *out, const char *text, const char *prefix)
 {
-	/* a spreadsheet takes a cell that begins like this for a formula, which may run programs */
-	const char *prefix = *text && strchr("=+-@\t\r", *text) ? "'" : "";
-
 	if (!strpbrk(text, ",\"\r\n") && *text != '#' && *text != ' ') {
 		fprintf(out, "%s%s", prefix, text);
 		return;
@@ -112,6 +109,17 @@ void text__put_csv(FILE *out, const char *text)
 		putc(*text, out);
 	}
 	putc('"', out);
+}
+
+void text__put_csv(FILE *out, const char *text)
+{
+	/* a spreadsheet takes a cell that begins like this for a formula, which may run programs */
+	put_csv(out, text, *text && strchr("=+-@\t\r", *text) ? "'" : "");
+}
+
+void text__put_own_csv(FILE *out, const char *text)
+{
+	put_csv(out, text, "");
 }
 
 size_t text__width(const char *text)

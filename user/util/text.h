@@ -21,6 +21,8 @@ char *text__utf8(const char *text, size_t len);
  * take for a formula (it begins with = + - @ or a tab) gets a ' before it.
  */
 void text__put_csv(FILE *out, const char *text);
+/* The same of a text that sonde itself has, such as an option's name: as it is, whatever it begins with. */
+void text__put_own_csv(FILE *out, const char *text);
 /* Characters (not bytes) of a UTF-8 text. */
 size_t text__width(const char *text);
 
