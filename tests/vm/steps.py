@@ -95,7 +95,7 @@ def record():
 
 TOGETHER = [
     ["probes/proc/test_life"], ["probes/syscall/test_calls"], ["probes/lock/test_waits"], ["probes/net/test_talk"],
-    ["probes/sched/test_wakers"], ["probes/disk/test_io", "direct"], ["probes/gil/test_waits.py"], 
+    ["probes/sched/test_wakers"], ["probes/disk/test_io", "direct"], ["probes/gil/test_waits.py"],
     ["probes/cuda/test_counts.py", "CUDA 12, session", "CUDA 13, session"],
 ]
 # Its process is named, and before 6.13 that is how a return is seen
