@@ -38,6 +38,15 @@ static void nap(long long ns)
 	nanosleep(&t, NULL);
 }
 
+/*
+ * Long enough for another thread to get off the CPU meanwhile: 2 ms on a real
+ * processor, 40 ms on an emulated one, where SLOW is set.
+ */
+static void short_nap(void)
+{
+	nap(getenv("SLOW") ? 40000000 : 2000000);
+}
+
 /* --- load: threads of several kinds, and what the kernel says that each used --- */
 
 struct worker {
@@ -261,7 +270,7 @@ static void wait_for_vfork(void)
 	pid_t child = vfork();
 
 	if (!child) {
-		nap(2000000);
+		short_nap();
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
@@ -274,7 +283,7 @@ static int states(int times)
 
 	printf("begin %lld\n", now());
 	for (int i = 0; i < times; i++)
-		nap(2000000);
+		short_nap();
 	for (int i = 0; i < times; i++)
 		wait_for_vfork();
 	printf("end %lld\n", now());
@@ -288,7 +297,7 @@ static int states(int times)
 	for (int i = 0; i < times; i++) {
 		waitpid(child, &status, WUNTRACED);
 		n += WIFSTOPPED(status);
-		nap(2000000);
+		short_nap();
 		kill(child, SIGCONT);
 	}
 	waitpid(child, &status, 0);
@@ -302,7 +311,7 @@ static int states(int times)
 		_exit(0);
 	}
 	for (n = 0; waitpid(child, &status, 0) == child && WIFSTOPPED(status); n++) {
-		nap(2000000);
+		short_nap();
 		ptrace(PTRACE_CONT, child, 0, 0);
 	}
 	printf("traced %d %d\n", child, n);
