@@ -90,15 +90,20 @@ static struct object *new_object(struct session *s, const struct mapping *m, u64
 	return o;
 }
 
-/* Only an object that a family probes has an id: the trace and the losses name objects by their ids. */
+/*
+ * Only an object that a family probes has an id: the trace and the losses name objects by their ids.
+ * A file that was overwritten is an object anew, with an id of its own.
+ */
 static void attach(struct session *s, struct object *o)
 {
-	if (!o->id)
+	bool probed = o->families;
+
+	if (!probed)
 		o->id = s->objects->next_id + 1;
-	if (!object__attach(s, o))
+	if (object__attach(s, o))
+		s->objects->next_id = o->id > s->objects->next_id ? o->id : s->objects->next_id;
+	else if (!probed)
 		o->id = 0;
-	else if (o->id > s->objects->next_id)
-		s->objects->next_id = o->id;
 }
 
 /* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
