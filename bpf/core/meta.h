@@ -34,7 +34,7 @@ enum loss_reason {
 	LOSS_MMAP = 7, /* mmap records were lost: a library may have gone unnoticed */
 	LOSS_BLIND = 8, /* time between a library's first mapping and its probes; count is libraries */
 	LOSS_READ = 9, /* the target's memory could not be read */
-	LOSS_WRITE = 10, /* the trace file could not be written */
+	LOSS_REFUSED = 10, /* the record is of a kind or size that the schema of the trace does not have */
 	LOSS_TORN = 11, /* a stack changed while it was read, or made no sense */
 	LOSS_REASONS
 };

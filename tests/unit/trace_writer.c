@@ -99,7 +99,7 @@ TEST(refused_records_are_losses)
 	REQUIRE(t);
 	kinds[0] = schema__event(trace__schema(t), "meta_loss");
 	CHECK(!trace__read(t, &f, read_loss, got));
-	CHECK(got[0] == 4 && got[1] == 0x7f && got[2] == LOSS_WRITE);
+	CHECK(got[0] == 4 && got[1] == 0x7f && got[2] == LOSS_REFUSED);
 	trace__close(t);
 }
 

@@ -28,7 +28,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_MMAP] = "mappings missed",
 		[LOSS_BLIND] = "before the library was probed",
 		[LOSS_READ] = "the target's memory could not be read",
-		[LOSS_WRITE] = "the trace file could not be written",
+		[LOSS_REFUSED] = "of no kind or size that this trace has",
 		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
 	};
 

@@ -138,7 +138,7 @@ static void poll_recursion(struct session *s, u64 now)
 
 void losses__add_refused(struct session *s)
 {
-	struct meta_loss r = { .reason = LOSS_WRITE };
+	struct meta_loss r = { .reason = LOSS_REFUSED };
 
 	for (u32 i = 0; s->losses && i < 256; i++) {
 		r.family = (u16)i;

@@ -436,7 +436,7 @@ static void report_refused(struct trace_writer *w)
 			.last = w->refused[i].last,
 			.count = w->refused[i].count,
 			.family = i,
-			.reason = LOSS_WRITE,
+			.reason = LOSS_REFUSED,
 		};
 
 		if (loss.count)

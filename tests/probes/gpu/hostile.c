@@ -76,6 +76,9 @@ static void nonsense(void)
 	BAD(o.record.kind = 0);
 	BAD(o.record.kind = SHIM_KINDS);
 	BAD(o.record.kind = 0xffff);
+	/* those whose low bits are a known kind's: of 5 bits, of 8 */
+	BAD(o.record.kind = 32 + SHIM_MEMSET);
+	BAD(o.record.kind = 256 + SHIM_MEMSET);
 	/* before the process was there, in the future, the end before the start */
 	BAD(o.record.start = 1);
 	BAD(o.record.end = ~0ULL);

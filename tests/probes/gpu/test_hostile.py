@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from shim_lib import SHIM  # noqa: E402
 
 HOSTILE = os.path.join(os.environ.get("B", "build"), "tests", "probes", "gpu", "hostile")
-READ, RING_FULL = 9, 1  # bpf/core/meta.h
+READ, REFUSED = 9, 10  # bpf/core/meta.h
 # forks when it is told to; both wait
 FORKER = """
 import os, sys, time
@@ -49,6 +49,9 @@ def lies():
     mine = [e for kind in r.trace.head["schema"]["events"] if kind["id"] >> 8 == 13 for e in r.trace.events(kind["name"])]
     ok(r.status == 0 and all(e["pid"] == r.pid for e in mine) and
        all(0 < e["time"] < began + 100_000_000_000 for e in mine), f"noise: nothing breaks ({len(mine)} events)", r.messages)
+    # what a target says wrongly is not to look like a fault of the trace's writer
+    refused = sum(e["count"] for e in r.trace.events("meta_loss") if e["reason"] == REFUSED)
+    ok(not refused, "noise: no record reaches the writer that the schema does not know", refused, r.messages)
 
 
 def page_of(pid, name):
