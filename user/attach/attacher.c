@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,9 +74,12 @@ ssize_t message__receive(int sock, void *data, size_t size, int *fd)
 	return n;
 }
 
-void attacher__ignore_signals(void)
+void attacher__withstand_signals(const char *name)
 {
-	/* Ctrl-C goes to the whole foreground group */
+	/* SIGKILL can't be ignored: `timeout -s KILL` sends it to the whole group, `killall -9 sonde` to all of that name */
+	setsid();
+	prctl(PR_SET_NAME, name);
+	/* what started sonde may send these to processes that it finds in other ways */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

@@ -75,7 +75,7 @@ bool attacher__gone(const struct attacher *a);
 /* Has it detach what is left, and waits until it has ended. NULL-safe. */
 void attacher__free(struct attacher *a);
 
-/* In a child that is in the kernel about probes: nothing that a terminal sends may end it in the middle. */
-void attacher__ignore_signals(void);
+/* In a child that is in the kernel about probes, which is to end by itself: in a session of its own, by a name of its own. */
+void attacher__withstand_signals(const char *name);
 
 #endif

@@ -476,8 +476,7 @@ void attacher__serve(int sock, const struct probes *probes, pid_t command, bool 
 {
 	struct server *s = calloc(1, sizeof(*s));
 
-	attacher__ignore_signals();
-	prctl(PR_SET_NAME, "sonde-attacher");
+	attacher__withstand_signals("sonde-attacher");
 	if (!s)
 		_exit(1);
 	s->probes = probes;

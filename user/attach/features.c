@@ -144,7 +144,7 @@ static void answer(int fd)
 	struct costs costs = {};
 	struct features f = {};
 
-	attacher__ignore_signals();
+	attacher__withstand_signals("sonde-features");
 	probe_here(&f, &t);
 	/* a short answer is no answer: the parent sees to that */
 	if (write(fd, &f, sizeof(f)) < 0)
