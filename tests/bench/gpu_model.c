@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 	began = now();
 	if (!made__open(&g))
 		return 1;
-	err = gpu_model__read(g.model, 0, 0, 0, &listener, &works, &told);
+	err = gpu_model__read(g.model, 0, 0, NULL, &listener, &works, &told);
 	printf("%llu kernels read in %.2f s, %.0f MiB at most (%.0f before, of the writer); %llu joined, %llu not, %llu unseen; error %d\n",
 	       works, (double)(now() - began) / 1e9, (double)peak() / (1 << 20), (double)before / (1 << 20),
 	       told.joined, told.unjoined, told.unseen, err);

@@ -83,7 +83,8 @@ static void export_all(struct trace *t)
 
 static void read_trace(const u8 *data, size_t size)
 {
-	struct trace_filter some = { .from = 1, .to = ~0ULL / 2, .pid = 1 }, late = { .from = 1500000, .to = 1600000 };
+	struct trace_filter some = { .from = 1, .to = ~0ULL / 2, .pids = { (const u32[]){ 1 }, 1 } },
+			    late = { .from = 1500000, .to = 1600000 };
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	char path[64], err[256];
 	struct trace *t;

@@ -199,7 +199,7 @@ static u64 expected(u32 n, const struct trace_filter *f)
 		struct every v = support_every_at(i);
 		u64 start = i % 2 ? e.time : v.call.span.start;
 
-		m += (!f->pid || e.pid == f->pid) && (!f->tid || e.tid == f->tid) &&
+		m += trace_pids__have(&f->pids, e.pid) && (!f->tid || e.tid == f->tid) &&
 		     (!f->to || (start < f->to && (e.time > f->from || start >= f->from)));
 	}
 	return m;
@@ -213,10 +213,11 @@ TEST(filters)
 	u32 n = 4000;
 	u8 *bytes = support_write(n, 100, true, &len);
 	struct trace_filter f[] = {
-		{ .pid = 101 },
+		{ .pids = { (const u32[]){ 101 }, 1 } },
+		{ .pids = { (const u32[]){ 102, 100 }, 2 } },
 		{ .tid = 101003 },
 		{ .from = 2000000, .to = 2000001 },
-		{ .from = 1500000, .to = 3000000, .pid = 100 },
+		{ .from = 1500000, .to = 3000000, .pids = { (const u32[]){ 100 }, 1 } },
 		{ .from = 0, .to = 1 },
 	};
 	u32 i;

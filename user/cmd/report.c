@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/pids.h"
 #include "model/clock.h"
 #include "model/facts.h"
 #include "report/report.h"
@@ -23,7 +24,7 @@ static const char options_help[] =
 	"  --time A..B              only what happened from A until before B: seconds since the trace's start\n"
 	"                           (12.5..14, ..3, 3..) or times of day (12:00:05..12:00:06.5); what lies across\n"
 	"                           a border counts with its whole length\n"
-	"  -p, --pid PID            only this process\n"
+	"  -p, --pid PIDS           only these processes: 1,2 or 1 2, as pgrep and pidof print them\n"
 	"  --tid TID                only this thread\n"
 	"  --sort COLUMN            by a column's heading or key; figures largest first, +COLUMN smallest first,\n"
 	"                           -COLUMN the other way round for texts\n"
@@ -47,7 +48,8 @@ struct request {
 	char *notes; /* on what was merged, a line each */
 	const struct report *report;
 	const char *time;
-	u64 pid, tid;
+	struct pid_list pids;
+	u64 tid;
 	struct output_options output;
 };
 
@@ -102,6 +104,18 @@ static int parse_words(struct request *r, int n, char **words)
 	return -1;
 }
 
+/* -p PIDS; the words behind it may be further ones, as in `-p $(pgrep -f x)`. */
+static bool parse_pids(struct request *r, char **argv)
+{
+	int n = pid_list__add(&r->pids, "report", "-p", optarg) ?
+			pid_list__add_words(&r->pids, "report", "-p", argv + optind) :
+			-EINVAL;
+
+	if (n > 0)
+		optind += n;
+	return n >= 0;
+}
+
 /* An exit status, or -1: go on. */
 static int parse(struct request *r, int argc, char **argv)
 {
@@ -119,7 +133,7 @@ static int parse(struct request *r, int argc, char **argv)
 			r->time = optarg;
 			break;
 		case 'p':
-			if (!cmd__parse_number("report", "-p", optarg, 1, 0xffffffff, &r->pid))
+			if (!parse_pids(r, argv))
 				return EXIT_USAGE;
 			break;
 		case OPT_TID:
@@ -224,10 +238,20 @@ static void set_windows(struct trace_facts *f, struct trace *t, const struct rep
 	trace__set_windows(t, f->windows, f->n_windows);
 }
 
+/* Says which of the processes asked for the trace does not have, as far as it names its processes. */
+static void warn_unknown(const struct request *r, const struct report_args *args)
+{
+	for (u32 i = 0; i < r->pids.n && report__has_family(args, "proc"); i++)
+		if (!names__task(args->names, r->pids.list[i], 0))
+			cmd__error("%s: it names no process %u", r->label, r->pids.list[i]);
+}
+
 static int with_trace(struct request *r, struct trace *t)
 {
 	struct trace_facts facts = { 0 };
-	struct report_args args = { .trace = t, .pid = (u32)r->pid, .tid = (u32)r->tid, .facts = &facts };
+	struct report_args args = {
+		.trace = t, .pids = { r->pids.list, r->pids.n }, .tid = (u32)r->tid, .facts = &facts
+	};
 	char why[512];
 	int err, status;
 
@@ -241,7 +265,7 @@ static int with_trace(struct request *r, struct trace *t)
 	if (!args.to && facts.stop < facts.summary->last)
 		args.to = facts.stop;
 	set_windows(&facts, t, &args);
-	facts.pid = args.pid;
+	facts.pids = args.pids;
 	facts.tid = args.tid;
 	if (!err)
 		err = names__create(&args.names, trace__schema(t));
@@ -251,8 +275,7 @@ static int with_trace(struct request *r, struct trace *t)
 		cmd__error("%s: cannot read it: %s", r->label, strerror(-err));
 		status = EXIT_FAILED;
 	} else {
-		if (args.pid && report__has_family(&args, "proc") && !names__task(args.names, args.pid, args.pid))
-			cmd__error("%s: it names no process %u", r->label, args.pid);
+		warn_unknown(r, &args);
 		status = run_report(r, &args, &facts);
 	}
 	names__free(args.names);

@@ -102,7 +102,7 @@ int perfetto__blame(struct perfetto *p)
 	if (!stacks__count(p->e->stacks))
 		return 0;
 	map__init(&pass.waiting, sizeof(struct waiter_key), sizeof(struct gil_piece));
-	err = gil_model__read(p->e->trace, 0, 0, 0, &listener, &pass, NULL);
+	err = gil_model__read(p->e->trace, 0, 0, NULL, &listener, &pass, NULL);
 	for (u32 i = 0; !err && i < pass.waiting.n; i++)
 		err = put_piece(p, map__value(&pass.waiting, i));
 	map__free(&pass.waiting);

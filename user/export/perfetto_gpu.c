@@ -416,7 +416,7 @@ int perfetto__gpu_work(struct perfetto *p)
 	map__init(&g->first_contexts, sizeof(u64), sizeof(u32));
 	err = gpu_model__new(&g->model, p->e->trace, p->e->names);
 	if (!err)
-		err = gpu_model__read(g->model, 0, 0, 0, &listener, g, &told);
+		err = gpu_model__read(g->model, 0, 0, NULL, &listener, g, &told);
 	if (!err)
 		perfetto__finish_gpu_counters(p, &told);
 	return err;

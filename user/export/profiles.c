@@ -266,7 +266,7 @@ int profiles__finish(struct profiles *p)
 	};
 
 	return listener.wait || listener.piece ?
-		       gil_model__read(p->e->trace, p->e->facts->live, p->e->facts->stop, 0, &listener, p, NULL) :
+		       gil_model__read(p->e->trace, p->e->facts->live, p->e->facts->stop, NULL, &listener, p, NULL) :
 		       0;
 }
 

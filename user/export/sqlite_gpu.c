@@ -185,7 +185,7 @@ int sqlite__put_gpu_work(const struct sqlite *s)
 	if (!err)
 		err = gpu_model__new(&p.model, s->e->trace, s->e->names);
 	if (!err)
-		err = gpu_model__read(p.model, 0, 0, 0, &listener, &p, NULL);
+		err = gpu_model__read(p.model, 0, 0, NULL, &listener, &p, NULL);
 	if (!err)
 		err = put_gpus(&p);
 	sqlite3_finalize(p.insert);

@@ -121,11 +121,11 @@ struct gpu_model;
 int gpu_model__new(struct gpu_model **out, struct trace *t, const struct names *names);
 void gpu_model__free(struct gpu_model *m);
 /*
- * Reads [from, to) (to 0: no limit) of a process (0: all) and hands over what is in it: work and calls that overlap it. In
+ * Reads [from, to) (to 0: no limit) of some processes (NULL: of all) and hands over what is in it: work and calls that overlap it. In
  * bounded memory but for what is live: allocations, names. May be called again. told may be NULL.
  */
-int gpu_model__read(struct gpu_model *m, u64 from, u64 to, u32 pid, const struct gpu_listener *listener, void *arg,
-		    struct gpu_told *told);
+int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_pids *pids,
+		    const struct gpu_listener *listener, void *arg, struct gpu_told *told);
 /* After a read. NULL: the shim did not tell. */
 const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 pid, u32 device);
 /* A kernel's name as people write it: "void gemm<128>(float*, float*, float*, int)"; as mangled if it is no C++ name. */

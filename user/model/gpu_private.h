@@ -154,7 +154,7 @@ struct gpu_model {
 
 	/* of a read */
 	u64 from, to;
-	u32 pid;
+	struct trace_pids pids;
 	const struct gpu_listener *listener;
 	void *arg;
 	struct gpu_told told;

@@ -103,7 +103,7 @@ static int on_locks(const struct rows *rows, void *arg)
 		bool says = owner.b != 0;
 
 		/* without an owner it may be a condition; -EAGAIN is no wait */
-		if (!counts(d, &v) || (!says && !lock_words__has(d->locks, d->args->pid, lock.a)) ||
+		if (!counts(d, &v) || (!says && !lock_words__has(d->locks, d->cause->pid, lock.a)) ||
 		    view__get(&v, "result") == -EAGAIN)
 			continue;
 		/* who let go of it had it, at least then */
@@ -146,7 +146,7 @@ static int tell_lock(struct details *d, struct words *w)
 	if (!owner)
 		return 0;
 	verb = who.c ? "let go" : "held";
-	names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b);
+	names__label(d->args->names, label, sizeof(label), d->cause->pid, (u32)who.b);
 	if (owners == 1)
 		words__add(w, ", %s by %s", verb, label);
 	else if (2 * owner->ns >= lock->ns)
@@ -213,7 +213,7 @@ static int tell_disk(struct details *d, struct words *w, const struct cause *c)
 	int err;
 
 	all.from = all.to = 0;
-	all.pid = all.tid = 0;
+	all.pids.n = all.tid = 0;
 	err = report__read_kind(d->args, "disk_io", on_ios, d);
 	if (!err && !d->by.n)
 		err = report__read_kind(d->args, "disk_fault", on_ios, d);
@@ -310,7 +310,7 @@ static int tell_gil(struct details *d, struct words *w, const struct cause *c)
 		   text__ns(each, sizeof(each), c->ns / (c->times ? c->times : 1)), c->times == 1 ? "" : " each");
 	if (holder)
 		words__add(w, ", %.0f%% of that for %s", 100.0 * (double)holder->ns / (double)all->ns,
-			   names__label(d->args->names, label, sizeof(label), d->args->pid, (u32)who.b));
+			   names__label(d->args->names, label, sizeof(label), d->cause->pid, (u32)who.b));
 	return err;
 }
 
@@ -383,7 +383,7 @@ int cause__say(const struct causes *all, const struct report_args *args, const s
 	char label[64], wall[TEXT_NUMBER];
 	int err;
 
-	own.pid = c->pid;
+	own.pids = (struct trace_pids){ &c->pid, 1 };
 	map__init(&d.by, sizeof(struct tally_key), sizeof(struct tally));
 	map__init(&d.people, sizeof(struct tally_key), sizeof(struct tally));
 	names__label(args->names, label, sizeof(label), c->pid, args->tid);

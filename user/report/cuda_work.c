@@ -30,7 +30,7 @@ int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*f
 	if (!err)
 		err = gpu_model__new(&c->model, args->trace, args->names);
 	if (!err)
-		err = gpu_model__read(c->model, args->from, args->to, args->pid, &listener, c, &c->told);
+		err = gpu_model__read(c->model, args->from, args->to, &args->pids, &listener, c, &c->told);
 	return err;
 }
 

@@ -231,7 +231,7 @@ int doing_sources__read(struct doing_sources *s)
 	if (!err)
 		err = report__read_kind(&all, "sample_off", on_samples, s);
 	if (!err)
-		err = gil_model__read(all.trace, all.from, all.to, all.pid, &gil, s, NULL);
+		err = gil_model__read(all.trace, all.from, all.to, &all.pids, &gil, s, NULL);
 	for (u32 i = 0; i < s->threads.n; i++)
 		for (u32 k = 0; k < DOING_SOURCES; k++)
 			doing_list__sort(&((struct doing_thread *)map__value(&s->threads, i))->lists[k]);

@@ -142,7 +142,7 @@ int gil_report__read(struct gil_report *g, const struct report_args *args)
 	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_thread));
 	err = gil_blame__init(&g->blame, args);
 	/* who was waited for is in other threads' events */
-	return err ? err : gil_model__read(args->trace, args->from, args->to, args->pid, &listener, g, &g->slices);
+	return err ? err : gil_model__read(args->trace, args->from, args->to, &args->pids, &listener, g, &g->slices);
 }
 
 void gil_report__free(struct gil_report *g)

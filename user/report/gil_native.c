@@ -199,7 +199,7 @@ int gil_natives__init(struct gil_blame *b, const struct report_args *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_cpu"), NULL };
 	/* of all threads: a report of one thread's waits is about who held the GIL meanwhile */
-	struct trace_filter filter = { .kinds = kinds, .from = args->from, .to = args->to, .pid = args->pid };
+	struct trace_filter filter = { .kinds = kinds, .from = args->from, .to = args->to, .pids = args->pids };
 	struct gil_natives *n = &b->natives;
 	int err;
 

@@ -373,7 +373,7 @@ static int read_window(struct reading *r)
 	int err;
 
 	r->n = 0;
-	err = gpu_model__read(b->model, r->from, r->to, b->args->pid, &listener, r, &told);
+	err = gpu_model__read(b->model, r->from, r->to, &b->args->pids, &listener, r, &told);
 	add_told(&b->told, &told);
 	if (err || !r->n)
 		return err;

@@ -71,6 +71,16 @@ static bool add_value(cJSON *object, const char *key, const struct value *v)
 	}
 }
 
+static bool add_pids(cJSON *o, const struct trace_pids *pids)
+{
+	cJSON *list = cJSON_AddArrayToObject(o, "only_pids");
+	bool ok = list;
+
+	for (u32 i = 0; ok && i < pids->n; i++)
+		ok = cJSON_AddItemToArray(list, cJSON_CreateNumber(pids->list[i]));
+	return ok;
+}
+
 static bool add_trace(cJSON *root, const struct trace_facts *f)
 {
 	cJSON *o = cJSON_AddObjectToObject(root, "trace");
@@ -98,7 +108,8 @@ static bool add_trace(cJSON *root, const struct trace_facts *f)
 	ok = ok && add_u64(o, "from_ns", f->from ? f->from : f->live);
 	ok = ok && add_u64(o, "to_ns", f->to ? f->to : f->stop);
 	ok = ok && add_u64(o, "traced_ns", trace_facts__traced(f));
-	ok = ok && (f->pid ? add_u64(o, "only_pid", f->pid) : true);
+	if (f->pids.n)
+		ok = ok && add_pids(o, &f->pids);
 	return ok && (f->tid ? add_u64(o, "only_tid", f->tid) : true);
 }
 

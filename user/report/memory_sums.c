@@ -206,7 +206,7 @@ static int read_once(struct memory_sums *m, bool at_peaks)
 	const struct gpu_listener second = { .allocation = on_allocation };
 
 	m->at_peaks = at_peaks;
-	return gpu_model__read(m->model, 0, m->args->to, m->args->pid, at_peaks ? &second : &first, m,
+	return gpu_model__read(m->model, 0, m->args->to, &m->args->pids, at_peaks ? &second : &first, m,
 			       at_peaks ? NULL : &m->told);
 }
 

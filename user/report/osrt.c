@@ -239,7 +239,7 @@ static int read_all(struct osrt *o)
 		shorts.to = 0;
 
 	all.from = all.to = 0;
-	all.pid = all.tid = 0;
+	all.pids.n = all.tid = 0;
 	o->nr = e ? schema_event__field(e, "nr") : NULL;
 	if (!err)
 		err = osrt_files__new(&o->files, o->args);

@@ -64,7 +64,7 @@ static bool wanted(const struct tree *t, const struct task *task)
 {
 	const struct report_args *a = t->args;
 
-	return (!a->pid || task->pid == a->pid) && (!a->tid || names__task(a->names, task->pid, a->tid)) &&
+	return trace_pids__have(&a->pids, task->pid) && (!a->tid || names__task(a->names, task->pid, a->tid)) &&
 	       (!a->to || task->start < a->to) && (!a->from || !task->end || task->end >= a->from);
 }
 

@@ -17,7 +17,7 @@ int report__read(const struct report_args *args, const struct schema_event *cons
 		.kinds = kinds,
 		.from = args->from,
 		.to = args->to,
-		.pid = args->pid,
+		.pids = args->pids,
 		.tid = args->tid,
 	};
 
@@ -69,9 +69,10 @@ void report__nothing(const struct report_args *args, struct report_output *out, 
 	bool timed = args->facts && (args->facts->from || args->facts->to);
 
 	report_output__finding(out, "%s%s%s.", what, timed ? " in this time" : "",
-			       args->tid ? " of this thread" :
-			       args->pid ? " of this process" :
-					   "");
+			       args->tid	? " of this thread" :
+			       args->pids.n > 1 ? " of these processes" :
+			       args->pids.n	? " of this process" :
+						  "");
 	if (!report__has_family(args, family))
 		report_output__finding(out, "The trace was made without family %s: `sonde record -t +%s` adds it.",
 				       family, family);

@@ -57,11 +57,26 @@ const struct kind_summary *trace__kinds(const struct trace *t, u32 *n);
 /* The text of a meta_string id; "" for 0 and for one the file does not have. All are loaded by trace__open. */
 const char *trace__string(const struct trace *t, u32 id);
 
+/* Some of the processes; n 0: all. */
+struct trace_pids {
+	const u32 *list;
+	u32 n;
+};
+
+static inline bool trace_pids__have(const struct trace_pids *pids, u32 pid)
+{
+	for (u32 i = 0; i < pids->n; i++)
+		if (pids->list[i] == pid)
+			return true;
+	return !pids->n;
+}
+
 struct trace_filter {
 	const struct schema_event *const *kinds; /* NULL-terminated; NULL: all */
 	u64 from, to; /* CLOCK_MONOTONIC ns: spans that overlap [from, to), events in it; to 0: no limit. Chunk-wise:
 		       * rows outside are passed over, a chunk wholly outside is not read. */
-	u32 pid, tid; /* 0: all */
+	struct trace_pids pids; /* of these processes; must outlive the reading */
+	u32 tid; /* 0: all */
 };
 
 struct trace_window {

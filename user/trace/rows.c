@@ -228,14 +228,14 @@ int rows__select(struct rows *r, const struct trace *t, const struct trace_filte
 	u32 i, n = 0;
 	int err;
 
-	if (!by_time && !f->pid && !f->tid)
+	if (!by_time && !f->pids.n && !f->tid)
 		return 0;
 	err = buffer(&r->selection, r->all * sizeof(u32));
 	if (err)
 		return err;
 	r->selected = (u32 *)r->selection.at;
 	for (i = 0; i < r->all; i++) {
-		if ((f->pid && (u32)raw_value(r, pid, i) != f->pid) ||
+		if ((f->pids.n && !trace_pids__have(&f->pids, (u32)raw_value(r, pid, i))) ||
 		    (f->tid && (u32)raw_value(r, tid, i) != f->tid) || (by_time && !in_time(r, t, f, start, i)))
 			continue;
 		r->selected[n++] = i;
