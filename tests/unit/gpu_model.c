@@ -41,7 +41,7 @@ static const struct gpu_listener listener = { on_work, on_call, on_allocation };
 
 static bool read_between(struct made *g, u64 from, u64 to, u32 pid)
 {
-	struct trace_pids pids = { &pid, 1 };
+	struct trace_ids pids = { &pid, 1 };
 
 	n_works = n_calls = n_allocations = 0;
 	return !gpu_model__read(g->model, from, to, pid ? &pids : NULL, &listener, NULL, &told);

@@ -139,7 +139,7 @@ static void check_random_work(u32 window, u32 number)
 	/* a part of the time, whose ends may lie in the midst of work */
 	args.from = BASE + 1000 + pick(500);
 	args.to = BASE + 3000 + pick(500);
-	args.pids = (struct trace_pids){ (const u32[]){ PID }, 1 };
+	args.pids = (struct trace_ids){ (const u32[]){ PID }, 1 };
 	CHECK(!gpu_busy__read(&b, &args, NULL, NULL));
 	for (u32 i = 0; i < 3; i++)
 		check_device(&b, i, args.from - BASE, args.to - BASE);

@@ -199,7 +199,7 @@ static u64 expected(u32 n, const struct trace_filter *f)
 		struct every v = support_every_at(i);
 		u64 start = i % 2 ? e.time : v.call.span.start;
 
-		m += trace_pids__have(&f->pids, e.pid) && (!f->tid || e.tid == f->tid) &&
+		m += trace_ids__have(&f->pids, e.pid) && trace_ids__have(&f->tids, e.tid) &&
 		     (!f->to || (start < f->to && (e.time > f->from || start >= f->from)));
 	}
 	return m;
@@ -215,7 +215,7 @@ TEST(filters)
 	struct trace_filter f[] = {
 		{ .pids = { (const u32[]){ 101 }, 1 } },
 		{ .pids = { (const u32[]){ 102, 100 }, 2 } },
-		{ .tid = 101003 },
+		{ .tids = { (const u32[]){ 101003 }, 1 } },
 		{ .from = 2000000, .to = 2000001 },
 		{ .from = 1500000, .to = 3000000, .pids = { (const u32[]){ 100 }, 1 } },
 		{ .from = 0, .to = 1 },

@@ -200,6 +200,32 @@ static void add_ns_pids(struct report_output *out, const struct names *names)
 	}
 }
 
+/* Is it "pid", "waker_tid"? */
+static bool is_task_key(const char *key)
+{
+	size_t len = strlen(key);
+
+	return len >= 3 && (!strcmp(key + len - 3, "pid") || !strcmp(key + len - 3, "tid"));
+}
+
+static void put_number(const struct names *names, const char *key, struct value *value)
+{
+	if (value->type == VALUE_U64 && is_task_key(key))
+		value->u = names__number(names, (u32)value->u);
+}
+
+/* Reports tell processes apart by ids where one number was used twice; what is printed are the numbers. */
+static void put_numbers(struct report_output *out, const struct names *names)
+{
+	for (struct table *t = out->tables; t; t = t->next)
+		for (u32 i = 0; i < t->n_rows; i++)
+			for (u32 c = 0; c < t->n_columns; c++)
+				put_number(names, t->columns[c].key, &table__row(t, i)[c]);
+	for (u32 i = 0; i < out->n_findings; i++)
+		for (u32 k = 0; k < out->findings[i].n_figures; k++)
+			put_number(names, out->findings[i].figures[k].key, &out->findings[i].figures[k].value);
+}
+
 static int run_report(const struct request *r, struct report_args *args, struct trace_facts *facts)
 {
 	struct report_output out = { .name = r->report->name, .facts = facts };
@@ -208,6 +234,8 @@ static int run_report(const struct request *r, struct report_args *args, struct 
 	err = r->report->run(args, &out);
 	if (!err)
 		add_ns_pids(&out, args->names);
+	if (!err)
+		put_numbers(&out, args->names);
 	if (r->notes && *r->notes)
 		report_output__note(&out, "%s", r->notes);
 	/* only reading finds a damaged chunk */
@@ -246,12 +274,42 @@ static void warn_unknown(const struct request *r, const struct report_args *args
 			cmd__error("%s: it names no process %u", r->label, r->pids.list[i]);
 }
 
+struct id_list {
+	u32 *list;
+	u32 n;
+	int err;
+};
+
+static void add_id(u32 id, void *arg)
+{
+	struct id_list *ids = arg;
+	u32 *more = reallocarray(ids->list, ids->n + 1, sizeof(*more));
+
+	if (!more) {
+		ids->err = -ENOMEM;
+		return;
+	}
+	ids->list = more;
+	ids->list[ids->n++] = id;
+}
+
+/* Several processes and threads may have had each number that -p and --tid name. 0 or -ENOMEM. */
+static int find_ids(const struct request *r, struct report_args *args, struct id_list *pids, struct id_list *tids)
+{
+	for (u32 i = 0; i < r->pids.n; i++)
+		names__each_id(args->names, r->pids.list[i], add_id, pids);
+	if (r->tid)
+		names__each_id(args->names, (u32)r->tid, add_id, tids);
+	args->pids = (struct trace_ids){ pids->list, pids->n };
+	args->tids = (struct trace_ids){ tids->list, tids->n };
+	return pids->err ? pids->err : tids->err;
+}
+
 static int with_trace(struct request *r, struct trace *t)
 {
 	struct trace_facts facts = { 0 };
-	struct report_args args = {
-		.trace = t, .pids = { r->pids.list, r->pids.n }, .tid = (u32)r->tid, .facts = &facts
-	};
+	struct report_args args = { .trace = t, .facts = &facts };
+	struct id_list pids = {}, tids = {};
 	char why[512];
 	int err, status;
 
@@ -265,12 +323,14 @@ static int with_trace(struct request *r, struct trace *t)
 	if (!args.to && facts.stop < facts.summary->last)
 		args.to = facts.stop;
 	set_windows(&facts, t, &args);
-	facts.pids = args.pids;
-	facts.tid = args.tid;
+	facts.pids = (struct trace_ids){ r->pids.list, r->pids.n };
+	facts.tid = (u32)r->tid;
 	if (!err)
 		err = names__create(&args.names, trace__schema(t));
 	if (!err)
 		err = names__load(args.names, t);
+	if (!err)
+		err = find_ids(r, &args, &pids, &tids);
 	if (err) {
 		cmd__error("%s: cannot read it: %s", r->label, strerror(-err));
 		status = EXIT_FAILED;
@@ -278,6 +338,8 @@ static int with_trace(struct request *r, struct trace *t)
 		warn_unknown(r, &args);
 		status = run_report(r, &args, &facts);
 	}
+	free(pids.list);
+	free(tids.list);
 	names__free(args.names);
 	trace_facts__free(&facts);
 	return status;

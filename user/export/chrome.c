@@ -29,9 +29,19 @@ void chrome__next_event(struct export *e)
 void chrome__put_name(struct export *e, const char *what, u32 pid, u32 tid, const char *name)
 {
 	chrome__next_event(e);
-	fprintf(e->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what, pid, tid);
+	fprintf(e->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what,
+		chrome__number(pid), chrome__number(tid));
 	json__print_text(e->out, name, strlen(name));
 	fputs("}}", e->out);
+}
+
+/* A process's real number, where its events have another one. */
+static void put_label(struct export *e, u32 pid)
+{
+	char label[32];
+
+	snprintf(label, sizeof(label), "pid %u", names__number(e->names, pid));
+	chrome__put_name(e, "process_labels", pid, pid, label);
 }
 
 /* Names a process and a thread when they are first seen. */
@@ -59,6 +69,8 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 	*told = 1;
 	if (comm)
 		chrome__put_name(e, "process_name", pid, pid, comm);
+	if (comm && pid >= TRACE_TASK_IDS)
+		put_label(e, pid);
 	return 0;
 }
 
@@ -197,9 +209,9 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	fputs(",\"cat\":", e->out);
 	json__print_text(e->out, category, strlen(category));
 	fputs(",\"pid\":", e->out);
-	put_digits(e->out, pid, 1);
+	put_digits(e->out, chrome__number(pid), 1);
 	fputs(",\"tid\":", e->out);
-	put_digits(e->out, tid, 1);
+	put_digits(e->out, chrome__number(tid), 1);
 	fputs(",\"ts\":", e->out);
 	chrome__put_us(e->out, lasts ? start : time);
 	if (lasts) {

@@ -12,6 +12,13 @@
 
 #define CHROME_FIRST_LANE (1u << 30) /* above all thread numbers, those of merged traces too */
 
+/* The number that stands for a process or thread: its own, or for one that had another's after it, one that none has. */
+#define CHROME_FIRST_AGAIN (1u << 29)
+static inline u32 chrome__number(u32 id)
+{
+	return id < TRACE_TASK_IDS ? id : id - TRACE_TASK_IDS + CHROME_FIRST_AGAIN;
+}
+
 struct chrome {
 	struct order *order;
 	const struct schema_event *event; /* of the last one */

@@ -96,7 +96,7 @@ static void put_head(struct pass *p, const char *phase, const char *category, co
 
 static void put_where(struct pass *p, u32 pid, u32 tid, u64 time)
 {
-	fprintf(p->e->out, ",\"pid\":%u,\"tid\":%u,\"ts\":", pid, tid);
+	fprintf(p->e->out, ",\"pid\":%u,\"tid\":%u,\"ts\":", chrome__number(pid), chrome__number(tid));
 	chrome__put_us(p->e->out, time);
 }
 

@@ -34,10 +34,10 @@ static void put_lane_name(struct export *e, const struct lane_key *key, u32 tid)
 
 	snprintf(name, sizeof(name), "%s: %s", comm ? comm : "?", key->kind);
 	chrome__next_event(e);
-	fprintf(e->out, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", key->pid,
-		tid);
+	fprintf(e->out, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
+		chrome__number(key->pid), tid);
 	json__print_text(e->out, name, strlen(name));
-	fprintf(e->out, ",\"thread\":%u}}", key->tid);
+	fprintf(e->out, ",\"thread\":%u}}", chrome__number(key->tid));
 }
 
 int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const struct interval *span, u32 *out)

@@ -137,7 +137,7 @@ static u64 put_context(struct gpu_drawing *g, const struct gpu_work *w)
 	if (again) {
 		at = pb__begin(out, INTERNED_CONTEXTS);
 		pb__int(out, CONTEXT_IID, number);
-		pb__int(out, CONTEXT_PID, w->pid);
+		pb__int(out, CONTEXT_PID, names__number(g->p->e->names, w->pid));
 		pb__int(out, CONTEXT_API, API_CUDA);
 		pb__end(out, at);
 	}

@@ -182,10 +182,10 @@ static void put_whole(struct perfetto *p, struct sched_cpu *c, const struct cpu_
 	pb__end(&c->events, event);
 }
 
-static void add_switch(struct perfetto *p, u32 number, u64 time, u32 pid, u32 next)
+static void add_switch(struct perfetto *p, u32 number, u64 time, u32 next, const char *name)
 {
 	struct sched_cpu *c = &p->cpus[number];
-	struct cpu_switch s = { time, next, c->running ? c->state : 0, name_of(p, pid, next) };
+	struct cpu_switch s = { time, next, c->running ? c->state : 0, name };
 
 	if (c->seeded != p->frame) {
 		c->seeded = p->frame;
@@ -199,7 +199,7 @@ static void add_switch(struct perfetto *p, u32 number, u64 time, u32 pid, u32 ne
 		flush(p, number);
 }
 
-/* Machines that were merged number their CPUs alike, and their threads apart. */
+/* Machines that were merged number their CPUs alike, and their threads apart; tid: the number, no id. */
 static u32 cpu_of(const struct perfetto *p, s64 cpu, u32 tid)
 {
 	return (u32)cpu + (tid >> 22) * (p->e->facts->head->cpus ? p->e->facts->head->cpus : 64);
@@ -210,7 +210,7 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 	struct common_fields f = common_fields__of(v->event);
 	u32 pid = (u32)view__s64(v, f.pid), tid = (u32)view__s64(v, f.tid);
 	u64 start = (u64)view__s64(v, f.start), end = (u64)view__s64(v, f.time);
-	u32 number = cpu_of(p, view__s64(v, f.cpu), tid);
+	u32 thread = names__number(p->e->names, tid), number = cpu_of(p, view__s64(v, f.cpu), thread);
 	struct sched_cpu *c = get(p, number);
 
 	if (!c)
@@ -222,8 +222,8 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 	perfetto__thread(p, pid, tid);
 	/* nobody followed came at once */
 	if (c->running && c->end < start)
-		add_switch(p, number, c->end, 0, 0);
-	add_switch(p, number, start, pid, tid);
+		add_switch(p, number, c->end, 0, name_of(p, 0, 0));
+	add_switch(p, number, start, thread, name_of(p, pid, tid));
 	c->end = end;
 	c->state = kernel_state(view__get(v, "state"));
 	return 0;
@@ -234,7 +234,8 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 {
 	struct common_fields f = common_fields__of(v->event);
 	u32 pid = (u32)view__s64(v, f.pid), tid = (u32)view__s64(v, f.tid);
-	u32 number = cpu_of(p, view__s64(v, f.cpu), tid), waker = (u32)view__get(v, "waker_tid");
+	u32 thread = names__number(p->e->names, tid), number = cpu_of(p, view__s64(v, f.cpu), thread);
+	u32 waker = (u32)view__get(v, "waker_tid");
 	u64 wake = (u64)view__get(v, "wake");
 	s64 by = view__get(v, "waker");
 	struct sched_cpu *c = get(p, number);
@@ -254,12 +255,12 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 		wake--;
 	event = pb__begin(&c->events, 2);
 	pb__int(&c->events, 1, perfetto__boottime(p, wake));
-	pb__int(&c->events, 2, waker);
+	pb__int(&c->events, 2, names__number(p->e->names, waker));
 	if (by == BY_SOFTIRQ || by == BY_IRQ)
 		pb__int(&c->events, 5, by == BY_SOFTIRQ ? 0x10 : 0x08); /* TRACE_FLAG_SOFTIRQ, _HARDIRQ */
 	at = pb__begin(&c->events, 20);
 	pb__text(&c->events, 1, name, strlen(name));
-	pb__int(&c->events, 2, tid);
+	pb__int(&c->events, 2, thread);
 	pb__int(&c->events, 3, PRIORITY);
 	pb__int(&c->events, 4, 1);
 	pb__int(&c->events, 5, number);
@@ -278,7 +279,7 @@ void perfetto__flush_sched(struct perfetto *p, bool last)
 		if (!p->cpus[i].used)
 			continue;
 		if (last && p->cpus[i].running)
-			add_switch(p, i, p->cpus[i].end, 0, 0);
+			add_switch(p, i, p->cpus[i].end, 0, name_of(p, 0, 0));
 		flush(p, i);
 	}
 }

@@ -199,8 +199,8 @@ int perfetto__sample(struct perfetto *p, const struct view *v)
 	f = stacks__frame(p->e->stacks, stack);
 	at = pb__begin(&p->packet, PACKET_PERF_SAMPLE);
 	pb__int(&p->packet, SAMPLE_CPU, (u64)view__get(v, "cpu"));
-	pb__int(&p->packet, SAMPLE_PID, (u64)view__get(v, "pid"));
-	pb__int(&p->packet, SAMPLE_TID, (u64)view__get(v, "tid"));
+	pb__int(&p->packet, SAMPLE_PID, names__number(p->e->names, (u32)view__get(v, "pid")));
+	pb__int(&p->packet, SAMPLE_TID, names__number(p->e->names, (u32)view__get(v, "tid")));
 	pb__int(&p->packet, SAMPLE_MODE, f && f->kind == FRAME_KERNEL ? MODE_KERNEL : MODE_USER);
 	if (callstack)
 		pb__int(&p->packet, SAMPLE_CALLSTACK, callstack);

@@ -86,7 +86,7 @@ static void put_process_fields(struct perfetto *p, u32 pid, const struct task *t
 	const u32 *id = map__find(&p->containers, &pid);
 	const char *container = id ? names__string(p->e->names, *id) : "";
 
-	pb__int(&p->packet, 1, pid);
+	pb__int(&p->packet, 1, names__number(p->e->names, pid));
 	if (*command)
 		pb__text(&p->packet, 2, command, strlen(command));
 	if (comm)
@@ -121,7 +121,7 @@ static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 	packet__begin(p, 0);
 	tree = pb__begin(&p->packet, PACKET_PROCESS_TREE);
 	process = pb__begin(&p->packet, 1);
-	pb__int(&p->packet, 1, pid);
+	pb__int(&p->packet, 1, names__number(p->e->names, pid));
 	if (task && task->ppid)
 		pb__int(&p->packet, 2, task->ppid);
 	if (comm)
@@ -129,7 +129,7 @@ static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 	command = arguments_of(command, comm);
 	if (*command)
 		pb__text(&p->packet, 3, command, strlen(command));
-	if (task && task->ns_pid && task->ns_pid != pid)
+	if (task && task->ns_pid && task->ns_pid != task->pid)
 		pb__int(&p->packet, 6, task->ns_pid);
 	pb__end(&p->packet, process);
 	pb__end(&p->packet, tree);
@@ -209,8 +209,8 @@ struct track *perfetto__thread_of_instant(struct perfetto *p, u32 pid, u32 tid)
 	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
 	pb__int(&p->packet, TRACK_UUID, t->uuid);
 	thread = pb__begin(&p->packet, TRACK_THREAD_DESCRIPTOR);
-	pb__int(&p->packet, 1, pid);
-	pb__int(&p->packet, 2, tid);
+	pb__int(&p->packet, 1, names__number(p->e->names, pid));
+	pb__int(&p->packet, 2, names__number(p->e->names, tid));
 	if (comm)
 		pb__text(&p->packet, 5, comm, strlen(comm));
 	pb__end(&p->packet, thread);

@@ -270,8 +270,8 @@ static int put_threads(const struct sqlite *s, const struct names *names)
 		return err;
 	for (i = 0; !err && i < s->tasks.n; i++) {
 		key = map__key(&s->tasks, i);
-		sqlite3_bind_int64(insert, 1, key->pid);
-		sqlite3_bind_int64(insert, 2, key->tid);
+		sqlite3_bind_int64(insert, 1, names__number(names, key->pid));
+		sqlite3_bind_int64(insert, 2, names__number(names, key->tid));
 		sqlite__bind_text(insert, 3, names__comm(names, key->pid, key->tid));
 		err = sqlite__step(s, insert);
 	}

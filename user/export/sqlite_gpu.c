@@ -48,7 +48,7 @@ static void skip(struct pass *p, int columns)
 
 static void put_where(struct pass *p, const struct gpu_work *w)
 {
-	put(p, w->pid);
+	put(p, names__number(p->s->e->names, w->pid));
 	if (w->host_time) {
 		skip(p, 5);
 	} else {
@@ -104,8 +104,8 @@ static void put_launch(struct pass *p, const struct gpu_work *w)
 	put(p, w->queued);
 	put(p, l->number);
 	put_text(p, l->function);
-	put(p, l->pid);
-	put_known(p, l->tid);
+	put(p, names__number(p->s->e->names, l->pid));
+	put_known(p, names__number(p->s->e->names, l->tid));
 	put(p, l->start);
 	put(p, l->end);
 	put_known(p, l->stack);

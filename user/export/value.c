@@ -41,6 +41,8 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 		return;
 	}
 	out->s = view__s64(v, f);
+	if (schema_field__is_task(f))
+		out->s = names__number(names, (u32)out->s);
 	out->u = (u64)out->s;
 	name = names__kernel_of(names, v, f);
 	if (name) {

@@ -24,7 +24,7 @@ struct trace_facts {
 	struct trace_window *windows; /* the traced time without what lies between several traces; by time, one or more */
 	u32 n_windows;
 	u64 from, to; /* asked for; to 0: no limit */
-	struct trace_pids pids; /* asked for, as given; n 0: all */
+	struct trace_ids pids; /* asked for, as given; n 0: all */
 	u32 tid; /* 0: all */
 	s64 end_reason; /* enum end_reason; 0: the recording was cut off */
 	u64 damaged; /* chunks that could not be read */

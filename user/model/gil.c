@@ -378,7 +378,7 @@ static int read_all(struct model *m, struct trace *t, const struct trace_filter 
 	return err ? err : tell_busy(m);
 }
 
-int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_pids *pids,
+int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gil_listener *listener, void *arg, struct gil_slices *slices)
 {
 	const struct schema_event *kinds[KINDS + 1] = { NULL };
@@ -386,7 +386,7 @@ int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_pids *
 		.kinds = kinds,
 		.from = from > AROUND ? from - AROUND : 0,
 		.to = to ? to + AROUND : 0,
-		.pids = pids ? *pids : (struct trace_pids){},
+		.pids = pids ? *pids : (struct trace_ids){},
 	};
 	struct model m = { .from = from, .to = to, .listener = listener, .arg = arg };
 	int err = 0;

@@ -90,7 +90,7 @@ struct gil_slices {
  * Reads the waits, drops and holds of [from, to) (to 0: no limit) of some processes (NULL: of all) and hands over what they mean.
  * Pieces may reach beyond the time asked for. slices may be NULL. In bounded memory. 0 or negative errno.
  */
-int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_pids *pids,
+int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gil_listener *listener, void *arg, struct gil_slices *slices);
 
 #endif

@@ -221,12 +221,12 @@ static int on_rows(const struct rows *rows, void *arg)
 	return err ? err : gpu_fields__take(m, rows);
 }
 
-static void begin(struct gpu_model *m, u64 from, u64 to, const struct trace_pids *pids,
+static void begin(struct gpu_model *m, u64 from, u64 to, const struct trace_ids *pids,
 		  const struct gpu_listener *listener, void *arg)
 {
 	m->from = from;
 	m->to = to;
-	m->pids = pids ? *pids : (struct trace_pids){};
+	m->pids = pids ? *pids : (struct trace_ids){};
 	m->listener = listener;
 	m->arg = arg;
 	m->told = (struct gpu_told){ 0 };
@@ -265,18 +265,18 @@ static void tell_clock_error(struct gpu_model *m)
 	for (i = 0; i < m->processes.n; i++) {
 		const struct gpu_process *p = map__value(&m->processes, i);
 
-		if (trace_pids__have(&m->pids, *(const u32 *)map__key(&m->processes, i)))
+		if (trace_ids__have(&m->pids, *(const u32 *)map__key(&m->processes, i)))
 			m->told.clock_error = later(m->told.clock_error, p->clock_error);
 	}
 }
 
-int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_pids *pids,
+int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gpu_listener *listener, void *arg, struct gpu_told *told)
 {
 	struct trace_filter filter = {
 		.from = from > BEFORE ? from - BEFORE : 0,
 		.to = to && to < ~0ull - AFTER ? to + AFTER : 0,
-		.pids = pids ? *pids : (struct trace_pids){},
+		.pids = pids ? *pids : (struct trace_ids){},
 	};
 	const struct schema_event **kinds;
 	int err;

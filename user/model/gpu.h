@@ -124,7 +124,7 @@ void gpu_model__free(struct gpu_model *m);
  * Reads [from, to) (to 0: no limit) of some processes (NULL: of all) and hands over what is in it: work and calls that overlap it. In
  * bounded memory but for what is live: allocations, names. May be called again. told may be NULL.
  */
-int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_pids *pids,
+int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gpu_listener *listener, void *arg, struct gpu_told *told);
 /* After a read. NULL: the shim did not tell. */
 const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 pid, u32 device);

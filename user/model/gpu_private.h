@@ -154,7 +154,7 @@ struct gpu_model {
 
 	/* of a read */
 	u64 from, to;
-	struct trace_pids pids;
+	struct trace_ids pids;
 	const struct gpu_listener *listener;
 	void *arg;
 	struct gpu_told told;

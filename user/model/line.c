@@ -32,6 +32,8 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 	const char *text, *unit = f->unit;
 	char buf[TEXT_NUMBER], label[STACK_LABEL];
 
+	if (c->names && !strcmp(unit, "task"))
+		value = names__number(c->names, (u32)value);
 	if (name) {
 		fputs(name, out);
 	} else if (!strcmp(unit, "hex")) {
@@ -122,7 +124,8 @@ static void print_who(FILE *out, const struct line_context *c, u32 pid, u32 tid)
 	if (!pid && !tid)
 		snprintf(who, sizeof(who), "-");
 	else
-		snprintf(who, sizeof(who), "%s%s%u/%u", comm ? comm : "", comm ? " " : "", pid, tid);
+		snprintf(who, sizeof(who), "%s%s%u/%u", comm ? comm : "", comm ? " " : "",
+			 c->names ? names__number(c->names, pid) : pid, c->names ? names__number(c->names, tid) : tid);
 	print_padded(out, who, WHO_WIDTH);
 }
 

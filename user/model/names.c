@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "model/names.h"
+#include "model/names_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,35 +7,6 @@
 #include <string.h>
 
 #define SNAPSHOT_AHEAD 1000000 /* ns */
-
-struct task_key {
-	u32 pid, tid;
-};
-
-struct kernel_key {
-	u64 number;
-	u64 pid;
-};
-
-struct named_task {
-	struct task task; /* first: task__name() */
-	char name[17]; /* comm with a NUL */
-	u64 imaged; /* when exe and command were */
-	u64 named; /* when the name was: in a chunk, events are stored by kind and not by time */
-	u64 seen; /* of the first event fed; not the earliest, for the same reason */
-	u32 before; /* the task that had the number before: index in `earlier` plus 1; 0: none */
-};
-
-struct names {
-	const struct schema *schema;
-	struct trace *trace; /* has the strings; NULL: they are fed */
-	struct map tasks; /* struct task_key -> struct named_task: the last that had the number */
-	struct named_task *earlier; /* those that had it before: numbers are used again */
-	u32 n_earlier, room;
-	struct map probes; /* u16 -> u32 string id */
-	struct map strings; /* u32 -> char * */
-	struct map kernels; /* struct kernel_key -> char * */
-};
 
 int names__create(struct names **out, const struct schema *s)
 {
@@ -48,6 +19,7 @@ int names__create(struct names **out, const struct schema *s)
 	map__init(&n->probes, sizeof(u16), sizeof(u32));
 	map__init(&n->strings, sizeof(u32), sizeof(char *));
 	map__init(&n->kernels, sizeof(struct kernel_key), sizeof(char *));
+	map__init(&n->instances, sizeof(u32), sizeof(struct named_task *));
 	*out = n;
 	return 0;
 }
@@ -67,6 +39,10 @@ void names__free(struct names *n)
 	map__free(&n->probes);
 	map__free(&n->strings);
 	map__free(&n->kernels);
+	map__free(&n->instances);
+	if (n->trace)
+		trace__set_tasks(n->trace, NULL, 0);
+	free(n->numbering);
 	free(n);
 }
 
@@ -283,6 +259,7 @@ int names__load(struct names *n, struct trace *t)
 	struct trace_filter filter = { .kinds = wanted };
 	const struct schema_event *e;
 	u32 i, found = 0;
+	int err;
 
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		e = schema__event(n->schema, kinds[i]);
@@ -290,7 +267,8 @@ int names__load(struct names *n, struct trace *t)
 			wanted[found++] = e;
 	}
 	n->trace = t;
-	return found ? trace__read(t, &filter, on_rows, n) : 0;
+	err = found ? trace__read(t, &filter, on_rows, n) : 0;
+	return err ? err : names__tell_apart(n);
 }
 
 const char *names__string(const struct names *n, u32 id)
@@ -305,7 +283,7 @@ const char *names__string(const struct names *n, u32 id)
 
 const char *names__kernel(const struct names *n, u32 pid, u64 number)
 {
-	struct kernel_key key = { number, pid };
+	struct kernel_key key = { number, names__number(n, pid) };
 	char **text = map__find(&n->kernels, &key);
 
 	return text ? *text : NULL;
@@ -328,8 +306,7 @@ const char *names__probe(const struct names *n, u16 probe)
 
 const struct task *names__task(const struct names *n, u32 pid, u32 tid)
 {
-	struct task_key key = { pid, tid ? tid : pid };
-	const struct named_task *t = map__find(&n->tasks, &key);
+	const struct named_task *t = names__find(n, pid, tid);
 
 	return t ? &t->task : NULL;
 }
@@ -337,7 +314,8 @@ const struct task *names__task(const struct names *n, u32 pid, u32 tid)
 const struct task *names__process_at(const struct names *n, u32 pid, u64 time)
 {
 	struct task_key key = { pid, pid };
-	const struct named_task *t = task_at(n, map__find(&n->tasks, &key), time);
+	const struct named_task *t = pid < TRACE_TASK_IDS ? task_at(n, map__find(&n->tasks, &key), time) :
+							    names__find(n, pid, 0);
 
 	return t ? &t->task : NULL;
 }
@@ -351,13 +329,10 @@ const char *task__name(const struct task *t)
 
 const char *names__comm(const struct names *n, u32 pid, u32 tid)
 {
-	struct task_key key = { pid, tid ? tid : pid };
-	const struct named_task *t = map__find(&n->tasks, &key);
+	const struct named_task *t = names__find(n, pid, tid);
 
-	if (!t || !t->name[0]) {
-		key.tid = pid;
-		t = map__find(&n->tasks, &key);
-	}
+	if (!t || !t->name[0])
+		t = names__find(n, pid, 0);
 	return t && t->name[0] ? t->name : NULL;
 }
 
@@ -396,6 +371,10 @@ char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 t
 {
 	const char *comm = names__comm(n, pid, tid);
 
-	snprintf(buf, size, "%s %u", comm ? comm : tid && tid != pid ? "thread" : "process", tid ? tid : pid);
+	snprintf(buf, size, "%s %u",
+		 comm		   ? comm :
+		 tid && tid != pid ? "thread" :
+				     "process",
+		 names__number(n, tid ? tid : pid));
 	return buf;
 }

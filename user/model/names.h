@@ -12,7 +12,8 @@
 struct names;
 
 struct task {
-	u32 pid, tid;
+	u32 pid, tid; /* the kernel's numbers, or those that a merged trace has */
+	u32 id; /* tid, or where another one had that before, what readings of the trace have instead (trace__set_tasks) */
 	u32 ppid, ns_pid; /* 0: not known */
 	char comm[16]; /* the last one seen; NUL-padded, not always terminated: names__comm */
 	u32 exe, command; /* string ids, 0: not known */
@@ -23,14 +24,21 @@ struct task {
 
 int names__create(struct names **out, const struct schema *s);
 void names__free(struct names *n);
-/* Reads all events that name something. n must be fresh; t must outlive it. 0 or negative errno. */
+/*
+ * Reads all events that name something, and has later readings of t tell those apart that had one number, by ids: all that
+ * is asked of n by pid and tid takes them. n must be fresh; t must outlive it. 0 or negative errno.
+ */
 int names__load(struct names *n, struct trace *t);
+/* The number that a process or thread of a reading has: its own if it is no id. */
+u32 names__number(const struct names *n, u32 id);
+/* Calls fn with the id of each process that had a number, or with the number if none is known. */
+void names__each_id(const struct names *n, u32 pid, void (*fn)(u32 id, void *arg), void *arg);
 /* Takes one event, if it names something. 0 or -ENOMEM. */
 int names__feed(struct names *n, const struct view *v);
 
 /* The function of field `probe`; NULL: not known. */
 const char *names__probe(const struct names *n, u16 probe);
-/* The last that had these numbers; NULL: never seen. tid 0 means the process (its main thread). */
+/* The one of these ids; of numbers fed one by one the last that had them; NULL: never seen. tid 0 means the process (its main thread). */
 const struct task *names__task(const struct names *n, u32 pid, u32 tid);
 /* Of the thread, else of its process; NULL: not known. Lives until the next feed or free. */
 const char *names__comm(const struct names *n, u32 pid, u32 tid);

@@ -222,7 +222,7 @@ static int sum_up(struct causes *c, const struct stretches *stretches)
 	struct report_args all = *c->args;
 	int err;
 
-	all.tid = 0;
+	all.tids.n = 0;
 	err = report__read_kind(&all, "sched_throttle", on_throttles, c);
 	for (u32 i = 0; !err && i < c->parts.n; i++) {
 		err = kind_of(c, stretches, map__key(&c->parts, i), map__value(&c->parts, i));

@@ -213,7 +213,7 @@ static int tell_disk(struct details *d, struct words *w, const struct cause *c)
 	int err;
 
 	all.from = all.to = 0;
-	all.pids.n = all.tid = 0;
+	all.pids.n = all.tids.n = 0;
 	err = report__read_kind(d->args, "disk_io", on_ios, d);
 	if (!err && !d->by.n)
 		err = report__read_kind(d->args, "disk_fault", on_ios, d);
@@ -267,7 +267,7 @@ static int tell_quota(struct details *d, struct words *w)
 	char quota[TEXT_NUMBER], period[TEXT_NUMBER], held[TEXT_NUMBER];
 	int err;
 
-	all.tid = 0;
+	all.tids.n = 0;
 	err = report__read_kind(&all, "sched_throttle", on_throttles, d);
 	if (!err && *d->name)
 		words__add(w, ": cgroup %s may use %s in each %s, and was throttled in %llu of %llu periods, for %s",
@@ -383,10 +383,10 @@ int cause__say(const struct causes *all, const struct report_args *args, const s
 	char label[64], wall[TEXT_NUMBER];
 	int err;
 
-	own.pids = (struct trace_pids){ &c->pid, 1 };
+	own.pids = (struct trace_ids){ &c->pid, 1 };
 	map__init(&d.by, sizeof(struct tally_key), sizeof(struct tally));
 	map__init(&d.people, sizeof(struct tally_key), sizeof(struct tally));
-	names__label(args->names, label, sizeof(label), c->pid, args->tid);
+	names__label(args->names, label, sizeof(label), c->pid, args->tids.n ? args->tids.list[0] : 0);
 	words__add(&w, "%s ", label);
 	if (c->threads > 1)
 		words__add(&w, "(%u threads) ", c->threads);

@@ -13,7 +13,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 {
 	struct cuda_work *c = arg;
 
-	if (c->args->tid && (!w->launch || w->launch->tid != c->args->tid))
+	if (c->args->tids.n && (!w->launch || !trace_ids__have(&c->args->tids, w->launch->tid)))
 		return 0;
 	return c->fn(w, c->arg);
 }

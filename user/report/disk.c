@@ -246,7 +246,7 @@ static int read_all(struct disk_report *d, const struct report_args *args)
 	map__init(&d->processes, sizeof(u32), sizeof(struct process));
 	/* a file is named once, by whoever used it first */
 	everything.from = everything.to = 0;
-	everything.pids.n = everything.tid = 0;
+	everything.pids.n = everything.tids.n = 0;
 	err = report__read_kind(&everything, "disk_file", on_files, d);
 	for (u32 i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		err = report__read_kind(args, kinds[i].kind, kinds[i].cb, d);

@@ -28,7 +28,7 @@ int doing__new(struct doing **out, const struct report_args *args, struct gpu_ga
 		return -ENOMEM;
 	d->args = *args;
 	/* what a device waited for is another thread's doing too */
-	d->args.tid = 0;
+	d->args.tids.n = 0;
 	d->sources.args = &d->args;
 	d->sources.gaps = gaps;
 	map__init(&d->sources.threads, sizeof(struct thread_key), sizeof(struct doing_thread));

@@ -217,7 +217,7 @@ int doing_sources__read(struct doing_sources *s)
 	struct report_args all = *s->args;
 	int err;
 
-	all.tid = 0;
+	all.tids.n = 0;
 	for (u32 i = 0; i < s->threads.n; i++)
 		for (u32 k = 0; k < DOING_SOURCES; k++)
 			((struct doing_thread *)map__value(&s->threads, i))->lists[k].n = 0;

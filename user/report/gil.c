@@ -53,7 +53,7 @@ static bool asked_for(const struct gil_report *g, u32 tid, u64 from, u64 to)
 {
 	const struct report_args *a = g->args;
 
-	if (a->tid && tid != a->tid)
+	if (!trace_ids__have(&a->tids, tid))
 		return false;
 	return (to > a->from || (to == from && from >= a->from)) && (!a->to || from < a->to);
 }

@@ -149,7 +149,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	struct gpu_device_sum *d;
 	int err = 0;
 
-	if (b->args->tid && (!w->launch || w->launch->tid != b->args->tid))
+	if (b->args->tids.n && (!w->launch || !trace_ids__have(&b->args->tids, w->launch->tid)))
 		return 0;
 	if (w->host_time)
 		return begins && is_asked(r, w->start, w->end) ? count_asked(b, w) : 0;

@@ -293,7 +293,7 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 	texts__init(&g->texts);
 	map__init(&g->tails, sizeof(u32), sizeof(struct gap_told));
 	map__init(&g->sums, sizeof(struct gap_sum_key), sizeof(struct gap_sum));
-	all.tid = 0;
+	all.tids.n = 0;
 	err = choose(g, max);
 	if (!err && b->n_gaps) {
 		err = report__read_kind(&all, "gpu_sync", on_syncs, &e);

@@ -71,7 +71,7 @@ static bool add_value(cJSON *object, const char *key, const struct value *v)
 	}
 }
 
-static bool add_pids(cJSON *o, const struct trace_pids *pids)
+static bool add_pids(cJSON *o, const struct trace_ids *pids)
 {
 	cJSON *list = cJSON_AddArrayToObject(o, "only_pids");
 	bool ok = list;

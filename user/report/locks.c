@@ -207,7 +207,7 @@ static int read_all(struct locks *l)
 
 	/* a site is told once, at its first use */
 	all.from = all.to = 0;
-	all.tid = 0;
+	all.tids.n = 0;
 	err = report__read_kind(&all, "lock_site", on_sites, l);
 	if (!err)
 		err = report__read_kind(l->args, "lock_wait", on_waits, l);

@@ -104,7 +104,7 @@ static int read_all(const struct report_args *args, const char *kind, int (*cb)(
 	struct report_args all = *args;
 
 	all.from = all.to = 0;
-	all.pids.n = all.tid = 0;
+	all.pids.n = all.tids.n = 0;
 	return report__read_kind(&all, kind, cb, arg);
 }
 

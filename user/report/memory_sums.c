@@ -112,7 +112,7 @@ static int on_release(struct memory_sums *m, const struct gpu_allocation *a, str
 	u64 before;
 
 	if (!b || !b->live) {
-		m->unseen += !m->at_peaks && !m->args->tid && a->time >= m->args->from;
+		m->unseen += !m->at_peaks && !m->args->tids.n && a->time >= m->args->from;
 		return 0;
 	}
 	s = map__value(&m->sums, b->sum);
@@ -180,7 +180,7 @@ static int on_allocation(const struct gpu_allocation *a, void *arg)
 		err = note_pool(m, a);
 	if (err || a->release)
 		return err ? err : on_release(m, a, map__find(&m->blocks, &key));
-	if (m->args->tid && a->tid != m->args->tid)
+	if (!trace_ids__have(&m->args->tids, a->tid))
 		return 0;
 	b = map__get(&m->blocks, &key);
 	return b ? on_allocate(m, a, b) : -ENOMEM;
@@ -193,7 +193,7 @@ static int on_call(const struct gpu_host_call *c, void *arg)
 
 	if (c->nested || c->open || c->ret == 0 || c->end < m->args->from)
 		return 0;
-	if (m->args->tid && c->tid != m->args->tid)
+	if (!trace_ids__have(&m->args->tids, c->tid))
 		return 0;
 	m->failed += !strcmp(name, "cuda_alloc") || !strcmp(name, "cudadrv_alloc");
 	return 0;

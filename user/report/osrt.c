@@ -239,14 +239,14 @@ static int read_all(struct osrt *o)
 		shorts.to = 0;
 
 	all.from = all.to = 0;
-	all.pids.n = all.tid = 0;
+	all.pids.n = all.tids.n = 0;
 	o->nr = e ? schema_event__field(e, "nr") : NULL;
 	if (!err)
 		err = osrt_files__new(&o->files, o->args);
 	if (!err)
 		err = report__read_kind(o->args, "syscall", on_calls, o);
 	/* of short calls only the process is known */
-	if (!err && !o->args->tid)
+	if (!err && !o->args->tids.n)
 		err = report__read_kind(&shorts, "syscall_short", on_shorts, o);
 	if (!err)
 		err = report__read_kind(&all, "syscall_threshold", on_threshold, o);

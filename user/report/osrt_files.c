@@ -117,7 +117,7 @@ int osrt_files__new(struct osrt_files **out, const struct report_args *args)
 	map__init(&f->names, sizeof(struct file_name), sizeof(u32));
 	/* its first use may be another thread's and outside of the time asked for */
 	all.from = all.to = 0;
-	all.pids.n = all.tid = 0;
+	all.pids.n = all.tids.n = 0;
 	return report__read_kind(&all, "syscall_file", on_files, f);
 }
 

@@ -59,13 +59,28 @@ static struct value moment(const struct tree *t, u64 time)
 	return time ? V_S64((s64)(time - t->args->start)) : V_NONE;
 }
 
+/* Is one of the threads that --tid asks for its own? */
+static bool has_thread(const struct tree *t, const struct task *task)
+{
+	const struct trace_ids *tids = &t->args->tids;
+	const struct task *thread;
+	bool has = !tids->n;
+
+	for (u32 i = 0; !has && i < tids->n; i++) {
+		thread = names__task(t->args->names, task->id, tids->list[i]);
+		has = thread && thread->pid == task->pid && (!thread->start || thread->start >= task->start) &&
+		      (!task->end || thread->start <= task->end);
+	}
+	return has;
+}
+
 /* Is it among what --time, -p and --tid ask for? */
 static bool wanted(const struct tree *t, const struct task *task)
 {
 	const struct report_args *a = t->args;
 
-	return trace_pids__have(&a->pids, task->pid) && (!a->tid || names__task(a->names, task->pid, a->tid)) &&
-	       (!a->to || task->start < a->to) && (!a->from || !task->end || task->end >= a->from);
+	return trace_ids__have(&a->pids, task->id) && has_thread(t, task) && (!a->to || task->start < a->to) &&
+	       (!a->from || !task->end || task->end >= a->from);
 }
 
 static void print(struct tree *t, struct process *p, u32 depth)

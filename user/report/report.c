@@ -18,7 +18,7 @@ int report__read(const struct report_args *args, const struct schema_event *cons
 		.from = args->from,
 		.to = args->to,
 		.pids = args->pids,
-		.tid = args->tid,
+		.tids = args->tids,
 	};
 
 	return trace__read(args->trace, &filter, cb, arg);
@@ -69,7 +69,7 @@ void report__nothing(const struct report_args *args, struct report_output *out, 
 	bool timed = args->facts && (args->facts->from || args->facts->to);
 
 	report_output__finding(out, "%s%s%s.", what, timed ? " in this time" : "",
-			       args->tid	? " of this thread" :
+			       args->tids.n	? " of this thread" :
 			       args->pids.n > 1 ? " of these processes" :
 			       args->pids.n	? " of this process" :
 						  "");

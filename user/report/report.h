@@ -14,8 +14,7 @@
 struct report_args {
 	struct trace *trace;
 	u64 from, to; /* CLOCK_MONOTONIC ns, as in struct trace_filter */
-	struct trace_pids pids; /* n 0: all */
-	u32 tid; /* 0: all */
+	struct trace_ids pids, tids; /* n 0: all */
 	u64 start; /* CLOCK_MONOTONIC ns that times are told from */
 	struct names *names; /* loaded */
 	const struct trace_facts *facts;

@@ -65,6 +65,8 @@ static int read_chunk(struct trace *t, struct rows *r, const struct chunk *c, st
 			err = rows__load(r, t, e, entry, offset);
 			if (!err && (g->filter->from || g->filter->to))
 				err = rows__cut(r, t, entry);
+			if (!err && t->n_tasks)
+				err = rows__renumber(r, t);
 			if (!err)
 				err = rows__select(r, t, g->filter, entry);
 			if (!err && r->count)

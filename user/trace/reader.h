@@ -57,26 +57,25 @@ const struct kind_summary *trace__kinds(const struct trace *t, u32 *n);
 /* The text of a meta_string id; "" for 0 and for one the file does not have. All are loaded by trace__open. */
 const char *trace__string(const struct trace *t, u32 id);
 
-/* Some of the processes; n 0: all. */
-struct trace_pids {
+/* Some processes or threads; n 0: all. */
+struct trace_ids {
 	const u32 *list;
 	u32 n;
 };
 
-static inline bool trace_pids__have(const struct trace_pids *pids, u32 pid)
+static inline bool trace_ids__have(const struct trace_ids *ids, u32 id)
 {
-	for (u32 i = 0; i < pids->n; i++)
-		if (pids->list[i] == pid)
+	for (u32 i = 0; i < ids->n; i++)
+		if (ids->list[i] == id)
 			return true;
-	return !pids->n;
+	return !ids->n;
 }
 
 struct trace_filter {
 	const struct schema_event *const *kinds; /* NULL-terminated; NULL: all */
 	u64 from, to; /* CLOCK_MONOTONIC ns: spans that overlap [from, to), events in it; to 0: no limit. Chunk-wise:
 		       * rows outside are passed over, a chunk wholly outside is not read. */
-	struct trace_pids pids; /* of these processes; must outlive the reading */
-	u32 tid; /* 0: all */
+	struct trace_ids pids, tids; /* of these processes, of these threads; they must outlive the reading */
 };
 
 struct trace_window {
@@ -89,6 +88,21 @@ struct trace_window {
  * windows by time, which do not overlap; they must outlive the readings.
  */
 void trace__set_windows(struct trace *t, const struct trace_window *windows, u32 n);
+
+/* Above the numbers that the kernel and merge__traces give to processes and threads. */
+#define TRACE_TASK_IDS 0x80000000u
+
+/* A process or thread that has a number from `start` (CLOCK_MONOTONIC ns) until the next one in the list has it. */
+struct trace_task {
+	u32 number, id;
+	u64 start;
+};
+
+/*
+ * The kernel uses numbers again. Readings then see each process and thread under its id, in all fields of tasks, so
+ * that two of one number are two. Filters take ids. n tasks by number and start; they must outlive the readings.
+ */
+void trace__set_tasks(struct trace *t, const struct trace_task *tasks, u32 n);
 
 /*
  * Calls cb for each chunk's rows of each kind wanted, in file order (which is

@@ -53,6 +53,8 @@ struct trace {
 	u64 damaged;
 	const struct trace_window *windows;
 	u32 n_windows;
+	const struct trace_task *tasks;
+	u32 n_tasks;
 };
 
 /* chunks.c: n bytes at offset; -EBADMSG if the file ends before. */
@@ -84,6 +86,8 @@ struct column_data {
 	bool decoded;
 };
 
+#define TASK_FIELDS_MAX 8 /* of an event; further ones keep the numbers */
+
 struct rows {
 	const struct schema_event *event;
 	u32 count; /* after filtering */
@@ -92,7 +96,7 @@ struct rows {
 	struct column_data *columns;
 	/* buffers, kept from chunk to chunk */
 	ZSTD_DCtx *zstd;
-	struct bytes header, compressed, content, arena, selection, column_room, cut[3];
+	struct bytes header, compressed, content, arena, selection, column_room, cut[3], tasks[TASK_FIELDS_MAX];
 };
 
 void rows__release(struct rows *r);
@@ -105,6 +109,10 @@ int rows__load(struct rows *r, const struct trace *t, const struct schema_event 
 int rows__select(struct rows *r, const struct trace *t, const struct trace_filter *f, const u8 *entry);
 /* windows.c: cuts the rows' spans at the edges of the trace's windows. 0 or -ENOMEM. */
 int rows__cut(struct rows *r, const struct trace *t, const u8 *entry);
+/* tasks.c: puts ids in place of numbers that were used again. 0 or -ENOMEM. */
+int rows__renumber(struct rows *r, const struct trace *t);
+/* The column as an array of its own, in `room`, that can be written to; NULL: no memory. */
+u64 *rows__own_values(struct rows *r, u32 index, struct bytes *room);
 /* Does [begin, end] lie between two of them? */
 bool windows__leave_out(const struct trace *t, u64 begin, u64 end);
 /* Reads a chunk's header into r->header and checks it against the table. */

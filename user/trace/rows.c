@@ -18,6 +18,8 @@ void rows__release(struct rows *r)
 	bytes__free(&r->column_room);
 	for (int i = 0; i < 3; i++)
 		bytes__free(&r->cut[i]);
+	for (int i = 0; i < TASK_FIELDS_MAX; i++)
+		bytes__free(&r->tasks[i]);
 }
 
 static int buffer(struct bytes *b, size_t n)
@@ -169,6 +171,24 @@ const u64 *rows__values(const struct rows *r, u32 index)
 	return c->values;
 }
 
+u64 *rows__own_values(struct rows *r, u32 index, struct bytes *room)
+{
+	struct column_data *c = &r->columns[index];
+	const u64 *values = rows__values(r, index);
+	u64 *own;
+
+	room->n = 0;
+	if (bytes__reserve(room, (r->all + 1) * sizeof(u64)))
+		return NULL;
+	own = (u64 *)room->at;
+	for (u32 i = 0; i < r->all; i++)
+		own[i] = values ? values[i] : c->constant;
+	c->values = own;
+	c->is_constant = false;
+	c->decoded = true;
+	return own;
+}
+
 int rows__load(struct rows *r, const struct trace *t, const struct schema_event *e, const u8 *entry, u64 offset)
 {
 	int err;
@@ -228,15 +248,16 @@ int rows__select(struct rows *r, const struct trace *t, const struct trace_filte
 	u32 i, n = 0;
 	int err;
 
-	if (!by_time && !f->pids.n && !f->tid)
+	if (!by_time && !f->pids.n && !f->tids.n)
 		return 0;
 	err = buffer(&r->selection, r->all * sizeof(u32));
 	if (err)
 		return err;
 	r->selected = (u32 *)r->selection.at;
 	for (i = 0; i < r->all; i++) {
-		if ((f->pids.n && !trace_pids__have(&f->pids, (u32)raw_value(r, pid, i))) ||
-		    (f->tid && (u32)raw_value(r, tid, i) != f->tid) || (by_time && !in_time(r, t, f, start, i)))
+		if ((f->pids.n && !trace_ids__have(&f->pids, (u32)raw_value(r, pid, i))) ||
+		    (f->tids.n && !trace_ids__have(&f->tids, (u32)raw_value(r, tid, i))) ||
+		    (by_time && !in_time(r, t, f, start, i)))
 			continue;
 		r->selected[n++] = i;
 	}

@@ -285,3 +285,10 @@ int schema__finish(struct schema *s, char *err, size_t err_len)
 	}
 	return check_families(s, err, err_len);
 }
+
+bool schema_field__is_task(const struct schema_field *f)
+{
+	/* older traces name no unit of these two */
+	return f->type == FIELD_UNSIGNED && f->size == 4 &&
+	       (!strcmp(f->unit, "task") || !strcmp(f->name, "pid") || !strcmp(f->name, "tid"));
+}

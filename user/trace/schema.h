@@ -94,4 +94,7 @@ const struct schema_field *schema_event__field(const struct schema_event *e, con
 /* The name of an enum field's value, NULL if it has none. */
 const char *schema_field__value_name(const struct schema_field *f, s64 value);
 
+/* Is it the number of a process or thread? */
+bool schema_field__is_task(const struct schema_field *f);
+
 #endif

@@ -20,25 +20,6 @@ bool windows__leave_out(const struct trace *t, u64 begin, u64 end)
 	return false;
 }
 
-/* The column as an array of its own that can be written to. */
-static u64 *own_values(struct rows *r, u32 index, struct bytes *room)
-{
-	struct column_data *c = &r->columns[index];
-	const u64 *values = rows__values(r, index);
-	u64 *own;
-
-	room->n = 0;
-	if (bytes__reserve(room, (r->all + 1) * sizeof(u64)))
-		return NULL;
-	own = (u64 *)room->at;
-	for (u32 i = 0; i < r->all; i++)
-		own[i] = values ? values[i] : c->constant;
-	c->values = own;
-	c->is_constant = false;
-	c->decoded = true;
-	return own;
-}
-
 /* From the first window that [start, time] touches to the last; outside of all it stays as it is. */
 static void cut(const struct trace *t, u64 *start, u64 *time, u64 *flags)
 {
@@ -73,9 +54,9 @@ int rows__cut(struct rows *r, const struct trace *t, const u8 *entry)
 	for (u32 i = 0; i < r->event->n; i++)
 		if (!r->columns[i].is_constant && r->columns[i].view.transform == COLUMN_BEFORE)
 			rows__values(r, i);
-	starts = own_values(r, start->index, &r->cut[0]);
-	times = own_values(r, 0, &r->cut[1]);
-	all_flags = own_values(r, flags->index, &r->cut[2]);
+	starts = rows__own_values(r, start->index, &r->cut[0]);
+	times = rows__own_values(r, 0, &r->cut[1]);
+	all_flags = rows__own_values(r, flags->index, &r->cut[2]);
 	if (!starts || !times || !all_flags)
 		return -ENOMEM;
 	for (u32 i = 0; i < r->all; i++)

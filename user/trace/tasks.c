@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Processes and threads whose number was used again: their ids are put in place of the numbers as rows are read. */
+#include <errno.h>
+
+#include "core/event.h"
+#include "trace/reader_priv.h"
+
+void trace__set_tasks(struct trace *t, const struct trace_task *tasks, u32 n)
+{
+	t->tasks = tasks;
+	t->n_tasks = n;
+}
+
+/* The first task of the number, or NULL. */
+static const struct trace_task *find(const struct trace *t, u32 number)
+{
+	u32 low = 0, high = t->n_tasks;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (t->tasks[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < t->n_tasks && t->tasks[low].number == number ? &t->tasks[low] : NULL;
+}
+
+/* The last of its number that had begun. */
+static u32 id_at(const struct trace *t, const struct trace_task *first, u64 time)
+{
+	const struct trace_task *end = t->tasks + t->n_tasks;
+	u32 id = first->id;
+
+	for (const struct trace_task *i = first; i < end && i->number == first->number && i->start <= time; i++)
+		id = i->id;
+	return id;
+}
+
+/* Where an event's times are: NULL columns read as 0. */
+struct moments {
+	int start, flags;
+};
+
+static u64 value(const struct rows *r, int index, u32 row)
+{
+	const u64 *values = index < 0 ? NULL : rows__values(r, (u32)index);
+
+	return values ? values[row] : index < 0 ? 0 : r->columns[index].constant;
+}
+
+/*
+ * When a row's own thread certainly had its number: it may have ended, and its number be another's, by the end of its
+ * last span. What a field says of others is known at the end.
+ */
+static u64 moment_of(const struct rows *r, const struct moments *m, bool own, u32 row)
+{
+	u64 time = value(r, 0, row), start = value(r, m->start, row);
+
+	if (!own || m->start < 0 || start > time ||
+	    value(r, m->flags, row) & (EVENT_NO_DURATION | EVENT_STARTED_BEFORE))
+		return time;
+	return start;
+}
+
+static int renumber(struct rows *r, const struct trace *t, const struct moments *m, const struct schema_field *f,
+		    struct bytes *room)
+{
+	const struct trace_task *first = NULL;
+	bool own = !strcmp(f->name, "pid") || !strcmp(f->name, "tid");
+	u64 *values, last = ~0ull;
+
+	if (r->columns[f->index].is_constant && !find(t, (u32)r->columns[f->index].constant))
+		return 0;
+	values = rows__own_values(r, f->index, room);
+	if (!values)
+		return -ENOMEM;
+	for (u32 i = 0; i < r->all; i++) {
+		if (values[i] != last) {
+			last = values[i];
+			first = find(t, (u32)last);
+		}
+		if (first)
+			values[i] = id_at(t, first, moment_of(r, m, own, i));
+	}
+	return 0;
+}
+
+int rows__renumber(struct rows *r, const struct trace *t)
+{
+	const struct schema_field *start = r->event->is_span ? schema_event__field(r->event, "start") : NULL;
+	const struct schema_field *flags = schema_event__field(r->event, "flags");
+	struct moments m = { start && flags ? (int)start->index : -1, flags ? (int)flags->index : -1 };
+	u32 n = 0;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < r->event->n && n < TASK_FIELDS_MAX; i++)
+		if (schema_field__is_task(&r->event->fields[i]))
+			err = renumber(r, t, &m, &r->event->fields[i], &r->tasks[n++]);
+	return err;
+}
