@@ -397,7 +397,7 @@ def check_sqlite(truth, path, label):
            [(g, w) for g, w in zip(got, want) if g != w][:3])
     got = {i: (c or 0, clean(name)) for i, c, name in db.execute("SELECT id, caller, label FROM frames")}
     ok(got == {i: (f["caller"], clean(truth.label(i))) for i, f in truth.frames.items()}, f"{label}: sqlite: frames")
-    names = {(p, t): clean(n) for p, t, n in db.execute("SELECT * FROM threads") if n}
+    names = {(p, t): clean(n) for p, t, n in db.execute("SELECT pid, tid, name FROM threads") if n}
     wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}
     ok(not wrong, f"{label}: sqlite: names of {len(names)} threads", wrong)
     lost = db.execute("SELECT coalesce(sum(count), 0) FROM losses").fetchone()[0]

@@ -63,6 +63,14 @@ static int gpu_shim(struct perfetto *p, const struct view *v)
 	return 0;
 }
 
+static int forked(struct perfetto *p, const struct view *v)
+{
+	int err = perfetto__fork(p, v);
+
+	perfetto__slice(p, v);
+	return err;
+}
+
 /* All others are slices or instants on their thread, but for what the trace says of itself. */
 static const struct drawing {
 	const char *kind;
@@ -71,6 +79,7 @@ static const struct drawing {
 	{ "sched_run", perfetto__run },
 	{ "sched_off", perfetto__off },
 	{ "gil_wait", gil_wait },
+	{ "proc_fork", forked },
 	{ "meta_loss", loss },
 	{ "meta_cost", cost },
 	{ "meta_clock", clocks },

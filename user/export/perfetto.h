@@ -210,6 +210,8 @@ int perfetto__blame(struct perfetto *p);
 /* perfetto_sched.c */
 int perfetto__run(struct perfetto *p, const struct view *v);
 int perfetto__off(struct perfetto *p, const struct view *v);
+/* Says that a number is another thread's from now on. 0 or -ENOMEM. */
+int perfetto__fork(struct perfetto *p, const struct view *v);
 /* Writes what waits. last: there is no more, in the whole trace. */
 void perfetto__flush_sched(struct perfetto *p, bool last);
 void perfetto__free_sched(struct perfetto *p);

@@ -19,6 +19,9 @@
 enum { RUNNABLE = 0, SLEEP, BLOCKED, STOPPED, TRACED, DEAD, PARKED, IDLE, FROZEN };
 enum { BY_SOFTIRQ = 2, BY_IRQ = 3 };
 
+enum { TASK_NEWTASK = 235 }; /* FtraceEvent */
+#define CLONE_THREAD 0x10000 /* include/uapi/linux/sched.h */
+
 struct cpu_switch {
 	u64 time;
 	u32 next;
@@ -268,6 +271,35 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 	pb__end(&c->events, event);
 	if (c->events.len > 16384)
 		flush(p, number);
+	return 0;
+}
+
+/*
+ * The engine takes the scheduler's events of a number for the thread that it knows by it; a new one of a number has to be
+ * announced as the kernel does it.
+ */
+int perfetto__fork(struct perfetto *p, const struct view *v)
+{
+	struct common_fields f = common_fields__of(v->event);
+	u32 pid = (u32)view__get(v, "child_pid"), tid = (u32)view__get(v, "child_tid");
+	u32 parent = names__number(p->e->names, (u32)view__s64(v, f.tid));
+	u32 number = cpu_of(p, view__s64(v, f.cpu), parent);
+	struct sched_cpu *c = tid < TRACE_TASK_IDS ? NULL : get(p, number);
+	const char *name = name_of(p, pid, tid);
+	size_t event, at;
+
+	if (!c)
+		return tid < TRACE_TASK_IDS || number >= MAX_CPUS ? 0 : -ENOMEM;
+	event = pb__begin(&c->events, 2);
+	pb__int(&c->events, 1, perfetto__boottime(p, (u64)view__s64(v, f.time)));
+	pb__int(&c->events, 2, parent);
+	at = pb__begin(&c->events, TASK_NEWTASK);
+	pb__int(&c->events, 1, names__number(p->e->names, tid));
+	pb__text(&c->events, 2, name, strlen(name));
+	pb__int(&c->events, 3, pid == tid ? 0 : CLONE_THREAD);
+	pb__end(&c->events, at);
+	pb__end(&c->events, event);
+	flush(p, number);
 	return 0;
 }
 

@@ -109,6 +109,15 @@ static const char *arguments_of(const char *command, const char *comm)
 }
 
 /*
+ * When a process or thread is described: of one that has a number after another, after its fork (perfetto__fork), or the
+ * engine would take it for the other one. 0: at any time.
+ */
+static u64 moment_of(const struct task *task)
+{
+	return task && task->id >= TRACE_TASK_IDS && task->start ? task->start + 1 : 0;
+}
+
+/*
  * ProcessTree has what the descriptor of a track can't say: parents, command lines that SQL knows, and the pid in the
  * process's own namespace. Perfetto calls a process by the first part of its command line: the name that reports use.
  */
@@ -118,7 +127,7 @@ static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 	const char *comm = names__comm(p->e->names, pid, 0);
 	size_t tree, process;
 
-	packet__begin(p, 0);
+	packet__begin(p, moment_of(task));
 	tree = pb__begin(&p->packet, PACKET_PROCESS_TREE);
 	process = pb__begin(&p->packet, 1);
 	pb__int(&p->packet, 1, names__number(p->e->names, pid));
@@ -148,7 +157,7 @@ static void describe_process(struct perfetto *p, struct track *t, u32 pid, u32 r
 
 	t->frame = p->frame;
 	put_tree(p, pid, task);
-	packet__begin(p, 0);
+	packet__begin(p, moment_of(task));
 	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
 	pb__int(&p->packet, TRACK_UUID, t->uuid);
 	pb__int(&p->packet, TRACK_RANK, rank);
@@ -205,7 +214,7 @@ struct track *perfetto__thread_of_instant(struct perfetto *p, u32 pid, u32 tid)
 	if (!process)
 		return NULL;
 	process->named = t->frame = p->frame;
-	packet__begin(p, 0);
+	packet__begin(p, moment_of(names__task(p->e->names, pid, tid)));
 	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
 	pb__int(&p->packet, TRACK_UUID, t->uuid);
 	thread = pb__begin(&p->packet, TRACK_THREAD_DESCRIPTOR);

@@ -260,12 +260,14 @@ static int rows(struct export *e, const struct rows *rows)
 static int put_threads(const struct sqlite *s, const struct names *names)
 {
 	const struct task_key *key;
+	u64 since, until;
 	sqlite3_stmt *insert;
-	int err = sqlite__execute(s, "CREATE TABLE threads(pid INTEGER, tid INTEGER, name TEXT)");
+	int err = sqlite__execute(
+		s, "CREATE TABLE threads(pid INTEGER, tid INTEGER, name TEXT, since INTEGER, until INTEGER)");
 	u32 i;
 
 	if (!err)
-		err = sqlite__prepare(s, "INSERT INTO threads VALUES(?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO threads VALUES(?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < s->tasks.n; i++) {
@@ -273,6 +275,9 @@ static int put_threads(const struct sqlite *s, const struct names *names)
 		sqlite3_bind_int64(insert, 1, names__number(names, key->pid));
 		sqlite3_bind_int64(insert, 2, names__number(names, key->tid));
 		sqlite__bind_text(insert, 3, names__comm(names, key->pid, key->tid));
+		names__held(names, key->tid, &since, &until);
+		sqlite3_bind_int64(insert, 4, (sqlite3_int64)since);
+		sqlite3_bind_int64(insert, 5, until > INT64_MAX ? INT64_MAX : (sqlite3_int64)until);
 		err = sqlite__step(s, insert);
 	}
 	sqlite3_finalize(insert);

@@ -31,6 +31,8 @@ void names__free(struct names *n);
 int names__load(struct names *n, struct trace *t);
 /* The number that a process or thread of a reading has: its own if it is no id. */
 u32 names__number(const struct names *n, u32 id);
+/* When the number of a process or thread was its own: [since, until), 0 and ~0 as far as no other one had it. */
+void names__held(const struct names *n, u32 id, u64 *since, u64 *until);
 /* Calls fn with the id of each process that had a number, or with the number if none is known. */
 void names__each_id(const struct names *n, u32 pid, void (*fn)(u32 id, void *arg), void *arg);
 /* Takes one event, if it names something. 0 or -ENOMEM. */

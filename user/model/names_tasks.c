@@ -98,6 +98,29 @@ u32 names__number(const struct names *n, u32 id)
 	return id >= TRACE_TASK_IDS && index < n->n_numbering ? n->numbering[index].number : id;
 }
 
+void names__held(const struct names *n, u32 id, u64 *since, u64 *until)
+{
+	u32 low = 0, high = n->n_numbering, number = names__number(n, id);
+
+	*since = 0;
+	*until = ~0ull;
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (n->numbering[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < n->n_numbering && n->numbering[low].number == number; low++) {
+		if (n->numbering[low].id != id)
+			continue;
+		*since = n->numbering[low].start;
+		if (low + 1 < n->n_numbering && n->numbering[low + 1].number == number)
+			*until = n->numbering[low + 1].start;
+	}
+}
+
 void names__each_id(const struct names *n, u32 pid, void (*fn)(u32 id, void *arg), void *arg)
 {
 	bool any = false;
