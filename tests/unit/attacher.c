@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The attacher against a worker that has been taken over: nonsense is refused, nothing but ELF files is opened. */
 #include "attach/attacher_wire.h"
+#include "attach/elf.h"
+#include "attach/verify_site.h"
 #include "test.h"
 
 #include <dirent.h>
@@ -168,6 +170,40 @@ TEST(refuses_what_makes_no_sense)
 	CHECK(ask(OP_DETACH_SITES, 0, 0) == 0);
 	programs[4].enabled = false;
 	CHECK(end());
+	close(fd);
+}
+
+/* A function of this program, as the library's would be: each byte of it is asked for by its own. */
+TEST(refuses_what_is_inside_an_instruction)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), err;
+	u32 begin = 0, inside = 0, other = 0;
+	struct elf_symbol sym = {};
+	u64 *data = (u64 *)request.data;
+	struct elf *elf = NULL;
+
+	REQUIRE(!elf__open(&elf, fd) && !elf__find_symbol(elf, "main", &sym) && sym.size > 16);
+	REQUIRE(start(0));
+	for (u32 i = 0; i < 16; i++) {
+		request = (struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1 };
+		data[0] = sym.offset + i;
+		err = ask_raw(&request, REQUEST_HEAD + 16, fd, NULL);
+		if (err == -EBADMSG && reply.verdicts[0] == SITE_INSIDE)
+			inside++;
+		else if (err == -EBADMSG || !err)
+			other++;
+		else
+			begin++; /* asked of the kernel, which has no such program */
+	}
+	CHECK(begin >= 3 && inside >= 3 && !other);
+	/* and the only one of many is found */
+	request = (struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 3 };
+	data[0] = data[2] = sym.offset;
+	data[1] = 64; /* in the headers */
+	CHECK(ask_raw(&request, REQUEST_HEAD + 48, fd, NULL) == -EBADMSG);
+	CHECK(reply.verdicts[0] == SITE_OK && reply.verdicts[1] == SITE_NO_CODE && reply.verdicts[2] == SITE_OK);
+	CHECK(end());
+	elf__close(elf);
 	close(fd);
 }
 

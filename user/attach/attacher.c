@@ -153,10 +153,11 @@ static int call_for_fd(struct attacher *a, size_t len)
 }
 
 int attacher__sites(struct attacher *a, const struct program *p, enum attach_method method,
-		    const struct link_sites *sites)
+		    const struct link_sites *sites, u8 *verdicts)
 {
 	struct attacher_request *r = request(a, OP_SITES, p);
 	size_t size = sites->n * sizeof(u64);
+	int err;
 
 	if (!sites->n)
 		return 0;
@@ -172,7 +173,10 @@ int attacher__sites(struct attacher *a, const struct program *p, enum attach_met
 	r->counters = sites->counters != NULL;
 	if (sites->counters)
 		memcpy(r->data + 2 * size, sites->counters, size);
-	return call(a, (2 + r->counters) * size, sites->fd, NULL);
+	err = call(a, (2 + r->counters) * size, sites->fd, NULL);
+	if (err == -EBADMSG && verdicts)
+		memcpy(verdicts, a->reply.verdicts, sites->n);
+	return err;
 }
 
 int attacher__detach_sites(struct attacher *a)

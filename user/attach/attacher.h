@@ -41,9 +41,12 @@ int attacher__start(struct attacher **out, const struct probes *probes, pid_t co
 
 /* All return 0, a descriptor where it says so, or negative errno; -EPIPE: the attacher is gone. */
 
-/* One link of a program on sites of a file. */
+/*
+ * One link of a program on sites of a file. -EBADMSG: none is probed, as the file's own tables do not confirm all of
+ * them; verdicts (of sites->n, enum site_verdict; NULL: not asked) says which. -E2BIG: too many sites in this file.
+ */
 int attacher__sites(struct attacher *a, const struct program *p, enum attach_method method,
-		    const struct link_sites *sites);
+		    const struct link_sites *sites, u8 *verdicts);
 /* Takes some of the sites' links off, many at a time; returns how many are left. */
 int attacher__detach_sites(struct attacher *a);
 /* Takes an object's off, or a family's, see links__drop. */

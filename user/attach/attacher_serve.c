@@ -6,6 +6,7 @@
 #include "attach/attacher_wire.h"
 #include "attach/privileges.h"
 #include "attach/semaphores.h"
+#include "attach/verifier.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -33,6 +34,7 @@
 struct server {
 	const struct probes *probes;
 	struct links *links;
+	struct verifier *verifier;
 	struct bpf_link **tracepoints; /* by program */
 	int *events; /* perf events by program and CPU: a descriptor, or negative errno */
 	int cpus;
@@ -54,6 +56,24 @@ static const struct program *program_of(const struct server *s)
 		return NULL;
 	p = &s->probes->programs[s->request.program];
 	return p->enabled ? p : NULL;
+}
+
+/*
+ * A captured worker may ask for any offset of any file: sites that the file's own tables do not confirm are refused, and so
+ * are more of them than the libraries that are probed have.
+ */
+static int attach_sites(struct server *s, const struct program *p, struct link_sites *sites)
+{
+	const struct attacher_request *r = &s->request;
+	bool returns = r->returns || r->method == ATTACH_SESSION;
+
+	if (!links__has_room(s->links, sites))
+		return -E2BIG;
+	if (!verifier__check(s->verifier, s->file, sites->offsets, r->n, returns, s->reply.verdicts, &sites->fd)) {
+		s->reply_len = REPLY_HEAD + r->n;
+		return -EBADMSG;
+	}
+	return links__attach(s->links, p->prog, r->method, sites);
 }
 
 static int serve_sites(struct server *s)
@@ -88,7 +108,7 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->counters && !semaphores__are(s->file, sites.counters, r->n))
 		return -EINVAL;
-	return links__attach(s->links, p->prog, r->method, &sites);
+	return attach_sites(s, p, &sites);
 }
 
 /* A perf_event program runs at major page faults, a clock's at its ticks. */
@@ -483,13 +503,17 @@ void attacher__serve(int sock, const struct probes *probes, pid_t command, bool 
 	s->command = command;
 	s->command_fd = command ? syscall(SYS_pidfd_open, command, 0) : -1;
 	s->links = links__new();
+	s->verifier = verifier__new();
+	/* verifier.c: the kernel is to reap its children */
+	signal(SIGCHLD, SIG_IGN);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	prepare_limits();
-	if (!s->links || !s->tracepoints || close_others(sock, s->command_fd, probes) || open_events(s) ||
-	    privileges__attacher(command, perf_events))
+	if (!s->links || !s->verifier || !s->tracepoints || close_others(sock, s->command_fd, probes) ||
+	    open_events(s) || privileges__attacher(command, perf_events))
 		_exit(1);
 	while (serve_one(s, sock))
 		;
+	verifier__free(s->verifier);
 	links__free(s->links);
 	/* the kernel takes off the tracepoints and wakes who waits for this process */
 	_exit(0);

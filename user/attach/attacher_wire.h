@@ -6,7 +6,8 @@
 #include "attach/attacher.h"
 
 enum attacher_op {
-	OP_SITES, /* n offsets and n cookies follow, with counters n of those too; the file's descriptor comes beside it */
+	/* n offsets and n cookies follow, with counters n of those too; the file's descriptor comes beside it; see -EBADMSG */
+	OP_SITES,
 	OP_DETACH_SITES,
 	OP_DROP, /* the links of an object */
 	OP_ATTACH,
@@ -36,7 +37,10 @@ struct attacher_request {
 
 struct attacher_reply {
 	s32 result;
-	struct process_image image; /* OP_IMAGE alone */
+	union {
+		struct process_image image; /* OP_IMAGE alone */
+		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each */
+	};
 };
 
 #define REPLY_HEAD offsetof(struct attacher_reply, image)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,9 @@ struct link {
 	int fd; /* -1: perf, or dropped */
 	struct bpf_link *perf;
 	u32 object;
+	u32 sites;
+	uid_t owner; /* of the file */
+	u64 dev, ino; /* likewise */
 };
 
 struct links {
@@ -98,6 +102,35 @@ static void read_sites(const struct link_sites *sites)
 			return;
 }
 
+static struct link new_link(const struct link_sites *sites, u32 n)
+{
+	struct link link = { .fd = -1, .object = sites->object, .sites = n };
+	struct stat st;
+
+	if (!fstat(sites->fd, &st)) {
+		link.owner = st.st_uid;
+		link.dev = st.st_dev;
+		link.ino = st.st_ino;
+	}
+	return link;
+}
+
+bool links__has_room(const struct links *l, const struct link_sites *sites)
+{
+	struct link new = new_link(sites, sites->n);
+	u32 file = new.sites, user = new.sites;
+
+	for (u32 i = 0; i < l->n; i++) {
+		const struct link *link = &l->list[i];
+
+		if (link->dev == new.dev && link->ino == new.ino)
+			file += link->sites;
+		if (link->owner == new.owner)
+			user += link->sites;
+	}
+	return file <= LINK_FILE_SITES_MAX && (!new.owner || user <= LINK_USER_SITES_MAX);
+}
+
 int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *sites)
 {
 	char path[32];
@@ -122,7 +155,7 @@ int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *si
 
 static int attach_perf(struct links *l, const struct bpf_program *prog, const struct link_sites *sites)
 {
-	struct link link = { .fd = -1, .object = sites->object };
+	struct link link = new_link(sites, 1);
 	char path[32];
 	int err;
 
@@ -146,7 +179,7 @@ static int attach_perf(struct links *l, const struct bpf_program *prog, const st
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites)
 {
-	struct link link = { .object = sites->object };
+	struct link link = new_link(sites, sites->n);
 
 	if (!sites->n)
 		return 0;

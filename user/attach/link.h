@@ -40,6 +40,14 @@ struct links *links__new(void);
  */
 #define LINK_SITES    64
 #define LINK_PAUSE_US 1000
+/*
+ * At once, in one file and in all files that belong to a user other than root: far more than the libraries have that are
+ * probed, and little enough for the kernel to take off in time.
+ */
+#define LINK_FILE_SITES_MAX 16384
+#define LINK_USER_SITES_MAX 65536
+/* Is there room for these? */
+bool links__has_room(const struct links *l, const struct link_sites *sites);
 /* One program on n sites of a file. 0 or negative errno. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);

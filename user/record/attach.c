@@ -2,6 +2,7 @@
 /* The probes of one object: where each family's programs go in it, and their links. */
 #include "attach/debug.h"
 #include "attach/place.h"
+#include "attach/verify_site.h"
 #include "record/objects.h"
 
 #include <bpf/libbpf.h>
@@ -400,6 +401,14 @@ static void warn_hidden(struct session *s, const struct object *o, const struct 
 		session__warn(s, "%s: family %s: %s (`sonde info` names all such files)", o->path, f->name, why);
 }
 
+/* Sites that the file's own tables do not confirm: a debug file that is not the file's, or code that is not understood. */
+static void note_refused(const struct session *s, const struct places *p, char *why, size_t len)
+{
+	if (s->refused_sites.n && !*why)
+		snprintf(why, len, "%u of %u sites are not probed: offset %#llx: %s", s->refused_sites.n, p->n,
+			 s->refused_sites.offset, site_verdict__text(s->refused_sites.verdict));
+}
+
 static void attach_family(struct session *s, struct object *o, const struct schema_family *f)
 {
 	struct places p = { .s = s, .o = o };
@@ -421,6 +430,7 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 		return;
 	}
 	o->families |= 1u << f->id;
+	s->refused_sites.n = 0;
 	for (u32 i = 0; i < s->embedded.probes.n_programs && !err; i++) {
 		const struct program *program = &s->embedded.probes.programs[i];
 
@@ -431,6 +441,7 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 	}
 	if (!err)
 		err = p.error;
+	note_refused(s, &p, why, sizeof(why));
 	if (err) {
 		snprintf(why, sizeof(why), "the kernel refused probes: %s",
 			 err == -ENOTSUPP ? "an instruction that it can't probe" :

@@ -53,6 +53,11 @@ struct session {
 	int changed_fd; /* inotify: files that are written to */
 	struct attacher *attacher; /* has the privileges and the links */
 	u32 unpaused; /* sites that were attached without a pause */
+	struct {
+		u32 n;
+		u64 offset; /* of the first */
+		u8 verdict; /* enum site_verdict */
+	} refused_sites; /* by the attacher, of the family's that is attached */
 
 	struct ahead *ahead; /* between finding and attaching */
 	struct objects *objects;

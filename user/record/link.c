@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sites become links in portions, with the rings drained in between. */
+#include "attach/verify_site.h"
 #include "record/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* In a pause a target's page faults get through, and the rings don't fill up. */
@@ -14,10 +16,55 @@ static void pause_between(struct session *s, u32 next)
 	s->unpaused = next;
 }
 
+/* What the attacher confirmed of up to LINK_SITES sites. */
+struct confirmed {
+	u64 offsets[LINK_SITES], cookies[LINK_SITES], counters[LINK_SITES];
+};
+
+/* Leaves out what the attacher refused, and notes it. */
+static void leave_out(struct session *s, struct confirmed *c, struct link_sites *part, const u8 *verdicts)
+{
+	u32 keep = 0;
+
+	for (u32 i = 0; i < part->n; i++) {
+		if (verdicts[i] != SITE_OK) {
+			if (!s->refused_sites.n++) {
+				s->refused_sites.offset = part->offsets[i];
+				s->refused_sites.verdict = verdicts[i];
+			}
+			continue;
+		}
+		c->offsets[keep] = part->offsets[i];
+		c->cookies[keep] = part->cookies[i];
+		c->counters[keep++] = part->counters ? part->counters[i] : 0;
+	}
+	part->offsets = c->offsets;
+	part->cookies = c->cookies;
+	part->counters = part->counters ? c->counters : NULL;
+	part->n = keep;
+}
+
+/* One portion; *attached: how many of its sites are probed. */
+static int link_part(struct session *s, const struct program *p, enum attach_method method, struct link_sites part,
+		     u32 *attached)
+{
+	struct confirmed c;
+	u8 verdicts[LINK_SITES];
+	int err = attacher__sites(s->attacher, p, method, &part, verdicts);
+
+	if (err == -EBADMSG) {
+		leave_out(s, &c, &part, verdicts);
+		err = attacher__sites(s->attacher, p, method, &part, NULL);
+	}
+	*attached = err ? 0 : part.n;
+	return err;
+}
+
 int session__link(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites,
 		  u32 *attached)
 {
 	struct link_sites part = *sites;
+	u32 done_now;
 	int ret = 0, err;
 
 	for (u32 done = 0; done < sites->n; done += part.n) {
@@ -28,9 +75,9 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 		s->unpaused += part.n;
 		if (s->unpaused > LINK_SITES)
 			pause_between(s, part.n);
-		err = attacher__sites(s->attacher, p, method, &part);
-		if (!err && attached)
-			*attached += part.n;
+		err = link_part(s, p, method, part, &done_now);
+		if (attached)
+			*attached += done_now;
 		if (!ret)
 			ret = err;
 	}
@@ -62,7 +109,7 @@ int session__link_process(struct session *s, const char *name, const struct mapp
 		cookies[i] = number;
 	sites.cookies = cookies;
 	sites.fd = session__open_mapped(s, m);
-	err = sites.fd < 0 ? sites.fd : attacher__sites(s->attacher, p, s->entry_method, &sites);
+	err = sites.fd < 0 ? sites.fd : attacher__sites(s->attacher, p, s->entry_method, &sites, NULL);
 	if (sites.fd >= 0)
 		close(sites.fd);
 	free(cookies);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The attacher's side of attach/verify_site.h: a child without privileges parses the file, one child a file. */
+#ifndef SONDE_ATTACH_VERIFIER_H
+#define SONDE_ATTACH_VERIFIER_H
+
+#include "core/types.h"
+
+struct verifier;
+
+/* The process must leave its children to the kernel (SIGCHLD is ignored). */
+struct verifier *verifier__new(void);
+void verifier__free(struct verifier *v);
+/*
+ * verdicts (enum site_verdict) for n offsets, ATTACHER_SITES_MAX at most; true: all are SITE_OK. *file: the descriptor to
+ * probe by, which is open for as long as the next call is not made: what was examined is exactly that open file.
+ */
+bool verifier__check(struct verifier *v, int fd, const u64 *offsets, u32 n, bool returns, u8 *verdicts, int *file);
+
+#endif
