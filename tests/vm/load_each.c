@@ -19,6 +19,7 @@
  */
 #include "attach/embedded.h"
 #include "attach/features.h"
+#include "attach/kernel_types.h"
 #include "attach/link.h"
 #include "core/maps.h"
 #include "sonde.skel.h"
@@ -294,7 +295,9 @@ int main(int argc, char **argv)
 	embedded__clear_log();
 	object = all ? NULL : obj;
 	began = now_ms();
-	ret = bpf_object__load(obj);
+	ret = argv[optind] ? 0 : kernel_types__write(bpf_object__btf(obj));
+	if (!ret)
+		ret = bpf_object__load(obj);
 	object = NULL;
 	if (all)
 		printf("all\t-\t%s%s\t%u\t0\t%.1f\t0\t0\n", ret ? "refused " : "ok", ret ? strerrorname_np(-ret) : "",

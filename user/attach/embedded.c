@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/embedded.h"
 
+#include "attach/kernel_types.h"
 #include "attach/loader.h"
 #include "sonde.skel.h"
 
@@ -48,13 +49,14 @@ void embedded__clear_log(void)
 
 int embedded__open(struct embedded *e, char *err, size_t len)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = kernel_types__path());
 	int ret;
 
 	embedded__clear_log();
 	libbpf_set_print(keep_log);
 	ret = loader__register();
 	if (!ret) {
-		e->skel = sonde_bpf__open();
+		e->skel = sonde_bpf__open_opts(&opts);
 		ret = e->skel ? 0 : -errno;
 	}
 	if (ret) {

@@ -203,18 +203,37 @@ void features__probe(struct features *f)
 	features__await(f);
 }
 
+static struct costs read_costs(int fd)
+{
+	struct costs costs;
+
+	return read(fd, &costs, sizeof(costs)) == sizeof(costs) ? costs : (struct costs){};
+}
+
+void features__costs(struct features *f)
+{
+	struct costs costs;
+
+	if (f->costs <= 0)
+		return;
+	costs = read_costs(f->costs);
+	f->entry_ns = costs.entry_ns;
+	f->span_ns = costs.span_ns;
+	close(f->costs);
+	f->costs = 0;
+}
+
+bool features__ended(struct features *f)
+{
+	if (f->child > 0 && waitpid(f->child, NULL, WNOHANG))
+		f->child = 0;
+	return f->child <= 0;
+}
+
 void features__finish(struct features *f)
 {
-	struct costs costs = {};
-
-	if (f->child <= 0)
-		return;
-	if (read(f->costs, &costs, sizeof(costs)) == sizeof(costs)) {
-		f->entry_ns = costs.entry_ns;
-		f->span_ns = costs.span_ns;
-	}
-	close(f->costs);
-	while (waitpid(f->child, NULL, 0) < 0 && errno == EINTR)
+	features__costs(f);
+	while (f->child > 0 && waitpid(f->child, NULL, 0) < 0 && errno == EINTR)
 		;
 	f->child = 0;
 }

@@ -17,8 +17,7 @@ struct features {
 	/* ns a hit of an empty program on an emulated instruction, 0: not measured */
 	u64 entry_ns; /* entry alone */
 	u64 span_ns; /* entry and return by a session link */
-	/* until features__finish */
-	int costs, child;
+	int costs, child; /* a pipe and a process, 0: not any more */
 };
 
 /* Begins to try each on a function of sonde's own, in a child that then measures what they cost. */
@@ -27,6 +26,10 @@ void features__begin(struct features *f);
 void features__await(struct features *f);
 /* Both. */
 void features__probe(struct features *f);
+/* Waits for the costs. Its own probes are off some 0.1 s later, when the child has ended. */
+void features__costs(struct features *f);
+/* Has the child ended? */
+bool features__ended(struct features *f);
 /* Waits for the costs and for the child's end. */
 void features__finish(struct features *f);
 /* Is the kernel older than sonde's oldest? Says so in words, with its version. */

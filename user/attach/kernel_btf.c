@@ -7,11 +7,16 @@
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
 #define TRACEPOINT "btf_trace_" /* typedefs */
 #define ITERATOR   "bpf_iter_" /* functions */
@@ -24,6 +29,7 @@ struct attach_point {
 static struct {
 	bool read, begun;
 	pthread_t reader;
+	struct btf *types; /* until they are taken */
 	struct attach_point *list;
 	u32 n, max;
 } points;
@@ -48,11 +54,37 @@ static void add(const char *name, u32 id)
 	points.n += points.list[points.n].name != NULL;
 }
 
+/* From Linux 6.16 on the file can be mapped; libbpf reads it, a page at a time. */
+static struct btf *map_types(void)
+{
+	int fd = open(KERNEL_BTF, O_RDONLY | O_CLOEXEC);
+	struct stat st = {};
+	struct btf *btf = NULL;
+	void *data;
+
+	if (fd < 0)
+		return NULL;
+	data = fstat(fd, &st) ? MAP_FAILED : mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	if (data != MAP_FAILED) {
+		btf = btf__new(data, st.st_size);
+		munmap(data, st.st_size);
+	}
+	close(fd);
+	return btf;
+}
+
+static struct btf *read_types(void)
+{
+	struct btf *btf = map_types();
+
+	return btf ? btf : btf__load_vmlinux_btf();
+}
+
 static void read_points(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
+	struct btf *btf = read_types();
 
-	if (!btf || libbpf_get_error(btf))
+	if (!btf)
 		return;
 	for (u32 id = 1, n = btf__type_cnt(btf); id < n; id++) {
 		const struct btf_type *t = btf__type_by_id(btf, id);
@@ -62,7 +94,7 @@ static void read_points(void)
 		if (name && !strncmp(name, prefix, strlen(prefix)))
 			add(name, id);
 	}
-	btf__free(btf);
+	points.types = btf;
 	qsort(points.list, points.n, sizeof(*points.list), compare);
 }
 
@@ -78,17 +110,32 @@ void kernel_btf__begin(void)
 		points.begun = !pthread_create(&points.reader, NULL, read_in_thread, NULL);
 }
 
-static u32 find(const char *prefix, const char *name)
+static void await(void)
 {
-	char text[128];
-	struct attach_point key = { .name = text }, *found;
-
 	if (points.begun)
 		pthread_join(points.reader, NULL);
 	else if (!points.read)
 		read_points();
 	points.begun = false;
 	points.read = true;
+}
+
+struct btf *kernel_btf__take(void)
+{
+	struct btf *types;
+
+	await();
+	types = points.types;
+	points.types = NULL;
+	return types ? types : read_types();
+}
+
+static u32 find(const char *prefix, const char *name)
+{
+	char text[128];
+	struct attach_point key = { .name = text }, *found;
+
+	await();
 	snprintf(text, sizeof(text), "%s%s", prefix, name);
 	found = points.n ? bsearch(&key, points.list, points.n, sizeof(*points.list), compare) : NULL;
 	return found ? found->id : 0;
@@ -96,7 +143,7 @@ static u32 find(const char *prefix, const char *name)
 
 bool kernel_btf__exists(void)
 {
-	return !access("/sys/kernel/btf/vmlinux", R_OK);
+	return !access(KERNEL_BTF, R_OK);
 }
 
 u32 kernel_btf__tracepoint(const char *name)

@@ -3,6 +3,7 @@
 
 #include "attach/features.h"
 #include "attach/kernel_btf.h"
+#include "attach/kernel_types.h"
 #include "attach/timing.h"
 #include "sonde.skel.h"
 
@@ -48,17 +49,33 @@ static struct program *program_of(const struct bpf_program *prog)
 	return NULL;
 }
 
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/*
+ * libbpf reads all of the kernel's types for a program of type tracing, to find what it attaches to. That is
+ * known from kernel_btf.c, so libbpf takes these for another type.
+ */
+static enum bpf_prog_type type_of(const struct bpf_program *prog)
+{
+	const char *section = bpf_program__section_name(prog);
+
+	return begins(section, "tp_btf/") || begins(section, "iter") ? BPF_PROG_TYPE_TRACING : bpf_program__type(prog);
+}
+
 /* What libbpf does for the kinds of sections that it knows itself. */
 static int prepare_options(const struct bpf_program *prog, struct bpf_prog_load_opts *opts)
 {
 	const char *section = bpf_program__section_name(prog), *name = strchr(section, '/');
 
 	name = name ? name + 1 : "";
-	if (!strncmp(section, "tp_btf/", strlen("tp_btf/")))
+	if (begins(section, "tp_btf/"))
 		opts->attach_btf_id = kernel_btf__tracepoint(name);
-	else if (!strncmp(section, "iter", strlen("iter")))
+	else if (begins(section, "iter"))
 		opts->attach_btf_id = kernel_btf__iterator(name);
-	if (!strncmp(section, "iter.s/", strlen("iter.s/")) || !strcmp(section, "syscall"))
+	if (begins(section, "iter.s/") || !strcmp(section, "syscall"))
 		opts->prog_flags |= BPF_F_SLEEPABLE;
 	return 0;
 }
@@ -85,13 +102,15 @@ static int on_prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 	struct pending *p;
 	int ret = prepare_options(prog, opts);
 
-	if (ret || !program)
+	if (ret)
 		return ret;
+	if (!program)
+		return bpf_program__set_type(prog, type_of(prog));
 	p = &load.list[load.n];
 	*p = (struct pending){
 		.program = program,
 		.n = bpf_program__insn_cnt(prog),
-		.type = bpf_program__type(prog),
+		.type = type_of(prog),
 		.opts = *opts,
 	};
 	/* libbpf frees it after its own loading; only functions of modules need it */
@@ -111,9 +130,10 @@ int loader__register(void)
 		enum bpf_prog_type type;
 		enum bpf_attach_type attach;
 	} kinds[] = {
-		{ "tp_btf+", BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP },
-		{ "iter+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER },
-		{ "iter.s+", BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER },
+		/* see type_of() */
+		{ "tp_btf+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_RAW_TP },
+		{ "iter+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_ITER },
+		{ "iter.s+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_ITER },
 		{ "perf_event", BPF_PROG_TYPE_PERF_EVENT, 0 },
 		{ "clock+", BPF_PROG_TYPE_PERF_EVENT, 0 },
 		{ "syscall", BPF_PROG_TYPE_SYSCALL, 0 },
@@ -267,7 +287,10 @@ int loader__load(struct sonde_bpf *skel, struct probes *probes)
 	load = (struct load){ .probes = probes, .list = calloc(probes->n_programs, sizeof(*load.list)) };
 	if (!load.list)
 		return -ENOMEM;
-	ret = sonde_bpf__load(skel);
+	ret = kernel_types__write(bpf_object__btf(skel->obj));
+	timing__step("kernel's types reduced");
+	if (!ret)
+		ret = sonde_bpf__load(skel);
 	timing__step("maps, relocation");
 	if (!ret) {
 		load_all();

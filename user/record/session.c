@@ -71,7 +71,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	if (!ret)
 		ret = load__load(s, err, len);
 	/* it measures while this process loads */
-	features__finish(&s->features);
+	features__costs(&s->features);
 	timing__step("calibration awaited");
 	return ret;
 }
@@ -318,6 +318,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		losses__poll(s);
 		about__cost(s);
 		about__clock(s);
+		features__ended(&s->features);
 		s->next_second = now + SECOND_NS;
 	}
 	return check_writer(s, err, len);
