@@ -209,6 +209,19 @@ static void put_last_mark(struct perfetto *p, const char *format, u64 count)
 	perfetto__mark(p, &(struct interval){ last, last }, text);
 }
 
+/* Between these a trace is whole: what lies outside was seen by a part of the probes. Each of several has its own. */
+static void put_windows(struct perfetto *p, const struct trace_facts *facts)
+{
+	for (u32 i = 0; i < facts->n_windows; i++) {
+		u64 from = facts->windows[i].from, to = facts->windows[i].to;
+
+		if (from > facts->start)
+			perfetto__mark(p, &(struct interval){ from, from }, "sonde: all is attached, tracing is live");
+		if (to < facts->summary->last)
+			perfetto__mark(p, &(struct interval){ to, to }, "sonde: tracing stops, probes are detached");
+	}
+}
+
 void perfetto__finish_marks(struct perfetto *p)
 {
 	const struct trace_facts *facts = p->e->facts;
@@ -216,13 +229,7 @@ void perfetto__finish_marks(struct perfetto *p)
 
 	if (p->gils)
 		tell_gils(p, ~0ull);
-	/* between these the trace is whole: what lies outside was seen by a part of the probes */
-	if (facts->live > facts->start)
-		perfetto__mark(p, &(struct interval){ facts->live, facts->live },
-			       "sonde: all is attached, tracing is live");
-	if (facts->stop < facts->summary->last)
-		perfetto__mark(p, &(struct interval){ facts->stop, facts->stop },
-			       "sonde: tracing stops, probes are detached");
+	put_windows(p, facts);
 	if (damaged > facts->damaged)
 		damaged = facts->damaged ? facts->damaged : damaged;
 	if (damaged)

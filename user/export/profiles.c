@@ -164,21 +164,21 @@ static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_
 	return err ? err : call_tree__child(t, *node, function, 0, node);
 }
 
-/* ns of [from, to) that lie in the traced time: as reports count */
+/* ns of [from, to) that lie in the traced time of one of the traces: as reports count */
 static u64 inside(const struct profiles *p, u64 from, u64 to)
 {
-	const struct trace_facts *facts = p->e->facts;
-
-	from = from < facts->live ? facts->live : from;
-	to = to > facts->stop ? facts->stop : to;
-	return to > from ? to - from : 0;
+	return trace_facts__inside(p->e->facts, from, to);
 }
 
+/* Does any of it lie in the traced time of one of the traces? */
 static bool is_traced(const struct profiles *p, u64 from, u64 to)
 {
 	const struct trace_facts *facts = p->e->facts;
 
-	return to >= facts->live && from <= facts->stop;
+	for (u32 i = 0; i < facts->n_windows; i++)
+		if (to >= facts->windows[i].from && from <= facts->windows[i].to)
+			return true;
+	return false;
 }
 
 static u64 weight(const struct profiles *p, const struct profile *profile, const struct rows *rows,
@@ -237,8 +237,11 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 {
 	struct profile *profile = find_profile(arg, PROFILE_GIL_WAITS);
 	u32 node = 0;
-	int err = find_node(arg, profile, w->gil.pid, w->stack, &node);
+	int err;
 
+	if (!is_traced(arg, w->start, w->end))
+		return 0;
+	err = find_node(arg, profile, w->gil.pid, w->stack, &node);
 	if (!err)
 		add_amount(profile, node, w->stack, (u64)llround((double)inside(arg, w->start, w->end) * w->weight));
 	return err;
@@ -248,8 +251,11 @@ static int on_piece(const struct gil_piece *piece, void *arg)
 {
 	struct profile *profile = find_profile(arg, PROFILE_GIL_PIECES);
 	u32 node = 0;
-	int err = find_node(arg, profile, piece->gil.pid, piece->waiter_stack, &node);
+	int err;
 
+	if (!is_traced(arg, piece->from, piece->to))
+		return 0;
+	err = find_node(arg, profile, piece->gil.pid, piece->waiter_stack, &node);
 	if (!err)
 		err = put_holder(arg, &profile->tree, piece, &node);
 	if (!err)
