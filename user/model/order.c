@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW	   2000000000ull /* ns */
-#define MAX_BYTES  (96u << 20)
+#define WINDOW	  2000000000ull /* ns */
+#define MARGIN	  (WINDOW / 4) /* ns: handing on seldom spares sorting */
+#define MAX_BYTES (32u << 20)
+
 #define BLOCK_SIZE (256u << 10)
 
 /* Room for records, one after the other; freed with the last of them. */
@@ -18,7 +20,6 @@ struct block {
 
 struct entry {
 	u64 time, start;
-	u64 number; /* keeps the file's order among equals */
 	struct block *block;
 	const struct schema_event *event;
 	u32 offset, size;
@@ -30,8 +31,11 @@ struct order {
 	struct block *block; /* has room perhaps */
 	struct entry *entries;
 	size_t n, allocated;
+	size_t sorted; /* so many of the first entries are in order */
+	struct entry *room; /* for merging */
+	size_t room_size;
 	size_t bytes;
-	u64 number, newest;
+	u64 newest;
 };
 
 struct order *order__new(int (*fn)(const struct view *v, void *arg), void *arg)
@@ -61,31 +65,100 @@ void order__free(struct order *o)
 		block__put(o->entries[i].block);
 	block__put(o->block);
 	free(o->entries);
+	free(o->room);
 	free(o);
 }
 
-static int compare(const void *a, const void *b)
+static bool comes_before(const struct entry *x, const struct entry *y)
 {
-	const struct entry *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	if (x->start != y->start)
-		return x->start > y->start ? -1 : 1;
-	return x->number < y->number ? -1 : 1;
+	return x->time != y->time ? x->time < y->time : x->start > y->start;
 }
 
-/* Hands on what is older than `before`, and at least `least` events. */
-static int hand_on(struct order *o, u64 before, size_t least)
+/* Merges [0, middle) and [middle, n) of e, each in order; equal ones keep the file's. room is for `middle` entries. */
+static void merge(struct entry *e, size_t middle, size_t n, struct entry *room)
+{
+	size_t left = 0, right = middle, to = 0;
+
+	memcpy(room, e, middle * sizeof(*e));
+	while (left < middle && right < n)
+		e[to++] = comes_before(&e[right], &room[left]) ? e[right++] : room[left++];
+	memcpy(e + to, room + left, (middle - left) * sizeof(*e));
+}
+
+/* A file's events are in order by kind and CPU: most parts need no merging. room is for half of n. */
+static void sort(struct entry *e, size_t n, struct entry *room)
+{
+	size_t middle = n / 2;
+
+	if (n < 2)
+		return;
+	sort(e, middle, room);
+	sort(e + middle, n - middle, room);
+	if (comes_before(&e[middle], &e[middle - 1]))
+		merge(e, middle, n, room);
+}
+
+/* How many of the first n entries, which are in order, come before e or are equal. */
+static size_t count_before(const struct entry *entries, size_t n, const struct entry *e)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (comes_before(e, &entries[middle]))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static int make_merging_room(struct order *o, size_t n)
+{
+	struct entry *more;
+
+	if (n <= o->room_size)
+		return 0;
+	more = realloc(o->room, n * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	o->room = more;
+	o->room_size = n;
+	return 0;
+}
+
+/* Puts what was added since the last time in its place. 0 or -ENOMEM. */
+static int put_in_order(struct order *o)
+{
+	struct entry *added = o->entries + o->sorted;
+	size_t n = o->n - o->sorted, first;
+	int err;
+
+	if (!n)
+		return 0;
+	err = make_merging_room(o, n / 2);
+	if (err)
+		return err;
+	sort(added, n, o->room);
+	first = count_before(o->entries, o->sorted, added);
+	err = make_merging_room(o, o->sorted - first);
+	if (err)
+		return err;
+	if (first < o->sorted)
+		merge(o->entries + first, o->sorted - first, o->n - first, o->room);
+	o->sorted = o->n;
+	return 0;
+}
+
+/* Hands on what is older than `before`, and more until no more than max bytes are left. */
+static int hand_on(struct order *o, u64 before, size_t max)
 {
 	struct entry *e;
 	size_t i;
-	int err = 0;
+	int err = put_in_order(o);
 
-	if (!o->n)
-		return 0;
-	qsort(o->entries, o->n, sizeof(*o->entries), compare);
-	for (i = 0; !err && i < o->n && (i < least || o->entries[i].time < before); i++) {
+	for (i = 0; !err && i < o->n && (o->bytes > max || o->entries[i].time < before); i++) {
 		e = &o->entries[i];
 		err = o->fn(&(struct view){ .event = e->event, .record = e->block->data + e->offset, .size = e->size },
 			    o->arg);
@@ -94,6 +167,7 @@ static int hand_on(struct order *o, u64 before, size_t least)
 	}
 	memmove(o->entries, o->entries + i, (o->n - i) * sizeof(*o->entries));
 	o->n -= i;
+	o->sorted = o->sorted > i ? o->sorted - i : 0;
 	return err;
 }
 
@@ -172,7 +246,6 @@ static int add_row(struct order *o, const struct rows *rows, u32 i, const struct
 		put_field(record, rows, &event->fields[j], i);
 	entry = &o->entries[o->n++];
 	*entry = (struct entry){ .time = rows__u64(rows, f->time, i),
-				 .number = o->number++,
 				 .block = o->block,
 				 .event = event,
 				 .offset = (u32)o->block->len,
@@ -198,14 +271,14 @@ int order__add(struct order *o, const struct rows *rows)
 	for (i = 0; !err && i < rows__count(rows); i++)
 		err = add_row(o, rows, i, &f, last);
 	if (!err && o->bytes > MAX_BYTES)
-		err = hand_on(o, 0, o->n / 2);
-	/* the first one is the oldest since the last time this was done: waiting longer spares sorting */
-	if (!err && o->n > 4096 && o->newest > 2 * WINDOW && o->entries[0].time < o->newest - 2 * WINDOW)
-		err = hand_on(o, o->newest - WINDOW, 0);
+		err = hand_on(o, 0, MAX_BYTES / 4 * 3);
+	/* the first one is the oldest since the last time this was done */
+	if (!err && o->n > 4096 && o->newest > WINDOW + MARGIN && o->entries[0].time < o->newest - WINDOW - MARGIN)
+		err = hand_on(o, o->newest - WINDOW, MAX_BYTES);
 	return err;
 }
 
 int order__finish(struct order *o)
 {
-	return hand_on(o, 0, o->n);
+	return hand_on(o, ~0ull, 0);
 }
