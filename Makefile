@@ -31,7 +31,7 @@ SONDE_CPP    := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)/gen -DSONDE_VERSION='"$(VERSIO
 CFLAGS       ?= -O2 -g
 SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
 SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
-LDLIBS       := -lbpf -ldw -lelf -lcap -lzstd -lxxhash -lcjson -lcapstone -liberty -llzma -lsqlite3 -lncursesw -ltinfo -lz -ldl -lpthread -lm
+LDLIBS       := -lbpf -ldw -lelf -lcap -lseccomp -lzstd -lxxhash -lcjson -lcapstone -liberty -llzma -lsqlite3 -lncursesw -ltinfo -lz -ldl -lpthread -lm
 # For a program that needs glibc alone: the rest is linked in. libbz2 is a need of libdw's; Debian has no libcjson.a
 GLIBC_LIBS   := -ldl -lpthread -lm
 STATIC_LIBS  := -Wl,-Bstatic $(patsubst -lcjson,$(B)/cjson/libcjson.a,$(filter-out $(GLIBC_LIBS),$(LDLIBS))) -lbz2 -Wl,-Bdynamic $(GLIBC_LIBS)

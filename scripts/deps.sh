@@ -6,7 +6,7 @@ set -euo pipefail
 
 declare -A sets=(
 	[build]="make gcc libc6-dev clang bpftool python3 libbpf-dev libelf-dev libdw-dev libzstd-dev
-		 libxxhash-dev libcjson-dev libcapstone-dev liblzma-dev libsqlite3-dev libcap-dev libncurses-dev zlib1g-dev libiberty-dev"
+		 libxxhash-dev libcjson-dev libcapstone-dev liblzma-dev libsqlite3-dev libcap-dev libseccomp-dev libncurses-dev zlib1g-dev libiberty-dev"
 	[demo]="python3 python3-pip"
 	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils gdb g++ debootstrap util-linux procps
 		groff-base zsh xz-utils libdebuginfod1 bubblewrap crun"
@@ -18,7 +18,7 @@ declare -A sets=(
 	[fresh]="git debootstrap util-linux"
 	[vm]="qemu-system-x86 busybox-static kmod e2fsprogs debian-archive-keyring python3 python3-zstandard bpftool xz-utils zstd"
 )
-headers="bpf/libbpf.h gelf.h elfutils/libdw.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h lzma.h sqlite3.h sys/capability.h curses.h zlib.h libiberty/demangle.h"
+headers="bpf/libbpf.h gelf.h elfutils/libdw.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h lzma.h sqlite3.h sys/capability.h seccomp.h curses.h zlib.h libiberty/demangle.h"
 
 [[ -z ${SONDE_NO_DEPS:-} ]] || exit 0
 wanted=()

@@ -43,7 +43,7 @@ static bool start(pid_t command)
 	attacher = fork();
 	if (!attacher) {
 		close(pair[0]);
-		attacher__serve(pair[1], &probes, command, false);
+		attacher__serve(pair[1], &probes, NULL, command, false);
 	}
 	close(pair[1]);
 	sock = pair[0];

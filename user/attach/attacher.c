@@ -18,6 +18,7 @@ struct attacher {
 	const struct probes *probes;
 	struct attacher_request request;
 	struct attacher_reply reply;
+	int refused;
 };
 
 int message__send(int sock, const void *data, size_t len, int fd)
@@ -87,7 +88,8 @@ void attacher__withstand_signals(const char *name)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-int attacher__start(struct attacher **out, const struct probes *probes, pid_t command, bool perf_events)
+int attacher__start(struct attacher **out, const struct probes *probes, const struct steering_maps *maps, pid_t command,
+		    bool perf_events)
 {
 	struct attacher *a = calloc(1, sizeof(*a));
 	int sock[2], err;
@@ -100,6 +102,7 @@ int attacher__start(struct attacher **out, const struct probes *probes, pid_t co
 		return err;
 	}
 	a->probes = probes;
+	a->refused = -1;
 	a->pid = fork();
 	if (a->pid < 0) {
 		err = -errno;
@@ -110,7 +113,7 @@ int attacher__start(struct attacher **out, const struct probes *probes, pid_t co
 	}
 	if (!a->pid) {
 		close(sock[0]);
-		attacher__serve(sock[1], probes, command, perf_events);
+		attacher__serve(sock[1], probes, maps, command, perf_events);
 	}
 	close(sock[1]);
 	a->sock = sock[0];
@@ -134,6 +137,8 @@ static int call(struct attacher *a, size_t len, int fd, int *fd_out)
 	if (message__send(a->sock, &a->request, REQUEST_HEAD + len, fd) ||
 	    message__receive(a->sock, &a->reply, sizeof(a->reply), &got) < (ssize_t)REPLY_HEAD)
 		return -EPIPE;
+	if (a->refused < 0)
+		a->refused = a->reply.refused;
 	if (fd_out)
 		*fd_out = got;
 	else if (got >= 0)
@@ -262,6 +267,22 @@ int attacher__image(struct attacher *a, u32 pid, struct process_image *out)
 	return err;
 }
 
+int attacher__map_set(struct attacher *a, const char *map, const void *key, const void *value, u64 flags)
+{
+	struct attacher_request *r = request(a, value ? OP_MAP_SET : OP_MAP_DELETE, NULL);
+	int number = steering__find(map);
+	const struct steering *s = number < 0 ? NULL : steering__at(number);
+
+	if (!s || s->key_size + s->value_size > sizeof(r->data))
+		return -ENOENT;
+	r->program = number;
+	r->start = flags;
+	memcpy(r->data, key, s->key_size);
+	if (value)
+		memcpy(r->data + s->key_size, value, s->value_size);
+	return call(a, s->key_size + (value ? s->value_size : 0), -1, NULL);
+}
+
 int attacher__signal(struct attacher *a, pid_t pid, int sig)
 {
 	struct attacher_request *r = request(a, OP_SIGNAL, NULL);
@@ -281,6 +302,11 @@ bool attacher__gone(const struct attacher *a)
 	struct pollfd p = { .fd = a->sock };
 
 	return poll(&p, 1, 0) > 0;
+}
+
+int attacher__refused(const struct attacher *a)
+{
+	return a->refused;
 }
 
 void attacher__free(struct attacher *a)

@@ -22,6 +22,7 @@
 #include "attach/link.h"
 #include "attach/probes.h"
 #include "attach/process.h"
+#include "attach/steering.h"
 
 #include <sys/types.h>
 
@@ -35,9 +36,10 @@ struct attacher;
 /*
  * Forks it; the programs that it is to attach must be loaded before. command:
  * the process that sonde itself started, the only one attacher__signal may name;
- * 0: none. perf_events: ATTACH_PERF will be asked for. 0 or negative errno.
+ * 0: none. maps: what attacher__map_set may name. perf_events: ATTACH_PERF will be asked for. 0 or negative errno.
  */
-int attacher__start(struct attacher **out, const struct probes *probes, pid_t command, bool perf_events);
+int attacher__start(struct attacher **out, const struct probes *probes, const struct steering_maps *maps, pid_t command,
+		    bool perf_events);
 
 /* All return 0, a descriptor where it says so, or negative errno; -EPIPE: the attacher is gone. */
 
@@ -69,12 +71,16 @@ int attacher__open_path(struct attacher *a, u32 pid, const char *path);
 /* /proc/PID/maps */
 int attacher__maps(struct attacher *a, u32 pid);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
+/* Sets a key of a steering map, or with value NULL deletes it; -EPERM: the attacher takes no such value. */
+int attacher__map_set(struct attacher *a, const char *map, const void *key, const void *value, u64 flags);
 /* To the process that sonde started. */
 int attacher__signal(struct attacher *a, pid_t pid, int sig);
 
 /* Readable when the attacher is gone. */
 int attacher__fd(const struct attacher *a);
 bool attacher__gone(const struct attacher *a);
+/* The number of the first system call that its filter has refused, -1: none. */
+int attacher__refused(const struct attacher *a);
 /* Has it detach what is left, and waits until it has ended. NULL-safe. */
 void attacher__free(struct attacher *a);
 

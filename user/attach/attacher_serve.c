@@ -6,6 +6,7 @@
 #include "attach/attacher_wire.h"
 #include "attach/privileges.h"
 #include "attach/semaphores.h"
+#include "attach/syscalls.h"
 #include "attach/verifier.h"
 
 #include <bpf/bpf.h>
@@ -33,6 +34,7 @@
 
 struct server {
 	const struct probes *probes;
+	const struct steering_maps *maps;
 	struct links *links;
 	struct verifier *verifier;
 	struct bpf_link **tracepoints; /* by program */
@@ -391,6 +393,16 @@ static int serve_signal(struct server *s)
 	return syscall(SYS_pidfd_send_signal, s->command_fd, r->n, NULL, 0) ? -errno : 0;
 }
 
+static int serve_map(struct server *s, bool set)
+{
+	const struct attacher_request *r = &s->request;
+	const struct steering *map = steering__at(r->program);
+
+	if (!map || s->len != map->key_size + (set ? map->value_size : 0))
+		return -EINVAL;
+	return steering__set(s->maps, r->program, r->data, set ? r->data + map->key_size : NULL, r->start);
+}
+
 static int serve_request(struct server *s)
 {
 	switch (s->request.op) {
@@ -417,6 +429,10 @@ static int serve_request(struct server *s)
 		return serve_image(s);
 	case OP_SIGNAL:
 		return serve_signal(s);
+	case OP_MAP_SET:
+		return serve_map(s, true);
+	case OP_MAP_DELETE:
+		return serve_map(s, false);
 	}
 	return -EINVAL;
 }
@@ -434,6 +450,7 @@ static bool serve_one(struct server *s, int sock)
 	s->len = n - REQUEST_HEAD;
 	memset(&s->reply, 0, sizeof(s->reply));
 	s->reply.result = n < (ssize_t)REQUEST_HEAD ? -EINVAL : serve_request(s);
+	s->reply.refused = syscalls__refused();
 	ok = !message__send(sock, &s->reply, s->reply_len, s->reply_fd);
 	if (s->reply_fd >= 0)
 		close(s->reply_fd);
@@ -448,9 +465,9 @@ static int compare_fds(const void *a, const void *b)
 }
 
 /* Of all that the worker has open: the trace and what it reads are none of this process's business, nor is the terminal. */
-static int close_others(int sock, int command_fd, const struct probes *probes)
+static int close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps)
 {
-	int *keep = calloc(probes->n_programs + 2, sizeof(*keep)), n = 0, next = STDERR_FILENO + 1, null;
+	int *keep = calloc(probes->n_programs + STEERING_MAX + 2, sizeof(*keep)), n = 0, next = STDERR_FILENO + 1, null;
 
 	if (!keep)
 		return -ENOMEM;
@@ -460,6 +477,9 @@ static int close_others(int sock, int command_fd, const struct probes *probes)
 	keep[n++] = sock;
 	if (command_fd >= 0)
 		keep[n++] = command_fd;
+	for (u32 i = 0; maps && i < steering__count(); i++)
+		if (maps->fds[i] >= 0)
+			keep[n++] = maps->fds[i];
 	for (u32 i = 0; i < probes->n_programs; i++)
 		if (probes->programs[i].enabled)
 			keep[n++] = bpf_program__fd(probes->programs[i].prog);
@@ -492,7 +512,8 @@ static void prepare_limits(void)
 	}
 }
 
-void attacher__serve(int sock, const struct probes *probes, pid_t command, bool perf_events)
+void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
+		     bool perf_events)
 {
 	struct server *s = calloc(1, sizeof(*s));
 
@@ -500,6 +521,7 @@ void attacher__serve(int sock, const struct probes *probes, pid_t command, bool 
 	if (!s)
 		_exit(1);
 	s->probes = probes;
+	s->maps = maps;
 	s->command = command;
 	s->command_fd = command ? syscall(SYS_pidfd_open, command, 0) : -1;
 	s->links = links__new();
@@ -508,7 +530,7 @@ void attacher__serve(int sock, const struct probes *probes, pid_t command, bool 
 	signal(SIGCHLD, SIG_IGN);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	prepare_limits();
-	if (!s->links || !s->verifier || !s->tracepoints || close_others(sock, s->command_fd, probes) ||
+	if (!s->links || !s->verifier || !s->tracepoints || close_others(sock, s->command_fd, probes, maps) ||
 	    open_events(s) || privileges__attacher(command, perf_events))
 		_exit(1);
 	while (serve_one(s, sock))

@@ -18,6 +18,8 @@ enum attacher_op {
 	OP_MAPS, /* answered with a descriptor */
 	OP_IMAGE, /* answered with struct process_image */
 	OP_SIGNAL,
+	OP_MAP_SET, /* program: the map's number (attach/steering.h); a key and a value follow; start: flags */
+	OP_MAP_DELETE, /* likewise, a key follows */
 };
 
 struct attacher_request {
@@ -37,6 +39,7 @@ struct attacher_request {
 
 struct attacher_reply {
 	s32 result;
+	s32 refused; /* syscalls__refused() of the attacher */
 	union {
 		struct process_image image; /* OP_IMAGE alone */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each */
@@ -54,6 +57,7 @@ int message__send(int sock, const void *data, size_t len, int fd);
 ssize_t message__receive(int sock, void *data, size_t size, int *fd);
 
 /* The attacher's side: answers until the socket ends. */
-void attacher__serve(int sock, const struct probes *probes, pid_t command, bool perf_events) __attribute__((noreturn));
+void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
+		     bool perf_events) __attribute__((noreturn));
 
 #endif

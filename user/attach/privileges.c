@@ -3,17 +3,23 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/securebits.h>
+#include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "attach/namespaces.h"
+#include "attach/syscalls.h"
 #include "util/sudo.h"
 
-#define NOBODY 65534 /* the kernel's overflowuid, and the user `nobody` almost everywhere */
+#define SYSTEM_MAX 999 /* the highest number of accounts that packages make */
 
 /* Those of the list that this process has; the three newest were split off CAP_SYS_ADMIN, which may stand in for them. */
 static int keep(const cap_value_t *list, int n)
@@ -42,20 +48,6 @@ static int keep(const cap_value_t *list, int n)
 	return err;
 }
 
-int privileges__attacher(bool signals, bool perf_events)
-{
-	cap_value_t list[7] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
-	int n = 5;
-
-	if (signals)
-		list[n++] = CAP_KILL;
-	if (perf_events)
-		list[n++] = CAP_SYS_ADMIN;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -errno;
-	return keep(list, n);
-}
-
 int privileges__injector(void)
 {
 	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
@@ -77,52 +69,169 @@ static bool has(cap_value_t c)
 	return value == CAP_SET;
 }
 
+/* A system's account of this name (not a person's, who may be called the same), or else the number. */
+static void find_account(const char *name, unsigned int number, uid_t *uid, gid_t *gid)
+{
+	FILE *f = fopen("/etc/passwd", "re");
+	struct passwd *p;
+
+	*uid = *gid = number;
+	while (f && (p = fgetpwent(f)))
+		if (!strcmp(p->pw_name, name) && p->pw_uid && p->pw_uid <= SYSTEM_MAX && p->pw_gid) {
+			*uid = p->pw_uid;
+			*gid = p->pw_gid;
+			break;
+		}
+	if (f)
+		fclose(f);
+}
+
 /*
  * Without a capability root would still own root's files: /etc/shadow, the kernel's
  * own under /proc/sys. A container may have a root that cannot become anybody else.
  */
-static int leave_root(void)
+static int become(uid_t uid, gid_t gid)
 {
-	uid_t uid;
-	gid_t gid;
-
-	if (!sudo__user(&uid, &gid))
-		uid = gid = NOBODY;
-	else if (!gid)
-		gid = NOBODY;
 	if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid))
 		return -errno;
 	return 0;
 }
 
-static int give_up(int err)
+static bool may_leave_root(void)
 {
+	return geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID);
+}
+
+static void note(char *lacks, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void note(char *lacks, size_t len, const char *fmt, ...)
+{
+	size_t used = strlen(lacks);
+	va_list ap;
+
+	if (used && used < len)
+		used += snprintf(lacks + used, len - used, "; ");
+	va_start(ap, fmt);
+	if (used < len)
+		vsnprintf(lacks + used, len - used, fmt, ap);
+	va_end(ap);
+}
+
+/*
+ * No way back to a capability: not by a program that has some (bounding set, no_new_privs) nor by becoming root
+ * (securebits). Changing the user then changes no capability, keep() does.
+ */
+static int lock_up(char *lacks, size_t len)
+{
+	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+				   SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+				   SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	bool dropped = true;
+
+	for (int c = 0; c <= cap_max_bits() - 1; c++)
+		dropped &= !prctl(PR_CAPBSET_DROP, c, 0, 0, 0) || errno == EINVAL;
+	if (!dropped || prctl(PR_SET_SECUREBITS, bits, 0, 0, 0))
+		note(lacks, len, "its bounding set of capabilities is not empty (%s)", strerror(errno));
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+/*
+ * This process has descriptors of files and maps that are not its user's: others of that user must not get at it.
+ * Only the leak checker of a sanitized build has to look into its own parent.
+ */
+static void hide(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+#else
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
+static void filter_calls(enum syscalls_role role, char *lacks, size_t len)
+{
+	int err = syscalls__confine(role);
+
+	if (err)
+		note(lacks, len, "its system calls are not filtered (%s)", strerror(-err));
+}
+
+int privileges__attacher(bool signals, bool perf_events)
+{
+	cap_value_t list[7] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	char lacks[256] = "";
+	int n = 5, err;
+	uid_t uid;
+	gid_t gid;
+
+	if (signals)
+		list[n++] = CAP_KILL;
+	if (perf_events)
+		list[n++] = CAP_SYS_ADMIN;
+	find_account(ACCOUNT_ATTACHER, UID_ATTACHER, &uid, &gid);
+	err = lock_up(lacks, sizeof(lacks));
+	/* only where the user can be changed without the capabilities going */
+	if (!err && may_leave_root() && (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NO_SETUID_FIXUP) &&
+	    become(uid, gid))
+		note(lacks, sizeof(lacks), "it stays root");
+	if (!err)
+		err = keep(list, n);
+	hide();
+	if (!err)
+		filter_calls(perf_events ? SYSCALLS_PERF : SYSCALLS_ATTACHER, lacks, sizeof(lacks));
+	return err;
+}
+
+int privileges__worker(bool network, char *lacks, size_t len)
+{
+	uid_t uid;
+	gid_t gid;
+	int err;
+
+	/* what the C library reads from files: the time zone */
+	tzset();
+	find_account(ACCOUNT_WORKER, UID_WORKER, &uid, &gid);
+	if (!network)
+		namespaces__leave(lacks, len);
+	err = lock_up(lacks, len);
+	if (!err && may_leave_root())
+		err = become(uid, gid);
+	if (!err)
+		err = keep(NULL, 0);
+	hide();
+	if (!err)
+		filter_calls(network ? SYSCALLS_NETWORK : SYSCALLS_WORKER, lacks, len);
+	return err;
+}
+
+int privileges__user(void)
+{
+	uid_t uid;
+	gid_t gid;
+	int err = 0;
+
+	if (!sudo__user(&uid, &gid))
+		find_account(ACCOUNT_WORKER, UID_WORKER, &uid, &gid);
+	else if (!gid)
+		gid = UID_WORKER;
+	if (may_leave_root())
+		err = become(uid, gid);
 	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err)
 		err = keep(NULL, 0);
-		/*
-	 * The kernel has made a process that changes its user unreadable to that user's
-	 * others, and so it stays: this one has descriptors of files and maps that are not
-	 * theirs. Only the leak checker of a sanitized build has to look into its own parent.
-	 */
-#ifdef __SANITIZE_ADDRESS__
-	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-#endif
+	hide();
 	return err;
-}
-
-int privileges__worker(void)
-{
-	return give_up(geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID) ? leave_root() : 0);
 }
 
 int privileges__reader(void)
 {
-	int err = geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID) ? leave_root() : 0;
+	int err = privileges__user();
 
 	/* where no other user is known (user_namespaces(7)), or no groups may be given up */
-	return give_up(err == -EINVAL || err == -EPERM ? 0 : err);
+	if (err == -EINVAL || err == -EPERM)
+		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : keep(NULL, 0);
+	hide();
+	return err;
 }
 
 /* The first line of a file, "" if it can't be read. */

@@ -6,17 +6,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The accounts of packages/sonde.sysusers; where they are missing, numbers that no account has. */
+#define ACCOUNT_WORKER	 "sonde"
+#define ACCOUNT_ATTACHER "sonde-attacher"
+#define UID_WORKER	 1936682596 /* between systemd's ranges for containers and 2^31, which distributions leave unused */
+#define UID_ATTACHER	 1936682597
+
 /*
- * Keeps the capabilities that following processes and attaching needs; with
- * `signals` the one to send a signal to another user's process, with
- * `perf_events` CAP_SYS_ADMIN, without which the kernel gives no uprobe by a perf
- * event (kernel/events/core.c, perf_uprobe_event_init). 0 or negative errno.
+ * Leaves root for the attacher's account and keeps the capabilities that following processes and attaching needs;
+ * with `signals` the one to send a signal to another user's process, with `perf_events` CAP_SYS_ADMIN, without which
+ * the kernel gives no uprobe by a perf event (kernel/events/core.c, perf_uprobe_event_init). Then the filter of system
+ * calls. What this system does not have of that is done without. 0 or negative errno.
  */
 int privileges__attacher(bool signals, bool perf_events);
 /* For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be kept waiting. 0 or negative errno. */
 int privileges__injector(void);
-/* Keeps none and leaves root for the user behind sudo, or else for nobody. 0 or negative errno. */
-int privileges__worker(void);
+/*
+ * Keeps none: into namespaces of its own, where there is no file but /proc with this process in it and no network
+ * (with `network`: into none, as debuginfod is asked from there), to the worker's account, behind a filter of system
+ * calls. What this system does not have of that is added to lacks. 0 or negative errno.
+ */
+int privileges__worker(bool network, char *lacks, size_t len);
+/* Leaves root for the user behind sudo, or else for the worker's account, for good: for what looks into users' folders. */
+int privileges__user(void);
 /* The same for what reads traces; a root that can't become anybody else (in a user namespace) stays, without capabilities. */
 int privileges__reader(void);
 /* After EPERM or EACCES: why this process may not look into another, and what helps. Returns buf. */

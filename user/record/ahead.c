@@ -5,10 +5,12 @@
  * what pip put beside Pythons that are installed or run. Only by the file names
  * that the chosen families probe, and only as many as make sense.
  *
- * The folders are users' own, so all this is done without rights, and what is listed
- * is limited: what is not found is probed when a process maps it.
+ * The folders are users' own, so a child without rights searches them, which is given up if it takes too
+ * long, and what is listed is limited: what is not found is probed when a process maps it.
  */
+#include "attach/attacher_wire.h"
 #include "attach/ldcache.h"
+#include "attach/privileges.h"
 #include "attach/vmas.h"
 #include "record/internal.h"
 #include "util/file.h"
@@ -17,11 +19,15 @@
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
-#include <search.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define AHEAD_MAX 32 /* files; each may take a link for every program */
@@ -29,6 +35,8 @@
 /* In all folders together: names that are listed, and files of fitting names that are examined. */
 #define LISTED_MAX   20000
 #define EXAMINED_MAX 1000
+/* Between two files that are found. */
+#define PATIENCE_MS 3000
 
 static const char *const folders[] = {
 	"/usr/local/cuda*/lib64",
@@ -162,33 +170,90 @@ static bool probes_libraries(const struct session *s)
 	return false;
 }
 
+static void find(struct ahead *a)
+{
+	struct session *s = a->s;
+	char pattern[PATH_MAX];
+
+	vmas__scan(s->attacher, probes__program(&s->embedded.probes, "core_vmas"), 0, on_mapping, a);
+	for (u32 i = 0; i < a->n_roots; i++)
+		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a->roots[i]) < (int)sizeof(pattern))
+			search_folders(a, pattern);
+	ldcache__each(on_cached, a);
+	for (u32 i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		search_folders(a, folders[i]);
+}
+
+/* A file's path with its descriptor each; an empty path at the end, and whether something was left out. */
+static void __attribute__((noreturn)) search(struct ahead *a, int sock)
+{
+	int err = 0;
+	char end[2];
+
+	prctl(PR_SET_NAME, "sonde-search");
+	if (privileges__user())
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	find(a);
+	for (u32 i = 0; i < a->n && !err; i++)
+		err = message__send(sock, a->files[i].path, strlen(a->files[i].path) + 1, a->files[i].fd);
+	end[0] = '\0';
+	end[1] = listed >= LISTED_MAX ? 'l' : a->examined >= EXAMINED_MAX ? 'e' : '\0';
+	_exit(err || message__send(sock, end, sizeof(end), -1));
+}
+
+/* What the child has found. false: it has found no more, or has not answered in time. */
+static bool take(struct ahead *a, int sock)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	char path[PATH_MAX];
+	int fd = -1;
+	ssize_t n = poll(&p, 1, PATIENCE_MS) > 0 ? message__receive(sock, path, sizeof(path), &fd) : 0;
+
+	if (n > 0 && !path[n - 1] && *path && fd >= 0 && a->n < AHEAD_MAX && (a->files[a->n].path = strdup(path))) {
+		a->files[a->n++].fd = fd;
+		return true;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		session__warn(
+			a->s,
+			"the search for CUDA's libraries on disk was given up: they are probed when a process maps them");
+	else if (n == 2 && path[1])
+		session__warn(
+			a->s,
+			"more than %d files in the folders where CUDA's libraries may lie: those that were not examined "
+			"are probed when a process maps them",
+			path[1] == 'l' ? LISTED_MAX : EXAMINED_MAX);
+	return false;
+}
+
 void ahead__find(struct session *s)
 {
-	char pattern[PATH_MAX];
 	struct ahead *a;
+	int sock[2];
+	pid_t pid;
 
 	if (!probes_libraries(s))
 		return;
 	a = s->ahead = calloc(1, sizeof(*a));
-	if (!a)
+	if (!a || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		return;
 	a->s = s;
 	listed = 0;
-	vmas__scan(s->attacher, probes__program(&s->embedded.probes, "core_vmas"), 0, on_mapping, a);
-	for (u32 i = 0; i < a->n_roots; i++) {
-		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a->roots[i]) < (int)sizeof(pattern))
-			search_folders(a, pattern);
-		free(a->roots[i]);
+	pid = fork();
+	if (!pid)
+		search(a, sock[1]);
+	close(sock[1]);
+	while (pid > 0 && take(a, sock[0]))
+		;
+	close(sock[0]);
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
 	}
-	ldcache__each(on_cached, a);
-	for (u32 i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-		search_folders(a, folders[i]);
-	if (listed >= LISTED_MAX || a->examined >= EXAMINED_MAX)
-		session__warn(
-			s,
-			"more than %d files in the folders where CUDA's libraries may lie: those that were not examined "
-			"are probed when a process maps them",
-			listed >= LISTED_MAX ? LISTED_MAX : EXAMINED_MAX);
 }
 
 void ahead__attach(struct session *s)

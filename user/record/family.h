@@ -89,6 +89,8 @@ struct family_host {
 		     size_t len);
 	/* false: the recording does without this program of the family's; NULL: it needs all. Asked before loading. */
 	bool (*wants_program)(struct session *s, const char *program);
+	/* Before tracepoints are attached and while this process has its privileges: it may set maps. It must read nothing foreign. */
+	void (*prepare)(struct session *s);
 	/* A process maps such an object (also one that had mapped it before tracing began). elf is open during the call. */
 	void (*mapped)(struct session *s, struct elf *elf, const struct mapping *m);
 	/* A process came in by a filter: its threads are older. Its mappings follow, by mapped(). pid 0: several did, look at all. */
@@ -162,8 +164,13 @@ struct native *session__native(struct session *s);
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Records that are missing, in family's name, now */
 void session__lost(struct session *s, const char *family, u32 reason, u64 count);
-/* A BPF map of the object by name: its descriptor, or -ENOENT. */
+/*
+ * A BPF map of the object by name: its descriptor, or -ENOENT. From the start on it can be read if maps.c lists it,
+ * and be written by nothing but the next function.
+ */
 int session__map_fd(struct session *s, const char *map);
+/* Sets a key of a map that is declared by STEERING (attach/steering.h); value NULL: deletes it. 0 or negative errno. */
+int session__map_set(struct session *s, const char *map, const void *key, const void *value, u64 flags);
 /*
  * Puts a SITE program on places of a mapped file for one process, each with a word of 2 bytes in the file's data that
  * the kernel raises in that process as long as the probe is there (counters; all three arrays are of n, offsets in the

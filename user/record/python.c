@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tells the walker in BPF which processes run a CPython, where, and how it is laid out. */
+#include "attach/steering.h"
 #include "python/layouts.h"
 #include "record/internal.h"
 
@@ -9,6 +10,47 @@
 #include <string.h>
 
 #define OBJECTS 32
+
+/* The largest struct of all versions, _PyRuntimeState, has half a MiB. */
+#define RUNTIME_MAX (4U << 20)
+#define FRAME_MAX   128
+
+static bool check_layout(const void *key, const void *value)
+{
+	const struct python_layout *l = value;
+	const u32 offsets[] = { l->interpreters, l->interp_next, l->interp_threads, l->interp_gil,
+				l->runtime_gil,	 l->interp_id,	 l->interp_epoch };
+
+	for (u32 i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+		if (offsets[i] > RUNTIME_MAX)
+			return false;
+	return l->frame_size <= FRAME_MAX && l->by_cframe <= 1;
+}
+
+STEERING(layouts) = {
+	.map = "python_layouts",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(struct python_layout),
+	.once = true,
+	.check = check_layout,
+};
+
+/* Both are data of a program or a library, not of its heap or stacks. */
+static bool check_process(const void *key, const void *value)
+{
+	const struct python_process *p = value;
+	u32 pid;
+
+	memcpy(&pid, key, sizeof(pid));
+	return p->layout < PYTHON_LAYOUTS && steering__in_file(pid, p->runtime) && steering__in_file(pid, p->code_type);
+}
+
+STEERING(processes) = {
+	.map = "python_processes",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(struct python_process),
+	.check = check_process,
+};
 
 /* Each process that maps an object asks for it again. */
 struct object_seen {
@@ -44,16 +86,17 @@ int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias)
 /* The layout's number in BPF, or -ENOSPC. */
 static int number_of(struct session *s, const struct python_layout *l)
 {
+	int err;
 	u32 i;
-	int fd = session__map_fd(s, "python_layouts");
 
 	for (i = 0; i < known.n_layouts; i++)
 		if (!memcmp(&known.layouts[i], l, sizeof(*l)))
 			return i;
 	if (i == PYTHON_LAYOUTS)
 		return -ENOSPC;
-	if (bpf_map_update_elem(fd, &i, l, BPF_ANY))
-		return -errno;
+	err = session__map_set(s, "python_layouts", &i, l, BPF_ANY);
+	if (err)
+		return err;
 	known.layouts[known.n_layouts++] = *l;
 	return i;
 }
@@ -102,5 +145,5 @@ void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
 	if (!bpf_map_lookup_elem(fd, &m->pid, &old) && old.runtime == p.runtime)
 		return;
 	p.id = known.last_id += 2;
-	bpf_map_update_elem(fd, &m->pid, &p, BPF_ANY);
+	session__map_set(s, "python_processes", &m->pid, &p, BPF_ANY);
 }

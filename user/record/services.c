@@ -82,6 +82,11 @@ int session__map_fd(struct session *s, const char *map)
 	return bpf_object__find_map_fd_by_name(s->obj, map);
 }
 
+int session__map_set(struct session *s, const char *map, const void *key, const void *value, u64 flags)
+{
+	return session__map_fd(s, map) < 0 ? -ENOENT : attacher__map_set(s->attacher, map, key, value, flags);
+}
+
 struct native *session__native(struct session *s)
 {
 	if (!s->native)

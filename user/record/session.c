@@ -4,6 +4,7 @@
 #include "attach/debug.h"
 #include "attach/kernel_btf.h"
 #include "attach/privileges.h"
+#include "attach/syscalls.h"
 #include "attach/timing.h"
 #include "record/native.h"
 #include "record/refused.h"
@@ -182,10 +183,23 @@ static void host_tick(struct session *s, const struct family_host *h, void *arg)
 		h->tick(s, *(u64 *)arg);
 }
 
+static void host_prepare(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->prepare && f && s->family_on[f->id])
+		h->prepare(s);
+}
+
 static int start_attacher(struct session *s, char *err, size_t len)
 {
-	int ret = attacher__start(&s->attacher, &s->embedded.probes, s->args->command_pid,
-				  s->entry_method == ATTACH_PERF);
+	struct steering_maps maps;
+	int ret;
+
+	for (u32 i = 0; i < STEERING_MAX; i++)
+		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
+	ret = attacher__start(&s->attacher, &s->embedded.probes, &maps, s->args->command_pid,
+			      s->entry_method == ATTACH_PERF);
 
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
@@ -200,8 +214,10 @@ static int start_attacher(struct session *s, char *err, size_t len)
 static int start_privileged(struct session *s, char *err, size_t len)
 {
 	int ret = start_attacher(s, err, len);
+	char lacks[512] = "";
 
 	timing__step("attacher started");
+	family_host__each(s, host_prepare, NULL);
 	if (!ret)
 		ret = drain__open(s, err, len);
 	if (!ret)
@@ -220,13 +236,16 @@ static int start_privileged(struct session *s, char *err, size_t len)
 		return ret;
 	}
 	targets__select(s);
+	ahead__find(s);
 	timing__step("libraries on disk found");
-	ret = privileges__worker();
+	maps__give_up(s, lacks, sizeof(lacks));
+	ret = privileges__worker(s->args->debuginfod, lacks, sizeof(lacks));
+	timing__step("privileges given up");
 	if (ret)
 		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
-	else
-		/* in folders of users, who choose what is in them */
-		ahead__find(s);
+	else if (*lacks)
+		session__warn(s, "the process that reads what targets wrote is less confined than it should be: %s",
+			      lacks);
 	return ret;
 }
 
@@ -285,12 +304,31 @@ static int check_writer(struct session *s, char *err, size_t len)
 	return s->write_error;
 }
 
+/* What a filter refused has not happened: what was to follow from it can't be relied on. */
+static int check_calls(const struct session *s, char *err, size_t len)
+{
+	int own = syscalls__refused(), number = own >= 0 ? own : attacher__refused(s->attacher);
+	char name[64];
+
+	if (number < 0)
+		return 0;
+	snprintf(
+		err, len,
+		"the filter of system calls refused %s to %s: a fault of sonde, or of someone who attacks it; what was "
+		"written before is whole and readable",
+		syscalls__name(number, name, sizeof(name)), own >= 0 ? "sonde" : "sonde-attacher");
+	return -EPERM;
+}
+
 int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 {
 	struct epoll_event ev[16];
 	u64 now;
 	int ret;
 
+	ret = check_calls(s, err, len);
+	if (ret)
+		return ret;
 	if (attacher__gone(s->attacher)) {
 		snprintf(err, len,
 			 "the process that keeps the probes (sonde-attacher) has ended: nothing more can be "

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attach/steering.h"
 #include "gil.h"
 #include "gil_find.h"
 #include "gil_slices.h"
@@ -14,6 +15,7 @@
 #define WAKING_IDLE 10000000000ULL /* ns without a wait after which sched_waking is left alone again */
 
 #define HOLDERS	     "gil_find_holders"
+#define RANGE_MAX    (1ULL << 32) /* bytes of a runtime: far more than any has */
 #define SOUGHT_MAX   16 /* at once */
 #define SOUGHT_EVERY 100000000ULL /* ns */
 #define SOUGHT_RARER 5 /* tries, each after twice as long as the one before; then every 3.2 s */
@@ -197,6 +199,37 @@ static bool describe(struct elf *elf, const char *path, char *what, size_t what_
 	return true;
 }
 
+static bool check_range(const void *key, const void *value)
+{
+	const struct gil_range *r = value;
+
+	return steering__is_address(r->text) && steering__is_address(r->data) && r->text_size <= RANGE_MAX &&
+	       r->data_size <= RANGE_MAX;
+}
+
+STEERING(ranges) = {
+	.map = "gil_ranges",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(struct gil_range),
+	.check = check_range,
+};
+
+/* A thread's state is on the process's heap; what is read of it is a number and whether it holds the GIL. */
+static bool check_state(const void *key, const void *value)
+{
+	u64 state;
+
+	memcpy(&state, value, sizeof(state));
+	return steering__is_address(state);
+}
+
+STEERING(sought) = {
+	.map = "gil_sought",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(u64),
+	.check = check_state,
+};
+
 /* For the fallback BPF has to know which of a process's waits are for a GIL. */
 static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
@@ -204,7 +237,6 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 	struct gil_wait_place places[GIL_SITES_MAX];
 	struct elf_symbol sym;
 	u64 bias;
-	int fd;
 	u32 n;
 
 	python__mapped(s, elf, m);
@@ -215,9 +247,7 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 		range.data = sym.addr + bias;
 		range.data_size = sym.size;
 	}
-	fd = session__map_fd(s, "gil_ranges");
-	if (fd >= 0)
-		bpf_map_update_elem(fd, &m->pid, &range, BPF_ANY);
+	session__map_set(s, "gil_ranges", &m->pid, &range, BPF_ANY);
 }
 
 /* Notes that a wait ended without a name for who holds the GIL. */
@@ -240,13 +270,12 @@ static void seek_holder(const struct gil_wait *w)
 /* Runs the iterator for those that are sought; one of each process at a time. */
 static void find_holders(struct session *s, u64 now)
 {
-	int fd = session__map_fd(s, "gil_sought");
 	u32 i, n = 0;
 
-	for (i = 0; fd >= 0 && i < SOUGHT_MAX; i++) {
+	for (i = 0; i < SOUGHT_MAX; i++) {
 		struct sought *k = &gil.sought[i];
 
-		if (!k->pid || now < k->next || bpf_map_update_elem(fd, &k->pid, &k->state, BPF_NOEXIST))
+		if (!k->pid || now < k->next || session__map_set(s, "gil_sought", &k->pid, &k->state, BPF_NOEXIST))
 			continue;
 		k->next = now + (SOUGHT_EVERY << k->tries);
 		k->tries += k->tries < SOUGHT_RARER;
@@ -254,8 +283,9 @@ static void find_holders(struct session *s, u64 now)
 	}
 	if (n)
 		session__run_iter(s, HOLDERS);
-	for (i = 0; fd >= 0 && i < SOUGHT_MAX; i++)
-		bpf_map_delete_elem(fd, &gil.sought[i].pid);
+	for (i = 0; i < SOUGHT_MAX && n; i++)
+		if (gil.sought[i].pid)
+			session__map_set(s, "gil_sought", &gil.sought[i].pid, NULL, 0);
 }
 
 static void watch(struct session *s, bool on)

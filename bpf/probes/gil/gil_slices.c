@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "gil.h"
+#include "attach/steering.h"
 #include "gil_slices.h"
 
 /* Beyond so many records a second, and back below a quarter. A hold costs less than a wait, and with --gil=full is asked for. */
@@ -16,14 +17,19 @@
 #define HOLDS_MAX 20000
 #define SECOND	  1000000000ULL
 
+/* Says when to record, not what. */
+STEERING(controls) = {
+	.map = "gil_controls",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(struct gil_control),
+};
+
 static void tell(struct session *s, const struct gil_slices *g, u64 paused)
 {
 	struct gil_control control = { .slice = g->number, .watched = g->watched, .paused = paused };
-	int fd = session__map_fd(s, "gil_controls");
 	u32 zero = 0;
 
-	if (fd >= 0)
-		bpf_map_update_elem(fd, &zero, &control, BPF_ANY);
+	session__map_set(s, "gil_controls", &zero, &control, BPF_ANY);
 }
 
 void gil_slices__watched(struct gil_slices *g, struct session *s, bool watched)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach/dwarf.h"
+#include "attach/steering.h"
 #include "nccl.h"
 #include "record/family.h"
 
@@ -42,6 +43,43 @@ static struct {
 	u32 n;
 } libraries;
 
+/* Bytes into a communicator, which has some 100 KiB. */
+#define COMM_MAX (16U << 20)
+
+static bool check_layout(const void *key, const void *value)
+{
+	const struct nccl_layout *l = value;
+	const u64 offsets[] = { l->start_magic, l->end_magic, l->hash, l->rank, l->size, l->device };
+
+	for (u32 i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+		if (offsets[i] > COMM_MAX)
+			return false;
+	return true;
+}
+
+STEERING(layouts) = {
+	.map = "nccl_layouts",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(struct nccl_layout),
+	.once = true,
+	.check = check_layout,
+};
+
+static bool check_process(const void *key, const void *value)
+{
+	u32 layout;
+
+	memcpy(&layout, value, sizeof(layout));
+	return layout < NCCL_LAYOUTS;
+}
+
+STEERING(processes) = {
+	.map = "nccl_processes",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(u32),
+	.check = check_process,
+};
+
 static bool is_runtime(struct elf *elf, const char *path)
 {
 	const char *file = strrchr(path, '/');
@@ -53,7 +91,6 @@ static bool is_runtime(struct elf *elf, const char *path)
 static void answered(struct session *s, struct library *l, int err, const struct dwarf_member *m)
 {
 	u32 index = l - libraries.list;
-	int fd = session__map_fd(s, "nccl_layouts");
 
 	l->event.event.time = session__now(s);
 	l->event.took += l->event.event.time;
@@ -68,8 +105,7 @@ static void answered(struct session *s, struct library *l, int err, const struct
 			.size = m[SIZE].offset,
 			.device = m[DEVICE].offset,
 		};
-		if (fd >= 0)
-			bpf_map_update_elem(fd, &index, &l->event.layout, BPF_ANY);
+		session__map_set(s, "nccl_layouts", &index, &l->event.layout, BPF_ANY);
 	}
 	session__emit(s, &l->event, sizeof(l->event));
 }
@@ -111,7 +147,6 @@ static void add_library(struct session *s, struct library *l, struct elf *elf, c
  */
 static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
-	int fd = session__map_fd(s, "nccl_processes");
 	struct library *l;
 	u32 i;
 
@@ -126,8 +161,7 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 		libraries.n++;
 		add_library(s, &libraries.list[i], elf, m);
 	}
-	if (fd >= 0)
-		bpf_map_update_elem(fd, &m->pid, &i, BPF_ANY);
+	session__map_set(s, "nccl_processes", &m->pid, &i, BPF_ANY);
 }
 
 static void tick(struct session *s, u64 now)

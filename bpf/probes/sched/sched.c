@@ -112,7 +112,6 @@ static void begin(struct session *s)
 	if (begun)
 		return;
 	begun = true;
-	describe_kernel(s);
 	session__run_iter(s, "sched_begin");
 }
 
@@ -153,6 +152,7 @@ FAMILY_HOST(sched) = {
 	.name = "sched",
 	.parts = parts,
 	.is_runtime = runtime__is_one,
+	.prepare = describe_kernel,
 	.mapped = on_mapped,
 	.joined = on_joined,
 	.tick = on_tick,
