@@ -164,6 +164,9 @@ void stack_records__finish(struct session *s);
 /* maps.c: leaves this process those maps that it reads, to be read alone; what can't be had is added to lacks */
 void maps__give_up(struct session *s, char *lacks, size_t len);
 
+/* captured.c, for tests */
+void captured__try(struct session *s);
+
 /* targets.c: -p */
 int targets__open(struct session *s, char *err, size_t len);
 void targets__select(struct session *s);

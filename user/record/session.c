@@ -326,6 +326,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	u64 now;
 	int ret;
 
+	captured__try(s);
 	ret = check_calls(s, err, len);
 	if (ret)
 		return ret;
