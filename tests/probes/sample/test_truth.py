@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sample_lib import NATIVE, WORK, Stacks, python_of, shares, worst  # noqa: E402
@@ -71,17 +72,26 @@ def native_inside(rec):
     ok(not +wrong, "native frames are those inside of the innermost Python function", wrong)
 
 
-def reports(path):
+def report(path, name):
     sonde = os.environ.get("SONDE", "build/sonde")
-    out = {}
-    for name in ("python", "lines", "stacks"):
-        p = subprocess.run([sonde, "report", path, name, "--format", "json", "-n", "0"], stdout=subprocess.PIPE)
-        out[name] = json.loads(p.stdout)["tables"]
+    p = subprocess.run([sonde, "report", path, name, "--format", "json", "-n", "0"], stdout=subprocess.PIPE)
+    return json.loads(p.stdout)
+
+
+def reports(path, folder):
+    out = {name: report(path, name)["tables"] for name in ("python", "lines", "stacks")}
     functions = {r["function"]: r for r in out["python"]["functions"]}
     ok(functions["seventy"]["self_percent"] > 15 and functions["recurse"]["total_percent"] < 20,
        "report python: self and total, a function that calls itself counted once", functions["recurse"])
     lines = [r for r in out["lines"]["lines"] if r["function"] == "seventy"]
     ok(any(r["source"] == "x += i * i" for r in lines), "report lines: with the source", lines)
+    # The report gives up root before it reads the trace, and without capabilities no user gets into such a folder
+    os.chmod(folder, 0)
+    hidden = report(path, "lines")
+    os.chmod(folder, 0o755)
+    lines = [r for r in hidden["tables"]["lines"] if r["function"] == "seventy"]
+    ok(lines and not any(r["source"] for r in lines) and "can't be read here" in " ".join(hidden["notes"]),
+       "report lines: without the source of a file that its user may not read, and it says so", (lines, hidden["notes"]))
     ok(any(";seventy" in r["stack"] for r in out["stacks"]["stacks"]), "report stacks: folded", out["stacks"]["stacks"][:2])
 
 
@@ -137,10 +147,13 @@ def beside_py_spy(seen):
     ok(off < 3, "shares as py-spy has them, within 3 points", f"{runs}, here {seen}")
 
 
-rec = Recording([PYTHON3, WORK, "cpu", "20"], "sample", ["-F", "499"])
-ok(rec.status == 0, "recorded", rec.messages)
-seen = check(rec, "3.11 of Debian, 499 Hz, 20 s", 2)
-native_inside(rec)
-reports(rec.path)
+# Not in the tree or in the test's own folder, which root alone may be able to enter: a report shows the source as another user
+with tempfile.TemporaryDirectory(prefix="sonde-truth-", dir="/tmp") as folder:
+    os.chmod(folder, 0o755)
+    rec = Recording([PYTHON3, shutil.copy(WORK, folder), "cpu", "20"], "sample", ["-F", "499"])
+    ok(rec.status == 0, "recorded", rec.messages)
+    seen = check(rec, "3.11 of Debian, 499 Hz, 20 s", 2)
+    native_inside(rec)
+    reports(rec.path, folder)
 beside_py_spy(seen)
 done()
