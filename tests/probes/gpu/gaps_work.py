@@ -47,11 +47,15 @@ def step(name, stream):
 
 
 # another thread has the GIL
-go, held = threading.Semaphore(0), threading.Semaphore(0)
+go, holds, held = threading.Semaphore(0), threading.Semaphore(0), threading.Semaphore(0)
 
 
-def hold_it():
-    end = time.monotonic() + GAP
+def hold_it(asked):
+    # longer than it took this thread to get a CPU and the GIL: that the main thread waited for, too, but by a lock
+    begun = time.monotonic()
+    end = begun + GAP + 2 * (begun - asked[0])
+    # what ends the main thread's wait for the lock; from here on it waits for the GIL
+    holds.release()
     while time.monotonic() < end:
         pass
     # lets go of it here, so that this is the function that had it
@@ -60,18 +64,32 @@ def hold_it():
 
 def holder():
     while go.acquire() and not done:
-        hold_it()
+        hold_it(since)
         held.release()
 
 
 def wait_for_gil():
+    since[0] = time.monotonic()
     go.release()
-    time.sleep(0.0005)
+    holds.acquire()
     held.acquire()
 
 
+# another thread writes when the main thread has waited for it long enough, whenever the two get a CPU
+slow = threading.Semaphore(0)
+
+
+def writer():
+    while slow.acquire() and not done:
+        while time.monotonic() < since[0] + GAP:
+            time.sleep(max(0, since[0] + GAP - time.monotonic()))
+        os.write(pipe[1], b"x")
+
+
 def read_slowly():
-    threading.Timer(GAP, os.write, (pipe[1], b"x")).start()
+    since[0] = time.monotonic()
+    slow.release()
+    since[0] = time.monotonic()
     os.read(pipe[0], 1)
 
 
@@ -124,7 +142,7 @@ def copy_beside():
     assert not cuda.cudaStreamSynchronize(first)
 
 
-lock, done, pipe = threading.Lock(), False, os.pipe()
+lock, done, pipe, since = threading.Lock(), False, os.pipe(), [0]
 # as long as hold_it wants it, it has it
 sys.setswitchinterval(10)
 assert not cuda.cudaSetDevice(1)
@@ -132,7 +150,7 @@ other, event = new(cuda.cudaStreamCreate), new(cuda.cudaEventCreate)
 assert not cuda.cudaSetDevice(0)
 first, second = new(cuda.cudaStreamCreate), new(cuda.cudaStreamCreate)
 host, memory = ctypes.create_string_buffer(20 << 20), ctypes.c_void_p()
-threads = [threading.Thread(target=f) for f in (holder, keeper)]
+threads = [threading.Thread(target=f) for f in (holder, keeper, writer)]
 for t in threads:
     t.start()
 step("begin", first)
@@ -145,6 +163,7 @@ assert not cuda.cudaDeviceSynchronize()
 done = True
 go.release()
 turn.release()
+slow.release()
 for t in threads:
     t.join()
 
