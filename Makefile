@@ -255,6 +255,12 @@ install: all $(INSTALLED)
 	install -D -m 644 scripts/completion/_sonde $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sonde
 	install -m 644 README.md LICENSE $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/sonde
 
+# What install puts there, of this version or an older one
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/sonde $(DESTDIR)$(PREFIX)/share/man/man1/sonde.1 $(DESTDIR)$(PREFIX)/share/man/man1/sonde-*.1
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sonde $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sonde
+	rm -rf $(DESTDIR)$(PREFIX)/lib/sonde $(DESTDIR)$(PREFIX)/share/doc/sonde
+
 clean:
 	rm -rf $(B)
 
@@ -265,5 +271,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks benches workloads test test-smoke test-all stress bench demo readme real fresh vm lint format compile_commands.json install dist clean FORCE
+.PHONY: all docs deps-build checks benches workloads test test-smoke test-all stress bench demo readme real fresh vm lint format compile_commands.json install uninstall dist clean FORCE
 .DELETE_ON_ERROR:
