@@ -36,6 +36,7 @@ enum loss_reason {
 	LOSS_READ = 9, /* the target's memory could not be read */
 	LOSS_REFUSED = 10, /* the record is of a kind or size that the schema of the trace does not have */
 	LOSS_TORN = 11, /* a stack changed while it was read, or made no sense */
+	LOSS_NESTED = 12, /* a stack was wanted while two others of the same thread were being read */
 	LOSS_REASONS
 };
 

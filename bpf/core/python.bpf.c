@@ -10,6 +10,7 @@ struct python_processes_map python_processes SEC(".maps");
 struct python_layouts_map python_layouts SEC(".maps");
 struct python_threads_map python_threads SEC(".maps");
 struct python_knowns_map python_knowns SEC(".maps");
+struct python_nested_map python_nested SEC(".maps");
 struct python_codes_map python_codes SEC(".maps");
 struct python_stacks_map python_stacks SEC(".maps");
 

@@ -45,13 +45,18 @@ static __always_inline u32 python__stack_of(u64 state, u32 frames)
  */
 static __always_inline u32 python__stack_of_task(struct task_struct *task, u64 state, u32 frames)
 {
-	struct python_thread *t = python__enter(bpf_get_current_task_btf());
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct python_thread *t = bpf_task_storage_get(&python_threads, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct python_known *known = bpf_task_storage_get(&python_knowns, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	u32 id;
 
-	if (!t)
+	if (!t || !known) {
+		loss__count(0, LOSS_STORAGE, bpf_ktime_get_ns());
 		return 0;
-	id = python__walk_thread(t, task, state, 0, frames, task);
-	python__leave(t);
+	}
+	t->busy = 1;
+	id = python__walk_thread(t, known, task, state, 0, frames, task);
+	t->busy = 0;
 	return id;
 }
 #endif

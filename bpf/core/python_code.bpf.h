@@ -182,16 +182,13 @@ static __always_inline int python__send_code(struct python_walk *w, u64 code, u3
 	return !t->cursor.stands && python__read(t->code, PYTHON_CODE_READ, code, task);
 }
 
-/* A function of its own for the verifier; the current task's memory. */
-__weak __noinline int python__send_code_here(u64 code, u32 id, u32 layout)
+/* A function of its own for the verifier; the current task's memory. t and known are those of the walk. */
+__weak __noinline int python__send_code_here(struct python_thread *t, struct python_known *known, u64 code, u32 id,
+					     u32 layout)
 {
-	struct python_walk w = {
-		.t = bpf_task_storage_get(&python_threads, bpf_get_current_task_btf(), 0, 0),
-		.known = bpf_task_storage_get(&python_knowns, bpf_get_current_task_btf(), 0, 0),
-		.l = bpf_map_lookup_elem(&python_layouts, &layout),
-	};
+	struct python_walk w = { .t = t, .known = known, .l = bpf_map_lookup_elem(&python_layouts, &layout) };
 
-	return w.t && w.known && w.l ? python__send_code(&w, code, id, NULL) : 1;
+	return t && known && w.l ? python__send_code(&w, code, id, NULL) : 1;
 }
 
 #endif

@@ -102,7 +102,7 @@ struct python_known {
 struct python_thread {
 	u64 state; /* its PyThreadState when last looked for */
 	u32 process; /* id of the process that had it */
-	u32 busy; /* a walk is going on: an interrupt may want one more */
+	u32 busy; /* a walk is going on: an interrupt or the scheduler may want one more, see struct python_nested */
 	struct python_cursor cursor;
 	struct python_search search;
 	struct python_text sending;
@@ -112,6 +112,15 @@ struct python_thread {
 	u64 code[PYTHON_CODE_WORDS];
 	u64 text[8];
 	struct python_frame frames[STACK_FRAMES];
+};
+
+/*
+ * A CPU's room for a walk that begins while the thread is in one: programs on functions can be interrupted and preempted, and
+ * then the clock's program or that at sched_switch walks the same thread. Neither of these two can be preempted.
+ */
+struct python_nested {
+	struct python_thread thread;
+	struct python_known known;
 };
 
 /* What the functions of loops get. All else is in the thread's room: of stack there are 512 bytes for all calls. */
@@ -147,6 +156,13 @@ struct python_knowns_map {
 	TASK_STORAGE(struct python_known);
 };
 
+struct python_nested_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct python_nested);
+};
+
 struct python_codes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 32768);
@@ -165,6 +181,7 @@ extern struct python_processes_map python_processes SEC(".maps");
 extern struct python_layouts_map python_layouts SEC(".maps");
 extern struct python_threads_map python_threads SEC(".maps");
 extern struct python_knowns_map python_knowns SEC(".maps");
+extern struct python_nested_map python_nested SEC(".maps");
 extern struct python_codes_map python_codes SEC(".maps");
 extern struct python_stacks_map python_stacks SEC(".maps");
 

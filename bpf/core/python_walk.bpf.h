@@ -111,7 +111,8 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 	if (known)
 		return *known;
 	id = __sync_fetch_and_add(&stack_last_code, 1) + 1;
-	if (task ? python__send_code(w, f->code, id, task) : python__send_code_here(f->code, id, c->layout))
+	if (task ? python__send_code(w, f->code, id, task) :
+		   python__send_code_here(w->t, w->known, f->code, id, c->layout))
 		return 0;
 	if (!c->stands && python__check(w->t, w->l, task) != f->check)
 		return 0;
@@ -243,30 +244,28 @@ static long python__try_there(u32 i, struct python_walk *w)
 #endif
 
 /*
- * me: the thread whose stack is walked if state is 0. task: whose memory is read, NULL: the current one's, which is
- * then `me`.
+ * t and known: room to walk in. me: the thread whose stack is walked if state is 0. task: whose memory is read, NULL: the
+ * current one's, which is then `me`.
  */
-static __always_inline u32 python__walk_thread(struct python_thread *t, struct task_struct *me, u64 state, u64 gil,
-					       u32 frames, struct task_struct *task)
+static __always_inline u32 python__walk_thread(struct python_thread *t, struct python_known *known,
+					       struct task_struct *me, u64 state, u64 gil, u32 frames,
+					       struct task_struct *task)
 {
-	u32 pid = me->tgid;
+	u32 pid = me->tgid, layout;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
 	struct python_cursor *c = &t->cursor;
-	struct python_walk w = { .t = t };
+	struct python_walk w = { .t = t, .known = known };
 	u64 self = me->thread.fsbase;
 
 	if (!p)
 		return 0;
-	w.known = bpf_task_storage_get(&python_knowns, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!w.known) {
-		loss__count(0, LOSS_STORAGE, bpf_ktime_get_ns());
-		return 0;
-	}
 #ifdef PYTHON_WALK_TASKS
 	w.task = task;
 #endif
-	c->layout = p->layout;
-	w.l = bpf_map_lookup_elem(&python_layouts, &c->layout);
+	/* verifiers of 6.1 take no key from memory that a function of its own was given */
+	layout = p->layout;
+	c->layout = layout;
+	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
 	if (!w.l)
 		return 0;
 	c->stands = !task;
@@ -292,42 +291,53 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct t
 	return c->n ? python__intern(&w, task) : 0;
 }
 
-/* The current task's room to walk in, to be left with python__leave(). */
-static __always_inline struct python_thread *python__enter(struct task_struct *me)
-{
-	struct python_thread *t;
-
-	t = bpf_task_storage_get(&python_threads, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t || t->busy) {
-		loss__count(0, t ? LOSS_RECURSION : LOSS_STORAGE, bpf_ktime_get_ns());
-		return NULL;
-	}
-	t->busy = 1;
-	return t;
-}
-
-static __always_inline void python__leave(struct python_thread *t)
-{
-	t->busy = 0;
-}
-
 /*
- * state 0: the current thread's, the one of the interpreter with this GIL if gil is not 0. A function of its own for
- * the verifier.
+ * A walk in room that the caller has taken. A function of its own for the verifier, which looks into it once for all kinds
+ * of room.
  */
-__weak __noinline int python__walk_current(u64 state, u64 gil, u32 frames)
+__weak __noinline int python__walk_in(struct python_thread *t, struct python_known *known, u64 state, u64 gil,
+				      u32 frames)
+{
+	return t && known ? python__walk_thread(t, known, bpf_get_current_task_btf(), state, gil, frames, NULL) : 0;
+}
+
+/* The current thread is in a walk, which was interrupted. */
+static __always_inline u32 python__walk_nested(u64 state, u64 gil, u32 frames)
+{
+	u32 zero = 0, id;
+	struct python_nested *room = bpf_map_lookup_elem(&python_nested, &zero);
+
+	if (!room || room->thread.busy) {
+		loss__count(0, LOSS_NESTED, bpf_ktime_get_ns());
+		return 0;
+	}
+	room->thread.busy = 1;
+	id = python__walk_in(&room->thread, &room->known, state, gil, frames);
+	room->thread.busy = 0;
+	return id;
+}
+
+/* state 0: the current thread's, the one of the interpreter with this GIL if gil is not 0. */
+static __always_inline u32 python__walk_current(u64 state, u64 gil, u32 frames)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct python_thread *t;
+	struct python_known *known;
 	u32 id, tgid = me->tgid;
 
 	if (!bpf_map_lookup_elem(&python_processes, &tgid))
 		return 0;
-	t = python__enter(me);
-	if (!t)
+	t = bpf_task_storage_get(&python_threads, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (t && t->busy)
+		return python__walk_nested(state, gil, frames);
+	known = bpf_task_storage_get(&python_knowns, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t || !known) {
+		loss__count(0, LOSS_STORAGE, bpf_ktime_get_ns());
 		return 0;
-	id = python__walk_thread(t, me, state, gil, frames, NULL);
-	python__leave(t);
+	}
+	t->busy = 1;
+	id = python__walk_in(t, known, state, gil, frames);
+	t->busy = 0;
 	return id;
 }
 

@@ -30,6 +30,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_READ] = "the target's memory could not be read",
 		[LOSS_REFUSED] = "of no kind or size that this trace has",
 		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
+		[LOSS_NESTED] = "the thread's stack was already being read",
 	};
 
 	return reason > 0 && reason < LOSS_REASONS && words[reason] ? words[reason] :
@@ -66,6 +67,8 @@ enum loss_effect loss__effect(const struct loss *l)
 		return EFFECT_MAPPING;
 	case LOSS_BLIND:
 		return EFFECT_GAP;
+	case LOSS_NESTED:
+		return EFFECT_STACK;
 	case LOSS_STORAGE:
 	case LOSS_RING_FULL:
 		/* what core sends through the rings, and keeps for a thread, are stacks' frames */

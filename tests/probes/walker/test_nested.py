@@ -1,0 +1,45 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+A program whose calls are recorded with their Python stacks most of the time: the clock's program interrupts the walks, and each
+of its samples has a stack all the same, that of the function which makes the calls.
+"""
+import os
+import shutil
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "sample"))
+from sample_lib import Stacks, python_of  # noqa: E402
+from recording import Recording, done, ok, workdir  # noqa: E402
+
+NESTED = 12  # LOSS_NESTED
+WORK = """
+import ctypes, sys, time
+copy = ctypes.CDLL(sys.argv[1]).cudaMemcpy
+def copies(end):
+    while time.monotonic() < end:
+        for _ in range(100):
+            copy(None, None, 1, 0)
+sys.stdin.readline()
+copies(time.monotonic() + 3)
+"""
+
+
+def main():
+    library = shutil.copy(os.path.join(os.environ["B"], "tests/fakes/libcudart.so"), os.path.join(workdir(), "libcudart.so.12"))
+    rec = Recording(["/usr/bin/python3", "-c", WORK, library], "cuda,sample", ["--cuda=stacks", "-F", "999"])
+    ok(rec.status == 0, "recorded", rec.messages)
+    stacks, samples = Stacks(rec.trace), rec.of("sample_cpu")
+    names = [[f.name for f in python_of(stacks.stack(e.get("stack", 0)))] for e in samples]
+    # before and after its loop the program has other functions, or none
+    inside = [n for n in names if "copies" in n]
+    # as an interrupted walk is most of the time that a call takes, a good part of the samples is of it
+    print(f"# {len(samples)} samples, {len(inside)} in the loop, {len(rec.of('cuda_copy'))} calls")
+    ok(len(inside) > 100 and all(n[:2] == ["<module>", "copies"] for n in inside), "samples have the stack of what makes the calls", names[:3])
+    lost = [e for e in rec.trace.events("meta_loss") if e["family"] == 0 and e["reason"] in (4, NESTED)]
+    ok(not lost, "no stack is missing because another one was being read", lost)
+    done()
+
+
+main()
