@@ -9,6 +9,7 @@
  * asks core_set for it.
  */
 #include "sonde.bpf.h"
+#include "ended.bpf.h"
 
 struct processes_map processes SEC(".maps");
 struct ended_map ended SEC(".maps");
@@ -217,14 +218,14 @@ int BPF_PROG(core_moved, struct cgroup *to, const char *path, struct task_struct
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(core_exit, struct task_struct *task)
 {
+	u64 started = task->group_leader->start_time;
 	u32 tgid = task->tgid;
-	u8 selected = 1;
 
 	if (task->signal->live.counter)
 		return 0;
-	if (filter_on && (process__flags(tgid) & PROCESS_SELECTED))
-		bpf_map_update_elem(&ended, &tgid, &selected, BPF_ANY);
-	else if (filter_on)
+	if (process__wanted(tgid))
+		bpf_map_update_elem(&ended, &tgid, &started, BPF_ANY);
+	else if (!process__has_ended(task))
 		bpf_map_delete_elem(&ended, &tgid); /* of an earlier process with this number */
 	bpf_map_delete_elem(&processes, &tgid);
 	return 0;

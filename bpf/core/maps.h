@@ -132,14 +132,14 @@ struct processes_map {
 };
 
 /*
- * Processes with PROCESS_SELECTED that have ended lately, key: tgid. The loader
- * examines what a process has mapped later than that, and needs to know whose it was.
+ * Processes with PROCESS_SELECTED that have ended lately, key: tgid; value: start_time of their first thread, as numbers are
+ * used again. The loader examines what a process has mapped later than that, and needs to know whose it was.
  */
 struct ended_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, u32);
-	__type(value, u8);
+	__type(value, u64);
 };
 
 struct comm_globs_map {
@@ -191,6 +191,7 @@ struct probe_hits_map {
 };
 
 extern struct processes_map processes SEC(".maps");
+extern struct ended_map ended SEC(".maps");
 extern struct threads_map threads SEC(".maps");
 extern struct rings_map rings SEC(".maps");
 extern struct ring_bell_map ring_bell SEC(".maps");

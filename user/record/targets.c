@@ -56,9 +56,9 @@ bool session__wants(const struct session *s, u32 pid)
 /* BPF adds a process that ends to `ended` before it leaves `processes`: in this order it is found in one of them. */
 bool process__is_foreign(const struct session *s, u32 pid)
 {
-	u8 selected;
+	u64 started;
 
-	return pid && !session__wants(s, pid) && bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.ended), &pid, &selected);
+	return pid && !session__wants(s, pid) && bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.ended), &pid, &started);
 }
 
 /* Before anything is loaded: do they live? */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "core/ended.bpf.h"
 #include "core/sonde.bpf.h"
 #include "proc.h"
 
@@ -107,15 +108,16 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(proc_exited, struct task_struct *task)
 {
 	struct proc_exit e = {};
+	bool late = process__has_ended(task);
 
-	if (!process__wanted(task->tgid))
+	if (!late && !process__wanted(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_exit);
 	/* include/uapi: as wait() reports it */
 	e.code = (task->exit_code >> 8) & 0xff;
 	e.signal = task->exit_code & 0x7f;
 	e.core = !!(task->exit_code & 0x80);
-	e.group_dead = !task->signal->live.counter;
+	e.group_dead = !late && !task->signal->live.counter;
 	emit(&e, sizeof(e));
 	return 0;
 }

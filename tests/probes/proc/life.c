@@ -69,6 +69,20 @@ static void *named(void *arg)
 	return NULL;
 }
 
+/* Has the process's first thread ended? Its state in stat comes after its name, and is Z then. */
+static int leader_ended(void)
+{
+	char text[256], *name_end;
+	FILE *f = fopen("/proc/self/stat", "r");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+
+	if (f)
+		fclose(f);
+	text[n] = 0;
+	name_end = strrchr(text, ')');
+	return name_end && name_end[1] && name_end[2] == 'Z';
+}
+
 static void *stays(void *arg)
 {
 	long tid;
@@ -76,7 +90,8 @@ static void *stays(void *arg)
 	named(&tid);
 	printf("inner_tid %ld\n", tid);
 	fflush(stdout);
-	usleep(50000);
+	while (!leader_ended())
+		usleep(1000);
 	return arg;
 }
 
