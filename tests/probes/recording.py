@@ -35,6 +35,16 @@ def ok(condition, name, detail=""):
 	return condition
 
 
+def counted(found, true):
+	"""For the detail of a check that counts: tests/vm/steps.py judges by it where the recording says that it lost events."""
+	return f"counted {found} of {true}"
+
+
+def counted_set(found, true):
+	"""The same of two sets: what is in the first alone is too much."""
+	return counted(len(true) + len(found - true) if found - true else len(found), len(true))
+
+
 def skip(name, why):
 	global number
 	number += 1

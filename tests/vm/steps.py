@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """steps.py STEP: what the virtual machine does and checks. Prints TAP, and lines "= NAME<tab>FIGURE" for the table of kernels."""
+import collections
 import glob
 import os
 import re
@@ -93,6 +94,12 @@ def record():
     ok(status == 0, "report", text)
 
 
+# Of what a test looks for: records that these have lost may be what a check of it misses
+FAMILIES = {
+    "probes/proc/test_life": "proc", "probes/syscall/test_calls": "syscall", "probes/lock/test_waits": "lock",
+    "probes/net/test_talk": "net", "probes/sched/test_wakers": "sched", "probes/disk/test_io": "disk syscall sched",
+    "probes/gil/test_waits.py": "gil", "probes/cuda/test_counts.py": "cuda cudadrv", "probes/nccl/test_fake.py": "nccl",
+}
 TOGETHER = [
     ["probes/proc/test_life"], ["probes/syscall/test_calls"], ["probes/lock/test_waits"], ["probes/net/test_talk"],
     ["probes/sched/test_wakers"], ["probes/disk/test_io", "direct"], ["probes/gil/test_waits.py"],
@@ -105,42 +112,91 @@ SLOW = {"SLOW": "100", "GIL_PYTHON": "3.11 debian"}
 
 
 def together(rounds=10, tests=TOGETHER):
-    """Workloads of many families at once under one recording of everything, each with the checks of its own test."""
+    """
+    Workloads of many families at once under one recording of everything, each with the checks of its own test. Those whose
+    checks fail run together again, twice at most, as in test().
+    """
     from together import Together
-    t = Together(tests, SLOW, rounds)
-    t.run()
-    lost = 0
-    for sonde in t.sondes:
-        print(f"  $ {' '.join(sonde.command)}\n  " + "\n  ".join(sonde.said().splitlines()))
-        ok(sonde.began and sonde.status == 0, f"recording {t.sondes.index(sonde) + 1}, with all families", sonde.said())
-        said = re.search(r"(\d+) events in [\d.]+ s.*; (\d+) lost", sonde.said())
-        lost += int(said[2]) if said else 1
-        if sonde.began:
-            families_in(sonde.path)
-        figure(f"recording {t.sondes.index(sonde) + 1}", f"{said[1]} events, {said[2]} lost" if said else "none")
-    for test in t.tests:
-        text = test.output()
-        short = "/".join(test.name.split("/")[-2:])
-        print("".join(f"  {line}\n" for line in text.splitlines()), end="")
-        good, bad = tap(text, ALONE)
-        ended = test.cut or (test.child.returncode == 0)
-        # A program that hits while a preempted thread is in it is left out by the kernel, and counted: often, where a
-        # program takes as long as under emulation. Without what was lost counts can't be exact; alone() has them.
-        if lost and (bad or not good or not ended):
-            skip(f"{short}: counts beside all families", f"the recording says that it lost {lost} events; {good} checks held all the same")
-        else:
-            ok(good and not bad and ended, f"{short}: {good} checks", *bad, *([] if ended or bad else text.splitlines()[-20:]))
-        figure(f"{short}, together", f"{good} right" + (f", {sum(line.startswith('not') for line in bad)} wrong" if bad else ""))
+    missing, recordings = None, 0
+    for tries in range(1, 4):
+        t = Together(tests, SLOW, rounds)
+        t.run()
+        lost = collections.Counter()
+        for sonde in t.sondes:
+            recordings += 1
+            print(f"  $ {' '.join(sonde.command)}\n  " + "\n  ".join(sonde.said().splitlines()))
+            ok(sonde.began and sonde.status == 0, f"recording {recordings}, with all families", sonde.said())
+            said = re.search(r"(\d+) events in [\d.]+ s.*; (\d+) lost", sonde.said())
+            lost += losses(sonde.said())
+            if sonde.began:
+                missing = names_missing(sonde.path) & (set(NAMES.values()) if missing is None else missing)
+            figure(f"recording {recordings}", f"{said[1]} events, {said[2]} lost" if said else "none")
+        tests = [args for args, test in zip(tests, t.tests) if not together_judged(test, lost, tries)]
+        if not tests:
+            break
+    # A recording lasts as long as some test takes part in it: the later ones need not have all
+    ok(missing is not None and not missing, f"events of {len(NAMES)} families", f"none of {', '.join(missing or NAMES.values())}")
+    figure("families with events", f"{len(NAMES) - len(missing or ())} of {len(NAMES)}")
 
 
-def families_in(path):
+def together_judged(test, lost, tries):
+    """Prints what came of it, unless it is to run again."""
+    text = test.output()
+    short = "/".join(test.name.split("/")[-2:])
+    print("".join(f"  {line}\n" for line in text.splitlines()), end="")
+    good, bad = tap(text, ALONE)
+    # One whose checks of ALONE fail comes to its end, too, if with another status
+    ended = test.cut or re.search(r"^1\.\.\d+", text, re.M)
+    wrong, excused = judge(short, checks(bad), lost_of(test.name, lost), tries == 3)
+    ended = ended or (excused and not wrong)
+    if (wrong or not ended) and tries < 3:
+        return False
+    ok((good or excused) and not wrong and ended, f"{short}: {good} checks", *[line for c in wrong for line in c],
+       *([] if ended or wrong else text.splitlines()[-20:]))
+    figure(f"{short}, together", f"{good} right" + (f", {len(wrong)} wrong" if wrong else "") +
+           (f", {excused} not judged" if excused else "") + (f" in try {tries}" if tries > 1 else ""))
+    return True
+
+
+NAMES = {1: "proc", 2: "sched", 3: "cuda", 4: "gil", 7: "syscall", 8: "disk", 9: "net", 10: "lock", 11: "python", 12: "sample"}
+
+
+def names_missing(path):
     from sonde_trace import Trace
-    trace = Trace(path)
-    found = {kind[0] >> 8 for chunk in trace.chunks for kind in chunk.kinds}
-    names = {1: "proc", 2: "sched", 3: "cuda", 4: "gil", 7: "syscall", 8: "disk", 9: "net", 10: "lock", 11: "python", 12: "sample"}
-    missing = [name for number, name in names.items() if number not in found]
-    ok(not missing, f"events of {len(names)} families", f"none of {', '.join(missing)}")
-    figure("families with events", f"{len(names) - len(missing)} of {len(names)}")
+    found = {kind[0] >> 8 for chunk in Trace(path).chunks for kind in chunk.kinds}
+    return {name for number, name in NAMES.items() if number not in found}
+
+
+def losses(text):
+    """{family: records lost}, of what recordings print at their end. A stack or an end that is missing loses no record."""
+    found = collections.Counter()
+    for family, n in re.findall(r"sonde: lost (\w+): ([\d,]+) records? ", text):
+        found[family] += int(n.replace(",", ""))
+    return found
+
+
+def lost_of(test, lost):
+    """How many of the records that a test looks for may be lost: core's are any family's."""
+    return sum(lost[family] for family in ["core", *FAMILIES.get(test, "").split()])
+
+
+def judge(short, failed, lost, last=True):
+    """
+    (the failed checks that are wrong, how many are not judged). Where its families lost records a check may fail for want of
+    them: not if it counted more than there were, nor if what it counted and what was lost are together less than there were.
+    One that does not count is skipped by name: what it misses can't be told from what was lost. Not last: the test runs again
+    if any is wrong, and nothing is printed then.
+    """
+    wrong, excused = [], []
+    for check in failed:
+        m = re.search(r"counted (\d+) of (\d+)", "".join(check))
+        if not lost or (m and not int(m[1]) <= int(m[2]) <= int(m[1]) + lost):
+            wrong.append(check + [f"# {lost} records of its families are reported as lost"] * bool(lost))
+        else:
+            excused.append((check[0], (m[0] + ", and " if m else "") + f"{lost} records of its families are reported as lost"))
+    for name, why in excused if last or not wrong else ():
+        skip(f"{short}: {name}", why)
+    return wrong, len(excused)
 
 
 def first():
@@ -227,7 +283,7 @@ def test(path, *args, **env):
     for tries in range(1, 4):
         status, text = run(os.path.join(os.environ["ROOT"], "tests", path), *args, env={**SLOW, **env}, limit=900)
         good, bad = tap(text)
-        lost = re.search(r"; [1-9]\d* lost|reason_name", text)
+        lost = lost_of(path, losses(text)) + sum(int(n) for n in re.findall(r"'count': (\d+)[^}]*'reason_name'", text))
         if not [c for c in checks(bad) if not reason_known(c)] and (bad or status == 0):
             break
     short = " ".join(["/".join(path.split("/")[-2:]), *args])
@@ -235,13 +291,11 @@ def test(path, *args, **env):
     wrong = [c for c in checks(bad) if not reason_known(c)]
     for c in known:
         skip(f"{short}: {c[0]}", reason_known(c))
-    if wrong and lost:
-        # the kernel leaves out a program that hits while a preempted thread is in one, and emulated programs take long
-        skip(f"{short}: exact counts", f"sonde reported losses in each of {tries} tries; {good} checks held")
-    else:
-        ok(good and not wrong and (status == 0 or known), f"{short}: {good} checks", *[line for c in wrong for line in c],
-           *([] if bad else text.splitlines()[-20:]))
+    wrong, excused = judge(short, wrong, lost)
+    ok(good and not wrong and (status == 0 or known or excused), f"{short}: {good} checks", *[line for c in wrong for line in c],
+       *([] if bad else text.splitlines()[-20:]))
     figure(short, f"{good} right" + (f", {len(wrong)} wrong" if wrong else "") + (f", {len(known)} known" if known else "") +
+           (f", {excused} not judged" if excused else "") +
            (f" in try {tries}" if tries > 1 else "") + f", {time.monotonic() - began:.0f} s")
 
 
@@ -253,7 +307,7 @@ def alone():
 
 
 # True only of a recording with -p; and one recording for all loses for all, which together() judges once
-ALONE = re.compile("lost|without loss|there is nothing else|children run their last|the kernel counted|osrt: time off the CPU")
+ALONE = re.compile("lost|without loss|one that outlasts the trace|there is nothing else|children run their last|the kernel counted|osrt: time off the CPU")
 
 
 def tap(text, left_out=re.compile("^$")):

@@ -99,7 +99,8 @@ def compare(name, want, got, durations=lambda pid: True):
                 outside.append((thread, c, e["start"], e["time"]))
             if (e["flags"] == NO_DURATION, e["time"] > e["start"]) != (not timed, timed) or e["flags"] & ~NO_DURATION:
                 marks.append((thread, c, e["flags"], e["start"], e["time"]))
-    ok(not wrong, f"{name}: {total} calls by function, thread and return code", *wrong)
+    found = sum(len(calls) for thread, calls in got.items() if thread in want)
+    ok(not wrong, f"{name}: {total} calls by function, thread and return code", *(["counted %d of %d" % (found, total)] if wrong else []), *wrong)
     ok(not outside, f"{name}: times within the program's own", *outside[:5])
     ok(not marks, f"{name}: " + ("durations" if durations(0) else "durations only where they can be"), *marks[:5])
 

@@ -295,6 +295,8 @@ def compare_counts(r, inside_ns=0):
         wrong.append("%d ns, truly %d in %d waits" % (total, true_total, n))
     if apart > max(3, 0.05 * n):
         wrong.append("%d of %d waits differ by more than %d ns" % (apart, n, PREEMPTED_NS))
+    if wrong and len(r.waits) != n:
+        wrong.append("counted %d of %d" % (len(r.waits), n)) # see tests/vm/steps.py
     return wrong
 
 
