@@ -3,17 +3,14 @@
 #ifndef SONDE_DISK_BPF_H
 #define SONDE_DISK_BPF_H
 
-#include "core/sonde.bpf.h"
+#include "core/path.bpf.h"
 #include "disk.h"
 
 /* include/linux/sched.h, arch/x86/include/asm/thread_info.h */
 #define PF_KTHREAD 0x00200000
 #define TS_COMPAT  0x0002
 
-#define PATH_ROOM  1024 /* of a file's name; longer ones are cut at the start of a component */
-#define NAME_ROOM  256 /* of one component, with its NUL */
-#define PATH_DEPTH 16 /* components; what lies above is not told */
-#define MAX_FILES  65536
+#define MAX_FILES 65536
 
 struct file_key {
 	u64 dev, ino;
@@ -25,14 +22,6 @@ struct disk_told_map {
 	__uint(max_entries, MAX_FILES);
 	__type(key, struct file_key);
 	__type(value, u8);
-};
-
-/* The verifier knows the value of each number on the stack and follows each step of a loop for itself, but not what is here. */
-struct path_room {
-	u8 record[sizeof(struct disk_file) + PATH_ROOM + NAME_ROOM] __attribute__((aligned(8)));
-	struct dentry *chain[PATH_DEPTH];
-	u32 components; /* in chain */
-	u32 length; /* of the path so far, bytes */
 };
 
 struct disk_path_map {
@@ -133,35 +122,13 @@ static __always_inline struct dentry *inode__dentry(struct inode *inode)
 }
 
 /* Notes a component and goes on to its parent. */
-static __always_inline struct dentry *path__note(struct path_room *r, struct dentry *d)
+static __always_inline struct dentry *dentry__note(struct path_room *r, struct dentry *d)
 {
 	struct dentry *parent = BPF_CORE_READ(d, d_parent);
-	u32 n = r->components;
 
-	if (parent == d || n >= PATH_DEPTH || (no_args && n))
+	if (parent == d || (no_args && r->components) || !path__note(r, BPF_CORE_READ(d, d_name.name)))
 		return NULL;
-	r->chain[n & (PATH_DEPTH - 1)] = d;
-	r->components = n + 1;
 	return parent;
-}
-
-/* Appends a slash and the i-th component from the root. */
-static long path__append(u32 i, struct path_room **room)
-{
-	struct path_room *r = *room;
-	struct disk_file *e = (struct disk_file *)r->record;
-	u32 n = r->components, at = r->length;
-	struct dentry *d;
-	long len;
-
-	if (i >= n || at >= PATH_ROOM - 1)
-		return 1;
-	e->path[at & (PATH_ROOM - 1)] = '/';
-	at++;
-	d = r->chain[(n - 1 - i) & (PATH_DEPTH - 1)];
-	len = bpf_probe_read_kernel_str(&e->path[at & (PATH_ROOM - 1)], NAME_ROOM, BPF_CORE_READ(d, d_name.name));
-	r->length = len > 1 && len <= NAME_ROOM ? at + len - 1 : at;
-	return 0;
 }
 
 /*
@@ -174,7 +141,7 @@ __weak __noinline int disk__tell_file(u64 inode, u64 dev, u64 ino)
 	struct disk_file *e;
 	struct path_room *r;
 	struct dentry *d;
-	u32 zero = 0, len;
+	u32 zero = 0;
 	u8 one = 1;
 
 	if (!inode || !ino || bpf_map_lookup_elem(&disk_told, &key))
@@ -182,20 +149,15 @@ __weak __noinline int disk__tell_file(u64 inode, u64 dev, u64 ino)
 	r = bpf_map_lookup_elem(&disk_paths, &zero);
 	if (!r || bpf_map_update_elem(&disk_told, &key, &one, BPF_ANY))
 		return 0;
-	r->components = r->length = 0;
+	path__begin(r);
 	d = inode__dentry((struct inode *)inode);
 	for (u32 i = 0; i < PATH_DEPTH && d; i++)
-		d = path__note(r, d);
-	bpf_loop(PATH_DEPTH, path__append, &r, 0);
-	e = (struct disk_file *)r->record;
+		d = dentry__note(r, d);
+	e = path__record(r, struct disk_file);
 	event__init(&e->event, ID_disk_file, 0, bpf_ktime_get_ns());
 	e->dev = dev;
 	e->ino = ino;
-	len = r->length;
-	barrier_var(len);
-	if (len > PATH_ROOM)
-		len = PATH_ROOM;
-	emit(e, sizeof(*e) + len);
+	emit(e, sizeof(*e) + path__write(r));
 	return 0;
 }
 

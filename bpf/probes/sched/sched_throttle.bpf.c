@@ -8,7 +8,7 @@
  * They are read once a second, when a process is made and when it ends. Each level
  * that has a quota is looked at, as any of them may hold the process back.
  */
-#include "core/sonde.bpf.h"
+#include "core/path.bpf.h"
 #include "sched.h"
 
 extern const volatile bool option_sched_all;
@@ -17,9 +17,6 @@ extern const volatile bool option_sched_all;
 
 #define MAX_GROUPS 8192 /* of processes, each with its cgroups */
 #define LEVELS	   8 /* of cgroups, upwards */
-#define PATH_ROOM  512 /* of a cgroup's path; longer ones are cut */
-#define NAME_ROOM  256
-#define PATH_DEPTH 16
 
 /* RUNTIME_INF of kernel/sched/sched.h */
 #define NO_QUOTA (~0ULL)
@@ -42,20 +39,12 @@ struct {
 	__type(value, struct throttle_seen);
 } sched_throttles SEC(".maps");
 
-/* The verifier knows the value of each number on the stack and follows each step of a loop for itself, but not what is here. */
-struct throttle_room {
-	u8 record[sizeof(struct sched_throttle) + PATH_ROOM + NAME_ROOM] __attribute__((aligned(8)));
-	struct kernfs_node *chain[PATH_DEPTH];
-	u32 components; /* in chain */
-	u32 length; /* of the path so far, bytes */
-};
-
 /* An iterator may be preempted by a thread that forks: a room each. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2);
 	__type(key, u32);
-	__type(value, struct throttle_room);
+	__type(value, struct path_room);
 } sched_throttle_room SEC(".maps");
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -75,51 +64,24 @@ static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)
 	return bpf_core_field_exists(rcu->__parent) ? BPF_CORE_READ(rcu, __parent) : BPF_CORE_READ(node, parent);
 }
 
-/* Notes a component and goes on to its parent. */
-static __always_inline struct kernfs_node *path__note(struct throttle_room *r, struct kernfs_node *node)
+/* Notes a component and goes on to its parent; the root has no name. */
+static __always_inline struct kernfs_node *node__note(struct path_room *r, struct kernfs_node *node)
 {
 	struct kernfs_node *parent = parent_of(node);
-	u32 n = r->components;
 
-	/* the root has no name */
-	if (!parent || n >= PATH_DEPTH)
-		return NULL;
-	r->chain[n & (PATH_DEPTH - 1)] = node;
-	r->components = n + 1;
-	return parent;
+	return parent && path__note(r, BPF_CORE_READ(node, name)) ? parent : NULL;
 }
 
-/* Appends a slash and the i-th component from the root. */
-static long path__append(u32 i, struct throttle_room **room)
+/* Writes the path of a cgroup behind the record. */
+static __always_inline u32 write_path(struct path_room *r, struct kernfs_node *node)
 {
-	struct throttle_room *r = *room;
-	struct sched_throttle *e = (struct sched_throttle *)r->record;
-	u32 n = r->components, at = r->length;
-	struct kernfs_node *node;
-	long len;
-
-	if (i >= n || at >= PATH_ROOM - 1)
-		return 1;
-	e->cgroup[at & (PATH_ROOM - 1)] = '/';
-	at++;
-	node = r->chain[(n - 1 - i) & (PATH_DEPTH - 1)];
-	len = bpf_probe_read_kernel_str(&e->cgroup[at & (PATH_ROOM - 1)], NAME_ROOM, BPF_CORE_READ(node, name));
-	r->length = len > 1 && len <= NAME_ROOM ? at + len - 1 : at;
-	return 0;
-}
-
-/* Writes the path of a cgroup to the record: its nodes are noted from leaf to root, its names written from root to leaf. */
-static __always_inline u32 write_path(struct throttle_room *r, struct kernfs_node *node)
-{
-	r->components = r->length = 0;
+	path__begin(r);
 	for (u32 i = 0; i < PATH_DEPTH && node; i++)
-		node = path__note(r, node);
-	if (!r->components) {
-		((struct sched_throttle *)r->record)->cgroup[0] = '/';
-		return 1;
-	}
-	bpf_loop(PATH_DEPTH, path__append, &r, 0);
-	return r->length;
+		node = node__note(r, node);
+	if (r->components)
+		return path__write(r);
+	r->path[0] = '/';
+	return 1;
 }
 
 /* Fills the record of the room but for its path. */
@@ -146,7 +108,7 @@ __weak __noinline u32 sched__look_at(u64 address, u32 pid, bool first, u32 room)
 	struct task_group *group = (void *)address;
 	struct throttle_key key = { .group = address, .pid = pid };
 	struct throttle_seen now = {}, *last;
-	struct throttle_room *r;
+	struct path_room *r;
 	u32 len = 0;
 
 	if (BPF_CORE_READ(group, cfs_bandwidth.quota) == NO_QUOTA)
@@ -162,7 +124,7 @@ __weak __noinline u32 sched__look_at(u64 address, u32 pid, bool first, u32 room)
 	if (last && last->periods == now.periods && last->throttled == now.throttled)
 		return 0;
 	if (last) {
-		fill((struct sched_throttle *)r->record, pid, group, last, &now);
+		fill(path__record(r, struct sched_throttle), pid, group, last, &now);
 		len = sizeof(struct sched_throttle) + write_path(r, BPF_CORE_READ(group, css.cgroup, kn));
 	}
 	if (last || first)
@@ -173,15 +135,15 @@ __weak __noinline u32 sched__look_at(u64 address, u32 pid, bool first, u32 room)
 /* Sends the record of the room: seq NULL: into the ring. */
 static __always_inline void send(u32 room, u32 len, struct seq_file *seq)
 {
-	struct throttle_room *r = bpf_map_lookup_elem(&sched_throttle_room, &room);
+	struct path_room *r = bpf_map_lookup_elem(&sched_throttle_room, &room);
 
 	barrier_var(len);
 	if (!r || len > sizeof(struct sched_throttle) + PATH_ROOM)
 		return;
 	if (seq)
-		iter__write(seq, r->record, len);
+		iter__write(seq, path__record(r, struct sched_throttle), len);
 	else
-		emit(r->record, len);
+		emit(path__record(r, struct sched_throttle), len);
 }
 
 __weak __noinline int sched__emit(u32 room, u32 len)
