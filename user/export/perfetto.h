@@ -148,8 +148,7 @@ void perfetto__maybe_next_frame(struct perfetto *p);
 /* The number of a text that stays where it is; valid in this packet. */
 u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len);
 /* The same of a text that does not stay, by a number that does. */
-u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const char *text, size_t len);
-u64 perfetto__intern_bytes(struct perfetto *p, enum intern what, u64 key, const void *bytes, size_t len);
+u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const void *data, size_t len);
 /* The number of something that is told once a frame; *again: it has to be told in this packet. */
 u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool *again);
 int perfetto__load_clocks(struct perfetto *p);

@@ -182,7 +182,7 @@ u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool
 	return t->number;
 }
 
-u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const char *text, size_t len)
+u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const void *data, size_t len)
 {
 	struct intern_key id = { key, what, by };
 	bool again;
@@ -192,23 +192,11 @@ u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by,
 	if (again) {
 		at = pb__begin(&p->interned, what);
 		pb__int(&p->interned, 1, number);
-		pb__text(&p->interned, 2, text, len);
-		pb__end(&p->interned, at);
-	}
-	return number;
-}
-
-u64 perfetto__intern_bytes(struct perfetto *p, enum intern what, u64 key, const void *bytes, size_t len)
-{
-	struct intern_key id = { key, what, BY_ADDRESS };
-	bool again;
-	u64 number = perfetto__number(p, &p->interns, &id, &again);
-	size_t at;
-
-	if (again) {
-		at = pb__begin(&p->interned, what);
-		pb__int(&p->interned, 1, number);
-		pb__bytes(&p->interned, 2, bytes, len);
+		/* a text is cleaned, bytes are not */
+		if (what == INTERN_BUILD_ID)
+			pb__bytes(&p->interned, 2, data, len);
+		else
+			pb__text(&p->interned, 2, data, len);
 		pb__end(&p->interned, at);
 	}
 	return number;

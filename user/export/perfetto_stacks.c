@@ -79,7 +79,7 @@ static u64 build_id(struct perfetto *p, const char *path)
 
 	while (hex && n < sizeof(bytes) && sscanf(*hex + 2 * n, "%2x", &byte) == 1)
 		bytes[n++] = (char)byte;
-	return n ? perfetto__intern_bytes(p, INTERN_BUILD_ID, (u64)(uintptr_t)*hex, bytes, n) : 0;
+	return n ? perfetto__intern_by(p, INTERN_BUILD_ID, BY_ADDRESS, (u64)(uintptr_t)*hex, bytes, n) : 0;
 }
 
 static u64 mapping(struct perfetto *p, const char *path)
