@@ -5,23 +5,13 @@ what reads a trace has given up root."""
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from account import Account, let_pass  # noqa: E402
+from account import ok, run_with_account  # noqa: E402
 from stacks_lib import Stacks  # noqa: E402
 
 SONDE = os.environ["SONDE"]
 SECRET, OWN, OPEN = "root:$6$secret", "the user's own line", "for all to read"
-number = 0
-
-
-def ok(passed, name, *why):
-    global number
-    number += 1
-    print(f"{'ok' if passed else 'not ok'} {number} - {name}", flush=True)
-    for w in () if passed else why:
-        print("# " + str(w)[:1500].replace("\n", "\n# "), flush=True)
 
 
 def sonde(*words, account=None):
@@ -60,36 +50,30 @@ def opened(command, tmp):
         return r, f.read()
 
 
-def main():
-    with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
-        if account.why:
-            print(f"ok 1 - everything # SKIP {account.why}\n1..1")
-            return
-        let_pass(tmp)
-        secret, own, readable, fifo, link = (os.path.join(tmp, n) for n in ("secret", "own", "readable", "fifo", "link"))
-        put(secret, SECRET, 0o600)
-        put(own, OWN, 0o600, account.uid)
-        put(readable, OPEN, 0o644)
-        os.mkfifo(fifo)
-        os.symlink(secret, link)
-        path = trace(tmp, [secret, own, readable, fifo, link, "/dev/kmsg", "/dev/ptmx"])
-        for who in (None, account):
-            name = "root through sudo" if who else "root"
-            r = sonde("report", path, "lines", account=who)
-            ok(r[0] == 0 and SECRET not in r[1] and OPEN in r[1], f"{name}: no line of root's file", r)
-            ok((OWN in r[1]) == bool(who), f"{name}: {'one' if who else 'none'} of the user's own", r)
-            ok(f"can't be read here by user {who.uid if who else 65534}" in r[1] and "A user who may read" in r[1],
-               f"{name}: it says that files were left out, and how they are seen", r)
-        try:
-            r, calls = opened([SONDE, "report", path, "lines"], tmp)
-        except FileNotFoundError:
-            ok(True, "what is opened # SKIP strace is not installed")
-        else:
-            wrong = [c for c in calls.splitlines() if "O_PATH" not in c and any(f'"{p}"' in c for p in
-                                                                              (fifo, "/dev/kmsg", "/dev/ptmx", secret, link))]
-            ok(not r.returncode and calls and not wrong, "no device, no FIFO is opened", wrong)
-        export(tmp, path, account)
-    print(f"1..{number}")
+def attack(account, tmp):
+    secret, own, readable, fifo, link = (os.path.join(tmp, n) for n in ("secret", "own", "readable", "fifo", "link"))
+    put(secret, SECRET, 0o600)
+    put(own, OWN, 0o600, account.uid)
+    put(readable, OPEN, 0o644)
+    os.mkfifo(fifo)
+    os.symlink(secret, link)
+    path = trace(tmp, [secret, own, readable, fifo, link, "/dev/kmsg", "/dev/ptmx"])
+    for who in (None, account):
+        name = "root through sudo" if who else "root"
+        r = sonde("report", path, "lines", account=who)
+        ok(r[0] == 0 and SECRET not in r[1] and OPEN in r[1], f"{name}: no line of root's file", r)
+        ok((OWN in r[1]) == bool(who), f"{name}: {'one' if who else 'none'} of the user's own", r)
+        ok(f"can't be read here by user {who.uid if who else 65534}" in r[1] and "A user who may read" in r[1],
+           f"{name}: it says that files were left out, and how they are seen", r)
+    try:
+        r, calls = opened([SONDE, "report", path, "lines"], tmp)
+    except FileNotFoundError:
+        ok(True, "what is opened # SKIP strace is not installed")
+    else:
+        wrong = [c for c in calls.splitlines() if "O_PATH" not in c and any(f'"{p}"' in c for p in
+                                                                          (fifo, "/dev/kmsg", "/dev/ptmx", secret, link))]
+        ok(not r.returncode and calls and not wrong, "no device, no FIFO is opened", wrong)
+    export(tmp, path, account)
 
 
 def export(tmp, path, account):
@@ -113,4 +97,4 @@ def export(tmp, path, account):
     ok(r[0] == 0 and "getppid" in r[1], "list --resolve of another user's process", r)
 
 
-main()
+run_with_account(attack)

@@ -6,24 +6,14 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from account import Account, let_pass  # noqa: E402
+from account import ok, run_with_account  # noqa: E402
 
 SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
 TRACE = os.path.join(ROOT, "tests", "golden", "v1.0-small.sonde")
 SECRET = b"root's\n" * 100
 SWAPS = 60
-number = 0
-
-
-def ok(passed, name, *why):
-    global number
-    number += 1
-    print(f"{'ok' if passed else 'not ok'} {number} - {name}", flush=True)
-    for w in () if passed else why:
-        print("# " + str(w)[:1000].replace("\n", "\n# "), flush=True)
 
 
 def sonde(*words, timeout=20, **kw):
@@ -184,24 +174,18 @@ def ends(tmp):
        child.returncode, err)
 
 
-def main():
-    with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
-        if account.why:
-            print(f"ok 1 - everything # SKIP {account.why}\n1..1")
-            return
-        let_pass(tmp)
-        roots = os.path.join(tmp, "roots", "file")
-        os.mkdir(os.path.dirname(roots))
-        with open(roots, "wb") as f:
-            f.write(SECRET)
-        os.chmod(roots, 0o600)
-        folder = sticky(tmp)
-        fifos(account, folder)
-        links(account, folder, roots)
-        swapped(account, tmp, roots)
-        kept(tmp)
-        ends(tmp)
-    print(f"1..{number}")
+def attack(account, tmp):
+    roots = os.path.join(tmp, "roots", "file")
+    os.mkdir(os.path.dirname(roots))
+    with open(roots, "wb") as f:
+        f.write(SECRET)
+    os.chmod(roots, 0o600)
+    folder = sticky(tmp)
+    fifos(account, folder)
+    links(account, folder, roots)
+    swapped(account, tmp, roots)
+    kept(tmp)
+    ends(tmp)
 
 
-main()
+run_with_account(attack)

@@ -3,14 +3,12 @@
 """`sonde inject` by root into another user's process whose C library lies: root's files stay as they are."""
 import os
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from inject_lib import BUILD, ROOT, Target, inject  # noqa: E402
-from shim_lib import done, ok  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
-from account import Account, let_pass  # noqa: E402
+from account import ok, run_with_account  # noqa: E402
 
 ATTACKER = os.path.join(BUILD, "tests", "probes", "gpu", "inject_attacker")
 SECRET = b"root's\n" * 100
@@ -33,26 +31,20 @@ def content(path):
         return f.read()
 
 
-def main():
-    with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
-        if account.why:
-            print(f"ok 1 - everything # SKIP {account.why}\n1..1")
-            return
-        let_pass(tmp)
-        roots, own = os.path.join(tmp, "roots"), os.path.join(tmp, "own")
-        for path in (roots, own):
-            with open(path, "wb") as f:
-                f.write(SECRET)
-            os.chmod(path, 0o600)
-        os.chown(own, account.uid, account.gid)
-        for kind, path in (("path", roots), ("file", own), ("memfd", None)):
-            r = attack(account, kind, path)
-            ok(r and r[0] == 1 and r[2], f"{kind}: refused, and the process goes on", r)
-            ok(content(roots) == SECRET and os.stat(roots).st_mode & 0o777 == 0o600, f"{kind}: root's file is as it was",
-               content(roots)[:80])
-        r = attack(account, "handle")
-        ok(r and r[0] == 1 and "does not map it" in r[1], "handle: what it does not map is not loaded", r)
-    done()
+def attacks(account, tmp):
+    roots, own = os.path.join(tmp, "roots"), os.path.join(tmp, "own")
+    for path in (roots, own):
+        with open(path, "wb") as f:
+            f.write(SECRET)
+        os.chmod(path, 0o600)
+    os.chown(own, account.uid, account.gid)
+    for kind, path in (("path", roots), ("file", own), ("memfd", None)):
+        r = attack(account, kind, path)
+        ok(r and r[0] == 1 and r[2], f"{kind}: refused, and the process goes on", r)
+        ok(content(roots) == SECRET and os.stat(roots).st_mode & 0o777 == 0o600, f"{kind}: root's file is as it was",
+           content(roots)[:80])
+    r = attack(account, "handle")
+    ok(r and r[0] == 1 and "does not map it" in r[1], "handle: what it does not map is not loaded", r)
 
 
-main()
+run_with_account(attacks)
