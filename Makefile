@@ -248,6 +248,7 @@ INSTALLED := $(B)/sonde$(if $(filter 1,$(PORTABLE)),-portable)
 install: all $(INSTALLED)
 	install -D -m 755 $(INSTALLED) $(DESTDIR)$(PREFIX)/bin/sonde
 	install -D -m 755 $(B)/libsonde-cupti.so $(DESTDIR)$(PREFIX)/lib/sonde/libsonde-cupti.so
+	install -D -m 644 scripts/sonde.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/sonde.conf
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/doc/sonde
 	scripts/man.py $(B)/sonde $(B)/man
 	install -m 644 $(wildcard docs/man/*.1) $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1

@@ -37,6 +37,15 @@ Description: system tracer for machine learning workloads
  scheduler) with eBPF and says where the time goes. Nothing is relaunched
  or modified.
 END
+# Makes sonde's two accounts, where systemd is there; elsewhere numbers without an account do
+cat > "$stage/DEBIAN/postinst" << 'END'
+#!/bin/sh
+set -e
+if [ "$1" = configure ] && command -v systemd-sysusers > /dev/null; then
+	systemd-sysusers sonde.conf || true
+fi
+END
+chmod 755 "$stage/DEBIAN/postinst"
 dpkg-deb --root-owner-group -Zxz -b "$stage" "$dist/$name.deb" > /dev/null
 rm -r "$stage/DEBIAN"
 tar -C "$stage" --sort=name --owner=0 --group=0 --mtime=@"${SOURCE_DATE_EPOCH:-$(stat -c %Y VERSION)}" -czf "$dist/$name.tar.gz" usr

@@ -64,6 +64,8 @@ def kind(pid, fd, outputs):
         return "a pipe of its own"
     if to == "/dev/null":
         return "/dev/null (where a map was)"
+    if to.startswith("/memfd:"):
+        return "the kernel's types (BTF)"
     if to.startswith("anon_inode:"):
         name = to.split(":")[1].strip("[]")
         return {"bpf-map": f"BPF maps{how or ', to be read alone'}", "bpf-prog": "BPF programs", "bpf_link": "BPF links",

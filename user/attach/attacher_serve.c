@@ -23,7 +23,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -459,59 +458,6 @@ static bool serve_one(struct server *s, int sock)
 	return ok;
 }
 
-static int compare_fds(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
-/* Of all that the worker has open: the trace and what it reads are none of this process's business, nor is the terminal. */
-static int close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps)
-{
-	int *keep = calloc(probes->n_programs + STEERING_MAX + 2, sizeof(*keep)), n = 0, next = STDERR_FILENO + 1, null;
-
-	if (!keep)
-		return -ENOMEM;
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd <= STDERR_FILENO && null >= 0; fd++)
-		dup2(null, fd);
-	keep[n++] = sock;
-	if (command_fd >= 0)
-		keep[n++] = command_fd;
-	for (u32 i = 0; maps && i < steering__count(); i++)
-		if (maps->fds[i] >= 0)
-			keep[n++] = maps->fds[i];
-	for (u32 i = 0; i < probes->n_programs; i++)
-		if (probes->programs[i].enabled)
-			keep[n++] = bpf_program__fd(probes->programs[i].prog);
-	qsort(keep, n, sizeof(*keep), compare_fds);
-	for (int i = 0; i < n; i++) {
-		if (keep[i] > next)
-			close_range(next, keep[i] - 1, 0);
-		if (keep[i] >= next)
-			next = keep[i] + 1;
-	}
-	close_range(next, ~0U, 0);
-	free(keep);
-	return 0;
-}
-
-static void prepare_limits(void)
-{
-	struct rlimit files;
-	FILE *f = fopen("/proc/self/oom_score_adj", "we");
-
-	/* the kernel takes off nothing in order when it kills this process for memory, and frees little */
-	if (f) {
-		fputs("-1000", f);
-		fclose(f);
-	}
-	/* as perf events each site is a descriptor */
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
 void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
 		     bool perf_events)
 {
@@ -529,8 +475,8 @@ void attacher__serve(int sock, const struct probes *probes, const struct steerin
 	/* verifier.c: the kernel is to reap its children */
 	signal(SIGCHLD, SIG_IGN);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
-	prepare_limits();
-	if (!s->links || !s->verifier || !s->tracepoints || close_others(sock, s->command_fd, probes, maps) ||
+	attacher__raise_limits();
+	if (!s->links || !s->verifier || !s->tracepoints || attacher__close_others(sock, s->command_fd, probes, maps) ||
 	    open_events(s) || privileges__attacher(command, perf_events))
 		_exit(1);
 	while (serve_one(s, sock))

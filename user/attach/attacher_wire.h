@@ -56,6 +56,9 @@ struct attacher_reply {
 int message__send(int sock, const void *data, size_t len, int fd);
 ssize_t message__receive(int sock, void *data, size_t size, int *fd);
 
+/* attacher_prepare.c: closes all but these descriptors and those of programs and maps. 0 or negative errno. */
+int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps);
+void attacher__raise_limits(void);
 /* The attacher's side: answers until the socket ends. */
 void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
 		     bool perf_events) __attribute__((noreturn));

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The accounts of packages/sonde.sysusers; where they are missing, numbers that no account has. */
+/* The accounts of scripts/sonde.sysusers; where they are missing, numbers that no account has. */
 #define ACCOUNT_WORKER	 "sonde"
 #define ACCOUNT_ATTACHER "sonde-attacher"
 #define UID_WORKER	 1936682596 /* between systemd's ranges for containers and 2^31, which distributions leave unused */

@@ -161,6 +161,9 @@ void stack_records__record(struct session *s, const void *record, u32 size);
 /* No more records come. */
 void stack_records__finish(struct session *s);
 
+/* privileged.c: from loaded programs to a process without privileges */
+int privileged__start(struct session *s, char *err, size_t len);
+
 /* maps.c: leaves this process those maps that it reads, to be read alone; what can't be had is added to lacks */
 void maps__give_up(struct session *s, char *lacks, size_t len);
 

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a process can't do any more once it has become a recording's attacher or worker. Each attempt in a child of its own. */
+#include "attach/privileges.h"
+#include "attach/syscalls.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum role { ATTACHER, WORKER };
+
+/* The error that fn gets as that role, 0: it succeeded, -1: the role could not be taken. refused: what its filter noted. */
+struct outcome {
+	int err, refused;
+	char lacks[256];
+};
+
+static struct outcome attempt(enum role role, long (*fn)(void))
+{
+	struct outcome o = { .err = -1 };
+	int fds[2], status;
+	pid_t pid;
+
+	fflush(stdout);
+	if (pipe(fds))
+		return o;
+	pid = fork();
+	if (!pid) {
+		if (role == ATTACHER ? privileges__attacher(false, false) :
+				       privileges__worker(false, o.lacks, sizeof(o.lacks)))
+			_exit(1);
+		errno = 0;
+		o.err = fn() < 0 ? errno : 0;
+		o.refused = syscalls__refused();
+		_exit(write(fds[1], &o, sizeof(o)) != sizeof(o));
+	}
+	close(fds[1]);
+	if (read(fds[0], &o, sizeof(o)) != sizeof(o))
+		o.err = -1;
+	close(fds[0]);
+	waitpid(pid, &status, 0);
+	return o;
+}
+
+static long open_shadow(void)
+{
+	return open("/etc/shadow", O_RDONLY);
+}
+
+static long write_passwd(void)
+{
+	return open("/etc/passwd", O_WRONLY);
+}
+
+static long write_memory(void)
+{
+	struct open_how how = { .flags = O_RDWR };
+
+	return syscall(SYS_openat2, AT_FDCWD, "/proc/1/mem", &how, sizeof(how));
+}
+
+static long write_shadow(void)
+{
+	struct open_how how = { .flags = O_RDWR };
+
+	return syscall(SYS_openat2, AT_FDCWD, "/etc/shadow", &how, sizeof(how));
+}
+
+static long make_socket(void)
+{
+	return socket(AF_INET, SOCK_STREAM, 0);
+}
+
+static long trace_parent(void)
+{
+	return ptrace(PTRACE_SEIZE, getppid(), 0, 0);
+}
+
+static long write_other(void)
+{
+	return syscall(SYS_process_vm_writev, getppid(), NULL, 0, NULL, 0, 0);
+}
+
+static long signal_parent(void)
+{
+	return syscall(SYS_kill, getppid(), 0);
+}
+
+static long run_program(void)
+{
+	return execl("/bin/true", "true", NULL);
+}
+
+static long load_program(void)
+{
+	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_SOCKET_FILTER };
+
+	return syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+}
+
+static long become_root(void)
+{
+	return syscall(SYS_setresuid, 0, 0, 0);
+}
+
+static long leave_namespaces(void)
+{
+	return unshare(CLONE_NEWUSER);
+}
+
+static long become_dumpable(void)
+{
+	return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+static long do_nothing(void)
+{
+	return 0;
+}
+
+/* What a program needs that is not taken over. */
+static long start_child(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(3);
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 3 ? 0 : -1;
+}
+
+static long read_maps(void)
+{
+	return open("/proc/self/maps", O_RDONLY);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+#define FILTERED false /* the sanitizers need more than the filter allows elsewhere */
+#else
+#define FILTERED true
+#endif
+
+static bool is_refused(enum role role, long (*fn)(void))
+{
+	struct outcome o = attempt(role, fn);
+
+	if (o.err <= 0)
+		printf("# err %d, refused %d, lacks '%s'\n", o.err, o.refused, o.lacks);
+	return o.err > 0;
+}
+
+TEST(an_attacher_reads_and_attaches_alone)
+{
+	static long (*const attempts[])(void) = { write_shadow, write_memory, make_socket,	run_program,
+						  become_root,	load_program, leave_namespaces, signal_parent };
+
+	if (geteuid() || !FILTERED)
+		SKIP("needs root and no sanitizer");
+	CHECK(attempt(ATTACHER, do_nothing).err == 0);
+	CHECK(attempt(ATTACHER, start_child).err == 0);
+	CHECK(attempt(ATTACHER, read_maps).err == 0);
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
+		CHECK(is_refused(ATTACHER, attempts[i]));
+	CHECK(is_refused(ATTACHER, write_passwd) && is_refused(ATTACHER, trace_parent) &&
+	      is_refused(ATTACHER, write_other) && is_refused(ATTACHER, become_dumpable));
+}
+
+TEST(a_worker_has_no_files_and_no_network)
+{
+	static long (*const attempts[])(void) = { open_shadow,	  write_passwd,	    write_shadow,  make_socket,
+						  trace_parent,	  write_other,	    run_program,   load_program,
+						  become_root,	  leave_namespaces, signal_parent, read_maps,
+						  become_dumpable };
+
+	if (geteuid() || !FILTERED)
+		SKIP("needs root and no sanitizer");
+	CHECK(attempt(WORKER, do_nothing).err == 0);
+	CHECK(attempt(WORKER, start_child).err == 0);
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
+		CHECK(is_refused(WORKER, attempts[i]));
+}
+
+/* The caller ends a recording with the call's name. */
+TEST(a_refused_call_is_noted)
+{
+	char name[64];
+	struct outcome o;
+
+	if (geteuid() || !FILTERED)
+		SKIP("needs root and no sanitizer");
+	o = attempt(WORKER, make_socket);
+	CHECK(o.err == EPERM && o.refused == SYS_socket);
+	CHECK(!strcmp(syscalls__name(o.refused, name, sizeof(name)), "socket"));
+	/* libraries try to open files and do without: no fault */
+	o = attempt(WORKER, open_shadow);
+	CHECK(o.err == EACCES && o.refused == -1);
+	CHECK(attempt(ATTACHER, do_nothing).refused == -1);
+}
+
+TEST_MAIN()

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The last steps of a recording's start that take privileges, and giving them up. */
+#include "attach/privileges.h"
+#include "attach/timing.h"
+#include "record/internal.h"
+#include "sonde.skel.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+/*
+ * Programs of one tracepoint run in the order of their links. The core's change
+ * the set of processes, by which families' decide: who comes in is in it before
+ * they ask, and who ends is in it until they have. Families' programs at the
+ * entry of a system call run in the opposite order of those at its exit, so
+ * that what two families record of one call nests.
+ */
+enum { ORDER_FIRST, ORDER_FAMILIES, ORDER_ENTRIES, ORDER_LAST };
+
+static int order_of(const struct program *p)
+{
+	if (p->family->id)
+		return strcmp(p->section.rest, "sys_enter") ? ORDER_FAMILIES : ORDER_ENTRIES;
+	return strcmp(p->section.rest, "sched_process_exit") ? ORDER_FIRST : ORDER_LAST;
+}
+
+static int attach_tracepoints(struct session *s, char *err, size_t len)
+{
+	u32 n = s->embedded.probes.n_programs;
+	int ret = 0;
+
+	for (int order = ORDER_FIRST; order <= ORDER_LAST; order++)
+		for (u32 i = 0; i < n && !ret; i++) {
+			const struct program *p = &s->embedded.probes.programs[order == ORDER_ENTRIES ? n - 1 - i : i];
+
+			if (!p->enabled || p->section.kind != SECTION_TRACEPOINT || p->section.on_demand ||
+			    order_of(p) != order)
+				continue;
+			ret = attacher__attach(s->attacher, p);
+			if (ret)
+				snprintf(err, len, "cannot attach to the tracepoint %s: %s", p->section.rest,
+					 strerror(-ret));
+		}
+	return ret;
+}
+
+static int open_epoll(struct session *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	const int *fds;
+	u32 n = mmaps__fds(s->mmaps, &fds);
+
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0)
+		return -errno;
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring_bell), &ev) ||
+	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, attacher__fd(s->attacher), &ev))
+		return -errno;
+	for (u32 i = 0; i < n; i++)
+		if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fds[i], &ev))
+			return -errno;
+	return 0;
+}
+
+static int follow(struct session *s, char *err, size_t len)
+{
+	int ret = mmaps__open(&s->mmaps);
+
+	if (ret) {
+		snprintf(err, len, "cannot follow new mappings (perf_event_open): %s%s", strerror(-ret),
+			 ret == -EACCES || ret == -EPERM ? "; run sonde as root or with CAP_PERFMON" : "");
+		return ret;
+	}
+	ret = open_epoll(s);
+	if (!ret)
+		ret = changed__open(s);
+	if (ret)
+		snprintf(err, len, "cannot wait for events: %s", strerror(-ret));
+	return ret;
+}
+
+static void host_prepare(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->prepare && f && s->family_on[f->id])
+		h->prepare(s);
+}
+
+static int start_attacher(struct session *s, char *err, size_t len)
+{
+	struct steering_maps maps;
+	int ret;
+
+	for (u32 i = 0; i < STEERING_MAX; i++)
+		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
+	ret = attacher__start(&s->attacher, &s->embedded.probes, &maps, s->args->command_pid,
+			      s->entry_method == ATTACH_PERF);
+
+	if (ret)
+		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
+	return ret;
+}
+
+/*
+ * All that needs privileges, in this process for the last time: from here on it
+ * reads what targets wrote, and asks the attacher. Of /proc it has read only who
+ * is whose parent, which `hidepid` keeps from other users.
+ */
+int privileged__start(struct session *s, char *err, size_t len)
+{
+	int ret = start_attacher(s, err, len);
+	char lacks[512] = "";
+
+	timing__step("attacher started");
+	family_host__each(s, host_prepare, NULL);
+	if (!ret)
+		ret = drain__open(s, err, len);
+	if (!ret)
+		ret = follow(s, err, len);
+	timing__step("rings, mmap records");
+	if (!ret && (ret = filter__load(s)))
+		snprintf(err, len, "cannot set the filters: %s", strerror(-ret));
+	if (!ret)
+		ret = attach_tracepoints(s, err, len);
+	timing__step("tracepoints attached");
+	if (ret)
+		return ret;
+	ret = filter__seed(s);
+	if (ret) {
+		snprintf(err, len, "cannot read the names and cgroups of the running processes: %s", strerror(-ret));
+		return ret;
+	}
+	targets__select(s);
+	ahead__find(s);
+	timing__step("libraries on disk found");
+	maps__give_up(s, lacks, sizeof(lacks));
+	ret = privileges__worker(s->args->debuginfod, lacks, sizeof(lacks));
+	timing__step("privileges given up");
+	if (ret)
+		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
+	else if (*lacks)
+		session__warn(s, "the process that reads what targets wrote is less confined than it should be: %s",
+			      lacks);
+	return ret;
+}
