@@ -146,6 +146,19 @@ $(FAKES): $(B)/%.so: %.c $(B)/gen/config
 	$(call say,CC)$(CC) $(WORK_CFLAGS) -shared -fPIC $< -o $@
 checks: $(B)/sonde $(CHECKS)
 	@:
+# With libFuzzer, which is clang's; all of user/ once more, instrumented. Empty lists are NULL + 0, which gcc's sanitizer
+# and the next C standard accept.
+FUZZ_FLAGS := -fsanitize=address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=undefined \
+	      -fno-omit-frame-pointer
+FUZZERS    := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
+$(B)/fuzz/obj/%.o: %.c $(B)/gen/config | $(B)/gen/sonde.skel.h
+	@mkdir -p $(@D)
+	$(call say,CC)$(CLANG) $(SONDE_CPP) -DFUZZ -std=gnu11 -w -O1 -g1 $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+$(B)/fuzz/obj/user/export/flame.o: $(B)/gen/flame.html.inc
+$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(LIB_SRCS:%.c=$(B)/fuzz/obj/%.o)
+	$(call say,LINK)$(CLANG) $(LDFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
+fuzzers: $(FUZZERS)
+	@:
 benches: $(BENCHES) $(B)/tests/golden/make_gpu_trace
 	@:
 workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
@@ -174,6 +187,12 @@ stress:
 	@STRESS=1 KILLS=500 tests/run 'e2e/test_kill'
 	@STRESS=1 ROUNDS=1000 tests/run 'probes/gpu/test_inject.py'
 	@STRESS=1 DORMANT=3600 tests/run 'probes/gpu/test_dormant'
+
+# Inputs made up by libFuzzer: two minutes for each target, or S=600 seconds each, or TOTAL=60 for all; T=elf: one of them
+fuzz:
+	@scripts/deps.sh build fuzz
+	@$(MAKE) --no-print-directory $(if $(T),$(B)/fuzz/$(T),fuzzers)
+	@tests/fuzz/run $(B)/fuzz $(if $(TOTAL),--total=$(TOTAL),--each=$(or $(S),120)) $(T)
 
 bench:
 	@scripts/deps.sh build test bench
@@ -269,8 +288,8 @@ clean:
 deps-build: FORCE
 	@scripts/deps.sh build
 
--include $(shell find $(B)/bpf $(B)/obj $(B)/tests -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/bpf $(B)/obj $(B)/tests $(B)/fuzz -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks benches workloads test test-smoke test-all stress bench demo readme real fresh vm lint format compile_commands.json install uninstall dist clean FORCE
+.PHONY: all docs deps-build checks fuzzers fuzz benches workloads test test-smoke test-all stress bench demo readme real fresh vm lint format compile_commands.json install uninstall dist clean FORCE
 .DELETE_ON_ERROR:

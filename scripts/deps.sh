@@ -12,6 +12,7 @@ declare -A sets=(
 		groff-base zsh xz-utils libdebuginfod1 bubblewrap crun"
 	[smoke]="python3 python3-zstandard libpython3-dev zstd binutils procps util-linux"
 	[lint]="git clang-format cppcheck shellcheck python3"
+	[fuzz]="clang libclang-rt-dev python3"
 	[bench]="python3"
 	[peers]="bpftrace"
 	[dist]="dpkg-dev binutils libbz2-dev"

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Any bytes as an ELF file: every question of attach/elf.h, the GIL's finders, and where its functions would be probed.
- *
- *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... elf.c user/attach/elf*.c user/attach/arch*.c \
- *		user/attach/place*.c bpf/probes/gil/gil_find*.c bpf/probes/python/python_find.c -lelf -llzma
- *
- * Without -DFUZZ (the build with libFuzzer) it has a main of its own that runs the files it is given.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +14,7 @@
 #include "attach/elf.h"
 #include "attach/place.h"
 #include "attach/usdt.h"
+#include "fuzz.h"
 
 struct seen {
 	struct elf *elf;
@@ -109,12 +105,9 @@ static void touch(struct elf *elf)
 	s.sum += gil_find__is_cpython(elf) + gil_find__is_free_threaded(elf) + gil_find__marked_shstk(elf);
 	s.sum += gil_find__waits(elf, waits, GIL_SITES_MAX);
 	s.sum += gil_find__libc(elf, &libc, &why);
-	/* so that nothing above is optimized away */
-	if (s.sum == 42)
-		printf("\n");
+	fuzz__use(s.sum);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("elf", MFD_CLOEXEC);
@@ -133,29 +126,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(fd);
 	return 0;
 }
-
-#ifndef FUZZ
-static int run_file(const char *path)
-{
-	uint8_t *data = malloc(1 << 20);
-	size_t size;
-	FILE *f = fopen(path, "rbe");
-
-	if (!data || !f)
-		return 1;
-	size = fread(data, 1, 1 << 20, f);
-	fclose(f);
-	LLVMFuzzerTestOneInput(data, size);
-	free(data);
-	return 0;
-}
-
-int main(int argc, char **argv)
-{
-	int i, err = 0;
-
-	for (i = 1; i < argc && !err; i++)
-		err = run_file(argv[i]);
-	return err;
-}
-#endif

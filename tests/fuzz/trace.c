@@ -2,12 +2,8 @@
 /*
  * Any bytes as a trace: opened, read, filtered and verified. Checksums and
  * zstd would stop nearly every change, so the same bytes are also read with
- * all checksums set right, as the content of one kind in a chunk, and as the
- * JSON of a head. What opens is exported to every format.
- *
- *	clang -DFUZZ -fsanitize=fuzzer,address,undefined ... tests/fuzz/trace.c user/trace/x.c
- *
- * Without -DFUZZ (the build with libFuzzer) it has a main of its own that runs the files it is given.
+ * all checksums set right and as the content of one kind in a chunk. What
+ * opens is exported to every format.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +15,7 @@
 #include <zstd.h>
 
 #include "../unit/trace_support.h"
+#include "fuzz.h"
 #include "export/export.h"
 #include "trace/format.h"
 
@@ -184,22 +181,7 @@ out:
 	free(file);
 }
 
-static void read_json(const u8 *data, size_t size)
-{
-	struct cJSON *json = cJSON_ParseWithLength((const char *)data, size);
-	struct schema *s;
-	char err[256];
-
-	if (json && !schema__from_json(&s, json, err, sizeof(err))) {
-		cJSON_Delete(schema__to_json(s));
-		schema__free(s);
-	}
-	cJSON_Delete(json);
-}
-
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	u8 *copy;
 
@@ -212,28 +194,5 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	read_trace(copy, size);
 	free(copy);
 	read_content(data, size);
-	read_json(data, size);
 	return 0;
 }
-
-#ifndef FUZZ
-int main(int argc, char **argv)
-{
-	static u8 data[1 << 22];
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		FILE *f = fopen(argv[i], "rb");
-		size_t n = f ? fread(data, 1, sizeof(data), f) : 0;
-
-		if (!f) {
-			perror(argv[i]);
-			return 1;
-		}
-		fclose(f);
-		LLVMFuzzerTestOneInput(data, n);
-	}
-	printf("ok 1 - %d seeds\n1..1\n", argc - 1);
-	return argc < 2;
-}
-#endif

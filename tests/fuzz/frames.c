@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What BPF copies of a Python process, and the memory of one. First any records of frames and code objects
+ * (core/stack.h), as the rings deliver them: each a byte that chooses the kind, two of length, and its bytes. Then
+ * the same bytes as the memory in which `sonde dump` walks a stack, by the layout of each version.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/stack.h"
+#include "fuzz.h"
+#include "python/look.h"
+#include "record/internal.h"
+
+static struct embedded embedded;
+
+static void take_records(struct session *s, const uint8_t *data, size_t size)
+{
+	while (size >= 3) {
+		size_t len = data[1] | (data[2] & 7) << 8;
+		union {
+			struct event event;
+			struct raw_frame frame;
+			struct raw_code code;
+			u8 bytes[2048];
+		} r = {};
+
+		data += 3;
+		size -= 3;
+		len = len < size ? len : size;
+		memcpy(r.bytes, data, len);
+		data += len;
+		size -= len;
+		r.event.id = data[-1] & 1 ? RAW_CODE : RAW_FRAME;
+		if (len >= sizeof(struct event))
+			stack_records__record(s, &r, len);
+	}
+	stack_records__finish(s);
+}
+
+static void records(const uint8_t *data, size_t size)
+{
+	static const struct session_args args = {};
+	static const struct trace_head head = {};
+	static struct trace_writer *writer;
+	static struct session s;
+	static u32 inputs;
+
+	/* it writes nowhere (-1), keeps every text and takes far longer to make than an input */
+	if (inputs++ % 1000 == 0) {
+		trace_writer__free(writer);
+		if (trace_writer__create(&writer, -1, embedded.schema, &head))
+			abort();
+	}
+	memset(&s, 0, sizeof(s));
+	s.args = &args;
+	s.schema = embedded.schema;
+	s.writer = writer;
+	s.stacks = stack_records__new();
+	if (s.stacks && !losses__new(&s))
+		take_records(&s, data, size);
+	losses__free(s.losses);
+	stack_records__free(s.stacks);
+}
+
+static void memory(const uint8_t *data, size_t size)
+{
+	struct look_thread thread = { .state = data[0] * 8 };
+	struct look l = { .pid = 1, .mem = memfd_create("memory", MFD_CLOEXEC) };
+
+	if (l.mem < 0 || write(l.mem, data, size) != (ssize_t)size)
+		abort();
+	/* the layout is the process's own to choose from 3.13 on */
+	memcpy(&l.layout, data + 1, sizeof(l.layout));
+	l.layout.version = 0x0308 + data[1] % 8;
+	l.code_type = data[2] * 8;
+	map__init(&l.codes, sizeof(u64), sizeof(struct look_code));
+	look__stack(&l, &thread);
+	for (u32 i = 0; i < thread.n_frames; i++)
+		fuzz__use(thread.frames[i].line + (thread.frames[i].name ? strlen(thread.frames[i].name) : 0));
+	free(thread.frames);
+	look__free_codes(&l);
+	close(l.mem);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char err[256];
+
+	if (!embedded.schema && embedded__open(&embedded, err, sizeof(err)))
+		abort();
+	if (size)
+		records(data, size);
+	if (size > 1 + sizeof(struct python_layout))
+		memory(data, size);
+	return 0;
+}
