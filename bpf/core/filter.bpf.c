@@ -21,6 +21,7 @@ const volatile u32 filter_need = 0;
 const volatile u32 n_comm_globs = 0;
 const volatile u32 n_filter_cgroups = 0;
 const volatile u32 filter_hierarchy = 0;
+const volatile u32 filter_uid = 0;
 
 /* threads remember that they are wanted under this number: it changes when a process leaves */
 u32 processes_version = 1;
@@ -129,6 +130,16 @@ static __always_inline u32 cgroup__flag(struct task_struct *task)
 	return cgroup__wanted(BPF_CORE_READ(task, cgroups, dfl_cgrp)) ? PROCESS_CGROUP : 0;
 }
 
+/* Of a setuid program real and effective user differ: it is neither's. */
+static __always_inline u32 user__flag(struct task_struct *task)
+{
+	if (!(filter_need & PROCESS_USER))
+		return 0;
+	return BPF_CORE_READ(task, cred, uid.val) == filter_uid && BPF_CORE_READ(task, cred, euid.val) == filter_uid ?
+		       PROCESS_USER :
+		       0;
+}
+
 /* Says in the trace that a process came to be recorded, or is no longer. */
 static __always_inline void tell(struct task_struct *task, const char *comm, u32 before, u32 now, bool exec)
 {
@@ -156,10 +167,10 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 	if (from == to)
 		return 0;
 	/* links on returns with a pid filter leave later children out; the name is the forking thread's */
-	flags = process__flags(from) & ~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM);
+	flags = process__flags(from) & ~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER);
 	if (!filter_hierarchy)
 		flags &= ~PROCESS_CGROUP;
-	flags = with_selected(flags | comm__flag(child) | cgroup__flag(child));
+	flags = with_selected(flags | comm__flag(child) | cgroup__flag(child) | user__flag(child));
 	if (!filter_on)
 		flags &= ~PROCESS_SELECTED;
 	if (flags && bpf_map_update_elem(&processes, &to, &flags, BPF_ANY))
@@ -215,6 +226,37 @@ int BPF_PROG(core_moved, struct cgroup *to, const char *path, struct task_struct
 	return 0;
 }
 
+static __always_inline void follow_user(struct task_struct *task, bool exec)
+{
+	u32 flag = user__flag(task), before, now;
+
+	if ((process__flags(task->tgid) & PROCESS_USER) == flag)
+		return;
+	before = process__change(task->tgid, flag, flag ^ PROCESS_USER, &now);
+	tell(task, task->comm, before, now, exec);
+}
+
+/* A setuid program has its new user from here on. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(core_exec_user, struct task_struct *task)
+{
+	if (filter_need & PROCESS_USER)
+		follow_user(task, true);
+	return 0;
+}
+
+/* Who becomes another user without an exec: a server that starts as root. Run once a second. */
+SEC("?iter/task")
+int core_users(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	/* not one that has ended: its entry is gone for good */
+	if (task && task->pid == task->tgid && task->signal->live.counter)
+		follow_user(task, false);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(core_exit, struct task_struct *task)
 {
@@ -244,7 +286,7 @@ int core_seed(struct bpf_iter__task *ctx)
 	if (!task || task->pid != task->tgid)
 		return 0;
 	tgid = task->tgid;
-	flags = with_selected(comm__flag(task) | cgroup__flag(task));
+	flags = with_selected(comm__flag(task) | cgroup__flag(task) | user__flag(task));
 	if (flags)
 		bpf_map_update_elem(&processes, &tgid, &flags, BPF_NOEXIST);
 	return 0;

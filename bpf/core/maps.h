@@ -15,6 +15,7 @@ enum process_flags {
 	PROCESS_TREE = 8, /* named by -p, the command that sonde runs, or a descendant of one */
 	PROCESS_COMM = 16, /* --comm: its name matches now */
 	PROCESS_CGROUP = 32, /* --cgroup: it is in one of them now */
+	PROCESS_USER = 64, /* --scope user: it is that user's now */
 };
 
 /* How spans see returns; const volatile span_mode. */

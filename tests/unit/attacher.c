@@ -32,6 +32,7 @@ static struct attacher_request request;
 static struct attacher_reply reply;
 static int sock;
 static pid_t attacher;
+static bool trusted_files;
 
 static bool start(pid_t command)
 {
@@ -43,7 +44,7 @@ static bool start(pid_t command)
 	attacher = fork();
 	if (!attacher) {
 		close(pair[0]);
-		attacher__serve(pair[1], &probes, NULL, command, false);
+		attacher__serve(pair[1], &probes, NULL, command, false, trusted_files);
 	}
 	close(pair[1]);
 	sock = pair[0];

@@ -89,7 +89,7 @@ void attacher__withstand_signals(const char *name)
 }
 
 int attacher__start(struct attacher **out, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		    bool perf_events)
+		    bool perf_events, bool trusted_files)
 {
 	struct attacher *a = calloc(1, sizeof(*a));
 	int sock[2], err;
@@ -113,7 +113,7 @@ int attacher__start(struct attacher **out, const struct probes *probes, const st
 	}
 	if (!a->pid) {
 		close(sock[0]);
-		attacher__serve(sock[1], probes, maps, command, perf_events);
+		attacher__serve(sock[1], probes, maps, command, perf_events, trusted_files);
 	}
 	close(sock[1]);
 	a->sock = sock[0];

@@ -36,16 +36,18 @@ struct attacher;
 /*
  * Forks it; the programs that it is to attach must be loaded before. command:
  * the process that sonde itself started, the only one attacher__signal may name;
- * 0: none. maps: what attacher__map_set may name. perf_events: ATTACH_PERF will be asked for. 0 or negative errno.
+ * 0: none. maps: what attacher__map_set may name. perf_events: ATTACH_PERF will be asked for.
+ * trusted_files: see ownership.h. 0 or negative errno.
  */
 int attacher__start(struct attacher **out, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		    bool perf_events);
+		    bool perf_events, bool trusted_files);
 
 /* All return 0, a descriptor where it says so, or negative errno; -EPIPE: the attacher is gone. */
 
 /*
  * One link of a program on sites of a file. -EBADMSG: none is probed, as the file's own tables do not confirm all of
  * them; verdicts (of sites->n, enum site_verdict; NULL: not asked) says which. -E2BIG: too many sites in this file.
+ * -EPERM, -EACCES: a file that is not probed (ownership.h).
  */
 int attacher__sites(struct attacher *a, const struct program *p, enum attach_method method,
 		    const struct link_sites *sites, u8 *verdicts);

@@ -4,6 +4,7 @@
  * been taken over by what it reads: every number is checked, nothing is parsed.
  */
 #include "attach/attacher_wire.h"
+#include "attach/ownership.h"
 #include "attach/privileges.h"
 #include "attach/semaphores.h"
 #include "attach/syscalls.h"
@@ -36,6 +37,7 @@ struct server {
 	const struct steering_maps *maps;
 	struct links *links;
 	struct verifier *verifier;
+	struct ownership *ownership;
 	struct bpf_link **tracepoints; /* by program */
 	int *events; /* perf events by program and CPU: a descriptor, or negative errno */
 	int cpus;
@@ -77,6 +79,16 @@ static int attach_sites(struct server *s, const struct program *p, struct link_s
 	return links__attach(s->links, p->prog, r->method, sites);
 }
 
+/* Its places in the file come from the family's host code; a family that has some in the C library says so. */
+static bool is_undeclared(const struct program *p)
+{
+	static const char declared[] = " in libc";
+	const char *place = p->section.rest ? p->section.rest : "";
+	size_t len = strlen(place), end = strlen(declared);
+
+	return p->section.kind == SECTION_SITE && (len < end || strcmp(place + len - end, declared) != 0);
+}
+
 static int serve_sites(struct server *s)
 {
 	const struct attacher_request *r = &s->request;
@@ -93,6 +105,7 @@ static int serve_sites(struct server *s)
 		.object = r->object,
 	};
 	bool span = p && p->section.kind == SECTION_SPAN;
+	int err;
 
 	if (!p || (!span && p->section.kind != SECTION_ENTRY && p->section.kind != SECTION_PLACED &&
 		   p->section.kind != SECTION_SITE))
@@ -109,6 +122,9 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->counters && !semaphores__are(s->file, sites.counters, r->n))
 		return -EINVAL;
+	err = ownership__check(s->ownership, s->file, is_undeclared(p));
+	if (err)
+		return err;
 	return attach_sites(s, p, &sites);
 }
 
@@ -301,6 +317,8 @@ static int serve_open(struct server *s)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", r->pid, r->start, r->end);
 	place = open(path, O_PATH | O_CLOEXEC);
+	if (place >= 0)
+		ownership__mapped(s->ownership, place, r->pid);
 	if (place < 0 && r->n) {
 		/* gone already: the file may still be where it was; on overlayfs it would be probed twice */
 		place = open(r->data, O_PATH | O_CLOEXEC);
@@ -459,7 +477,7 @@ static bool serve_one(struct server *s, int sock)
 }
 
 void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		     bool perf_events)
+		     bool perf_events, bool trusted_files)
 {
 	struct server *s = calloc(1, sizeof(*s));
 
@@ -472,17 +490,20 @@ void attacher__serve(int sock, const struct probes *probes, const struct steerin
 	s->command_fd = command ? syscall(SYS_pidfd_open, command, 0) : -1;
 	s->links = links__new();
 	s->verifier = verifier__new();
+	s->ownership = ownership__new(trusted_files);
 	/* verifier.c: the kernel is to reap its children */
 	signal(SIGCHLD, SIG_IGN);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	attacher__raise_limits();
-	if (!s->links || !s->verifier || !s->tracepoints || attacher__close_others(sock, s->command_fd, probes, maps) ||
-	    open_events(s) || privileges__attacher(command, perf_events))
+	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints ||
+	    attacher__close_others(sock, s->command_fd, probes, maps) || open_events(s) ||
+	    privileges__attacher(command, perf_events))
 		_exit(1);
 	while (serve_one(s, sock))
 		;
 	verifier__free(s->verifier);
 	links__free(s->links);
+	ownership__free(s->ownership);
 	/* the kernel takes off the tracepoints and wakes who waits for this process */
 	_exit(0);
 }

@@ -61,6 +61,6 @@ int attacher__close_others(int sock, int command_fd, const struct probes *probes
 void attacher__raise_limits(void);
 /* The attacher's side: answers until the socket ends. */
 void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		     bool perf_events) __attribute__((noreturn));
+		     bool perf_events, bool trusted_files) __attribute__((noreturn));
 
 #endif

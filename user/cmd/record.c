@@ -12,7 +12,8 @@
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
-	"                    [--FAMILY=WORD] [--FAMILY-WORD NUMBER] [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
+	"                    [--scope self|user|all] [--trusted-files] [--FAMILY=WORD] [--FAMILY-WORD NUMBER]\n"
+	"                    [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
 	"\n"
 	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
@@ -34,6 +35,10 @@ static const char help[] =
 	"      --off-cpu[=NS]    the stacks of threads that were off the CPU for NS (1000000: 1 ms) or longer,\n"
 	"                        and why\n"
 	"                        (both: of processes with CPython or CUDA, with a filter of all that it names)\n"
+	"      --scope WHOSE     self: CMD and what it starts; user: the processes of who asks, also by sudo;\n"
+	"                        all: of all users, which is the default for root, also by sudo\n"
+	"      --trusted-files   no probes in files that belong neither to root nor to the user of a process\n"
+	"                        that maps them (=no: in these too)\n"
 	"      --delay SEC       begin after this many seconds; `signal`: when SIGUSR1 comes.\n"
 	"                        Until then there are no probes\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
@@ -296,6 +301,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "no-args", no_argument, NULL, 'A' },
 		{ "debuginfod", no_argument, NULL, 'D' },
 		{ "inject", no_argument, NULL, 'I' },
+		{ "scope", required_argument, NULL, 'S' },
+		{ "trusted-files", optional_argument, NULL, 'T' },
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
@@ -359,6 +366,12 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'I':
 			a->inject = true;
 			break;
+		case 'S':
+			err = scope__parse(&a->scope, "record", optarg) ? 0 : -EINVAL;
+			break;
+		case 'T':
+			err = scope__parse_files(&a->scope, "record", optarg) ? 0 : -EINVAL;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 1;
@@ -401,6 +414,8 @@ static int cmd_record(int argc, char **argv)
 		a.has_command |= !strcmp(argv[i], "--");
 	command_line(argc, argv, command, sizeof(command));
 	ret = parse(&a, argc, argv);
+	if (!ret && !scope__apply(&a.scope, &a.session, "record", a.launch.argv))
+		ret = -EINVAL;
 	if (ret)
 		return ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
 	a.session.command = a.session.no_args ? "(kept out: --no-args)" : command;

@@ -5,6 +5,7 @@
 
 #include "cmd/launch.h"
 #include "cmd/pids.h"
+#include "cmd/scope.h"
 #include "core/maps.h"
 #include "record/session.h"
 
@@ -12,6 +13,7 @@ struct record_args {
 	struct session_args session;
 	const char *output;
 	bool force;
+	struct scope scope;
 	double duration; /* seconds, 0: until stopped */
 	double delay; /* seconds before it begins */
 	bool delay_signal; /* it begins with SIGUSR1 */

@@ -2,6 +2,7 @@
 /* What Python does now: GIL load, who keeps whom waiting, functions; once a second, and no trace is written. */
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
+#include "cmd/scope.h"
 #include "cmd/top.h"
 
 #include <errno.h>
@@ -19,7 +20,8 @@
 #define FIRST_NS   100000000 /* on a terminal the first figures come after this, if the interval is longer */
 
 static const char help[] =
-	"Usage: sonde top [PID..] [-F HZ] [--interval S] [--count N] [--plain]\n"
+	"Usage: sonde top [PID..] [-F HZ] [--scope user|all] [--trusted-files] [--interval S] [--count N]\n"
+	"                 [--plain]\n"
 	"\n"
 	"Shows once a second what Python processes do, all of the machine or those of PID and their children:\n"
 	"how much of the time somebody waited for each interpreter's GIL, whose code kept whose waiting, and\n"
@@ -37,6 +39,9 @@ static const char help[] =
 	"\n"
 	"  -p, --pid PIDS      the same as PID..\n"
 	"  -F, --frequency HZ  sample what runs this many times a second on each CPU (49; 0: not at all)\n"
+	"      --scope WHOSE   user: the processes of who asks, also by sudo; all: of all users (root's default)\n"
+	"      --trusted-files no probes in files that belong neither to root nor to the user of a process that\n"
+	"                      maps them (=no: in these too)\n"
 	"      --interval S    seconds between two looks (1), fractions allowed\n"
 	"      --count N       ends after N looks\n"
 	"      --plain         lines, also on a terminal\n"
@@ -52,6 +57,7 @@ static const char help[] =
 struct top {
 	struct session_args session;
 	struct pid_list pids;
+	struct scope scope;
 	const char *options[2];
 	char hz_option[32];
 	u64 hz, count; /* looks, 0: until stopped */
@@ -122,6 +128,8 @@ static int parse_options(struct top *t, int argc, char **argv)
 		{ "interval", required_argument, NULL, 'i' },
 		{ "count", required_argument, NULL, 'n' },
 		{ "plain", no_argument, NULL, 'P' },
+		{ "scope", required_argument, NULL, 'S' },
+		{ "trusted-files", optional_argument, NULL, 'T' },
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
@@ -151,6 +159,14 @@ static int parse_options(struct top *t, int argc, char **argv)
 		case 'P':
 			t->plain = true;
 			break;
+		case 'S':
+			if (!scope__parse(&t->scope, "top", optarg))
+				return EXIT_USAGE;
+			break;
+		case 'T':
+			if (!scope__parse_files(&t->scope, "top", optarg))
+				return EXIT_USAGE;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return EXIT_DONE;
@@ -177,6 +193,8 @@ static int parse(struct top *t, int argc, char **argv)
 			return EXIT_USAGE;
 	t->session.pids = t->pids.list;
 	t->session.n_pids = t->pids.n;
+	if (!scope__apply(&t->scope, &t->session, "top", false))
+		return EXIT_USAGE;
 	t->session.families = t->hz ? "proc,gil,sample" : "proc,gil";
 	snprintf(t->hz_option, sizeof(t->hz_option), "sample-hz=%llu", t->hz);
 	t->options[0] = t->hz ? t->hz_option : NULL;

@@ -92,6 +92,16 @@ static bool wanted(const struct session *s, const char *path)
 	return false;
 }
 
+/* Of another user: with --scope user, and as no process maps it yet, with --trusted-files. */
+static bool may_be_probed(const struct session *s, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	return !st.st_uid || (!s->args->trusted_files && (!s->args->one_user || st.st_uid == s->args->user));
+}
+
 static void add(struct ahead *a, const char *path)
 {
 	char real[PATH_MAX];
@@ -108,6 +118,10 @@ static void add(struct ahead *a, const char *path)
 	fd = file__open_regular(real);
 	if (fd < 0)
 		return;
+	if (!may_be_probed(a->s, fd)) {
+		close(fd);
+		return;
+	}
 	a->files[a->n] = (struct ahead_file){ strdup(real), fd };
 	if (a->files[a->n].path)
 		a->n++;

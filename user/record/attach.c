@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "util/map.h"
 
@@ -409,6 +410,26 @@ static void note_refused(const struct session *s, const struct places *p, char *
 			 s->refused_sites.offset, site_verdict__text(s->refused_sites.verdict));
 }
 
+/* Why there are no probes, and how to have them. */
+static void say_refused(const struct session *s, const struct object *o, int err, char *why, size_t len)
+{
+	struct stat st;
+
+	if (err == -EACCES && s->args->trusted_files && !fstat(o->fd, &st))
+		snprintf(
+			why, len,
+			"not probed (--trusted-files): it belongs to user %u, and no process of that user was seen to map it; "
+			"without the option it is",
+			st.st_uid);
+	else if (err == -EPERM && !fstat(o->fd, &st) && st.st_mode & (S_ISUID | S_ISGID))
+		snprintf(why, len, "not probed: it is a setuid or setgid program, which no option allows");
+	else
+		snprintf(why, len, "the kernel refused probes: %s",
+			 err == -ENOTSUPP ? "an instruction that it can't probe" :
+			 err == -EPIPE	  ? "the process that attaches them is gone" :
+					    strerror(-err));
+}
+
 static void attach_family(struct session *s, struct object *o, const struct schema_family *f)
 {
 	struct places p = { .s = s, .o = o };
@@ -443,10 +464,7 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 		err = p.error;
 	note_refused(s, &p, why, sizeof(why));
 	if (err) {
-		snprintf(why, sizeof(why), "the kernel refused probes: %s",
-			 err == -ENOTSUPP ? "an instruction that it can't probe" :
-			 err == -EPIPE	  ? "the process that attaches them is gone" :
-					    strerror(-err));
+		say_refused(s, o, err, why, sizeof(why));
 		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
 		s->not_attached++;
 	} else if (*why && hidden) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The filters other than -p: --comm and --cgroup. BPF decides and follows
+ * The filters other than -p: --comm, --cgroup and --scope user. BPF decides and follows
  * (bpf/core/filter.bpf.c); here it is told what to look for, and processes
  * that come in later are introduced to the families.
  */
@@ -98,7 +98,7 @@ int filter__open(struct session *s, char *err, size_t len)
 	if (!ret)
 		ret = open_cgroups(s->filter, args, err, len);
 	s->filter_need = (args->n_pids ? PROCESS_TREE : 0) | (args->n_comms ? PROCESS_COMM : 0) |
-			 (args->n_cgroups ? PROCESS_CGROUP : 0);
+			 (args->n_cgroups ? PROCESS_CGROUP : 0) | (args->one_user ? PROCESS_USER : 0);
 	return ret;
 }
 
@@ -118,6 +118,8 @@ int filter__configure(struct session *s,
 
 	if (!ret)
 		ret = set(s, "filter_need", &s->filter_need, sizeof(u32));
+	if (!ret)
+		ret = set(s, "filter_uid", &s->args->user, sizeof(u32));
 	if (!ret)
 		ret = set(s, "n_comm_globs", &f->n_globs, sizeof(u32));
 	if (!ret)
@@ -149,11 +151,18 @@ int filter__seed(struct session *s)
 	const struct filter *f = s->filter;
 	int ret = 0;
 
-	if (s->filter_need & (PROCESS_COMM | PROCESS_CGROUP))
+	if (s->filter_need & (PROCESS_COMM | PROCESS_CGROUP | PROCESS_USER))
 		ret = session__run_iter(s, "core_seed");
 	for (u32 i = 0; i < f->n_cgroups && f->cgroups[0].hierarchy; i++)
 		cgroup__each_process(&f->cgroups[i], in_v1_cgroup, s);
 	return ret;
+}
+
+/* Once a second. A process that ends under the iterator's hands may get an entry that no process has. */
+void filter__tick(struct session *s)
+{
+	if (s->filter_need & PROCESS_USER)
+		session__run_iter(s, "core_users");
 }
 
 /* From within the draining of the rings: only noted. */

@@ -179,7 +179,7 @@ void process__set(struct session *s, u32 pid, u32 flags);
 /* Do the filters leave this process out? Also of one that has ended. */
 bool process__is_foreign(const struct session *s, u32 pid);
 
-/* filter.c: --comm and --cgroup */
+/* filter.c: --comm, --cgroup, --scope user */
 int filter__open(struct session *s, char *err, size_t len);
 void filter__close(struct session *s);
 int filter__configure(struct session *s,
@@ -188,6 +188,7 @@ int filter__load(struct session *s);
 int filter__seed(struct session *s);
 void filter__note(struct session *s, const struct event *e, u32 size);
 void filter__follow(struct session *s);
+void filter__tick(struct session *s);
 
 /* about.c: what a trace says about itself */
 void about__head(struct session *s, struct trace_head *head, char *buf, size_t len);

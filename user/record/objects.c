@@ -172,6 +172,9 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	struct object *o = find(s, m);
 	struct notify n = { .m = m };
 
+	/* what only other users map gets no probe; should the process come to be this user's, it is scanned again */
+	if (s->args->one_user && !session__wants(s, m->pid))
+		return o;
 	if (!o)
 		o = new_object(s, m, first);
 	if (!o)

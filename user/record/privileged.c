@@ -98,7 +98,7 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	for (u32 i = 0; i < STEERING_MAX; i++)
 		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
 	ret = attacher__start(&s->attacher, &s->embedded.probes, &maps, s->args->command_pid,
-			      s->entry_method == ATTACH_PERF);
+			      s->entry_method == ATTACH_PERF, s->args->trusted_files);
 
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));

@@ -18,6 +18,8 @@ static const struct family_part core_parts[] = {
 	FAMILY_PART("core_open_calls", "calls that are still open when the recording stops"),
 	FAMILY_PART("core_clock", "the offset of the clocks in a time namespace"),
 	FAMILY_PART("core_moved", "processes that come under --cgroup later"),
+	FAMILY_PART("core_exec_user", "processes that come under --scope user by another program"),
+	FAMILY_PART("core_users", "processes that come under --scope user without one"),
 	FAMILY_PART("core_at_call", "Python stacks where calls begin"),
 	FAMILY_PART("core_python_*", "Python stacks in processes that fork, exec or end meanwhile"),
 	FAMILY_WHOLE("core_*"),

@@ -216,6 +216,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		s->next_tick = now + TICK_NS;
 	}
 	if (now >= s->next_second) {
+		filter__tick(s);
 		losses__poll(s);
 		about__cost(s);
 		about__clock(s);

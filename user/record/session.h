@@ -25,6 +25,9 @@ struct session_args {
 	u32 n_comms;
 	const char *const *cgroups; /* --cgroup: paths */
 	u32 n_cgroups;
+	bool one_user; /* --scope user: */
+	u32 user; /* only this one's processes */
+	bool trusted_files; /* no probes in files that belong neither to root nor to the user of a process that maps them */
 	bool no_args; /* command lines and paths stay out of the trace */
 	bool debuginfod; /* ask servers for debug files of what was stripped */
 	pid_t command_pid; /* the process of `-- CMD`, one of pids; 0: none */

@@ -426,6 +426,16 @@ struct nsproxy {
 	struct time_namespace *time_ns;
 };
 
+/* include/linux/cred.h, include/linux/uidgid_types.h */
+typedef struct {
+	u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid;
+	kuid_t euid;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct bpf_local_storage *bpf_storage;
@@ -446,6 +456,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	const struct cred *cred;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	struct task_group *sched_task_group;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/ownership.h"
+
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define SYSTEM_MAX 64 /* libraries that sonde itself maps */
+#define MAPPED_MAX 65536 /* files of users that processes of theirs map */
+
+struct inode {
+	dev_t dev;
+	ino_t ino;
+};
+
+struct ownership {
+	bool trusted_files;
+	struct inode system[SYSTEM_MAX];
+	u32 n_system;
+	struct inode *mapped; /* by processes of their owners */
+	u32 n_mapped, max_mapped;
+};
+
+static int add_loaded(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct ownership *o = arg;
+	struct stat st;
+
+	/* the program itself has no name here */
+	if (*info->dlpi_name && o->n_system < SYSTEM_MAX && !stat(info->dlpi_name, &st))
+		o->system[o->n_system++] = (struct inode){ st.st_dev, st.st_ino };
+	return 0;
+}
+
+struct ownership *ownership__new(bool trusted_files)
+{
+	struct ownership *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	o->trusted_files = trusted_files;
+	dl_iterate_phdr(add_loaded, o);
+	return o;
+}
+
+void ownership__free(struct ownership *o)
+{
+	if (!o)
+		return;
+	free(o->mapped);
+	free(o);
+}
+
+static bool is_in(const struct inode *list, u32 n, const struct stat *st)
+{
+	for (u32 i = 0; i < n; i++)
+		if (list[i].ino == st->st_ino && list[i].dev == st->st_dev)
+			return true;
+	return false;
+}
+
+void ownership__mapped(struct ownership *o, int fd, pid_t pid)
+{
+	struct stat file, process;
+	struct inode *bigger;
+	char path[32];
+
+	/* /proc/PID belongs to the process's effective user; to root, if it may not be looked into */
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (!o->trusted_files || fstat(fd, &file) || !file.st_uid || is_in(o->mapped, o->n_mapped, &file) ||
+	    stat(path, &process) || process.st_uid != file.st_uid || o->n_mapped == MAPPED_MAX)
+		return;
+	if (o->n_mapped == o->max_mapped) {
+		bigger = reallocarray(o->mapped, o->max_mapped * 2 + 64, sizeof(*bigger));
+		if (!bigger)
+			return;
+		o->mapped = bigger;
+		o->max_mapped = o->max_mapped * 2 + 64;
+	}
+	o->mapped[o->n_mapped++] = (struct inode){ file.st_dev, file.st_ino };
+}
+
+int ownership__check(const struct ownership *o, int fd, bool site)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP))
+		return -EPERM;
+	if (site && is_in(o->system, o->n_system, &st))
+		return -EPERM;
+	if (o->trusted_files && st.st_uid && !is_in(o->mapped, o->n_mapped, &st))
+		return -EACCES;
+	return 0;
+}
