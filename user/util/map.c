@@ -101,3 +101,40 @@ void *map__get(struct map *m, const void *key)
 	*map__slot(m, key) = ++m->n;
 	return map__value(m, m->n - 1);
 }
+
+/* Closes the gap at a slot: entries behind it that a lookup would miss move up. */
+static void map__close_gap(struct map *m, u32 gap)
+{
+	u32 mask = m->n_slots - 1;
+
+	for (u32 at = (gap + 1) & mask; m->slots[at]; at = (at + 1) & mask) {
+		u32 home = (u32)XXH3_64bits(m->entries[m->slots[at] - 1], m->key_size) & mask;
+
+		if (((at - home) & mask) < ((at - gap) & mask))
+			continue;
+		m->slots[gap] = m->slots[at];
+		gap = at;
+	}
+	m->slots[gap] = 0;
+}
+
+void map__remove(struct map *m, const void *key)
+{
+	u32 *slot = m->n_slots ? map__slot(m, key) : NULL, i;
+
+	if (!slot || !*slot)
+		return;
+	i = *slot - 1;
+	map__close_gap(m, slot - m->slots);
+	if (i != m->n - 1)
+		*map__slot(m, m->entries[m->n - 1]) = i + 1;
+	free(m->entries[i]);
+	m->entries[i] = m->entries[--m->n];
+}
+
+u64 map__bytes(const struct map *m)
+{
+	u64 entry = (value_offset(m) + m->value_size + 8 + 15) & ~15ULL;
+
+	return m->n * entry + m->allocated * sizeof(*m->entries) + m->n_slots * sizeof(*m->slots);
+}

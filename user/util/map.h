@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A hash table from keys of one fixed size to values of one fixed size. A
- * value's address stays; entries are kept in the order they were added. Zero a
- * key's padding: keys are compared as bytes.
+ * value's address stays; entries are kept in the order they were added, until one
+ * is removed. Zero a key's padding: keys are compared as bytes.
  */
 #ifndef SONDE_UTIL_MAP_H
 #define SONDE_UTIL_MAP_H
@@ -23,6 +23,10 @@ void map__free(struct map *m);
 void *map__find(const struct map *m, const void *key);
 /* The value, added as zeros if there was none; NULL: no memory. */
 void *map__get(struct map *m, const void *key);
+/* Removes the key if it is there; the last entry takes its index. */
+void map__remove(struct map *m, const void *key);
+/* Bytes of memory that the table holds, those of malloc included. */
+u64 map__bytes(const struct map *m);
 /* i < m->n */
 const void *map__key(const struct map *m, u32 i);
 void *map__value(const struct map *m, u32 i);

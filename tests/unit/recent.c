@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Tables that entries are removed from: a hash table, and one that forgets what is not used. */
+#include "util/recent.h"
+
+#include "test.h"
+
+/* Against a table of flags: random additions and removals, then every key is looked up. */
+TEST(removes_entries)
+{
+	enum { KEYS = 4096 };
+	static bool there[KEYS];
+	u32 n = 0, state = 1;
+	struct map m;
+
+	map__init(&m, sizeof(u32), sizeof(u32));
+	for (u32 i = 0; i < 200000; i++) {
+		u32 key = (state = state * 1103515245 + 12345) >> 8 & (KEYS - 1);
+
+		if (state >> 30 & 1) {
+			u32 *value = map__get(&m, &key);
+
+			REQUIRE(value && (!there[key] || *value == key + 1));
+			*value = key + 1;
+			n += !there[key];
+			there[key] = true;
+		} else {
+			map__remove(&m, &key);
+			n -= there[key];
+			there[key] = false;
+		}
+	}
+	CHECK(m.n == n && n > KEYS / 4);
+	for (u32 key = 0; key < KEYS; key++) {
+		u32 *value = map__find(&m, &key);
+
+		CHECK(there[key] ? value && *value == key + 1 : !value);
+	}
+	for (u32 i = 0; i < m.n; i++)
+		CHECK(*(u32 *)map__value(&m, i) == *(const u32 *)map__key(&m, i) + 1);
+	while (m.n)
+		map__remove(&m, &(u32){ *(const u32 *)map__key(&m, 0) });
+	CHECK(!map__find(&m, &(u32){ 1 }));
+	map__free(&m);
+}
+
+TEST(forgets_what_is_not_used)
+{
+	u32 often = 1000000;
+	struct recent c;
+
+	recent__init(&c, sizeof(u32), sizeof(u32), 100);
+	*(u32 *)recent__get(&c, &often) = 7;
+	for (u32 i = 0; i < 5000; i++) {
+		u32 *value = recent__get(&c, &i);
+
+		REQUIRE(value && !*value);
+		*value = i + 1;
+		CHECK(recent__entries(&c) <= 200 && c.young.n + c.old.n <= 200);
+		if (i % 50 == 0) {
+			value = recent__find(&c, &often);
+			CHECK(value && *value == 7);
+		}
+		value = recent__find(&c, &i);
+		CHECK(value && *value == i + 1);
+	}
+	CHECK(!recent__find(&c, &(u32){ 0 }));
+	CHECK(recent__entries(&c) + c.evicted == 5001);
+	CHECK(recent__bytes(&c) < 200 * 64 + 3 * 512 * 8);
+	recent__clear(&c);
+	CHECK(!recent__find(&c, &often) && !recent__entries(&c) && c.evicted == 5001);
+	CHECK(recent__get(&c, &often));
+	recent__free(&c);
+}
+
+TEST_MAIN()
