@@ -403,6 +403,30 @@ u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len)
 	return id;
 }
 
+void trace_writer__bound_texts(struct trace_writer *w, u32 max)
+{
+	w->strings.max = max / 2;
+}
+
+void trace_writer__forget_texts(struct trace_writer *w)
+{
+	strings__forget(&w->strings);
+}
+
+const struct strings *trace_writer__texts(const struct trace_writer *w)
+{
+	return &w->strings;
+}
+
+u64 trace_writer__buffers(const struct trace_writer *w)
+{
+	u64 bytes = w->chunk.room + w->index.room;
+
+	for (u32 i = 0; i < w->schema->n_events; i++)
+		bytes += w->kinds[i] ? kind__memory(w->kinds[i]) : 0;
+	return bytes;
+}
+
 void trace_writer__listen(struct trace_writer *w, void (*fn)(const void *record, u32 size, void *arg), void *arg)
 {
 	w->listener = fn;

@@ -36,6 +36,13 @@ int trace_writer__create(struct trace_writer **out, int fd, const struct schema 
 int trace_writer__append(struct trace_writer *w, const void *record, u32 size);
 /* The id of a text, writing its meta_string record if it is new. 0: the empty string (also for NULL). */
 u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len);
+/* The table of texts: how many are kept at most, 0: as many as usual. Forgetting all costs bytes in the file alone. */
+struct strings;
+void trace_writer__bound_texts(struct trace_writer *w, u32 max);
+void trace_writer__forget_texts(struct trace_writer *w);
+const struct strings *trace_writer__texts(const struct trace_writer *w);
+/* Bytes of the buffers of records that are not written yet. */
+u64 trace_writer__buffers(const struct trace_writer *w);
 /* fn sees the records that the writer itself makes, of texts that are new; the others the caller has. */
 void trace_writer__listen(struct trace_writer *w, void (*fn)(const void *record, u32 size, void *arg), void *arg);
 /* Writes out what has waited for half a second or more by `now` (CLOCK_MONOTONIC ns); call it every 100 ms. */
