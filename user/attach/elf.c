@@ -17,9 +17,53 @@
 
 #include "elf_private.h"
 
-#define BLOCK	    65536
-#define BYTES_MAX   (512ULL << 20) /* of one request; no text segment known is larger */
-#define SECTION_MAX (1ULL << 30)
+#define BLOCK	     65536
+#define BYTES_MAX    (256ULL << 20) /* of one request; no text segment known is larger */
+#define FILE_MAX     (256ULL << 20) /* read of one file and kept in memory */
+#define ALL_MAX	     (384ULL << 20) /* of all files that are open */
+#define SECTIONS_MAX 65536 /* libelf has 200 bytes or so for each, from the start */
+
+static u64 all_held; /* bytes; of threads that look into different files */
+
+/* Counts memory that is about to be taken for the file. false: it would be too much, and is given up. */
+bool elf__take(struct elf *elf, u64 bytes)
+{
+	u64 all = __atomic_add_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+
+	if (bytes <= FILE_MAX && elf->held + bytes <= FILE_MAX && all <= ALL_MAX) {
+		elf->held += bytes;
+		return true;
+	}
+	__atomic_sub_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+	elf->over_budget = true;
+	return false;
+}
+
+static void give_back(struct elf *elf, u64 bytes)
+{
+	elf->held -= bytes;
+	__atomic_sub_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+}
+
+bool elf__over_budget(const struct elf *elf)
+{
+	return elf->over_budget || (elf->more[0] && elf->more[0]->over_budget) ||
+	       (elf->more[1] && elf->more[1]->over_budget);
+}
+
+u64 elf__held(const struct elf *elf)
+{
+	u64 bytes = elf->held;
+
+	for (u32 i = 0; i < ELF_MORE; i++)
+		bytes += elf->more[i] ? elf->more[i]->held : 0;
+	return bytes;
+}
+
+u64 elf__all_held(void)
+{
+	return __atomic_load_n(&all_held, __ATOMIC_RELAXED);
+}
 
 static int read_headers(struct elf *elf)
 {
@@ -70,6 +114,26 @@ u16 elf__machine(const struct elf *elf)
 	return elf->machine;
 }
 
+/*
+ * libelf makes a table of all sections when it opens a file, as many as the header claims that the file has room for: in a
+ * sparse file billions.
+ */
+static int check_sections(const struct elf *elf)
+{
+	Elf64_Ehdr eh;
+	Elf64_Shdr first;
+
+	if (pread(elf->fd, &eh, sizeof(eh), 0) != (ssize_t)sizeof(eh) || eh.e_ident[EI_CLASS] != ELFCLASS64)
+		return -ENOEXEC;
+	if (eh.e_shnum || !eh.e_shoff)
+		return 0;
+	/* there are more than the header's field can say: the first section's size is their number */
+	if (pread(elf->fd, &first, sizeof(first), (off_t)eh.e_shoff) == (ssize_t)sizeof(first) &&
+	    first.sh_size > SECTIONS_MAX)
+		return -ENOEXEC;
+	return 0;
+}
+
 int elf__open_any(struct elf **out, int fd)
 {
 	struct stat st;
@@ -87,8 +151,11 @@ int elf__open_any(struct elf **out, int fd)
 		return -ENOMEM;
 	elf->fd = fd;
 	elf->size = st.st_size;
-	elf->elf = elf_begin(fd, ELF_C_READ, NULL);
-	err = elf->elf ? read_headers(elf) : -ENOEXEC;
+	err = check_sections(elf);
+	if (!err) {
+		elf->elf = elf_begin(fd, ELF_C_READ, NULL);
+		err = elf->elf ? read_headers(elf) : -ENOEXEC;
+	}
 	if (err) {
 		elf__close(elf);
 		return err;
@@ -97,22 +164,77 @@ int elf__open_any(struct elf **out, int fd)
 	return 0;
 }
 
-void elf__close(struct elf *elf)
+/* All that was read but the segments and the build id. */
+static void drop_contents(struct elf *elf)
 {
-	u32 i;
-
-	if (!elf)
-		return;
-	for (i = 0; i < elf->n_blocks; i++)
+	for (u32 i = 0; i < elf->n_blocks; i++)
 		free(elf->blocks[i].data);
 	free(elf->blocks);
-	for (i = 0; i < ELF_MORE; i++)
+	elf->blocks = NULL;
+	elf->n_blocks = 0;
+	free(elf->loaded);
+	elf->loaded = NULL;
+	for (u32 i = 0; i < ELF_MORE; i++) {
 		elf__close(elf->more[i]);
-	free(elf->segments);
+		elf->more[i] = NULL;
+	}
 	elf_end(elf->elf);
+	elf->elf = NULL;
+	give_back(elf, elf->held);
+}
+
+int elf__trim(struct elf *elf)
+{
+	drop_contents(elf);
+	elf->elf = elf_begin(elf->fd, ELF_C_READ, NULL);
+	return elf->elf ? 0 : -ENOEXEC;
+}
+
+void elf__close(struct elf *elf)
+{
+	if (!elf)
+		return;
+	drop_contents(elf);
+	free(elf->segments);
 	if (elf->own_fd)
 		close(elf->fd);
 	free(elf);
+}
+
+Elf_Data *elf__load(struct elf *elf, Elf_Scn *scn)
+{
+	size_t index = elf_ndxscn(scn), n;
+	GElf_Shdr sh;
+
+	if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS || elf_getshdrnum(elf->elf, &n) || index >= n)
+		return NULL;
+	if (!elf->loaded)
+		elf->loaded = calloc(n / 8 + 1, 1);
+	if (!elf->loaded)
+		return NULL;
+	/* libelf keeps what it has read */
+	if (!(elf->loaded[index / 8] & 1 << index % 8)) {
+		if (!elf__take(elf, sh.sh_size < elf->size ? sh.sh_size : elf->size))
+			return NULL;
+		elf->loaded[index / 8] |= (u8)(1 << index % 8);
+	}
+	return elf_rawdata(scn, NULL);
+}
+
+const char *elf__section_name(struct elf *elf, const GElf_Shdr *sh)
+{
+	size_t strings;
+	Elf_Data *data;
+	Elf_Scn *scn;
+
+	if (elf_getshdrstrndx(elf->elf, &strings))
+		return NULL;
+	scn = elf_getscn(elf->elf, strings);
+	data = scn ? elf__load(elf, scn) : NULL;
+	if (!data || !data->d_buf || sh->sh_name >= data->d_size ||
+	    !memchr((const char *)data->d_buf + sh->sh_name, 0, data->d_size - sh->sh_name))
+		return NULL;
+	return (const char *)data->d_buf + sh->sh_name;
 }
 
 const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out)
@@ -121,21 +243,16 @@ const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *in
 	const char *have;
 	GElf_Shdr sh;
 	Elf_Data *data;
-	size_t strings;
 
-	if (elf_getshdrstrndx(elf->elf, &strings))
-		return NULL;
 	while ((scn = elf_nextscn(elf->elf, scn))) {
-		if (elf_ndxscn(scn) <= *index || !gelf_getshdr(scn, &sh) || sh.sh_size > SECTION_MAX)
+		if (elf_ndxscn(scn) <= *index || !gelf_getshdr(scn, &sh))
 			continue;
 		if (type && sh.sh_type != type)
 			continue;
-		have = name ? elf_strptr(elf->elf, strings, sh.sh_name) : NULL;
+		have = name ? elf__section_name(elf, &sh) : NULL;
 		if (name && (!have || strcmp(have, name)))
 			continue;
-		if (sh.sh_type == SHT_NOBITS)
-			continue;
-		data = elf_rawdata(scn, NULL);
+		data = elf__load(elf, scn);
 		if (!data || !data->d_buf)
 			continue;
 		*index = elf_ndxscn(scn);
@@ -205,22 +322,28 @@ static const u8 *read_block(struct elf *elf, u64 offset, u64 len)
 	to = (offset + len + BLOCK - 1) & ~(u64)(BLOCK - 1);
 	if (to > elf->size)
 		to = elf->size;
-	b = reallocarray(elf->blocks, elf->n_blocks + 1, sizeof(*b));
-	if (!b)
+	if (!elf__take(elf, to - from))
 		return NULL;
+	b = reallocarray(elf->blocks, elf->n_blocks + 1, sizeof(*b));
+	if (!b) {
+		give_back(elf, to - from);
+		return NULL;
+	}
 	elf->blocks = b;
 	b += elf->n_blocks;
 	b->offset = from;
 	b->size = to - from;
 	b->data = malloc(b->size);
-	if (!b->data)
-		return NULL;
-	for (done = 0; done < b->size; done += n) {
+	for (done = 0; b->data && done < b->size; done += n) {
 		n = pread(elf->fd, b->data + done, b->size - done, from + done);
 		if (n <= 0) {
 			free(b->data);
-			return NULL;
+			b->data = NULL;
 		}
+	}
+	if (!b->data) {
+		give_back(elf, to - from);
+		return NULL;
 	}
 	elf->n_blocks++;
 	return b->data + (offset - from);

@@ -27,6 +27,16 @@ int elf__open(struct elf **out, int fd);
 /* As elf__open, of any machine: for looking at files alone. */
 int elf__open_any(struct elf **out, int fd);
 void elf__close(struct elf *elf);
+/*
+ * Contents are read as they are asked for and kept: 256 MiB of a file and 384 MiB of all that are open at most. What is
+ * over that is not there, and the file is marked.
+ */
+bool elf__over_budget(const struct elf *elf);
+/* Bytes held of the file, and of all. */
+u64 elf__held(const struct elf *elf);
+u64 elf__all_held(void);
+/* Gives them back: names and bytes that were handed out are gone, and so is what was added. 0, or it can't be read any more. */
+int elf__trim(struct elf *elf);
 /* Is it for this machine? */
 bool elf__is_native(const struct elf *elf);
 /* EM_... */

@@ -15,7 +15,7 @@
 #include "elf_private.h"
 
 #define DEBUGDATA_MAX (64ULL << 20) /* unpacked; the largest seen have some MiB */
-#define LZMA_MEMORY   (128ULL << 20)
+#define LZMA_MEMORY   (80ULL << 20) /* xz -9 takes 65 MiB */
 #define CRC_MAX	      (4ULL << 30)
 #define TEXT_MAX      (256ULL << 20)
 
@@ -85,6 +85,9 @@ int elf__add_debugdata(struct elf *elf)
 	if (fd < 0)
 		return -errno;
 	err = unpack(data, sec.size, fd);
+	/* a memfd is memory */
+	if (!err && !elf__take(elf, (u64)lseek(fd, 0, SEEK_CUR)))
+		err = -EFBIG;
 	if (err) {
 		close(fd);
 		return err;
@@ -158,7 +161,7 @@ bool elf__section_holds(struct elf *elf, const char *section, const char *text)
 	u32 index = 0;
 	GElf_Shdr sh;
 	Elf_Scn *scn = NULL;
-	size_t strings, len = strlen(text);
+	size_t len = strlen(text);
 	const char *name;
 	const u8 *data;
 
@@ -167,10 +170,8 @@ bool elf__section_holds(struct elf *elf, const char *section, const char *text)
 		return data && memmem(data, sec.size < TEXT_MAX ? sec.size : TEXT_MAX, text, len);
 	}
 	/* by its header alone: it may be hundreds of MiB */
-	if (elf_getshdrstrndx(elf->elf, &strings))
-		return false;
 	while ((scn = elf_nextscn(elf->elf, scn))) {
-		name = gelf_getshdr(scn, &sh) ? elf_strptr(elf->elf, strings, sh.sh_name) : NULL;
+		name = gelf_getshdr(scn, &sh) ? elf__section_name(elf, &sh) : NULL;
 		if (name && !strcmp(name, section))
 			return sh.sh_size && sh.sh_type != SHT_NOBITS;
 	}

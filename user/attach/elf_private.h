@@ -26,6 +26,9 @@ struct elf {
 	u32 n_segments;
 	struct elf_block *blocks;
 	u32 n_blocks;
+	u8 *loaded; /* bit by section: libelf has its bytes; NULL: of none */
+	u64 held; /* bytes of the file in memory */
+	bool over_budget; /* more would have been too much */
 	char build_id[129];
 	struct elf *more[ELF_MORE]; /* what has symbols of this file: .gnu_debugdata, the debug file */
 };
@@ -48,6 +51,12 @@ struct elf_symbols {
  * has bytes in the file: its data, NULL if there is none. Begin with *index = 0.
  */
 const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out);
+/* The section's bytes, counted as held; NULL: it has none, or they are too many. */
+Elf_Data *elf__load(struct elf *elf, Elf_Scn *scn);
+/* NULL: it has none. */
+const char *elf__section_name(struct elf *elf, const GElf_Shdr *sh);
+/* Counts bytes that are about to be taken for the file. false: they are too many. */
+bool elf__take(struct elf *elf, u64 bytes);
 /* Text of a string table's section, which is known to end with a NUL. */
 const char *elf__string_table(struct elf *elf, u32 section, u64 *size);
 /* The symbol table of type SHT_DYNSYM or SHT_SYMTAB. */

@@ -11,17 +11,15 @@
 
 #include "elf_private.h"
 
-#define STRINGS_MAX (1ULL << 30)
-
 const char *elf__string_table(struct elf *elf, u32 section, u64 *size)
 {
 	Elf_Scn *scn = elf_getscn(elf->elf, section);
 	Elf_Data *data;
 	GElf_Shdr sh;
 
-	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type != SHT_STRTAB || sh.sh_size > STRINGS_MAX)
+	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type != SHT_STRTAB)
 		return NULL;
-	data = elf_rawdata(scn, NULL);
+	data = elf__load(elf, scn);
 	if (!data || !data->d_buf || !data->d_size || ((const char *)data->d_buf)[data->d_size - 1])
 		return NULL;
 	*size = data->d_size;
