@@ -192,8 +192,18 @@ int attacher__detach_sites(struct attacher *a)
 
 int attacher__drop(struct attacher *a, u32 object)
 {
-	request(a, OP_DROP, NULL)->object = object;
-	return call(a, 0, -1, NULL);
+	return attacher__drop_all(a, &object, 1);
+}
+
+int attacher__drop_all(struct attacher *a, const u32 *objects, u32 n)
+{
+	struct attacher_request *r = request(a, OP_DROP, NULL);
+
+	if (n > ATTACHER_DROPS_MAX)
+		return -EINVAL;
+	r->n = n;
+	memcpy(r->data, objects, n * sizeof(*objects));
+	return call(a, n * sizeof(*objects), -1, NULL);
 }
 
 int attacher__attach(struct attacher *a, const struct program *p)

@@ -55,6 +55,9 @@ int attacher__sites(struct attacher *a, const struct program *p, enum attach_met
 int attacher__detach_sites(struct attacher *a);
 /* Takes an object's off, or a family's, see links__drop. */
 int attacher__drop(struct attacher *a, u32 object);
+/* Of up to ATTACHER_DROPS_MAX objects, which takes hardly longer than of one. */
+#define ATTACHER_DROPS_MAX 32
+int attacher__drop_all(struct attacher *a, const u32 *objects, u32 n);
 /* A tracepoint program's link, or a perf_event program's on major page faults; detaching what is not attached does nothing. */
 int attacher__attach(struct attacher *a, const struct program *p);
 int attacher__detach(struct attacher *a, const struct program *p);

@@ -428,7 +428,9 @@ static int serve_request(struct server *s)
 	case OP_DETACH_SITES:
 		return links__close_some(s->links);
 	case OP_DROP:
-		links__drop(s->links, s->request.object);
+		if (s->request.n > ATTACHER_DROPS_MAX || s->len != s->request.n * sizeof(u32))
+			return -EINVAL;
+		links__drop(s->links, (const u32 *)s->request.data, s->request.n);
 		return 0;
 	case OP_ATTACH:
 		return serve_attach(s);

@@ -9,7 +9,7 @@ enum attacher_op {
 	/* n offsets and n cookies follow, with counters n of those too; the file's descriptor comes beside it; see -EBADMSG */
 	OP_SITES,
 	OP_DETACH_SITES,
-	OP_DROP, /* the links of an object */
+	OP_DROP, /* the links of n objects, whose numbers follow */
 	OP_ATTACH,
 	OP_DETACH,
 	OP_ITER, /* answered with a descriptor */
@@ -28,7 +28,7 @@ struct attacher_request {
 	s32 pid;
 	u32 method; /* enum attach_method */
 	u32 returns; /* 1: OP_SITES puts them on the returns */
-	u32 object; /* OP_SITES, OP_DROP */
+	u32 object; /* OP_SITES */
 	u32 counters; /* 1: OP_SITES has them */
 	u32 n; /* sites; bytes of the path; the signal; ticks a second */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */

@@ -241,15 +241,23 @@ static bool belongs(u32 link, u32 object)
 	return object && (!family || (link & ~LINK_OBJECT_MASK) == family) && (!id || (link & LINK_OBJECT_MASK) == id);
 }
 
-void links__drop(struct links *l, u32 object)
+static bool belongs_to_one(u32 link, const u32 *objects, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (belongs(link, objects[i]))
+			return true;
+	return false;
+}
+
+void links__drop(struct links *l, const u32 *objects, u32 n)
 {
 	u32 keep = 0;
 
-	/* the object's to the end */
+	/* the objects' to the end */
 	for (u32 i = 0; i < l->n; i++) {
 		struct link link = l->list[i];
 
-		if (belongs(link.object, object))
+		if (belongs_to_one(link.object, objects, n))
 			continue;
 		l->list[i] = l->list[keep];
 		l->list[keep++] = link;

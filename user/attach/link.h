@@ -53,8 +53,8 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 		  const struct link_sites *sites);
 /* Takes a link's descriptor over. 0 or -ENOMEM, and it is closed. */
 int links__keep(struct links *l, int fd);
-/* Detaches what was attached for an object, a family's alone, or all of a family. */
-void links__drop(struct links *l, u32 object);
+/* Detaches what was attached for some objects, a family's alone, or all of a family. */
+void links__drop(struct links *l, const u32 *objects, u32 n);
 /* Detaches many at once, for which the kernel waits some 50 ms; how many links are left. */
 u32 links__close_some(struct links *l);
 /* Detaches all. */
