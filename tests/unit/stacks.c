@@ -100,6 +100,29 @@ TEST(names_frames)
 	unload();
 }
 
+/* The recorder gives a function that it had forgotten another id, and its texts too. */
+TEST(unites_functions_of_two_ids)
+{
+	REQUIRE(stacks_begin(&file, &support_head));
+	stacks_code(&file, 1, "work", "/srv/app.py", 3);
+	stacks_code(&file, 2, "work", "/srv/app.py", 30);
+	stacks_code(&file, 3, "", "/srv/app.py", 3);
+	trace_writer__forget_texts(file.writer);
+	stacks_code(&file, 11, "work", "/srv/app.py", 3);
+	stacks_code(&file, 12, "work", "/srv/other.py", 3);
+	stacks_code(&file, 13, "", "/srv/app.py", 3);
+	for (u32 i = 1; i <= 3; i++) {
+		stacks_frame(&file, FRAME_PYTHON, 100 + i, 0, i, 5);
+		stacks_frame(&file, FRAME_PYTHON, 110 + i, 0, 10 + i, 5);
+	}
+	REQUIRE(load());
+	CHECK(stacks__frame(stacks, 101)->code == 1 && stacks__frame(stacks, 111)->code == 1);
+	CHECK(stacks__frame(stacks, 102)->code == 2 && stacks__frame(stacks, 112)->code == 12);
+	CHECK(stacks__frame(stacks, 103)->code == 3 && stacks__frame(stacks, 113)->code == 13);
+	CHECK_TEXT(label(111), "app.py:5 work");
+	unload();
+}
+
 TEST(tells_the_users_code)
 {
 	REQUIRE(stacks_begin(&file, &support_head));

@@ -31,6 +31,7 @@ static inline struct cJSON *stacks_json(void)
 	MEMBER(f, struct meta_code, "unsigned", file, "unit", "string");
 	MEMBER(f, struct meta_code, "unsigned", line, NULL, NULL);
 	MEMBER(f, struct meta_code, "enum", kind, "enum", "frame_kind");
+	MEMBER(f, struct meta_code, "unsigned", start, "unit", "hex");
 	f = support_event(events, "meta_frame", ID_meta_frame, sizeof(struct meta_frame), 0);
 	MEMBER(f, struct meta_frame, "unsigned", offset, "unit", "hex");
 	MEMBER(f, struct meta_frame, "unsigned", frame, "unit", "stack");

@@ -25,8 +25,10 @@ struct entry {
 
 struct code {
 	u32 id;
+	u32 function; /* the lowest id of those that stand for the same function */
 	u32 first_line;
 	const char *name, *file;
+	u64 start;
 };
 
 struct stacks {
@@ -35,6 +37,7 @@ struct stacks {
 	struct code *codes; /* by id */
 	u32 n, allocated, n_codes, codes_allocated;
 	u32 broken;
+	bool starts_known; /* older traces lack them, and have each function once */
 };
 
 /* Room for one more in a growing array. */
@@ -60,9 +63,11 @@ static int on_codes(const struct rows *rows, void *arg)
 	const struct schema_event *e = rows__event(rows);
 	const struct schema_field *code = schema_event__field(e, "code"), *line = schema_event__field(e, "line");
 	const struct schema_field *name = schema_event__field(e, "name"), *file = schema_event__field(e, "file");
+	const struct schema_field *start = schema_event__field(e, "start");
 	struct stacks *s = arg;
 	int err = 0;
 
+	s->starts_known = start;
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		u32 id = (u32)rows__u64(rows, code, i);
 
@@ -70,9 +75,11 @@ static int on_codes(const struct rows *rows, void *arg)
 		if (!err && id)
 			s->codes[s->n_codes++] = (struct code){
 				.id = id,
+				.function = id,
 				.first_line = (u32)rows__u64(rows, line, i),
 				.name = trace__string(s->trace, (u32)rows__u64(rows, name, i)),
 				.file = trace__string(s->trace, (u32)rows__u64(rows, file, i)),
+				.start = start ? rows__u64(rows, start, i) : 0,
 			};
 	}
 	return err;
@@ -156,6 +163,47 @@ static u32 unique(void *list, u32 n, size_t size)
 	return kept;
 }
 
+/* All that a record has but the id; then by that. */
+static int compare_functions(const struct code *x, const struct code *y)
+{
+	int order = strcmp(x->name, y->name);
+
+	if (!order)
+		order = strcmp(x->file, y->file);
+	if (!order)
+		order = x->start < y->start ? -1 : x->start > y->start;
+	return order ? order : x->first_line < y->first_line ? -1 : x->first_line > y->first_line;
+}
+
+static int by_function(const void *a, const void *b)
+{
+	const struct code *x = *(const struct code *const *)a, *y = *(const struct code *const *)b;
+	int order = compare_functions(x, y);
+
+	return order ? order : by_id(x, y);
+}
+
+/* The recorder forgets functions that it has not met for a while, and numbers them anew when they come: they are one all the same. */
+static int unite_codes(struct stacks *s)
+{
+	struct code **list;
+
+	if (!s->starts_known || !s->n_codes)
+		return 0;
+	list = calloc(s->n_codes, sizeof(struct code *));
+	if (!list)
+		return -ENOMEM;
+	for (u32 i = 0; i < s->n_codes; i++)
+		list[i] = &s->codes[i];
+	qsort(list, s->n_codes, sizeof(struct code *), by_function);
+	/* what has no name may be anything */
+	for (u32 i = 1; i < s->n_codes; i++)
+		if (*list[i]->name && !compare_functions(list[i - 1], list[i]))
+			list[i]->function = list[i - 1]->function;
+	free(list);
+	return 0;
+}
+
 static void join(struct stacks *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
@@ -165,6 +213,7 @@ static void join(struct stacks *s)
 		if (f->code && s->n_codes)
 			c = bsearch(&f->code, s->codes, s->n_codes, sizeof(*s->codes), by_id);
 		if (c) {
+			f->code = c->function;
 			f->name = c->name;
 			f->file = c->file;
 			f->first_line = c->first_line;
@@ -242,8 +291,10 @@ int stacks__load(struct stacks **out, struct trace *t)
 	if (!err) {
 		s->n_codes = unique(s->codes, s->n_codes, sizeof(*s->codes));
 		s->n = unique(s->frames, s->n, sizeof(*s->frames));
-		err = link_frames(s);
+		err = unite_codes(s);
 	}
+	if (!err)
+		err = link_frames(s);
 	if (err) {
 		stacks__free(s);
 		return err;
