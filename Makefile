@@ -178,7 +178,11 @@ test-all:
 	@tests/run $(if $(T),'$(T)')
 
 # 1,000 times on and off a busy program, 500 kills, and 1,000 times into one: three quarters of an hour; then a shim that
-# sleeps for an hour
+# sleeps for an hour, and an hour of churn whose recording must not grow. M=10: ten minutes of that alone
+ifdef M
+stress: all $(FAKES)
+	@tests/stress/memory $(M)
+else
 stress:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
@@ -187,6 +191,9 @@ stress:
 	@STRESS=1 KILLS=500 tests/run 'e2e/test_kill'
 	@STRESS=1 ROUNDS=1000 tests/run 'probes/gpu/test_inject.py'
 	@STRESS=1 DORMANT=3600 tests/run 'probes/gpu/test_dormant'
+	@$(MAKE) --no-print-directory all $(FAKES)
+	@tests/stress/memory
+endif
 
 # Inputs made up by libFuzzer: two minutes for each target, or S=600 seconds each, or TOTAL=60 for all; T=elf: one of them
 fuzz:
