@@ -37,6 +37,7 @@ enum loss_reason {
 	LOSS_REFUSED = 10, /* the record is of a kind or size that the schema of the trace does not have */
 	LOSS_TORN = 11, /* a stack changed while it was read, or made no sense */
 	LOSS_NESTED = 12, /* a stack was wanted while two others of the same thread were being read */
+	LOSS_BUDGET = 13, /* given up: it would have taken more memory than sonde allows itself */
 	LOSS_REASONS
 };
 
@@ -125,7 +126,8 @@ struct meta_member {
 
 /*
  * Stacks are a tree: a field of unit `stack` holds the id of a stack's innermost frame, 0 for none, and each
- * frame names its caller. Equal stacks have one id as a rule; a stack may get a second one (the tables in BPF forget).
+ * frame names its caller. Equal stacks have one id as a rule; a stack may get a second one: the tables in BPF and in the
+ * loader forget what is not used. So may a function; two are the same if all but their ids is.
  * A reader takes all of these in before it looks at events that use them.
  */
 enum frame_kind {
@@ -142,6 +144,7 @@ struct meta_code {
 	u32 file UNIT(string) DOC("Python: source file; native: object file");
 	u32 line DOC("first line in the file; 0: not known");
 	enum frame_kind kind;
+	u64 start UNIT(hex) DOC("native: address of the function's first instruction in its file; Python: 0");
 } EVENT(meta_code, 0x000a, "a function that stacks go through");
 
 struct meta_frame {
@@ -162,5 +165,14 @@ struct meta_refused {
 	u16 family DOC("family id");
 	u8 all DOC("1: the family records nothing without it");
 } EVENT(meta_refused, 0x000c, "a program that this kernel refused, or has no tracepoint for");
+
+struct meta_table {
+	struct event event;
+	u64 entries DOC("there are now");
+	u64 max DOC("entries at most; 0: bounded by the processes and threads that there are, or by bytes");
+	u64 bytes UNIT(bytes) DOC("that they take, about");
+	u64 evicted DOC("entries removed since the recording began");
+	u32 table UNIT(string) DOC("what it holds");
+} EVENT(meta_table, 0x000d, "the size of one of sonde's own tables");
 
 #endif

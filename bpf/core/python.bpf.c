@@ -5,6 +5,7 @@
 struct stack_nodes_map stack_nodes SEC(".maps");
 u32 stack_last_frame = 0;
 u32 stack_last_code = 0;
+u32 stack_epoch = 0;
 
 struct python_processes_map python_processes SEC(".maps");
 struct python_layouts_map python_layouts SEC(".maps");

@@ -32,13 +32,13 @@ struct python_code_key {
 	u64 code;
 	u64 check;
 	u32 process; /* its id */
-	u32 pad;
+	u32 epoch; /* stack_epoch */
 };
 
 struct python_stack_key {
 	u64 hash;
 	u32 process;
-	u32 pad;
+	u32 epoch;
 };
 
 /*

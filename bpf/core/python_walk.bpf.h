@@ -105,7 +105,9 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 					   struct task_struct *task)
 {
 	struct python_cursor *c = &w->t->cursor;
-	struct python_code_key key = { .code = f->code, .check = f->check, .process = c->process };
+	struct python_code_key key = {
+		.code = f->code, .check = f->check, .process = c->process, .epoch = *(volatile u32 *)&stack_epoch
+	};
 	u32 *known = bpf_map_lookup_elem(&python_codes, &key), id;
 
 	if (known)
@@ -158,6 +160,7 @@ static __always_inline u32 python__intern(struct python_walk *w, struct task_str
 	struct python_stack_key key = {
 		.hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->cut),
 		.process = c->process,
+		.epoch = *(volatile u32 *)&stack_epoch,
 	};
 	u32 *known = bpf_map_lookup_elem(&python_stacks, &key), id;
 

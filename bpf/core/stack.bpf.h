@@ -11,7 +11,7 @@ struct stack_node {
 	u32 caller;
 	u32 code;
 	u32 kind;
-	u32 pad;
+	u32 epoch; /* stack_epoch */
 };
 
 struct stack_nodes_map {
@@ -24,6 +24,8 @@ struct stack_nodes_map {
 extern struct stack_nodes_map stack_nodes SEC(".maps");
 extern u32 stack_last_frame; /* the last id given */
 extern u32 stack_last_code;
+/* Part of the keys of all tables of stacks and code. The loader counts it up to have all of them sent anew. */
+extern u32 stack_epoch;
 
 /*
  * The id of the stack whose innermost frame is this one, called by `caller` (0: by none). Of FRAME_NATIVE, code is
@@ -32,7 +34,9 @@ extern u32 stack_last_code;
  */
 __weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32 pid)
 {
-	struct stack_node key = { .place = place, .caller = caller, .code = code, .kind = kind };
+	struct stack_node key = {
+		.place = place, .caller = caller, .code = code, .kind = kind, .epoch = *(volatile u32 *)&stack_epoch
+	};
 	struct raw_frame r = {};
 	u32 *known, id;
 

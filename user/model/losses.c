@@ -31,6 +31,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_REFUSED] = "of no kind or size that this trace has",
 		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
 		[LOSS_NESTED] = "the thread's stack was already being read",
+		[LOSS_BUDGET] = "given up, as it takes more memory than sonde allows itself",
 	};
 
 	return reason > 0 && reason < LOSS_REASONS && words[reason] ? words[reason] :
@@ -65,6 +66,9 @@ enum loss_effect loss__effect(const struct loss *l)
 		return EFFECT_LENGTH;
 	case LOSS_MMAP:
 		return EFFECT_MAPPING;
+	case LOSS_BUDGET:
+		/* of core a file without probes; elsewhere what names stacks */
+		return l->family == FAMILY_CORE ? EFFECT_MAPPING : EFFECT_STACK;
 	case LOSS_BLIND:
 		return EFFECT_GAP;
 	case LOSS_NESTED:

@@ -450,6 +450,12 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 		map__free(&p.taken);
 		return;
 	}
+	if (!o->id) {
+		session__gave_up(s, o->path, "as many files as sonde keeps probes in have them already");
+		map__free(&p.taken);
+		free(p.list);
+		return;
+	}
 	o->families |= 1u << f->id;
 	s->refused_sites.n = 0;
 	for (u32 i = 0; i < s->embedded.probes.n_programs && !err; i++) {

@@ -11,6 +11,7 @@
 #include "attach/elf.h"
 #include "attach/process.h"
 #include "core/event.h"
+#include "record/tables.h"
 
 struct session;
 struct native;
@@ -99,6 +100,8 @@ struct family_host {
 	void (*event)(struct session *s, const struct event *e, u32 size);
 	/* About every 100 ms; now is CLOCK_MONOTONIC ns. */
 	void (*tick)(struct session *s, u64 now);
+	/* The sizes of what its host code keeps of processes, threads and the like; NULL: it keeps nothing. */
+	void (*sizes)(table_size_fn *fn, void *arg);
 	/* session__pause and session__resume will be called: it has no return probes. */
 	bool slices;
 	/*
@@ -162,6 +165,8 @@ int session__open_mapped(struct session *s, const struct mapping *m);
 struct native *session__native(struct session *s);
 /* Says something at the terminal; no more than a few times a recording. */
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A file is left out because of what it takes, once a file: counted as a loss, and the first ones are named. */
+void session__gave_up(struct session *s, const char *path, const char *why);
 /* Records that are missing, in family's name, now */
 void session__lost(struct session *s, const char *family, u32 reason, u64 count);
 /*
@@ -171,6 +176,13 @@ void session__lost(struct session *s, const char *family, u32 reason, u64 count)
 int session__map_fd(struct session *s, const char *map);
 /* Sets a key of a map that is declared by STEERING (attach/steering.h); value NULL: deletes it. 0 or negative errno. */
 int session__map_set(struct session *s, const char *map, const void *key, const void *value, u64 flags);
+/*
+ * Sets a process's value in a map keyed by tgid, out of which BPF takes processes that end: not if it has ended already,
+ * as nothing would take it out then. 0 or negative errno.
+ */
+int session__set_process(struct session *s, const char *map, u32 pid, const void *value);
+/* Has the process or thread ended? A process has not before its parent has waited for it. */
+bool session__has_ended(u32 tid);
 /*
  * Puts a SITE program on places of a mapped file for one process, each with a word of 2 bytes in the file's data that
  * the kernel raises in that process as long as the probe is there (counters; all three arrays are of n, offsets in the

@@ -7,6 +7,7 @@
 #include "core/maps.h"
 #include "record/ring.h"
 #include "record/session.h"
+#include "record/tables.h"
 
 struct sonde_bpf;
 struct objects;
@@ -88,6 +89,11 @@ struct session {
 	u32 n_refusals;
 	struct kept *kept; /* links that go off and on */
 	u32 n_kept;
+	u32 gave_up; /* files that would have taken too much memory */
+	u64 next_tables; /* ns: when the sizes of tables are written again */
+	int statm_fd; /* /proc/self/statm, which can't be opened later; 0: not open */
+	u64 memory_max; /* bytes of data that this process may have; 0: no limit of its own */
+	bool memory_warned;
 	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
@@ -133,12 +139,21 @@ int objects__scan(struct session *s, u32 pid);
 int objects__ahead(struct session *s, const char *path, int fd);
 void objects__follow(struct session *s);
 u32 objects__probed(const struct objects *o);
+/* Now and then: evict.c */
+void objects__tick(struct session *s, u64 now);
+void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg);
 /* By the id in the trace; NULL: none. */
 const char *objects__path(const struct objects *o, u16 id);
 
 /* ahead.c: libraries on disk that no process maps yet */
 void ahead__find(struct session *s);
 void ahead__attach(struct session *s);
+
+/* memory.c: what sonde allows itself */
+void memory__limit(struct session *s);
+/* -ENOMEM with a message: it can't go on. */
+int memory__poll(struct session *s, u64 now, char *err, size_t len);
+void memory__write_tables(struct session *s);
 
 /* changed.c: probed files that are overwritten in place */
 int changed__open(struct session *s);
@@ -151,7 +166,10 @@ void losses__poll(struct session *s);
 void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object);
 /* What the writer refused to take, which it says itself: to be asked once, after its end. */
 void losses__add_refused(struct session *s);
+/* The object is forgotten: what was lost of it keeps its path. */
+void losses__keep_path(struct losses *l, u16 object, const char *path);
 u64 losses__total(const struct losses *l);
+void losses__sizes(const struct losses *l, table_size_fn *fn, void *arg);
 
 /* stacks.c: frames and code */
 struct stack_records *stack_records__new(void);
@@ -160,6 +178,11 @@ void stack_records__free(struct stack_records *st);
 void stack_records__record(struct session *s, const void *record, u32 size);
 /* No more records come. */
 void stack_records__finish(struct session *s);
+/* Now and then: forgets code when there is too much of it. */
+void stack_records__tick(struct session *s, u64 now);
+/* Forgets all code, soon. */
+void stack_records__trim(struct session *s, u64 now);
+void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, void *arg);
 
 /* privileged.c: from loaded programs to a process without privileges */
 int privileged__start(struct session *s, char *err, size_t len);

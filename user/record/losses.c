@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SUMS_MAX 512 /* then one a family and reason at most is added */
 #define COUNTERS (MAX_FAMILIES * LOSS_REASONS)
 
 struct losses {
@@ -36,23 +37,40 @@ int losses__new(struct session *s)
 
 void losses__free(struct losses *l)
 {
-	if (l)
-		free(l->sums);
+	if (!l)
+		return;
+	for (u32 i = 0; i < l->n_sums; i++)
+		free(l->sums[i].forgotten);
+	free(l->sums);
 	free(l);
+}
+
+static struct session_loss *sum_of(struct losses *l, const struct meta_loss *r, u16 object)
+{
+	for (u32 i = 0; i < l->n_sums; i++) {
+		struct session_loss *one = &l->sums[i];
+
+		if (one->family == r->family && one->reason == r->reason && one->object == object && !one->forgotten)
+			return one;
+	}
+	return NULL;
 }
 
 /* For what is said at the end: the same sums as a reader of the trace makes. */
 static void add_up(struct losses *l, const struct meta_loss *r)
 {
-	struct session_loss *one;
+	struct session_loss *one = sum_of(l, r, r->object);
+	u16 object = r->object;
 
 	/* an attach gap counts a library, not records */
 	if (r->reason != LOSS_BLIND)
 		l->total += r->count;
-	for (u32 i = 0; i < l->n_sums; i++) {
-		one = &l->sums[i];
-		if (one->family != r->family || one->reason != r->reason || one->object != r->object)
-			continue;
+	/* attach gaps of one library after the other are summed up: the trace has each of them */
+	if (!one && l->n_sums >= SUMS_MAX) {
+		object = 0;
+		one = sum_of(l, r, object);
+	}
+	if (one) {
 		one->count += r->count;
 		one->first = r->first < one->first ? r->first : one->first;
 		one->last = r->last > one->last ? r->last : one->last;
@@ -64,7 +82,7 @@ static void add_up(struct losses *l, const struct meta_loss *r)
 	l->sums = one;
 	one[l->n_sums++] = (struct session_loss){
 		.family = r->family,
-		.object = r->object,
+		.object = object,
 		.reason = r->reason,
 		.count = r->count,
 		.first = r->first,
@@ -158,7 +176,7 @@ void session__each_loss(struct session *s, void (*fn)(const struct session_loss 
 		family = schema__family_by_id(s->schema, (u8)l->family);
 		l->family_name = family && l->family < 256 ? family->name : NULL;
 		l->recorded = l->family < 256 && l->family ? s->recorded[l->family] : s->traced;
-		l->path = objects__path(s->objects, l->object);
+		l->path = l->forgotten ? l->forgotten : objects__path(s->objects, l->object);
 		l->path = l->path ? session__path(s, l->path) : NULL;
 		fn(l, arg);
 	}
@@ -174,7 +192,23 @@ void losses__poll(struct session *s)
 	s->losses->last_poll = now;
 }
 
+void losses__keep_path(struct losses *l, u16 object, const char *path)
+{
+	for (u32 i = 0; i < l->n_sums; i++)
+		if (l->sums[i].object == object && !l->sums[i].forgotten)
+			l->sums[i].forgotten = strdup(path);
+}
+
 u64 losses__total(const struct losses *l)
 {
 	return l ? l->total : 0;
+}
+
+void losses__sizes(const struct losses *l, table_size_fn *fn, void *arg)
+{
+	fn(&(struct table_size){ .name = "sums of losses",
+				 .entries = l->n_sums,
+				 .max = SUMS_MAX + COUNTERS,
+				 .bytes = l->n_sums * sizeof(*l->sums) },
+	   arg);
 }

@@ -10,13 +10,14 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/meta.h"
 #include "record/family.h"
 #include "util/map.h"
 
 #define CODE_MAX    4096 /* mappings of one process that are kept */
-#define TOTAL_MAX   (1u << 20) /* of all */
-#define PATHS_MAX   65536
+#define TOTAL_MAX   262144 /* of all */
 #define PATH_LENGTH 4096
+#define PATHS_BYTES (16u << 20) /* of all paths; what is mapped from others has no name */
 #define READ_EVERY  1000000000ULL /* ns: a process's list is not read again before */
 #define SWEEP_EVERY 5000000000ULL /* ns */
 #define KEEP	    10000000000ULL /* ns after the end of a process: its last records may still come */
@@ -28,13 +29,24 @@ struct process_code {
 	u64 gone; /* when it was found to have ended, 0: it lives */
 };
 
+/* A path and the mappings that have it. */
+struct path {
+	char *text; /* NULL: the number is free */
+	u64 hash;
+	u32 users;
+	u32 next_free; /* number, 0: none */
+};
+
 struct mappings {
 	struct session *session;
 	struct map processes; /* by pid: struct process_code */
 	struct map by_path; /* hash of a path: its number */
-	char **paths;
-	u32 n_paths, max_paths;
+	struct path *paths; /* by number - 1 */
+	u32 n_paths, max_paths, first_free;
+	u64 path_bytes;
 	u32 total;
+	u64 dropped, reported; /* mappings that there was no room for: what runs there has no names */
+	u64 ended; /* processes that were forgotten */
 	u64 next_sweep;
 };
 
@@ -50,8 +62,24 @@ struct mappings *mappings__new(struct session *s)
 	return m;
 }
 
+/* One mapping less has the path. */
+static void release_path(struct mappings *m, u32 number)
+{
+	struct path *p = number ? &m->paths[number - 1] : NULL;
+
+	if (!p || --p->users)
+		return;
+	m->path_bytes -= strlen(p->text) + 1;
+	map__remove(&m->by_path, &p->hash);
+	free(p->text);
+	*p = (struct path){ .next_free = m->first_free };
+	m->first_free = number;
+}
+
 static void forget(struct mappings *m, struct process_code *p)
 {
+	for (u32 i = 0; i < p->n; i++)
+		release_path(m, p->list[i].path);
 	m->total -= p->n;
 	free(p->list);
 	memset(p, 0, sizeof(*p));
@@ -65,29 +93,25 @@ void mappings__free(struct mappings *m)
 		forget(m, map__value(&m->processes, i));
 	map__free(&m->processes);
 	map__free(&m->by_path);
-	for (u32 i = 0; i < m->n_paths; i++)
-		free(m->paths[i]);
 	free(m->paths);
 	free(m);
 }
 
 const char *mappings__path(const struct mappings *m, u32 path)
 {
-	return path && path <= m->n_paths ? m->paths[path - 1] : "";
+	return path && path <= m->n_paths && m->paths[path - 1].text ? m->paths[path - 1].text : "";
 }
 
-/* 0: none, or no room. */
-static u32 path_number(struct mappings *m, const char *path)
+/* A number that is free, 0: no memory. */
+static u32 free_number(struct mappings *m)
 {
-	u64 hash = path ? XXH3_64bits(path, strlen(path)) : 0;
-	char **bigger;
-	u32 *number;
+	struct path *bigger;
+	u32 number = m->first_free;
 
-	if (!path || !*path)
-		return 0;
-	number = map__get(&m->by_path, &hash);
-	if (!number || *number || m->n_paths == PATHS_MAX)
-		return number ? *number : 0;
+	if (number) {
+		m->first_free = m->paths[number - 1].next_free;
+		return number;
+	}
 	if (m->n_paths == m->max_paths) {
 		bigger = reallocarray(m->paths, m->max_paths * 2 + 64, sizeof(*bigger));
 		if (!bigger)
@@ -95,9 +119,38 @@ static u32 path_number(struct mappings *m, const char *path)
 		m->paths = bigger;
 		m->max_paths = m->max_paths * 2 + 64;
 	}
-	m->paths[m->n_paths] = strdup(path);
-	if (m->paths[m->n_paths])
-		*number = ++m->n_paths;
+	m->paths[m->n_paths] = (struct path){};
+	return ++m->n_paths;
+}
+
+/* The path's number, with the caller as one more that has it; 0: none, or no room. */
+static u32 path_number(struct mappings *m, const char *path)
+{
+	size_t size = path ? strlen(path) + 1 : 0;
+	u64 hash = size > 1 ? XXH3_64bits(path, size - 1) : 0;
+	u32 *number;
+
+	if (size <= 1)
+		return 0;
+	number = map__find(&m->by_path, &hash);
+	if (!number) {
+		struct path p = { .hash = hash };
+
+		if (m->path_bytes + size > PATHS_BYTES)
+			return 0;
+		p.text = strdup(path);
+		number = p.text ? map__get(&m->by_path, &hash) : NULL;
+		if (number)
+			*number = free_number(m);
+		if (!number || !*number) {
+			map__remove(&m->by_path, &hash);
+			free(p.text);
+			return 0;
+		}
+		m->paths[*number - 1] = p;
+		m->path_bytes += size;
+	}
+	m->paths[*number - 1].users++;
 	return *number;
 }
 
@@ -107,25 +160,40 @@ static bool same(const struct mapped_code *a, const struct mapped_code *b)
 	       a->dev == b->dev && a->path == b->path;
 }
 
-static void add(struct mappings *m, struct process_code *p, const struct mapped_code *c)
+/* Room for one more in the process's list; the oldest goes where it has too many. */
+static bool make_room(struct mappings *m, struct process_code *p)
 {
 	struct mapped_code *bigger;
 
-	for (u32 i = p->n; i > 0; i--)
-		if (same(&p->list[i - 1], c))
-			return;
 	if (p->n == CODE_MAX) {
+		release_path(m, p->list[0].path);
 		memmove(p->list, p->list + 1, --p->n * sizeof(*p->list));
 		m->total--;
 	}
-	if (m->total == TOTAL_MAX)
+	if (m->total >= TOTAL_MAX) {
+		m->dropped++;
+		return false;
+	}
+	if (p->n < p->max)
+		return true;
+	bigger = reallocarray(p->list, p->max * 2 + 16, sizeof(*bigger));
+	if (!bigger)
+		return false;
+	p->list = bigger;
+	p->max = p->max * 2 + 16;
+	return true;
+}
+
+/* Takes the path over. */
+static void add(struct mappings *m, struct process_code *p, const struct mapped_code *c)
+{
+	bool known = false;
+
+	for (u32 i = p->n; i > 0 && !known; i--)
+		known = same(&p->list[i - 1], c);
+	if (known || !make_room(m, p)) {
+		release_path(m, c->path);
 		return;
-	if (p->n == p->max) {
-		bigger = reallocarray(p->list, p->max * 2 + 16, sizeof(*bigger));
-		if (!bigger)
-			return;
-		p->list = bigger;
-		p->max = p->max * 2 + 16;
 	}
 	p->list[p->n++] = *c;
 	m->total++;
@@ -145,8 +213,10 @@ void mappings__add(struct mappings *m, const struct mapping *at)
 		.time = at->time,
 	};
 
-	if (!p)
+	if (!p) {
+		release_path(m, c.path);
 		return;
+	}
 	/* another process by the same number */
 	if (p->gone)
 		forget(m, p);
@@ -197,7 +267,9 @@ static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
 		for (u32 i = 0; i < p->n && !known; i++)
 			known = p->list[i].start == c.start && p->list[i].end == c.end &&
 				p->list[i].offset == c.offset && p->list[i].ino;
-		if (!known)
+		if (known)
+			release_path(m, c.path);
+		else
 			add(m, p, &c);
 	}
 	fclose(f);
@@ -233,18 +305,42 @@ const struct mapped_code *mappings__at(struct mappings *m, u32 pid, u32 parent, 
 
 void mappings__tick(struct mappings *m, u64 now)
 {
+	if (m->dropped != m->reported)
+		session__lost(m->session, "sample", LOSS_BUDGET, m->dropped - m->reported);
+	m->reported = m->dropped;
 	if (now < m->next_sweep)
 		return;
 	m->next_sweep = now + SWEEP_EVERY;
-	for (u32 i = 0; i < m->processes.n; i++) {
+	/* backward: the last one takes the place of one that is removed */
+	for (u32 i = m->processes.n; i-- > 0;) {
 		struct process_code *p = map__value(&m->processes, i);
 		u32 pid = *(const u32 *)map__key(&m->processes, i);
 
-		if (!p->n)
-			continue;
-		if (p->gone ? now - p->gone > KEEP : false)
+		if (p->gone && now - p->gone > KEEP) {
 			forget(m, p);
-		else if (!p->gone && kill((pid_t)pid, 0) && errno == ESRCH)
+			map__remove(&m->processes, &pid);
+			m->ended++;
+		} else if (!p->gone && kill((pid_t)pid, 0) && errno == ESRCH) {
 			p->gone = now;
+		}
 	}
+}
+
+void mappings__sizes(const struct mappings *m, table_size_fn *fn, void *arg)
+{
+	fn(&(struct table_size){ .name = "processes with mapped code",
+				 .entries = m->processes.n,
+				 .bytes = map__bytes(&m->processes),
+				 .evicted = m->ended },
+	   arg);
+	fn(&(struct table_size){ .name = "mappings of code",
+				 .entries = m->total,
+				 .max = TOTAL_MAX,
+				 .bytes = m->total * sizeof(struct mapped_code),
+				 .evicted = m->dropped },
+	   arg);
+	fn(&(struct table_size){ .name = "paths of mappings",
+				 .entries = m->by_path.n,
+				 .bytes = m->path_bytes + map__bytes(&m->by_path) + m->max_paths * sizeof(*m->paths) },
+	   arg);
 }

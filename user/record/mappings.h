@@ -7,6 +7,7 @@
 #define SONDE_RECORD_MAPPINGS_H
 
 #include "attach/process.h"
+#include "record/tables.h"
 
 struct session;
 struct mappings;
@@ -32,5 +33,6 @@ const struct mapped_code *mappings__at(struct mappings *m, u32 pid, u32 parent, 
 const char *mappings__path(const struct mappings *m, u32 path);
 /* Now and then: forgets processes that have ended. */
 void mappings__tick(struct mappings *m, u64 now);
+void mappings__sizes(const struct mappings *m, table_size_fn *fn, void *arg);
 
 #endif

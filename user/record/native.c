@@ -13,9 +13,10 @@
 #include "core/meta.h"
 #include "record/family.h"
 #include "record/native_code.h"
-#include "util/map.h"
+#include "util/recent.h"
 
-#define FRAMES_MAX  (1u << 20) /* kept apart in one recording */
+#define FRAMES_MAX  32768 /* that are known, in a generation */
+#define FRAMES_FEW  64 /* for tests */
 #define DEPTH_MAX   256
 #define PYTHON_MAX  64 /* frames above Python; more than that are another stack */
 #define OWN_NUMBERS 0x80000000u
@@ -29,7 +30,8 @@ struct frame_key {
 struct native {
 	struct session *session;
 	struct native_code *code;
-	struct map frames; /* struct frame_key -> its number */
+	struct recent frames; /* struct frame_key -> its number */
+	u32 last_frame; /* the last number given */
 };
 
 /* Where unwinding is. */
@@ -49,7 +51,8 @@ struct native *native__new(struct session *s)
 		return NULL;
 	n->session = s;
 	n->code = native_code__new(s);
-	map__init(&n->frames, sizeof(struct frame_key), sizeof(u32));
+	recent__init(&n->frames, sizeof(struct frame_key), sizeof(u32),
+		     session__test_switch("small-tables") ? FRAMES_FEW : FRAMES_MAX);
 	if (n->code)
 		return n;
 	native__free(n);
@@ -61,7 +64,7 @@ void native__free(struct native *n)
 	if (!n)
 		return;
 	native_code__free(n->code);
-	map__free(&n->frames);
+	recent__free(&n->frames);
 	free(n);
 }
 
@@ -83,6 +86,23 @@ u32 native__function(struct native *n, u32 pid, u64 time, u64 *address)
 void native__tick(struct native *n, u64 now)
 {
 	native_code__tick(n->code, now);
+}
+
+void native__trim(struct native *n)
+{
+	native_code__trim(n->code);
+	recent__clear(&n->frames);
+}
+
+void native__sizes(const struct native *n, table_size_fn *fn, void *arg)
+{
+	native_code__sizes(n->code, fn, arg);
+	fn(&(struct table_size){ .name = "native frames",
+				 .entries = recent__entries(&n->frames),
+				 .max = 2 * n->frames.max,
+				 .bytes = recent__bytes(&n->frames),
+				 .evicted = n->frames.evicted },
+	   arg);
 }
 
 /* The link of the chain at an address of the stack; they lie one above the other. */
@@ -200,7 +220,7 @@ static u32 without_start(const struct native_place *places, u32 n, bool *lost)
 	return kept;
 }
 
-/* 0: there are too many. */
+/* A frame that was forgotten gets another number and is written again. 0: all numbers are used up, or no memory. */
 static u32 intern(struct native *n, enum frame_kind kind, u32 caller, u32 code, u64 offset)
 {
 	struct frame_key key = { .caller = caller, .code = kind == FRAME_CUT ? CODE_CUT : code, .offset = offset };
@@ -211,14 +231,14 @@ static u32 intern(struct native *n, enum frame_kind kind, u32 caller, u32 code, 
 		.code = code,
 		.kind = kind,
 	};
-	u32 *number = map__find(&n->frames, &key);
+	bool left = n->last_frame < OWN_NUMBERS - 1;
+	u32 *number = left ? recent__get(&n->frames, &key) : recent__find(&n->frames, &key);
 
-	if (number)
-		return *number;
-	number = n->frames.n < FRAMES_MAX ? map__get(&n->frames, &key) : NULL;
 	if (!number)
 		return 0;
-	e.frame = *number = OWN_NUMBERS | n->frames.n;
+	if (*number)
+		return *number;
+	e.frame = *number = OWN_NUMBERS | ++n->last_frame;
 	session__emit(n->session, &e, sizeof(e));
 	return *number;
 }

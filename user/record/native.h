@@ -9,6 +9,7 @@
 
 #include "attach/process.h"
 #include "core/native.h"
+#include "record/tables.h"
 
 struct session;
 struct native;
@@ -33,5 +34,8 @@ u32 native__stack(struct native *n, const struct native_thread *t);
  */
 u32 native__function(struct native *n, u32 pid, u64 time, u64 *address);
 void native__tick(struct native *n, u64 now);
+/* Gives up all memory of what can be found again. */
+void native__trim(struct native *n);
+void native__sizes(const struct native *n, table_size_fn *fn, void *arg);
 
 #endif

@@ -6,32 +6,41 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "core/meta.h"
 #include "record/family.h"
 #include "record/mappings.h"
 #include "record/symbols.h"
-#include "util/map.h"
+#include "util/recent.h"
 
 #define OPEN_MAX    64 /* files */
-#define BYTES_MAX   (96ULL << 20) /* of their symbols; the least used goes */
+#define BYTES_MAX   (64ULL << 20) /* of their tables; the least used goes */
 #define TRIES_MAX   3 /* to open a file */
-#define CODES_MAX   (1u << 20)
+#define FILES_MAX   2048 /* that are known, in a generation */
+#define CODES_MAX   16384 /* functions, likewise */
+#define SMALL_MAX   16 /* of both, for tests */
 #define OWN_NUMBERS 0x80000000u /* of functions; BPF numbers those of Python below */
 
 struct file_key {
-	u64 dev, ino;
+	u64 dev, ino, path; /* path: its hash */
 	u32 generation;
-	u32 path;
+	u32 unused;
 };
 
+/* A file that code was met in. One that was forgotten is another one when it is met again, and so are its functions. */
 struct file {
-	int fd; /* if elf */
-	struct elf *elf; /* NULL: not open */
+	u32 number; /* from 1 */
+	u32 tries; /* to open it */
+	u32 open; /* index in open[], where the number is the same */
+};
+
+struct open_file {
+	u32 number; /* 0: free */
+	int fd;
+	struct elf *elf;
 	struct symbols *symbols;
 	u64 used; /* when, in lookups */
-	u32 tries;
-	u32 number; /* from 1 */
 };
 
 struct code_key {
@@ -46,21 +55,25 @@ enum { CODE_NOWHERE, CODE_ANONYMOUS, CODE_VDSO, CODE_MISSING };
 struct native_code {
 	struct session *session;
 	struct mappings *mappings;
-	struct map files; /* struct file_key -> struct file */
-	struct map codes; /* struct code_key -> id */
+	struct recent files; /* struct file_key -> struct file */
+	struct recent codes; /* struct code_key -> id */
+	struct open_file open[OPEN_MAX];
 	u64 lookups;
-	u32 open;
+	u64 closed;
+	u32 last_file, last_code; /* the last numbers given */
 };
 
 struct native_code *native_code__new(struct session *s)
 {
 	struct native_code *n = calloc(1, sizeof(*n));
+	bool small;
 
 	if (!n)
 		return NULL;
 	n->session = s;
-	map__init(&n->files, sizeof(struct file_key), sizeof(struct file));
-	map__init(&n->codes, sizeof(struct code_key), sizeof(u32));
+	small = session__test_switch("small-tables");
+	recent__init(&n->files, sizeof(struct file_key), sizeof(struct file), small ? SMALL_MAX : FILES_MAX);
+	recent__init(&n->codes, sizeof(struct code_key), sizeof(u32), small ? SMALL_MAX : CODES_MAX);
 	n->mappings = mappings__new(s);
 	if (n->mappings)
 		return n;
@@ -68,26 +81,25 @@ struct native_code *native_code__new(struct session *s)
 	return NULL;
 }
 
-static void close_file(struct native_code *n, struct file *f)
+static void close_file(struct native_code *n, struct open_file *f)
 {
-	if (!f->elf)
+	if (!f->number)
 		return;
 	symbols__free(f->symbols);
 	elf__close(f->elf);
 	close(f->fd);
-	f->symbols = NULL;
-	f->elf = NULL;
-	n->open--;
+	*f = (struct open_file){};
+	n->closed++;
 }
 
 void native_code__free(struct native_code *n)
 {
 	if (!n)
 		return;
-	for (u32 i = 0; i < n->files.n; i++)
-		close_file(n, map__value(&n->files, i));
-	map__free(&n->files);
-	map__free(&n->codes);
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		close_file(n, &n->open[i]);
+	recent__free(&n->files);
+	recent__free(&n->codes);
 	mappings__free(n->mappings);
 	free(n);
 }
@@ -97,34 +109,58 @@ void native_code__mapped(struct native_code *n, const struct mapping *m)
 	mappings__add(n->mappings, m);
 }
 
+static u64 open_bytes(const struct native_code *n)
+{
+	u64 bytes = 0;
+
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		if (n->open[i].number)
+			bytes += symbols__bytes(n->open[i].symbols) + elf__held(n->open[i].elf);
+	return bytes;
+}
+
+static struct open_file *least_used(struct native_code *n)
+{
+	struct open_file *least = NULL;
+
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		if (n->open[i].number && (!least || n->open[i].used < least->used))
+			least = &n->open[i];
+	return least;
+}
+
+/* Closes the least used files while they hold too much. */
+static void keep_within(struct native_code *n, u64 bytes)
+{
+	struct open_file *least;
+
+	while (open_bytes(n) > bytes && (least = least_used(n)))
+		close_file(n, least);
+}
+
+/* Room for one more. */
+static struct open_file *free_place(struct native_code *n)
+{
+	keep_within(n, BYTES_MAX);
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		if (!n->open[i].number)
+			return &n->open[i];
+	close_file(n, least_used(n));
+	return free_place(n);
+}
+
 void native_code__tick(struct native_code *n, u64 now)
 {
 	mappings__tick(n->mappings, now);
+	/* a file's table grows with what is looked up in it */
+	keep_within(n, BYTES_MAX);
 }
 
-/* Makes room for one more. */
-static void close_least_used(struct native_code *n)
+void native_code__trim(struct native_code *n)
 {
-	struct file *least;
-	u64 bytes;
-
-	do {
-		least = NULL;
-		bytes = 0;
-		for (u32 i = 0; i < n->files.n; i++) {
-			struct file *f = map__value(&n->files, i);
-
-			if (!f->elf)
-				continue;
-			bytes += symbols__bytes(f->symbols);
-			if (!least || f->used < least->used)
-				least = f;
-		}
-		if (n->open < OPEN_MAX && bytes < BYTES_MAX)
-			return;
-		if (least)
-			close_file(n, least);
-	} while (least);
+	keep_within(n, 0);
+	recent__clear(&n->files);
+	recent__clear(&n->codes);
 }
 
 static void open_file(struct native_code *n, struct file *f, u32 pid, const struct mapped_code *c)
@@ -139,37 +175,49 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 		.generation = c->generation,
 		.path = mappings__path(n->mappings, c->path),
 	};
+	struct open_file *o = free_place(n);
 
 	f->tries++;
-	close_least_used(n);
-	f->fd = session__open_mapped(n->session, &m);
-	if (f->fd < 0)
+	o->fd = session__open_mapped(n->session, &m);
+	if (o->fd < 0)
 		return;
-	if (!elf__open(&f->elf, f->fd)) {
-		if (!symbols__new(&f->symbols, f->elf)) {
-			n->open++;
+	if (!elf__open(&o->elf, o->fd)) {
+		if (!symbols__new(&o->symbols, o->elf)) {
+			if (elf__over_budget(o->elf))
+				session__gave_up(n->session, m.path,
+						 "its symbols take more memory than sonde allows itself for files");
+			o->number = f->number;
+			f->open = (u32)(o - n->open);
 			f->tries = 0;
 			return;
 		}
-		elf__close(f->elf);
+		elf__close(o->elf);
 	}
-	f->elf = NULL;
-	close(f->fd);
+	close(o->fd);
+	*o = (struct open_file){};
 }
 
-static struct file *file_of(struct native_code *n, u32 pid, const struct mapped_code *c)
+/* *number: of the file, 0: none. NULL: it is not open. */
+static struct open_file *file_of(struct native_code *n, u32 pid, const struct mapped_code *c, u32 *number)
 {
-	struct file_key key = { .dev = c->dev, .ino = c->ino, .generation = c->generation, .path = c->path };
-	struct file *f = map__get(&n->files, &key);
+	const char *path = mappings__path(n->mappings, c->path);
+	struct file_key key = {
+		.dev = c->dev, .ino = c->ino, .generation = c->generation, .path = XXH3_64bits(path, strlen(path))
+	};
+	struct file *f = recent__get(&n->files, &key);
 
+	*number = 0;
 	if (!f)
 		return NULL;
 	if (!f->number)
-		f->number = n->files.n;
-	f->used = ++n->lookups;
-	if (!f->elf && f->tries < TRIES_MAX)
+		f->number = ++n->last_file;
+	*number = f->number;
+	if (n->open[f->open].number != f->number && f->tries < TRIES_MAX)
 		open_file(n, f, pid, c);
-	return f;
+	if (n->open[f->open].number != f->number)
+		return NULL;
+	n->open[f->open].used = ++n->lookups;
+	return &n->open[f->open];
 }
 
 static const char *base_name(const char *path)
@@ -192,16 +240,16 @@ static u32 intern(struct native_code *n, const struct code_key *key, const char 
 {
 	struct meta_code e = {
 		.event = { .time = session__now(n->session), .id = ID_meta_code },
+		.start = key->file ? key->function : 0,
 		.kind = FRAME_NATIVE,
 	};
-	u32 *id = map__find(&n->codes, key);
+	u32 *id = n->last_code < OWN_NUMBERS - 1 ? recent__get(&n->codes, key) : recent__find(&n->codes, key);
 
-	if (id)
-		return *id;
-	id = n->codes.n < CODES_MAX ? map__get(&n->codes, key) : NULL;
 	if (!id)
 		return 0;
-	e.code = *id = OWN_NUMBERS | n->codes.n;
+	if (*id)
+		return *id;
+	e.code = *id = OWN_NUMBERS | ++n->last_code;
 	e.name = session__intern(n->session, name);
 	e.file = session__intern(n->session, *file ? session__path(n->session, file) : "");
 	session__emit(n->session, &e, sizeof(e));
@@ -236,13 +284,13 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	const char *path = c ? mappings__path(n->mappings, c->path) : "";
 	const struct code_place *p = NULL;
 	struct code_key key = {};
-	struct file *f = NULL;
+	struct open_file *f = NULL;
 	char name[320];
 
 	memset(out, 0, sizeof(*out));
 	if (c && c->ino && *path != '[')
-		f = file_of(n, t->pid, c);
-	if (!f) {
+		f = file_of(n, t->pid, c, &key.file);
+	if (!key.file) {
 		without_file(n, c, pc, out);
 		return;
 	}
@@ -250,8 +298,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	out->offset = pc - c->start + c->offset;
 	out->unwind_error = -ENOENT;
 	out->starts = is_libc(path);
-	key.file = f->number;
-	if (f->elf)
+	if (f)
 		p = symbols__at(f->symbols, out->offset - after_call);
 	if (p) {
 		key.function = p->function;
@@ -269,4 +316,31 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	else
 		snprintf(name, sizeof(name), "%.255s+0x%llx", base_name(path), key.function);
 	out->code = intern(n, &key, name, path);
+}
+
+void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg)
+{
+	u32 open = 0;
+
+	mappings__sizes(n->mappings, fn, arg);
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		open += n->open[i].number != 0;
+	fn(&(struct table_size){ .name = "files with native code",
+				 .entries = recent__entries(&n->files),
+				 .max = 2 * n->files.max,
+				 .bytes = recent__bytes(&n->files),
+				 .evicted = n->files.evicted },
+	   arg);
+	fn(&(struct table_size){ .name = "symbol and unwinding tables",
+				 .entries = open,
+				 .max = OPEN_MAX,
+				 .bytes = open_bytes(n),
+				 .evicted = n->closed },
+	   arg);
+	fn(&(struct table_size){ .name = "native functions",
+				 .entries = recent__entries(&n->codes),
+				 .max = 2 * n->codes.max,
+				 .bytes = recent__bytes(&n->codes),
+				 .evicted = n->codes.evicted },
+	   arg);
 }

@@ -5,6 +5,7 @@
 
 #include "attach/elf.h"
 #include "record/native.h"
+#include "record/tables.h"
 
 struct native_code;
 
@@ -28,5 +29,8 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 /* The id of what stands for frames that could not be found. */
 u32 native_code__missing(struct native_code *n);
 void native_code__tick(struct native_code *n, u64 now);
+/* Closes all files and forgets what can be found again. */
+void native_code__trim(struct native_code *n);
+void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg);
 
 #endif

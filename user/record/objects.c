@@ -21,14 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct objects {
-	void *by_inode; /* tsearch: struct object by dev, ino */
-	u16 next_id;
-	u32 probed; /* and mapped by a process */
-	u32 again; /* bit by family id: it wants to be asked once more */
-};
+/* Bytes of the files of runtimes that are kept for the next process that maps them. */
+#define HELD_MAX (32u << 20)
 
-static int compare_objects(const void *a, const void *b)
+int object__compare(const void *a, const void *b)
 {
 	const struct object *x = a, *y = b;
 
@@ -42,10 +38,13 @@ static int compare_objects(const void *a, const void *b)
 int objects__new(struct session *s)
 {
 	s->objects = calloc(1, sizeof(*s->objects));
-	return s->objects ? 0 : -ENOMEM;
+	if (!s->objects)
+		return -ENOMEM;
+	objects__bound(s->objects);
+	return 0;
 }
 
-static void free_object(void *node)
+void object__free(void *node)
 {
 	struct object *o = node;
 
@@ -60,7 +59,7 @@ void objects__free(struct objects *o)
 {
 	if (!o)
 		return;
-	tdestroy(o->by_inode, free_object);
+	tdestroy(o->by_inode, object__free);
 	free(o);
 }
 
@@ -81,13 +80,27 @@ static struct object *new_object(struct session *s, const struct mapping *m, u64
 			      .first = first,
 			      .fd = -1,
 			      .path = strdup(m->path) };
-	slot = o->path ? tsearch(o, &s->objects->by_inode, compare_objects) : NULL;
+	slot = o->path ? tsearch(o, &s->objects->by_inode, object__compare) : NULL;
 	if (!slot) {
 		free(o->path);
 		free(o);
 		return NULL;
 	}
+	s->objects->n++;
 	return o;
+}
+
+/* One that no object has; after thousands of objects that came and went numbers are used again. 0: none is left. */
+static u16 free_id(const struct objects *o)
+{
+	u16 id = o->last_id;
+
+	for (u32 i = 0; i < OBJECT_ID_MAX; i++) {
+		id = id % OBJECT_ID_MAX + 1;
+		if (!objects__path(o, id))
+			return id;
+	}
+	return 0;
 }
 
 /*
@@ -98,12 +111,17 @@ static void attach(struct session *s, struct object *o)
 {
 	bool probed = o->families;
 
+	/* 0: there are too many, which is reported if a family probes the object */
 	if (!probed)
-		o->id = s->objects->next_id + 1;
-	if (object__attach(s, o))
-		s->objects->next_id = o->id > s->objects->next_id ? o->id : s->objects->next_id;
-	else if (!probed)
+		o->id = s->objects->attached < s->objects->attached_max ? free_id(s->objects) : 0;
+	if (object__attach(s, o)) {
+		s->objects->last_id = probed ? s->objects->last_id : o->id;
+		s->objects->attached += !probed;
+	} else if (!probed) {
 		o->id = 0;
+	}
+	if (elf__over_budget(o->elf))
+		session__gave_up(s, o->path, "its tables take more memory than sonde allows itself for files");
 }
 
 /* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
@@ -159,17 +177,17 @@ static void notify_host(struct session *s, const struct family_host *h, void *ar
 		h->mapped(s, n->o->elf, n->m);
 }
 
-static struct object *find(struct session *s, const struct mapping *m)
+struct object *objects__find(struct session *s, const struct mapping *m)
 {
 	struct object key = { .dev = m->dev, .ino = m->ino, .generation = m->generation }, **found;
 
-	found = tfind(&key, &s->objects->by_inode, compare_objects);
+	found = tfind(&key, &s->objects->by_inode, object__compare);
 	return found ? *found : NULL;
 }
 
 static struct object *mapped(struct session *s, const struct mapping *m, u64 first)
 {
-	struct object *o = find(s, m);
+	struct object *o = objects__find(s, m);
 	struct notify n = { .m = m };
 
 	/* what only other users map gets no probe; should the process come to be this user's, it is scanned again */
@@ -185,12 +203,18 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 		process__set(s, m->pid, PROCESS_RUNTIME);
 	s->objects->probed += !o->mapped && o->live;
 	o->mapped = o->live;
+	o->used = m->time;
+	o->unmapped = false;
 	n.o = o;
 	if (!session__wants(s, m->pid))
 		return o;
 	if (s->native)
 		native__mapped(s->native, m);
 	family_host__each(s, notify_host, &n);
+	if (o->elf && elf__all_held() > HELD_MAX) {
+		elf__trim(o->elf);
+		o->debug_sought = false;
+	}
 	return o;
 }
 
@@ -218,7 +242,7 @@ static void on_mapping(const struct mapping *at, void *arg)
 		scan->found = o;
 }
 
-static const struct program *vma_program(struct session *s)
+const struct program *objects__vma_program(struct session *s)
 {
 	return probes__program(&s->embedded.probes, "core_vmas");
 }
@@ -227,7 +251,7 @@ static int scan(struct session *s, u32 pid)
 {
 	struct scan scan = { .s = s, .now = session__now(s) };
 
-	return vmas__scan(s->attacher, vma_program(s), pid, on_mapping, &scan);
+	return vmas__scan(s->attacher, objects__vma_program(s), pid, on_mapping, &scan);
 }
 
 void session__look_again(struct session *s, const char *family)
@@ -302,12 +326,12 @@ static void on_record(const struct mmap_record *r, void *arg)
 	if (!r->ino || r->pid == (u32)getpid())
 		return; /* vdso, anonymous */
 	m = mapping_of(r);
-	o = find(s, &m);
+	o = objects__find(s, &m);
 	if (o && o->examined) {
 		mapped(s, &m, r->time);
 		return;
 	}
-	vmas__scan(s->attacher, vma_program(s), r->pid, on_mapping, &scan);
+	vmas__scan(s->attacher, objects__vma_program(s), r->pid, on_mapping, &scan);
 	/* the mapping is not there any more: its record is all there is to go by */
 	if (!scan.found || !scan.found->examined)
 		mapped_by_the_gone(s, &m);
@@ -336,7 +360,7 @@ static void on_own_mapping(const struct mapping *at, void *arg)
 	if (m.start != scan->record->start)
 		return;
 	m.path = scan->record->path;
-	o = find(scan->s, &m);
+	o = objects__find(scan->s, &m);
 	if (!o)
 		o = new_object(scan->s, &m, scan->now);
 	if (o && !o->examined) {
@@ -356,7 +380,7 @@ int objects__ahead(struct session *s, const char *path, int fd)
 
 	if (map == MAP_FAILED)
 		return -errno;
-	err = vmas__scan(s->attacher, vma_program(s), getpid(), on_own_mapping, &scan);
+	err = vmas__scan(s->attacher, objects__vma_program(s), getpid(), on_own_mapping, &scan);
 	munmap(map, page);
 	return err;
 }

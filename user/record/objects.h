@@ -5,6 +5,18 @@
 
 #include "record/internal.h"
 
+struct objects {
+	void *by_inode; /* tsearch: struct object by dev, ino */
+	u16 last_id;
+	u32 n, attached; /* all; those with an id */
+	u32 probed; /* and mapped by a process */
+	u32 again; /* bit by family id: it wants to be asked once more */
+	u32 scan; /* number of the last scan for those that no process maps */
+	u32 max, attached_max;
+	u64 next_sweep;
+	u64 evicted, evicted_attached;
+};
+
 struct object {
 	u64 dev, ino; /* backing inode */
 	u32 generation; /* of that inode number: file systems reuse them */
@@ -17,13 +29,27 @@ struct object {
 	bool debug_sought;
 	bool ahead; /* probed before any process mapped it */
 	bool mapped; /* by a process, since it is live */
+	bool unmapped; /* no process mapped it at the last scan */
+	u32 scan; /* number of the last scan that met it */
+	u64 used; /* ns: when a mapping was last seen */
 	u32 families; /* bit by family id: those for which it is a runtime */
 	int fd; /* kept for runtimes, else -1 */
 	struct elf *elf; /* likewise */
 };
 
+/* Object ids: what is above is left to links of other kinds. */
+#define OBJECT_ID_MAX 0x7fff
+
+int object__compare(const void *a, const void *b);
+void object__free(void *object);
 /* Probes an opened object for every family that wants it and writes its records; false: none does. */
 bool object__attach(struct session *s, struct object *o);
+/* objects.c: NULL: it is not known. */
+struct object *objects__find(struct session *s, const struct mapping *m);
+/* The iterator over all mappings of code. */
+const struct program *objects__vma_program(struct session *s);
+/* evict.c: how many are kept */
+void objects__bound(struct objects *o);
 /* changed.c: follows writes to the object's file. */
 void object__watch(struct session *s, struct object *o);
 /* objects.c: the object with this watch, or NULL. */

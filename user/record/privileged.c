@@ -137,6 +137,7 @@ int privileged__start(struct session *s, char *err, size_t len)
 	targets__select(s);
 	ahead__find(s);
 	timing__step("libraries on disk found");
+	memory__limit(s);
 	maps__give_up(s, lacks, sizeof(lacks));
 	ret = privileges__worker(s->args->debuginfod, lacks, sizeof(lacks));
 	timing__step("privileges given up");

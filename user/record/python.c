@@ -145,5 +145,5 @@ void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
 	if (!bpf_map_lookup_elem(fd, &m->pid, &old) && old.runtime == p.runtime)
 		return;
 	p.id = known.last_id += 2;
-	session__map_set(s, "python_processes", &m->pid, &p, BPF_ANY);
+	session__set_process(s, "python_processes", m->pid, &p);
 }

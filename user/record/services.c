@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,20 @@ char *session__next_warning(struct session *s)
 	if (s->next_warning == s->n_warnings)
 		s->next_warning = s->n_warnings = 0;
 	return w;
+}
+
+/* Named one by one as long as they are few: anybody can make thousands of such files. */
+#define NAMED_MAX 8
+
+void session__gave_up(struct session *s, const char *path, const char *why)
+{
+	u64 now = session__now(s);
+
+	losses__add(s, 0, LOSS_BUDGET, 1, now, now, 0);
+	s->not_attached++;
+	if (s->gave_up++ < NAMED_MAX)
+		session__warn(s, "%s: given up: %s%s", path, why,
+			      s->gave_up == NAMED_MAX ? "; further such files are counted, not named" : "");
 }
 
 u64 session__now(const struct session *s)
@@ -85,6 +100,24 @@ int session__map_fd(struct session *s, const char *map)
 int session__map_set(struct session *s, const char *map, const void *key, const void *value, u64 flags)
 {
 	return session__map_fd(s, map) < 0 ? -ENOENT : attacher__map_set(s->attacher, map, key, value, flags);
+}
+
+int session__set_process(struct session *s, const char *map, u32 pid, const void *value)
+{
+	int err = session__map_set(s, map, &pid, value, BPF_ANY);
+
+	/* full */
+	if (err == -E2BIG || err == -ENOMEM)
+		session__lost(s, "core", LOSS_MAP_FULL, 1);
+	if (err || !session__has_ended(pid))
+		return err;
+	attacher__map_set(s->attacher, map, &pid, NULL, 0);
+	return -ESRCH;
+}
+
+bool session__has_ended(u32 tid)
+{
+	return kill((pid_t)tid, 0) && errno == ESRCH;
 }
 
 struct native *session__native(struct session *s)

@@ -23,6 +23,7 @@
 #define SECOND_NS	 1000000000ULL
 #define STOPPING_NS	 3000000000ULL
 #define STOPPING_LOOK_US 5000
+#define TEXTS_FEW	 256 /* for tests */
 
 /* BPF programs see the first namespace's pids, /proc this one's. 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h */
 static bool in_first_pid_namespace(void)
@@ -96,6 +97,8 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 		snprintf(err, len, "cannot write the trace: %s", strerror(-ret));
 		return ret;
 	}
+	if (session__test_switch("small-tables"))
+		trace_writer__bound_texts(s->writer, TEXTS_FEW);
 	if (s->args->print)
 		trace_writer__listen(s->writer, print_string, s);
 	about__clock(s);
@@ -210,6 +213,8 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		family_host__each(s, host_tick, &now);
 		if (s->native)
 			native__tick(s->native, now);
+		stack_records__tick(s, now);
+		objects__tick(s, now);
 		ret = trace_writer__tick(s->writer, now);
 		if (ret && !s->write_error)
 			s->write_error = ret;
@@ -222,6 +227,11 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		about__clock(s);
 		features__ended(&s->features);
 		s->next_second = now + SECOND_NS;
+		if (now >= s->next_tables)
+			memory__write_tables(s);
+		ret = memory__poll(s, now, err, len);
+		if (ret)
+			return ret;
 	}
 	return check_writer(s, err, len);
 }
@@ -302,6 +312,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		about__hits(s);
 		about__clock(s);
 		about__cost(s);
+		memory__write_tables(s);
 	}
 	end.event = session__event(s, ID_meta_end);
 	end.stop = s->stopped;
@@ -372,6 +383,8 @@ void session__free(struct session *s)
 	attacher__free(s->attacher);
 	drain__close(s);
 	mmaps__close(s->mmaps);
+	if (s->statm_fd > 0)
+		close(s->statm_fd);
 	if (s->changed_fd >= 0)
 		close(s->changed_fd);
 	if (s->epoll_fd >= 0)

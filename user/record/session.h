@@ -80,6 +80,7 @@ struct session_loss {
 	u64 recorded; /* events of the family that were recorded; of core, of all families */
 	const char *family_name;
 	const char *path; /* of the object; NULL: none */
+	char *forgotten; /* its path if the object is not among those that are known any more */
 };
 /* Calls fn for each, by first appearance. The traced time is from live to stop, times count from start. */
 void session__each_loss(struct session *s, void (*fn)(const struct session_loss *l, void *arg), void *arg);

@@ -3,16 +3,22 @@
  * Raw records of frames and code (core/stack.h) into meta_frame and meta_code. A code
  * object comes in pieces; frames may come before it, as they go through another
  * CPU's ring, and wait for it.
+ *
+ * Code objects are kept until there are too many. Then BPF forgets all of them at once: its tables' keys hold an epoch, which
+ * is counted up here. From there on it numbers code anew, with other ids, and what is known by the old ids goes
+ * a while later, when no record that names one can still come.
  */
 #include "record/internal.h"
 
 #include "core/stack.h"
 #include "record/native.h"
+#include "record/tables.h"
+#include "sonde.skel.h"
 
 #include "python/lines.h"
 #include "python/text.h"
-#include "util/map.h"
 #include "util/python_library.h"
+#include "util/recent.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,9 +26,13 @@
 
 /* of one part of a code object */
 #define CODE_BYTES_MAX (1 << 20)
-/* of all line tables together, and frames that wait: targets make as many as they like */
-#define LINES_BYTES_MAX (64 << 20)
-#define WAITING_MAX	65536
+/* of all code objects together, and frames that wait: targets make as many as they like */
+#define CODES_MAX     65536
+#define CODES_FEW     64 /* for tests */
+#define BYTES_MAX     (24 << 20) /* line tables, texts */
+#define FUNCTIONS_MAX 32768 /* in a generation */
+#define FADING_NS     3000000000ULL /* records of the epoch before may come as long */
+#define WAITING_MAX   65536
 
 struct part {
 	u8 *data;
@@ -49,46 +59,70 @@ struct function {
 
 struct stack_records {
 	struct map codes; /* by u32, BPF's id */
-	struct map functions; /* struct function: u32, the trace's id */
-	u64 lines_bytes; /* in line tables that are kept */
-	u32 oldest; /* code whose line table goes first */
+	struct map fading; /* likewise, of the epoch before */
+	struct recent functions; /* struct function: u32, the trace's id */
+	u32 last_function; /* the last of those ids */
+	u32 max; /* codes */
+	u64 bytes; /* in parts of codes, fading ones included */
+	u64 turned; /* when the epoch was counted up, 0: nothing is fading */
+	u64 evicted;
 	u32 n_waiting;
 };
+
+static void init_codes(struct map *m)
+{
+	map__init(m, sizeof(u32), sizeof(struct code));
+}
 
 struct stack_records *stack_records__new(void)
 {
 	struct stack_records *st = calloc(1, sizeof(*st));
+	bool few = session__test_switch("small-tables");
 
 	if (!st)
 		return NULL;
-	map__init(&st->codes, sizeof(u32), sizeof(struct code));
-	map__init(&st->functions, sizeof(struct function), sizeof(u32));
+	init_codes(&st->codes);
+	init_codes(&st->fading);
+	recent__init(&st->functions, sizeof(struct function), sizeof(u32), few ? CODES_FEW : FUNCTIONS_MAX);
+	st->max = few ? CODES_FEW : CODES_MAX;
 	return st;
 }
 
-static void free_texts(struct code *c)
+static void free_part(struct stack_records *st, struct part *p)
 {
-	for (u32 i = 0; i < RAW_CODE_PARTS; i++) {
-		if (i == RAW_CODE_LINES && c->id)
-			continue;
-		free(c->parts[i].data);
-		c->parts[i].data = NULL;
+	if (p->data)
+		st->bytes -= p->total;
+	free(p->data);
+	p->data = NULL;
+}
+
+static void free_texts(struct stack_records *st, struct code *c)
+{
+	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
+		if (i != RAW_CODE_LINES)
+			free_part(st, &c->parts[i]);
+}
+
+static void free_codes(struct stack_records *st, struct map *codes)
+{
+	for (u32 i = 0; i < codes->n; i++) {
+		struct code *c = map__value(codes, i);
+
+		free_texts(st, c);
+		free_part(st, &c->parts[RAW_CODE_LINES]);
+		free(c->waiting);
 	}
+	map__free(codes);
+	init_codes(codes);
 }
 
 void stack_records__free(struct stack_records *st)
 {
 	if (!st)
 		return;
-	for (u32 i = 0; i < st->codes.n; i++) {
-		struct code *c = map__value(&st->codes, i);
-
-		c->id = 0;
-		free_texts(c);
-		free(c->waiting);
-	}
-	map__free(&st->codes);
-	map__free(&st->functions);
+	free_codes(st, &st->codes);
+	free_codes(st, &st->fading);
+	recent__free(&st->functions);
 	free(st);
 }
 
@@ -97,11 +131,11 @@ static u32 function_id(struct session *s, u32 name, u32 file, u32 line, enum fra
 {
 	struct function key = { .name = name, .file = file, .line = line, .kind = kind };
 	struct meta_code e = { .name = name, .file = file, .line = line, .kind = kind };
-	u32 *id = map__get(&s->stacks->functions, &key);
+	u32 *id = recent__get(&s->stacks->functions, &key);
 
 	if (!id || *id)
 		return id ? *id : 0;
-	*id = s->stacks->functions.n;
+	*id = ++s->stacks->last_function;
 	e.event = session__event(s, ID_meta_code);
 	e.code = *id;
 	session__emit(s, &e, sizeof(e));
@@ -167,6 +201,16 @@ static bool wait_for(struct stack_records *st, struct code *c, const struct raw_
 	return true;
 }
 
+/* The code of an id, added if it is new; NULL: no memory. */
+static struct code *code_of(struct stack_records *st, u32 id)
+{
+	struct code *c = map__find(&st->codes, &id);
+
+	if (!c)
+		c = map__find(&st->fading, &id);
+	return c ? c : map__get(&st->codes, &id);
+}
+
 static void on_frame(struct session *s, const struct raw_frame *r)
 {
 	struct code *c;
@@ -179,7 +223,7 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		write_frame(s, r, 0, 0, r->offset);
 		return;
 	}
-	c = map__get(&s->stacks->codes, &r->code);
+	c = code_of(s->stacks, r->code);
 	if (c && c->id)
 		python_frame(s, r, c);
 	else if (!c || !wait_for(s->stacks, c, r))
@@ -203,19 +247,77 @@ static u32 text_id(struct session *s, const struct part *p, bool path)
 	return id;
 }
 
-/* Frames in the oldest code, if new ones come after all, have no line. */
-static void drop_lines(struct stack_records *st)
+/* Frames of code that never came whole are written without it. */
+static void give_up_waiting(struct session *s, struct map *codes)
 {
-	for (; st->lines_bytes > LINES_BYTES_MAX && st->oldest < st->codes.n; st->oldest++) {
-		struct code *c = map__value(&st->codes, st->oldest);
-		struct part *p = &c->parts[RAW_CODE_LINES];
+	for (u32 i = 0; i < codes->n; i++) {
+		struct code *c = map__value(codes, i);
 
-		if (!c->id)
-			continue;
-		st->lines_bytes -= p->have;
-		free(p->data);
-		*p = (struct part){ .done = true };
+		for (u32 k = 0; k < c->n_waiting; k++)
+			unresolved_frame(s, &c->waiting[k]);
+		s->stacks->n_waiting -= c->n_waiting;
+		c->n_waiting = 0;
 	}
+}
+
+/* The rings were emptied since the turn, or time enough has passed. */
+static void end_fading(struct session *s)
+{
+	struct stack_records *st = s->stacks;
+
+	give_up_waiting(s, &st->fading);
+	st->evicted += st->fading.n;
+	free_codes(st, &st->fading);
+	st->turned = 0;
+}
+
+/* BPF numbers all code anew from here on. */
+static void turn(struct session *s, u64 now)
+{
+	struct stack_records *st = s->stacks;
+
+	s->skel->bss->stack_epoch++;
+	st->fading = st->codes;
+	init_codes(&st->codes);
+	st->turned = now;
+}
+
+void stack_records__tick(struct session *s, u64 now)
+{
+	struct stack_records *st = s->stacks;
+
+	if (st->turned && now - st->turned > FADING_NS && !s->more)
+		end_fading(s);
+	if (!st->turned && (st->codes.n >= st->max || st->bytes > BYTES_MAX))
+		turn(s, now);
+}
+
+void stack_records__trim(struct session *s, u64 now)
+{
+	if (!s->stacks->turned)
+		turn(s, now);
+	recent__clear(&s->stacks->functions);
+}
+
+void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, void *arg)
+{
+	fn(&(struct table_size){ .name = "Python code objects",
+				 .entries = st->codes.n + st->fading.n,
+				 .bytes = st->bytes + map__bytes(&st->codes) + map__bytes(&st->fading),
+				 .max = 2 * st->max,
+				 .evicted = st->evicted },
+	   arg);
+	fn(&(struct table_size){ .name = "Python functions",
+				 .entries = recent__entries(&st->functions),
+				 .max = 2 * st->functions.max,
+				 .bytes = recent__bytes(&st->functions),
+				 .evicted = st->functions.evicted },
+	   arg);
+	fn(&(struct table_size){ .name = "frames that wait for their code",
+				 .entries = st->n_waiting,
+				 .max = WAITING_MAX,
+				 .bytes = st->n_waiting * sizeof(struct raw_frame) },
+	   arg);
 }
 
 static void code_is_whole(struct session *s, struct code *c)
@@ -227,15 +329,13 @@ static void code_is_whole(struct session *s, struct code *c)
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
 		if (!c->parts[i].known)
 			losses__add(s, 0, LOSS_READ, 1, now, now, 0);
-	free_texts(c);
+	free_texts(s->stacks, c);
 	for (u32 i = 0; i < c->n_waiting; i++)
 		python_frame(s, &c->waiting[i], c);
 	free(c->waiting);
 	c->waiting = NULL;
 	s->stacks->n_waiting -= c->n_waiting;
 	c->n_waiting = 0;
-	s->stacks->lines_bytes += c->parts[RAW_CODE_LINES].have;
-	drop_lines(s->stacks);
 }
 
 static bool whole(const struct code *c)
@@ -246,9 +346,18 @@ static bool whole(const struct code *c)
 	return true;
 }
 
+/* NULL: there are too many bytes already. The part is then counted as one that could not be read. */
+static u8 *part_room(struct stack_records *st, u32 total)
+{
+	u8 *data = st->bytes + total <= 2 * BYTES_MAX ? malloc(total) : NULL;
+
+	st->bytes += data ? total : 0;
+	return data;
+}
+
 static void on_code(struct session *s, const struct raw_code *r, u32 size)
 {
-	struct code *c = map__get(&s->stacks->codes, &r->code);
+	struct code *c = code_of(s->stacks, r->code);
 	struct part *p;
 
 	if (!c || c->id || r->part >= RAW_CODE_PARTS || r->size > size - offsetof(struct raw_code, data) ||
@@ -262,13 +371,14 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 	p->width = r->width;
 	if (!p->data && r->total) {
 		p->total = r->total;
-		p->data = malloc(r->total);
+		p->data = part_room(s->stacks, r->total);
+		p->done = !p->data;
 	}
 	if (p->data && r->total == p->total) {
 		memcpy(p->data + p->have, r->data, r->size);
 		p->have += r->size;
 	}
-	p->done = !r->width || p->have == p->total;
+	p->done |= !r->width || p->have == p->total;
 	p->known = p->done && r->width && p->have == r->total;
 	if (whole(c))
 		code_is_whole(s, c);
@@ -286,14 +396,10 @@ void stack_records__record(struct session *s, const void *record, u32 size)
 		on_code(s, record, size);
 }
 
-/* Frames of code that never came whole are written without it. */
 void stack_records__finish(struct session *s)
 {
-	for (u32 i = 0; s->stacks && i < s->stacks->codes.n; i++) {
-		struct code *c = map__value(&s->stacks->codes, i);
-
-		for (u32 k = 0; k < c->n_waiting; k++)
-			unresolved_frame(s, &c->waiting[k]);
-		c->n_waiting = 0;
-	}
+	if (!s->stacks)
+		return;
+	give_up_waiting(s, &s->stacks->fading);
+	give_up_waiting(s, &s->stacks->codes);
 }

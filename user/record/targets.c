@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The processes that -p names, their descendants, and what BPF is told of each process. */
+#include "attach/steering.h"
 #include "record/internal.h"
 #include "sonde.skel.h"
 
@@ -23,15 +24,18 @@ u32 process__get(const struct session *s, u32 pid)
 	return flags;
 }
 
-static bool has_ended(u32 pid)
+/* The worker has processes that have ended taken out, and changes nothing else: see process__set. */
+static bool refuse(const void *key, const void *value)
 {
-	struct pollfd p = { .fd = syscall(__NR_pidfd_open, pid, 0), .events = POLLIN };
-	bool ended = p.fd < 0 ? errno == ESRCH : poll(&p, 1, 0) > 0;
-
-	if (p.fd >= 0)
-		close(p.fd);
-	return ended;
+	return false;
 }
+
+STEERING(ended_processes) = {
+	.map = "processes",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(u32),
+	.check = refuse,
+};
 
 /* Adds flags; what is there stays. BPF does it: it changes them too. */
 void process__set(struct session *s, u32 pid, u32 flags)
@@ -44,8 +48,8 @@ void process__set(struct session *s, u32 pid, u32 flags)
 	if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.core_set), &opts) || (c.now & flags) != flags)
 		losses__add(s, 0, LOSS_MAP_FULL, 1, session__now(s), session__now(s), 0);
 	/* the program that takes ended processes out may have run before: nothing else would */
-	if (has_ended(pid))
-		bpf_map_delete_elem(bpf_map__fd(s->skel->maps.processes), &pid);
+	if (session__has_ended(pid))
+		attacher__map_set(s->attacher, "processes", &pid, NULL, 0);
 }
 
 bool session__wants(const struct session *s, u32 pid)

@@ -9,8 +9,11 @@
 
 #include "record/family.h"
 
+#define SWEEP_EVERY 5000000000ULL /* ns */
+
 static bool begun;
 static struct runtime_follower follower;
+static u64 next_sweep;
 
 static void begin(struct session *s)
 {
@@ -44,6 +47,10 @@ static void on_tick(struct session *s, u64 now)
 {
 	begin(s);
 	runtime__tick(&follower);
+	if (now < next_sweep)
+		return;
+	next_sweep = now + SWEEP_EVERY;
+	session__run_iter(s, "disk_rested");
 }
 
 static const struct family_part parts[] = {
@@ -61,6 +68,7 @@ static const struct family_part parts[] = {
 	FAMILY_PART("disk_compaction*", "waits for memory (compaction)"),
 	FAMILY_PART("disk_forked", "page faults and waits of threads that begin meanwhile"),
 	FAMILY_PART("disk_exited", "sums of threads that ended"),
+	FAMILY_PART("disk_rested", "page-cache misses of files beyond the first thousands"),
 	FAMILY_PART("disk_tasks", "sums of the threads that run on"),
 	FAMILY_PARTS_END,
 };

@@ -336,6 +336,29 @@ static long open_cache(void *map, const struct cache_key *key, struct disk_cache
 	return 0;
 }
 
+#define RESTS_NS (5 * SECOND_NS)
+
+/* A sum is written when its file is read again later than a second after it was begun: one that rests may never be. */
+static long write_rested(void *map, const struct cache_key *key, struct disk_cache *c, u64 *now)
+{
+	if (*now - c->span.start < RESTS_NS || *now < c->span.start)
+		return 0;
+	if (c->adds)
+		cache__write(c, key);
+	bpf_map_delete_elem(&disk_caches, key);
+	return 0;
+}
+
+SEC("?iter/task")
+int disk_rested(struct bpf_iter__task *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (!ctx->meta->seq_num && ctx->task)
+		bpf_for_each_map_elem(&disk_caches, write_rested, &now, 0);
+	return 0;
+}
+
 static __always_inline void open_stall(struct seq_file *seq, struct task_struct *task, u64 start, u32 kind)
 {
 	struct disk_stall e = {};

@@ -247,7 +247,7 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 		range.data = sym.addr + bias;
 		range.data_size = sym.size;
 	}
-	session__map_set(s, "gil_ranges", &m->pid, &range, BPF_ANY);
+	session__set_process(s, "gil_ranges", m->pid, &range);
 }
 
 /* Notes that a wait ended without a name for who holds the GIL. */

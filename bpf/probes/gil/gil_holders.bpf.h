@@ -55,19 +55,20 @@ struct {
 	__type(value, struct gil_periods);
 } gil_gils SEC(".maps");
 
-/* Thread state to tid, and tid to thread state, by which a thread's end empties both. */
+/*
+ * Thread state to tid, and tid to thread state, by which a thread's end empties both; but a wait may name a thread that has ended
+ * just before.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
 	__type(key, u32);
 	__type(value, struct gil_key);
 } gil_own_states SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
 	__type(key, struct gil_key);
 	__type(value, u32);
 } gil_states SEC(".maps");

@@ -16,16 +16,20 @@
 
 #include "record/family.h"
 
-#define LIBRARY	       "libsonde-cupti.so"
-#define MEMFD	       "memfd:"
-#define CONTROL_OBJECT 0x10000 /* no object of the trace has such a number */
-#define LOOK_EVERY     250000000 /* ns */
-#define DROPPED_BY_END 4 /* shim_dropped.reason */
+#define LIBRARY "libsonde-cupti.so"
+#define MEMFD	"memfd:"
+/* Numbers by which the links of one process are known, and of all: no object of the trace has such ones (LINK_OBJECT). */
+#define CONTROL_OBJECT(number) (0x10000u | (number))
+#define CONTROL_FIRST	       0x8000
+#define CONTROL_LAST	       0xffff
+#define LOOK_EVERY	       250000000 /* ns */
+#define DROPPED_BY_END	       4 /* shim_dropped.reason */
 
 /* A process with the shim. */
 struct target {
 	u32 pid;
 	u64 dev, ino; /* of the shim that it is linked for: after an exec that may be another file */
+	u32 links; /* the number of its links, 0: it has none */
 	bool active; /* it has CUPTI, and something is to come when it lets go */
 };
 
@@ -33,6 +37,7 @@ struct target {
 static struct {
 	struct target *list;
 	u32 n, max;
+	u32 last_links; /* the last number given */
 	u64 next_look; /* which of them are gone; ns */
 	bool dropped; /* the control links */
 	bool warned_text, warned_link;
@@ -135,23 +140,45 @@ static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *
 	return n;
 }
 
+static bool has_links(u32 number)
+{
+	for (u32 i = 0; i < gpu.n; i++)
+		if (gpu.list[i].links == number)
+			return true;
+	return false;
+}
+
+/* A number that no process's links have. */
+static u32 next_links(void)
+{
+	u32 n = gpu.last_links;
+
+	for (u32 tries = CONTROL_FIRST; tries <= CONTROL_LAST; tries++) {
+		n = n >= CONTROL_FIRST && n < CONTROL_LAST ? n + 1 : CONTROL_FIRST;
+		if (!has_links(n))
+			break;
+	}
+	return gpu.last_links = n;
+}
+
 /* A process whose mapping of it is seen more often (the shim splits it) is asked once; a link outlives an exec. */
 static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	u64 offsets[SHIM_GROUP_COUNT], counters[SHIM_GROUP_COUNT];
 	struct target *t = find(m->pid);
-	u32 n;
+	u32 n, links = t && t->links ? t->links : next_links();
 	int err;
 
 	if (gpu.dropped || (t && t->dev == m->dev && t->ino == m->ino))
 		return;
 	n = find_controls(s, elf, offsets, counters);
-	err = n ? session__link_process(s, "gpu_control", m, offsets, counters, n, CONTROL_OBJECT) : -ENOENT;
+	err = n ? session__link_process(s, "gpu_control", m, offsets, counters, n, CONTROL_OBJECT(links)) : -ENOENT;
 	if (!err) {
 		t = t ? t : add(m->pid);
 		if (t) {
 			t->dev = m->dev;
 			t->ino = m->ino;
+			t->links = links;
 		}
 		return;
 	}
@@ -220,10 +247,14 @@ static void forget_the_gone(struct session *s)
 	u32 keep = 0;
 
 	for (u32 i = 0; i < gpu.n; i++) {
-		if (is_gone(s, gpu.list[i].pid))
+		if (is_gone(s, gpu.list[i].pid)) {
 			ended(s, &gpu.list[i]);
-		else
+			/* the kernel keeps a link of a process that has ended */
+			if (gpu.list[i].links && !gpu.dropped)
+				session__unlink_process(s, CONTROL_OBJECT(gpu.list[i].links));
+		} else {
 			gpu.list[keep++] = gpu.list[i];
+		}
 	}
 	gpu.n = keep;
 }
@@ -242,12 +273,20 @@ static bool stopping(struct session *s)
 	bool more = false;
 
 	if (!gpu.dropped && gpu.n)
-		session__unlink_process(s, CONTROL_OBJECT);
+		session__unlink_process(s, CONTROL_OBJECT(0));
 	gpu.dropped = true;
 	tick(s, session__now(s));
 	for (u32 i = 0; i < gpu.n; i++)
 		more |= gpu.list[i].active;
 	return more;
+}
+
+static void sizes(table_size_fn *fn, void *arg)
+{
+	fn(&(struct table_size){ .name = "processes with the shim",
+				 .entries = gpu.n,
+				 .bytes = gpu.max * sizeof(*gpu.list) },
+	   arg);
 }
 
 static const struct family_part parts[] = {
@@ -264,4 +303,5 @@ FAMILY_HOST(gpu_host) = {
 	.event = event,
 	.tick = tick,
 	.stopping = stopping,
+	.sizes = sizes,
 };

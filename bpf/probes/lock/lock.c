@@ -6,13 +6,15 @@
  */
 #include "lock.h"
 #include "record/family.h"
-#include "util/map.h"
+#include "util/recent.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SITES_MAX 65536 /* named; more of them stay numbers */
+#define SITES_MAX 16384 /* that are known to be named, in a generation; one that was forgotten is named again */
+
+#define SITES_FEW 32 /* for tests */
 
 struct site_key {
 	u64 address;
@@ -28,14 +30,15 @@ struct place {
 
 static bool begun;
 static struct runtime_follower follower;
-static struct map named; /* struct site_key -> bool */
+static struct recent named; /* struct site_key -> bool */
 
 static void begin(struct session *s)
 {
 	if (begun)
 		return;
 	begun = true;
-	map__init(&named, sizeof(struct site_key), sizeof(bool));
+	recent__init(&named, sizeof(struct site_key), sizeof(bool),
+		     session__test_switch("small-tables") ? SITES_FEW : SITES_MAX);
 	session__run_iter(s, "lock_begin");
 }
 
@@ -104,9 +107,9 @@ static void name_site(struct session *s, const struct event *e, u64 address)
 	char symbol[256];
 	bool *known;
 
-	if (!address || map__find(&named, &key) || named.n >= SITES_MAX)
+	if (!address || recent__find(&named, &key))
 		return;
-	known = map__get(&named, &key);
+	known = recent__get(&named, &key);
 	if (!known || !find_place(s, e->pid, address, &p))
 		return;
 	*known = true;
@@ -148,6 +151,16 @@ static void on_tick(struct session *s, u64 now)
 	runtime__tick(&follower);
 }
 
+static void sizes(table_size_fn *fn, void *arg)
+{
+	fn(&(struct table_size){ .name = "call sites of locks",
+				 .entries = recent__entries(&named),
+				 .max = 2 * named.max,
+				 .bytes = recent__bytes(&named),
+				 .evicted = named.evicted },
+	   arg);
+}
+
 static const struct family_part parts[] = {
 	FAMILY_WHOLE("lock_enter"),
 	FAMILY_WHOLE("lock_exit"),
@@ -168,4 +181,5 @@ FAMILY_HOST(lock) = {
 	.joined = on_joined,
 	.event = on_event,
 	.tick = on_tick,
+	.sizes = sizes,
 };

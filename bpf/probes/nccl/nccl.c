@@ -155,13 +155,16 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 		if (l->event.dev == m->dev && l->event.ino == m->ino && l->generation == m->generation)
 			break;
 	}
-	if (i == NCCL_LAYOUTS)
+	if (i == NCCL_LAYOUTS) {
+		session__gave_up(s, m->path,
+				 "communicators of as many files of NCCL as sonde keeps layouts of are described");
 		return;
+	}
 	if (i == libraries.n) {
 		libraries.n++;
 		add_library(s, &libraries.list[i], elf, m);
 	}
-	session__map_set(s, "nccl_processes", &m->pid, &i, BPF_ANY);
+	session__set_process(s, "nccl_processes", m->pid, &i);
 }
 
 static void tick(struct session *s, u64 now)

@@ -421,8 +421,11 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	struct syscall_short r = {};
 	u64 count = s->count;
 
-	if (!count)
+	/* none since the last time: the process may have ended, and nothing else takes its sums out */
+	if (!count) {
+		bpf_map_delete_elem(&syscall_shorts, key);
 		return 0;
+	}
 	r.event.time = c->now;
 	r.event.pid = key->pid;
 	r.event.tid = key->pid;

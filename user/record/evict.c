@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Objects that no process maps any more. Those without probes are a few hundred bytes that save a second examination: the least
+ * recently mapped ones go when there are too many. Those with probes hold a file, links and breakpoints. They go when the file
+ * is deleted, as no process can map it then; one that still has a name stays probed for whoever maps it next, unless
+ * there are too many.
+ *
+ * Which of them are mapped is known by a scan of all mappings alone. A process that forks while it goes on may be missed by one
+ * scan, so it takes two. What is mapped after the scan has a record that is read later, and makes the object anew.
+ */
+#include "record/objects.h"
+
+#include "attach/vmas.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <search.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OBJECTS_MAX   4096 /* without probes */
+#define ATTACHED_MAX  4096
+#define ATTACHED_KEPT 1024 /* beyond that files that no process maps lose their probes although they are not deleted */
+#define OBJECTS_FEW   64 /* for tests */
+#define ATTACHED_FEW  64
+#define SWEEP_EVERY   5000000000ULL /* ns */
+#define SWEEP_SHARE   100 /* scans take this part of the time at most: a machine may have a million mappings */
+
+void objects__bound(struct objects *o)
+{
+	bool few = session__test_switch("small-tables");
+
+	o->max = few ? OBJECTS_FEW : OBJECTS_MAX;
+	o->attached_max = few ? ATTACHED_FEW : ATTACHED_MAX;
+}
+
+static u32 attached_kept(const struct objects *o)
+{
+	return o->attached_max == ATTACHED_MAX ? ATTACHED_KEPT : o->attached_max / 2;
+}
+
+static bool is_deleted(const struct object *o)
+{
+	struct stat st;
+
+	return o->fd >= 0 && !fstat(o->fd, &st) && !st.st_nlink;
+}
+
+struct list {
+	struct object **list;
+	u32 n, max;
+	bool attached; /* those that hold something, else the others */
+};
+
+static void collect(const void *node, VISIT which, void *arg)
+{
+	struct object *o = *(struct object *const *)node;
+	struct list *l = arg;
+
+	if ((which == postorder || which == leaf) && l->n < l->max && (o->id || o->fd >= 0) == l->attached)
+		l->list[l->n++] = o;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct object *x = *(struct object *const *)a, *y = *(struct object *const *)b;
+
+	return x->used < y->used ? -1 : x->used > y->used;
+}
+
+/* The least recently mapped ones first; to be freed. */
+static struct list list_of(struct session *s, bool attached)
+{
+	struct list l = { .max = s->objects->n, .attached = attached };
+
+	l.list = calloc(l.max + 1, sizeof(struct object *));
+	if (l.list)
+		twalk_r(s->objects->by_inode, collect, &l);
+	if (l.n)
+		qsort(l.list, l.n, sizeof(struct object *), by_use);
+	return l;
+}
+
+/* Its probes are off. */
+static void evict(struct session *s, struct object *o)
+{
+	if (o->id) {
+		losses__keep_path(s->losses, o->id, o->path);
+		pause__forget(s, o->id);
+		s->objects->attached--;
+		s->objects->evicted_attached++;
+	}
+	if (o->watch)
+		inotify_rm_watch(s->changed_fd, o->watch);
+	tdelete(o, &s->objects->by_inode, object__compare);
+	object__free(o);
+	s->objects->n--;
+	s->objects->evicted++;
+}
+
+/* Half of those without probes, the least recently mapped ones. */
+static void evict_plain(struct session *s)
+{
+	struct list l = list_of(s, false);
+
+	for (u32 i = 0; l.n > s->objects->max && i < l.n / 2; i++)
+		evict(s, l.list[i]);
+	free(l.list);
+}
+
+static void mark(const struct mapping *m, void *arg)
+{
+	struct session *s = arg;
+	struct object *o = objects__find(s, m);
+
+	if (o)
+		o->scan = s->objects->scan;
+}
+
+static bool is_candidate(const struct objects *all, const struct object *o)
+{
+	return all->attached > attached_kept(all) || is_deleted(o);
+}
+
+/* Taking probes off waits some 50 ms, for many objects together as for one. */
+static void evict_some(struct session *s, struct object **some, u32 n)
+{
+	u32 ids[ATTACHER_DROPS_MAX], n_ids = 0;
+
+	for (u32 i = 0; i < n; i++)
+		if (some[i]->id)
+			ids[n_ids++] = some[i]->id;
+	drain__rings(s);
+	if (n_ids)
+		attacher__drop_all(s->attacher, ids, n_ids);
+	for (u32 i = 0; i < n; i++)
+		evict(s, some[i]);
+	drain__rings(s);
+}
+
+static void evict_unmapped(struct session *s, struct list *l)
+{
+	struct object *some[ATTACHER_DROPS_MAX];
+	u32 n = 0;
+
+	for (u32 i = 0; i < l->n; i++) {
+		struct object *o = l->list[i];
+		bool mapped = o->scan == s->objects->scan;
+
+		if (mapped || !o->unmapped || !is_candidate(s->objects, o)) {
+			o->unmapped = !mapped;
+			continue;
+		}
+		some[n++] = o;
+		if (n < ATTACHER_DROPS_MAX)
+			continue;
+		evict_some(s, some, n);
+		n = 0;
+	}
+	if (n)
+		evict_some(s, some, n);
+}
+
+/* Returns how long the scan took, ns. */
+static u64 sweep(struct session *s)
+{
+	struct list l = list_of(s, true);
+	u64 began = session__now(s), took = 0;
+	bool any = false;
+
+	for (u32 i = 0; i < l.n && !any; i++)
+		any = is_candidate(s->objects, l.list[i]);
+	if (any) {
+		int err;
+
+		s->objects->scan++;
+		err = vmas__scan(s->attacher, objects__vma_program(s), 0, mark, s);
+		took = session__now(s) - began;
+		if (!err)
+			evict_unmapped(s, &l);
+	}
+	free(l.list);
+	return took;
+}
+
+void objects__tick(struct session *s, u64 now)
+{
+	u64 took;
+
+	if (s->objects->n - s->objects->attached > s->objects->max)
+		evict_plain(s);
+	if (now < s->objects->next_sweep)
+		return;
+	took = sweep(s);
+	s->objects->next_sweep = now + (SWEEP_SHARE * took > SWEEP_EVERY ? SWEEP_SHARE * took : SWEEP_EVERY);
+	/* tables that were freed in between leave holes */
+	malloc_trim(1 << 20);
+}
+
+void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg)
+{
+	fn(&(struct table_size){ .name = "files with code",
+				 .entries = o->n,
+				 .max = o->max + o->attached_max,
+				 .bytes = o->n * (sizeof(struct object) + 128) + elf__all_held(),
+				 .evicted = o->evicted },
+	   arg);
+	fn(&(struct table_size){ .name = "files with probes",
+				 .entries = o->attached,
+				 .max = o->attached_max,
+				 .bytes = elf__all_held(),
+				 .evicted = o->evicted_attached },
+	   arg);
+}

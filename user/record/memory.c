@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the worker allows itself. Each table has a bound of its own, and together they are far below the limit that the kernel
+ * enforces here: it is for what was not thought of. RLIMIT_DATA and not RLIMIT_AS, as the rings, shared with the kernel, and
+ * libraries are no private memory.
+ *
+ * Near the limit everything that can be found again is given up. If that does not help the recording ends in order, with
+ * the memory between the soft limit and the hard one, before an allocation fails somewhere.
+ */
+#include "record/internal.h"
+
+#include "record/native.h"
+#include "trace/strings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define DATA_MAX     (1024ULL << 20)
+#define DATA_RESERVE (128ULL << 20) /* for an end in order */
+#define HIGH_PERCENT 80
+#define FULL_PERCENT 90
+#define TABLES_EVERY 10000000000ULL /* ns */
+#define FILES_MAX    16384 /* descriptors: a probed file has one or two */
+
+/* Bytes of private memory that may be written to, as RLIMIT_DATA counts them; 0: not known. */
+static u64 data_bytes(const struct session *s)
+{
+	unsigned long long data = 0;
+	char text[256];
+	ssize_t n = s->statm_fd > 0 ? pread(s->statm_fd, text, sizeof(text) - 1, 0) : 0;
+
+	text[n > 0 ? n : 0] = '\0';
+	if (sscanf(text, "%*u %*u %*u %*u %*u %llu", &data) != 1)
+		return 0;
+	return data * (u64)sysconf(_SC_PAGESIZE);
+}
+
+static void set_limit(int resource, u64 soft, u64 hard)
+{
+	struct rlimit now, next;
+
+	if (getrlimit(resource, &now))
+		return;
+	next.rlim_max = hard < now.rlim_max ? hard : now.rlim_max;
+	next.rlim_cur = soft < next.rlim_max ? soft : next.rlim_max;
+	setrlimit(resource, &next);
+}
+
+void memory__limit(struct session *s)
+{
+	struct rlimit files;
+
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < FILES_MAX)
+		set_limit(RLIMIT_NOFILE, FILES_MAX, files.rlim_max);
+		/* what the sanitizer maps for its own use counts */
+#ifdef __SANITIZE_ADDRESS__
+	return;
+#endif
+	s->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	set_limit(RLIMIT_DATA, DATA_MAX, DATA_MAX + DATA_RESERVE);
+	/* for tests: it has that already */
+	s->memory_max = session__test_switch("small-memory") ? data_bytes(s) : DATA_MAX;
+}
+
+/* What is not known any more is found, numbered and written again. */
+static void give_up_tables(struct session *s, u64 now)
+{
+	stack_records__trim(s, now);
+	if (s->native)
+		native__trim(s->native);
+	trace_writer__forget_texts(s->writer);
+	trace_writer__flush(s->writer);
+	malloc_trim(0);
+}
+
+int memory__poll(struct session *s, u64 now, char *err, size_t len)
+{
+	struct rlimit data;
+	u64 bytes;
+
+	if (!s->memory_max)
+		return 0;
+	bytes = data_bytes(s);
+	if (bytes * 100 < s->memory_max * HIGH_PERCENT)
+		return 0;
+	give_up_tables(s, now);
+	if (!s->memory_warned)
+		session__warn(
+			s,
+			"sonde has %llu MiB of the %llu MiB of memory that it allows itself: it forgets what it knows of "
+			"stacks, symbols and texts, and writes it again where it is needed",
+			bytes >> 20, s->memory_max >> 20);
+	s->memory_warned = true;
+	bytes = data_bytes(s);
+	if (bytes * 100 < s->memory_max * FULL_PERCENT)
+		return 0;
+	if (!getrlimit(RLIMIT_DATA, &data)) {
+		data.rlim_cur = data.rlim_max;
+		setrlimit(RLIMIT_DATA, &data);
+	}
+	snprintf(
+		err, len,
+		"sonde has %llu MiB of the %llu MiB of memory that it allows itself, and ends before it runs out; what was "
+		"recorded until now is whole and readable. Trace less: fewer families (-t), fewer processes (-p, --comm)",
+		bytes >> 20, s->memory_max >> 20);
+	return -ENOMEM;
+}
+
+static void write_size(const struct table_size *size, void *arg)
+{
+	struct session *s = arg;
+	struct meta_table e = {
+		.event = session__event(s, ID_meta_table),
+		.entries = size->entries,
+		.max = size->max,
+		.bytes = size->bytes,
+		.evicted = size->evicted,
+		.table = session__intern(s, size->name),
+	};
+
+	session__emit(s, &e, sizeof(e));
+}
+
+static void write_sizes_of(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (h->sizes && f && s->family_on[f->id])
+		h->sizes(write_size, s);
+}
+
+void memory__write_tables(struct session *s)
+{
+	const struct strings *texts = trace_writer__texts(s->writer);
+
+	objects__sizes(s->objects, write_size, s);
+	if (s->stacks)
+		stack_records__sizes(s->stacks, write_size, s);
+	if (s->native)
+		native__sizes(s->native, write_size, s);
+	write_size(&(struct table_size){ .name = "texts",
+					 .entries = strings__entries(texts),
+					 .max = 2 * (texts->max ? texts->max : STRINGS_MAX),
+					 .bytes = strings__bytes(texts),
+					 .evicted = texts->evicted },
+		   s);
+	write_size(&(struct table_size){ .name = "records to be written", .bytes = trace_writer__buffers(s->writer) },
+		   s);
+	losses__sizes(s->losses, write_size, s);
+	family_host__each(s, write_sizes_of, NULL);
+	s->next_tables = session__now(s) + TABLES_EVERY;
+}
