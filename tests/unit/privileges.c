@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum role { ATTACHER, WORKER };
+enum role { ATTACHER, WORKER, OBSERVER };
 
 /* The error that fn gets as that role, 0: it succeeded, -1: the role could not be taken. refused: what its filter noted. */
 struct outcome {
@@ -36,6 +36,7 @@ static struct outcome attempt(enum role role, long (*fn)(void))
 	pid = fork();
 	if (!pid) {
 		if (role == ATTACHER ? privileges__attacher(false, false) :
+		    role == OBSERVER ? privileges__observer() :
 				       privileges__worker(false, o.lacks, sizeof(o.lacks)))
 			_exit(1);
 		errno = 0;
@@ -187,6 +188,17 @@ TEST(a_worker_has_no_files_and_no_network)
 	CHECK(attempt(WORKER, start_child).err == 0);
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
 		CHECK(is_refused(WORKER, attempts[i]));
+}
+
+/* sonde doctor, once it looks at processes. */
+TEST(an_observer_writes_nothing_of_others)
+{
+	if (geteuid())
+		SKIP("needs root");
+	CHECK(attempt(OBSERVER, do_nothing).err == 0);
+	CHECK(attempt(OBSERVER, read_maps).err == 0);
+	CHECK(is_refused(OBSERVER, write_passwd) && is_refused(OBSERVER, write_shadow));
+	CHECK(is_refused(OBSERVER, write_memory) && is_refused(OBSERVER, become_root));
 }
 
 /* The caller ends a recording with the call's name. */

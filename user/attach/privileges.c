@@ -181,6 +181,27 @@ int privileges__attacher(bool signals, bool perf_events)
 	return err;
 }
 
+int privileges__observer(void)
+{
+	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE,
+					    CAP_SYS_ADMIN };
+	char lacks[256] = "";
+	uid_t uid;
+	gid_t gid;
+	int err;
+
+	if (!may_leave_root())
+		return 0;
+	find_account(ACCOUNT_ATTACHER, UID_ATTACHER, &uid, &gid);
+	err = lock_up(lacks, sizeof(lacks));
+	if (!err && (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NO_SETUID_FIXUP))
+		err = become(uid, gid);
+	if (!err)
+		err = keep(list, sizeof(list) / sizeof(list[0]));
+	hide();
+	return err;
+}
+
 int privileges__worker(bool network, char *lacks, size_t len)
 {
 	uid_t uid;

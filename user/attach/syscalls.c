@@ -178,7 +178,8 @@ static int add_worker(scmp_filter_ctx ctx)
 	static const unsigned int commands[] = { BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_PROG_TEST_RUN,
 						 BPF_OBJ_GET_INFO_BY_FD };
 	/* a terminal's; not TIOCSTI, which types into it */
-	static const unsigned int terminal[] = { TCGETS, TCSETS, TCSETSW, TCSETSF, TIOCGWINSZ, TIOCGPGRP, FIONREAD };
+	static const unsigned int terminal[] = { TCGETS, TCSETS,     TCSETSW,	TCSETSF, TCFLSH,
+						 TCSBRK, TIOCGWINSZ, TIOCGPGRP, FIONREAD };
 	int err = add(ctx, SCMP_ACT_ALLOW, worker);
 
 	if (!err)

@@ -2,11 +2,13 @@
 /* What this kernel and user can do, which runtimes run now, what is missing and how to mend it. */
 #include "cmd/doctor.h"
 
+#include "attach/privileges.h"
 #include "cmd/cmd.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
 	"Usage: sonde doctor [--format table,csv,json]\n"
@@ -96,11 +98,18 @@ static int diagnose(struct doctor *d)
 	features__probe(&d->features);
 	features__finish(&d->features);
 	d->allowed = d->features.bpf;
+	d->root = !geteuid();
 	d->out.name = "doctor";
 	d->checks = REPORT_TABLE(&d->out, "checks", "This machine", check_columns);
 	doctor__kernel(d);
 	doctor__system(d);
 	doctor__families(d);
+	/* what follows reads other users' processes and files */
+	ret = privileges__observer();
+	if (ret) {
+		cmd__error("cannot give up privileges: %s", strerror(-ret));
+		return EXIT_FAILED;
+	}
 	doctor__runtimes(d);
 	doctor__gpu(d);
 	missing(d);

@@ -21,6 +21,7 @@ struct doctor {
 	u32 n_findings;
 	bool other_pids; /* in a pid namespace that is not the host's */
 	bool allowed; /* to load BPF programs: where not, little can be tried */
+	bool root; /* at its start: it leaves root before it looks at processes */
 	u32 usable, families; /* a family counts 2 if it is usable, 1 if partly */
 };
 

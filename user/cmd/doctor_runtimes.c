@@ -200,7 +200,7 @@ void doctor__runtimes(struct doctor *d)
 
 	s.table = REPORT_TABLE(&d->out, "runtimes", "Runtimes that are mapped now", runtime_columns);
 	unread = procs__each_mapping(on_mapping, &s);
-	if (unread > 0 && geteuid())
+	if (unread > 0 && !d->root)
 		report_output__note(&d->out, "%d processes could not be looked into: not allowed; run it as root.",
 				    unread);
 	if (!s.table->n_rows)

@@ -373,6 +373,8 @@ static int top(struct top *t)
 	usage = ret == -EINVAL;
 	if (!ret)
 		ret = session__create(s, -1, err, sizeof(err));
+	if (!ret && !t->plain)
+		top_screen__prepare();
 	if (!ret)
 		ret = session__start(s, err, sizeof(err));
 	if (isatty(STDERR_FILENO))
@@ -382,7 +384,8 @@ static int top(struct top *t)
 		take_warnings(s, t, screen);
 		ret = run(s, t, screen, err, sizeof(err));
 		/* first: stopping takes a moment, and has things to say */
-		top_screen__close();
+		if (screen)
+			top_screen__close();
 		session__stop(s, ret ? END_ERROR : END_SIGNAL, err, ret ? 0 : sizeof(err));
 		session__status(s, &st);
 	}

@@ -18,6 +18,8 @@ struct top_status {
 /* What a key asked for. */
 enum top_key { TOP_NOTHING, TOP_QUIT, TOP_REDRAW };
 
+/* Reads the terminal's description, before the session starts: it then opens no file any more. The terminal is left as it was. */
+void top_screen__prepare(void);
 /* Takes the terminal; false: it can't be had. It is given back by top_screen__close, in whatever state it was. */
 bool top_screen__open(void);
 void top_screen__close(void);

@@ -16,10 +16,16 @@ static struct {
 	int row; /* the next one to be written */
 } s;
 
-bool top_screen__open(void)
+void top_screen__prepare(void)
 {
 	setlocale(LC_CTYPE, "");
 	s.screen = newterm(NULL, stdout, stdin);
+	if (s.screen)
+		endwin();
+}
+
+bool top_screen__open(void)
+{
 	if (!s.screen)
 		return false;
 	set_term(s.screen);
