@@ -32,6 +32,9 @@ static void take_records(struct session *s, const uint8_t *data, size_t size)
 		memcpy(r.bytes, data, len);
 		data += len;
 		size -= len;
+		/* native frames are looked up in a process's mappings, which need an attacher */
+		if (!(data[-1] & 1) && r.frame.kind == FRAME_NATIVE)
+			r.frame.kind = FRAME_PYTHON;
 		r.event.id = data[-1] & 1 ? RAW_CODE : RAW_FRAME;
 		if (len >= sizeof(struct event))
 			stack_records__record(s, &r, len);
