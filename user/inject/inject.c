@@ -21,6 +21,7 @@
 #include "attach/privileges.h"
 #include "inject/check.h"
 #include "inject/load.h"
+#include "util/lock.h"
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
@@ -102,15 +103,26 @@ static bool proc_is_ours(void)
 	return readlink("/proc/self", link, sizeof(link) - 1) > 0 && strtoul(link, NULL, 10) == (unsigned long)getpid();
 }
 
-/* One at a time: the others wait, and find it loaded. The lock goes with this process. */
+/* The lock that whoever loads into this process takes: no user but the process's own and root can take one of these. */
+static bool take_turn(int roots, int own, u32 pid)
+{
+	return roots >= 0 ? lock__take(roots, LOCK_INJECT + pid) : own < 0 || !flock(own, LOCK_EX | LOCK_NB);
+}
+
+/*
+ * One at a time: the others wait, and find it loaded. The lock goes with this process. Any user can lock
+ * /proc/PID/status, so that is not what is locked: it would hold root up.
+ */
 static void wait_for_others(u32 pid)
 {
+	int roots = lock__open(), own = -1;
 	char path[64];
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	for (u32 i = 0; fd >= 0 && i < OTHERS && flock(fd, LOCK_EX | LOCK_NB); i++)
+	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
+	/* of root without the folder none: the process's user could hold this one */
+	if (geteuid())
+		own = open(path, O_RDONLY | O_CLOEXEC);
+	for (u32 i = 0; i < OTHERS && !take_turn(roots, own, pid); i++)
 		nanosleep(&(struct timespec){ .tv_nsec = OTHERS_NS }, NULL);
 }
 

@@ -7,14 +7,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "record/family.h"
+#include "util/lock.h"
 
 #define LIBRARY "libsonde-cupti.so"
 #define MEMFD	"memfd:"
@@ -41,9 +39,9 @@ static struct {
 	u64 next_look; /* which of them are gone; ns */
 	bool dropped; /* the control links */
 	bool warned_text, warned_link;
-	int slot; /* of those that each shim has for tracers, -1: not chosen */
-	int slot_fd; /* by which other tracers know that it is taken */
-} gpu = { .slot = -1, .slot_fd = -1 };
+	int slot; /* of those that each shim has for tracers */
+	int slot_fd; /* holds the lock by which other tracers know that it is taken */
+} gpu = { .slot_fd = -1 };
 
 static bool is_runtime(struct elf *elf, const char *path)
 {
@@ -81,31 +79,24 @@ static struct target *add(u32 pid)
 
 /*
  * At one place of a shim the kernel counts several tracers as one, so each tracer of this machine takes a slot of its
- * own: a name in the abstract namespace is free again when its process has ended, in whatever way. With eight tracers
- * at work, or several in network namespaces of their own, two may share one: who comes second is then not told what was
- * told before.
+ * own, by a lock that only root can take, while this process still is root. With eight tracers at work, or several in
+ * containers with a /run of their own, two may share one: who comes second is then not told what was told before.
  */
-static u32 choose_slot(struct session *s)
+static void prepare(struct session *s)
 {
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	u32 first = (u32)getpid() % SHIM_SLOTS, slot;
-	int len;
+	u32 first = (u32)getpid() % SHIM_SLOTS;
 
-	if (gpu.slot >= 0)
-		return (u32)gpu.slot;
 	gpu.slot = (int)first;
-	gpu.slot_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	for (u32 i = 0; gpu.slot_fd >= 0 && i < SHIM_SLOTS; i++) {
-		slot = (first + i) % SHIM_SLOTS;
-		len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "sonde-cupti-slot-%u", slot);
-		if (!bind(gpu.slot_fd, (struct sockaddr *)&name, offsetof(struct sockaddr_un, sun_path) + 1 + len)) {
-			gpu.slot = (int)slot;
-			return slot;
+	gpu.slot_fd = lock__open();
+	for (u32 i = 0; gpu.slot_fd >= 0 && i < SHIM_SLOTS; i++)
+		if (lock__take(gpu.slot_fd, LOCK_SLOTS + (first + i) % SHIM_SLOTS)) {
+			gpu.slot = (int)((first + i) % SHIM_SLOTS);
+			return;
 		}
-	}
-	session__warn(s, "family gpu: %u tracers are at work already: kernels' names may be missing in this trace",
-		      SHIM_SLOTS);
-	return first;
+	if (gpu.slot_fd >= 0)
+		session__warn(s,
+			      "family gpu: %u tracers are at work already: kernels' names may be missing in this trace",
+			      SHIM_SLOTS);
 }
 
 /* The groups that are asked for: their places and their semaphores, as offsets in the file. */
@@ -131,7 +122,7 @@ static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *
 		/* an older shim lacks some */
 		if (elf__find_symbol(elf, text, &semaphore) || place.size < SHIM_CONTROL_BYTES)
 			continue;
-		slot = choose_slot(s) % (place.size / SHIM_CONTROL_BYTES);
+		slot = (u32)gpu.slot % (place.size / SHIM_CONTROL_BYTES);
 		if (elf__offset(elf, place.addr + slot * SHIM_CONTROL_BYTES, &offsets[n]) ||
 		    elf__offset(elf, semaphore.addr + slot * SHIM_SEMAPHORE_BYTES, &counters[n]))
 			continue;
@@ -298,6 +289,7 @@ static const struct family_part parts[] = {
 FAMILY_HOST(gpu_host) = {
 	.name = "gpu",
 	.parts = parts,
+	.prepare = prepare,
 	.is_runtime = is_runtime,
 	.mapped = mapped,
 	.event = event,
