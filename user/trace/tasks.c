@@ -27,15 +27,21 @@ static const struct trace_task *find(const struct trace *t, u32 number)
 	return low < t->n_tasks && t->tasks[low].number == number ? &t->tasks[low] : NULL;
 }
 
-/* The last of its number that had begun. */
+/* The last of its number that had begun; a number may have been used very often. */
 static u32 id_at(const struct trace *t, const struct trace_task *first, u64 time)
 {
-	const struct trace_task *end = t->tasks + t->n_tasks;
-	u32 id = first->id;
+	u32 low = (u32)(first - t->tasks), high = t->n_tasks;
 
-	for (const struct trace_task *i = first; i < end && i->number == first->number && i->start <= time; i++)
-		id = i->id;
-	return id;
+	/* the first has begun whenever that was */
+	while (low + 1 < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (t->tasks[middle].number == first->number && t->tasks[middle].start <= time)
+			low = middle;
+		else
+			high = middle;
+	}
+	return t->tasks[low].id;
 }
 
 /* Where an event's times are: NULL columns read as 0. */
