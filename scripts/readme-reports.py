@@ -5,19 +5,38 @@
 In a FILE, what stands between `<!-- output: COMMAND -->` and `<!-- end -->` is replaced by a block with the command and
 its output; `<!-- output: COMMAND | 12 lines -->` keeps the first lines. The commands are run in DIR, where --record (as
 root) first makes the traces that they read: demo.sonde by scripts/demo.sh, slow.sonde and mended.sonde by
-tests/workloads/journal.py. `make readme` does all of it.
+tests/workloads/journal.py. `make readme` does all of it. The texts around name what is most and how much: on a machine that
+has other work --record refuses, because what it would put there would not fit them.
 """
 import os
 import re
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MARKED = re.compile(r"<!-- output: (.*?) -->\n.*?<!-- end -->", re.S)
 JOURNAL = os.path.join(ROOT, "tests/workloads/journal.py")
 
 
+def busy_percent(seconds=2):
+    """Of the CPUs' time, what others use of it or take away: the first line of /proc/stat."""
+    def read():
+        with open("/proc/stat") as f:
+            fields = [int(word) for word in f.readline().split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+
+    total, idle = read()
+    time.sleep(seconds)
+    total_after, idle_after = read()
+    return 100 * (1 - (idle_after - idle) / (total_after - total))
+
+
 def record(sonde, directory):
+    busy = busy_percent()
+    if busy > 10:
+        sys.exit(f"readme-reports.py: {busy:.0f}% of this machine's CPU time goes elsewhere: the figures would not fit the texts.\n"
+                 "Run it when the machine is idle; without --record it uses the traces that are there.")
     subprocess.run([os.path.join(ROOT, "scripts/demo.sh"), os.path.dirname(sonde)], check=True,
                    env={**os.environ, "DEMO_ONLY": "1"})
     os.replace(os.path.join(ROOT, "demo.sonde"), os.path.join(directory, "demo.sonde"))
