@@ -105,7 +105,7 @@ static int parse_words(struct request *r, int n, char **words)
 }
 
 /* -p PIDS; the words behind it may be further ones, as in `-p $(pgrep -f x)`. */
-static bool parse_pids(struct request *r, char **argv)
+static bool choose_pids(struct request *r, char **argv)
 {
 	int n = pid_list__add(&r->pids, "report", "-p", optarg) ?
 			pid_list__add_words(&r->pids, "report", "-p", argv + optind) :
@@ -133,7 +133,7 @@ static int parse(struct request *r, int argc, char **argv)
 			r->time = optarg;
 			break;
 		case 'p':
-			if (!parse_pids(r, argv))
+			if (!choose_pids(r, argv))
 				return EXIT_USAGE;
 			break;
 		case OPT_TID:
