@@ -3,7 +3,9 @@
  * Where CUPTI is. First among what the process has loaded: dlopen by a plain name
  * misses pip's libcupti.so.13, and a second CUPTI beside a loaded one would see
  * nothing. Then where the loaded libcudart comes from (a toolkit, a wheel), then by
- * its sonames. CUDA_VERSION of libcudart goes first: a CUPTI that is newer than the driver does not work.
+ * its sonames. Where the loader would search folders relative to one that other users can write to (an empty or relative
+ * entry of LD_LIBRARY_PATH) nothing is loaded that is not there yet: CUPTI's own libraries are searched for in the same
+ * way, and the process, perhaps root's, did not choose the moment. CUDA_VERSION of libcudart goes first: a CUPTI that is newer than the driver does not work.
  */
 #define _GNU_SOURCE
 #include "libc.h"
@@ -11,10 +13,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct loaded {
 	char cupti[PATH_MAX], runtime[PATH_MAX];
@@ -96,6 +103,60 @@ static int load_by_name(struct cupti *c, int major)
 	return major ? -ENOENT : load(c, "libcupti.so", 0);
 }
 
+/* Can other users than root and the process's own put something into this folder? */
+static int is_open_to_others(int dir)
+{
+	struct stat st;
+
+	/* as the kernel has it, see control.c */
+	return syscall(SYS_newfstatat, dir, "", &st, AT_EMPTY_PATH) || (st.st_uid && st.st_uid != geteuid()) ||
+	       st.st_mode & (S_IWGRP | S_IWOTH);
+}
+
+/* From the current folder on the way to a relative one, as far as there is one. */
+static int leads_through_others(const char *folder)
+{
+	int dir = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), unsafe = dir < 0 || is_open_to_others(dir), next;
+	char name[NAME_MAX + 1];
+	size_t len;
+
+	for (; !unsafe && *folder; folder += len + (folder[len] == '/')) {
+		len = strcspn(folder, "/");
+		if (!len || len > NAME_MAX)
+			continue;
+		memcpy(name, folder, len);
+		name[len] = '\0';
+		next = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (next < 0)
+			break; /* nor can others make it */
+		close(dir);
+		dir = next;
+		unsafe = is_open_to_others(dir);
+	}
+	if (dir >= 0)
+		close(dir);
+	return unsafe;
+}
+
+/* Where the loader searches, as it was when the program began: is one of the folders unsafe? */
+static int searches_others_folders(void)
+{
+	void *program = dlopen(NULL, RTLD_NOW | RTLD_NOLOAD);
+	Dl_serinfo head, *info = NULL;
+	int unsafe = 0;
+
+	if (program && !dlinfo(program, RTLD_DI_SERINFOSIZE, &head))
+		info = malloc(head.dls_size);
+	if (info && !dlinfo(program, RTLD_DI_SERINFOSIZE, info) && !dlinfo(program, RTLD_DI_SERINFO, info))
+		for (unsigned int i = 0; i < info->dls_cnt && !unsafe; i++)
+			unsafe = info->dls_serpath[i].dls_name[0] != '/' &&
+				 leads_through_others(info->dls_serpath[i].dls_name);
+	free(info);
+	if (program)
+		dlclose(program);
+	return unsafe;
+}
+
 int cupti__find(struct cupti *c, char *why, size_t len)
 {
 	struct loaded l = { .major = 0 };
@@ -105,6 +166,13 @@ int cupti__find(struct cupti *c, char *why, size_t len)
 	if (!l.driver)
 		return -EAGAIN;
 	memset(c, 0, sizeof(*c));
+	if (!l.cupti[0] && searches_others_folders()) {
+		snprintf(
+			why, len,
+			"CUPTI is not loaded: LD_LIBRARY_PATH has an empty or relative folder, and others can write to it; "
+			"start the program with absolute ones");
+		return -EPERM;
+	}
 	err = l.cupti[0] ? load(c, l.cupti, RTLD_NOLOAD) : load_beside(c, &l);
 	if (err && !l.cupti[0])
 		err = load_by_name(c, l.major);

@@ -11,9 +11,11 @@
 
 /* since which all of it has been there on this architecture */
 #if defined(__x86_64__)
-#define SHIM_GLIBC "GLIBC_2.2.5"
+#define SHIM_GLIBC	  "GLIBC_2.2.5"
+#define SHIM_GLIBC_DLINFO "GLIBC_2.3.3"
 #elif defined(__aarch64__)
-#define SHIM_GLIBC "GLIBC_2.17"
+#define SHIM_GLIBC	  "GLIBC_2.17"
+#define SHIM_GLIBC_DLINFO "GLIBC_2.17"
 #endif
 
 #if defined(SHIM_GLIBC) && defined(__linux__)
@@ -21,6 +23,7 @@
 FIRST_VERSION(dlopen);
 FIRST_VERSION(dlsym);
 FIRST_VERSION(dlclose);
+__asm__(".symver dlinfo,dlinfo@" SHIM_GLIBC_DLINFO);
 FIRST_VERSION(pthread_create);
 FIRST_VERSION(pthread_attr_setstacksize);
 FIRST_VERSION(pthread_mutex_trylock);
