@@ -114,6 +114,7 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	r.dev = file->f_inode->i_sb->s_dev;
 	r.ino = file->f_inode->i_ino;
 	r.generation = file->f_inode->i_generation;
+	r.magic = (u32)file->f_inode->i_sb->s_magic;
 	r.pid = task->tgid;
 	n = bpf_d_path(&file->f_path, path, sizeof(path));
 	r.path_len = n > 0 && n <= (long)sizeof(path) ? n : 0;

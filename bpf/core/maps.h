@@ -118,7 +118,7 @@ struct vma_record {
 	u32 generation; /* of that inode number: file systems reuse them */
 	u32 pid;
 	u32 path_len; /* with its NUL, 0: not known */
-	u32 pad;
+	u32 magic; /* of its file system, as statfs(2) has it in f_type */
 };
 
 #ifdef __bpf__

@@ -30,7 +30,7 @@ static const struct probes probes = { .programs = programs, .n_programs = 5 };
 
 static struct attacher_request request;
 static struct attacher_reply reply;
-static int sock;
+static int sock, opener; /* opener: -1: not asked for */
 static pid_t attacher;
 static bool trusted_files;
 
@@ -44,10 +44,12 @@ static bool start(pid_t command)
 	attacher = fork();
 	if (!attacher) {
 		close(pair[0]);
-		attacher__serve(pair[1], &probes, NULL, command, false, trusted_files);
+		attacher__serve(pair[1], &probes,
+				&(struct attacher_options){ .command = command, .trusted_files = trusted_files });
 	}
 	close(pair[1]);
 	sock = pair[0];
+	opener = -1;
 	return attacher > 0;
 }
 
@@ -56,17 +58,19 @@ static bool end(void)
 {
 	int status;
 
+	if (opener >= 0)
+		close(opener);
 	close(sock);
 	return waitpid(attacher, &status, 0) == attacher && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
 /* The answer; 1: none came. */
-static int ask_raw(const void *data, size_t len, int fd, int *got)
+static int ask_at(int at, const void *data, size_t len, int fd, int *got)
 {
 	int other;
 
-	if (message__send(sock, data, len, fd) ||
-	    message__receive(sock, &reply, sizeof(reply), &other) < (ssize_t)REPLY_HEAD)
+	if (message__send(at, data, len, fd) ||
+	    message__receive(at, &reply, sizeof(reply), &other) < (ssize_t)REPLY_HEAD)
 		return 1;
 	if (got)
 		*got = other;
@@ -75,10 +79,31 @@ static int ask_raw(const void *data, size_t len, int fd, int *got)
 	return reply.result;
 }
 
+static int ask_raw(const void *data, size_t len, int fd, int *got)
+{
+	return ask_at(sock, data, len, fd, got);
+}
+
+/* Of the opener, which the attacher starts; the last answer where there are several. */
+static int ask_opener(size_t len, int fd, int *got)
+{
+	const struct attacher_request start = { .op = OP_OPENER };
+	int result;
+
+	if (opener < 0 && ask_raw(&start, REQUEST_HEAD, -1, &opener))
+		return 1;
+	result = ask_at(opener, &request, REQUEST_HEAD + len, fd, got);
+	while (result > 0 && message__receive(opener, &reply, sizeof(reply), &fd) >= (ssize_t)REPLY_HEAD)
+		result = reply.result;
+	return result;
+}
+
 static int ask(enum attacher_op op, u32 program, size_t len)
 {
 	request.op = op;
 	request.program = program;
+	if (op >= OP_OPEN && op <= OP_PROCESSES)
+		return ask_opener(len, -1, NULL);
 	return ask_raw(&request, REQUEST_HEAD + len, -1, NULL);
 }
 
@@ -231,14 +256,51 @@ TEST(lives_through_garbage)
 		for (u32 k = 0; k < (len + 3) / 4; k++)
 			words[k] = next_random();
 		if (i % 4)
-			request.op = next_random() % (OP_SIGNAL + 2);
+			request.op = next_random() % OP_OPENER;
 		if (i % 3)
 			request.program = next_random() % 5;
 		answered += ask_raw(&request, len, i % 5 ? -1 : fd, NULL) <= 0;
 	}
 	CHECK(answered == 20000);
+	answered = 0;
+	for (int i = 0; i < 5000; i++) {
+		size_t len = next_random() % (i % 2 ? sizeof(request.data) : 64);
+		u32 *words = (u32 *)&request;
+
+		for (u32 k = 0; k < (REQUEST_HEAD + len + 3) / 4; k++)
+			words[k] = next_random();
+		if (i % 4)
+			request.op = OP_OPEN + next_random() % (OP_PROCESSES + 2 - OP_OPEN);
+		answered += ask_opener(len, -1, NULL) <= 0;
+	}
+	CHECK(answered == 5000);
 	CHECK(end());
 	close(fd);
+}
+
+/* A pipe that nothing is written to stands in for a file system that does not answer. */
+TEST(gives_up_an_opener_that_does_not_answer)
+{
+	static const struct probes none;
+	volatile sig_atomic_t stop = 1;
+	struct attacher *a;
+	char *text = NULL;
+	size_t len = 0;
+	int pipes[2];
+
+	programs[1].enabled = programs[2].enabled = false;
+	REQUIRE(!pipe(pipes));
+	REQUIRE(!attacher__start(&a, &none, &(struct attacher_options){ .stop = &stop }));
+	CHECK(attacher__read(a, pipes[0], &text, &len) == -ETIMEDOUT);
+	CHECK(!attacher__stuck(a));
+	CHECK(!attacher__maps(a, getpid(), &text, &len) && len && strstr(text, "attacher"));
+	free(text);
+	CHECK(write(pipes[1], "whole", 5) == 5);
+	close(pipes[1]);
+	CHECK(!attacher__read(a, pipes[0], &text, &len) && len == 5 && !strcmp(text, "whole"));
+	free(text);
+	close(pipes[0]);
+	attacher__free(a);
 }
 
 /* Opens by path, as of a process that is gone. */
@@ -252,7 +314,7 @@ static int ask_open(const char *path, const struct stat *st, int *fd)
 		.ino = st->st_ino,
 	};
 	strcpy(request.data, path);
-	return ask_raw(&request, REQUEST_HEAD + request.n, -1, fd);
+	return ask_opener(request.n, -1, fd);
 }
 
 TEST(opens_elf_files_alone)
@@ -290,7 +352,7 @@ TEST(opens_elf_files_alone)
 	stat("/dev/null", &st);
 	CHECK(ask_open("/dev/null", &st, NULL) < 0);
 	request = (struct attacher_request){ .op = OP_OPEN, .pid = NOBODYS_PID, .n = 4, .data = "/etc" };
-	CHECK(ask_raw(&request, REQUEST_HEAD + 4, -1, NULL) == -EINVAL); /* no NUL */
+	CHECK(ask_opener(4, -1, NULL) == -EINVAL); /* no NUL */
 	CHECK(end());
 	unlink(elf);
 	unlink(text);

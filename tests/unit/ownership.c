@@ -64,16 +64,22 @@ TEST(trusted_files_belong_to_root_or_to_who_maps_them)
 {
 	struct ownership *strict = ownership__new(true), *any = ownership__new(false);
 	int roots = make_file(0755, 0), foreign = make_file(0755, 65534);
+	struct inode_note note;
+	struct stat st;
 
 	if (geteuid())
 		SKIP("needs root to make files of others");
-	REQUIRE(strict && any && roots >= 0 && foreign >= 0);
+	REQUIRE(strict && any && roots >= 0 && foreign >= 0 && !fstat(foreign, &st));
 	CHECK(!ownership__check(strict, roots, false));
 	CHECK(ownership__check(strict, foreign, false) == -EACCES);
 	CHECK(!ownership__check(any, foreign, false));
 	/* mapped by a process of another user, root's */
-	ownership__mapped(strict, foreign, getpid());
+	CHECK(!ownership__note(foreign, getpid(), &note));
 	CHECK(ownership__check(strict, foreign, false) == -EACCES);
+	ownership__add(strict, &(struct inode_note){ st.st_dev, st.st_ino });
+	CHECK(!ownership__check(strict, foreign, false));
+	ownership__free(strict);
+	strict = ownership__new(true);
 	CHECK(!fchown(foreign, 0, 0) && !ownership__check(strict, foreign, false));
 	close(roots);
 	close(foreign);

@@ -10,11 +10,29 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define AWAIT_MS	      50
+#define ATTACHER_MS	      20000 /* for an answer; the kernel puts probes in slowly on a busy machine */
+#define ATTACHER_STOPPING_MS  800 /* once the end was asked for */
+#define ATTACHER_DETACHING_MS 5000
+#define OPENER_MS	      2000
+#define OPENER_STOPPING_MS    200
+#define OPENER_PATIENT	      3 /* openers given up, after which a file is waited for less long */
+#define OPENER_IMPATIENT_MS   300
+#define BYTES_MAX	      (256u << 20) /* of one answer */
+#define ENDED_US	      1000 /* how often is asked whether the attacher has ended */
 
 struct attacher {
 	int sock;
 	pid_t pid;
+	int opener; /* its socket, -1: none runs */
+	u32 given_up; /* openers */
+	bool stuck; /* the attacher does not answer: it is not asked any more */
+	const volatile sig_atomic_t *stop;
+	void (*idle)(void *arg);
+	void *idle_arg;
 	const struct probes *probes;
 	struct attacher_request request;
 	struct attacher_reply reply;
@@ -88,8 +106,7 @@ void attacher__withstand_signals(const char *name)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-int attacher__start(struct attacher **out, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		    bool perf_events, bool trusted_files)
+int attacher__start(struct attacher **out, const struct probes *probes, const struct attacher_options *options)
 {
 	struct attacher *a = calloc(1, sizeof(*a));
 	int sock[2], err;
@@ -103,6 +120,10 @@ int attacher__start(struct attacher **out, const struct probes *probes, const st
 	}
 	a->probes = probes;
 	a->refused = -1;
+	a->stop = options->stop;
+	a->idle = options->idle;
+	a->idle_arg = options->arg;
+	a->opener = -1;
 	a->pid = fork();
 	if (a->pid < 0) {
 		err = -errno;
@@ -113,7 +134,7 @@ int attacher__start(struct attacher **out, const struct probes *probes, const st
 	}
 	if (!a->pid) {
 		close(sock[0]);
-		attacher__serve(sock[1], probes, maps, command, perf_events, trusted_files);
+		attacher__serve(sock[1], probes, options);
 	}
 	close(sock[1]);
 	a->sock = sock[0];
@@ -129,14 +150,65 @@ static struct attacher_request *request(struct attacher *a, enum attacher_op op,
 	return &a->request;
 }
 
+static u64 now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+}
+
+/* Has the user asked for the end? */
+static bool stops(const struct attacher *a)
+{
+	return a->stop && *a->stop;
+}
+
+/* Waits until the socket has an answer; -ETIMEDOUT: none came within the time, which is shorter once the end was asked for. */
+static int await(const struct attacher *a, int sock, int limit_ms, int stopping_ms)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	u64 begin = now_ms(), passed;
+
+	for (;;) {
+		/* in parts: a signal may come right before the call */
+		if (poll(&p, 1, AWAIT_MS) > 0)
+			return 0;
+		if (a->idle)
+			a->idle(a->idle_arg);
+		passed = now_ms() - begin;
+		if (passed >= (u64)(stops(a) ? stopping_ms : limit_ms))
+			return -ETIMEDOUT;
+	}
+}
+
+static int exchange(struct attacher *a, int sock, size_t len, int fd, int *got, int limit_ms, int stopping_ms)
+{
+	int err;
+
+	*got = -1;
+	if (message__send(sock, &a->request, REQUEST_HEAD + len, fd))
+		return -EPIPE;
+	err = await(a, sock, limit_ms, stopping_ms);
+	if (err)
+		return err;
+	return message__receive(sock, &a->reply, sizeof(a->reply), got) < (ssize_t)REPLY_HEAD ? -EPIPE : 0;
+}
+
 /* Sends the request with len bytes of data and waits for the answer; fd_out, if asked for, takes its descriptor. */
 static int call(struct attacher *a, size_t len, int fd, int *fd_out)
 {
-	int got;
+	int got, err;
 
-	if (message__send(a->sock, &a->request, REQUEST_HEAD + len, fd) ||
-	    message__receive(a->sock, &a->reply, sizeof(a->reply), &got) < (ssize_t)REPLY_HEAD)
-		return -EPIPE;
+	if (a->stuck)
+		return -ETIMEDOUT;
+	/* links are taken off many at a time, which has taken seconds on busy machines */
+	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS,
+		       a->request.op == OP_DETACH_SITES ? ATTACHER_DETACHING_MS : ATTACHER_STOPPING_MS);
+	if (err) {
+		a->stuck = err == -ETIMEDOUT;
+		return err;
+	}
 	if (a->refused < 0)
 		a->refused = a->reply.refused;
 	if (fd_out)
@@ -155,6 +227,102 @@ static int call_for_fd(struct attacher *a, size_t len)
 	if (fd >= 0)
 		close(fd);
 	return err;
+}
+
+/* The opener does not answer: whatever it waits for, this process goes on without it. */
+static void give_up_opener(struct attacher *a)
+{
+	close(a->opener);
+	a->opener = -1;
+	a->given_up++;
+}
+
+static int opener_limit(const struct attacher *a)
+{
+	return a->given_up < OPENER_PATIENT ? OPENER_MS : OPENER_IMPATIENT_MS;
+}
+
+/* The request to the opener, and its first answer. */
+static int ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
+{
+	int got, err;
+
+	if (a->opener < 0) {
+		/* the request is built already */
+		u32 op = a->request.op;
+
+		a->request.op = OP_OPENER;
+		err = call_for_fd(a, 0);
+		a->request.op = op;
+		if (err < 0)
+			return err;
+		a->opener = err;
+	}
+	err = exchange(a, a->opener, len, fd, &got, opener_limit(a), OPENER_STOPPING_MS);
+	if (err) {
+		give_up_opener(a);
+		return err == -EPIPE ? -ETIMEDOUT : err;
+	}
+	if (a->refused < 0)
+		a->refused = a->reply.refused;
+	if (fd_out)
+		*fd_out = got;
+	else if (got >= 0)
+		close(got);
+	return a->reply.result;
+}
+
+static int ask_opener_for_fd(struct attacher *a, size_t len)
+{
+	int fd = -1, err = ask_opener(a, len, -1, &fd);
+
+	if (!err)
+		return fd < 0 ? -EPIPE : fd;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* What is answered in parts, each within the time; a NUL follows it. */
+static int ask_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len)
+{
+	int n = ask_opener(a, 0, fd, NULL), got;
+	size_t size = 0, used = 0;
+	char *buf = NULL, *bigger;
+
+	for (;;) {
+		if (n >= 0 && size - used < (size_t)n + 1) {
+			size = size * 2 + sizeof(a->reply.bytes) + 1;
+			bigger = size > BYTES_MAX ? NULL : realloc(buf, size);
+			if (!bigger)
+				break;
+			buf = bigger;
+		}
+		if (n <= 0 || n > (int)sizeof(a->reply.bytes))
+			break;
+		memcpy(buf + used, a->reply.bytes, n);
+		used += n;
+		n = await(a, a->opener, opener_limit(a), OPENER_STOPPING_MS);
+		if (!n && message__receive(a->opener, &a->reply, sizeof(a->reply), &got) < (ssize_t)REPLY_HEAD)
+			n = -ETIMEDOUT;
+		if (n) {
+			give_up_opener(a);
+			break;
+		}
+		n = a->reply.result;
+	}
+	if (!n && buf) {
+		buf[used] = '\0';
+		*out = buf;
+		*len = used;
+		return 0;
+	}
+	free(buf);
+	if (n < 0)
+		return n;
+	/* parts are still to come, which nothing would take */
+	give_up_opener(a);
+	return -ENOMEM;
 }
 
 int attacher__sites(struct attacher *a, const struct program *p, enum attach_method method,
@@ -244,7 +412,7 @@ int attacher__open(struct attacher *a, const struct mapping *m)
 	r->end = m->end;
 	r->dev = m->dev;
 	r->ino = m->ino;
-	return call_for_fd(a, len);
+	return ask_opener_for_fd(a, len);
 }
 
 int attacher__open_path(struct attacher *a, u32 pid, const char *path)
@@ -257,13 +425,25 @@ int attacher__open_path(struct attacher *a, u32 pid, const char *path)
 	memcpy(r->data, path, len);
 	r->pid = pid;
 	r->n = len;
-	return call_for_fd(a, len);
+	return ask_opener_for_fd(a, len);
 }
 
-int attacher__maps(struct attacher *a, u32 pid)
+int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len)
 {
 	request(a, OP_MAPS, NULL)->pid = pid;
-	return call_for_fd(a, 0);
+	return ask_opener_for_bytes(a, -1, out, len);
+}
+
+int attacher__processes(struct attacher *a, char **out, size_t *len)
+{
+	request(a, OP_PROCESSES, NULL);
+	return ask_opener_for_bytes(a, -1, out, len);
+}
+
+int attacher__read(struct attacher *a, int fd, char **out, size_t *len)
+{
+	request(a, OP_READ, NULL);
+	return ask_opener_for_bytes(a, fd, out, len);
 }
 
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out)
@@ -271,7 +451,7 @@ int attacher__image(struct attacher *a, u32 pid, struct process_image *out)
 	int err;
 
 	request(a, OP_IMAGE, NULL)->pid = pid;
-	err = call(a, 0, -1, NULL);
+	err = ask_opener(a, 0, -1, NULL);
 	if (!err)
 		*out = a->reply.image;
 	return err;
@@ -319,12 +499,22 @@ int attacher__refused(const struct attacher *a)
 	return a->refused;
 }
 
+bool attacher__stuck(const struct attacher *a)
+{
+	return a->stuck;
+}
+
 void attacher__free(struct attacher *a)
 {
+	u64 begin = now_ms();
+
 	if (!a)
 		return;
+	if (a->opener >= 0)
+		close(a->opener);
 	close(a->sock);
-	while (waitpid(a->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* one that is stuck takes its probes off when the kernel lets it */
+	while (waitpid(a->pid, NULL, WNOHANG) == 0 && !a->stuck && now_ms() - begin < ATTACHER_MS)
+		usleep(ENDED_US);
 	free(a);
 }

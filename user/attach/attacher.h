@@ -24,6 +24,7 @@
 #include "attach/process.h"
 #include "attach/steering.h"
 
+#include <signal.h>
 #include <sys/types.h>
 
 struct attacher;
@@ -33,16 +34,27 @@ struct attacher;
 /* Ticks a second of a clock. */
 #define ATTACHER_HZ_MAX 100000
 
-/*
- * Forks it; the programs that it is to attach must be loaded before. command:
- * the process that sonde itself started, the only one attacher__signal may name;
- * 0: none. maps: what attacher__map_set may name. perf_events: ATTACH_PERF will be asked for.
- * trusted_files: see ownership.h. 0 or negative errno.
- */
-int attacher__start(struct attacher **out, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		    bool perf_events, bool trusted_files);
+struct attacher_options {
+	pid_t command; /* that sonde itself started, the only one attacher__signal may name; 0: none */
+	const struct steering_maps *maps; /* what attacher__map_set may name; NULL: none */
+	bool perf_events; /* ATTACH_PERF will be asked for */
+	bool trusted_files; /* see ownership.h */
+	bool network_files; /* files on file systems that are served remotely are opened too */
+	/* Called while an answer is waited for, every 50 ms. NULL: nothing is. */
+	void (*idle)(void *arg);
+	void *arg;
+	const volatile sig_atomic_t
+		*stop; /* not 0: the user wants the end, answers are waited for less long. May be NULL */
+};
 
-/* All return 0, a descriptor where it says so, or negative errno; -EPIPE: the attacher is gone. */
+/* Forks it; the programs that it is to attach must be loaded before. 0 or negative errno. */
+int attacher__start(struct attacher **out, const struct probes *probes, const struct attacher_options *options);
+
+/*
+ * All return 0, a descriptor where it says so, or negative errno. -EPIPE: the attacher is gone. -ETIMEDOUT: no answer came
+ * in time. What opens files and reads of other processes is done by the opener (attach/opener.h), of which another is
+ * started by the next such call; of the attacher there is one, which is not asked any more.
+ */
 
 /*
  * One link of a program on sites of a file. -EBADMSG: none is probed, as the file's own tables do not confirm all of
@@ -68,13 +80,17 @@ int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
 /*
  * The file behind a mapping, to be read: in any mount namespace, deleted,
  * replaced. m->path (NULL: none) is tried if the process is gone.
- * -ENOEXEC: no ELF file, and nothing else is opened.
+ * -ENOEXEC: no ELF file, and nothing else is opened. -EREMOTE: it lies on a file system that is served remotely.
  */
 int attacher__open(struct attacher *a, const struct mapping *m);
 /* The ELF file at an absolute path in a process's root (pid 0: in this one's), to be read. */
 int attacher__open_path(struct attacher *a, u32 pid, const char *path);
-/* /proc/PID/maps */
-int attacher__maps(struct attacher *a, u32 pid);
+/* /proc/PID/maps; malloc'ed, a NUL follows the text. */
+int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
+/* The numbers of all processes (of 6,000 at most), a line each, likewise. */
+int attacher__processes(struct attacher *a, char **out, size_t *len);
+/* All that can be read from an iterator's descriptor, likewise: it waits for locks of the processes that it passes. */
+int attacher__read(struct attacher *a, int fd, char **out, size_t *len);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
 /* Sets a key of a steering map, or with value NULL deletes it; -EPERM: the attacher takes no such value. */
 int attacher__map_set(struct attacher *a, const char *map, const void *key, const void *value, u64 flags);
@@ -86,7 +102,9 @@ int attacher__fd(const struct attacher *a);
 bool attacher__gone(const struct attacher *a);
 /* The number of the first system call that its filter has refused, -1: none. */
 int attacher__refused(const struct attacher *a);
-/* Has it detach what is left, and waits until it has ended. NULL-safe. */
+/* It did not answer in time; its probes stay until the kernel lets it go on. */
+bool attacher__stuck(const struct attacher *a);
+/* Has it detach what is left, and waits until it has ended, unless it is stuck. NULL-safe. */
 void attacher__free(struct attacher *a);
 
 /* In a child that is in the kernel about probes, which is to end by itself: in a session of its own, by a name of its own. */

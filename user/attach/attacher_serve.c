@@ -4,6 +4,7 @@
  * been taken over by what it reads: every number is checked, nothing is parsed.
  */
 #include "attach/attacher_wire.h"
+#include "attach/opener.h"
 #include "attach/ownership.h"
 #include "attach/privileges.h"
 #include "attach/semaphores.h"
@@ -15,7 +16,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stddef.h>
@@ -24,13 +24,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-#define OVERLAYFS_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
 
 struct server {
 	const struct probes *probes;
@@ -38,11 +33,13 @@ struct server {
 	struct links *links;
 	struct verifier *verifier;
 	struct ownership *ownership;
+	int notes; /* of the openers, which files processes of their owners map; -1: not asked for */
 	struct bpf_link **tracepoints; /* by program */
 	int *events; /* perf events by program and CPU: a descriptor, or negative errno */
 	int cpus;
 	pid_t command;
 	int command_fd;
+	struct openers openers;
 	struct attacher_request request;
 	size_t len; /* of its data */
 	int file; /* came beside it, -1: none */
@@ -89,6 +86,15 @@ static bool is_undeclared(const struct program *p)
 	return p->section.kind == SECTION_SITE && (len < end || strcmp(place + len - end, declared) != 0);
 }
 
+/* What the openers have seen before the worker asked for sites. */
+static void take_notes(struct server *s)
+{
+	struct inode_note note;
+
+	while (s->notes >= 0 && read(s->notes, &note, sizeof(note)) == sizeof(note))
+		ownership__add(s->ownership, &note);
+}
+
 static int serve_sites(struct server *s)
 {
 	const struct attacher_request *r = &s->request;
@@ -122,6 +128,7 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->counters && !semaphores__are(s->file, sites.counters, r->n))
 		return -EINVAL;
+	take_notes(s);
 	err = ownership__check(s->ownership, s->file, is_undeclared(p));
 	if (err)
 		return err;
@@ -254,151 +261,10 @@ static int serve_iter(struct server *s)
 	return err;
 }
 
-/* Opens for reading what a descriptor names, if it is an ELF file: no device, no other file of anybody's leaves here. */
-static int open_elf(int place)
+static int serve_opener(struct server *s)
 {
-	char path[32], magic[SELFMAG];
-	struct stat st;
-	int fd;
-
-	if (fstat(place, &st) || !S_ISREG(st.st_mode))
-		return -ENOEXEC;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	if (pread(fd, magic, SELFMAG, 0) == SELFMAG && !memcmp(magic, ELFMAG, SELFMAG))
-		return fd;
-	close(fd);
-	return -ENOEXEC;
-}
-
-/* Is it the file that was asked for? Only where a path's numbers are the backing inode's can that be said. */
-static bool is_inode(int place, u64 dev, u64 ino)
-{
-	struct stat st;
-
-	return !fstat(place, &st) && st.st_ino == ino && (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) == dev;
-}
-
-static bool on_overlay(int place)
-{
-	struct statfs fs;
-
-	return fstatfs(place, &fs) || fs.f_type == OVERLAYFS_MAGIC;
-}
-
-/* Is what came with the request a path with its NUL, or (if it may be missing) nothing? */
-static bool is_path(const struct server *s, bool optional)
-{
-	u32 n = s->request.n;
-
-	return n == s->len && (n ? !s->request.data[n - 1] : optional);
-}
-
-static int reply_elf(struct server *s, int place)
-{
-	int err;
-
-	if (place < 0)
-		return -errno;
-	err = s->reply_fd = open_elf(place);
-	close(place);
-	return err < 0 ? err : 0;
-}
-
-static int serve_open(struct server *s)
-{
-	const struct attacher_request *r = &s->request;
-	char path[96];
-	int place;
-
-	if (r->pid <= 0 || !is_path(s, true))
-		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", r->pid, r->start, r->end);
-	place = open(path, O_PATH | O_CLOEXEC);
-	if (place >= 0)
-		ownership__mapped(s->ownership, place, r->pid);
-	if (place < 0 && r->n) {
-		/* gone already: the file may still be where it was; on overlayfs it would be probed twice */
-		place = open(r->data, O_PATH | O_CLOEXEC);
-		if (place >= 0 && (on_overlay(place) || !is_inode(place, r->dev, r->ino))) {
-			close(place);
-			return -ESTALE;
-		}
-	}
-	return reply_elf(s, place);
-}
-
-/* In the root of a process, where no link leads out of it. */
-static int serve_open_path(struct server *s)
-{
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	const struct attacher_request *r = &s->request;
-	char path[32] = "/";
-	int root, place;
-
-	if (r->pid < 0 || !is_path(s, false))
-		return -EINVAL;
-	if (r->pid)
-		snprintf(path, sizeof(path), "/proc/%d/root", r->pid);
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -errno;
-	place = syscall(SYS_openat2, root, r->data, &how, sizeof(how));
-	if (place < 0)
-		place = -errno;
-	close(root);
-	errno = place < 0 ? -place : 0;
-	return reply_elf(s, place);
-}
-
-static int serve_maps(struct server *s)
-{
-	char path[32];
-
-	if (s->request.pid <= 0)
-		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/%d/maps", s->request.pid);
-	s->reply_fd = open(path, O_RDONLY | O_CLOEXEC);
-	return s->reply_fd < 0 ? -errno : 0;
-}
-
-static void read_text(int dir, const char *name, char *text, size_t size)
-{
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[n < 0 ? 0 : n] = '\0';
-	/* a command line's words end with a NUL each */
-	while (n > 0 && !text[n - 1])
-		n--;
-	for (ssize_t i = 0; i < n; i++)
-		if (!text[i])
-			text[i] = ' ';
-}
-
-/* The directory keeps a reused pid out. Nothing is an empty text: a kernel thread, or gone. */
-static int serve_image(struct server *s)
-{
-	struct process_image *image = &s->reply.image;
-	char path[32];
-	ssize_t n;
-	int dir;
-
-	snprintf(path, sizeof(path), "/proc/%d", s->request.pid);
-	dir = s->request.pid > 0 ? open(path, O_DIRECTORY | O_CLOEXEC) : -1;
-	if (dir < 0)
-		return -ESRCH;
-	n = readlinkat(dir, "exe", image->exe, sizeof(image->exe) - 1);
-	image->exe[n < 0 ? 0 : n] = '\0';
-	read_text(dir, "cmdline", image->command, sizeof(image->command));
-	read_text(dir, "cgroup", image->cgroup, sizeof(image->cgroup));
-	close(dir);
-	s->reply_len = sizeof(s->reply);
-	return 0;
+	s->reply_fd = openers__start(&s->openers);
+	return s->reply_fd < 0 ? s->reply_fd : 0;
 }
 
 static int serve_signal(struct server *s)
@@ -438,14 +304,8 @@ static int serve_request(struct server *s)
 		return serve_detach(s);
 	case OP_ITER:
 		return serve_iter(s);
-	case OP_OPEN:
-		return serve_open(s);
-	case OP_OPEN_PATH:
-		return serve_open_path(s);
-	case OP_MAPS:
-		return serve_maps(s);
-	case OP_IMAGE:
-		return serve_image(s);
+	case OP_OPENER:
+		return serve_opener(s);
 	case OP_SIGNAL:
 		return serve_signal(s);
 	case OP_MAP_SET:
@@ -478,8 +338,21 @@ static bool serve_one(struct server *s, int sock)
 	return ok;
 }
 
-void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		     bool perf_events, bool trusted_files)
+static int prepare_notes(struct server *s, const struct attacher_options *options)
+{
+	int pipes[2];
+
+	s->notes = s->openers.notes = -1;
+	if (!options->trusted_files)
+		return 0;
+	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	s->notes = pipes[0];
+	s->openers.notes = pipes[1];
+	return 0;
+}
+
+void attacher__serve(int sock, const struct probes *probes, const struct attacher_options *options)
 {
 	struct server *s = calloc(1, sizeof(*s));
 
@@ -487,19 +360,20 @@ void attacher__serve(int sock, const struct probes *probes, const struct steerin
 	if (!s)
 		_exit(1);
 	s->probes = probes;
-	s->maps = maps;
-	s->command = command;
-	s->command_fd = command ? syscall(SYS_pidfd_open, command, 0) : -1;
+	s->maps = options->maps;
+	s->command = options->command;
+	s->command_fd = s->command ? syscall(SYS_pidfd_open, s->command, 0) : -1;
+	s->openers.network_files = options->network_files;
 	s->links = links__new();
 	s->verifier = verifier__new();
-	s->ownership = ownership__new(trusted_files);
+	s->ownership = ownership__new(options->trusted_files);
 	/* verifier.c: the kernel is to reap its children */
 	signal(SIGCHLD, SIG_IGN);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	attacher__raise_limits();
 	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints ||
-	    attacher__close_others(sock, s->command_fd, probes, maps) || open_events(s) ||
-	    privileges__attacher(command, perf_events))
+	    attacher__close_others(sock, s->command_fd, probes, s->maps) || open_events(s) ||
+	    privileges__attacher(s->command, options->perf_events) || prepare_notes(s, options))
 		_exit(1);
 	while (serve_one(s, sock))
 		;

@@ -13,13 +13,17 @@ enum attacher_op {
 	OP_ATTACH,
 	OP_DETACH,
 	OP_ITER, /* answered with a descriptor */
-	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
-	OP_OPEN_PATH, /* likewise */
-	OP_MAPS, /* answered with a descriptor */
-	OP_IMAGE, /* answered with struct process_image */
 	OP_SIGNAL,
 	OP_MAP_SET, /* program: the map's number (attach/steering.h); a key and a value follow; start: flags */
 	OP_MAP_DELETE, /* likewise, a key follows */
+	OP_OPENER, /* answered with a descriptor of the opener's socket */
+	/* to the opener (attach/opener.h) */
+	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
+	OP_OPEN_PATH, /* likewise */
+	OP_MAPS, /* answered with the text, see struct attacher_reply */
+	OP_READ, /* likewise with what the descriptor beside it has to be read */
+	OP_IMAGE, /* answered with struct process_image */
+	OP_PROCESSES, /* as OP_MAPS, with the numbers of all processes, a line each */
 };
 
 struct attacher_request {
@@ -43,6 +47,7 @@ struct attacher_reply {
 	union {
 		struct process_image image; /* OP_IMAGE alone */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each */
+		char bytes[65536]; /* OP_MAPS, OP_READ: result bytes, until a reply with result 0 (the end) or an error */
 	};
 };
 
@@ -60,7 +65,7 @@ ssize_t message__receive(int sock, void *data, size_t size, int *fd);
 int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps);
 void attacher__raise_limits(void);
 /* The attacher's side: answers until the socket ends. */
-void attacher__serve(int sock, const struct probes *probes, const struct steering_maps *maps, pid_t command,
-		     bool perf_events, bool trusted_files) __attribute__((noreturn));
+void attacher__serve(int sock, const struct probes *probes, const struct attacher_options *options)
+	__attribute__((noreturn));
 
 #endif

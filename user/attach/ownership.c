@@ -10,16 +10,11 @@
 #define SYSTEM_MAX 64 /* libraries that sonde itself maps */
 #define MAPPED_MAX 65536 /* files of users that processes of theirs map */
 
-struct inode {
-	dev_t dev;
-	ino_t ino;
-};
-
 struct ownership {
 	bool trusted_files;
-	struct inode system[SYSTEM_MAX];
+	struct inode_note system[SYSTEM_MAX];
 	u32 n_system;
-	struct inode *mapped; /* by processes of their owners */
+	struct inode_note *mapped; /* by processes of their owners */
 	u32 n_mapped, max_mapped;
 };
 
@@ -30,7 +25,7 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *arg)
 
 	/* the program itself has no name here */
 	if (*info->dlpi_name && o->n_system < SYSTEM_MAX && !stat(info->dlpi_name, &st))
-		o->system[o->n_system++] = (struct inode){ st.st_dev, st.st_ino };
+		o->system[o->n_system++] = (struct inode_note){ st.st_dev, st.st_ino };
 	return 0;
 }
 
@@ -53,7 +48,7 @@ void ownership__free(struct ownership *o)
 	free(o);
 }
 
-static bool is_in(const struct inode *list, u32 n, const struct stat *st)
+static bool is_in(const struct inode_note *list, u32 n, const struct stat *st)
 {
 	for (u32 i = 0; i < n; i++)
 		if (list[i].ino == st->st_ino && list[i].dev == st->st_dev)
@@ -61,16 +56,25 @@ static bool is_in(const struct inode *list, u32 n, const struct stat *st)
 	return false;
 }
 
-void ownership__mapped(struct ownership *o, int fd, pid_t pid)
+bool ownership__note(int fd, pid_t pid, struct inode_note *out)
 {
 	struct stat file, process;
-	struct inode *bigger;
 	char path[32];
 
 	/* /proc/PID belongs to the process's effective user; to root, if it may not be looked into */
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	if (!o->trusted_files || fstat(fd, &file) || !file.st_uid || is_in(o->mapped, o->n_mapped, &file) ||
-	    stat(path, &process) || process.st_uid != file.st_uid || o->n_mapped == MAPPED_MAX)
+	if (fstat(fd, &file) || !file.st_uid || stat(path, &process) || process.st_uid != file.st_uid)
+		return false;
+	*out = (struct inode_note){ file.st_dev, file.st_ino };
+	return true;
+}
+
+void ownership__add(struct ownership *o, const struct inode_note *note)
+{
+	const struct stat file = { .st_dev = note->dev, .st_ino = note->ino };
+	struct inode_note *bigger;
+
+	if (!o->trusted_files || is_in(o->mapped, o->n_mapped, &file) || o->n_mapped == MAPPED_MAX)
 		return;
 	if (o->n_mapped == o->max_mapped) {
 		bigger = reallocarray(o->mapped, o->max_mapped * 2 + 64, sizeof(*bigger));
@@ -79,7 +83,7 @@ void ownership__mapped(struct ownership *o, int fd, pid_t pid)
 		o->mapped = bigger;
 		o->max_mapped = o->max_mapped * 2 + 64;
 	}
-	o->mapped[o->n_mapped++] = (struct inode){ file.st_dev, file.st_ino };
+	o->mapped[o->n_mapped++] = *note;
 }
 
 int ownership__check(const struct ownership *o, int fd, bool site)

@@ -23,8 +23,18 @@ struct ownership;
 /* NULL: no memory. */
 struct ownership *ownership__new(bool trusted_files);
 void ownership__free(struct ownership *o);
-/* A process maps the file behind this descriptor (also of O_PATH). */
-void ownership__mapped(struct ownership *o, int fd, pid_t pid);
+struct inode_note {
+	dev_t dev;
+	ino_t ino;
+};
+
+/*
+ * A process maps the file behind this descriptor (also of O_PATH). true: it is the process of the file's owner, who is not
+ * root, and *out names the file. For the opener, which writes it to the attacher.
+ */
+bool ownership__note(int fd, pid_t pid, struct inode_note *out);
+/* Such a file. */
+void ownership__add(struct ownership *o, const struct inode_note *note);
 /*
  * May the file be probed? site: by a program that declares no library. 0; -EPERM: it is a setuid program's or one of
  * the system's own libraries; -EACCES: its owner is not trusted.

@@ -48,6 +48,13 @@ static int keep(const cap_value_t *list, int n)
 	return err;
 }
 
+int privileges__opener(void)
+{
+	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+
+	return keep(list, sizeof(list) / sizeof(list[0]));
+}
+
 int privileges__injector(void)
 {
 	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,

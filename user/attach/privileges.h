@@ -19,6 +19,8 @@
  * calls. What this system does not have of that is done without. 0 or negative errno.
  */
 int privileges__attacher(bool signals, bool perf_events);
+/* Of the attacher's those that opening what other processes map takes. 0 or negative errno. */
+int privileges__opener(void);
 /* For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be kept waiting. 0 or negative errno. */
 int privileges__injector(void);
 /*

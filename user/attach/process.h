@@ -12,6 +12,7 @@ struct mapping {
 	u64 offset; /* bytes in the file */
 	u64 dev, ino; /* backing inode */
 	u32 generation; /* of that inode number */
+	u32 magic; /* of the file system, 0: not known */
 	const char *path;
 	u64 time; /* CLOCK_MONOTONIC ns: when it was made, or found at the start */
 };

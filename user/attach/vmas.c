@@ -9,46 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_all(int fd, char **out, size_t *len)
-{
-	size_t used = 0, size = 0;
-	char *buf = NULL, *bigger;
-	ssize_t n;
-
-	for (;;) {
-		if (size - used < 64 * 1024) {
-			size = size ? size * 2 : 256 * 1024;
-			bigger = realloc(buf, size);
-			if (!bigger) {
-				free(buf);
-				return -ENOMEM;
-			}
-			buf = bigger;
-		}
-		n = read(fd, buf + used, size - used);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0) {
-			n = -errno;
-			free(buf);
-			return n;
-		}
-		if (!n)
-			break;
-		used += n;
-	}
-	*out = buf;
-	*len = used;
-	return 0;
-}
-
 int iter__read_all(struct attacher *a, const struct program *p, u32 pid, char **out, size_t *len)
 {
 	int fd = attacher__iter(a, p, pid), err;
 
 	if (fd < 0)
 		return fd;
-	err = read_all(fd, out, len);
+	err = attacher__read(a, fd, out, len);
 	close(fd);
 	return err;
 }
@@ -94,6 +61,7 @@ int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(
 			.dev = r.dev,
 			.ino = r.ino,
 			.generation = r.generation,
+			.magic = r.magic,
 		};
 		if (r.path_len)
 			buf[pos + r.path_len - 1] = '\0';

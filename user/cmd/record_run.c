@@ -405,6 +405,7 @@ static int record(struct record_args *a)
 	int ret, status = 0;
 	bool usage = false; /* an -EINVAL of the kernel's later is none */
 
+	a->session.stop = &stops;
 	starting("loading programs into the kernel ...");
 	ret = session__open(&s, &a->session, err, sizeof(err));
 	starting("");

@@ -369,6 +369,7 @@ static int top(struct top *t)
 
 	if (isatty(STDERR_FILENO))
 		fputs("loading programs into the kernel ...", stderr);
+	t->session.stop = &stopped;
 	ret = session__open(&s, &t->session, err, sizeof(err));
 	usage = ret == -EINVAL;
 	if (!ret)

@@ -524,17 +524,30 @@ bool object__add_debug(struct session *s, struct object *o)
 	return false;
 }
 
-void object__refuse(struct session *s, const struct object *o, const char *why)
+static const struct program *probed_by(struct session *s, const struct object *o)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *program = &s->embedded.probes.programs[i];
 
-		if (!program->enabled || !section__matches_library(&program->section, o->path))
-			continue;
-		session__warn(s, "%s: family %s: not traced: %s", o->path, program->family->name, why);
-		s->not_attached++;
-		return;
+		if (program->enabled && section__matches_library(&program->section, o->path))
+			return program;
 	}
+	return NULL;
+}
+
+bool object__is_probed_library(struct session *s, const struct object *o)
+{
+	return probed_by(s, o);
+}
+
+void object__refuse(struct session *s, const struct object *o, const char *why)
+{
+	const struct program *program = probed_by(s, o);
+
+	if (!program)
+		return;
+	session__warn(s, "%s: family %s: not traced: %s", o->path, program->family->name, why);
+	s->not_attached++;
 }
 
 bool object__attach(struct session *s, struct object *o)

@@ -77,7 +77,12 @@ int drain__open(struct session *s, char *err, size_t len)
 
 void drain__rings(struct session *s)
 {
+	/* what a record leads to may wait for an answer, and the rings are drained meanwhile */
+	if (s->draining || !s->rings)
+		return;
+	s->draining = true;
 	s->more = rings__read(s->rings, on_record, s);
+	s->draining = false;
 }
 
 /* With all probes gone a program may still be at its last record, if its CPU does other things. */

@@ -8,6 +8,8 @@
 #ifndef SONDE_RECORD_FAMILY_H
 #define SONDE_RECORD_FAMILY_H
 
+#include <stdio.h>
+
 #include "attach/elf.h"
 #include "attach/process.h"
 #include "core/event.h"
@@ -158,8 +160,9 @@ int session__pause(struct session *s, const char *family);
 int session__resume(struct session *s, const char *family);
 /* -ESRCH: it is gone. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
-/* Descriptors of /proc/PID/maps and of the file behind a mapping (only of ELF files), or negative errno. */
-int session__maps(struct session *s, u32 pid);
+/* /proc/PID/maps, to be read; NULL: it can't be. */
+FILE *session__maps(struct session *s, u32 pid);
+/* A descriptor of the file behind a mapping (only of ELF files), or negative errno. */
 int session__open_mapped(struct session *s, const struct mapping *m);
 /* Native stacks (record/native.h); NULL: no memory. */
 struct native *session__native(struct session *s);

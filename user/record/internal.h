@@ -31,6 +31,8 @@ struct refusal {
 	const struct family_part *part; /* of the family's list; NULL: in none */
 };
 
+#define HUNG_MAX 16
+
 struct session {
 	const struct session_args *args;
 	struct embedded embedded;
@@ -94,6 +96,11 @@ struct session {
 	int statm_fd; /* /proc/self/statm, which can't be opened later; 0: not open */
 	u64 memory_max; /* bytes of data that this process may have; 0: no limit of its own */
 	bool memory_warned;
+	u32 hung[HUNG_MAX]; /* processes that are not asked about any more; the last ones */
+	u32 n_hung;
+	u32 n_remote; /* lines about files on remote file systems */
+	bool stuck_noted; /* the attacher's not answering is reported */
+	bool draining;
 	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
@@ -158,6 +165,15 @@ void memory__write_tables(struct session *s);
 /* changed.c: probed files that are overwritten in place */
 int changed__open(struct session *s);
 void changed__poll(struct session *s);
+
+/* hung.c: what does not answer */
+/* Does the user want the end? What takes time is then left out. */
+bool session__is_stopping(const struct session *s);
+/* Did the kernel not answer in time about this process? */
+bool process__is_hung(const struct session *s, u32 pid);
+void process__set_hung(struct session *s, u32 pid);
+/* Reports once that the attacher does not answer. */
+void attacher__note_stuck(struct session *s);
 
 /* losses.c */
 int losses__new(struct session *s);

@@ -245,19 +245,14 @@ static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
 {
 	u64 now = session__now(m->session);
 	char line[PATH_LENGTH + 128];
-	int fd;
 	FILE *f;
 
 	if (p->read && now - p->read < READ_EVERY)
 		return;
 	p->read = now;
-	fd = session__maps(m->session, pid);
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!f) {
-		if (fd >= 0)
-			close(fd);
+	f = session__maps(m->session, pid);
+	if (!f)
 		return;
-	}
 	while (fgets(line, sizeof(line), f)) {
 		struct mapped_code c = {};
 		bool known = false;

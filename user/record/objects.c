@@ -5,6 +5,7 @@
  */
 #include "record/objects.h"
 
+#include "attach/filesystem.h"
 #include "attach/place.h"
 #include "attach/vmas.h"
 #include "record/native.h"
@@ -124,15 +125,32 @@ static void attach(struct session *s, struct object *o)
 		session__gave_up(s, o->path, "its tables take more memory than sonde allows itself for files");
 }
 
+static int open_mapped(struct session *s, const struct mapping *m)
+{
+	if (session__is_stopping(s))
+		return -EINTR;
+	if (!s->args->network_files && filesystem__remote(m->magic))
+		return -EREMOTE;
+	return attacher__open(s->attacher, m);
+}
+
 /* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
 static void examine(struct session *s, struct object *o, const struct mapping *m)
 {
 	if (o->fd < 0)
-		o->fd = attacher__open(s->attacher, m);
-	if (o->fd < 0 && o->fd != -ENOEXEC)
+		o->fd = open_mapped(s, m);
+	if (o->fd < 0 && o->fd != -ENOEXEC && o->fd != -EREMOTE && o->fd != -ETIMEDOUT)
 		return;
 	o->examined = true;
 	o->pid = m->pid;
+	if (o->fd == -EREMOTE || o->fd == -ETIMEDOUT) {
+		if (o->fd == -EREMOTE)
+			object__refuse_remote(s, o, m->magic);
+		else
+			object__refuse_hung(s, o);
+		o->fd = -1;
+		return;
+	}
 	if (o->fd < 0 || (!o->elf && elf__open(&o->elf, o->fd))) {
 		/* nobody asked for what lies on disk; it is told when a process maps it */
 		if (o->ahead)
@@ -247,11 +265,44 @@ const struct program *objects__vma_program(struct session *s)
 	return probes__program(&s->embedded.probes, "core_vmas");
 }
 
+/* Of one process; one about which the kernel does not answer is left out from then on. */
+static int scan_process(struct session *s, u32 pid, struct scan *scan)
+{
+	int err = process__is_hung(s, pid) ? -ETIMEDOUT :
+					     vmas__scan(s->attacher, objects__vma_program(s), pid, on_mapping, scan);
+
+	if (err == -ETIMEDOUT)
+		process__set_hung(s, pid);
+	return err;
+}
+
+/* One after the other, as one of them keeps the kernel from answering about all. */
+static int scan_each(struct session *s, struct scan *scan)
+{
+	char *text, *next;
+	size_t len;
+	int err = attacher__processes(s->attacher, &text, &len);
+
+	for (next = err ? NULL : text; next && *next && !session__is_stopping(s) && !attacher__stuck(s->attacher);
+	     next++) {
+		scan_process(s, (u32)strtoul(next, &next, 10), scan);
+		if (!*next)
+			break;
+	}
+	if (!err)
+		free(text);
+	return err;
+}
+
 static int scan(struct session *s, u32 pid)
 {
 	struct scan scan = { .s = s, .now = session__now(s) };
+	int err;
 
-	return vmas__scan(s->attacher, objects__vma_program(s), pid, on_mapping, &scan);
+	if (pid)
+		return scan_process(s, pid, &scan);
+	err = vmas__scan(s->attacher, objects__vma_program(s), 0, on_mapping, &scan);
+	return err == -ETIMEDOUT ? scan_each(s, &scan) : err;
 }
 
 void session__look_again(struct session *s, const char *family)
@@ -331,7 +382,7 @@ static void on_record(const struct mmap_record *r, void *arg)
 		mapped(s, &m, r->time);
 		return;
 	}
-	vmas__scan(s->attacher, objects__vma_program(s), r->pid, on_mapping, &scan);
+	scan_process(s, r->pid, &scan);
 	/* the mapping is not there any more: its record is all there is to go by */
 	if (!scan.found || !scan.found->examined)
 		mapped_by_the_gone(s, &m);

@@ -58,5 +58,10 @@ struct object *objects__watched(struct session *s, int watch);
 bool object__add_debug(struct session *s, struct object *o);
 /* Says so if the object has the name of a library that a family probes, but can't be looked into. */
 void object__refuse(struct session *s, const struct object *o, const char *why);
+/* Has it the name of a library that a family probes? */
+bool object__is_probed_library(struct session *s, const struct object *o);
+/* hung.c: it lies on a file system that is served remotely (magic 0: on one that is not known), or does not answer. */
+void object__refuse_remote(struct session *s, const struct object *o, u32 magic);
+void object__refuse_hung(struct session *s, const struct object *o);
 
 #endif

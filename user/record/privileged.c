@@ -90,15 +90,29 @@ static void host_prepare(struct session *s, const struct family_host *h, void *a
 		h->prepare(s);
 }
 
+static void on_idle(void *arg)
+{
+	drain__rings(arg);
+}
+
 static int start_attacher(struct session *s, char *err, size_t len)
 {
 	struct steering_maps maps;
+	const struct attacher_options options = {
+		.command = s->args->command_pid,
+		.maps = &maps,
+		.perf_events = s->entry_method == ATTACH_PERF,
+		.trusted_files = s->args->trusted_files,
+		.network_files = s->args->network_files,
+		.stop = s->args->stop,
+		.idle = on_idle,
+		.arg = s,
+	};
 	int ret;
 
 	for (u32 i = 0; i < STEERING_MAX; i++)
 		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
-	ret = attacher__start(&s->attacher, &s->embedded.probes, &maps, s->args->command_pid,
-			      s->entry_method == ATTACH_PERF, s->args->trusted_files);
+	ret = attacher__start(&s->attacher, &s->embedded.probes, &options);
 
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));

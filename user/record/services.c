@@ -208,8 +208,10 @@ void session__detach(struct session *s, const char *name)
 
 int session__image(struct session *s, u32 pid, struct process_image *out)
 {
-	int err = attacher__image(s->attacher, pid, out);
+	int err = process__is_hung(s, pid) ? -ETIMEDOUT : attacher__image(s->attacher, pid, out);
 
+	if (err == -ETIMEDOUT)
+		process__set_hung(s, pid);
 	if (err)
 		return err;
 	/* a target chooses its command line: what would move a terminal's cursor is left out */
@@ -219,9 +221,26 @@ int session__image(struct session *s, u32 pid, struct process_image *out)
 	return 0;
 }
 
-int session__maps(struct session *s, u32 pid)
+FILE *session__maps(struct session *s, u32 pid)
 {
-	return attacher__maps(s->attacher, pid);
+	char *text;
+	size_t len;
+	FILE *f;
+	int err;
+
+	err = process__is_hung(s, pid) ? -ETIMEDOUT : attacher__maps(s->attacher, pid, &text, &len);
+	if (err == -ETIMEDOUT)
+		process__set_hung(s, pid);
+	if (err)
+		return NULL;
+	/* of a copy, which ends with the stream */
+	f = fmemopen(NULL, len + 1, "w+");
+	if (f && (fwrite(text, 1, len, f) != len || fseek(f, 0, SEEK_SET))) {
+		fclose(f);
+		f = NULL;
+	}
+	free(text);
+	return f;
 }
 
 int session__open_mapped(struct session *s, const struct mapping *m)

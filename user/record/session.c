@@ -195,7 +195,10 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	ret = check_calls(s, err, len);
 	if (ret)
 		return ret;
-	if (attacher__gone(s->attacher)) {
+	if (attacher__stuck(s->attacher)) {
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, attacher__fd(s->attacher), NULL);
+		attacher__note_stuck(s);
+	} else if (attacher__gone(s->attacher)) {
 		snprintf(err, len,
 			 "the process that keeps the probes (sonde-attacher) has ended: nothing more can be "
 			 "traced; what was written before is whole and readable");
@@ -313,6 +316,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		about__clock(s);
 		about__cost(s);
 		memory__write_tables(s);
+		attacher__note_stuck(s);
 	}
 	end.event = session__event(s, ID_meta_end);
 	end.stop = s->stopped;

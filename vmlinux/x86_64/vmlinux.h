@@ -70,6 +70,7 @@ struct pt_regs {
 /* include/linux/types.h, kdev_t.h, fs.h, path.h, dcache.h, mount.h, fs/mount.h */
 struct super_block {
 	dev_t s_dev;
+	unsigned long s_magic;
 };
 
 /* include/linux/list.h, types.h */

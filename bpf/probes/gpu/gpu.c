@@ -218,7 +218,9 @@ static bool is_gone(struct session *s, u32 pid)
 {
 	static struct process_image image; /* large */
 
-	return session__image(s, pid, &image) || !image.exe[0];
+	int err = session__image(s, pid, &image);
+
+	return err != -ETIMEDOUT && (err || !image.exe[0]);
 }
 
 /* Killed, or it called _exit: what CUPTI still had for it is lost, and nobody knows how much. */

@@ -44,8 +44,7 @@ static void begin(struct session *s)
 
 static bool find_place(struct session *s, u32 pid, u64 address, struct place *p)
 {
-	int fd = session__maps(s, pid);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
+	FILE *f = session__maps(s, pid);
 	bool found = false;
 	char line[1024];
 

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * hung_files DIR FILE NAME [locks]: mounts a FUSE file system at DIR whose only file, NAME, has the contents of FILE. A child
+ * maps it for execution, and with `locks` waits for it with the lock of its mappings. A line on stdin ends the server's
+ * answers; at the end of stdin the server leaves, which aborts the requests that wait for it. Prints "mapped PID", and "hangs".
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BUFFER	(1 << 18)
+#define FILE_ID 2
+
+static const char *name;
+static bool locks;
+static char *contents;
+static size_t size;
+static int device;
+
+static void fill_attr(struct fuse_attr *a, unsigned long long node)
+{
+	*a = (struct fuse_attr){
+		.ino = node,
+		.size = node == FILE_ID ? size : 0,
+		.blksize = 4096,
+		.nlink = 1,
+		.mode = node == FILE_ID ? S_IFREG | 0755 : S_IFDIR | 0755,
+	};
+}
+
+static void reply(const struct fuse_in_header *in, int error, const void *data, size_t len)
+{
+	static char out[BUFFER];
+	struct fuse_out_header h = { .len = sizeof(h) + len, .error = error, .unique = in->unique };
+
+	memcpy(out, &h, sizeof(h));
+	memcpy(out + sizeof(h), data, len);
+	/* a request that was interrupted is gone */
+	if (write(device, out, h.len) < 0 && errno != ENOENT)
+		exit(1);
+}
+
+static void answer_read(const struct fuse_in_header *in, const struct fuse_read_in *r)
+{
+	size_t left = r->offset < size ? size - r->offset : 0;
+
+	reply(in, 0, contents + (left ? r->offset : 0), left < r->size ? left : r->size);
+}
+
+static void answer(const struct fuse_in_header *in, const void *arg)
+{
+	struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 65536 };
+	struct fuse_attr_out attr = {};
+	struct fuse_entry_out entry = {};
+	struct fuse_open_out opened = {};
+	static int opens;
+	struct fuse_statfs_out fs = {};
+
+	switch (in->opcode) {
+	case FUSE_INIT:
+		reply(in, 0, &init, sizeof(init));
+		break;
+	case FUSE_LOOKUP:
+		entry.nodeid = FILE_ID;
+		fill_attr(&entry.attr, FILE_ID);
+		reply(in, strcmp(arg, name) ? -ENOENT : 0, &entry, strcmp(arg, name) ? 0 : sizeof(entry));
+		break;
+	case FUSE_GETATTR:
+		fill_attr(&attr.attr, in->nodeid);
+		reply(in, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_OPEN:
+		opened.open_flags = locks && opens++ ? FOPEN_DIRECT_IO : 0;
+		reply(in, 0, &opened, sizeof(opened));
+		break;
+	case FUSE_READ:
+		answer_read(in, arg);
+		break;
+	case FUSE_STATFS:
+		reply(in, 0, &fs, sizeof(fs));
+		break;
+	case FUSE_FLUSH:
+	case FUSE_RELEASE:
+	case FUSE_ACCESS:
+		reply(in, 0, NULL, 0);
+		break;
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_INTERRUPT:
+		break;
+	default:
+		reply(in, -ENOSYS, NULL, 0);
+	}
+}
+
+/* false: the file system is gone. */
+static bool serve_one(bool answers)
+{
+	static char in[BUFFER];
+	ssize_t n = read(device, in, sizeof(in));
+
+	if (n < 0)
+		return errno == EINTR || errno == ENOENT || errno == EAGAIN;
+	/* a request that the server has taken and does not answer can't even be killed */
+	if (answers)
+		answer((struct fuse_in_header *)in, in + sizeof(struct fuse_in_header));
+	return true;
+}
+
+static volatile char *code;
+static int direct;
+
+static void *touch(void *arg)
+{
+	return (void *)(unsigned long)code[size / 2];
+}
+
+/* A page is on its way for ever, and mmap waits for it with the lock of all the process's mappings. */
+static void hold_lock(int sig)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, touch, NULL);
+	usleep(100000);
+	mmap(NULL, size, PROT_READ, MAP_PRIVATE, direct, 0);
+}
+
+/* The child: has a page of the file's code in its memory, and its others to come. */
+static void map(const char *dir, int ready)
+{
+	char path[4096];
+	volatile char *at;
+	int fd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(device);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	at = fd < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED || at[0] != contents[0])
+		_exit(1);
+	code = at;
+	signal(SIGUSR1, locks ? hold_lock : SIG_IGN);
+	if (locks)
+		direct = open(path, O_RDONLY | O_CLOEXEC);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static int load(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -1;
+	/* a mapping would have the breakpoints of a file that is probed */
+	size = st.st_size;
+	contents = malloc(size);
+	if (!contents || read(fd, contents, size) != (ssize_t)size)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+static void serve(int ready, pid_t child)
+{
+	struct pollfd p[] = { { .fd = device, .events = POLLIN },
+			      { .fd = STDIN_FILENO, .events = POLLIN },
+			      { .fd = ready, .events = POLLIN } };
+	char line[16] = "";
+	ssize_t n;
+
+	while (poll(p, 3, -1) >= 0 || errno == EINTR) {
+		if (p[2].revents) {
+			if (read(ready, line, 1) != 1) /* a NUL */
+				return;
+			printf("mapped %d\n", (int)child);
+			fflush(stdout);
+			p[2].fd = -1;
+		}
+		if (p[1].revents) {
+			n = read(STDIN_FILENO, line, sizeof(line));
+			if (n <= 0)
+				return;
+			kill(child, SIGUSR1);
+			printf("hangs\n");
+			fflush(stdout);
+		}
+		if (p[0].revents && !serve_one(*line != 'h'))
+			return;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char options[128];
+	int ready[2];
+	pid_t child;
+
+	if (argc < 4)
+		return 2;
+	name = argv[3];
+	locks = argc > 4;
+	device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
+	if (device < 0 || load(argv[2]) || mount("hung", argv[1], "fuse", MS_NODEV | MS_NOSUID, options) ||
+	    pipe2(ready, O_CLOEXEC)) {
+		perror("hung_files");
+		return 77;
+	}
+	child = fork();
+	if (!child)
+		map(argv[1], ready[1]);
+	close(ready[1]);
+	serve(ready[0], child);
+	/* its requests are aborted with the device */
+	close(device);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	return umount2(argv[1], MNT_DETACH) ? 1 : 0;
+}

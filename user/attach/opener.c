@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/opener.h"
+
+#include "attach/attacher_wire.h"
+#include "attach/filesystem.h"
+#include "attach/ownership.h"
+#include "attach/privileges.h"
+#include "attach/syscalls.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define OVERLAYFS_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
+
+struct opener {
+	int sock;
+	bool network_files;
+	int notes; /* to the attacher, -1: it wants none */
+	struct attacher_request request;
+	size_t len; /* of its data */
+	int file; /* came beside it, -1: none */
+	struct attacher_reply reply;
+	size_t reply_len;
+	int reply_fd; /* -1: none */
+};
+
+static bool is_remote(int place)
+{
+	return filesystem__remote(filesystem__magic(place));
+}
+
+/* Opens for reading what a descriptor names, if it is an ELF file: no device, no other file of anybody's leaves here. */
+static int open_elf(const struct opener *s, int place)
+{
+	char path[32], magic[SELFMAG];
+	struct stat st;
+	int fd;
+
+	if (!s->network_files && is_remote(place))
+		return -EREMOTE;
+	if (fstat(place, &st) || !S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (pread(fd, magic, SELFMAG, 0) == SELFMAG && !memcmp(magic, ELFMAG, SELFMAG))
+		return fd;
+	close(fd);
+	return -ENOEXEC;
+}
+
+/* Is it the file that was asked for? Only where a path's numbers are the backing inode's can that be said. */
+static bool is_inode(int place, u64 dev, u64 ino)
+{
+	struct stat st;
+
+	return !fstat(place, &st) && st.st_ino == ino && (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) == dev;
+}
+
+static bool on_overlay(int place)
+{
+	struct statfs fs;
+
+	return fstatfs(place, &fs) || fs.f_type == OVERLAYFS_MAGIC;
+}
+
+/* Is what came with the request a path with its NUL, or (if it may be missing) nothing? */
+static bool is_path(const struct opener *s, bool optional)
+{
+	u32 n = s->request.n;
+
+	return n == s->len && (n ? !s->request.data[n - 1] : optional);
+}
+
+static int reply_elf(struct opener *s, int place)
+{
+	int err;
+
+	if (place < 0)
+		return -errno;
+	err = s->reply_fd = open_elf(s, place);
+	close(place);
+	return err < 0 ? err : 0;
+}
+
+static int serve_open(struct opener *s)
+{
+	const struct attacher_request *r = &s->request;
+	struct inode_note note;
+	char path[96];
+	int place;
+
+	if (r->pid <= 0 || !is_path(s, true))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", r->pid, r->start, r->end);
+	place = open(path, O_PATH | O_CLOEXEC);
+	/* should the attacher take no more of them, the file stays one that is not trusted */
+	if (place >= 0 && s->notes >= 0 && (s->network_files || !is_remote(place)) &&
+	    ownership__note(place, r->pid, &note) && write(s->notes, &note, sizeof(note)) < 0)
+		s->notes = -1;
+	if (place < 0 && r->n) {
+		/* gone already: the file may still be where it was; on overlayfs it would be probed twice */
+		place = open(r->data, O_PATH | O_CLOEXEC);
+		if (place >= 0 && (on_overlay(place) || !is_inode(place, r->dev, r->ino))) {
+			close(place);
+			return -ESTALE;
+		}
+	}
+	return reply_elf(s, place);
+}
+
+/* In the root of a process, where no link leads out of it. */
+static int serve_open_path(struct opener *s)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	const struct attacher_request *r = &s->request;
+	char path[32] = "/";
+	int root, place;
+
+	if (r->pid < 0 || !is_path(s, false))
+		return -EINVAL;
+	if (r->pid)
+		snprintf(path, sizeof(path), "/proc/%d/root", r->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	place = syscall(SYS_openat2, root, r->data, &how, sizeof(how));
+	if (place < 0)
+		place = -errno;
+	close(root);
+	errno = place < 0 ? -place : 0;
+	return reply_elf(s, place);
+}
+
+/* Replies with the bytes of fd in parts; returns the last part's result. */
+static int reply_bytes(struct opener *s, int fd)
+{
+	ssize_t n;
+
+	for (;;) {
+		n = read(fd, s->reply.bytes, sizeof(s->reply.bytes));
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		s->reply.result = (s32)n;
+		if (message__send(s->sock, &s->reply, REPLY_HEAD + n, -1))
+			return -EPIPE;
+	}
+}
+
+static int serve_maps(struct opener *s)
+{
+	char path[32];
+	int fd, err;
+
+	if (s->request.pid <= 0)
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/%d/maps", s->request.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = reply_bytes(s, fd);
+	close(fd);
+	return err;
+}
+
+static int serve_read(struct opener *s)
+{
+	return s->file < 0 ? -EINVAL : reply_bytes(s, s->file);
+}
+
+static void read_text(int dir, const char *name, char *text, size_t size)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	/* a command line's words end with a NUL each */
+	while (n > 0 && !text[n - 1])
+		n--;
+	for (ssize_t i = 0; i < n; i++)
+		if (!text[i])
+			text[i] = ' ';
+}
+
+/* The directory keeps a reused pid out. Nothing is an empty text: a kernel thread, or gone. */
+static int serve_image(struct opener *s)
+{
+	struct process_image *image = &s->reply.image;
+	char path[32];
+	ssize_t n;
+	int dir;
+
+	snprintf(path, sizeof(path), "/proc/%d", s->request.pid);
+	dir = s->request.pid > 0 ? open(path, O_DIRECTORY | O_CLOEXEC) : -1;
+	if (dir < 0)
+		return -ESRCH;
+	n = readlinkat(dir, "exe", image->exe, sizeof(image->exe) - 1);
+	image->exe[n < 0 ? 0 : n] = '\0';
+	read_text(dir, "cmdline", image->command, sizeof(image->command));
+	read_text(dir, "cgroup", image->cgroup, sizeof(image->cgroup));
+	close(dir);
+	s->reply_len = REPLY_HEAD + sizeof(s->reply.image);
+	return 0;
+}
+
+static int serve_processes(struct opener *s)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+	size_t n = 0;
+
+	if (!dir)
+		return -errno;
+	while ((e = readdir(dir)) && n < sizeof(s->reply.bytes) - 16)
+		if (*e->d_name >= '1' && *e->d_name <= '9')
+			n += snprintf(s->reply.bytes + n, 16, "%.10s\n", e->d_name);
+	closedir(dir);
+	s->reply.result = (s32)n;
+	return message__send(s->sock, &s->reply, REPLY_HEAD + n, -1) ? -EPIPE : 0;
+}
+
+static int serve_request(struct opener *s)
+{
+	switch (s->request.op) {
+	case OP_OPEN:
+		return serve_open(s);
+	case OP_OPEN_PATH:
+		return serve_open_path(s);
+	case OP_MAPS:
+		return serve_maps(s);
+	case OP_READ:
+		return serve_read(s);
+	case OP_IMAGE:
+		return serve_image(s);
+	case OP_PROCESSES:
+		return serve_processes(s);
+	}
+	return -EINVAL;
+}
+
+/* false: the worker is gone, or has another opener. */
+static bool serve_one(struct opener *s)
+{
+	ssize_t n = message__receive(s->sock, &s->request, sizeof(s->request), &s->file);
+	int result;
+	bool ok;
+
+	if (n <= 0)
+		return false;
+	s->reply_fd = -1;
+	s->reply_len = REPLY_HEAD;
+	s->len = n - REQUEST_HEAD;
+	memset(&s->reply, 0, REPLY_HEAD + sizeof(s->reply.image));
+	s->reply.refused = syscalls__refused();
+	result = n < (ssize_t)REQUEST_HEAD ? -EINVAL : serve_request(s);
+	s->reply.result = result;
+	s->reply.refused = syscalls__refused();
+	ok = !message__send(s->sock, &s->reply, s->reply_len, s->reply_fd);
+	if (s->reply_fd >= 0)
+		close(s->reply_fd);
+	if (s->file >= 0)
+		close(s->file);
+	return ok;
+}
+
+/* A link that this process held too would stay for as long as it is stuck. */
+static void close_all_but(int a, int b)
+{
+	int low = a < b ? a : b, high = a < b ? b : a, next = STDERR_FILENO + 1;
+
+	if (low > next)
+		close_range(next, low - 1, 0);
+	if (low >= next)
+		next = low + 1;
+	if (high > next)
+		close_range(next, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
+}
+
+void opener__serve(int sock, int notes, bool network_files)
+{
+	struct opener *s = calloc(1, sizeof(*s));
+
+	prctl(PR_SET_NAME, "sonde-opener");
+	close_all_but(notes, sock);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!s || privileges__opener())
+		_exit(1);
+	s->sock = sock;
+	s->notes = notes;
+	s->network_files = network_files;
+	while (serve_one(s))
+		;
+	_exit(0);
+}
+
+/* Forgets those that have ended; the kernel reaps them. */
+static void count_stuck(struct openers *o)
+{
+	int left = 0;
+
+	for (int i = 0; i < o->n_stuck; i++)
+		if (!kill(o->stuck[i], 0))
+			o->stuck[left++] = o->stuck[i];
+	o->n_stuck = left;
+}
+
+int openers__start(struct openers *o)
+{
+	int sock[2], err;
+
+	count_stuck(o);
+	if (o->n_stuck == OPENERS_MAX)
+		return -EAGAIN;
+	if (o->current) {
+		kill(o->current, SIGKILL);
+		o->stuck[o->n_stuck++] = o->current;
+		o->current = 0;
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+		return -errno;
+	o->current = fork();
+	if (!o->current)
+		opener__serve(sock[1], o->notes, o->network_files);
+	err = o->current < 0 ? -errno : 0;
+	close(sock[1]);
+	if (!err)
+		return sock[0];
+	close(sock[0]);
+	o->current = 0;
+	return err;
+}

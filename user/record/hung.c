@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Files and processes about which the kernel does not answer in time: each costs itself alone, and is named. */
+#include "record/objects.h"
+
+#include "attach/filesystem.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LINES_MAX 8 /* about files that lie on remote file systems */
+
+bool session__is_stopping(const struct session *s)
+{
+	return s->args->stop && *s->args->stop;
+}
+
+bool process__is_hung(const struct session *s, u32 pid)
+{
+	for (u32 i = 0; i < s->n_hung && i < HUNG_MAX; i++)
+		if (s->hung[i] == pid)
+			return true;
+	return false;
+}
+
+void process__set_hung(struct session *s, u32 pid)
+{
+	/* the user does not want to wait, which says nothing of the process */
+	if (session__is_stopping(s) || process__is_hung(s, pid))
+		return;
+	s->hung[s->n_hung++ % HUNG_MAX] = pid;
+	s->not_attached++;
+	session__warn(
+		s,
+		"process %u: not examined: the kernel did not answer in time what it runs or maps; it may wait for a "
+		"file system whose server does not answer",
+		pid);
+}
+
+static bool is_python(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	name = name ? name + 1 : path;
+	return !strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10);
+}
+
+void object__refuse_remote(struct session *s, const struct object *o, u32 magic)
+{
+	const char *name = filesystem__remote(magic), *fs = name ? name : "a network or FUSE file system";
+	bool library = object__is_probed_library(s, o);
+
+	if (library)
+		s->not_attached++;
+	if (s->n_remote == LINES_MAX || (s->n_remote && !library && !is_python(o->path)))
+		return;
+	s->n_remote++;
+	session__warn(
+		s,
+		"%s: not examined: it lies on %s, whose server may never answer; --network-files examines such files",
+		o->path, fs);
+}
+
+void object__refuse_hung(struct session *s, const struct object *o)
+{
+	if (session__is_stopping(s))
+		return;
+	s->not_attached++;
+	session__warn(s, "%s: not examined: its file system did not answer in time", o->path);
+}
+
+void attacher__note_stuck(struct session *s)
+{
+	if (s->stuck_noted || !attacher__stuck(s->attacher))
+		return;
+	s->stuck_noted = true;
+	s->not_attached++;
+	session__warn(
+		s,
+		"the process that attaches (sonde-attacher) waits in the kernel and does not answer: nothing more is "
+		"attached, and its probes stay until the kernel lets it go on");
+}
