@@ -156,8 +156,11 @@ static int hand_on(struct order *o, u64 before, size_t max)
 {
 	struct entry *e;
 	size_t i;
-	int err = put_in_order(o);
+	int err;
 
+	if (!o->n)
+		return 0;
+	err = put_in_order(o);
 	for (i = 0; !err && i < o->n && (o->bytes > max || o->entries[i].time < before); i++) {
 		e = &o->entries[i];
 		err = o->fn(&(struct view){ .event = e->event, .record = e->block->data + e->offset, .size = e->size },
