@@ -26,7 +26,8 @@
 #define OBJECTS_FEW   64 /* for tests */
 #define ATTACHED_FEW  64
 #define SWEEP_EVERY   5000000000ULL /* ns */
-#define SWEEP_SHARE   100 /* scans take this part of the time at most: a machine may have a million mappings */
+#define SWEEP_RARELY  20000000000ULL /* ns: not more rarely than this, however busy the machine is */
+#define SWEEP_SHARE   20 /* scans take this part of the time at most: a machine may have a million mappings */
 
 void objects__bound(struct objects *o)
 {
@@ -194,7 +195,8 @@ void objects__tick(struct session *s, u64 now)
 	if (now < s->objects->next_sweep)
 		return;
 	took = sweep(s);
-	s->objects->next_sweep = now + (SWEEP_SHARE * took > SWEEP_EVERY ? SWEEP_SHARE * took : SWEEP_EVERY);
+	took *= SWEEP_SHARE;
+	s->objects->next_sweep = now + (took < SWEEP_EVERY ? SWEEP_EVERY : took > SWEEP_RARELY ? SWEEP_RARELY : took);
 	/* tables that were freed in between leave holes */
 	malloc_trim(1 << 20);
 }
