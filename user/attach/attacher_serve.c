@@ -4,6 +4,7 @@
  * been taken over by what it reads: every number is checked, nothing is parsed.
  */
 #include "attach/attacher_wire.h"
+#include "attach/features.h"
 #include "attach/opener.h"
 #include "attach/ownership.h"
 #include "attach/privileges.h"
@@ -217,6 +218,9 @@ static int serve_attach(struct server *s)
 	const struct program *p = program_of(s);
 	struct bpf_link **link;
 
+	/* SONDE_TEST=refuse-attach:NAME */
+	if (p && features__test_names("refuse-attach", p->name))
+		return -EINVAL;
 	if (p && has_events(p))
 		return p->prog ? attach_events(s, p) : -EINVAL;
 	if (!p || p->section.kind != SECTION_TRACEPOINT)

@@ -37,6 +37,7 @@ struct pending {
 /* libbpf's callbacks have no argument of the caller's, so there is one load at a time in a process. */
 static struct load {
 	struct probes *probes; /* NULL: libbpf loads by itself */
+	const struct refused_maps *refused_maps;
 	struct pending *list;
 	u32 n, next;
 } load;
@@ -212,6 +213,18 @@ static void find_reason(struct pending *p)
 	free(log);
 }
 
+/* true: the program uses a map that the kernel refused, so there is nothing to load. */
+static bool lacks_map(struct pending *p)
+{
+	char why[160];
+
+	if (!refused_maps__used(load.refused_maps, p->insns, p->n, why, sizeof(why)))
+		return false;
+	p->fd = -ENOTSUP;
+	p->program->refusal = strdup(why);
+	return true;
+}
+
 static void *load_some(void *arg)
 {
 	u32 i;
@@ -220,6 +233,8 @@ static void *load_some(void *arg)
 		struct pending *p = &load.list[i];
 		u64 start = timing__now();
 
+		if (lacks_map(p))
+			continue;
 		spoil(p);
 		p->fd = load_one(p, NULL, 0);
 		p->ns = timing__now() - start;
@@ -280,13 +295,15 @@ static void put_in_place(struct pending *p)
 	}
 }
 
-int loader__load(struct sonde_bpf *skel, struct probes *probes)
+int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused)
 {
 	int ret;
 
-	load = (struct load){ .probes = probes, .list = calloc(probes->n_programs, sizeof(*load.list)) };
+	load = (struct load){ .probes = probes, .refused_maps = refused };
+	load.list = calloc(probes->n_programs, sizeof(*load.list));
 	if (!load.list)
 		return -ENOMEM;
+	refused_maps__leave_out(refused, skel->obj);
 	ret = kernel_types__write(bpf_object__btf(skel->obj));
 	timing__step("kernel's types reduced");
 	if (!ret)

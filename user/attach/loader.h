@@ -12,6 +12,7 @@
 #define SONDE_ATTACH_LOADER_H
 
 #include "attach/probes.h"
+#include "attach/refused_maps.h"
 
 struct sonde_bpf;
 
@@ -19,9 +20,9 @@ struct sonde_bpf;
 int loader__register(void);
 /*
  * Loads the object's maps and its programs with `enabled`. A program that the
- * kernel refuses gets load_error and refusal, and is not enabled any more. 0 or negative errno of all
- * together: what libbpf says of it is in its log.
+ * kernel refuses gets load_error and refusal, and is not enabled any more; so does one that uses a map of those refused.
+ * 0 or negative errno of all together: what libbpf says of it is in its log. After that the object can't be loaded again.
  */
-int loader__load(struct sonde_bpf *skel, struct probes *probes);
+int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused);
 
 #endif

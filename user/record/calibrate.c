@@ -10,6 +10,7 @@
 
 #include "record/calibrate_work.h"
 #include "record/internal.h"
+#include "record/refused.h"
 #include "sonde.skel.h"
 
 #include <bpf/bpf.h>
@@ -79,17 +80,24 @@ static bool is_tried(struct session *s, const struct program *p)
 }
 
 /* The core's first: by them the others know who is followed. */
-static int attach_all(struct session *s)
+static int attach_all(struct session *s, char *err, size_t len)
 {
 	const struct probes *probes = &s->embedded.probes;
 
 	for (u32 i = 0; i < 2 * probes->n_programs; i++) {
-		const struct program *p = &probes->programs[i % probes->n_programs];
+		struct program *p = &probes->programs[i % probes->n_programs];
+		int ret = 0;
 
 		if (!is_tried(s, p) || (p->family->id == 0) != (i < probes->n_programs))
 			continue;
-		if (bpf_raw_tracepoint_open(NULL, bpf_program__fd(p->prog)) < 0)
-			return -errno;
+		if (features__test_names("refuse-attach", p->name))
+			ret = -EINVAL;
+		else if (bpf_raw_tracepoint_open(NULL, bpf_program__fd(p->prog)) < 0)
+			ret = -errno;
+		if (ret)
+			ret = refused__unattached(s, p, ret, err, len);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -265,11 +273,11 @@ static int try_families(const struct features *f, const char *families, struct a
 		err = filter__open(&s, a->message, sizeof(a->message));
 	if (!err)
 		err = load__load(&s, a->message, sizeof(a->message));
-	keep_refusals(&s, a);
 	if (!err && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		err = -errno;
 	if (!err)
-		err = attach_all(&s);
+		err = attach_all(&s, a->message, sizeof(a->message));
+	keep_refusals(&s, a);
 	if (!err)
 		err = run_rounds(&s, a);
 	if (err && !*a->message)

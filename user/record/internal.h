@@ -4,6 +4,7 @@
 #define SONDE_RECORD_INTERNAL_H
 
 #include "attach/embedded.h"
+#include "attach/refused_maps.h"
 #include "core/maps.h"
 #include "record/ring.h"
 #include "record/session.h"
@@ -87,8 +88,10 @@ struct session {
 	char *warnings[64];
 	u32 n_warnings, next_warning;
 	u32 not_attached;
+	struct refused_maps refused_maps;
 	struct refusal *refusals;
 	u32 n_refusals;
+	u32 n_reported, n_written; /* of these, as warnings and into the trace */
 	struct kept *kept; /* links that go off and on */
 	u32 n_kept;
 	u32 gave_up; /* files that would have taken too much memory */

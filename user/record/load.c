@@ -389,14 +389,11 @@ static int lead_to_called(struct session *s)
 	return ret;
 }
 
-int load__load(struct session *s, char *err, size_t len)
+/* All that is set before loading. */
+static int configure(struct session *s)
 {
-	int ret = check_privilege(s, err, len);
+	int ret = choose_programs(s);
 
-	if (ret)
-		return ret;
-	choose_methods(s);
-	ret = choose_programs(s);
 	if (!ret)
 		ret = set_rodata(s, "span_mode", &s->span_mode, sizeof(u32));
 	if (!ret)
@@ -409,8 +406,32 @@ int load__load(struct session *s, char *err, size_t len)
 		ret = size_stacks(s);
 	embedded__clear_log();
 	timing__step("programs chosen");
-	if (!ret)
-		ret = loader__load(s->skel, &s->embedded.probes);
+	return ret ? ret : loader__load(s->skel, &s->embedded.probes, &s->refused_maps);
+}
+
+/* libbpf loads an object once: after a failure it takes another. */
+static int reopen(struct session *s, char *err, size_t len)
+{
+	refused__free(s);
+	embedded__close(&s->embedded);
+	memset(s->family_on, 0, sizeof(s->family_on));
+	return load__open(s, err, len);
+}
+
+int load__load(struct session *s, char *err, size_t len)
+{
+	int ret = check_privilege(s, err, len);
+
+	if (ret)
+		return ret;
+	choose_methods(s);
+	ret = configure(s);
+	while (ret && refused_maps__add(&s->refused_maps, s->obj, embedded__log())) {
+		ret = reopen(s, err, len);
+		if (ret)
+			return ret;
+		ret = configure(s);
+	}
 	if (ret) {
 		snprintf(err, len, "the kernel refused the BPF maps or types: %s\n%s", strerror(-ret), embedded__log());
 		/* of the kernel's, and nothing that the command line can mend */

@@ -3,6 +3,7 @@
 #include "attach/privileges.h"
 #include "attach/timing.h"
 #include "record/internal.h"
+#include "record/refused.h"
 #include "sonde.skel.h"
 
 #include <bpf/libbpf.h>
@@ -34,15 +35,16 @@ static int attach_tracepoints(struct session *s, char *err, size_t len)
 
 	for (int order = ORDER_FIRST; order <= ORDER_LAST; order++)
 		for (u32 i = 0; i < n && !ret; i++) {
-			const struct program *p = &s->embedded.probes.programs[order == ORDER_ENTRIES ? n - 1 - i : i];
+			struct program *p = &s->embedded.probes.programs[order == ORDER_ENTRIES ? n - 1 - i : i];
 
 			if (!p->enabled || p->section.kind != SECTION_TRACEPOINT || p->section.on_demand ||
 			    order_of(p) != order)
 				continue;
 			ret = attacher__attach(s->attacher, p);
-			if (ret)
-				snprintf(err, len, "cannot attach to the tracepoint %s: %s", p->section.rest,
-					 strerror(-ret));
+			if (ret == -EPIPE)
+				snprintf(err, len, "the process that attaches has ended");
+			else if (ret)
+				ret = refused__unattached(s, p, ret, err, len);
 		}
 	return ret;
 }

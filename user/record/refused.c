@@ -146,31 +146,70 @@ static void note_empty_families(struct session *s)
 			s->refusals[i].all = true;
 }
 
+/* Takes out a program that is not there, and its part. An error: nothing can be recorded without it. */
+static int take_out(struct session *s, struct program *p, const char *why, char *err, size_t len)
+{
+	const struct family_part *part = refused__part(p);
+
+	if (note(s, p, why, part && part->all)) {
+		snprintf(err, len, "out of memory");
+		return -ENOMEM;
+	}
+	if (part && part->all && !p->family->id) {
+		snprintf(err, len,
+			 "this kernel refused the program %s, without which nothing can be recorded: %s\n"
+			 "its verifier or its configuration is at fault; `sonde doctor` says what else it lacks",
+			 p->name, why);
+		return -ENOTSUP;
+	}
+	drop_part(s, p, part);
+	return 0;
+}
+
 int refused__apply(struct session *s, char *err, size_t len)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		struct program *p = &s->embedded.probes.programs[i];
-		const struct family_part *part = refused__part(p);
-		const char *why = p->refusal ? p->refusal : strerror(-p->load_error);
+	int ret = 0;
 
-		if (!p->load_error)
-			continue;
-		if (note(s, p, why, part && part->all)) {
-			snprintf(err, len, "out of memory");
-			return -ENOMEM;
-		}
-		if (part && part->all && !p->family->id) {
-			snprintf(
-				err, len,
-				"this kernel refused the program %s, without which nothing can be recorded: %s\n"
-				"its verifier or its configuration is at fault; `sonde doctor` says what else it lacks",
-				p->name, why);
-			return -ENOTSUP;
-		}
-		drop_part(s, p, part);
+	for (u32 i = 0; !ret && i < s->embedded.probes.n_programs; i++) {
+		struct program *p = &s->embedded.probes.programs[i];
+
+		if (p->load_error)
+			ret = take_out(s, p, p->refusal ? p->refusal : strerror(-p->load_error), err, len);
 	}
+	if (ret)
+		return ret;
 	note_empty_families(s);
 	drop_families(s);
+	return 0;
+}
+
+/* Programs that were attached before another one of their part or family could not be. */
+static void detach_disabled(struct session *s)
+{
+	for (u32 i = 0; s->attacher && i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
+
+		/* one that was never attached is none of the attacher's business: it answers with an error */
+		if (!p->enabled && p->section.kind == SECTION_TRACEPOINT)
+			attacher__detach(s->attacher, p);
+	}
+}
+
+int refused__unattached(struct session *s, struct program *p, int error, char *err, size_t len)
+{
+	char why[160];
+	int ret;
+
+	snprintf(why, sizeof(why), "it can't be attached (%s): %s", p->full_section, strerror(-error));
+	ret = take_out(s, p, why, err, len);
+	if (ret)
+		return ret;
+	note_empty_families(s);
+	drop_families(s);
+	detach_disabled(s);
+	refused__warn(s);
+	if (s->writer)
+		refused__write(s);
 	return 0;
 }
 
@@ -209,7 +248,7 @@ static bool is_reported(const struct session *s, u32 index)
 
 void refused__warn(struct session *s)
 {
-	for (u32 i = 0; i < s->n_refusals; i++) {
+	for (u32 i = s->n_reported; i < s->n_refusals; i++) {
 		const struct refusal *r = &s->refusals[i];
 		u32 n = count_of(s, r->family);
 		char more[64] = "";
@@ -222,12 +261,13 @@ void refused__warn(struct session *s)
 		session__warn(s, "family %s: the program %s is missing: %s; reports lack %s%s", r->family->name,
 			      r->program, r->why, r->all ? "all of the family" : r->lacks, more);
 	}
+	s->n_reported = s->n_refusals;
 }
 
 void refused__write(struct session *s)
 {
-	for (u32 i = 0; i < s->n_refusals; i++) {
-		const struct refusal *from = &s->refusals[i];
+	for (; s->n_written < s->n_refusals; s->n_written++) {
+		const struct refusal *from = &s->refusals[s->n_written];
 		struct meta_refused r = {
 			.event = session__event(s, ID_meta_refused),
 			.program = session__intern(s, from->program),
@@ -248,4 +288,6 @@ void refused__free(struct session *s)
 		free(s->refusals[i].lacks);
 	}
 	free(s->refusals);
+	s->refusals = NULL;
+	s->n_refusals = s->n_reported = s->n_written = 0;
 }

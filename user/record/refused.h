@@ -11,9 +11,14 @@ const struct family_part *refused__part(const struct program *p);
 int refused__absent(struct session *s, struct program *p);
 /* After loading: takes refused programs out, and families that record nothing without them. An error: nothing can be recorded. */
 int refused__apply(struct session *s, char *err, size_t len);
-/* A line for each family or part. */
+/*
+ * The program was loaded and can't be attached, for this negative errno: what it belongs to is taken out, taken off and
+ * reported. An error: nothing can be recorded.
+ */
+int refused__unattached(struct session *s, struct program *p, int error, char *err, size_t len);
+/* A line for each family or part that has had none. */
 void refused__warn(struct session *s);
-/* Into the trace. */
+/* Into the trace, what is not there yet. */
 void refused__write(struct session *s);
 void refused__free(struct session *s);
 

@@ -4,6 +4,7 @@
 
 #include "attach/vmas.h"
 #include "record/native.h"
+#include "record/refused.h"
 #include "sonde.skel.h"
 
 #include <bpf/bpf.h>
@@ -184,18 +185,28 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 	return 0;
 }
 
+/* A failure is reported here, once: the program counts as refused from then on. */
+static int attached(struct session *s, struct program *p, int err)
+{
+	char why[512];
+
+	if (err && err != -EPIPE)
+		refused__unattached(s, p, err, why, sizeof(why));
+	return err;
+}
+
 int session__attach(struct session *s, const char *name)
 {
-	const struct program *p = probes__program(&s->embedded.probes, name);
+	struct program *p = probes__program(&s->embedded.probes, name);
 
-	return p && p->enabled ? attacher__attach(s->attacher, p) : -ENOENT;
+	return p && p->enabled ? attached(s, p, attacher__attach(s->attacher, p)) : -ENOENT;
 }
 
 int session__attach_clock(struct session *s, const char *name, u32 hz)
 {
-	const struct program *p = probes__program(&s->embedded.probes, name);
+	struct program *p = probes__program(&s->embedded.probes, name);
 
-	return p && p->enabled ? attacher__clock(s->attacher, p, hz) : -ENOENT;
+	return p && p->enabled ? attached(s, p, attacher__clock(s->attacher, p, hz)) : -ENOENT;
 }
 
 void session__detach(struct session *s, const char *name)

@@ -17,17 +17,11 @@ static u64 next_sweep;
 
 static void begin(struct session *s)
 {
-	int err;
-
 	if (begun)
 		return;
 	begun = true;
 	session__run_iter(s, "disk_begin");
-	err = session__attach(s, "disk_faulted");
-	/* -ENOENT: the program was refused, which has been reported */
-	if (err && err != -ENOENT)
-		session__warn(s, "family disk: no major page faults: the kernel refused their event: %s",
-			      strerror(-err));
+	session__attach(s, "disk_faulted");
 }
 
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)

@@ -50,8 +50,6 @@ static bool wants_program(struct session *s, const char *program)
 static void begin(struct session *s)
 {
 	u32 hz = asked_hz(s);
-	int err;
-
 	if (sample.begun)
 		return;
 	sample.begun = true;
@@ -59,12 +57,8 @@ static void begin(struct session *s)
 	sample.period = hz ? SECOND / hz : 0;
 	if (sample.threshold)
 		session__run_iter(s, "sample_begin");
-	if (!hz)
-		return;
-	err = session__attach_clock(s, "sample_tick", hz);
-	/* -ENOENT: the program was refused, which has been reported */
-	if (err && err != -ENOENT)
-		session__warn(s, "no CPU samples: the kernel refused a clock of %u Hz: %s", hz, strerror(-err));
+	if (hz)
+		session__attach_clock(s, "sample_tick", hz);
 }
 
 static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
