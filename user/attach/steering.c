@@ -49,6 +49,8 @@ int steering__set(const struct steering_maps *maps, u32 i, const void *key, cons
 {
 	const struct steering *s = steering__at(i);
 	int fd = s && maps ? maps->fds[i] : -1;
+	/* a message's value begins anywhere, checks read structs */
+	static u64 copy[VALUE_MAX / sizeof(u64)];
 
 	if (fd < 0 || s->value_size > VALUE_MAX)
 		return -ENOENT;
@@ -56,6 +58,7 @@ int steering__set(const struct steering_maps *maps, u32 i, const void *key, cons
 		return bpf_map_delete_elem(fd, key) ? -errno : 0;
 	if (flags > BPF_EXIST)
 		return -EINVAL;
+	value = memcpy(copy, value, s->value_size);
 	if ((s->check && !s->check(key, value)) || (s->once && is_set(fd, s, key, value)))
 		return -EPERM;
 	return bpf_map_update_elem(fd, key, value, flags) ? -errno : 0;
