@@ -381,30 +381,38 @@ TEST(signals_the_command_alone)
 	CHECK(end());
 }
 
+static int ask_debug(size_t len, int object)
+{
+	request.op = OP_OPEN_DEBUG;
+	return ask_opener(len, object, NULL);
+}
+
 TEST(opens_what_is_an_elf_file_in_a_root)
 {
 	char path[] = "/proc/self/exe";
+	int object = open(path, O_RDONLY | O_CLOEXEC);
 
 	REQUIRE(start(0));
 	request = (struct attacher_request){ .n = sizeof("/bin/sh") };
 	memcpy(request.data, "/bin/sh", sizeof("/bin/sh"));
-	CHECK(ask(OP_OPEN_PATH, 0, request.n) == 0);
+	CHECK(ask_debug(request.n, object) == 0);
 	request.pid = getpid();
-	CHECK(ask(OP_OPEN_PATH, 0, request.n) == 0);
+	CHECK(ask_debug(request.n, object) == 0);
 	request.n = sizeof("/etc/passwd");
 	memcpy(request.data, "/etc/passwd", sizeof("/etc/passwd"));
-	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -ENOEXEC);
+	CHECK(ask_debug(request.n, object) == -ENOEXEC);
 	request.n = sizeof("/dev/null");
 	memcpy(request.data, "/dev/null", sizeof("/dev/null"));
-	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -ENOEXEC);
+	CHECK(ask_debug(request.n, object) == -EINVAL);
 	/* a link that leads out of the root */
 	request.n = sizeof(path);
 	memcpy(request.data, path, sizeof(path));
-	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -ELOOP);
-	/* no NUL, no path, no such process */
+	CHECK(ask_debug(request.n, object) == -ELOOP);
+	/* no object, no NUL, no path, no such process */
+	CHECK(ask_debug(request.n, -1) == -EINVAL);
 	request.n--;
-	CHECK(ask(OP_OPEN_PATH, 0, request.n) == -EINVAL);
-	CHECK(ask(OP_OPEN_PATH, 0, 0) == -EINVAL);
+	CHECK(ask_debug(request.n, object) == -EINVAL);
+	CHECK(ask_debug(0, object) == -EINVAL);
 	request = (struct attacher_request){ .pid = NOBODYS_PID };
 	CHECK(ask(OP_MAPS, 0, 0) == -ENOENT);
 	request.pid = 0;
@@ -412,6 +420,7 @@ TEST(opens_what_is_an_elf_file_in_a_root)
 	request.pid = getpid();
 	CHECK(ask(OP_MAPS, 0, 0) == 0);
 	CHECK(end());
+	close(object);
 }
 
 TEST(says_what_a_process_runs)

@@ -218,9 +218,9 @@ static int call(struct attacher *a, size_t len, int fd, int *fd_out)
 	return a->reply.result;
 }
 
-static int call_for_fd(struct attacher *a, size_t len)
+static int call_for_fd(struct attacher *a, size_t len, int beside)
 {
-	int fd = -1, err = call(a, len, -1, &fd);
+	int fd = -1, err = call(a, len, beside, &fd);
 
 	if (!err)
 		return fd < 0 ? -EPIPE : fd;
@@ -252,7 +252,7 @@ static int ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
 		u32 op = a->request.op;
 
 		a->request.op = OP_OPENER;
-		err = call_for_fd(a, 0);
+		err = call_for_fd(a, 0, -1);
 		a->request.op = op;
 		if (err < 0)
 			return err;
@@ -272,9 +272,9 @@ static int ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
 	return a->reply.result;
 }
 
-static int ask_opener_for_fd(struct attacher *a, size_t len)
+static int ask_opener_for_fd(struct attacher *a, size_t len, int beside)
 {
-	int fd = -1, err = ask_opener(a, len, -1, &fd);
+	int fd = -1, err = ask_opener(a, len, beside, &fd);
 
 	if (!err)
 		return fd < 0 ? -EPIPE : fd;
@@ -395,7 +395,7 @@ int attacher__detach(struct attacher *a, const struct program *p)
 int attacher__iter(struct attacher *a, const struct program *p, u32 pid)
 {
 	request(a, OP_ITER, p)->pid = pid;
-	return call_for_fd(a, 0);
+	return call_for_fd(a, 0, -1);
 }
 
 int attacher__open(struct attacher *a, const struct mapping *m)
@@ -412,12 +412,12 @@ int attacher__open(struct attacher *a, const struct mapping *m)
 	r->end = m->end;
 	r->dev = m->dev;
 	r->ino = m->ino;
-	return ask_opener_for_fd(a, len);
+	return ask_opener_for_fd(a, len, -1);
 }
 
-int attacher__open_path(struct attacher *a, u32 pid, const char *path)
+int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object)
 {
-	struct attacher_request *r = request(a, OP_OPEN_PATH, NULL);
+	struct attacher_request *r = request(a, OP_OPEN_DEBUG, NULL);
 	size_t len = strlen(path) + 1;
 
 	if (len > sizeof(r->data))
@@ -425,7 +425,7 @@ int attacher__open_path(struct attacher *a, u32 pid, const char *path)
 	memcpy(r->data, path, len);
 	r->pid = pid;
 	r->n = len;
-	return ask_opener_for_fd(a, len);
+	return ask_opener_for_fd(a, len, object);
 }
 
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len)

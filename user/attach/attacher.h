@@ -83,8 +83,11 @@ int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
  * -ENOEXEC: no ELF file, and nothing else is opened. -EREMOTE: it lies on a file system that is served remotely.
  */
 int attacher__open(struct attacher *a, const struct mapping *m);
-/* The ELF file at an absolute path in a process's root (pid 0: in this one's), to be read. */
-int attacher__open_path(struct attacher *a, u32 pid, const char *path);
+/*
+ * The debug file of an object (its descriptor) at an absolute path in a process's root (pid 0: in this one's), to be read.
+ * -EPERM: users other than root and the object's owner could have written it or put it there.
+ */
+int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object);
 /* /proc/PID/maps; malloc'ed, a NUL follows the text. */
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
 /* The numbers of all processes (of 6,000 at most), a line each, likewise. */

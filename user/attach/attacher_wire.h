@@ -19,7 +19,7 @@ enum attacher_op {
 	OP_OPENER, /* answered with a descriptor of the opener's socket */
 	/* to the opener (attach/opener.h) */
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
-	OP_OPEN_PATH, /* likewise */
+	OP_OPEN_DEBUG, /* likewise; the object's descriptor comes beside it */
 	OP_MAPS, /* answered with the text, see struct attacher_reply */
 	OP_READ, /* likewise with what the descriptor beside it has to be read */
 	OP_IMAGE, /* answered with struct process_image */

@@ -12,13 +12,22 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-static int add_file(struct elf *elf, const struct debug_search *s, u32 pid, const char *path, const u32 *crc)
+/* A search, and the first file that was there and not trusted. */
+struct search {
+	const struct debug_search *args;
+	char refused[PATH_MAX];
+};
+
+static int add_file(struct elf *elf, struct search *search, u32 pid, const char *path, const u32 *crc)
 {
+	const struct debug_search *s = search->args;
 	char root[PATH_MAX];
 	int fd;
 
 	if (s->open) {
 		fd = s->open(pid, path, s->arg);
+		if (fd == -EPERM && !*search->refused)
+			snprintf(search->refused, sizeof(search->refused), "%s", path);
 	} else {
 		snprintf(root, sizeof(root), "/proc/%u/root%s", pid, path);
 		fd = file__open_regular(pid ? root : path);
@@ -26,7 +35,7 @@ static int add_file(struct elf *elf, const struct debug_search *s, u32 pid, cons
 	return fd < 0 ? fd : elf__add_debug(elf, fd, crc);
 }
 
-static int by_build_id(struct elf *elf, const struct debug_search *s, u32 pid)
+static int by_build_id(struct elf *elf, struct search *s, u32 pid)
 {
 	const char *id = elf__build_id(elf);
 	char path[PATH_MAX];
@@ -37,17 +46,17 @@ static int by_build_id(struct elf *elf, const struct debug_search *s, u32 pid)
 	return add_file(elf, s, pid, path, NULL);
 }
 
-static int by_link(struct elf *elf, const struct debug_search *s, u32 pid)
+static int by_link(struct elf *elf, struct search *s, u32 pid)
 {
 	static const char *const places[] = { "%.*s/%s", "%.*s/.debug/%s", DEBUG_DIR "%.*s/%s" };
-	const char *slash = strrchr(s->path, '/');
+	const char *object = s->args->path, *slash = strrchr(object, '/');
 	char name[256], path[PATH_MAX];
 	u32 crc;
 
-	if (!slash || *s->path != '/' || elf__debuglink(elf, name, sizeof(name), &crc))
+	if (!slash || *object != '/' || elf__debuglink(elf, name, sizeof(name), &crc))
 		return -ENOENT;
 	for (u32 i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		int n = snprintf(path, sizeof(path), places[i], (int)(slash - s->path), s->path, name);
+		int n = snprintf(path, sizeof(path), places[i], (int)(slash - object), object, name);
 
 		if (n < (int)sizeof(path) && !add_file(elf, s, pid, path, &crc))
 			return 0;
@@ -56,14 +65,14 @@ static int by_link(struct elf *elf, const struct debug_search *s, u32 pid)
 }
 
 /* In the process's root, then in the host's */
-static int by_file(struct elf *elf, const struct debug_search *s)
+static int by_file(struct elf *elf, struct search *s)
 {
 	int err = -ENOENT;
 
-	if (s->pid) {
-		err = by_build_id(elf, s, s->pid);
+	if (s->args->pid) {
+		err = by_build_id(elf, s, s->args->pid);
 		if (err)
-			err = by_link(elf, s, s->pid);
+			err = by_link(elf, s, s->args->pid);
 	}
 	if (err)
 		err = by_build_id(elf, s, 0);
@@ -72,9 +81,16 @@ static int by_file(struct elf *elf, const struct debug_search *s)
 
 int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t len)
 {
-	int data = elf__add_debugdata(elf), err = by_file(elf, s), fd;
+	struct search search = { .args = s };
+	int data = elf__add_debugdata(elf), err = by_file(elf, &search), fd;
 
 	*why = '\0';
+	if (err && *search.refused)
+		snprintf(
+			why, len,
+			"its debug file %s is not used: users other than root and its own could have written it or put it "
+			"there (chown and chmod go-w, also of the folders, allow it)",
+			search.refused);
 	if (err && data && s->servers && *elf__build_id(elf)) {
 		fd = debuginfod__fetch(elf__build_id(elf), s->idle, s->arg);
 		err = fd < 0 ? fd : elf__add_debug(elf, fd, NULL);

@@ -9,7 +9,10 @@ struct debug_search {
 	u32 pid; /* a process that sees the file at path, in whose root debug files are looked for first; 0: none */
 	const char *path;
 	bool servers; /* ask those of DEBUGINFOD_URLS */
-	/* Opens an ELF file in a process's root (pid 0: in this one's); NULL: as this process may. */
+	/*
+	 * Opens an ELF file in a process's root (pid 0: in this one's), -EPERM: it is not to be trusted; NULL: as this
+	 * process may.
+	 */
 	int (*open)(u32 pid, const char *path, void *arg);
 	void (*idle)(void *arg); /* called about every 20 ms while a server is waited for */
 	void *arg;
@@ -18,7 +21,7 @@ struct debug_search {
 /*
  * Adds what there is to the symbols of elf: .gnu_debugdata, the debug file by
  * build id, by .gnu_debuglink, from a server. 0, or -ENOENT: nothing was found; why
- * (of size len) then says what a server answered, "" if none was asked.
+ * (of size len) then says which file was not trusted, or what a server answered, "" if neither.
  */
 int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t len);
 

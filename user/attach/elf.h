@@ -71,6 +71,10 @@ int elf__debuglink(struct elf *elf, char *name, size_t len, u32 *crc);
 bool elf__section_holds(struct elf *elf, const char *section, const char *text);
 /* Does the file want the library, whose name begins like this, at run time (DT_NEEDED)? */
 bool elf__needs(struct elf *elf, const char *library);
+/* DT_SONAME, "" if there is none; lives as long as the elf. */
+const char *elf__soname(struct elf *elf);
+/* Does it ask for a dynamic linker, as programs do? */
+bool elf__is_program(const struct elf *elf);
 /* Does the file define this version of symbols, as glibc does "GLIBC_2.34"? */
 bool elf__defines_version(struct elf *elf, const char *name);
 /* The versions that it needs of others' symbols. fn returning non-zero ends it and is returned. */

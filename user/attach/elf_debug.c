@@ -178,7 +178,8 @@ bool elf__section_holds(struct elf *elf, const char *section, const char *text)
 	return false;
 }
 
-bool elf__needs(struct elf *elf, const char *library)
+/* The strings of the dynamic section's entries with this tag, until fn returns true. */
+static bool each_dynamic(struct elf *elf, s64 tag, bool (*fn)(const char *text, void *arg), void *arg)
 {
 	struct elf_section sec;
 	const char *names;
@@ -192,9 +193,39 @@ bool elf__needs(struct elf *elf, const char *library)
 		memcpy(&dyn, data + i * sizeof(dyn), sizeof(dyn));
 		if (dyn.d_tag == DT_NULL)
 			break;
-		if (dyn.d_tag == DT_NEEDED && dyn.d_un.d_val < size &&
-		    !strncmp(names + dyn.d_un.d_val, library, strlen(library)))
+		if (dyn.d_tag == tag && dyn.d_un.d_val < size && fn(names + dyn.d_un.d_val, arg))
 			return true;
 	}
+	return false;
+}
+
+static bool begins(const char *text, void *arg)
+{
+	return !strncmp(text, arg, strlen(arg));
+}
+
+bool elf__needs(struct elf *elf, const char *library)
+{
+	return each_dynamic(elf, DT_NEEDED, begins, (void *)library);
+}
+
+static bool keep(const char *text, void *arg)
+{
+	*(const char **)arg = text;
+	return true;
+}
+
+const char *elf__soname(struct elf *elf)
+{
+	if (!elf->soname && !each_dynamic(elf, DT_SONAME, keep, &elf->soname))
+		elf->soname = "";
+	return elf->soname;
+}
+
+bool elf__is_program(const struct elf *elf)
+{
+	for (u32 i = 0; i < elf->n_segments; i++)
+		if (elf->segments[i].p_type == PT_INTERP)
+			return true;
 	return false;
 }

@@ -30,6 +30,7 @@ struct elf {
 	u64 held; /* bytes of the file in memory */
 	bool over_budget; /* more would have been too much */
 	char build_id[129];
+	const char *soname; /* NULL: not looked up yet */
 	struct elf *more[ELF_MORE]; /* what has symbols of this file: .gnu_debugdata, the debug file */
 };
 

@@ -30,7 +30,7 @@ struct openers {
  * stuck). The process must leave its children to the kernel (SIGCHLD is ignored).
  */
 int openers__start(struct openers *o);
-/* Answers OP_OPEN, OP_OPEN_PATH, OP_MAPS, OP_READ and OP_IMAGE until the socket ends. */
+/* Answers OP_OPEN, OP_OPEN_DEBUG, OP_MAPS, OP_READ and OP_IMAGE until the socket ends. */
 void opener__serve(int sock, int notes, bool network_files) __attribute__((noreturn));
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 static const struct schema_family *family_of(const struct schema *s, const char *program)
 {
@@ -51,6 +52,35 @@ static int add_program(struct probes *p, struct bpf_program *prog, const struct 
 	return 0;
 }
 
+static u64 hash_of(const char *library, const char *function)
+{
+	return XXH3_64bits_withSeed(function, strlen(function), XXH3_64bits(library, strlen(library)));
+}
+
+static int add_functions(struct probes *p, const struct section *s)
+{
+	const char *list = s->rest;
+	char name[512];
+
+	while (*s->library && section__next_function(&list, name, sizeof(name))) {
+		u64 key = hash_of(s->library, name);
+		bool *named = strpbrk(name, "*?[") ? NULL : map__get(&p->functions, &key);
+
+		if (named)
+			*named = true;
+		else if (!strpbrk(name, "*?["))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+bool probes__names(const struct probes *p, const char *library, const char *function)
+{
+	u64 key = hash_of(library, function);
+
+	return map__find(&p->functions, &key);
+}
+
 int probes__init(struct probes *p, struct bpf_object *obj, const struct schema *schema, char *err, size_t len)
 {
 	struct bpf_program *prog;
@@ -58,6 +88,7 @@ int probes__init(struct probes *p, struct bpf_object *obj, const struct schema *
 	int ret;
 
 	memset(p, 0, sizeof(*p));
+	map__init(&p->functions, sizeof(u64), sizeof(bool));
 	bpf_object__for_each_program(prog, obj) n++;
 	p->programs = calloc(n, sizeof(*p->programs));
 	if (!p->programs) {
@@ -67,6 +98,10 @@ int probes__init(struct probes *p, struct bpf_object *obj, const struct schema *
 	bpf_object__for_each_program(prog, obj)
 	{
 		ret = add_program(p, prog, schema, err, len);
+		if (!ret && add_functions(p, &p->programs[p->n_programs - 1].section)) {
+			snprintf(err, len, "out of memory");
+			ret = -ENOMEM;
+		}
 		if (ret) {
 			probes__free(p);
 			return ret;
@@ -81,6 +116,7 @@ void probes__free(struct probes *p)
 		free(p->list[i].name);
 	for (u32 i = 0; i < p->n_programs; i++)
 		free(p->programs[i].refusal);
+	map__free(&p->functions);
 	free(p->list);
 	free(p->programs);
 	memset(p, 0, sizeof(*p));

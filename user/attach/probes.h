@@ -4,6 +4,7 @@
 #define SONDE_ATTACH_PROBES_H
 
 #include "trace/schema.h"
+#include "util/map.h"
 #include "util/section.h"
 
 struct bpf_object;
@@ -32,12 +33,15 @@ struct probes {
 	u32 n_programs;
 	struct probe *list; /* list[number - 1] */
 	u32 n, max;
+	struct map functions; /* that the programs name, see probes__names */
 };
 
 /* Before the object is loaded. A program belongs to the family that its name begins with. 0 or negative errno. */
 int probes__init(struct probes *p, struct bpf_object *obj, const struct schema *schema, char *err, size_t len);
 void probes__free(struct probes *p);
 struct program *probes__program(const struct probes *p, const char *name);
+/* Does a program name this function of the library? Globs do not count. */
+bool probes__names(const struct probes *p, const char *library, const char *function);
 /* The number of a program's probe on a function, the same in every object; 0: no memory or more than MAX_PROBES. */
 u16 probes__number(struct probes *p, const struct program *program, const char *function);
 

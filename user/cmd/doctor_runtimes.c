@@ -3,7 +3,7 @@
 #include "cmd/doctor.h"
 
 #include "attach/container.h"
-#include "attach/elf.h"
+#include "attach/library.h"
 #include "attach/procs.h"
 #include "record/family.h"
 #include "util/file.h"
@@ -64,7 +64,8 @@ static bool find_library(const struct doctor *d, const struct schema_family *f, 
 
 		if (p->family != f || !*p->section.library)
 			continue;
-		if (section__matches_library(&p->section, path)) {
+		if (elf ? library__match(elf, &d->embedded.probes, p->section.library) == LIBRARY_YES :
+			  section__matches_library(&p->section, path)) {
 			snprintf(n->runtime, sizeof(n->runtime), "%s", file_name(path));
 			snprintf(n->how, sizeof(n->how), "its functions, by name");
 			return true;

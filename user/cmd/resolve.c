@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/resolve.h"
 
+#include "attach/library.h"
 #include "attach/place.h"
 #include "attach/privileges.h"
 #include "attach/procs.h"
@@ -224,6 +225,13 @@ static void end_family(struct resolver *r)
 		   V_U64(t->places));
 }
 
+/* A file that was named may be a library of another name, or a stub. */
+static bool is_library(const struct resolver *r, const struct section *s)
+{
+	return section__matches_library(s, r->path) ||
+	       library__match(r->elf, &r->bpf->probes, s->library) == LIBRARY_YES;
+}
+
 static void add_object(struct resolver *r)
 {
 	const struct schema *schema = r->bpf->schema;
@@ -233,7 +241,7 @@ static void add_object(struct resolver *r)
 		for (u32 i = 0; i < r->bpf->probes.n_programs; i++) {
 			const struct program *p = &r->bpf->probes.programs[i];
 
-			if (p->family == &schema->families[f] && section__matches_library(&p->section, r->path))
+			if (p->family == &schema->families[f] && *p->section.library && is_library(r, &p->section))
 				add_program(r, p);
 		}
 		if (elf__is_native(r->elf))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The probes of one object: where each family's programs go in it, and their links. */
-#include "attach/debug.h"
 #include "attach/place.h"
 #include "attach/verify_site.h"
 #include "record/objects.h"
@@ -234,24 +233,15 @@ static void find_globs(struct places *p, const struct program *program)
 			elf__each_symbol(p->o->elf, on_symbol, p);
 }
 
-/* How NVIDIA's static libraries begin the names of what they don't export: libcudart.so's are libcudart_static_HASH. */
-static bool holds_copy(const struct object *o, const char *library)
-{
-	char text[80];
-
-	snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(library, "."), library);
-	return elf__names_hold(o->elf, text);
-}
-
 /*
- * true: the object is a library that the family probes by its file name, or has one linked in. Names
+ * true: the object is a library that the family probes, or has one linked in. Names
  * first: a function is the program's that names it, whatever another's glob says.
  */
 static bool find_library(struct places *p, const struct schema_family *f)
 {
 	const struct probes *probes = &p->s->embedded.probes;
 	const char *asked = "";
-	bool copy = false, found = false;
+	bool whole = false, copy = false, found = false;
 
 	for (u32 i = 0; i < 2 * probes->n_programs; i++) {
 		const struct program *program = &probes->programs[i % probes->n_programs];
@@ -259,13 +249,14 @@ static bool find_library(struct places *p, const struct schema_family *f)
 
 		if (!program->enabled || program->family != f || !section->library[0])
 			continue;
-		p->copy = !section__matches_library(section, p->o->path);
-		if (p->copy && strcmp(asked, section->library)) {
+		if (strcmp(asked, section->library)) {
 			asked = section->library;
-			copy = holds_copy(p->o, asked);
+			whole = object__is_library(p->s, p->o, f, section);
+			copy = !whole && object__holds_copy(p->o, asked);
 		}
-		if (p->copy && !copy)
+		if (!whole && !copy)
 			continue;
+		p->copy = copy;
 		if (i < probes->n_programs)
 			find_names(p, program);
 		else
@@ -490,64 +481,6 @@ static void attach_family(struct session *s, struct object *o, const struct sche
 		write_object(s, o, f->id, attached, span ? s->span_method : s->entry_method, why);
 	map__free(&p.taken);
 	free(p.list);
-}
-
-static void on_idle(void *arg)
-{
-	drain__rings(arg);
-}
-
-static int open_debug(u32 pid, const char *path, void *arg)
-{
-	return attacher__open_path(((struct session *)arg)->attacher, pid, path);
-}
-
-bool object__add_debug(struct session *s, struct object *o)
-{
-	struct debug_search search = {
-		.pid = o->pid,
-		.path = o->path,
-		.servers = s->args->debuginfod,
-		.open = open_debug,
-		.idle = on_idle,
-		.arg = s,
-	};
-	char why[128];
-
-	if (o->debug_sought || !elf__stripped(o->elf))
-		return false;
-	o->debug_sought = true;
-	if (!debug__add(o->elf, &search, why, sizeof(why)))
-		return true;
-	if (*why)
-		session__warn(s, "%s: %s", o->path, why);
-	return false;
-}
-
-static const struct program *probed_by(struct session *s, const struct object *o)
-{
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *program = &s->embedded.probes.programs[i];
-
-		if (program->enabled && section__matches_library(&program->section, o->path))
-			return program;
-	}
-	return NULL;
-}
-
-bool object__is_probed_library(struct session *s, const struct object *o)
-{
-	return probed_by(s, o);
-}
-
-void object__refuse(struct session *s, const struct object *o, const char *why)
-{
-	const struct program *program = probed_by(s, o);
-
-	if (!program)
-		return;
-	session__warn(s, "%s: family %s: not traced: %s", o->path, program->family->name, why);
-	s->not_attached++;
 }
 
 bool object__attach(struct session *s, struct object *o)

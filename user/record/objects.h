@@ -56,6 +56,11 @@ void object__watch(struct session *s, struct object *o);
 struct object *objects__watched(struct session *s, int watch);
 /* Looks for symbols that the object was stripped of, once. true: there are more now. */
 bool object__add_debug(struct session *s, struct object *o);
+/* recognize.c: is the object this library (`libNAME.so`) that the family probes? */
+bool object__is_library(struct session *s, const struct object *o, const struct schema_family *f,
+			const struct section *section);
+/* Has it the library linked in, with the symbols of that? */
+bool object__holds_copy(const struct object *o, const char *library);
 /* Says so if the object has the name of a library that a family probes, but can't be looked into. */
 void object__refuse(struct session *s, const struct object *o, const char *why);
 /* Has it the name of a library that a family probes? */

@@ -2,17 +2,21 @@
 /* What makes a process one that sched, syscall and lock follow without being told to follow all. */
 #include "record/family.h"
 
-#include <string.h>
+#include "attach/library.h"
 
 bool runtime__is_one(struct elf *elf, const char *path)
 {
-	static const char *const libraries[] = { "libcudart.so", "libcuda.so", "libnccl.so" };
-	const char *name = strrchr(path, '/');
+	static const struct {
+		const char *name, *function;
+	} libraries[] = {
+		{ "libcudart.so", "cudaMalloc" },
+		{ "libcuda.so", "cuInit" },
+		{ "libnccl.so", "ncclAllReduce" },
+	};
 	struct elf_symbol sym;
 
-	name = name ? name + 1 : path;
 	for (u32 i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
-		if (!strncmp(name, libraries[i], strlen(libraries[i])))
+		if (library__is(elf, libraries[i].name, libraries[i].function))
 			return true;
 	return !elf__find_symbol(elf, "PyGILState_Ensure", &sym);
 }

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/library.h"
 #include "record/family.h"
 #include "util/lock.h"
 
 #define LIBRARY "libsonde-cupti.so"
-#define MEMFD	"memfd:"
 /* Numbers by which the links of one process are known, and of all: no object of the trace has such ones (LINK_OBJECT). */
 #define CONTROL_OBJECT(number) (0x10000u | (number))
 #define CONTROL_FIRST	       0x8000
@@ -45,13 +45,7 @@ static struct {
 
 static bool is_runtime(struct elf *elf, const char *path)
 {
-	const char *name = strrchr(path, '/');
-
-	name = name ? name + 1 : path;
-	/* what `sonde inject` put into a process that can't see the library's file */
-	if (!strncmp(name, MEMFD, strlen(MEMFD)))
-		name += strlen(MEMFD);
-	return !strncmp(name, LIBRARY, strlen(LIBRARY));
+	return library__is(elf, LIBRARY, "sonde_cupti_control_kernels");
 }
 
 static struct target *find(u32 pid)

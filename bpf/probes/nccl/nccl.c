@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach/dwarf.h"
+#include "attach/library.h"
 #include "attach/steering.h"
 #include "nccl.h"
 #include "record/family.h"
@@ -82,9 +83,7 @@ STEERING(processes) = {
 
 static bool is_runtime(struct elf *elf, const char *path)
 {
-	const char *file = strrchr(path, '/');
-
-	return !strncmp(file ? file + 1 : path, "libnccl.so", 10);
+	return library__is(elf, "libnccl.so", "ncclAllReduce");
 }
 
 /* The layout is known, or will never be. */

@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What another user does with a library that root's programs use: bind mounts, false names, forged debug files. Root's
+sonde neither changes what the programs compute nor loses their calls."""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from account import Account, let_pass  # noqa: E402
+
+SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
+sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
+from sonde_trace import Trace  # noqa: E402
+
+CALLS = 500
+number = 0
+
+LIBRARY = """
+    .globl {0}
+    .type {0}, @function
+    .p2align 6
+{0}: .cfi_startproc
+    movabs $0x1122334455667788, %rax
+    movabs $0x1122334455667788, %rcx
+    sub %rcx, %rax
+    setne %al
+    movzbl %al, %eax
+    ret
+    .cfi_endproc
+    .size {0}, . - {0}
+    .skip 64
+"""
+# what a program holds that NVIDIA's runtime is linked into, without its symbols
+DEVICE = """
+    .section .nv_fatbin, "a"
+    .quad 1
+    .section .rodata
+    .asciz "cudaErrorCudartUnloading"
+"""
+# its symbols: the function begins two bytes into an instruction, in its constant
+FORGED = """
+    .globl cudaMalloc, libcudart_static_0123
+    .type cudaMalloc, @function
+    .set cudaMalloc, {0}
+    .set libcudart_static_0123, {0}
+    .size cudaMalloc, 32
+"""
+CALLER = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    int (*work)(void **, unsigned long) = (int (*)(void **, unsigned long))dlsym(dlopen(argv[1], RTLD_NOW), argv[2]);
+    int wrong = 0, n = atoi(argv[3]);
+    void *p;
+
+    for (int i = 0; i < n; i++)
+        wrong += work(&p, i) != 0;
+    printf("%d\\n", wrong);
+    return 0;
+}
+"""
+# maps a file as code, says so, and waits for the end of its input
+MAPPER = """
+import mmap, sys
+with open(sys.argv[1], "rb") as f:
+    m = mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+print("mapped", flush=True)
+sys.stdin.read()
+"""
+SPACE = ("unshare", "--user", "--map-root-user", "--mount")
+
+
+def ok(passed, name, *why):
+    global number
+    number += 1
+    print(f"{'ok' if passed else 'not ok'} {number} - {name}", flush=True)
+    for w in () if passed else why:
+        print("# " + str(w)[:1500].replace("\n", "\n# "), flush=True)
+
+
+def skip(name, why):
+    global number
+    number += 1
+    print(f"ok {number} - {name} # SKIP {why}", flush=True)
+
+
+class Recording:
+    def __init__(self, path, *args):
+        self.path, self.err = path, ""
+        self.sonde = subprocess.Popen([SONDE, "record", "-t", "cuda", "-o", path, *args], stderr=subprocess.PIPE, text=True)
+        while "tracing into" not in self.err:
+            line = self.sonde.stderr.readline()
+            if not line:
+                raise RuntimeError("sonde record: " + self.err)
+            self.err += line
+
+    def end(self):
+        self.sonde.terminate()
+        self.err += self.sonde.communicate(timeout=60)[1]
+        self.trace = Trace(self.path)
+        self.strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
+
+    def lines(self, path):
+        """What sonde says of a file."""
+        return [line for line in self.err.splitlines() if path in line and "tracing into" not in line]
+
+    def sites(self, path):
+        return sum(o["sites"] for o in self.trace.events("meta_object") if self.strings[o["path"]] == path)
+
+    def calls(self, pid):
+        return sum(1 for kind in ("cuda_alloc", "cuda_call") for e in self.trace.events(kind) if e["pid"] == pid)
+
+
+def assemble(path, source, *flags):
+    subprocess.run(["cc", "-shared", "-nostdlib", "-x", "assembler", "-", "-o", path, *flags], input=source.encode(), check=True)
+    os.chmod(path, 0o644)
+
+
+def address_of(path, name):
+    out = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
+    return next(int(line.split()[0], 16) for line in out.splitlines() if line.split()[-1] == name)
+
+
+def mapper(account, script, *args):
+    """Another user's process in namespaces of its own, after the script, with the file mapped."""
+    p = subprocess.Popen(account.command(*SPACE, "sh", "-c", script + '; exec /usr/bin/python3 -c "$MAPPER" "$1"', "sh", *args),
+                         env={**os.environ, "MAPPER": MAPPER}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    line = p.stdout.readline()
+    if line != "mapped\n":
+        p.kill()
+        raise RuntimeError(f"the other user's process said {line!r}")
+    return p
+
+
+def call(tmp, library, function, n=CALLS):
+    """Calls of root: the pid and how many had a wrong result."""
+    p = subprocess.Popen([os.path.join(tmp, "caller"), library, function, str(n)], stdout=subprocess.PIPE, text=True)
+    return p.pid, p.communicate(timeout=60)[0].strip()
+
+
+def folder(account, tmp, name):
+    """A folder of the other user with files to mount on."""
+    path = os.path.join(tmp, name)
+    os.mkdir(path)
+    os.chown(path, account.uid, account.gid)
+    return path
+
+
+def hidden(account, tmp):
+    """The library is mapped first by the other user, under a name that says nothing."""
+    theirs, library = folder(account, tmp, "hidden"), os.path.join(tmp, "libcudart.so.91")
+    assemble(library, LIBRARY.format("cudaMalloc"), "-Wl,-soname,libcudart.so.91")
+    innocent = os.path.join(theirs, "innocent.so")
+    r = Recording(os.path.join(tmp, "hidden.sonde"))
+    p = mapper(account, f": > {innocent} && mount --bind {library} {innocent}", innocent)
+    time.sleep(0.5)
+    pid, wrong = call(tmp, library, "cudaMalloc")
+    p.communicate("")
+    r.end()
+    ok(r.calls(pid) == CALLS and wrong == "0", "hidden by a bind mount: each call of another's process is there",
+       r.calls(pid), wrong, r.err)
+
+
+def impostors(account, tmp):
+    """Named and mapped as the library, and another one."""
+    theirs = folder(account, tmp, "impostors")
+    other, plain = os.path.join(tmp, "libother.so.1"), os.path.join(tmp, "libplain.so")
+    assemble(other, LIBRARY.format("cudaMalloc"), "-Wl,-soname,libother.so.1")
+    assemble(plain, LIBRARY.format("work"))
+    r = Recording(os.path.join(tmp, "impostors.sonde"))
+    running, paths = [], []
+    for i, path in enumerate((other, plain)):
+        paths.append(os.path.join(theirs, f"libcudart.so.{i}"))
+        running.append(mapper(account, f": > {paths[i]} && mount --bind {path} {paths[i]}", paths[i]))
+    time.sleep(0.5)
+    pid, wrong = call(tmp, other, "cudaMalloc")
+    for p in running:
+        p.communicate("")
+    r.end()
+    for path, name in zip(paths, ("another library's DT_SONAME", "none of the functions")):
+        ok(not r.sites(path) and len(r.lines(path)) == 1 and "not probed" in r.lines(path)[0],
+           f"named libcudart, {name}: not probed, and one line says so", r.sites(path), r.err)
+    ok(not r.calls(pid) and wrong == "0", "nor are calls by the name that it has for others", r.calls(pid), wrong)
+
+
+def attack_debug(account, tmp, name, roots):
+    """A debug file with the build id of root's library, whose function is in the middle of an instruction there: the other
+    user's, in a /usr/lib/debug of their own, or root's, beside the library."""
+    theirs, library, debug = folder(account, tmp, name), os.path.join(tmp, f"lib{name}.so.1"), os.path.join(tmp, name + ".debug")
+    build_id = os.urandom(20).hex()
+    assemble(library, LIBRARY.format("work") + DEVICE, f"-Wl,-soname,lib{name}.so.1", f"-Wl,--build-id=0x{build_id}", "-s")
+    assemble(debug, FORGED.format(address_of(library, "work") + 2), f"-Wl,--build-id=0x{build_id}")
+    if roots:
+        script = ":"
+        subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", library], check=True)
+    else:
+        wanted = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+        os.rename(debug, os.path.join(theirs, "forged"))
+        script = f"mount -t tmpfs tmpfs /usr/lib/debug && mkdir -p {os.path.dirname(wanted)} && cp {theirs}/forged {wanted}"
+    r = Recording(os.path.join(tmp, name + ".sonde"))
+    p = mapper(account, script, library)
+    time.sleep(0.5)
+    wrong = call(tmp, library, "work", 60000)[1]
+    p.communicate("")
+    r.end()
+    ok(wrong == "0", f"{name} debug file: root's program computes what it should", f"{wrong} of 60000 wrong", r.err)
+    said = "middle of an instruction" if roots else "is not used"
+    ok(len([line for line in r.lines(library) if said in line]) == 1, f"{name} debug file: one line says so ({said})", r.err)
+    ok(not r.sites(library), f"{name} debug file: nothing is probed", r.sites(library))
+
+
+def main():
+    if os.uname().machine != "x86_64":
+        print("ok 1 - everything # SKIP the libraries are made of x86 instructions\n1..1")
+        return
+    with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
+        if account.why:
+            print(f"ok 1 - everything # SKIP {account.why}\n1..1")
+            return
+        let_pass(tmp)
+        os.chmod(tmp, 0o755)
+        if subprocess.run(account.command(*SPACE, "mount", "-t", "tmpfs", "tmpfs", tmp), capture_output=True).returncode:
+            print("ok 1 - everything # SKIP this kernel lets no user without rights make namespaces of their own\n1..1")
+            return
+        subprocess.run(["cc", "-x", "c", "-", "-o", os.path.join(tmp, "caller"), "-ldl"], input=CALLER.encode(), check=True)
+        hidden(account, tmp)
+        impostors(account, tmp)
+        if os.path.isdir("/usr/lib/debug"):
+            attack_debug(account, tmp, "forged", False)
+        else:
+            skip("a forged debug file", "there is no folder /usr/lib/debug to mount on")
+        attack_debug(account, tmp, "stale", True)
+    print(f"1..{number}")
+
+
+main()

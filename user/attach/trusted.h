@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SONDE_ATTACH_TRUSTED_H
+#define SONDE_ATTACH_TRUSTED_H
+
+#include <sys/types.h>
+
+/*
+ * An O_PATH descriptor of the regular file at an absolute path below root, if only root and `owner` could have put it there or
+ * written it: they own it and every folder and symbolic link on the way, and others may write neither. Negative errno;
+ * -EPERM: there is such a file, but others could have.
+ */
+int trusted__find(int root, const char *path, uid_t owner);
+
+#endif
