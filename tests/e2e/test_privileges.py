@@ -18,7 +18,6 @@ DENIED = {
     "create a file": "Permission denied",
     "remove a file": "Permission denied",
     "set a layout": "done",
-    "set the filter of processes": "No such file or directory",
 }
 count = 0
 
