@@ -118,7 +118,8 @@ static struct link new_link(const struct link_sites *sites, u32 n)
 bool links__has_room(const struct links *l, const struct link_sites *sites)
 {
 	struct link new = new_link(sites, sites->n);
-	u32 file = new.sites, user = new.sites;
+	u32 file = new.sites;
+	u32 user = file;
 
 	for (u32 i = 0; i < l->n; i++) {
 		const struct link *link = &l->list[i];

@@ -80,10 +80,11 @@ static bool has(cap_value_t c)
 static void find_account(const char *name, unsigned int number, uid_t *uid, gid_t *gid)
 {
 	FILE *f = fopen("/etc/passwd", "re");
-	struct passwd *p;
+	struct passwd entry = { 0 }, *p;
+	char text[4096];
 
 	*uid = *gid = number;
-	while (f && (p = fgetpwent(f)))
+	while (f && !fgetpwent_r(f, &entry, text, sizeof(text), &p))
 		if (!strcmp(p->pw_name, name) && p->pw_uid && p->pw_uid <= SYSTEM_MAX && p->pw_gid) {
 			*uid = p->pw_uid;
 			*gid = p->pw_gid;

@@ -100,10 +100,10 @@ static bool read_configuration(struct scope *s, const char *command)
 /* "ann", or the number of a user who has no name here. */
 static const char *user_name(uid_t uid)
 {
-	static char number[16];
-	const struct passwd *p = getpwuid(uid);
+	static char text[4096], number[16];
+	struct passwd entry = { 0 }, *p = NULL;
 
-	if (p)
+	if (!getpwuid_r(uid, &entry, text, sizeof(text), &p) && p)
 		return p->pw_name;
 	snprintf(number, sizeof(number), "%u", uid);
 	return number;

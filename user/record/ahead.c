@@ -213,7 +213,9 @@ static void __attribute__((noreturn)) search(struct ahead *a, int sock)
 		err = message__send(sock, a->files[i].path, strlen(a->files[i].path) + 1, a->files[i].fd);
 	end[0] = '\0';
 	end[1] = listed >= LISTED_MAX ? 'l' : a->examined >= EXAMINED_MAX ? 'e' : '\0';
-	_exit(err || message__send(sock, end, sizeof(end), -1));
+	if (err || message__send(sock, end, sizeof(end), -1))
+		_exit(1);
+	_exit(0);
 }
 
 /* What the child has found. false: it has found no more, or has not answered in time. */
