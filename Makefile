@@ -287,6 +287,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/sonde $(DESTDIR)$(PREFIX)/share/man/man1/sonde.1 $(DESTDIR)$(PREFIX)/share/man/man1/sonde-*.1
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sonde $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sonde
 	rm -rf $(DESTDIR)$(PREFIX)/lib/sonde $(DESTDIR)$(PREFIX)/share/doc/sonde
+	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/sonde.conf
 
 clean:
 	rm -rf $(B)

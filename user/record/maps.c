@@ -17,10 +17,13 @@
 static const char *const read_maps[] = { "processes",	     "ended",	    "losses", "probe_hits",
 					 "python_processes", "sample_ticks" };
 
-static bool is_read(const char *name)
+/* The kernel empties an array of programs when its last descriptor is closed: the calls in it would fail from then on. */
+static bool is_kept(const struct bpf_map *m)
 {
+	if (bpf_map__type(m) == BPF_MAP_TYPE_PROG_ARRAY)
+		return true;
 	for (u32 i = 0; i < sizeof(read_maps) / sizeof(read_maps[0]); i++)
-		if (!strcmp(read_maps[i], name))
+		if (!strcmp(read_maps[i], bpf_map__name(m)))
 			return true;
 	return false;
 }
@@ -53,7 +56,7 @@ void maps__give_up(struct session *s, char *lacks, size_t len)
 
 		if (fd < 0)
 			continue;
-		if (!is_read(bpf_map__name(m))) {
+		if (!is_kept(m)) {
 			replace(fd, null);
 			continue;
 		}
