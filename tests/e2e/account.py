@@ -69,3 +69,11 @@ def let_pass(path):
         if not mode & 0o001:
             os.chmod(path, mode | 0o055)
         path = os.path.dirname(path)
+
+
+def sondes_account():
+    """The uid that sonde takes on instead of root's: its account's, or else the number of user/attach/privileges.h."""
+    try:
+        return pwd.getpwnam("sonde").pw_uid
+    except KeyError:
+        return 1936682596

@@ -303,6 +303,24 @@ TEST(gives_up_an_opener_that_does_not_answer)
 	attacher__free(a);
 }
 
+/* As of a child that shared the socket and ended before it took its answer. */
+TEST(takes_no_answer_to_another_request)
+{
+	static const struct probes none;
+	struct attacher *a;
+	char *text = NULL;
+	size_t len = 0;
+
+	programs[1].enabled = programs[2].enabled = false;
+	REQUIRE(!attacher__start(&a, &none, &(struct attacher_options){}));
+	request = (struct attacher_request){ .op = OP_OPENER, .seq = 1ULL << 63 };
+	CHECK(!message__send(attacher__fd(a), &request, REQUEST_HEAD, -1));
+	CHECK(attacher__signal(a, getpid(), SIGTERM) == -EPERM);
+	CHECK(!attacher__maps(a, getpid(), &text, &len) && len && strstr(text, "attacher"));
+	free(text);
+	attacher__free(a);
+}
+
 /* Opens by path, as of a process that is gone. */
 static int ask_open(const char *path, const struct stat *st, int *fd)
 {

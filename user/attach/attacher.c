@@ -30,6 +30,7 @@ struct attacher {
 	int opener; /* its socket, -1: none runs */
 	u32 given_up; /* openers */
 	bool stuck; /* the attacher does not answer: it is not asked any more */
+	u64 seq; /* of the last request */
 	const volatile sig_atomic_t *stop;
 	void (*idle)(void *arg);
 	void *idle_arg;
@@ -76,7 +77,8 @@ ssize_t message__receive(int sock, void *data, size_t size, int *fd)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.room,
-		.msg_controllen = sizeof(control.room),
+		/* room for one descriptor: that of CMSG_SPACE, which is padded, would take two */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	struct cmsghdr *c;
 	ssize_t n;
@@ -182,17 +184,34 @@ static int await(const struct attacher *a, int sock, int limit_ms, int stopping_
 	}
 }
 
-static int exchange(struct attacher *a, int sock, size_t len, int fd, int *got, int limit_ms, int stopping_ms)
+/*
+ * The next answer to the last request. Others are thrown away: the child that searches the disk shares the attacher's
+ * socket, and may have ended before it took an answer.
+ */
+static int take_answer(struct attacher *a, int sock, int *got, int limit_ms, int stopping_ms)
 {
 	int err;
 
+	for (;;) {
+		err = await(a, sock, limit_ms, stopping_ms);
+		if (err)
+			return err;
+		if (message__receive(sock, &a->reply, sizeof(a->reply), got) < (ssize_t)REPLY_HEAD)
+			return -EPIPE;
+		if (a->reply.seq == a->seq)
+			return 0;
+		if (*got >= 0)
+			close(*got);
+	}
+}
+
+static int exchange(struct attacher *a, int sock, size_t len, int fd, int *got, int limit_ms, int stopping_ms)
+{
 	*got = -1;
+	a->request.seq = ++a->seq;
 	if (message__send(sock, &a->request, REQUEST_HEAD + len, fd))
 		return -EPIPE;
-	err = await(a, sock, limit_ms, stopping_ms);
-	if (err)
-		return err;
-	return message__receive(sock, &a->reply, sizeof(a->reply), got) < (ssize_t)REPLY_HEAD ? -EPIPE : 0;
+	return take_answer(a, sock, got, limit_ms, stopping_ms);
 }
 
 /* Sends the request with len bytes of data and waits for the answer; fd_out, if asked for, takes its descriptor. */
@@ -302,11 +321,10 @@ static int ask_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *
 			break;
 		memcpy(buf + used, a->reply.bytes, n);
 		used += n;
-		n = await(a, a->opener, opener_limit(a), OPENER_STOPPING_MS);
-		if (!n && message__receive(a->opener, &a->reply, sizeof(a->reply), &got) < (ssize_t)REPLY_HEAD)
-			n = -ETIMEDOUT;
+		n = take_answer(a, a->opener, &got, opener_limit(a), OPENER_STOPPING_MS);
 		if (n) {
 			give_up_opener(a);
+			n = -ETIMEDOUT;
 			break;
 		}
 		n = a->reply.result;
@@ -480,6 +498,11 @@ int attacher__signal(struct attacher *a, pid_t pid, int sig)
 	r->pid = pid;
 	r->n = sig;
 	return call(a, 0, -1, NULL);
+}
+
+void attacher__forked(struct attacher *a)
+{
+	a->seq |= 1ULL << 63;
 }
 
 int attacher__fd(const struct attacher *a)

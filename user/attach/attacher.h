@@ -40,7 +40,7 @@ struct attacher_options {
 	bool perf_events; /* ATTACH_PERF will be asked for */
 	bool trusted_files; /* see ownership.h */
 	bool network_files; /* files on file systems that are served remotely are opened too */
-	/* Called while an answer is waited for, every 50 ms. NULL: nothing is. */
+	/* Called while an answer is waited for, every 50 ms; it must ask for nothing itself. NULL: nothing is. */
 	void (*idle)(void *arg);
 	void *arg;
 	const volatile sig_atomic_t
@@ -101,6 +101,8 @@ int attacher__map_set(struct attacher *a, const char *map, const void *key, cons
 int attacher__signal(struct attacher *a, pid_t pid, int sig);
 
 /* Readable when the attacher is gone. */
+/* In a forked child that goes on with it while the parent waits: its requests are numbered apart. */
+void attacher__forked(struct attacher *a);
 int attacher__fd(const struct attacher *a);
 bool attacher__gone(const struct attacher *a);
 /* The number of the first system call that its filter has refused, -1: none. */

@@ -332,6 +332,7 @@ static bool serve_one(struct server *s, int sock)
 	s->reply_len = REPLY_HEAD;
 	s->len = n - REQUEST_HEAD;
 	memset(&s->reply, 0, sizeof(s->reply));
+	s->reply.seq = s->request.seq;
 	s->reply.result = n < (ssize_t)REQUEST_HEAD ? -EINVAL : serve_request(s);
 	s->reply.refused = syscalls__refused();
 	ok = !message__send(sock, &s->reply, s->reply_len, s->reply_fd);

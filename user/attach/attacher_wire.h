@@ -35,6 +35,7 @@ struct attacher_request {
 	u32 object; /* OP_SITES */
 	u32 counters; /* 1: OP_SITES has them */
 	u32 n; /* sites; bytes of the path; the signal; ticks a second */
+	u64 seq; /* of this request; its answers have the same */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
 	char data[ATTACHER_SITES_MAX * 3 * sizeof(u64)];
 };
@@ -42,6 +43,7 @@ struct attacher_request {
 #define REQUEST_HEAD offsetof(struct attacher_request, data)
 
 struct attacher_reply {
+	u64 seq; /* of the request */
 	s32 result;
 	s32 refused; /* syscalls__refused() of the attacher */
 	union {

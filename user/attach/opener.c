@@ -268,6 +268,7 @@ static bool serve_one(struct opener *s)
 	s->reply_len = REPLY_HEAD;
 	s->len = n - REQUEST_HEAD;
 	memset(&s->reply, 0, REPLY_HEAD + sizeof(s->reply.image));
+	s->reply.seq = s->request.seq;
 	s->reply.refused = syscalls__refused();
 	result = n < (ssize_t)REQUEST_HEAD ? -EINVAL : serve_request(s);
 	s->reply.result = result;

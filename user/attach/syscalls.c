@@ -55,7 +55,7 @@ static const char *const network[] = {
 	"recvmmsg", "open",	"openat",    "openat2",	    "creat",	   "access",	 "faccessat",  "faccessat2",
 	"stat",	    "lstat",	"statfs",    "mkdir",	    "mkdirat",	   "unlink",	 "unlinkat",   "rmdir",
 	"rename",   "renameat", "renameat2", "chdir",	    "fchdir",	   "utimensat",	 "fchmod",     "chmod",
-	"fchmodat", "flock",	"getcwd",    "getdents",    "clone3",	   NULL
+	"fchmodat", "flock",	"getcwd",    "getdents",    NULL
 };
 
 static const char *const attacher[] = { "openat2", "kill", "pidfd_send_signal", "socketpair", NULL };
@@ -142,14 +142,14 @@ static int add_values(scmp_filter_ctx ctx, int nr, unsigned int arg, const unsig
 #define ADD_VALUES(ctx, nr, arg, list) add_values(ctx, nr, arg, list, sizeof(list) / sizeof(list[0]))
 
 /* New threads and children, in the namespaces that there are. glibc falls back from clone3, whose flags a filter can't see. */
-static int add_clone(scmp_filter_ctx ctx, enum syscalls_role role)
+static int add_clone(scmp_filter_ctx ctx)
 {
 	int err = 0;
 
 #ifndef __SANITIZE_ADDRESS__
 	err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 0, NEW_NAMESPACES, 0);
 #endif
-	if (!err && role != SYSCALLS_NETWORK)
+	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	return err;
 }
@@ -178,8 +178,10 @@ static int add_worker(scmp_filter_ctx ctx)
 	static const unsigned int commands[] = { BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_PROG_TEST_RUN,
 						 BPF_OBJ_GET_INFO_BY_FD };
 	/* a terminal's; not TIOCSTI, which types into it */
-	static const unsigned int terminal[] = { TCGETS, TCSETS,     TCSETSW,	TCSETSF, TCFLSH,
-						 TCSBRK, TIOCGWINSZ, TIOCGPGRP, FIONREAD };
+	/* the last four: TCGETS2, TCSETS2 and its kin of <asm/termbits.h>, which glibc uses from 2.42 on */
+	static const unsigned int terminal[] = { TCGETS,     TCSETS,	 TCSETSW,   TCSETSF,  TCFLSH,
+						 TCSBRK,     TIOCGWINSZ, TIOCGPGRP, FIONREAD, 0x802c542a,
+						 0x402c542b, 0x402c542c, 0x402c542d };
 	int err = add(ctx, SCMP_ACT_ALLOW, worker);
 
 	if (!err)
@@ -233,7 +235,7 @@ static int add_all(scmp_filter_ctx ctx, enum syscalls_role role)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, X86_UPROBE, 0);
 #endif
 	if (!err)
-		err = add_clone(ctx, role);
+		err = add_clone(ctx);
 	if (!err)
 		err = add_own_state(ctx);
 	if (!err && role == SYSCALLS_NETWORK)

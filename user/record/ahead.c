@@ -208,6 +208,9 @@ static void __attribute__((noreturn)) search(struct ahead *a, int sock)
 	if (privileges__user())
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* the rings are the parent's to read */
+	a->s->draining = true;
+	attacher__forked(a->s->attacher);
 	find(a);
 	for (u32 i = 0; i < a->n && !err; i++)
 		err = message__send(sock, a->files[i].path, strlen(a->files[i].path) + 1, a->files[i].fd);

@@ -13,7 +13,7 @@ struct opener {
 
 static void on_idle(void *arg)
 {
-	drain__rings(((struct opener *)arg)->s);
+	drain__keep(((struct opener *)arg)->s);
 }
 
 static int open_debug(u32 pid, const char *path, void *arg)

@@ -7,6 +7,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,12 +76,59 @@ int drain__open(struct session *s, char *err, size_t len)
 	return ret;
 }
 
+static void keep_record(void *arg, void *record, u32 size)
+{
+	struct kept_records *k = &((struct session *)arg)->kept_records;
+	size_t room = sizeof(u64) + (size + 7) / 8 * 8, bigger = k->size ? k->size * 2 : 1 << 16;
+	char *bytes;
+
+	if (k->used + room > k->size) {
+		bytes = realloc(k->bytes, bigger);
+		if (!bytes) {
+			k->lost++;
+			return;
+		}
+		k->bytes = bytes;
+		k->size = bigger;
+	}
+	*(u64 *)(k->bytes + k->used) = size;
+	memcpy(k->bytes + k->used + sizeof(u64), record, size);
+	k->used += room;
+}
+
+/*
+ * While an answer of the attacher or the opener is awaited. What a record leads to may ask them too, and would take the
+ * answer that is awaited: so the records are only copied, for the next drain__rings().
+ */
+void drain__keep(struct session *s)
+{
+	if (s->draining || !s->rings || s->kept_records.used > KEPT_RECORDS_MAX)
+		return;
+	s->draining = true;
+	s->more |= rings__read(s->rings, keep_record, s);
+	s->draining = false;
+}
+
+static void append_kept(struct session *s)
+{
+	struct kept_records k = s->kept_records;
+	u64 now = session__now(s);
+
+	memset(&s->kept_records, 0, sizeof(s->kept_records));
+	for (size_t at = 0; at < k.used; at += sizeof(u64) + (*(u64 *)(k.bytes + at) + 7) / 8 * 8)
+		drain__append(s, k.bytes + at + sizeof(u64), *(u64 *)(k.bytes + at));
+	free(k.bytes);
+	if (k.lost)
+		losses__add(s, 0, LOSS_STORAGE, k.lost, now, now, 0);
+}
+
 void drain__rings(struct session *s)
 {
-	/* what a record leads to may wait for an answer, and the rings are drained meanwhile */
+	/* what a record leads to may drain the rings */
 	if (s->draining || !s->rings)
 		return;
 	s->draining = true;
+	append_kept(s);
 	s->more = rings__read(s->rings, on_record, s);
 	s->draining = false;
 }
@@ -89,7 +137,7 @@ void drain__rings(struct session *s)
 void drain__last(struct session *s)
 {
 	drain__rings(s);
-	for (int ms = 0; ms < 1000 && rings__pending(s->rings); ms++) {
+	for (int ms = 0; ms < 1000 && (rings__pending(s->rings) || s->kept_records.used); ms++) {
 		usleep(1000);
 		drain__rings(s);
 	}
@@ -101,4 +149,6 @@ void drain__close(struct session *s)
 {
 	rings__close(s->rings);
 	s->rings = NULL;
+	free(s->kept_records.bytes);
+	memset(&s->kept_records, 0, sizeof(s->kept_records));
 }

@@ -14,6 +14,15 @@ struct sonde_bpf;
 struct objects;
 struct losses;
 struct kept;
+
+#define KEPT_RECORDS_MAX (32u << 20) /* bytes, from which on no more are taken out of the rings */
+
+/* Records in the order of the rings: a u64 with the size, then the record, padded to 8 bytes. */
+struct kept_records {
+	char *bytes;
+	size_t used, size;
+	u64 lost; /* records for which there was no memory */
+};
 struct filter;
 struct ahead;
 struct stack_records;
@@ -104,6 +113,7 @@ struct session {
 	u32 n_remote; /* lines about files on remote file systems */
 	bool stuck_noted; /* the attacher's not answering is reported */
 	bool draining;
+	struct kept_records kept_records;
 	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
@@ -138,6 +148,7 @@ void pause__forget(struct session *s, u32 object);
 int drain__open(struct session *s, char *err, size_t len);
 void drain__append(struct session *s, const void *record, u32 size);
 void drain__rings(struct session *s);
+void drain__keep(struct session *s);
 void drain__last(struct session *s);
 void drain__close(struct session *s);
 

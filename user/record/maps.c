@@ -57,7 +57,8 @@ void maps__give_up(struct session *s, char *lacks, size_t len)
 		if (fd < 0)
 			continue;
 		if (!is_kept(m)) {
-			replace(fd, null);
+			if (replace(fd, null))
+				err = -errno;
 			continue;
 		}
 		only = open_to_read(fd);

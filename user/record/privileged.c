@@ -94,7 +94,7 @@ static void host_prepare(struct session *s, const struct family_host *h, void *a
 
 static void on_idle(void *arg)
 {
-	drain__rings(arg);
+	drain__keep(arg);
 }
 
 static int start_attacher(struct session *s, char *err, size_t len)
