@@ -55,7 +55,7 @@ sys.stdin.readline()
 def record(path):
     """The number, 0 if it could not be had again."""
     target = subprocess.Popen(["/usr/bin/python3", "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    tracer = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "proc,sched,syscall", "-p", str(target.pid)],
+    tracer = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "proc,sched,syscall,disk", "-p", str(target.pid)],
                               stderr=subprocess.PIPE, text=True)
     line = tracer.stderr.readline()
     while line and "tracing into" not in line:
@@ -91,6 +91,8 @@ def main():
     threads = rows(path, number, "sched", "threads")
     ok(sorted(r["name"] for r in threads) == ["first", "second"] and all(r["run_ns"] for r in threads), "time on a CPU of each",
        threads)
+    faults = rows(path, number, "disk", "processes")
+    ok(sorted(r["name"] for r in faults) == ["first", "second"] and all(r["minor"] for r in faults), "page faults of each", faults)
     library, why = trace_processor.library()
     if not library:
         skip("Perfetto has two processes", why)

@@ -15,14 +15,18 @@
 /*
  * Programs of one tracepoint run in the order of their links. The core's change
  * the set of processes, by which families' decide: who comes in is in it before
- * they ask, and who ends is in it until they have. Families' programs at the
+ * they ask, and who ends is in it until they have. A process's fork is recorded
+ * before what families record of the process, as a reader takes what happened
+ * earlier for its number's previous owner's. Families' programs at the
  * entry of a system call run in the opposite order of those at its exit, so
  * that what two families record of one call nests.
  */
-enum { ORDER_FIRST, ORDER_FAMILIES, ORDER_ENTRIES, ORDER_LAST };
+enum { ORDER_FIRST, ORDER_FORK, ORDER_FAMILIES, ORDER_ENTRIES, ORDER_LAST };
 
 static int order_of(const struct program *p)
 {
+	if (!strcmp(p->section.rest, "sched_process_fork") && !strcmp(p->family->name, "proc"))
+		return ORDER_FORK;
 	if (p->family->id)
 		return strcmp(p->section.rest, "sys_enter") ? ORDER_FAMILIES : ORDER_ENTRIES;
 	return strcmp(p->section.rest, "sched_process_exit") ? ORDER_FIRST : ORDER_LAST;
