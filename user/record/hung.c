@@ -24,8 +24,8 @@ bool process__is_hung(const struct session *s, u32 pid)
 
 void process__set_hung(struct session *s, u32 pid)
 {
-	/* the user does not want to wait, which says nothing of the process */
-	if (session__is_stopping(s) || process__is_hung(s, pid))
+	/* the user does not want to wait, or nothing is asked any more: that says nothing of the process */
+	if (session__is_stopping(s) || attacher__stuck(s->attacher) || process__is_hung(s, pid))
 		return;
 	s->hung[s->n_hung++ % HUNG_MAX] = pid;
 	s->not_attached++;
