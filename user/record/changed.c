@@ -59,6 +59,10 @@ static void changed(struct session *s, struct object *o)
 	o->first = now;
 	o->live = o->families = 0;
 	o->examined = o->debug_sought = o->ahead = false;
+	/* it is an object anew, which is counted and gets an id when it is probed */
+	losses__keep_path(s->losses, o->id, o->path);
+	s->objects->attached--;
+	o->id = 0;
 }
 
 void changed__poll(struct session *s)
