@@ -382,6 +382,9 @@ static void on_record(const struct mmap_record *r, void *arg)
 		mapped(s, &m, r->time);
 		return;
 	}
+	/* its mappings are not looked at, and a scan takes time for each of them */
+	if (s->args->one_user && process__is_foreign(s, r->pid))
+		return;
 	scan_process(s, r->pid, &scan);
 	/* the mapping is not there any more: its record is all there is to go by */
 	if (!scan.found || !scan.found->examined)
