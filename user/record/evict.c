@@ -129,15 +129,18 @@ static bool is_candidate(const struct objects *all, const struct object *o)
 static void evict_some(struct session *s, struct object **some, u32 n)
 {
 	u32 ids[ATTACHER_DROPS_MAX], n_ids = 0;
+	int err = 0;
 
 	for (u32 i = 0; i < n; i++)
 		if (some[i]->id)
 			ids[n_ids++] = some[i]->id;
 	drain__rings(s);
 	if (n_ids)
-		attacher__drop_all(s->attacher, ids, n_ids);
+		err = attacher__drop_all(s->attacher, ids, n_ids);
+	/* what still has probes is kept: their events name it */
 	for (u32 i = 0; i < n; i++)
-		evict(s, some[i]);
+		if (!err || !some[i]->id)
+			evict(s, some[i]);
 	drain__rings(s);
 }
 
