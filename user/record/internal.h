@@ -107,6 +107,7 @@ struct session {
 	u64 next_tables; /* ns: when the sizes of tables are written again */
 	int statm_fd; /* /proc/self/statm, which can't be opened later; 0: not open */
 	u64 memory_max; /* bytes of data that this process may have; 0: no limit of its own */
+	u64 memory_again, memory_again_time; /* bytes or ns, at which tables are given up once more */
 	bool memory_warned;
 	u32 hung[HUNG_MAX]; /* processes that are not asked about any more; the last ones */
 	u32 n_hung;

@@ -25,6 +25,9 @@
 #define DATA_RESERVE (128ULL << 20) /* for an end in order */
 #define HIGH_PERCENT 80
 #define FULL_PERCENT 90
+#define AGAIN_PERCENT \
+	1 /* of the limit: if little was freed, so much more is to be taken before the tables are given up again */
+#define AGAIN_AFTER  10000000000ULL /* ns */
 #define TABLES_EVERY 10000000000ULL /* ns */
 #define FILES_MAX    16384 /* descriptors: a probed file has one or two */
 
@@ -68,15 +71,25 @@ void memory__limit(struct session *s)
 	s->memory_max = session__test_switch("small-memory") ? data_bytes(s) : DATA_MAX;
 }
 
-/* What is not known any more is found, numbered and written again. */
-static void give_up_tables(struct session *s, u64 now)
+/*
+ * What is not known any more is found, numbered and written again. So that the trace does not grow by that without end, it is
+ * done again only when what was freed has been taken again, or after a while.
+ */
+static void give_up_tables(struct session *s, u64 now, u64 bytes)
 {
+	u64 left;
+
+	if (bytes < s->memory_again && now < s->memory_again_time && bytes * 100 < s->memory_max * FULL_PERCENT)
+		return;
 	stack_records__trim(s, now);
 	if (s->native)
 		native__trim(s->native);
 	trace_writer__forget_texts(s->writer);
 	trace_writer__flush(s->writer);
 	malloc_trim(0);
+	left = data_bytes(s) + s->memory_max * AGAIN_PERCENT / 100;
+	s->memory_again = bytes > left ? bytes : left;
+	s->memory_again_time = now + AGAIN_AFTER;
 }
 
 int memory__poll(struct session *s, u64 now, char *err, size_t len)
@@ -89,7 +102,7 @@ int memory__poll(struct session *s, u64 now, char *err, size_t len)
 	bytes = data_bytes(s);
 	if (bytes * 100 < s->memory_max * HIGH_PERCENT)
 		return 0;
-	give_up_tables(s, now);
+	give_up_tables(s, now, bytes);
 	if (!s->memory_warned)
 		session__warn(
 			s,
