@@ -30,10 +30,14 @@ struct episode {
 	u64 waits; /* that were waits: the word had not changed */
 };
 
+/*
+ * A site is recorded once for a number of a process. A later process of the number has what was recorded for an earlier
+ * one, unless it has a record of its own.
+ */
 struct site_key {
 	u64 address;
 	u32 pid;
-	u32 unused;
+	u32 any; /* 1: pid is a number, whichever process had it */
 };
 
 /* Who was it most often? Counts by lock and one more number. */
@@ -187,13 +191,19 @@ static int on_sites(const struct rows *rows, void *arg)
 	struct locks *l = arg;
 
 	for (; v.i < rows__count(rows); v.i++) {
+		struct site site = { (u32)view__get(&v, "symbol"), (u32)view__get(&v, "module") };
 		struct site_key key = { (u64)view__get(&v, "address"), (u32)view__get(&v, "pid"), 0 };
-		struct site *site = map__get(&l->sites, &key);
+		struct site *own = map__get(&l->sites, &key), *any;
 
-		if (!site)
+		if (!own)
 			return -ENOMEM;
-		site->symbol = (u32)view__get(&v, "symbol");
-		site->module = (u32)view__get(&v, "module");
+		*own = site;
+		key.pid = names__number(l->args->names, key.pid);
+		key.any = 1;
+		any = map__get(&l->sites, &key);
+		if (!any)
+			return -ENOMEM;
+		*any = site;
 	}
 	return 0;
 }
@@ -228,6 +238,11 @@ static const char *site_name(const struct locks *l, u32 pid, u64 address, char *
 
 	if (!address)
 		return NULL;
+	if (!site) {
+		key.pid = names__number(l->args->names, pid);
+		key.any = 1;
+		site = map__find(&l->sites, &key);
+	}
 	if (!site) {
 		snprintf(buf, size, "0x%llx", address);
 		return buf;

@@ -8,9 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A descriptor's file, as its process was told it. */
+/*
+ * A descriptor's file. It is recorded once for a number of a process, also if several processes have the number one after
+ * the other; files' numbers are a trace's own.
+ */
 struct told_key {
-	u32 pid, file;
+	u32 pid, file; /* pid: the number */
 };
 
 /* What people read, cut: files of one name are one. */
@@ -19,6 +22,7 @@ struct file_name {
 };
 
 struct osrt_files {
+	const struct names *process_names;
 	struct map told; /* struct told_key -> struct osrt_file */
 	struct map names; /* struct file_name -> u32, its index plus one */
 };
@@ -73,7 +77,7 @@ static char *describe(const struct view *v, const struct schema_field *path)
 
 static int on_file(struct osrt_files *f, const struct view *v, const struct schema_field *path)
 {
-	struct told_key key = { (u32)view__get(v, "pid"), (u32)view__get(v, "file") };
+	struct told_key key = { names__number(f->process_names, (u32)view__get(v, "pid")), (u32)view__get(v, "file") };
 	struct file_name name = { 0 };
 	char *text = describe(v, path);
 	struct osrt_file *told;
@@ -113,6 +117,7 @@ int osrt_files__new(struct osrt_files **out, const struct report_args *args)
 	*out = f;
 	if (!f)
 		return -ENOMEM;
+	f->process_names = args->names;
 	map__init(&f->told, sizeof(struct told_key), sizeof(struct osrt_file));
 	map__init(&f->names, sizeof(struct file_name), sizeof(u32));
 	/* its first use may be another thread's and outside of the time asked for */
@@ -132,7 +137,7 @@ void osrt_files__free(struct osrt_files *f)
 
 const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file)
 {
-	struct told_key key = { pid, file };
+	struct told_key key = { names__number(f->process_names, pid), file };
 
 	return map__find(&f->told, &key);
 }
