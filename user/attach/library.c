@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/library.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 struct search {
@@ -22,6 +23,39 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 	return sym->function && is_named(arg, sym->name);
 }
 
+static int on_symbol_of_glob(const struct elf_symbol *sym, void *arg)
+{
+	if (!sym->dynamic)
+		return 2;
+	return sym->function && !fnmatch(arg, sym->name, 0);
+}
+
+/* Is each of the section's functions, which it names by globs alone, exported? One of them alone would say little. */
+static bool exports_all_globs(struct elf *elf, const struct section *section)
+{
+	const char *list = section->rest;
+	char name[512];
+	bool any = false;
+
+	while (section__next_function(&list, name, sizeof(name))) {
+		if (!strpbrk(name, "*?[") || elf__each_symbol(elf, on_symbol_of_glob, name) != 1)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static bool exports_globs(struct elf *elf, const struct search *s)
+{
+	for (u32 i = 0; s->probes && i < s->probes->n_programs; i++) {
+		const struct section *section = &s->probes->programs[i].section;
+
+		if (!strcmp(section->library, s->library) && exports_all_globs(elf, section))
+			return true;
+	}
+	return false;
+}
+
 static enum library_match match(struct elf *elf, const struct search *s)
 {
 	const char *soname = elf__soname(elf);
@@ -29,7 +63,9 @@ static enum library_match match(struct elf *elf, const struct search *s)
 
 	if (*soname && !strncmp(soname, s->library, len))
 		return LIBRARY_YES;
-	if (elf__is_program(elf) || elf__each_symbol(elf, on_symbol, (void *)s) != 1)
+	if (elf__is_program(elf))
+		return LIBRARY_NO;
+	if (elf__each_symbol(elf, on_symbol, (void *)s) != 1 && (*soname || !exports_globs(elf, s)))
 		return LIBRARY_NO;
 	return *soname ? LIBRARY_OTHER : LIBRARY_YES;
 }

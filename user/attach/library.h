@@ -17,7 +17,7 @@ enum library_match {
 
 /*
  * Its DT_SONAME begins with `library` ("libcudart.so"); or it has none, is no program, and exports one of the functions that
- * the programs name for this library.
+ * the programs name for this library, or what all the globs of one of them stand for.
  */
 enum library_match library__match(struct elf *elf, const struct probes *probes, const char *library);
 /* As library__match says LIBRARY_YES, by one function that the library always exports. */
