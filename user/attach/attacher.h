@@ -39,7 +39,7 @@ struct attacher_options {
 	const struct steering_maps *maps; /* what attacher__map_set may name; NULL: none */
 	bool perf_events; /* ATTACH_PERF will be asked for */
 	bool trusted_files; /* see ownership.h */
-	bool network_files; /* files on file systems that are served remotely are opened too */
+	bool remote_files; /* files on file systems that are served remotely are opened too */
 	/* Called while an answer is waited for, every 50 ms; it must ask for nothing itself. NULL: nothing is. */
 	void (*idle)(void *arg);
 	void *arg;

@@ -368,7 +368,7 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	s->maps = options->maps;
 	s->command = options->command;
 	s->command_fd = s->command ? syscall(SYS_pidfd_open, s->command, 0) : -1;
-	s->openers.network_files = options->network_files;
+	s->openers.remote_files = options->remote_files;
 	s->links = links__new();
 	s->verifier = verifier__new();
 	s->ownership = ownership__new(options->trusted_files);

@@ -28,7 +28,7 @@
 
 struct opener {
 	int sock;
-	bool network_files;
+	bool remote_files;
 	int notes; /* to the attacher, -1: it wants none */
 	struct attacher_request request;
 	size_t len; /* of its data */
@@ -50,7 +50,7 @@ static int open_elf(const struct opener *s, int place)
 	struct stat st;
 	int fd;
 
-	if (!s->network_files && is_remote(place))
+	if (!s->remote_files && is_remote(place))
 		return -EREMOTE;
 	if (fstat(place, &st) || !S_ISREG(st.st_mode))
 		return -ENOEXEC;
@@ -110,7 +110,7 @@ static int serve_open(struct opener *s)
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", r->pid, r->start, r->end);
 	place = open(path, O_PATH | O_CLOEXEC);
 	/* should the attacher take no more of them, the file stays one that is not trusted */
-	if (place >= 0 && s->notes >= 0 && (s->network_files || !is_remote(place)) &&
+	if (place >= 0 && s->notes >= 0 && (s->remote_files || !is_remote(place)) &&
 	    ownership__note(place, r->pid, &note) && write(s->notes, &note, sizeof(note)) < 0)
 		s->notes = -1;
 	if (place < 0 && r->n) {
@@ -295,7 +295,7 @@ static void close_all_but(int a, int b)
 	close_range(high + 1, ~0U, 0);
 }
 
-void opener__serve(int sock, int notes, bool network_files)
+void opener__serve(int sock, int notes, bool remote_files)
 {
 	struct opener *s = calloc(1, sizeof(*s));
 
@@ -306,7 +306,7 @@ void opener__serve(int sock, int notes, bool network_files)
 		_exit(1);
 	s->sock = sock;
 	s->notes = notes;
-	s->network_files = network_files;
+	s->remote_files = remote_files;
 	while (serve_one(s))
 		;
 	_exit(0);
@@ -339,7 +339,7 @@ int openers__start(struct openers *o)
 		return -errno;
 	o->current = fork();
 	if (!o->current)
-		opener__serve(sock[1], o->notes, o->network_files);
+		opener__serve(sock[1], o->notes, o->remote_files);
 	err = o->current < 0 ? -errno : 0;
 	close(sock[1]);
 	if (!err)

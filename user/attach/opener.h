@@ -22,7 +22,7 @@ struct openers {
 	pid_t stuck[OPENERS_MAX]; /* given up, not yet ended */
 	int n_stuck;
 	int notes; /* pipe by which they tell whose files processes map (attach/ownership.h), -1: none */
-	bool network_files; /* may open files on file systems that are served remotely */
+	bool remote_files; /* may open files on file systems that are served remotely */
 };
 
 /*
@@ -31,6 +31,6 @@ struct openers {
  */
 int openers__start(struct openers *o);
 /* Answers OP_OPEN, OP_OPEN_DEBUG, OP_MAPS, OP_READ and OP_IMAGE until the socket ends. */
-void opener__serve(int sock, int notes, bool network_files) __attribute__((noreturn));
+void opener__serve(int sock, int notes, bool remote_files) __attribute__((noreturn));
 
 #endif

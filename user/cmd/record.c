@@ -13,7 +13,7 @@ static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--FAMILY=WORD] [--FAMILY-WORD NUMBER]\n"
-	"                    [--debuginfod] [--network-files] [--inject] [--print] [-- CMD ARGS]\n"
+	"                    [--debuginfod] [--remote-files] [--inject] [--print] [-- CMD ARGS]\n"
 	"\n"
 	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
@@ -48,7 +48,7 @@ static const char help[] =
 	"                        (`sonde list families`)\n"
 	"      --FAMILY-WORD N   a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
 	"      --debuginfod      ask the servers of DEBUGINFOD_URLS for debug files of stripped libraries\n"
-	"      --network-files   examine libraries on network and FUSE file systems too, whose server may not\n"
+	"      --remote-files    examine libraries on network and FUSE file systems too, whose server may not\n"
 	"                        answer; without it they are named and left alone\n"
 	"      --inject          device times of what runs already: before it begins, the library that tells them\n"
 	"                        is loaded into the processes of -p and into those with CUDA that the filters\n"
@@ -302,7 +302,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "delay", required_argument, NULL, 'W' },
 		{ "no-args", no_argument, NULL, 'A' },
 		{ "debuginfod", no_argument, NULL, 'D' },
-		{ "network-files", no_argument, NULL, 'N' },
+		{ "remote-files", no_argument, NULL, 'N' },
 		{ "inject", no_argument, NULL, 'I' },
 		{ "scope", required_argument, NULL, 'S' },
 		{ "trusted-files", optional_argument, NULL, 'T' },
@@ -367,7 +367,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 			a->session.debuginfod = true;
 			break;
 		case 'N':
-			a->session.network_files = true;
+			a->session.remote_files = true;
 			break;
 		case 'I':
 			a->inject = true;

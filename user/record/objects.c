@@ -129,7 +129,7 @@ static int open_mapped(struct session *s, const struct mapping *m)
 {
 	if (session__is_stopping(s))
 		return -EINTR;
-	if (!s->args->network_files && filesystem__remote(m->magic))
+	if (!s->args->remote_files && filesystem__remote(m->magic))
 		return -EREMOTE;
 	return attacher__open(s->attacher, m);
 }

@@ -109,7 +109,7 @@ static int start_attacher(struct session *s, char *err, size_t len)
 		.maps = &maps,
 		.perf_events = s->entry_method == ATTACH_PERF,
 		.trusted_files = s->args->trusted_files,
-		.network_files = s->args->network_files,
+		.remote_files = s->args->remote_files,
 		.stop = s->args->stop,
 		.idle = on_idle,
 		.arg = s,

@@ -30,7 +30,7 @@ struct session_args {
 	u32 user; /* only this one's processes */
 	bool trusted_files; /* no probes in files that belong neither to root nor to the user of a process that maps them */
 	bool no_args; /* command lines and paths stay out of the trace */
-	bool network_files; /* files on file systems that are served remotely are examined too */
+	bool remote_files; /* files on file systems that are served remotely are examined too */
 	/* Not 0: the user wants the end. NULL: it is not known. */
 	const volatile sig_atomic_t *stop;
 	bool debuginfod; /* ask servers for debug files of what was stripped */
