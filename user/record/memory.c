@@ -67,8 +67,10 @@ void memory__limit(struct session *s)
 #endif
 	s->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	set_limit(RLIMIT_DATA, DATA_MAX, DATA_MAX + DATA_RESERVE);
-	/* for tests: it has that already */
-	s->memory_max = session__test_switch("small-memory") ? data_bytes(s) : DATA_MAX;
+	/* for tests: it has that already, or stays near it once what only the start took is freed */
+	s->memory_max = session__test_switch("small-memory") ? data_bytes(s) :
+			session__test_switch("near-memory")  ? data_bytes(s) * 100 / (HIGH_PERCENT + 8) :
+							       DATA_MAX;
 }
 
 /*
