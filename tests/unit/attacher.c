@@ -9,9 +9,11 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -397,6 +399,63 @@ TEST(signals_the_command_alone)
 	CHECK(waitpid(command, &status, 0) == command && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 	CHECK(ask(OP_SIGNAL, 0, 0) == -ESRCH);
 	CHECK(end());
+}
+
+/* The attacher's only child, 0: it has none. */
+static pid_t child_of_attacher(void)
+{
+	char path[64];
+	pid_t pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", attacher, attacher);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	if (f)
+		fclose(f);
+	return pid;
+}
+
+/* A child of this number, which must be free; -1: it can't be had. */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1 };
+	pid_t got = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!got) {
+		close(sock);
+		pause();
+		_exit(0);
+	}
+	return got;
+}
+
+/* The number of an opener that has ended by itself may be another process's by the time the next one is asked for. */
+TEST(kills_no_process_that_got_an_openers_number)
+{
+	const struct attacher_request again = { .op = OP_OPENER };
+	pid_t first, victim;
+	int status;
+
+	/* with a command, it may signal other users' processes */
+	REQUIRE(start(getpid()));
+	REQUIRE(!ask_raw(&again, REQUEST_HEAD, -1, &opener));
+	first = child_of_attacher();
+	close(opener);
+	opener = -1;
+	for (int i = 0; first && i < 2000 && !kill(first, 0); i++) {
+		usleep(5000);
+		CHECK(ask(99, 0, 0) == -EINVAL);
+	}
+	victim = first ? fork_as(first) : -1;
+	CHECK(!ask_raw(&again, REQUEST_HEAD, -1, &opener));
+	CHECK(end());
+	if (victim <= 0)
+		SKIP("no process of a chosen number can be made here");
+	/* what has not been killed ends by the signal */
+	CHECK(!waitpid(victim, &status, WNOHANG) && !kill(victim, SIGTERM));
+	CHECK(waitpid(victim, &status, 0) == victim && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
 static int ask_debug(size_t len, int object)

@@ -26,6 +26,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct server {
@@ -320,6 +321,17 @@ static int serve_request(struct server *s)
 	return -EINVAL;
 }
 
+/* A number is free, and may be another process's, only once it is forgotten here. */
+static void reap(struct server *s)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+		openers__ended(&s->openers, pid);
+		verifier__ended(s->verifier, pid);
+	}
+}
+
 /* false: the worker is gone. */
 static bool serve_one(struct server *s, int sock)
 {
@@ -328,6 +340,7 @@ static bool serve_one(struct server *s, int sock)
 
 	if (n <= 0)
 		return false;
+	reap(s);
 	s->reply_fd = -1;
 	s->reply_len = REPLY_HEAD;
 	s->len = n - REQUEST_HEAD;
@@ -372,8 +385,8 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	s->links = links__new();
 	s->verifier = verifier__new();
 	s->ownership = ownership__new(options->trusted_files);
-	/* verifier.c: the kernel is to reap its children */
-	signal(SIGCHLD, SIG_IGN);
+	/* what started sonde may have ignored it: a child's number would be free before reap() knows */
+	signal(SIGCHLD, SIG_DFL);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	attacher__raise_limits();
 	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints ||
@@ -383,6 +396,10 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	while (serve_one(s, sock))
 		;
 	verifier__free(s->verifier);
+	/* the system's first process, which gets the children, may wait for none in a container */
+	signal(SIGCHLD, SIG_IGN);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
 	links__free(s->links);
 	ownership__free(s->ownership);
 	/* the kernel takes off the tracepoints and wakes who waits for this process */

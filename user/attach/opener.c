@@ -312,13 +312,14 @@ void opener__serve(int sock, int notes, bool remote_files)
 	_exit(0);
 }
 
-/* Forgets those that have ended; the kernel reaps them. */
-static void count_stuck(struct openers *o)
+void openers__ended(struct openers *o, pid_t pid)
 {
 	int left = 0;
 
+	if (o->current == pid)
+		o->current = 0;
 	for (int i = 0; i < o->n_stuck; i++)
-		if (!kill(o->stuck[i], 0))
+		if (o->stuck[i] != pid)
 			o->stuck[left++] = o->stuck[i];
 	o->n_stuck = left;
 }
@@ -327,7 +328,6 @@ int openers__start(struct openers *o)
 {
 	int sock[2], err;
 
-	count_stuck(o);
 	if (o->n_stuck == OPENERS_MAX)
 		return -EAGAIN;
 	if (o->current) {

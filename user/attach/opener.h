@@ -27,9 +27,11 @@ struct openers {
 
 /*
  * Gives up the current one and forks another: a descriptor of its socket, or negative errno (-EAGAIN: too many are
- * stuck). The process must leave its children to the kernel (SIGCHLD is ignored).
+ * stuck). It kills by number: the process must wait for its children itself and say which have ended.
  */
 int openers__start(struct openers *o);
+/* A child of the process has been waited for, and its number is free: it is forgotten if it was an opener. */
+void openers__ended(struct openers *o, pid_t pid);
 /* Answers OP_OPEN, OP_OPEN_DEBUG, OP_MAPS, OP_READ and OP_IMAGE until the socket ends. */
 void opener__serve(int sock, int notes, bool remote_files) __attribute__((noreturn));
 

@@ -78,6 +78,12 @@ void verifier__free(struct verifier *v)
 	free(v);
 }
 
+void verifier__ended(struct verifier *v, pid_t pid)
+{
+	if (v->pid == pid)
+		v->pid = 0;
+}
+
 /* Unhandled, it would be a core dump and a line in the kernel log. */
 static void crashed(int signal)
 {
