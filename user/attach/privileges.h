@@ -31,7 +31,8 @@ int privileges__injector(void);
 int privileges__worker(bool network, char *lacks, size_t len);
 /*
  * Leaves root for the attacher's account and keeps what looking into any process takes (CAP_SYS_ADMIN: its seccomp
- * filter), but not the rights to write files. Without root nothing changes. 0 or negative errno.
+ * filter), but not the rights to write files. Without root nothing changes; a root that can't become anybody else (in a
+ * user namespace) stays, with these capabilities alone. 0 or negative errno.
  */
 int privileges__observer(void);
 /* Leaves root for the user behind sudo, or else for the worker's account, for good: for what looks into users' folders. */
