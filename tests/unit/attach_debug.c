@@ -179,6 +179,30 @@ TEST(takes_a_debug_file_without_build_id_by_its_checksum)
 	clean();
 }
 
+static int refuse(u32 pid, const char *path, void *arg)
+{
+	return *(const int *)arg;
+}
+
+TEST(names_a_debug_file_on_a_network_file_system)
+{
+	int untrusted = -EPERM, remote = -EREMOTE;
+	char path[PATH_MAX], why[512];
+	struct debug_search s = { .path = path, .open = refuse };
+	struct elf *elf;
+
+	REQUIRE(build("-Wl,--build-id"));
+	snprintf(path, sizeof(path), "%s/it.so", dir);
+	elf = open_at("it.so");
+	REQUIRE(elf);
+	s.arg = &remote;
+	CHECK(debug__add(elf, &s, why, sizeof(why)) == -ENOENT && strstr(why, "--remote-files"));
+	s.arg = &untrusted;
+	CHECK(debug__add(elf, &s, why, sizeof(why)) == -ENOENT && !strstr(why, "--remote-files") && *why);
+	elf__close(elf);
+	clean();
+}
+
 TEST(opens_nothing_but_regular_files_as_debug_files)
 {
 	struct elf *elf;

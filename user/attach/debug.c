@@ -16,6 +16,7 @@
 struct search {
 	const struct debug_search *args;
 	char refused[PATH_MAX];
+	bool remote; /* not trusted to answer: it lies on a network file system */
 };
 
 static int add_file(struct elf *elf, struct search *search, u32 pid, const char *path, const u32 *crc)
@@ -26,8 +27,10 @@ static int add_file(struct elf *elf, struct search *search, u32 pid, const char 
 
 	if (s->open) {
 		fd = s->open(pid, path, s->arg);
-		if (fd == -EPERM && !*search->refused)
+		if ((fd == -EPERM || fd == -EREMOTE) && !*search->refused) {
 			snprintf(search->refused, sizeof(search->refused), "%s", path);
+			search->remote = fd == -EREMOTE;
+		}
 	} else {
 		snprintf(root, sizeof(root), "/proc/%u/root%s", pid, path);
 		fd = file__open_regular(pid ? root : path);
@@ -85,7 +88,12 @@ int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t 
 	int data = elf__add_debugdata(elf), err = by_file(elf, &search), fd;
 
 	*why = '\0';
-	if (err && *search.refused)
+	if (err && search.remote)
+		snprintf(why, len,
+			 "its debug file %s is not used: it lies on a network or FUSE file system, whose server may "
+			 "never answer; --remote-files uses such files",
+			 search.refused);
+	else if (err && *search.refused)
 		snprintf(
 			why, len,
 			"its debug file %s is not used: users other than root and its own could have written it or put it "

@@ -10,7 +10,7 @@ struct debug_search {
 	const char *path;
 	bool servers; /* ask those of DEBUGINFOD_URLS */
 	/*
-	 * Opens an ELF file in a process's root (pid 0: in this one's), -EPERM: it is not to be trusted; NULL: as this
+	 * Opens an ELF file in a process's root (pid 0: in this one's), -EPERM: it is not to be trusted, -EREMOTE: it lies on a remote file system; NULL: as this
 	 * process may.
 	 */
 	int (*open)(u32 pid, const char *path, void *arg);
