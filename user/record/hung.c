@@ -16,10 +16,20 @@ bool session__is_stopping(const struct session *s)
 
 bool process__is_hung(const struct session *s, u32 pid)
 {
-	for (u32 i = 0; i < s->n_hung && i < HUNG_MAX; i++)
+	for (u32 i = 0; i < s->n_hung; i++)
 		if (s->hung[i] == pid)
 			return true;
 	return false;
+}
+
+void process__forget_hung(struct session *s)
+{
+	u32 left = 0;
+
+	for (u32 i = 0; i < s->n_hung; i++)
+		if (!session__has_ended(s->hung[i]))
+			s->hung[left++] = s->hung[i];
+	s->n_hung = left;
 }
 
 void process__set_hung(struct session *s, u32 pid)
@@ -27,7 +37,9 @@ void process__set_hung(struct session *s, u32 pid)
 	/* the user does not want to wait, or nothing is asked any more: that says nothing of the process */
 	if (session__is_stopping(s) || attacher__stuck(s->attacher) || process__is_hung(s, pid))
 		return;
-	s->hung[s->n_hung++ % HUNG_MAX] = pid;
+	if (s->n_hung == HUNG_MAX)
+		memmove(s->hung, s->hung + 1, --s->n_hung * sizeof(*s->hung));
+	s->hung[s->n_hung++] = pid;
 	s->not_attached++;
 	session__warn(
 		s,

@@ -187,6 +187,8 @@ bool session__is_stopping(const struct session *s);
 /* Did the kernel not answer in time about this process? */
 bool process__is_hung(const struct session *s, u32 pid);
 void process__set_hung(struct session *s, u32 pid);
+/* Of those that have ended: another process may get the number. */
+void process__forget_hung(struct session *s);
 /* Reports once that the attacher does not answer. */
 void attacher__note_stuck(struct session *s);
 

@@ -229,6 +229,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		about__cost(s);
 		about__clock(s);
 		features__ended(&s->features);
+		process__forget_hung(s);
 		s->next_second = now + SECOND_NS;
 		if (now >= s->next_tables)
 			memory__write_tables(s);
