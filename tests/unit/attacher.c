@@ -280,6 +280,22 @@ TEST(lives_through_garbage)
 	close(fd);
 }
 
+/* The only child of a process, 0: it has none. */
+static pid_t child_of(pid_t parent)
+{
+	char path[64];
+	pid_t pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	if (f)
+		fclose(f);
+	return pid;
+}
+
 /* A pipe that nothing is written to stands in for a file system that does not answer. */
 TEST(gives_up_an_opener_that_does_not_answer)
 {
@@ -321,6 +337,29 @@ TEST(takes_no_answer_to_another_request)
 	CHECK(!attacher__maps(a, getpid(), &text, &len) && len && strstr(text, "attacher"));
 	free(text);
 	attacher__free(a);
+}
+
+/* What killed the opener says nothing of the process that is asked about next. */
+TEST(asks_another_opener_once_one_has_ended)
+{
+	static const struct probes none;
+	struct attacher *a;
+	char *text = NULL;
+	size_t len = 0;
+	pid_t opener_pid;
+
+	REQUIRE(!attacher__start(&a, &none, &(struct attacher_options){}));
+	REQUIRE(!attacher__maps(a, getpid(), &text, &len));
+	free(text);
+	attacher = child_of(getpid());
+	opener_pid = child_of(attacher);
+	if (opener_pid && !kill(opener_pid, SIGKILL)) {
+		CHECK(!attacher__maps(a, getpid(), &text, &len) && len);
+		free(text);
+	}
+	attacher__free(a);
+	if (!opener_pid)
+		SKIP("the kernel does not list a process's children");
 }
 
 /* Opens by path, as of a process that is gone. */
@@ -401,22 +440,6 @@ TEST(signals_the_command_alone)
 	CHECK(end());
 }
 
-/* The attacher's only child, 0: it has none. */
-static pid_t child_of_attacher(void)
-{
-	char path[64];
-	pid_t pid = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", attacher, attacher);
-	f = fopen(path, "re");
-	if (f && fscanf(f, "%d", &pid) != 1)
-		pid = 0;
-	if (f)
-		fclose(f);
-	return pid;
-}
-
 /* A child of this number, which must be free; -1: it can't be had. */
 static pid_t fork_as(pid_t pid)
 {
@@ -441,7 +464,7 @@ TEST(kills_no_process_that_got_an_openers_number)
 	/* with a command, it may signal other users' processes */
 	REQUIRE(start(getpid()));
 	REQUIRE(!ask_raw(&again, REQUEST_HEAD, -1, &opener));
-	first = child_of_attacher();
+	first = child_of(attacher);
 	close(opener);
 	opener = -1;
 	for (int i = 0; first && i < 2000 && !kill(first, 0); i++) {

@@ -261,8 +261,8 @@ static int opener_limit(const struct attacher *a)
 	return a->given_up < OPENER_PATIENT ? OPENER_MS : OPENER_IMPATIENT_MS;
 }
 
-/* The request to the opener, and its first answer. */
-static int ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
+/* The request to the opener, and its first answer; -EPIPE: it has ended. */
+static int ask_once(struct attacher *a, size_t len, int fd, int *fd_out)
 {
 	int got, err;
 
@@ -280,7 +280,7 @@ static int ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
 	err = exchange(a, a->opener, len, fd, &got, opener_limit(a), OPENER_STOPPING_MS);
 	if (err) {
 		give_up_opener(a);
-		return err == -EPIPE ? -ETIMEDOUT : err;
+		return err;
 	}
 	if (a->refused < 0)
 		a->refused = a->reply.refused;
@@ -289,6 +289,16 @@ static int ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
 	else if (got >= 0)
 		close(got);
 	return a->reply.result;
+}
+
+/* One that has ended says nothing of what is asked for: something killed it, maybe long ago. */
+static int ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
+{
+	int err = ask_once(a, len, fd, fd_out);
+
+	if (err == -EPIPE)
+		err = ask_once(a, len, fd, fd_out);
+	return err == -EPIPE ? -ETIMEDOUT : err;
 }
 
 static int ask_opener_for_fd(struct attacher *a, size_t len, int beside)

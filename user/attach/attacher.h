@@ -90,7 +90,7 @@ int attacher__open(struct attacher *a, const struct mapping *m);
 int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object);
 /* /proc/PID/maps; malloc'ed, a NUL follows the text. */
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
-/* The numbers of all processes (of 6,000 at most), a line each, likewise. */
+/* The numbers of all processes, a line each, likewise. */
 int attacher__processes(struct attacher *a, char **out, size_t *len);
 /* All that can be read from an iterator's descriptor, likewise: it waits for locks of the processes that it passes. */
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len);

@@ -145,6 +145,13 @@ static int serve_open_debug(struct opener *s)
 	return reply_elf(s, place);
 }
 
+/* One part of an answer in parts. */
+static int send_bytes(struct opener *s, size_t n)
+{
+	s->reply.result = (s32)n;
+	return message__send(s->sock, &s->reply, REPLY_HEAD + n, -1) ? -EPIPE : 0;
+}
+
 /* Replies with the bytes of fd in parts; returns the last part's result. */
 static int reply_bytes(struct opener *s, int fd)
 {
@@ -156,8 +163,7 @@ static int reply_bytes(struct opener *s, int fd)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
-		s->reply.result = (s32)n;
-		if (message__send(s->sock, &s->reply, REPLY_HEAD + n, -1))
+		if (send_bytes(s, n))
 			return -EPIPE;
 	}
 }
@@ -225,15 +231,21 @@ static int serve_processes(struct opener *s)
 	DIR *dir = opendir("/proc");
 	struct dirent *e;
 	size_t n = 0;
+	int err = 0;
 
 	if (!dir)
 		return -errno;
-	while ((e = readdir(dir)) && n < sizeof(s->reply.bytes) - 16)
-		if (*e->d_name >= '1' && *e->d_name <= '9')
-			n += snprintf(s->reply.bytes + n, 16, "%.10s\n", e->d_name);
+	while (!err && (e = readdir(dir))) {
+		if (*e->d_name < '1' || *e->d_name > '9')
+			continue;
+		n += snprintf(s->reply.bytes + n, 16, "%.10s\n", e->d_name);
+		if (n > sizeof(s->reply.bytes) - 16) {
+			err = send_bytes(s, n);
+			n = 0;
+		}
+	}
 	closedir(dir);
-	s->reply.result = (s32)n;
-	return message__send(s->sock, &s->reply, REPLY_HEAD + n, -1) ? -EPIPE : 0;
+	return err || !n ? err : send_bytes(s, n);
 }
 
 static int serve_request(struct opener *s)
