@@ -88,7 +88,7 @@ static bool is_undeclared(const struct program *p)
 	return p->section.kind == SECTION_SITE && (len < end || strcmp(place + len - end, declared) != 0);
 }
 
-/* What the openers have seen before the worker asked for sites. */
+/* What the openers have seen before the worker asked: at each request, so that the pipe has room. */
 static void take_notes(struct server *s)
 {
 	struct inode_note note;
@@ -130,7 +130,6 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->counters && !semaphores__are(s->file, sites.counters, r->n))
 		return -EINVAL;
-	take_notes(s);
 	err = ownership__check(s->ownership, s->file, is_undeclared(p));
 	if (err)
 		return err;
@@ -341,6 +340,7 @@ static bool serve_one(struct server *s, int sock)
 	if (n <= 0)
 		return false;
 	reap(s);
+	take_notes(s);
 	s->reply_fd = -1;
 	s->reply_len = REPLY_HEAD;
 	s->len = n - REQUEST_HEAD;

@@ -30,6 +30,7 @@ struct opener {
 	int sock;
 	bool remote_files;
 	int notes; /* to the attacher, -1: it wants none */
+	struct inode_note noted; /* the last one */
 	struct attacher_request request;
 	size_t len; /* of its data */
 	int file; /* came beside it, -1: none */
@@ -98,10 +99,23 @@ static int reply_elf(struct opener *s, int place)
 	return err < 0 ? err : 0;
 }
 
+/* false: there is no room for it now. */
+static bool send_note(struct opener *s, int place)
+{
+	struct inode_note note;
+
+	if ((!s->remote_files && is_remote(place)) || !ownership__note(place, s->request.pid, &note) ||
+	    (note.dev == s->noted.dev && note.ino == s->noted.ino))
+		return true;
+	if (write(s->notes, &note, sizeof(note)) < 0)
+		return false;
+	s->noted = note;
+	return true;
+}
+
 static int serve_open(struct opener *s)
 {
 	const struct attacher_request *r = &s->request;
-	struct inode_note note;
 	char path[96];
 	int place;
 
@@ -109,10 +123,11 @@ static int serve_open(struct opener *s)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", r->pid, r->start, r->end);
 	place = open(path, O_PATH | O_CLOEXEC);
-	/* should the attacher take no more of them, the file stays one that is not trusted */
-	if (place >= 0 && s->notes >= 0 && (s->remote_files || !is_remote(place)) &&
-	    ownership__note(place, r->pid, &note) && write(s->notes, &note, sizeof(note)) < 0)
-		s->notes = -1;
+	/* the attacher has not taken the notes before: the file is tried again with the next mapping */
+	if (place >= 0 && s->notes >= 0 && !send_note(s, place)) {
+		close(place);
+		return -EAGAIN;
+	}
 	if (place < 0 && r->n) {
 		/* gone already: the file may still be where it was; on overlayfs it would be probed twice */
 		place = open(r->data, O_PATH | O_CLOEXEC);
