@@ -76,7 +76,7 @@ TEST(trusted_files_belong_to_root_or_to_who_maps_them)
 	/* mapped by a process of another user, root's */
 	CHECK(!ownership__note(foreign, getpid(), &note));
 	CHECK(ownership__check(strict, foreign, false) == -EACCES);
-	ownership__add(strict, &(struct inode_note){ st.st_dev, st.st_ino });
+	ownership__add(strict, &(struct inode_note){ st.st_dev, st.st_ino, st.st_uid });
 	CHECK(!ownership__check(strict, foreign, false));
 	ownership__free(strict);
 	strict = ownership__new(true);
@@ -85,6 +85,27 @@ TEST(trusted_files_belong_to_root_or_to_who_maps_them)
 	close(foreign);
 	ownership__free(strict);
 	ownership__free(any);
+}
+
+TEST(no_user_takes_the_room_of_others)
+{
+	struct ownership *o = ownership__new(true);
+	int first = make_file(0755, 65534), last = make_file(0755, 65533);
+	struct stat st;
+
+	if (geteuid())
+		SKIP("needs root to make files of others");
+	REQUIRE(o && first >= 0 && last >= 0 && !fstat(first, &st));
+	ownership__add(o, &(struct inode_note){ st.st_dev, st.st_ino, st.st_uid });
+	for (u32 i = 1; i <= 66000; i++)
+		ownership__add(o, &(struct inode_note){ ~0U, i, 65534 });
+	REQUIRE(!fstat(last, &st));
+	ownership__add(o, &(struct inode_note){ st.st_dev, st.st_ino, st.st_uid });
+	CHECK(!ownership__check(o, last, false));
+	CHECK(ownership__check(o, first, false) == -EACCES);
+	close(first);
+	close(last);
+	ownership__free(o);
 }
 
 TEST_MAIN()

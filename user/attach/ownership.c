@@ -5,10 +5,12 @@
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define SYSTEM_MAX 64 /* libraries that sonde itself maps */
 #define MAPPED_MAX 65536 /* files of users that processes of theirs map */
+#define OWNER_MAX  8192 /* of one user; the oldest makes room, so that no user takes that of others */
 
 struct ownership {
 	bool trusted_files;
@@ -25,7 +27,7 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *arg)
 
 	/* the program itself has no name here */
 	if (*info->dlpi_name && o->n_system < SYSTEM_MAX && !stat(info->dlpi_name, &st))
-		o->system[o->n_system++] = (struct inode_note){ st.st_dev, st.st_ino };
+		o->system[o->n_system++] = (struct inode_note){ st.st_dev, st.st_ino, st.st_uid };
 	return 0;
 }
 
@@ -65,8 +67,24 @@ bool ownership__note(int fd, pid_t pid, struct inode_note *out)
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (fstat(fd, &file) || !file.st_uid || stat(path, &process) || process.st_uid != file.st_uid)
 		return false;
-	*out = (struct inode_note){ file.st_dev, file.st_ino };
+	*out = (struct inode_note){ file.st_dev, file.st_ino, file.st_uid };
 	return true;
+}
+
+/* Drops the oldest file of an owner who has as many as one may have. */
+static void make_room(struct ownership *o, uid_t owner)
+{
+	u32 n = 0, oldest = 0;
+
+	for (u32 i = o->n_mapped; i--;)
+		if (o->mapped[i].owner == owner) {
+			oldest = i;
+			n++;
+		}
+	if (n == OWNER_MAX) {
+		o->n_mapped--;
+		memmove(o->mapped + oldest, o->mapped + oldest + 1, (o->n_mapped - oldest) * sizeof(*o->mapped));
+	}
 }
 
 void ownership__add(struct ownership *o, const struct inode_note *note)
@@ -74,7 +92,10 @@ void ownership__add(struct ownership *o, const struct inode_note *note)
 	const struct stat file = { .st_dev = note->dev, .st_ino = note->ino };
 	struct inode_note *bigger;
 
-	if (!o->trusted_files || is_in(o->mapped, o->n_mapped, &file) || o->n_mapped == MAPPED_MAX)
+	if (!o->trusted_files || is_in(o->mapped, o->n_mapped, &file))
+		return;
+	make_room(o, note->owner);
+	if (o->n_mapped == MAPPED_MAX)
 		return;
 	if (o->n_mapped == o->max_mapped) {
 		bigger = reallocarray(o->mapped, o->max_mapped * 2 + 64, sizeof(*bigger));

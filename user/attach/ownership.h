@@ -26,6 +26,7 @@ void ownership__free(struct ownership *o);
 struct inode_note {
 	dev_t dev;
 	ino_t ino;
+	uid_t owner;
 };
 
 /*
