@@ -426,7 +426,7 @@ int attacher__iter(struct attacher *a, const struct program *p, u32 pid)
 	return call_for_fd(a, 0, -1);
 }
 
-int attacher__open(struct attacher *a, const struct mapping *m)
+static int open_once(struct attacher *a, const struct mapping *m)
 {
 	struct attacher_request *r = request(a, OP_OPEN, NULL);
 	size_t len = m->path ? strlen(m->path) + 1 : 0;
@@ -441,6 +441,17 @@ int attacher__open(struct attacher *a, const struct mapping *m)
 	r->dev = m->dev;
 	r->ino = m->ino;
 	return ask_opener_for_fd(a, len, -1);
+}
+
+int attacher__open(struct attacher *a, const struct mapping *m)
+{
+	const u32 none = 0;
+	int err = open_once(a, m);
+
+	/* any request has the attacher take the opener's notes, for which there was no room */
+	if (err == -EAGAIN && !attacher__drop_all(a, &none, 0))
+		err = open_once(a, m);
+	return err;
 }
 
 int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object)
