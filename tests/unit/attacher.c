@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -360,6 +362,47 @@ TEST(asks_another_opener_once_one_has_ended)
 	attacher__free(a);
 	if (!opener_pid)
 		SKIP("the kernel does not list a process's children");
+}
+
+/* In a mount namespace where /proc has this many folders: 0 if all are listed, 2 if it can't be made. */
+static int list_many(int many)
+{
+	static const struct probes none;
+	struct attacher *a;
+	char path[32], *text;
+	int lines = 0;
+	size_t len;
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/proc", "tmpfs", 0, NULL))
+		return 2;
+	for (int i = 0; i < many; i++) {
+		snprintf(path, sizeof(path), "/proc/%d", 1000000 + i);
+		if (mkdir(path, 0755))
+			return 2;
+	}
+	if (attacher__start(&a, &none, &(struct attacher_options){}) || attacher__processes(a, &text, &len))
+		return 1;
+	for (size_t i = 0; i < len; i++)
+		lines += text[i] == '\n';
+	free(text);
+	attacher__free(a);
+	return lines != many;
+}
+
+TEST(lists_more_processes_than_one_message_holds)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(list_many(20000));
+	REQUIRE(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	if (WEXITSTATUS(status) == 2)
+		SKIP("/proc can't be replaced here");
+	CHECK(!WEXITSTATUS(status));
 }
 
 /* Opens by path, as of a process that is gone. */
