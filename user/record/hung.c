@@ -67,8 +67,7 @@ void object__refuse_remote(struct session *s, const struct object *o, u32 magic)
 		return;
 	s->n_remote++;
 	session__warn(
-		s,
-		"%s: not examined: it lies on %s, whose server may never answer; --remote-files examines such files",
+		s, "%s: not examined: it lies on %s, whose server may never answer; --remote-files examines such files",
 		o->path, fs);
 }
 
