@@ -214,6 +214,28 @@ static int exchange(struct attacher *a, int sock, size_t len, int fd, int *got, 
 	return take_answer(a, sock, got, limit_ms, stopping_ms);
 }
 
+/* Its result. fd_out, if asked for, takes its descriptor. */
+static int use_answer(struct attacher *a, int got, int *fd_out)
+{
+	if (a->refused < 0)
+		a->refused = a->reply.refused;
+	if (fd_out)
+		*fd_out = got;
+	else if (got >= 0)
+		close(got);
+	return a->reply.result;
+}
+
+/* What a request for a descriptor returns, of its result and the descriptor that came. */
+static int fd_or_error(int err, int fd)
+{
+	if (!err)
+		return fd < 0 ? -EPIPE : fd;
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
 /* Sends the request with len bytes of data and waits for the answer; fd_out, if asked for, takes its descriptor. */
 static int call(struct attacher *a, size_t len, int fd, int *fd_out)
 {
@@ -228,24 +250,14 @@ static int call(struct attacher *a, size_t len, int fd, int *fd_out)
 		a->stuck = err == -ETIMEDOUT;
 		return err;
 	}
-	if (a->refused < 0)
-		a->refused = a->reply.refused;
-	if (fd_out)
-		*fd_out = got;
-	else if (got >= 0)
-		close(got);
-	return a->reply.result;
+	return use_answer(a, got, fd_out);
 }
 
 static int call_for_fd(struct attacher *a, size_t len, int beside)
 {
 	int fd = -1, err = call(a, len, beside, &fd);
 
-	if (!err)
-		return fd < 0 ? -EPIPE : fd;
-	if (fd >= 0)
-		close(fd);
-	return err;
+	return fd_or_error(err, fd);
 }
 
 /* The opener does not answer: whatever it waits for, this process goes on without it. */
@@ -282,13 +294,7 @@ static int ask_once(struct attacher *a, size_t len, int fd, int *fd_out)
 		give_up_opener(a);
 		return err;
 	}
-	if (a->refused < 0)
-		a->refused = a->reply.refused;
-	if (fd_out)
-		*fd_out = got;
-	else if (got >= 0)
-		close(got);
-	return a->reply.result;
+	return use_answer(a, got, fd_out);
 }
 
 /* One that has ended says nothing of what is asked for: something killed it, maybe long ago. */
@@ -305,11 +311,7 @@ static int ask_opener_for_fd(struct attacher *a, size_t len, int beside)
 {
 	int fd = -1, err = ask_opener(a, len, beside, &fd);
 
-	if (!err)
-		return fd < 0 ? -EPIPE : fd;
-	if (fd >= 0)
-		close(fd);
-	return err;
+	return fd_or_error(err, fd);
 }
 
 /* What is answered in parts, each within the time; a NUL follows it. */
