@@ -4,7 +4,7 @@
 # nothing but make: `make demo` with bare /proc, /sys and /dev, `make test` with
 # tracefs, bpffs and cgroup2 where systemd mounts them, the shim in Debian 11, and
 # the .deb in a root without a compiler.
-# T=smoke: a part of the tests alone.
+# T=smoke, T=brief: a part of the tests alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=bookworm

@@ -51,6 +51,7 @@ compiles() {
 
 # First: cppcheck reads the headers that it generates
 check "compiles without a warning" env MAKEFLAGS= make --no-print-directory -s WERROR=1 B="$build" all checks benches
+check "compiles without a warning, sanitized" env MAKEFLAGS= make --no-print-directory -s WERROR=1 SAN=1 B="$build" all checks
 check "clang-format (${#c[@]} files)" clang-format --dry-run -Werror "${c[@]}"
 check "cppcheck (${#host[@]} files)" cppcheck --quiet --std=c11 --language=c -j "$(nproc)" --inline-suppr \
 	--enable=warning,performance,portability --error-exitcode=1 --suppressions-list=scripts/cppcheck.suppress \

@@ -14,6 +14,7 @@
 
 #include "attach/dwarf.h"
 #include "attach/elf_private.h"
+#include "util/sanitizer.h"
 
 #define NOBODY	    65534
 #define SECONDS_MAX 10 /* of CPU; NCCL 2.32's takes a few ms */
@@ -61,9 +62,8 @@ static void give_up_all(int a, int b)
 	signal(SIGINT, SIG_IGN);
 	limit(RLIMIT_CPU, SECONDS_MAX);
 	limit(RLIMIT_FSIZE, 0);
-#ifndef __SANITIZE_ADDRESS__
-	limit(RLIMIT_DATA, MEMORY_MAX);
-#endif
+	if (!SANITIZED)
+		limit(RLIMIT_DATA, MEMORY_MAX);
 }
 
 static void __attribute__((noreturn))

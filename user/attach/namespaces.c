@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util/sanitizer.h"
+
 /* linux/mount.h, which some C libraries' sys/mount.h repeats */
 #define ATTR_RDONLY 1
 struct attributes {
@@ -57,13 +59,8 @@ static int protect_root(void)
 	return syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof(attr)) ? -errno : 0;
 }
 
-void namespaces__leave(char *lacks, size_t len)
+static void leave_files(char *lacks, size_t len)
 {
-	if (unshare(CLONE_NEWNET))
-		note(lacks, len, "it is in the host's network");
-	if (unshare(CLONE_NEWIPC) && errno != EINVAL)
-		note(lacks, len, "it is among the host's IPC objects");
-#ifndef __SANITIZE_ADDRESS__ /* its reports and leak checks read files */
 	if (unshare(CLONE_NEWNS)) {
 		note(lacks, len, "it sees the host's files");
 		return;
@@ -72,5 +69,14 @@ void namespaces__leave(char *lacks, size_t len)
 		note(lacks, len, "it sees the host's files");
 		protect_root();
 	}
-#endif
+}
+
+void namespaces__leave(char *lacks, size_t len)
+{
+	if (unshare(CLONE_NEWNET))
+		note(lacks, len, "it is in the host's network");
+	if (unshare(CLONE_NEWIPC) && errno != EINVAL)
+		note(lacks, len, "it is among the host's IPC objects");
+	if (!SANITIZED)
+		leave_files(lacks, len);
 }

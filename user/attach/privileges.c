@@ -17,6 +17,7 @@
 
 #include "attach/namespaces.h"
 #include "attach/syscalls.h"
+#include "util/sanitizer.h"
 #include "util/sudo.h"
 
 #define SYSTEM_MAX 999 /* the highest number of accounts that packages make */
@@ -148,11 +149,7 @@ static int lock_up(char *lacks, size_t len)
  */
 static void hide(void)
 {
-#ifdef __SANITIZE_ADDRESS__
-	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-#else
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-#endif
+	prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0);
 }
 
 static void filter_calls(enum syscalls_role role, char *lacks, size_t len)

@@ -18,6 +18,8 @@
 #include <termios.h>
 #include <ucontext.h>
 
+#include "util/sanitizer.h"
+
 #define NEW_NAMESPACES \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
@@ -146,9 +148,8 @@ static int add_clone(scmp_filter_ctx ctx)
 {
 	int err = 0;
 
-#ifndef __SANITIZE_ADDRESS__
-	err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 0, NEW_NAMESPACES, 0);
-#endif
+	if (!SANITIZED)
+		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 0, NEW_NAMESPACES, 0);
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	return err;
@@ -158,18 +159,16 @@ static int add_clone(scmp_filter_ctx ctx)
 
 static int add_own_state(scmp_filter_ctx ctx)
 {
-#ifndef __SANITIZE_ADDRESS__
 	static const unsigned int prctls[] = { PR_SET_NAME,	    PR_GET_NAME,     PR_SET_PDEATHSIG,
 					       PR_SET_NO_NEW_PRIVS, PR_GET_DUMPABLE, PR_CAPBSET_READ,
 					       PR_GET_SECCOMP,	    PR_SET_SECCOMP,  PR_GET_SECUREBITS,
 					       PR_SET_VMA_ };
-	int err = ADD_VALUES(ctx, SCMP_SYS(prctl), 0, prctls);
+	int err = SANITIZED ? 0 : ADD_VALUES(ctx, SCMP_SYS(prctl), 0, prctls);
 
 	/* limits of its own alone */
-	return err ? err : add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 0, 0xffffffff, 0);
-#else
-	return 0;
-#endif
+	if (!err && !SANITIZED)
+		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 0, 0xffffffff, 0);
+	return err;
 }
 
 /* Reads maps and statistics, and runs those programs that are made to be run. */
@@ -188,10 +187,8 @@ static int add_worker(scmp_filter_ctx ctx)
 		err = ADD_VALUES(ctx, SCMP_SYS(bpf), 0, commands);
 	if (!err)
 		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
-#ifndef __SANITIZE_ADDRESS__
-	if (!err)
+	if (!err && !SANITIZED)
 		err = ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, terminal);
-#endif
 	return err;
 }
 
@@ -213,14 +210,12 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 		err = ADD_VALUES(ctx, SCMP_SYS(bpf), 0, loads);
 	if (!err && perf_events)
 		err = add(ctx, SCMP_ACT_ALLOW, perf);
-#ifndef __SANITIZE_ADDRESS__
-	if (!err)
+	if (!err && !SANITIZED)
 		err = ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, events);
-	if (!err)
+	if (!err && !SANITIZED)
 		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
-	if (!err)
+	if (!err && !SANITIZED)
 		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
-#endif
 	return err;
 }
 

@@ -27,6 +27,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util/sanitizer.h"
+
 #define SECONDS_MAX 10 /* of CPU; libtorch takes 0.1 */
 #define WAIT_MS	    10000
 #define MEMORY_MAX  (512ULL << 20)
@@ -143,12 +145,10 @@ static bool give_up_all(int file, int sock)
 	limit(RLIMIT_CORE, 0);
 	if (syscall(SYS_capset, &head, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return false;
-#ifdef __SANITIZE_ADDRESS__
-	return true; /* which needs more memory and system calls than that */
-#else
+	if (SANITIZED) /* which needs more memory and system calls than that */
+		return true;
 	limit(RLIMIT_DATA, MEMORY_MAX);
 	return !confine();
-#endif
 }
 
 static void __attribute__((noreturn)) examine(int file, int sock)

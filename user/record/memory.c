@@ -11,6 +11,7 @@
 
 #include "record/native.h"
 #include "trace/strings.h"
+#include "util/sanitizer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,10 +62,8 @@ void memory__limit(struct session *s)
 
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < FILES_MAX)
 		set_limit(RLIMIT_NOFILE, FILES_MAX, files.rlim_max);
-		/* what the sanitizer maps for its own use counts */
-#ifdef __SANITIZE_ADDRESS__
-	return;
-#endif
+	if (SANITIZED) /* what the sanitizer maps for its own use counts */
+		return;
 	s->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	set_limit(RLIMIT_DATA, DATA_MAX, DATA_MAX + DATA_RESERVE);
 	/* for tests: it has that already, or stays near it once what only the start took is freed */

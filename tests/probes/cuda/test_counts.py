@@ -3,7 +3,7 @@
 """Four threads and two forked children call the real CUDA runtime: the trace has each call of each thread, in order,
 with its return code, and times that lie within the program's own. By every kind of link that a kernel may offer. A perf
 event takes the kernel up to 0.1 s to detach, and each site has one of its own: those run on a small libcudart of ours.
-test: timeout=300"""
+test: timeout=300 brief"""
 import os
 import shutil
 import sys

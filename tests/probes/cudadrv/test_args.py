@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: brief
 """Functions of the driver are called once each by the types of NVIDIA's header: the arguments and results in the trace
 are those of the program."""
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The model and the reports over what the shim hands over, without eBPF: its records are consumed in the process and made a trace.
 The runtime's calls, which uprobes would see, are put around the driver's."""
-# test: timeout=200 parallel
+# test: timeout=200 parallel brief
 import collections
 import os
 import subprocess

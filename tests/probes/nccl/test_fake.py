@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Communicators in a libnccl of our own: older than the trace, made in every way, destroyed and made again, a child's;
 with and without debug information. What calls hand back through pointers, and a call that never returns.
-test: timeout=300"""
+test: timeout=300 brief"""
 import os
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240
+# test: timeout=240 brief
 """
 Garbage collections, imports and threads of each CPython there is, against what the program itself saw:
 gc.callbacks, `-X importtime` of the same run, threading.get_native_id().

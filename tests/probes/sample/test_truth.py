@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Sampled CPU time of Python functions and lines against what the program measured itself, and against py-spy."""
-# test: timeout=240
+# test: timeout=240 brief
 import collections
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300
+# test: timeout=300 brief
 """
 A program that makes functions and forgets them all the time, so that their code objects' memory is used
 again, and interpreters that start and end all the time: fewer than one frame in a thousand is unresolved, and none is taken for another.
