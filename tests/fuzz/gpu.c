@@ -74,7 +74,7 @@ static void add_event(struct made *g, struct source *in)
 }
 
 struct readers {
-	struct report_args args;
+	struct query args;
 	struct export export;
 };
 

@@ -20,7 +20,7 @@
 #define TID  105u
 
 static struct made made;
-static struct report_args args;
+static struct query args;
 
 static u32 seed;
 
@@ -64,7 +64,7 @@ static bool open_made(void)
 {
 	if (!made__open(&made))
 		return false;
-	args = (struct report_args){ .trace = made.trace, .names = made.names, .start = BASE };
+	args = (struct query){ .trace = made.trace, .names = made.names, .start = BASE };
 	return true;
 }
 

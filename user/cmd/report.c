@@ -226,7 +226,7 @@ static void put_numbers(struct report_output *out, const struct names *names)
 			put_number(names, out->findings[i].figures[k].key, &out->findings[i].figures[k].value);
 }
 
-static int run_report(const struct request *r, struct report_args *args, struct trace_facts *facts)
+static int run_report(const struct request *r, struct query *args, struct trace_facts *facts)
 {
 	struct report_output out = { .name = r->report->name, .facts = facts };
 	int err, status;
@@ -255,7 +255,7 @@ static int run_report(const struct request *r, struct report_args *args, struct 
 }
 
 /* Spans are cut where the traced time begins and ends, or further out where --time asks for that. */
-static void set_windows(struct trace_facts *f, struct trace *t, const struct report_args *args)
+static void set_windows(struct trace_facts *f, struct trace *t, const struct query *args)
 {
 	if (!f->n_windows)
 		return;
@@ -267,9 +267,9 @@ static void set_windows(struct trace_facts *f, struct trace *t, const struct rep
 }
 
 /* Says which of the processes asked for the trace does not have, as far as it names its processes. */
-static void warn_unknown(const struct request *r, const struct report_args *args)
+static void warn_unknown(const struct request *r, const struct query *args)
 {
-	for (u32 i = 0; i < r->pids.n && report__has_family(args, "proc"); i++)
+	for (u32 i = 0; i < r->pids.n && query__has_family(args, "proc"); i++)
 		if (!names__task(args->names, r->pids.list[i], 0))
 			cmd__error("%s: it names no process %u", r->label, r->pids.list[i]);
 }
@@ -294,7 +294,7 @@ static void add_id(u32 id, void *arg)
 }
 
 /* Several processes and threads may have had each number that -p and --tid name. 0 or -ENOMEM. */
-static int find_ids(const struct request *r, struct report_args *args, struct id_list *pids, struct id_list *tids)
+static int find_ids(const struct request *r, struct query *args, struct id_list *pids, struct id_list *tids)
 {
 	for (u32 i = 0; i < r->pids.n; i++)
 		names__each_id(args->names, r->pids.list[i], add_id, pids);
@@ -308,7 +308,7 @@ static int find_ids(const struct request *r, struct report_args *args, struct id
 static int with_trace(struct request *r, struct trace *t)
 {
 	struct trace_facts facts = { 0 };
-	struct report_args args = { .trace = t, .facts = &facts };
+	struct query args = { .trace = t, .facts = &facts };
 	struct id_list pids = {}, tids = {};
 	char why[512];
 	int err, status;

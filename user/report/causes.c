@@ -46,7 +46,7 @@ struct quota {
 };
 
 struct causes {
-	const struct report_args *args;
+	const struct query *args;
 	struct map parts; /* struct part_key -> struct part */
 	struct map threads; /* struct thread_key -> struct sums */
 	struct map processes; /* u32 pid -> struct sums */
@@ -57,7 +57,7 @@ struct causes {
 	u32 n_ranked;
 };
 
-int causes__new(struct causes **out, const struct report_args *args)
+int causes__new(struct causes **out, const struct query *args)
 {
 	struct causes *c = calloc(1, sizeof(*c));
 
@@ -219,11 +219,11 @@ static int add_to_whats(struct causes *c, const struct part_key *key, const stru
 
 static int sum_up(struct causes *c, const struct stretches *stretches)
 {
-	struct report_args all = *c->args;
+	struct query all = *c->args;
 	int err;
 
 	all.tids.n = 0;
-	err = report__read_kind(&all, "sched_throttle", on_throttles, c);
+	err = query__read_kind(&all, "sched_throttle", on_throttles, c);
 	for (u32 i = 0; !err && i < c->parts.n; i++) {
 		err = kind_of(c, stretches, map__key(&c->parts, i), map__value(&c->parts, i));
 		if (!err)

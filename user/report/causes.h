@@ -32,7 +32,7 @@ enum cause_kind {
 struct causes;
 
 /* 0 or -ENOMEM */
-int causes__new(struct causes **out, const struct report_args *args);
+int causes__new(struct causes **out, const struct query *args);
 void causes__free(struct causes *c);
 /* Takes each stretch. 0 or -ENOMEM. */
 int causes__add(struct causes *c, const struct stretch *s);
@@ -67,12 +67,11 @@ struct cause {
 bool causes__counts(const struct causes *c, const struct cause *cause, u32 tid);
 
 /* causes_words.c: one sentence; reads the trace for details. 0 or negative errno. */
-int cause__say(const struct causes *all, const struct report_args *args, const struct cause *cause, char *buf,
-	       size_t size);
+int cause__say(const struct causes *all, const struct query *args, const struct cause *cause, char *buf, size_t size);
 
 /* causes_files.c: which file each process's transfers of each call went to for longest */
 struct cause_files;
-int cause_files__new(struct cause_files **out, const struct report_args *args);
+int cause_files__new(struct cause_files **out, const struct query *args);
 void cause_files__free(struct cause_files *f);
 /* Of a wait that is not for a disk: for a peer or for events; *name NULL: not known. */
 enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const char *call, const char **name);

@@ -55,7 +55,7 @@ static int on_calls(const struct rows *rows, void *arg)
 	return 0;
 }
 
-int cause_files__new(struct cause_files **out, const struct report_args *args)
+int cause_files__new(struct cause_files **out, const struct query *args)
 {
 	const struct schema_event *e = schema__event(trace__schema(args->trace), "syscall");
 	struct cause_files *f = calloc(1, sizeof(*f));
@@ -68,7 +68,7 @@ int cause_files__new(struct cause_files **out, const struct report_args *args)
 	map__init(&f->best, sizeof(struct call_key), sizeof(struct best));
 	f->nr = e ? schema_event__field(e, "nr") : NULL;
 	err = osrt_files__new(&f->names, args);
-	return err ? err : report__read_kind(args, "syscall", on_calls, f);
+	return err ? err : query__read_kind(args, "syscall", on_calls, f);
 }
 
 void cause_files__free(struct cause_files *f)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/causes.h"
+#include "util/text.h"
 
 static const struct kind {
 	const char *word;
@@ -28,7 +29,7 @@ u32 cause__tier(enum cause_kind kind)
 
 /* System calls; those of transfers are told apart by their file. */
 static const struct {
-	const char *calls; /* between spaces */
+	const char *calls; /* with spaces between them */
 	enum cause_kind kind;
 } calls[] = {
 	{ " nanosleep clock_nanosleep ", CAUSE_SLEEP },
@@ -42,20 +43,11 @@ static const struct {
 	{ " fsync fdatasync sync syncfs sync_file_range msync readahead ", CAUSE_DISK },
 };
 
-static bool has_word(const char *words, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
-		if (at[-1] == ' ' && at[len] == ' ')
-			return true;
-	return false;
-}
-
 bool cause__is_transfer(const char *what)
 {
-	return has_word(" read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 sendfile splice ",
-			what);
+	return text__has_item(
+		" read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 sendfile splice ", ' ',
+		what);
 }
 
 enum cause_kind cause__kind_of(const char *what, char mark, u32 what_id)
@@ -82,7 +74,7 @@ enum cause_kind cause__kind_of(const char *what, char mark, u32 what_id)
 							 CAUSE_DISK;
 	case 's':
 		for (size_t i = 0; *what && i < sizeof(calls) / sizeof(calls[0]); i++)
-			if (has_word(calls[i].calls, what))
+			if (text__has_item(calls[i].calls, ' ', what))
 				return calls[i].kind;
 		return CAUSE_CALL;
 	}

@@ -38,7 +38,7 @@ struct tally {
 };
 
 struct details {
-	const struct report_args *args;
+	const struct query *args;
 	const struct causes *all;
 	const struct cause *cause;
 	struct lock_words *locks;
@@ -82,7 +82,7 @@ static const struct tally *largest(const struct map *m, u64 a, struct tally_key 
 /* As much of it as lies in the time asked for: so much of that the sentence tells */
 static u64 duration(const struct details *d, const struct view *v)
 {
-	return report__inside(d->args, (u64)view__get(v, "start"), (u64)view__get(v, "time"));
+	return query__inside(d->args, (u64)view__get(v, "start"), (u64)view__get(v, "time"));
 }
 
 /* Sentences count what happened to the threads that the cause's time is of, and to no others. */
@@ -135,7 +135,7 @@ static int tell_lock(struct details *d, struct words *w)
 	u32 owners;
 
 	if (!err)
-		err = report__read_kind(d->args, "lock_wait", on_locks, d);
+		err = query__read_kind(d->args, "lock_wait", on_locks, d);
 	lock = err ? NULL : largest(&d->by, 0, &key);
 	if (!lock)
 		return err;
@@ -207,16 +207,16 @@ static int on_names(const struct rows *rows, void *arg)
 static int tell_disk(struct details *d, struct words *w, const struct cause *c)
 {
 	static const char *const ops[] = { "read", "write", "flush", "discard", "write of zeroes", "command" };
-	struct report_args all = *d->args;
+	struct query all = *d->args;
 	const struct tally *t;
 	char each[TEXT_NUMBER];
 	int err;
 
 	all.from = all.to = 0;
 	all.pids.n = all.tids.n = 0;
-	err = report__read_kind(d->args, "disk_io", on_ios, d);
+	err = query__read_kind(d->args, "disk_io", on_ios, d);
 	if (!err && !d->by.n)
-		err = report__read_kind(d->args, "disk_fault", on_ios, d);
+		err = query__read_kind(d->args, "disk_fault", on_ios, d);
 	t = err ? NULL : largest(&d->by, 0, &d->found);
 	if (!t) {
 		if (c->what)
@@ -224,7 +224,7 @@ static int tell_disk(struct details *d, struct words *w, const struct cause *c)
 				   c->file ? c->file : "");
 		return err;
 	}
-	err = report__read_kind(&all, "disk_file", on_names, d);
+	err = query__read_kind(&all, "disk_file", on_names, d);
 	words__add(w, ": %llu %s%s", t->n, d->found.c == 16 ? "page fault" : ops[d->found.c < 5 ? d->found.c : 5],
 		   t->n == 1 ? "" : "s");
 	if (*d->name)
@@ -263,12 +263,12 @@ static int on_throttles(const struct rows *rows, void *arg)
 
 static int tell_quota(struct details *d, struct words *w)
 {
-	struct report_args all = *d->args;
+	struct query all = *d->args;
 	char quota[TEXT_NUMBER], period[TEXT_NUMBER], held[TEXT_NUMBER];
 	int err;
 
 	all.tids.n = 0;
-	err = report__read_kind(&all, "sched_throttle", on_throttles, d);
+	err = query__read_kind(&all, "sched_throttle", on_throttles, d);
 	if (!err && *d->name)
 		words__add(w, ": cgroup %s may use %s in each %s, and was throttled in %llu of %llu periods, for %s",
 			   d->name, text__ns(quota, sizeof(quota), d->quota),
@@ -299,7 +299,7 @@ static int on_gil(const struct rows *rows, void *arg)
 
 static int tell_gil(struct details *d, struct words *w, const struct cause *c)
 {
-	int err = report__read_kind(d->args, "gil_wait", on_gil, d);
+	int err = query__read_kind(d->args, "gil_wait", on_gil, d);
 	struct tally_key key = { 0 }, who = { 0 };
 	const struct tally *all = err ? NULL : largest(&d->by, 0, &key);
 	const struct tally *holder = err ? NULL : largest(&d->people, 0, &who);
@@ -372,14 +372,14 @@ static int tell_details(struct details *d, struct words *w, const struct cause *
 	}
 }
 
-int cause__say(const struct causes *all, const struct report_args *args, const struct cause *c, char *buf, size_t size)
+int cause__say(const struct causes *all, const struct query *args, const struct cause *c, char *buf, size_t size)
 {
 	struct words w = { .buf = buf, .size = size };
 	const struct phrase *p = &phrases[c->kind];
-	struct report_args own = *args;
+	struct query own = *args;
 	struct details d = { .args = &own, .all = all, .cause = c };
 	/* of threads that live one after the other, one's time says little: all their time does */
-	bool brief = c->threads > 1 && c->wall_ns / c->threads < report__duration(args) / 10;
+	bool brief = c->threads > 1 && c->wall_ns / c->threads < query__duration(args) / 10;
 	char label[64], wall[TEXT_NUMBER];
 	int err;
 

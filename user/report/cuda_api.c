@@ -288,7 +288,7 @@ static bool is_cuda_call(const struct cuda_api *a, const struct schema_event *e)
 	return false;
 }
 
-static int read_calls(struct cuda_api *a, const struct report_args *args)
+static int read_calls(struct cuda_api *a, const struct query *args)
 {
 	const struct schema_event **kinds = calloc(a->schema->n_events + 1, sizeof(*kinds));
 	u32 i, n = 0;
@@ -305,7 +305,7 @@ static int read_calls(struct cuda_api *a, const struct report_args *args)
 	if (!kinds || !a->fields || !a->order)
 		err = -ENOMEM;
 	else if (n)
-		err = report__read(args, kinds, on_rows, a);
+		err = query__read(args, kinds, on_rows, a);
 	if (!err)
 		err = order__finish(a->order);
 	order__free(a->order);
@@ -325,7 +325,7 @@ static void free_groups(struct cuda_api *a, struct map *m)
 	map__free(m);
 }
 
-int cuda_api__read(struct cuda_api *a, const struct report_args *args)
+int cuda_api__read(struct cuda_api *a, const struct query *args)
 {
 	*a = (struct cuda_api){ .schema = trace__schema(args->trace), .names = args->names };
 	map__init(&a->by_thread, sizeof(struct cuda_call_key), sizeof(struct cuda_group));
@@ -345,7 +345,7 @@ void cuda_api__free(struct cuda_api *a)
 	nesting__free(&a->nesting);
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *summary, *failures, *calls, *returns;
 	struct cuda_api a;

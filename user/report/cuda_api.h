@@ -46,7 +46,7 @@ struct cuda_api {
 };
 
 /* 0 or negative errno; cuda_api__free in any case. */
-int cuda_api__read(struct cuda_api *a, const struct report_args *args);
+int cuda_api__read(struct cuda_api *a, const struct query *args);
 void cuda_api__free(struct cuda_api *a);
 /* Adds the table of functions that nsys calls cuda_api_sum. */
 struct table *cuda_api__table(struct cuda_api *a, struct report_output *out, const char *name);

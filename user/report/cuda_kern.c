@@ -170,7 +170,7 @@ static void find_running(const struct kern_report *r, struct report_output *out)
 				       cuda_work__name(&r->work, r->running), text__ns(ns, sizeof(ns), r->running_ns));
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "summary", "Kernels by name", columns), *host;
 	struct kern_report r = {};

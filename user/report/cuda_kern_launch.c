@@ -231,7 +231,7 @@ static void free_all(struct launch_report *r)
 	cuda_work__free(&r->work);
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(
 		out, "summary", "Kernels by thread and launch (T: in all, A: the call, Q: queued, K: on the device)",

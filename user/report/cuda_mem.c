@@ -22,7 +22,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	return err ? err : stats__add(&g->size, &c->work.pool, w->bytes);
 }
 
-int cuda_mem__read(struct cuda_mem *c, const struct report_args *args)
+int cuda_mem__read(struct cuda_mem *c, const struct query *args)
 {
 	*c = (struct cuda_mem){ 0 };
 	map__init(&c->device, sizeof(const char *), sizeof(struct cuda_mem_group));

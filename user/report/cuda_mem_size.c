@@ -42,7 +42,7 @@ static void find(const struct cuda_mem *c, struct report_output *out)
 				       text__bytes(average, sizeof(average), (u64)top->size.mean));
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "summary", "Copies and sets by size", columns);
 	struct cuda_mem c;

@@ -45,7 +45,7 @@ static void find(const struct cuda_mem *c, struct report_output *out)
 						   (u64)cuda_mem__bandwidth(top->size.total, top->time.total)));
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "summary", "Copies and sets on the devices", columns);
 	struct cuda_mem c;

@@ -98,7 +98,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	return 0;
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct trace_report r = { .table = REPORT_TABLE(out, "trace", "What the devices did, by start", columns) };
 	char n[TEXT_NUMBER], ns[TEXT_NUMBER];

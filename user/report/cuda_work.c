@@ -18,7 +18,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	return c->fn(w, c->arg);
 }
 
-int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*fn)(const struct gpu_work *w, void *arg),
+int cuda_work__read(struct cuda_work *c, const struct query *args, int (*fn)(const struct gpu_work *w, void *arg),
 		    void *arg)
 {
 	static const struct gpu_listener listener = { .work = on_work };

@@ -19,7 +19,7 @@
 	V_DBL((s)->mean), V_DBL(stats__median(s)), V_U64((s)->min), V_U64((s)->max), V_DBL(stats__stddev(s))
 
 struct cuda_work {
-	const struct report_args *args;
+	const struct query *args;
 	struct gpu_model *model;
 	struct stacks *stacks;
 	struct map places; /* function and line -> the first frame that was there */
@@ -30,7 +30,7 @@ struct cuda_work {
 };
 
 /* Reads all work of the time, process and thread asked for. 0 or negative errno, also fn's; to be freed in any case. */
-int cuda_work__read(struct cuda_work *c, const struct report_args *args, int (*fn)(const struct gpu_work *w, void *arg),
+int cuda_work__read(struct cuda_work *c, const struct query *args, int (*fn)(const struct gpu_work *w, void *arg),
 		    void *arg);
 void cuda_work__free(struct cuda_work *c);
 /* Its time on the device is known from start to end: what still ran, or was still to run, as the trace ended has no place in sums. */

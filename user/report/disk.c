@@ -50,7 +50,7 @@ struct process {
 };
 
 struct disk_report {
-	const struct report_args *args;
+	const struct query *args;
 	struct map files; /* struct file_key -> char *, the name */
 	struct map ios; /* struct io_key -> struct io_group */
 	struct map memory; /* struct memory_key -> struct memory_group */
@@ -225,7 +225,7 @@ static int on_tasks(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int read_all(struct disk_report *d, const struct report_args *args)
+static int read_all(struct disk_report *d, const struct query *args)
 {
 	static const struct {
 		const char *kind;
@@ -235,7 +235,7 @@ static int read_all(struct disk_report *d, const struct report_args *args)
 		      { "disk_cache", on_caches },
 		      { "disk_stall", on_stalls },
 		      { "disk_task", on_tasks } };
-	struct report_args everything = *args;
+	struct query everything = *args;
 	int err;
 
 	d->args = args;
@@ -247,9 +247,9 @@ static int read_all(struct disk_report *d, const struct report_args *args)
 	/* a file is named once, by whoever used it first */
 	everything.from = everything.to = 0;
 	everything.pids.n = everything.tids.n = 0;
-	err = report__read_kind(&everything, "disk_file", on_files, d);
+	err = query__read_kind(&everything, "disk_file", on_files, d);
 	for (u32 i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		err = report__read_kind(args, kinds[i].kind, kinds[i].cb, d);
+		err = query__read_kind(args, kinds[i].kind, kinds[i].cb, d);
 	return err;
 }
 
@@ -450,7 +450,7 @@ static void find(const struct disk_report *d, struct report_output *out)
 				       text__ns(number, sizeof(number), stall));
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct disk_report d = { 0 };
 	int err = read_all(&d, args);

@@ -12,13 +12,13 @@
 #define POLL_THEN_READ 1000000ull
 
 struct doing {
-	struct report_args args; /* of the window */
+	struct query args; /* of the window */
 	struct lock_words *locks;
 	struct waits *waits;
 	struct doing_sources sources;
 };
 
-int doing__new(struct doing **out, const struct report_args *args, struct gpu_gaps *gaps)
+int doing__new(struct doing **out, const struct query *args, struct gpu_gaps *gaps)
 {
 	struct doing *d = calloc(1, sizeof(*d));
 	int err;
@@ -75,7 +75,7 @@ int doing__load(struct doing *d, u64 from, u64 to)
 	d->args.to = to;
 	waits__forget(d->waits);
 	if (*waits__kinds(d->waits))
-		err = report__read(&d->args, waits__kinds(d->waits), feed, d);
+		err = query__read(&d->args, waits__kinds(d->waits), feed, d);
 	return err ? err : doing_sources__read(&d->sources);
 }
 

@@ -12,7 +12,7 @@
 struct doing;
 
 /* 0 or negative errno; free in any case. */
-int doing__new(struct doing **out, const struct report_args *args, struct gpu_gaps *gaps);
+int doing__new(struct doing **out, const struct query *args, struct gpu_gaps *gaps);
 void doing__free(struct doing *d);
 /* Before loading: a thread that will be asked for. 0 or -ENOMEM. */
 int doing__add_thread(struct doing *d, u32 pid, u32 tid);
@@ -67,7 +67,7 @@ const struct doing_span *doing_list__at(const struct doing_list *l, u64 time, u6
 /* doing_read.c: fills the lists */
 struct osrt_files;
 struct doing_sources {
-	const struct report_args *args; /* of the window */
+	const struct query *args; /* of the window */
 	struct gpu_gaps *gaps; /* its texts */
 	struct map threads; /* struct thread_key -> struct doing_thread */
 	struct stacks *stacks;

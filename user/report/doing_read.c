@@ -8,6 +8,7 @@
 #include "report/doing.h"
 #include "report/osrt_files.h"
 #include "report/stretches.h"
+#include "util/text.h"
 
 /* enum sched_state of bpf/probes/sched/sched.h; by number, as traces outlive headers */
 enum { STATE_RUNNABLE = 0, STATE_SLEEP = 1, STATE_BLOCKED = 2, STATE_NEW = 9 };
@@ -78,23 +79,14 @@ static int on_offs(const struct rows *rows, void *arg)
 	return err;
 }
 
-static bool is_one_of(const char *words, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = strstr(words, word); at; at = strstr(at + 1, word))
-		if (at[-1] == ' ' && at[len] == ' ')
-			return true;
-	return false;
-}
-
 static u32 kind_of_call(const char *name)
 {
-	if (is_one_of(" read pread64 readv preadv preadv2 recvfrom recvmsg recvmmsg ", name))
+	if (text__has_item(" read pread64 readv preadv preadv2 recvfrom recvmsg recvmmsg ", ' ', name))
 		return DOING_READS;
-	if (is_one_of(" poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 ", name))
+	if (text__has_item(" poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 ", ' ', name))
 		return DOING_POLLS;
-	return is_one_of(" write pwrite64 writev pwritev pwritev2 sendto sendmsg sendmmsg sendfile splice ", name) ?
+	return text__has_item(" write pwrite64 writev pwritev pwritev2 sendto sendmsg sendmmsg sendfile splice ", ' ',
+			      name) ?
 		       DOING_WRITES :
 		       0;
 }
@@ -214,22 +206,22 @@ static int on_piece(const struct gil_piece *p, void *arg)
 int doing_sources__read(struct doing_sources *s)
 {
 	const struct gil_listener gil = { .piece = on_piece };
-	struct report_args all = *s->args;
+	struct query all = *s->args;
 	int err;
 
 	all.tids.n = 0;
 	for (u32 i = 0; i < s->threads.n; i++)
 		for (u32 k = 0; k < DOING_SOURCES; k++)
 			((struct doing_thread *)map__value(&s->threads, i))->lists[k].n = 0;
-	err = report__read_kind(&all, "sched_run", on_runs, s);
+	err = query__read_kind(&all, "sched_run", on_runs, s);
 	if (!err)
-		err = report__read_kind(&all, "sched_off", on_offs, s);
+		err = query__read_kind(&all, "sched_off", on_offs, s);
 	if (!err)
-		err = report__read_kind(&all, "syscall", on_calls, s);
+		err = query__read_kind(&all, "syscall", on_calls, s);
 	if (!err)
-		err = report__read_kind(&all, "sample_cpu", on_samples, s);
+		err = query__read_kind(&all, "sample_cpu", on_samples, s);
 	if (!err)
-		err = report__read_kind(&all, "sample_off", on_samples, s);
+		err = query__read_kind(&all, "sample_off", on_samples, s);
 	if (!err)
 		err = gil_model__read(all.trace, all.from, all.to, &all.pids, &gil, s, NULL);
 	for (u32 i = 0; i < s->threads.n; i++)

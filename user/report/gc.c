@@ -33,7 +33,7 @@ struct pause {
 };
 
 struct gc_report {
-	const struct report_args *args;
+	const struct query *args;
 	struct map groups, processes; /* struct gc_key, pid: struct gc_group */
 	struct stats_pool pool;
 	struct pause longest[LONGEST];
@@ -44,7 +44,7 @@ static int group__add(struct gc_report *g, struct gc_group *group, const struct 
 {
 	if (!group)
 		return -ENOMEM;
-	group->inside += report__inside(g->args, p->start, p->start + p->ns);
+	group->inside += query__inside(g->args, p->start, p->start + p->ns);
 	if (p->collected > 0)
 		group->collected += (u64)p->collected;
 	group->knows_uncollectable |= uncollectable >= 0;
@@ -140,7 +140,7 @@ static const char *code_of(const struct stacks *s, u32 stack, char *buf, size_t 
 
 static double percent_of(const struct gc_report *g, u64 ns)
 {
-	u64 duration = report__duration(g->args);
+	u64 duration = query__duration(g->args);
 
 	return table__percent(ns, duration);
 }
@@ -215,7 +215,7 @@ static void free_groups(struct gc_report *g, struct map *m)
 	map__free(m);
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct gc_report g = { .args = args };
 	struct stacks *s = NULL;
@@ -223,7 +223,7 @@ static int run(const struct report_args *args, struct report_output *out)
 
 	map__init(&g.groups, sizeof(struct gc_key), sizeof(struct gc_group));
 	map__init(&g.processes, sizeof(u32), sizeof(struct gc_group));
-	err = report__read_kind(args, "python_gc", on_rows, &g);
+	err = query__read_kind(args, "python_gc", on_rows, &g);
 	if (!err)
 		err = stacks__load(&s, args->trace);
 	if (!err) {

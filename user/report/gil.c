@@ -51,7 +51,7 @@ static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gi
 /* Is it of the thread and, at least in part, in the time asked for? */
 static bool asked_for(const struct gil_report *g, u32 tid, u64 from, u64 to)
 {
-	const struct report_args *a = g->args;
+	const struct query *a = g->args;
 
 	if (!trace_ids__have(&a->tids, tid))
 		return false;
@@ -79,14 +79,14 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	/* a key that was new is a thread that had not waited here before */
 	one->threads += g->threads.n - threads;
 	one->deepest = w->waiters > one->deepest ? w->waiters : one->deepest;
-	one->inside += (double)report__inside(g->args, w->start, w->end) * w->weight;
+	one->inside += (double)query__inside(g->args, w->start, w->end) * w->weight;
 	return err;
 }
 
 static int on_piece(const struct gil_piece *p, void *arg)
 {
 	struct gil_report *g = arg;
-	u64 ns = asked_for(g, p->waiter, p->from, p->to) ? report__inside(g->args, p->from, p->to) : 0;
+	u64 ns = asked_for(g, p->waiter, p->from, p->to) ? query__inside(g->args, p->from, p->to) : 0;
 
 	return ns ? gil_blame__add(g, p, (double)ns * p->weight) : 0;
 }
@@ -94,7 +94,7 @@ static int on_piece(const struct gil_piece *p, void *arg)
 static int on_held(const struct gil_held *h, void *arg)
 {
 	struct gil_report *g = arg;
-	u64 ns = asked_for(g, h->tid, h->start, h->end) ? report__inside(g->args, h->start, h->end) : 0;
+	u64 ns = asked_for(g, h->tid, h->start, h->end) ? query__inside(g->args, h->start, h->end) : 0;
 
 	return ns ? gil_blame__held(g, h, ns) : 0;
 }
@@ -111,7 +111,7 @@ static int on_switched(const struct gil_switched *s, void *arg)
 	if (!thread)
 		return -ENOMEM;
 	thread->switches++;
-	thread->switch_ns += (double)report__inside(g->args, s->start, s->end) * s->weight;
+	thread->switch_ns += (double)query__inside(g->args, s->start, s->end) * s->weight;
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static const struct gil_listener listener = {
 	.busy = on_busy,
 };
 
-int gil_report__read(struct gil_report *g, const struct report_args *args)
+int gil_report__read(struct gil_report *g, const struct query *args)
 {
 	int err;
 
@@ -195,7 +195,7 @@ static const struct column thread_columns[] = {
 
 static void fill_interpreters(struct gil_report *g, struct table *t)
 {
-	u64 duration = report__duration(g->args);
+	u64 duration = query__duration(g->args);
 	u32 i;
 
 	for (i = 0; i < g->interpreters.n; i++) {
@@ -284,7 +284,7 @@ void gil_report__find(const struct gil_report *g, struct report_output *out, u64
 			100.0 * (double)g->slices.measured / (double)(g->slices.measured + g->slices.paused));
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *interpreters, *threads;
 	struct gil_report g;
@@ -302,7 +302,7 @@ static int run(const struct report_args *args, struct report_output *out)
 	if (!g.interpreters.n)
 		report__nothing(args, out, "No thread waited for a GIL", "gil");
 	gil_blame__find(&g, out);
-	gil_report__find(&g, out, report__duration(args), 3);
+	gil_report__find(&g, out, query__duration(args), 3);
 	if (g.pool.approximate)
 		report_output__note(out, "Medians and p99 of groups beyond %u waits are within 0.4%%.", STATS_EXACT);
 	gil_report__free(&g);

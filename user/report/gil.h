@@ -73,11 +73,11 @@ struct gil_report {
 	struct gil_slices slices;
 	struct stats_pool pool;
 	const struct names *names;
-	const struct report_args *args;
+	const struct query *args;
 };
 
 /* 0 or negative errno; gil_report__free in any case. */
-int gil_report__read(struct gil_report *g, const struct report_args *args);
+int gil_report__read(struct gil_report *g, const struct query *args);
 void gil_report__free(struct gil_report *g);
 /* Is there a GIL that somebody waited for in more than 5% of the time? duration is the report's, ns. */
 bool gil_report__matters(const struct gil_report *g, u64 duration);
@@ -85,7 +85,7 @@ bool gil_report__matters(const struct gil_report *g, u64 duration);
 void gil_report__find(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
 
 /* gil_blame.c: the part that names functions */
-int gil_blame__init(struct gil_blame *b, const struct report_args *args);
+int gil_blame__init(struct gil_blame *b, const struct query *args);
 void gil_blame__free(struct gil_blame *b);
 /* ns: those of the piece that count. */
 int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns);
@@ -100,7 +100,7 @@ int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns);
 void gil_holds__table(const struct gil_blame *b, struct report_output *out);
 
 /* gil_native.c: the C functions. Once the stacks are loaded. */
-int gil_natives__init(struct gil_blame *b, const struct report_args *args);
+int gil_natives__init(struct gil_blame *b, const struct query *args);
 void gil_natives__free(struct gil_natives *n);
 /* side: the holder's, an index in struct gil_blame.sides; function: its id, of a thread 0 */
 int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_piece *p);

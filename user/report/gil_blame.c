@@ -53,7 +53,7 @@ struct gil_pair {
 	u64 held; /* longest */
 };
 
-int gil_blame__init(struct gil_blame *b, const struct report_args *args)
+int gil_blame__init(struct gil_blame *b, const struct query *args)
 {
 	int err;
 

@@ -195,7 +195,7 @@ static int by_thread_and_time(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-int gil_natives__init(struct gil_blame *b, const struct report_args *args)
+int gil_natives__init(struct gil_blame *b, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_cpu"), NULL };
 	/* of all threads: a report of one thread's waits is about who held the GIL meanwhile */

@@ -9,7 +9,7 @@
 /* Gaps that get a row */
 #define GAPS_TOLD 200
 
-int gpu_report__read(struct gpu_report *r, const struct report_args *args, u32 max)
+int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max)
 {
 	int err;
 
@@ -237,7 +237,7 @@ static void fill(const struct gpu_report *r, struct report_output *out)
 	fill_asked(r, asked);
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct gpu_report r;
 	int err = gpu_report__read(&r, args, GAPS_TOLD);

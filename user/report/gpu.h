@@ -11,7 +11,7 @@ struct gpu_report {
 };
 
 /* The longest gaps, max of them, are told one by one. 0 or negative errno; gpu_report__free in any case. */
-int gpu_report__read(struct gpu_report *r, const struct report_args *args, u32 max);
+int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max);
 void gpu_report__free(struct gpu_report *r);
 /* Did a device have work, or was one asked for any? */
 bool gpu_report__any(const struct gpu_report *r);

@@ -53,7 +53,7 @@ static int count_asked(struct gpu_busy *b, const struct gpu_work *w)
 	a->copies += w->kind == GPU_COPY;
 	a->sets += w->kind == GPU_SET;
 	a->graphs += w->kind == GPU_GRAPH;
-	a->ns += report__inside(b->args, w->start, w->end);
+	a->ns += query__inside(b->args, w->start, w->end);
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static int count(struct reading *r, const struct gpu_work *w, struct gpu_device_
 	if (!sum)
 		return -ENOMEM;
 	sum->works++;
-	sum->ns += report__inside(r->busy->args, w->start, w->end);
+	sum->ns += query__inside(r->busy->args, w->start, w->end);
 	return 0;
 }
 
@@ -303,7 +303,7 @@ static int add_tail(struct reading *r, u32 device)
 
 	if (task && task->end && task->end < to)
 		to = task->end;
-	if (to < from + TAIL_LEAST || to - from < report__duration(b->args) / 10)
+	if (to < from + TAIL_LEAST || to - from < query__duration(b->args) / 10)
 		return 0;
 	return keep_gap(b, &(struct gpu_gap){
 				   .from = from,
@@ -394,7 +394,7 @@ static int gaps_by_start(const void *a, const void *b)
 
 static int read_windows(struct reading *r)
 {
-	const struct report_args *args = r->busy->args;
+	const struct query *args = r->busy->args;
 	const struct trace_summary *t = trace__summary(args->trace);
 	u64 first = t->first, last = t->last + 1;
 	u64 step = last > first ? (last - first) / (t->events / gpu_busy__window + 1) + 1 : 0;
@@ -411,7 +411,7 @@ static int read_windows(struct reading *r)
 	return err;
 }
 
-int gpu_busy__read(struct gpu_busy *b, const struct report_args *args, gpu_busy_fn fn, void *arg)
+int gpu_busy__read(struct gpu_busy *b, const struct query *args, gpu_busy_fn fn, void *arg)
 {
 	struct reading r = { .busy = b, .fn = fn, .arg = arg };
 	int err;

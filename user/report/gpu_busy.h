@@ -73,7 +73,7 @@ struct gpu_asked {
 };
 
 struct gpu_busy {
-	const struct report_args *args;
+	const struct query *args;
 	struct gpu_model *model; /* names live as long */
 	struct gpu_told told;
 	struct map devices; /* struct gpu_device_key -> struct gpu_device_sum */
@@ -89,7 +89,7 @@ struct gpu_busy {
 typedef int (*gpu_busy_fn)(u32 device, u64 from, u64 to, void *arg);
 
 /* fn may be NULL. 0 or negative errno; gpu_busy__free in any case. */
-int gpu_busy__read(struct gpu_busy *b, const struct report_args *args, gpu_busy_fn fn, void *arg);
+int gpu_busy__read(struct gpu_busy *b, const struct query *args, gpu_busy_fn fn, void *arg);
 void gpu_busy__free(struct gpu_busy *b);
 static inline const struct gpu_device_key *gpu_busy__key(const struct gpu_busy *b, u32 device)
 {

@@ -286,7 +286,7 @@ static int add_short(struct gpu_gaps *g)
 int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 {
 	struct explaining e = { .gaps = g };
-	struct report_args all = *b->args;
+	struct query all = *b->args;
 	int err;
 
 	*g = (struct gpu_gaps){ .busy = b };
@@ -296,7 +296,7 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 	all.tids.n = 0;
 	err = choose(g, max);
 	if (!err && b->n_gaps) {
-		err = report__read_kind(&all, "gpu_sync", on_syncs, &e);
+		err = query__read_kind(&all, "gpu_sync", on_syncs, &e);
 		if (e.n_waits)
 			qsort(e.waits, e.n_waits, sizeof(*e.waits), by_stream);
 		if (!err)

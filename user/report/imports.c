@@ -24,7 +24,7 @@ struct import {
 };
 
 struct imports {
-	const struct report_args *args;
+	const struct query *args;
 	struct import *list;
 	u32 n, allocated;
 	u32 *order; /* indices: siblings sorted */
@@ -237,14 +237,14 @@ static void find(const struct imports *in, u32 top, struct report_output *out)
 				       text__ns(slow, sizeof(slow), self_time(slowest)));
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct imports in = { .args = args };
 	struct stacks *s = NULL;
 	u32 top = NOBODY;
 	int err;
 
-	err = report__read_kind(args, "python_import", on_rows, &in);
+	err = query__read_kind(args, "python_import", on_rows, &in);
 	if (!err)
 		err = stacks__load(&s, args->trace);
 	if (!err && in.n) {

@@ -67,7 +67,7 @@ static int add_stack(struct lines_report *r, u32 number, u32 stack, const struct
 	return 0;
 }
 
-static void fill(struct lines_report *r, const struct report_args *args, struct table *t)
+static void fill(struct lines_report *r, const struct query *args, struct table *t)
 {
 	const struct sampled_weight *all = &r->s.all;
 	u64 made = trace__head(args->trace)->realtime;
@@ -118,7 +118,7 @@ static void find(struct lines_report *r, struct report_output *out)
 				    r->sources.newer, r->sources.newer == 1 ? " was" : "s were");
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "lines", "Lines of Python by their own CPU time", columns);
 	struct lines_report r = {};

@@ -62,7 +62,7 @@ struct site {
 };
 
 struct locks {
-	const struct report_args *args;
+	const struct query *args;
 	struct stats_pool pool;
 	struct map locks; /* struct lock_key -> struct lock */
 	struct map episodes; /* struct episode_key -> struct episode */
@@ -210,7 +210,7 @@ static int on_sites(const struct rows *rows, void *arg)
 
 static int read_all(struct locks *l)
 {
-	struct report_args all = *l->args;
+	struct query all = *l->args;
 	const struct episode *e;
 	struct lock *lock;
 	int err;
@@ -218,9 +218,9 @@ static int read_all(struct locks *l)
 	/* a site is told once, at its first use */
 	all.from = all.to = 0;
 	all.tids.n = 0;
-	err = report__read_kind(&all, "lock_site", on_sites, l);
+	err = query__read_kind(&all, "lock_site", on_sites, l);
 	if (!err)
-		err = report__read_kind(l->args, "lock_wait", on_waits, l);
+		err = query__read_kind(l->args, "lock_wait", on_waits, l);
 	for (u32 i = 0; !err && i < l->episodes.n; i++) {
 		e = map__value(&l->episodes, i);
 		lock = map__find(&l->locks, &e->lock);
@@ -430,7 +430,7 @@ static void locks__free(struct locks *l)
 	map__free(&l->blame);
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct locks l = { .args = args };
 	struct table *locks, *blame, *sites;

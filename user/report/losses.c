@@ -9,7 +9,7 @@
 #include "util/text.h"
 
 struct losses {
-	const struct report_args *args;
+	const struct query *args;
 	struct table *losses, *blind, *skipped;
 };
 
@@ -98,14 +98,14 @@ static int on_hits(const struct rows *rows, void *arg)
 }
 
 /* Events about the trace are of no process and bear the time when they were written: they are all read. */
-static int read_all(const struct report_args *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
+static int read_all(const struct query *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
 		    void *arg)
 {
-	struct report_args all = *args;
+	struct query all = *args;
 
 	all.from = all.to = 0;
 	all.pids.n = all.tids.n = 0;
-	return report__read_kind(&all, kind, cb, arg);
+	return query__read_kind(&all, kind, cb, arg);
 }
 
 static void find(const struct losses *l, struct report_output *out)
@@ -142,7 +142,7 @@ static void add_refused(const struct trace_facts *f, struct report_output *out)
 			       f->n_refused == 1 ? "" : "s", f->n_refused == 1 ? "it" : "them");
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;
 	struct loss_times times = trace_facts__times(f);

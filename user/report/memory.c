@@ -20,7 +20,7 @@ struct memory_report {
 	struct stacks *stacks;
 	struct map texts; /* texts.h */
 	struct map lines; /* struct line_key -> struct memory_place */
-	const struct report_args *args;
+	const struct query *args;
 };
 
 static const char *where_word(u32 where)
@@ -349,7 +349,7 @@ static void fill(struct memory_report *r, struct report_output *out)
 	fill_pools(r, out);
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct memory_report r = { .args = args };
 	int err;

@@ -239,7 +239,7 @@ static void rewind_all(struct memory_sums *m)
 		((struct memory_block *)map__value(&m->blocks, i))->live = false;
 }
 
-int memory_sums__read(struct memory_sums *m, const struct report_args *args)
+int memory_sums__read(struct memory_sums *m, const struct query *args)
 {
 	int err;
 

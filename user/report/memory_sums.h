@@ -63,7 +63,7 @@ struct memory_pool {
 };
 
 struct memory_sums {
-	const struct report_args *args;
+	const struct query *args;
 	struct gpu_model *model;
 	struct gpu_told told;
 	struct map sums; /* struct memory_key -> struct memory_sum */
@@ -76,7 +76,7 @@ struct memory_sums {
 };
 
 /* 0 or negative errno; free in any case. */
-int memory_sums__read(struct memory_sums *m, const struct report_args *args);
+int memory_sums__read(struct memory_sums *m, const struct query *args);
 void memory_sums__free(struct memory_sums *m);
 
 #endif

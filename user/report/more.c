@@ -30,7 +30,7 @@ static void add_report(const struct report *r, void *arg)
 }
 
 /* Events from before all was attached, and from while it was detached. */
-static void add_outside(const struct report_args *args, struct report_output *out)
+static void add_outside(const struct query *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;
 	char traced[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
@@ -47,7 +47,7 @@ static void add_outside(const struct report_args *args, struct report_output *ou
 		f->n_windows > 1 ? " without the time between recordings" : "");
 }
 
-void more__add_notes(const struct report_args *args, const struct map *kinds, struct report_output *out)
+void more__add_notes(const struct query *args, const struct map *kinds, struct report_output *out)
 {
 	struct more m = { .schema = trace__schema(args->trace), .kinds = kinds };
 

@@ -6,6 +6,6 @@
 #include "report/report.h"
 
 /* kinds: u16 ids of the events that there are, as keys */
-void more__add_notes(const struct report_args *args, const struct map *kinds, struct report_output *out);
+void more__add_notes(const struct query *args, const struct map *kinds, struct report_output *out);
 
 #endif

@@ -121,7 +121,7 @@ static void join_ranks(struct nccl_handles *h)
 }
 
 /* Of the whole trace: a communicator may have been described long before the time asked for. */
-static int read_communicators(struct nccl_api *a, const struct report_args *args)
+static int read_communicators(struct nccl_api *a, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(a->schema, "nccl_communicator") };
 	struct trace_filter filter = { .kinds = kinds };
@@ -274,7 +274,7 @@ static int on_calls(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int read_calls(struct nccl_api *a, const struct report_args *args)
+static int read_calls(struct nccl_api *a, const struct query *args)
 {
 	const struct schema_event **kinds = calloc(a->schema->n_events + 1, sizeof(*kinds));
 	const struct schema_family *nccl = schema__family(a->schema, "nccl");
@@ -288,12 +288,12 @@ static int read_calls(struct nccl_api *a, const struct report_args *args)
 			kinds[n++] = &a->schema->events[i];
 	}
 	if (n)
-		err = report__read(args, kinds, on_calls, a);
+		err = query__read(args, kinds, on_calls, a);
 	free(kinds);
 	return err;
 }
 
-int nccl_api__read(struct nccl_api *a, const struct report_args *args)
+int nccl_api__read(struct nccl_api *a, const struct query *args)
 {
 	int err;
 
@@ -494,7 +494,7 @@ void nccl_api__find(struct nccl_api *a, struct report_output *out)
 }
 
 struct unread {
-	const struct report_args *args;
+	const struct query *args;
 	struct report_output *out;
 	bool told;
 };
@@ -517,7 +517,7 @@ static int on_libraries(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int tell_unknown(const struct report_args *args, struct report_output *out, u32 n)
+static int tell_unknown(const struct query *args, struct report_output *out, u32 n)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "nccl_library") };
 	struct trace_filter filter = { .kinds = kinds };
@@ -530,7 +530,7 @@ static int tell_unknown(const struct report_args *args, struct report_output *ou
 	return err;
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *functions, *ranks, *open, *failures;
 	struct nccl_api a;

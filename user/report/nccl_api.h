@@ -63,7 +63,7 @@ struct nccl_api {
 };
 
 /* 0 or negative errno; nccl_api__free in any case. */
-int nccl_api__read(struct nccl_api *a, const struct report_args *args);
+int nccl_api__read(struct nccl_api *a, const struct query *args);
 void nccl_api__free(struct nccl_api *a);
 /* Says in words what the calls cost; nothing without calls. */
 void nccl_api__find(struct nccl_api *a, struct report_output *out);

@@ -26,7 +26,7 @@ struct peer {
 };
 
 struct net_report {
-	const struct report_args *args;
+	const struct query *args;
 	struct map peers; /* struct peer_key -> struct peer */
 	struct stats_pool pool;
 };
@@ -180,16 +180,16 @@ static void find(const struct net_report *n, struct report_output *out)
 			text__count(count, sizeof(count), probes), probes == 1 ? "" : "s");
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct net_report n = { .args = args };
 	struct table *t;
 	int err;
 
 	map__init(&n.peers, sizeof(struct peer_key), sizeof(struct peer));
-	err = report__read_kind(args, "net_connect", on_connects, &n);
+	err = query__read_kind(args, "net_connect", on_connects, &n);
 	if (!err)
-		err = report__read_kind(args, "net_close", on_closes, &n);
+		err = query__read_kind(args, "net_close", on_closes, &n);
 	t = REPORT_TABLE(out, "peers", "TCP connections by process and peer", columns);
 	t->limit = 40;
 	fill(&n, t);

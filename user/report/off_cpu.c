@@ -65,13 +65,13 @@ static void sort(struct off_thread *t)
 	}
 }
 
-int off_cpu__read(struct off_cpu *o, const struct report_args *args)
+int off_cpu__read(struct off_cpu *o, const struct query *args)
 {
 	int err;
 
 	*o = (struct off_cpu){ 0 };
 	map__init(&o->threads, sizeof(u32), sizeof(struct off_thread));
-	err = report__read_kind(args, "sched_off", on_offs, o);
+	err = query__read_kind(args, "sched_off", on_offs, o);
 	for (u32 i = 0; i < o->threads.n; i++)
 		sort(map__value(&o->threads, i));
 	o->known = o->spans && o->spans < OFF_CPU_MAX;

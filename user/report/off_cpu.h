@@ -15,7 +15,7 @@ struct off_cpu {
 };
 
 /* 0 or negative errno; off_cpu__free in any case. */
-int off_cpu__read(struct off_cpu *o, const struct report_args *args);
+int off_cpu__read(struct off_cpu *o, const struct query *args);
 /* ns of [start, end) that the thread was off the CPU; 0 if that is not known. */
 u64 off_cpu__inside(struct off_cpu *o, u32 tid, u64 start, u64 end);
 void off_cpu__free(struct off_cpu *o);

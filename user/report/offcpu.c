@@ -99,7 +99,7 @@ static const struct column thread_columns[] = {
 	{ "top", "for", VALUE_TEXT, SHOW_PLAIN },
 };
 
-static void fill_threads(struct offcpu *o, const struct report_args *args, struct table *table)
+static void fill_threads(struct offcpu *o, const struct query *args, struct table *table)
 {
 	for (u32 i = 0; i < o->threads.n; i++) {
 		const struct thread_key *k = map__key(&o->threads, i);
@@ -150,7 +150,7 @@ static int best_wakers(const struct offcpu *o, struct map *best)
 	return 0;
 }
 
-static int fill_parts(struct offcpu *o, const struct report_args *args, struct table *table)
+static int fill_parts(struct offcpu *o, const struct query *args, struct table *table)
 {
 	struct map best;
 	int err = best_wakers(o, &best);
@@ -179,7 +179,7 @@ static int fill_parts(struct offcpu *o, const struct report_args *args, struct t
 	return err;
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *threads, *parts;
 	struct offcpu o = { 0 };

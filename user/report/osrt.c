@@ -41,7 +41,7 @@ struct group {
 };
 
 struct osrt {
-	const struct report_args *args;
+	const struct query *args;
 	const struct schema_field *nr; /* of event syscall, for names */
 	struct stats_pool pool;
 	struct map by_name; /* u32 nr -> struct group */
@@ -231,7 +231,7 @@ static int on_threshold(const struct rows *rows, void *arg)
 static int read_all(struct osrt *o)
 {
 	const struct schema_event *e = schema__event(trace__schema(o->args->trace), "syscall");
-	struct report_args all = *o->args, shorts = *o->args;
+	struct query all = *o->args, shorts = *o->args;
 	int err = off_cpu__read(&o->off, o->args);
 
 	/* the last ones are written as tracing ends, for the time since they were asked for before */
@@ -244,12 +244,12 @@ static int read_all(struct osrt *o)
 	if (!err)
 		err = osrt_files__new(&o->files, o->args);
 	if (!err)
-		err = report__read_kind(o->args, "syscall", on_calls, o);
+		err = query__read_kind(o->args, "syscall", on_calls, o);
 	/* of short calls only the process is known */
 	if (!err && !o->args->tids.n)
-		err = report__read_kind(&shorts, "syscall_short", on_shorts, o);
+		err = query__read_kind(&shorts, "syscall_short", on_shorts, o);
 	if (!err)
-		err = report__read_kind(&all, "syscall_threshold", on_threshold, o);
+		err = query__read_kind(&all, "syscall_threshold", on_threshold, o);
 	return err;
 }
 
@@ -460,7 +460,7 @@ static void osrt__free(struct osrt *o)
 	off_cpu__free(&o->off);
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct osrt o = { .args = args };
 	struct table *summary, *waits, *threads, *files, *errors;

@@ -109,10 +109,10 @@ static int on_files(const struct rows *rows, void *arg)
 	return err;
 }
 
-int osrt_files__new(struct osrt_files **out, const struct report_args *args)
+int osrt_files__new(struct osrt_files **out, const struct query *args)
 {
 	struct osrt_files *f = calloc(1, sizeof(*f));
-	struct report_args all = *args;
+	struct query all = *args;
 
 	*out = f;
 	if (!f)
@@ -123,7 +123,7 @@ int osrt_files__new(struct osrt_files **out, const struct report_args *args)
 	/* its first use may be another thread's and outside of the time asked for */
 	all.from = all.to = 0;
 	all.pids.n = all.tids.n = 0;
-	return report__read_kind(&all, "syscall_file", on_files, f);
+	return query__read_kind(&all, "syscall_file", on_files, f);
 }
 
 void osrt_files__free(struct osrt_files *f)

@@ -16,7 +16,7 @@ struct osrt_file {
 struct osrt_files;
 
 /* Of the whole trace, whatever args ask for: a file is told once. 0 or negative errno; free in any case. */
-int osrt_files__new(struct osrt_files **out, const struct report_args *args);
+int osrt_files__new(struct osrt_files **out, const struct query *args);
 void osrt_files__free(struct osrt_files *f);
 /* file: what field `file` of a call of this process holds. NULL: not told. */
 const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file);

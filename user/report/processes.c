@@ -15,7 +15,7 @@ struct process {
 };
 
 struct tree {
-	const struct report_args *args;
+	const struct query *args;
 	struct map processes; /* const struct task * -> struct process */
 	struct table *table;
 	bool failed;
@@ -77,7 +77,7 @@ static bool has_thread(const struct tree *t, const struct task *task)
 /* Is it among what --time, -p and --tid ask for? */
 static bool wanted(const struct tree *t, const struct task *task)
 {
-	const struct report_args *a = t->args;
+	const struct query *a = t->args;
 
 	return trace_ids__have(&a->pids, task->id) && has_thread(t, task) && (!a->to || task->start < a->to) &&
 	       (!a->from || !task->end || task->end >= a->from);
@@ -127,7 +127,7 @@ static const struct column columns[] = {
 	{ "command", "Command", VALUE_TEXT, SHOW_LONG },
 };
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct tree t = { .args = args };
 

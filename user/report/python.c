@@ -128,7 +128,7 @@ static void find(struct python_report *p, struct report_output *out)
 				    table__percent(p->without.cpu_ns, all->cpu_ns));
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "functions", "Python functions by their own CPU time", columns);
 	struct python_report p = {};

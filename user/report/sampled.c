@@ -12,7 +12,7 @@ enum { GIL_HELD = 1, GIL_NOT_HELD = 2 };
 
 struct read {
 	struct sampled *sampled;
-	const struct report_args *args;
+	const struct query *args;
 };
 
 void sampled__add(struct sampled_weight *to, const struct sampled_weight *w)
@@ -69,7 +69,7 @@ static int on_off(const struct rows *rows, void *arg)
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		struct sampled_weight w = { .waits = 1 };
 
-		w.off_ns = report__inside(r->args, rows__u64(rows, f.start, i), rows__u64(rows, f.time, i));
+		w.off_ns = query__inside(r->args, rows__u64(rows, f.start, i), rows__u64(rows, f.time, i));
 		err = add(r->sampled, (u32)rows__s64(rows, stack, i), &w);
 	}
 	return err;
@@ -96,7 +96,7 @@ static int on_clock(const struct rows *rows, void *arg)
 }
 
 /* Of the whole recording, whatever was asked for. */
-static int read_clock(struct sampled *s, const struct report_args *args)
+static int read_clock(struct sampled *s, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_clock"), NULL };
 	struct trace_filter filter = { .kinds = kinds };
@@ -104,7 +104,7 @@ static int read_clock(struct sampled *s, const struct report_args *args)
 	return kinds[0] ? trace__read(args->trace, &filter, on_clock, s) : 0;
 }
 
-int sampled__read(struct sampled *s, const struct report_args *args)
+int sampled__read(struct sampled *s, const struct query *args)
 {
 	struct read r = { s, args };
 	int err;
@@ -115,8 +115,8 @@ int sampled__read(struct sampled *s, const struct report_args *args)
 	if (!err)
 		err = read_clock(s, args);
 	if (!err)
-		err = report__read_kind(args, "sample_cpu", on_cpu, &r);
-	return err ? err : report__read_kind(args, "sample_off", on_off, &r);
+		err = query__read_kind(args, "sample_cpu", on_cpu, &r);
+	return err ? err : query__read_kind(args, "sample_off", on_off, &r);
 }
 
 void sampled__free(struct sampled *s)
@@ -141,7 +141,7 @@ int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n)
 	return -1;
 }
 
-bool sampled__say(const struct sampled *s, const struct report_args *args, struct report_output *out)
+bool sampled__say(const struct sampled *s, const struct query *args, struct report_output *out)
 {
 	const struct sampled_weight *none;
 	char buf[TEXT_NUMBER];

@@ -22,7 +22,7 @@ struct sampled {
 };
 
 /* 0 or negative errno; to be freed in any case. */
-int sampled__read(struct sampled *s, const struct report_args *args);
+int sampled__read(struct sampled *s, const struct query *args);
 void sampled__free(struct sampled *s);
 void sampled__add(struct sampled_weight *to, const struct sampled_weight *w);
 /* The ids of a stack from the outermost on, in a buffer that the next call reuses; *n frames. NULL: no memory. */
@@ -30,6 +30,6 @@ const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
 /* The place in such a path of the innermost Python frame, -1: none. */
 int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
 /* Says that there is nothing, if so, and what limits the figures. false: there is nothing. */
-bool sampled__say(const struct sampled *s, const struct report_args *args, struct report_output *out);
+bool sampled__say(const struct sampled *s, const struct query *args, struct report_output *out);
 
 #endif

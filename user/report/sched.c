@@ -21,13 +21,13 @@ static struct sched_thread *thread_of(struct sched_report *s, const struct view 
 /* Spans that cross a border of --time count as far as they are inside: these are sums, not calls. */
 struct read {
 	struct sched_report *sched;
-	const struct report_args *args;
+	const struct query *args;
 };
 
 /* The kernel's own count for a span, as far as the span is inside the time asked for. */
-static u64 counted_inside(const struct report_args *args, u64 counted, u64 start, u64 end)
+static u64 counted_inside(const struct query *args, u64 counted, u64 start, u64 end)
 {
-	u64 inside = report__inside(args, start, end);
+	u64 inside = query__inside(args, start, end);
 
 	return inside == end - start ? counted : (u64)((double)counted * (double)inside / (double)(end - start));
 }
@@ -48,7 +48,7 @@ static int on_runs(const struct rows *rows, void *arg)
 			return -ENOMEM;
 		start = (u64)view__s64(&v, f.start);
 		end = (u64)view__s64(&v, f.time);
-		t->run_ns += report__inside(r->args, start, end);
+		t->run_ns += query__inside(r->args, start, end);
 		t->charged_ns += counted_inside(r->args, (u64)view__s64(&v, charged), start, end);
 		/* still running when the trace ended: it has not been switched out */
 		if (view__s64(&v, f.flags) & EVENT_OPEN)
@@ -97,8 +97,8 @@ static int on_off(struct read *r, const struct view *v, const struct off_fields 
 	if (!wake)
 		wake = slept ? end : start;
 	wake = wake < start ? start : wake > end ? end : wake;
-	t->runnable_ns += report__inside(r->args, wake, end);
-	waited = report__inside(r->args, start, wake);
+	t->runnable_ns += query__inside(r->args, wake, end);
+	waited = query__inside(r->args, start, wake);
 	*(state == STATE_SLEEP ? &t->sleep_ns : state == STATE_BLOCKED ? &t->blocked_ns : &t->other_ns) += waited;
 	if (!woken || (view__s64(v, f->common.flags) & EVENT_OPEN))
 		return 0;
@@ -125,7 +125,7 @@ static int on_offs(const struct rows *rows, void *arg)
 	return err;
 }
 
-int sched_report__read(struct sched_report *s, const struct report_args *args)
+int sched_report__read(struct sched_report *s, const struct query *args)
 {
 	struct read r = { s, args };
 	int err;
@@ -133,8 +133,8 @@ int sched_report__read(struct sched_report *s, const struct report_args *args)
 	*s = (struct sched_report){ 0 };
 	map__init(&s->threads, sizeof(struct sched_key), sizeof(struct sched_thread));
 	map__init(&s->wakers, sizeof(struct sched_waker_key), sizeof(u64));
-	err = report__read_kind(args, "sched_run", on_runs, &r);
-	return err ? err : report__read_kind(args, "sched_off", on_offs, &r);
+	err = query__read_kind(args, "sched_run", on_runs, &r);
+	return err ? err : query__read_kind(args, "sched_off", on_offs, &r);
 }
 
 void sched_report__free(struct sched_report *s)
@@ -170,7 +170,7 @@ static const struct column columns[] = {
 	{ "waker_wakes", "Wakes by it", VALUE_U64, SHOW_NEVER },
 };
 
-static void fill(struct sched_report *s, const struct report_args *args, struct table *table)
+static void fill(struct sched_report *s, const struct query *args, struct table *table)
 {
 	struct sched_thread *t;
 	const struct sched_key *k;
@@ -196,11 +196,11 @@ static void fill(struct sched_report *s, const struct report_args *args, struct 
 	table__sort(table, "run_ns");
 }
 
-void sched_report__find(const struct sched_report *s, const struct report_args *args, struct report_output *out)
+void sched_report__find(const struct sched_report *s, const struct query *args, struct report_output *out)
 {
 	const struct sched_key *k;
 	const struct sched_thread *t, *worst = NULL;
-	u64 run = 0, duration = report__duration(args);
+	u64 run = 0, duration = query__duration(args);
 	char buf[TEXT_NUMBER], who[64];
 	u32 i, at = 0;
 
@@ -233,7 +233,7 @@ void sched_report__find(const struct sched_report *s, const struct report_args *
 	}
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct sched_report s;
 	struct table *t;

@@ -32,9 +32,9 @@ struct sched_report {
 };
 
 /* 0 or negative errno; sched_report__free in any case. */
-int sched_report__read(struct sched_report *s, const struct report_args *args);
+int sched_report__read(struct sched_report *s, const struct query *args);
 void sched_report__free(struct sched_report *s);
 /* Says in words how busy the CPUs were and who waited longest for one; nothing without threads. */
-void sched_report__find(const struct sched_report *s, const struct report_args *args, struct report_output *out);
+void sched_report__find(const struct sched_report *s, const struct query *args, struct report_output *out);
 
 #endif

@@ -66,7 +66,7 @@ static int merge(struct sampled *s, struct map *paths, char *text)
 	return 0;
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "stacks", "The heaviest stacks, outermost function first", columns);
 	char *text = malloc(FOLDED_MAX), buf[TEXT_NUMBER];

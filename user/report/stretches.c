@@ -11,8 +11,8 @@ enum { STATE_RUNNABLE = 0, STATE_SLEEP = 1, STATE_BLOCKED = 2, STATE_NEW = 9 };
 #define WINDOW_EVENTS (4u << 20)
 
 struct stretches {
-	struct report_args args; /* of the window that is being read */
-	struct report_args asked;
+	struct query args; /* of the window that is being read */
+	struct query asked;
 	struct lock_words *locks;
 	struct waits *waits;
 	int (*fn)(const struct stretch *stretch, void *arg);
@@ -24,7 +24,7 @@ struct stretches {
 	bool resumed; /* the wait began in the window before, which counted it */
 };
 
-int stretches__new(struct stretches **out, const struct report_args *args)
+int stretches__new(struct stretches **out, const struct query *args)
 {
 	struct stretches *s = calloc(1, sizeof(*s));
 	int err;
@@ -178,10 +178,10 @@ static int read_window(struct stretches *s)
 
 	waits__forget(s->waits);
 	if (*waits__kinds(s->waits))
-		err = report__read(&s->args, waits__kinds(s->waits), feed, s);
+		err = query__read(&s->args, waits__kinds(s->waits), feed, s);
 	if (!err)
-		err = report__read_kind(&s->args, "sched_run", on_runs, s);
-	return err ? err : report__read_kind(&s->args, "sched_off", on_offs, s);
+		err = query__read_kind(&s->args, "sched_run", on_runs, s);
+	return err ? err : query__read_kind(&s->args, "sched_off", on_offs, s);
 }
 
 int stretches__read(struct stretches *s, int (*fn)(const struct stretch *stretch, void *arg), void *arg)

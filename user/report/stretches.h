@@ -36,7 +36,7 @@ struct stretch {
 struct stretches;
 
 /* 0 or -ENOMEM */
-int stretches__new(struct stretches **out, const struct report_args *args);
+int stretches__new(struct stretches **out, const struct query *args);
 void stretches__free(struct stretches *s);
 /* Calls fn for all that lie in the time asked for; a thread's own are not in order. 0, fn's other result or negative errno. */
 int stretches__read(struct stretches *s, int (*fn)(const struct stretch *stretch, void *arg), void *arg);

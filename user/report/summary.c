@@ -27,7 +27,7 @@ struct process {
 };
 
 struct summary {
-	const struct report_args *args;
+	const struct query *args;
 	struct map processes; /* struct process_key -> struct process */
 	struct cuda_api cuda;
 	struct nccl_api nccl;
@@ -144,7 +144,7 @@ static int on_rows(const struct rows *rows, void *arg)
 }
 
 /* The kinds of family proc, or else those of all others that are not about the trace itself. */
-static int read_kinds(struct summary *s, const struct report_args *args, bool proc)
+static int read_kinds(struct summary *s, const struct query *args, bool proc)
 {
 	const struct schema *schema = trace__schema(s->args->trace);
 	const struct schema_event **kinds = calloc(schema->n_events + 1, sizeof(*kinds));
@@ -161,14 +161,14 @@ static int read_kinds(struct summary *s, const struct report_args *args, bool pr
 			kinds[n++] = &schema->events[i];
 	}
 	if (n)
-		err = report__read(args, kinds, on_rows, s);
+		err = query__read(args, kinds, on_rows, s);
 	free(kinds);
 	return err;
 }
 
 static int read_events(struct summary *s)
 {
-	struct report_args all = *s->args;
+	struct query all = *s->args;
 	int err;
 
 	/* what processes there are and what they map is recorded once, while probes are still being attached */
@@ -252,7 +252,7 @@ static bool has_containers(const struct summary *s)
 /* Returns how many processes were left out; none is where all would be. */
 static u32 fill_processes(struct summary *s, struct table *t)
 {
-	const struct report_args *args = s->args;
+	const struct query *args = s->args;
 	const struct process *p;
 	const struct task *task;
 	const char *command, *container, *pod;
@@ -385,7 +385,7 @@ static void find_processes(const struct summary *s, struct report_output *out, u
 {
 	char duration[TEXT_NUMBER];
 
-	text__ns(duration, sizeof(duration), report__duration(s->args));
+	text__ns(duration, sizeof(duration), query__duration(s->args));
 	if (!shown)
 		report_output__finding(out, "%s in which nothing was recorded.", duration);
 	else if (dull)
@@ -393,7 +393,7 @@ static void find_processes(const struct summary *s, struct report_output *out, u
 				       shown == 1 ? "" : "es", dull, dull == 1 ? "" : "s");
 	else
 		report_output__finding(out, "%s of %u process%s.", duration, shown, shown == 1 ? "" : "es");
-	REPORT_FIGURES(out, FIGURE("duration_ns", V_U64(report__duration(s->args))), FIGURE("processes", V_U64(shown)),
+	REPORT_FIGURES(out, FIGURE("duration_ns", V_U64(query__duration(s->args))), FIGURE("processes", V_U64(shown)),
 		       FIGURE("others", V_U64(dull)));
 }
 
@@ -413,9 +413,9 @@ static int fill(struct summary *s, struct report_output *out)
 	processes->limit = 15;
 	dull = fill_processes(s, processes);
 	/* whose doing it was is worth a line where it mattered */
-	if (gil_report__matters(&s->gil, report__duration(s->args)))
+	if (gil_report__matters(&s->gil, query__duration(s->args)))
 		gil_blame__find(&s->gil, out);
-	gil_report__find(&s->gil, out, report__duration(s->args), 3);
+	gil_report__find(&s->gil, out, query__duration(s->args), 3);
 	calls = cuda_api__table(&s->cuda, out, "cuda_calls");
 	calls->limit = 10;
 	cuda_api__find(&s->cuda, out, calls);
@@ -432,7 +432,7 @@ static int fill(struct summary *s, struct report_output *out)
 	return err;
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct summary s = { .args = args };
 	int err;

@@ -158,8 +158,7 @@ static const struct column device_bin_columns[] = {
 	{ "busy_ns", "Busy", VALUE_U64, SHOW_NS },
 };
 
-static void fill_devices(const struct timeline *t, const struct report_args *args, struct table *table,
-			 struct table *bins)
+static void fill_devices(const struct timeline *t, const struct query *args, struct table *table, struct table *bins)
 {
 	bins->machine_only = true;
 	for (u32 i = 0; i < t->busy.devices.n; i++) {
@@ -193,7 +192,7 @@ static const struct column columns[] = {
 	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_PLAIN },
 };
 
-static void fill(const struct timeline *t, const struct report_args *args, struct table *table)
+static void fill(const struct timeline *t, const struct query *args, struct table *table)
 {
 	for (u32 i = 0; i < t->lines.n; i++) {
 		const struct thread_key *k = map__key(&t->lines, i);
@@ -221,7 +220,7 @@ static const struct column bin_columns[] = {
 };
 
 /* For machines: what the characters are made of. */
-static void fill_bins(const struct timeline *t, const struct report_args *args, struct table *table)
+static void fill_bins(const struct timeline *t, const struct query *args, struct table *table)
 {
 	table->machine_only = true;
 	for (u32 i = 0; i < t->lines.n; i++) {
@@ -238,7 +237,7 @@ static void fill_bins(const struct timeline *t, const struct report_args *args, 
 	}
 }
 
-static int run_devices(struct timeline *t, const struct report_args *args, struct report_output *out)
+static int run_devices(struct timeline *t, const struct query *args, struct report_output *out)
 {
 	struct table *devices, *bins;
 	int err = gpu_busy__read(&t->busy, args, on_busy, t);
@@ -253,11 +252,11 @@ static int run_devices(struct timeline *t, const struct report_args *args, struc
 	return err;
 }
 
-static int run(const struct report_args *args, struct report_output *out)
+static int run(const struct query *args, struct report_output *out)
 {
 	struct table *lines = REPORT_TABLE(out, "threads", "Threads over time", columns);
 	struct table *bins = REPORT_TABLE(out, "parts", "Parts of the time", bin_columns);
-	struct trace_window w = report__window(args);
+	struct trace_window w = query__window(args);
 	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
 	char width[TEXT_NUMBER];
 	int err = stretches__new(&t.stretches, args);

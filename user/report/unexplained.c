@@ -4,16 +4,16 @@
 #include "util/text.h"
 
 /* ns of the time asked for in which the process was there */
-static u64 lifetime(const struct report_args *args, u32 pid)
+static u64 lifetime(const struct query *args, u32 pid)
 {
 	const struct task *task = names__task(args->names, pid, pid);
-	struct trace_window w = report__window(args);
+	struct trace_window w = query__window(args);
 
 	if (task && task->start > w.from)
 		w.from = task->start;
 	if (task && task->end && task->end < w.to)
 		w.to = task->end;
-	return report__inside(args, w.from, w.to);
+	return query__inside(args, w.from, w.to);
 }
 
 static u64 unexplained(const struct explained *p, u64 life, bool sched, bool sample)
@@ -23,10 +23,9 @@ static u64 unexplained(const struct explained *p, u64 life, bool sched, bool sam
 	return p->ns < life ? life - p->ns : 0;
 }
 
-void unexplained__find(const struct report_args *args, const struct explained *processes, u32 n,
-		       struct report_output *out)
+void unexplained__find(const struct query *args, const struct explained *processes, u32 n, struct report_output *out)
 {
-	bool sched = report__has_family(args, "sched"), sample = report__has_family(args, "sample");
+	bool sched = query__has_family(args, "sched"), sample = query__has_family(args, "sample");
 	u64 most = 0, of = 0;
 	char who[64], wall[TEXT_NUMBER];
 	u32 worst = 0, count = 0;

@@ -187,3 +187,16 @@ char *text__double(char *buf, size_t size, double d)
 	}
 	return buf;
 }
+
+bool text__has_item(const char *list, char separator, const char *item)
+{
+	size_t len = strlen(item);
+
+	for (const char *next; list; list = next) {
+		next = strchr(list, separator);
+		next = next ? next + 1 : NULL;
+		if (!strncmp(list, item, len) && (!list[len] || list[len] == separator))
+			return true;
+	}
+	return false;
+}

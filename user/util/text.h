@@ -26,6 +26,9 @@ void text__put_own_csv(FILE *out, const char *text);
 /* Characters (not bytes) of a UTF-8 text. */
 size_t text__width(const char *text);
 
+/* Is the item one of a list, such as "gil,lock" with ',' as separator? */
+bool text__has_item(const char *list, char separator, const char *item);
+
 /* All write at most size bytes with a NUL and return buf. */
 char *text__ns(char *buf, size_t size, u64 ns); /* "850 ns", "1.234 ms", "83.100 s" */
 char *text__bytes(char *buf, size_t size, u64 bytes); /* "512 B", "1.50 MiB" */

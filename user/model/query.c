@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/query.h"
+
+#include "util/text.h"
+
+int query__read(const struct query *args, const struct schema_event *const *kinds,
+		int (*cb)(const struct rows *rows, void *arg), void *arg)
+{
+	struct trace_filter filter = {
+		.kinds = kinds,
+		.from = args->from,
+		.to = args->to,
+		.pids = args->pids,
+		.tids = args->tids,
+	};
+
+	return trace__read(args->trace, &filter, cb, arg);
+}
+
+int query__read_kind(const struct query *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
+		     void *arg)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), kind), NULL };
+
+	return kinds[0] ? query__read(args, kinds, cb, arg) : 0;
+}
+
+u64 query__inside(const struct query *args, u64 from, u64 to)
+{
+	const struct trace_facts *f = args->facts;
+
+	if (from < args->from)
+		from = args->from;
+	if (args->to && to > args->to)
+		to = args->to;
+	if (f && f->n_windows > 1 && to > from)
+		return trace_facts__inside(f, from, to);
+	return to > from ? to - from : 0;
+}
+
+bool query__has_family(const struct query *args, const char *family)
+{
+	const char *asked = trace__head(args->trace)->families;
+
+	return !asked || !*asked || text__has_item(asked, ',', family);
+}
+
+struct trace_window query__window(const struct query *args)
+{
+	const struct trace_summary *s = trace__summary(args->trace);
+	struct trace_window w = {
+		/* calls that were running when tracing began reach back further */
+		.from = args->from > args->start ? args->from : args->start,
+		.to = args->to && args->to < s->last ? args->to : s->last,
+	};
+
+	w.to = w.to > w.from ? w.to : w.from;
+	return w;
+}
+
+u64 query__duration(const struct query *args)
+{
+	struct trace_window w = query__window(args);
+
+	return query__inside(args, w.from, w.to);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which part of which trace is asked for: a time, processes and threads; and what is known of the trace as a whole. */
+#ifndef SONDE_MODEL_QUERY_H
+#define SONDE_MODEL_QUERY_H
+
+#include "model/facts.h"
+#include "model/names.h"
+#include "trace/reader.h"
+
+struct query {
+	struct trace *trace;
+	u64 from, to; /* CLOCK_MONOTONIC ns, as in struct trace_filter */
+	struct trace_ids pids, tids; /* of these alone; n 0: all */
+	u64 start; /* CLOCK_MONOTONIC ns; moments are printed relative to it */
+	struct names *names; /* loaded */
+	const struct trace_facts *facts;
+};
+
+/* Reads the kinds (NULL-terminated) in the time and of the processes and threads asked for. 0, or cb's other result. */
+int query__read(const struct query *q, const struct schema_event *const *kinds,
+		int (*cb)(const struct rows *rows, void *arg), void *arg);
+/* The same for one kind by name; 0 without a call of cb if the trace knows no such kind. */
+int query__read_kind(const struct query *q, const char *kind, int (*cb)(const struct rows *rows, void *arg), void *arg);
+/* ns of [from, to) that lie in the time asked for */
+u64 query__inside(const struct query *q, u64 from, u64 to);
+/* Was the family recorded? Older traces do not record this: true. */
+bool query__has_family(const struct query *q, const char *family);
+/* The time asked for that the trace has, CLOCK_MONOTONIC ns. */
+struct trace_window query__window(const struct query *q);
+/* ns of the trace that lie in the time asked for: without what lies between several traces */
+u64 query__duration(const struct query *q);
+
+#endif
