@@ -49,6 +49,23 @@ compiles() {
 	done
 }
 
+# A folder of user/ includes headers of itself and of those named here: dependencies point downward only.
+declare -A below=(
+	[util]="" [trace]="util" [model]="trace util" [report]="model trace util" [export]="model trace util"
+	[attach]="trace util" [python]="attach util" [inject]="attach util" [record]="attach python trace util"
+	[cmd]="attach export inject model python record report trace util"
+)
+
+directions() {
+	local folder bad=0
+	for folder in "${!below[@]}"; do
+		local allowed="$folder ${below[$folder]}"
+		grep -nE '^#include "(util|trace|model|report|export|attach|python|inject|record|cmd)/' "user/$folder"/*.[ch] |
+			grep -vE "#include \"(${allowed// /|})/" && bad=1
+	done
+	return $bad
+}
+
 # First: cppcheck reads the headers that it generates
 check "compiles without a warning" env MAKEFLAGS= make --no-print-directory -s WERROR=1 B="$build" all checks benches
 check "compiles without a warning, sanitized" env MAKEFLAGS= make --no-print-directory -s WERROR=1 SAN=1 B="$build" all checks
@@ -60,6 +77,7 @@ check "shellcheck (${#shell[@]} files)" shellcheck -e SC2317 "${shell[@]}"
 check "Python parses (${#python[@]} files)" compiles
 check "Python is /usr/bin/python3" python_is_debians
 check "licence lines" spdx
+check "includes point downward" directions
 check "no blanks at a line's end" blanks
 echo "$passed passed, $failed failed, 0 skipped"
 ((failed == 0))

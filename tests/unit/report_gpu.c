@@ -11,7 +11,7 @@
 #include "probes/sched/sched.h"
 #include "probes/syscall/syscall.h"
 #include "report/gpu.h"
-#include "report/memory_sums.h"
+#include "model/memory_sums.h"
 #include "test.h"
 
 #define BASE 50000000000ull
@@ -163,7 +163,7 @@ TEST(devices_in_windows)
 
 /* What the launching thread was in, in each ns */
 static struct doings {
-	u8 sched[SPAN]; /* enum doing_state of report/doing.h */
+	u8 sched[SPAN]; /* enum doing_state of model/doing.h */
 	u8 gil[SPAN], lock[SPAN], nccl[SPAN], cuda[SPAN], call[SPAN];
 } did;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Calls within calls, as they come in order of their ends. */
-#include "report/nesting.h"
+#include "model/nesting.h"
 #include "test.h"
 
 static u64 inner_ns, inner_calls;

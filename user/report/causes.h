@@ -7,7 +7,8 @@
 #ifndef SONDE_REPORT_CAUSES_H
 #define SONDE_REPORT_CAUSES_H
 
-#include "report/stretches.h"
+#include "model/stretches.h"
+#include "report/report.h"
 
 enum cause_kind {
 	CAUSE_RUN, /* it worked: nothing else held it up as long */

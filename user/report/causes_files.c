@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/osrt_files.h"
 #include "report/causes.h"
-#include "report/osrt_files.h"
 
 struct call_key {
 	u32 pid, nr;

@@ -3,9 +3,9 @@
 #ifndef SONDE_REPORT_CUDA_API_H
 #define SONDE_REPORT_CUDA_API_H
 
+#include "model/nesting.h"
 #include "model/stats.h"
 #include "model/view.h"
-#include "report/nesting.h"
 #include "report/report.h"
 
 struct order;

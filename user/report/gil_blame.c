@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/vote.h"
+#include "model/vote.h"
 #include "util/text.h"
 
 /* Pairs that are told apart, of functions and of whole stacks */

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "report/vote.h"
+#include "model/vote.h"
 
 struct gil_hold_key {
 	struct gil_key gil;

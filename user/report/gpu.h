@@ -3,7 +3,8 @@
 #ifndef SONDE_REPORT_GPU_H
 #define SONDE_REPORT_GPU_H
 
-#include "report/gpu_gaps.h"
+#include "model/gpu_gaps.h"
+#include "report/report.h"
 
 struct gpu_report {
 	struct gpu_busy busy;

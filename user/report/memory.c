@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/memory_sums.h"
 #include "model/stacks.h"
-#include "report/memory_sums.h"
-#include "report/texts.h"
+#include "model/texts.h"
+#include "report/report.h"
 #include "util/text.h"
 
 /* A line of code, or a thread where there are no stacks. */

@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "model/facts.h"
+#include "model/off_cpu.h"
+#include "model/osrt_files.h"
 #include "model/stats.h"
 #include "model/syscalls.h"
 #include "report/api_columns.h"
-#include "report/off_cpu.h"
-#include "report/osrt_files.h"
+#include "report/report.h"
 #include "util/text.h"
 
 /* bpf/probes/syscall/syscall.h; by number, as traces outlive headers */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/gpu_busy.h"
 #include "report/causes.h"
-#include "report/gpu_busy.h"
 #include "util/text.h"
 
 #define BINS 60

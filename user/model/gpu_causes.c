@@ -2,7 +2,7 @@
 /* The causes of gaps in words. */
 #include <stdio.h>
 
-#include "report/gpu_gaps.h"
+#include "model/gpu_gaps.h"
 
 static const struct phrase {
 	const char *word;

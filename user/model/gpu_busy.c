@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/gpu_gaps.h"
+#include "model/gpu_gaps.h"
 
 #include <errno.h>
 #include <stdio.h>

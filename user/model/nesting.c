@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/nesting.h"
+#include "model/nesting.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Texts that are counted by: each once, by number. */
-#ifndef SONDE_REPORT_TEXTS_H
-#define SONDE_REPORT_TEXTS_H
+#ifndef SONDE_MODEL_TEXTS_H
+#define SONDE_MODEL_TEXTS_H
 
 #include <string.h>
 

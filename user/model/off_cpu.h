@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* How much of a span its thread was off the CPU: the scheduler's spans of each thread, to be asked by time. */
-#ifndef SONDE_REPORT_OFF_CPU_H
-#define SONDE_REPORT_OFF_CPU_H
+#ifndef SONDE_MODEL_OFF_CPU_H
+#define SONDE_MODEL_OFF_CPU_H
 
-#include "report/report.h"
+#include "model/query.h"
 
 #define OFF_CPU_MAX (16u << 20) /* spans kept: 384 MiB; with more of them nothing is known */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/memory_sums.h"
+#include "model/memory_sums.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,11 +3,11 @@
  * When devices had work of a process and when they had none: sums by device and stream, and the gaps, each with the
  * work that ended it and who launched that. Devices are numbered by each process, so they are told apart by process.
  */
-#ifndef SONDE_REPORT_GPU_BUSY_H
-#define SONDE_REPORT_GPU_BUSY_H
+#ifndef SONDE_MODEL_GPU_BUSY_H
+#define SONDE_MODEL_GPU_BUSY_H
 
 #include "model/gpu.h"
-#include "report/report.h"
+#include "model/query.h"
 #include "util/map.h"
 
 /* Gaps that are told one by one. Beyond that the shortest are only summed up. */

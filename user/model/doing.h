@@ -3,11 +3,11 @@
  * What certain threads did, moment by moment, of all that was recorded of them: the scheduler's spans, what they were in
  * the middle of (model/waits.h), who had the GIL, which files they read, and the samples of their stacks.
  */
-#ifndef SONDE_REPORT_DOING_H
-#define SONDE_REPORT_DOING_H
+#ifndef SONDE_MODEL_DOING_H
+#define SONDE_MODEL_DOING_H
 
 #include "model/stacks.h"
-#include "report/gpu_gaps.h"
+#include "model/gpu_gaps.h"
 
 struct doing;
 

@@ -3,11 +3,11 @@
  * Memory of devices, and of the host for them, by process: what lives, the peak, and who allocated it. What was allocated
  * before the trace is not known: all figures are of what was allocated in it.
  */
-#ifndef SONDE_REPORT_MEMORY_SUMS_H
-#define SONDE_REPORT_MEMORY_SUMS_H
+#ifndef SONDE_MODEL_MEMORY_SUMS_H
+#define SONDE_MODEL_MEMORY_SUMS_H
 
 #include "model/gpu.h"
-#include "report/report.h"
+#include "model/query.h"
 #include "util/map.h"
 
 enum memory_where { MEMORY_ON_DEVICE, MEMORY_PINNED, MEMORY_MANAGED, MEMORY_ELSEWHERE };

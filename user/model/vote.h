@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What most of the time was of, by majority vote: exact if something has more than half of it. */
-#ifndef SONDE_REPORT_VOTE_H
-#define SONDE_REPORT_VOTE_H
+#ifndef SONDE_MODEL_VOTE_H
+#define SONDE_MODEL_VOTE_H
 
 #include "core/types.h"
 

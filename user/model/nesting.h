@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which calls of a thread lie within others that are told too: their time is the outer one's, and is counted once. */
-#ifndef SONDE_REPORT_NESTING_H
-#define SONDE_REPORT_NESTING_H
+#ifndef SONDE_MODEL_NESTING_H
+#define SONDE_MODEL_NESTING_H
 
 #include "util/map.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/gpu_gaps.h"
+#include "model/gpu_gaps.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/doing.h"
+#include "model/doing.h"
 
 /* Events of the trace for each window: what threads did in it is held in memory. */
 u32 gpu_gaps__window = 4u << 20;

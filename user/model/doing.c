@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/doing.h"
+#include "model/doing.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/osrt_files.h"
-#include "report/stretches.h"
+#include "model/osrt_files.h"
+#include "model/stretches.h"
 
 /* Who polls and then reads has waited for what it reads. */
 #define POLL_THEN_READ 1000000ull

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/osrt_files.h"
+#include "model/osrt_files.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "model/gil.h"
-#include "report/doing.h"
-#include "report/osrt_files.h"
-#include "report/stretches.h"
+#include "model/doing.h"
+#include "model/osrt_files.h"
+#include "model/stretches.h"
 #include "util/text.h"
 
 /* enum sched_state of bpf/probes/sched/sched.h; by number, as traces outlive headers */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the descriptors of system calls stand for, as people read it. */
-#ifndef SONDE_REPORT_OSRT_FILES_H
-#define SONDE_REPORT_OSRT_FILES_H
+#ifndef SONDE_MODEL_OSRT_FILES_H
+#define SONDE_MODEL_OSRT_FILES_H
 
-#include "report/report.h"
+#include "model/query.h"
 
 /* enum syscall_file_kind of bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
 enum { OSRT_FILE_PATH = 0, OSRT_FILE_SOCKET = 1, OSRT_FILE_PIPE = 2, OSRT_FILE_ANON = 3 };

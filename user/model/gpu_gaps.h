@@ -3,11 +3,11 @@
  * What the thread that launched the work after a gap did in it: the gap cut into parts, each of one cause, which sum to it.
  * Until the launch had returned it is what the thread did; from there on the device or the stream had it.
  */
-#ifndef SONDE_REPORT_GPU_GAPS_H
-#define SONDE_REPORT_GPU_GAPS_H
+#ifndef SONDE_MODEL_GPU_GAPS_H
+#define SONDE_MODEL_GPU_GAPS_H
 
-#include "report/gpu_busy.h"
-#include "report/texts.h"
+#include "model/gpu_busy.h"
+#include "model/texts.h"
 
 enum gap_cause {
 	GAP_GIL, /* waited for the GIL; of: who had it */

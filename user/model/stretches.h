@@ -4,11 +4,11 @@
  * waiting, the waiting told by what the thread was in the middle of. Those of a
  * thread tile the time for which the scheduler's events know it.
  */
-#ifndef SONDE_REPORT_STRETCHES_H
-#define SONDE_REPORT_STRETCHES_H
+#ifndef SONDE_MODEL_STRETCHES_H
+#define SONDE_MODEL_STRETCHES_H
 
 #include "model/waits.h"
-#include "report/report.h"
+#include "model/query.h"
 
 /* Beside the numbers of waits__reason */
 enum stretch_kind {

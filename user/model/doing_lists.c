@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "report/doing.h"
+#include "model/doing.h"
 
 int doing_list__add(struct doing_list *l, const struct doing_span *span)
 {
