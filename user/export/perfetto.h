@@ -26,9 +26,10 @@
 #include "export/export.h"
 #include "export/gpus.h"
 #include "export/lane.h"
-#include "model/order.h"
 #include "export/protobuf.h"
 #include "export/value.h"
+#include "model/order.h"
+#include "model/sched_span.h"
 
 /* TracePacket */
 enum {
@@ -126,6 +127,7 @@ struct perfetto {
 	u32 defaults_frame; /* in which the samples' defaults were told last */
 	struct map containers; /* u32 pid -> u32 string id */
 	struct map build_ids; /* u64 hash of a path -> const char *, hexadecimal */
+	struct sched_span_fields run_fields, off_fields;
 	struct sched_cpu *cpus; /* by number */
 	u32 n_cpus;
 	u64 unordered; /* runs left out: they overlap another on their CPU */

@@ -15,10 +15,6 @@
 #define PRIORITY 120 /* the kernel's default; not recorded */
 #define MAX_CPUS 65536u
 
-/* enum sched_state and sched_waker of bpf/probes/sched/sched.h; by number, as traces outlive headers */
-enum { RUNNABLE = 0, SLEEP, BLOCKED, STOPPED, TRACED, DEAD, PARKED, IDLE, FROZEN };
-enum { BY_SOFTIRQ = 2, BY_IRQ = 3 };
-
 enum { TASK_NEWTASK = 235 }; /* FtraceEvent */
 #define CLONE_THREAD 0x10000 /* include/uapi/linux/sched.h */
 
@@ -44,8 +40,10 @@ struct sched_cpu {
 /* include/linux/sched.h, __get_task_state of Linux 4.14 and later; TASK_REPORT_MAX: preempted, which viewers show as "R+" */
 static u32 kernel_state(s64 state)
 {
-	static const u32 states[] = { [RUNNABLE] = 256, [SLEEP] = 1,   [BLOCKED] = 2, [STOPPED] = 4, [TRACED] = 8,
-				      [DEAD] = 16,	[PARKED] = 64, [IDLE] = 128,  [FROZEN] = 2 };
+	static const u32 states[] = {
+		[SPAN_RUNNABLE] = 256, [SPAN_SLEEP] = 1,   [SPAN_BLOCKED] = 2, [SPAN_STOPPED] = 4, [SPAN_TRACED] = 8,
+		[SPAN_DEAD] = 16,      [SPAN_PARKED] = 64, [SPAN_IDLE] = 128,  [SPAN_FROZEN] = 2
+	};
 
 	return state >= 0 && (size_t)state < sizeof(states) / sizeof(*states) ? states[state] : 1;
 }
@@ -208,59 +206,66 @@ static u32 cpu_of(const struct perfetto *p, s64 cpu, u32 tid)
 	return (u32)cpu + (tid >> 22) * (p->e->facts->head->cpus ? p->e->facts->head->cpus : 64);
 }
 
+/* The fields of a kind are looked up once a trace. */
+static struct sched_span span_of(const struct view *v, struct sched_span_fields *f)
+{
+	struct sched_span s = { 0 };
+
+	if (f->event != v->event)
+		*f = sched_span_fields__of(v->event, SPAN_ALL);
+	sched_span__decode(&s, v, f);
+	return s;
+}
+
 int perfetto__run(struct perfetto *p, const struct view *v)
 {
-	struct common_fields f = common_fields__of(v->event);
-	u32 pid = (u32)view__s64(v, f.pid), tid = (u32)view__s64(v, f.tid);
-	u64 start = (u64)view__s64(v, f.start), end = (u64)view__s64(v, f.time);
-	u32 thread = names__number(p->e->names, tid), number = cpu_of(p, view__s64(v, f.cpu), thread);
+	struct sched_span s = span_of(v, &p->run_fields);
+	u32 thread = names__number(p->e->names, s.tid), number = cpu_of(p, s.cpu, thread);
 	struct sched_cpu *c = get(p, number);
 
 	if (!c)
 		return number >= MAX_CPUS ? 0 : -ENOMEM;
-	if (start < c->end || end < start) {
+	if (s.start < c->end || s.end < s.start) {
 		p->unordered++;
 		return 0;
 	}
-	perfetto__thread(p, pid, tid);
-	/* nobody followed came at once */
-	if (c->running && c->end < start)
+	perfetto__thread(p, s.pid, s.tid);
+	/* no followed thread came at once */
+	if (c->running && c->end < s.start)
 		add_switch(p, number, c->end, 0, name_of(p, 0, 0));
-	add_switch(p, number, start, thread, name_of(p, pid, tid));
-	c->end = end;
-	c->state = kernel_state(view__get(v, "state"));
+	add_switch(p, number, s.start, thread, name_of(p, s.pid, s.tid));
+	c->end = s.end;
+	c->state = kernel_state(s.state);
 	return 0;
 }
 
 /* What woke a thread: its waker is the one that the event happened to. */
 int perfetto__off(struct perfetto *p, const struct view *v)
 {
-	struct common_fields f = common_fields__of(v->event);
-	u32 pid = (u32)view__s64(v, f.pid), tid = (u32)view__s64(v, f.tid);
-	u32 thread = names__number(p->e->names, tid), number = cpu_of(p, view__s64(v, f.cpu), thread);
-	u32 waker = (u32)view__get(v, "waker_tid");
-	u64 wake = (u64)view__get(v, "wake");
-	s64 by = view__get(v, "waker");
+	struct sched_span s = span_of(v, &p->off_fields);
+	u32 thread = names__number(p->e->names, s.tid), number = cpu_of(p, s.cpu, thread);
 	struct sched_cpu *c = get(p, number);
-	const char *name = name_of(p, pid, tid);
+	const char *name = name_of(p, s.pid, s.tid);
+	u64 wake = s.wake;
 	size_t event, at;
 
 	if (!c)
 		return number >= MAX_CPUS ? 0 : -ENOMEM;
-	perfetto__thread(p, pid, tid);
-	if (waker)
-		perfetto__thread(p, (u32)view__get(v, "waker_pid"), waker);
+	perfetto__thread(p, s.pid, s.tid);
+	if (s.waker_tid)
+		perfetto__thread(p, s.waker_pid, s.waker_tid);
 	/* one that was preempted needed no waking */
-	if (!wake || view__get(v, "state") == RUNNABLE)
+	if (!s.woken && s.state != SPAN_NEW)
 		return 0;
 	/* the engine drops a waking at the very moment of the switch that it leads to */
-	if (wake == (u64)view__s64(v, f.time) && wake > (u64)view__s64(v, f.start))
+	if (wake == s.end && wake > s.start)
 		wake--;
 	event = pb__begin(&c->events, 2);
 	pb__int(&c->events, 1, perfetto__boottime(p, wake));
-	pb__int(&c->events, 2, names__number(p->e->names, waker));
-	if (by == BY_SOFTIRQ || by == BY_IRQ)
-		pb__int(&c->events, 5, by == BY_SOFTIRQ ? 0x10 : 0x08); /* TRACE_FLAG_SOFTIRQ, _HARDIRQ */
+	pb__int(&c->events, 2, names__number(p->e->names, s.waker_tid));
+	if (s.waker_kind == SPAN_BY_SOFTIRQ || s.waker_kind == SPAN_BY_IRQ)
+		pb__int(&c->events, 5,
+			s.waker_kind == SPAN_BY_SOFTIRQ ? 0x10 : 0x08); /* TRACE_FLAG_SOFTIRQ, _HARDIRQ */
 	at = pb__begin(&c->events, 20);
 	pb__text(&c->events, 1, name, strlen(name));
 	pb__int(&c->events, 2, thread);

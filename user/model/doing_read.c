@@ -7,11 +7,9 @@
 #include "model/gil.h"
 #include "model/doing.h"
 #include "model/osrt_files.h"
+#include "model/sched_span.h"
 #include "model/stretches.h"
 #include "util/text.h"
-
-/* enum sched_state of bpf/probes/sched/sched.h; by number, as traces outlive headers */
-enum { STATE_RUNNABLE = 0, STATE_SLEEP = 1, STATE_BLOCKED = 2, STATE_NEW = 9 };
 
 #define IN_PYTHON 1u
 #define IN_LOADER 2u
@@ -30,53 +28,21 @@ static struct doing_thread *thread_of(const struct doing_sources *s, const struc
 	return doing_sources__thread(s, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid));
 }
 
-static int on_runs(const struct rows *rows, void *arg)
-{
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	struct doing_thread *t;
-	int err = 0;
-
-	for (; !err && v.i < rows__count(rows); v.i++) {
-		t = thread_of(arg, &v, &f);
-		if (t)
-			err = doing_list__add(&t->lists[DOING_SCHED],
-					      &(struct doing_span){ (u64)view__s64(&v, f.start),
-								    (u64)view__s64(&v, f.time), DOING_RUNS, 0 });
-	}
-	return err;
-}
-
 /* Until it is woken it waits for something, then for a CPU. */
-static int on_offs(const struct rows *rows, void *arg)
+static int on_sched(const struct sched_span *s, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *state_field = schema_event__field(v.event, "state");
-	const struct schema_field *wake_field = schema_event__field(v.event, "wake");
-	struct common_fields f = common_fields__of(v.event);
-	struct doing_thread *t;
-	int err = 0;
+	struct doing_thread *t = doing_sources__thread(arg, s->pid, s->tid);
+	u32 state = s->state == SPAN_BLOCKED ? DOING_BLOCKED : DOING_SLEEPS;
+	int err;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
-		u64 start = (u64)view__s64(&v, f.start), end = (u64)view__s64(&v, f.time);
-		u64 wake = (u64)view__s64(&v, wake_field);
-		s64 state = view__s64(&v, state_field);
-		bool slept = state != STATE_RUNNABLE && state != STATE_NEW;
-
-		t = thread_of(arg, &v, &f);
-		if (!t)
-			continue;
-		if (!wake)
-			wake = slept ? end : start;
-		wake = wake < start ? start : wake > end ? end : wake;
-		err = doing_list__add(&t->lists[DOING_SCHED],
-				      &(struct doing_span){ start, wake,
-							    state == STATE_BLOCKED ? DOING_BLOCKED : DOING_SLEEPS, 0 });
-		if (!err)
-			err = doing_list__add(&t->lists[DOING_SCHED],
-					      &(struct doing_span){ wake, end, DOING_WANTS, 0 });
-	}
-	return err;
+	if (!t)
+		return 0;
+	if (s->on_cpu)
+		return doing_list__add(&t->lists[DOING_SCHED], &(struct doing_span){ s->start, s->end, DOING_RUNS, 0 });
+	err = doing_list__add(&t->lists[DOING_SCHED], &(struct doing_span){ s->start, s->wake, state, 0 });
+	if (err)
+		return err;
+	return doing_list__add(&t->lists[DOING_SCHED], &(struct doing_span){ s->wake, s->end, DOING_WANTS, 0 });
 }
 
 static u32 kind_of_call(const char *name)
@@ -213,9 +179,7 @@ int doing_sources__read(struct doing_sources *s)
 	for (u32 i = 0; i < s->threads.n; i++)
 		for (u32 k = 0; k < DOING_SOURCES; k++)
 			((struct doing_thread *)map__value(&s->threads, i))->lists[k].n = 0;
-	err = query__read_kind(&all, "sched_run", on_runs, s);
-	if (!err)
-		err = query__read_kind(&all, "sched_off", on_offs, s);
+	err = sched_spans__read(&all, SPAN_WHY, on_sched, s);
 	if (!err)
 		err = query__read_kind(&all, "syscall", on_calls, s);
 	if (!err)

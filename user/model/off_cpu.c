@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "model/sched_span.h"
+
 struct off_span {
 	u64 start, end;
 	u64 before; /* ns of all earlier spans of the thread */
@@ -33,16 +35,11 @@ static int add(struct off_cpu *o, u32 tid, u64 start, u64 end)
 	return 0;
 }
 
-static int on_offs(const struct rows *rows, void *arg)
+static int on_off(const struct sched_span *s, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
 	struct off_cpu *o = arg;
-	int err = 0;
 
-	for (; !err && v.i < rows__count(rows) && o->spans < OFF_CPU_MAX; v.i++)
-		err = add(o, (u32)view__s64(&v, f.tid), (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time));
-	return err;
+	return o->spans < OFF_CPU_MAX ? add(o, s->tid, s->start, s->end) : 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -71,7 +68,7 @@ int off_cpu__read(struct off_cpu *o, const struct query *args)
 
 	*o = (struct off_cpu){ 0 };
 	map__init(&o->threads, sizeof(u32), sizeof(struct off_thread));
-	err = query__read_kind(args, "sched_off", on_offs, o);
+	err = sched_spans__read_off(args, 0, on_off, o);
 	for (u32 i = 0; i < o->threads.n; i++)
 		sort(map__value(&o->threads, i));
 	o->known = o->spans && o->spans < OFF_CPU_MAX;

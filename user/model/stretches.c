@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* enum sched_state of bpf/probes/sched/sched.h; by number, as traces outlive headers */
-enum { STATE_RUNNABLE = 0, STATE_SLEEP = 1, STATE_BLOCKED = 2, STATE_NEW = 9 };
+#include "model/sched_span.h"
 
 /* Events of the trace for each window: their spans take some 40 bytes each in memory. */
 #define WINDOW_EVENTS (4u << 20)
@@ -98,73 +97,40 @@ static int on_explained(u32 reason, u64 from, u64 to, void *arg)
 	return hand_over(s, what, from, to);
 }
 
-struct off_fields {
-	struct common_fields common;
-	const struct schema_field *state, *wake, *waker_pid, *waker_tid;
-};
-
 /* [start, wake) the thread waited for something, [wake, end) for a CPU. */
-static int on_off(struct stretches *s, const struct view *v, const struct off_fields *f)
+static int on_off(struct stretches *s, const struct sched_span *off)
 {
-	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time);
-	u64 wake = (u64)view__s64(v, f->wake), from = start;
-	s64 state = view__s64(v, f->state);
-	bool slept = state != STATE_RUNNABLE && state != STATE_NEW;
+	u64 from = off->start;
 	int err = 0;
 
-	s->now.thread = (struct thread_key){ (u32)view__s64(v, f->common.pid), (u32)view__s64(v, f->common.tid) };
-	s->now.waker = (struct thread_key){ (u32)view__s64(v, f->waker_pid), (u32)view__s64(v, f->waker_tid) };
-	if (!wake)
-		wake = slept ? end : start;
-	wake = wake < start ? start : wake > end ? end : wake;
-	s->unknown = state == STATE_SLEEP ? STRETCH_SLEEP : state == STATE_BLOCKED ? STRETCH_BLOCKED : STRETCH_OTHER;
+	s->now.waker = (struct thread_key){ off->waker_pid, off->waker_tid };
+	s->now.blocked = off->state == SPAN_BLOCKED;
+	s->unknown = off->state == SPAN_SLEEP ? STRETCH_SLEEP : s->now.blocked ? STRETCH_BLOCKED : STRETCH_OTHER;
 	s->last = 0;
 	s->resumed = from < s->args.from && s->args.from > s->first;
-	s->now.blocked = state == STATE_BLOCKED;
 	/* explaining what lies outside of the window would find nothing */
 	if (from < s->args.from)
 		from = s->args.from;
-	if (from < wake)
-		err = waits__explain(s->waits, s->now.thread.pid, s->now.thread.tid, state == STATE_BLOCKED, from,
-				     wake < s->args.to ? wake : s->args.to, on_explained, s);
-	s->now.new = wake >= s->args.from || s->args.from == s->first;
+	if (from < off->wake)
+		err = waits__explain(s->waits, off->pid, off->tid, s->now.blocked, from,
+				     off->wake < s->args.to ? off->wake : s->args.to, on_explained, s);
+	s->now.new = off->wake >= s->args.from || s->args.from == s->first;
 	s->now.blocked = false;
 	s->now.waker = (struct thread_key){ 0, 0 };
-	return err ? err : hand_over(s, STRETCH_WANTED, wake, end);
+	return err ? err : hand_over(s, STRETCH_WANTED, off->wake, off->end);
 }
 
-static int on_offs(const struct rows *rows, void *arg)
+static int on_span(const struct sched_span *span, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct off_fields f = {
-		.common = common_fields__of(v.event),
-		.state = schema_event__field(v.event, "state"),
-		.wake = schema_event__field(v.event, "wake"),
-		.waker_pid = schema_event__field(v.event, "waker_pid"),
-		.waker_tid = schema_event__field(v.event, "waker_tid"),
-	};
-	int err = 0;
-
-	for (; !err && v.i < rows__count(rows); v.i++)
-		err = on_off(arg, &v, &f);
-	return err;
-}
-
-static int on_runs(const struct rows *rows, void *arg)
-{
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
 	struct stretches *s = arg;
-	int err = 0;
 
+	s->now.thread = (struct thread_key){ span->pid, span->tid };
+	if (!span->on_cpu)
+		return on_off(s, span);
 	s->now.waker = (struct thread_key){ 0, 0 };
 	s->now.blocked = false;
-	for (; !err && v.i < rows__count(rows); v.i++) {
-		s->now.thread = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
-		s->now.new = (u64)view__s64(&v, f.start) >= s->args.from || s->args.from == s->first;
-		err = hand_over(s, STRETCH_RUN, (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time));
-	}
-	return err;
+	s->now.new = span->start >= s->args.from || s->args.from == s->first;
+	return hand_over(s, STRETCH_RUN, span->start, span->end);
 }
 
 static int feed(const struct rows *rows, void *arg)
@@ -179,9 +145,7 @@ static int read_window(struct stretches *s)
 	waits__forget(s->waits);
 	if (*waits__kinds(s->waits))
 		err = query__read(&s->args, waits__kinds(s->waits), feed, s);
-	if (!err)
-		err = query__read_kind(&s->args, "sched_run", on_runs, s);
-	return err ? err : query__read_kind(&s->args, "sched_off", on_offs, s);
+	return err ? err : sched_spans__read(&s->args, SPAN_WHY | SPAN_WAKER, on_span, s);
 }
 
 int stretches__read(struct stretches *s, int (*fn)(const struct stretch *stretch, void *arg), void *arg)

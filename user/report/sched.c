@@ -6,17 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/sched_span.h"
 #include "util/text.h"
-
-/* enum sched_state of bpf/probes/sched/sched.h; by number, as traces outlive headers */
-enum { STATE_RUNNABLE = 0, STATE_SLEEP = 1, STATE_BLOCKED = 2, STATE_NEW = 9 };
-
-static struct sched_thread *thread_of(struct sched_report *s, const struct view *v, const struct common_fields *f)
-{
-	struct sched_key key = { (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid) };
-
-	return map__get(&s->threads, &key);
-}
 
 /* Spans that cross a border of --time count as far as they are inside: these are sums, not calls. */
 struct read {
@@ -32,31 +23,15 @@ static u64 counted_inside(const struct query *args, u64 counted, u64 start, u64 
 	return inside == end - start ? counted : (u64)((double)counted * (double)inside / (double)(end - start));
 }
 
-static int on_runs(const struct rows *rows, void *arg)
+static void on_run(struct read *r, struct sched_thread *t, const struct sched_span *s)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *state = schema_event__field(v.event, "state");
-	const struct schema_field *charged = schema_event__field(v.event, "charged");
-	struct sched_thread *t;
-	struct read *r = arg;
-	u64 start, end;
-
-	for (; v.i < rows__count(rows); v.i++) {
-		t = thread_of(r->sched, &v, &f);
-		if (!t)
-			return -ENOMEM;
-		start = (u64)view__s64(&v, f.start);
-		end = (u64)view__s64(&v, f.time);
-		t->run_ns += query__inside(r->args, start, end);
-		t->charged_ns += counted_inside(r->args, (u64)view__s64(&v, charged), start, end);
-		/* still running when the trace ended: it has not been switched out */
-		if (view__s64(&v, f.flags) & EVENT_OPEN)
-			continue;
-		t->switches++;
-		t->preempted += view__s64(&v, state) == STATE_RUNNABLE;
-	}
-	return 0;
+	t->run_ns += query__inside(r->args, s->start, s->end);
+	t->charged_ns += counted_inside(r->args, s->counted, s->start, s->end);
+	/* still running when the trace ended: it has not been switched out */
+	if (s->open)
+		return;
+	t->switches++;
+	t->preempted += s->state == SPAN_RUNNABLE;
 }
 
 static int add_waker(struct sched_report *s, struct sched_thread *t, const struct sched_waker_key *key)
@@ -72,69 +47,43 @@ static int add_waker(struct sched_report *s, struct sched_thread *t, const struc
 	return 0;
 }
 
-struct off_fields {
-	struct common_fields common;
-	const struct schema_field *state, *wake, *waited, *waker_pid, *waker_tid;
-};
-
-static int on_off(struct read *r, const struct view *v, const struct off_fields *f)
+static int on_off(struct read *r, struct sched_thread *t, const struct sched_span *s)
 {
-	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time);
-	u64 wake = (u64)view__s64(v, f->wake), waited;
-	struct sched_thread *t = thread_of(r->sched, v, &f->common);
-	s64 state = view__s64(v, f->state);
-	struct sched_waker_key key = {
-		{ (u32)view__s64(v, f->common.pid), (u32)view__s64(v, f->common.tid) },
-		{ (u32)view__s64(v, f->waker_pid), (u32)view__s64(v, f->waker_tid) },
-	};
-	bool woken, slept = state != STATE_RUNNABLE && state != STATE_NEW;
+	struct sched_waker_key key = { { s->pid, s->tid }, { s->waker_pid, s->waker_tid } };
+	u64 waited = query__inside(r->args, s->start, s->wake);
+
+	t->waited_ns += counted_inside(r->args, s->counted, s->start, s->end);
+	t->runnable_ns += query__inside(r->args, s->wake, s->end);
+	*(s->state == SPAN_SLEEP ? &t->sleep_ns : s->state == SPAN_BLOCKED ? &t->blocked_ns : &t->other_ns) += waited;
+	if (!s->woken || s->open)
+		return 0;
+	if (s->waker_tid && add_waker(r->sched, t, &key))
+		return -ENOMEM;
+	return stats__add(&t->latency, &r->sched->pool, s->end - s->wake);
+}
+
+static int on_span(const struct sched_span *s, void *arg)
+{
+	struct sched_key key = { s->pid, s->tid };
+	struct read *r = arg;
+	struct sched_thread *t = map__get(&r->sched->threads, &key);
 
 	if (!t)
 		return -ENOMEM;
-	t->waited_ns += counted_inside(r->args, (u64)view__s64(v, f->waited), start, end);
-	/* no wake-up: it was runnable all the time, or it slept to the end */
-	woken = slept && wake;
-	if (!wake)
-		wake = slept ? end : start;
-	wake = wake < start ? start : wake > end ? end : wake;
-	t->runnable_ns += query__inside(r->args, wake, end);
-	waited = query__inside(r->args, start, wake);
-	*(state == STATE_SLEEP ? &t->sleep_ns : state == STATE_BLOCKED ? &t->blocked_ns : &t->other_ns) += waited;
-	if (!woken || (view__s64(v, f->common.flags) & EVENT_OPEN))
-		return 0;
-	if (key.waker.tid && add_waker(r->sched, t, &key))
-		return -ENOMEM;
-	return stats__add(&t->latency, &r->sched->pool, end - wake);
-}
-
-static int on_offs(const struct rows *rows, void *arg)
-{
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct off_fields f = {
-		.common = common_fields__of(v.event),
-		.state = schema_event__field(v.event, "state"),
-		.wake = schema_event__field(v.event, "wake"),
-		.waited = schema_event__field(v.event, "waited"),
-		.waker_pid = schema_event__field(v.event, "waker_pid"),
-		.waker_tid = schema_event__field(v.event, "waker_tid"),
-	};
-	int err = 0;
-
-	for (; !err && v.i < rows__count(rows); v.i++)
-		err = on_off(arg, &v, &f);
-	return err;
+	if (!s->on_cpu)
+		return on_off(r, t, s);
+	on_run(r, t, s);
+	return 0;
 }
 
 int sched_report__read(struct sched_report *s, const struct query *args)
 {
 	struct read r = { s, args };
-	int err;
 
 	*s = (struct sched_report){ 0 };
 	map__init(&s->threads, sizeof(struct sched_key), sizeof(struct sched_thread));
 	map__init(&s->wakers, sizeof(struct sched_waker_key), sizeof(u64));
-	err = query__read_kind(args, "sched_run", on_runs, &r);
-	return err ? err : query__read_kind(args, "sched_off", on_offs, &r);
+	return sched_spans__read(args, SPAN_WHY | SPAN_LEFT | SPAN_WAKER | SPAN_OPEN | SPAN_COUNTED, on_span, &r);
 }
 
 void sched_report__free(struct sched_report *s)
