@@ -157,7 +157,7 @@ static __always_inline void note(struct bio *bio)
 	u64 key = (u64)bio;
 	struct asked a = {};
 
-	if (!disk__wanted(task)) {
+	if (!task__followed(task, option_disk_all)) {
 		/* a note that was left at this address is not about this bio */
 		bpf_map_delete_elem(&disk_bios, &key);
 		return;

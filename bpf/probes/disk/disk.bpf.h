@@ -7,8 +7,7 @@
 #include "disk.h"
 
 /* include/linux/sched.h, arch/x86/include/asm/thread_info.h */
-#define PF_KTHREAD 0x00200000
-#define TS_COMPAT  0x0002
+#define TS_COMPAT 0x0002
 
 #define MAX_FILES 65536
 
@@ -34,16 +33,6 @@ struct disk_path_map {
 extern struct disk_told_map disk_told SEC(".maps");
 extern struct disk_path_map disk_paths SEC(".maps");
 extern const volatile bool option_disk_all;
-
-/* With -p the processes named; else those with a runtime, or with --disk=all everybody and the kernel's threads. */
-static __always_inline bool disk__wanted(struct task_struct *task)
-{
-	if (filter_on)
-		return process__flags(task->tgid) & PROCESS_SELECTED;
-	if (option_disk_all)
-		return true;
-	return !(task->flags & PF_KTHREAD) && (process__flags(task->tgid) & PROCESS_RUNTIME);
-}
 
 /* A file, or a block device's own inode, which has a device number. */
 static __always_inline u32 inode__key(struct inode *inode, struct file_key *key, u32 from)

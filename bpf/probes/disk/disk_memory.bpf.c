@@ -42,10 +42,9 @@ struct {
 	__type(value, struct disk_cache);
 } disk_caches SEC(".maps");
 
-/* Most tasks of a machine have no storage at all, and one load says so. */
 static __always_inline struct followed *followed(struct task_struct *task)
 {
-	return task->bpf_storage ? bpf_task_storage_get(&disk_threads, task, 0, 0) : NULL;
+	return task__stored(&disk_threads, task);
 }
 
 static __always_inline struct followed *follow(struct task_struct *task)
@@ -70,7 +69,7 @@ int disk_begin(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct followed *f;
 
-	if (!task || !disk__wanted(task))
+	if (!task || !task__followed(task, option_disk_all))
 		return 0;
 	f = follow(task);
 	if (!f || f->since)
@@ -88,7 +87,7 @@ int BPF_PROG(disk_forked, struct task_struct *parent, struct task_struct *child)
 {
 	struct followed *f;
 
-	if (!disk__wanted(parent))
+	if (!task__followed(parent, option_disk_all))
 		return 0;
 	f = follow(child);
 	if (f)
@@ -118,7 +117,7 @@ int BPF_PROG(disk_exited, struct task_struct *task)
 	struct disk_task e = {};
 
 	/* when a whole process ends, it leaves the set before the last of its threads comes here */
-	if (!f || !f->since || (!disk__wanted(task) && task->signal->live.counter))
+	if (!f || !f->since || (!task__followed(task, option_disk_all) && task->signal->live.counter))
 		return 0;
 	fill_task(&e, task, f);
 	emit(&e, sizeof(e));
@@ -175,7 +174,7 @@ int disk_faulted(struct bpf_perf_event_data *ctx)
 	struct disk_fault e = {};
 	struct followed *f;
 
-	if (!disk__wanted(task))
+	if (!task__followed(task, option_disk_all))
 		return 0;
 	event__init(&e.span.event, ID_disk_fault, 0, bpf_ktime_get_ns());
 	e.address = ctx->addr;
@@ -248,7 +247,7 @@ int BPF_PROG(disk_cached, struct folio *folio)
 	struct inode *inode;
 	u64 now;
 
-	if (!followed(task) || !disk__wanted(task))
+	if (!followed(task) || !task__followed(task, option_disk_all))
 		return 0;
 	inode = BPF_CORE_READ(folio, mapping, host);
 	if (!inode)
@@ -289,7 +288,7 @@ static __always_inline int stall__end(u32 kind, u64 reclaimed)
 	e.kind = kind;
 	e.reclaimed = reclaimed;
 	f->stall[kind] = 0;
-	if (disk__wanted(task))
+	if (task__followed(task, option_disk_all))
 		emit(&e, sizeof(e));
 	return 0;
 }

@@ -11,10 +11,8 @@
 
 OPTION(lock, all, "every process, not only those with a runtime");
 
-#define PF_EXITING 0x00000004
-#define PF_KTHREAD 0x00200000
-#define TS_COMPAT  2
-#define EBUSY	   16
+#define TS_COMPAT 2
+#define EBUSY	  16
 
 /* include/uapi/linux/futex.h */
 #define FUTEX_OP	      127
@@ -61,18 +59,9 @@ struct futex_call {
 	u32 value;
 };
 
-static __always_inline bool wanted(struct task_struct *task)
-{
-	if (filter_on)
-		return process__flags(task->tgid) & PROCESS_SELECTED;
-	return option_lock_all || (process__flags(task->tgid) & PROCESS_RUNTIME);
-}
-
 static __always_inline struct lock_thread *thread_of(struct task_struct *task)
 {
-	if (!task->bpf_storage)
-		return NULL;
-	return bpf_task_storage_get(&lock_threads, task, 0, 0);
+	return task__stored(&lock_threads, task);
 }
 
 static __always_inline bool decode_old(struct futex_call *f, u64 word, u32 op, u32 value, u64 word2)
@@ -483,7 +472,7 @@ static __always_inline struct lock_thread *new_thread(struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(lock_forked, struct task_struct *parent, struct task_struct *child)
 {
-	struct lock_thread *t = wanted(parent) ? new_thread(child) : NULL;
+	struct lock_thread *t = task__followed(parent, option_lock_all) ? new_thread(child) : NULL;
 
 	if (t)
 		t->on = true;
@@ -521,7 +510,7 @@ int BPF_PROG(lock_execed, struct task_struct *task)
 		return 0;
 	bpf_map_delete_elem(&lock_libraries, &tgid);
 	t->last = 0;
-	if (!wanted(me))
+	if (!task__followed(me, option_lock_all))
 		t->on = false;
 	return 0;
 }
@@ -536,7 +525,7 @@ int lock_begin(struct bpf_iter__task *ctx)
 	struct pt_regs *regs;
 	struct lock_wait *w;
 
-	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !wanted(task))
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__followed(task, option_lock_all))
 		return 0;
 	t = new_thread(task);
 	if (!t || t->on)

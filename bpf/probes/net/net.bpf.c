@@ -14,7 +14,6 @@ OPTION(net, all, "every process, not only those with a runtime");
 #define MAX_CONNECTIONS 65536
 
 /* include/linux/sched.h, socket.h, in.h, net/tcp_states.h */
-#define PF_KTHREAD	0x00200000
 #define AF_INET		2
 #define AF_INET6	10
 #define IPPROTO_TCP	6
@@ -47,14 +46,6 @@ struct {
 	__type(key, u64);
 	__type(value, struct connection);
 } net_connections SEC(".maps");
-
-/* As family disk does: with -p the processes named, else those with a runtime or with --net=all everybody. */
-static __always_inline bool wanted(u32 pid)
-{
-	if (filter_on)
-		return process__flags(pid) & PROCESS_SELECTED;
-	return option_net_all || (process__flags(pid) & PROCESS_RUNTIME);
-}
 
 static __always_inline u64 mapped_ipv4(u32 address)
 {
@@ -102,7 +93,7 @@ static __always_inline void connecting(const struct sock *sk, u64 now)
 	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
 	struct connection c = {};
 
-	if (!wanted(pid_tgid >> 32)) {
+	if (!process__followed(pid_tgid >> 32, option_net_all)) {
 		bpf_map_delete_elem(&net_connections, &key);
 		return;
 	}
@@ -139,7 +130,7 @@ static __always_inline void used(const struct sock *sk, struct connection *c, u6
 	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
 	struct net_accept e = {};
 
-	if (!wanted(pid_tgid >> 32)) {
+	if (!process__followed(pid_tgid >> 32, option_net_all)) {
 		bpf_map_delete_elem(&net_connections, &key);
 		return;
 	}
@@ -202,7 +193,7 @@ static __always_inline void was_there(const struct sock *sk, u64 now)
 
 	c.pid = pid_tgid >> 32;
 	c.tid = (u32)pid_tgid;
-	if (wanted(c.pid))
+	if (process__followed(c.pid, option_net_all))
 		note((u64)sk, &c, now);
 }
 

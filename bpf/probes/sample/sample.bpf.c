@@ -24,7 +24,6 @@ OPTION_NUMBER(sample, off, "ns", "off-CPU stretches from this length on; the sam
 #define TASK_TRACED	     0x0008
 #define TASK_NOLOAD	     0x0400
 #define TASK_FROZEN	     0x8000
-#define PF_KTHREAD	     0x00200000
 #define TS_COMPAT	     2
 #define SECOND		     1000000000ULL
 
@@ -73,11 +72,7 @@ struct {
 
 static __always_inline bool wanted(struct task_struct *task)
 {
-	if (!task->pid || task->flags & PF_KTHREAD)
-		return false;
-	if (filter_on)
-		return process__flags(task->tgid) & PROCESS_SELECTED;
-	return option_sample_all || (process__flags(task->tgid) & PROCESS_RUNTIME);
+	return task->pid && !(task->flags & PF_KTHREAD) && task__followed(task, option_sample_all);
 }
 
 static __always_inline struct raw_sample *scratch(u32 which)
@@ -163,9 +158,7 @@ int sample_tick(struct bpf_perf_event_data *ctx)
 
 static __always_inline struct sample_thread *thread_of(struct task_struct *task)
 {
-	if (!task->bpf_storage)
-		return NULL;
-	return bpf_task_storage_get(&sample_threads, task, 0, 0);
+	return task__stored(&sample_threads, task);
 }
 
 static __always_inline u8 reason_of(u32 state, bool iowait)

@@ -29,8 +29,6 @@ OPTION(sched, all, "every process, not only those with a runtime");
 #define TASK_NOLOAD	     0x0400
 #define TASK_RTLOCK_WAIT     0x1000
 #define TASK_FROZEN	     0x8000
-#define PF_EXITING	     0x00000004
-#define PF_KTHREAD	     0x00200000
 
 /* include/linux/preempt.h */
 #define SOFTIRQ_SERVED 0x000100
@@ -74,24 +72,9 @@ struct {
 	__type(value, struct sched_kernel);
 } sched_kernel SEC(".maps");
 
-static __always_inline bool wanted(struct task_struct *task)
-{
-	/* as the other families that follow threads: what a filter names needs no runtime */
-	u32 need = filter_on ? PROCESS_SELECTED : PROCESS_RUNTIME;
-
-	if (!filter_on && option_sched_all)
-		return true;
-	if (task->flags & PF_KTHREAD)
-		return false;
-	return process__flags(task->tgid) & need;
-}
-
-/* Most tasks of a machine have no storage at all, and one load says so. */
 static __always_inline struct stretch *stretch_of(struct task_struct *task)
 {
-	if (!task->bpf_storage)
-		return NULL;
-	return bpf_task_storage_get(&stretches, task, 0, 0);
+	return task__stored(&stretches, task);
 }
 
 static __always_inline struct stretch *new_stretch(struct task_struct *task)
@@ -121,7 +104,7 @@ static __always_inline struct stretch *follow(struct task_struct *task)
 
 	if (!st || st->place != PLACE_NONE)
 		return st;
-	if (!wanted(task))
+	if (!task__followed(task, option_sched_all))
 		return NULL;
 	st->place = PLACE_UNKNOWN;
 	st->since = 0;
@@ -242,7 +225,7 @@ static __always_inline void leave(struct stretch *st, struct task_struct *task, 
 	 */
 	if (state == SCHED_DEAD) {
 		st->place = PLACE_NONE;
-	} else if (!wanted(task) && !(task->flags & PF_EXITING)) {
+	} else if (!task__followed(task, option_sched_all) && !(task->flags & PF_EXITING)) {
 		st->place = PLACE_NONE;
 		run.span.event.flags |= EVENT_OPEN;
 	}
@@ -365,7 +348,7 @@ int BPF_PROG(sched_waking, struct task_struct *p)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_forked, struct task_struct *parent, struct task_struct *child)
 {
-	if (!sched_stopped && wanted(parent))
+	if (!sched_stopped && task__followed(parent, option_sched_all))
 		new_stretch(child);
 	return 0;
 }
@@ -397,7 +380,7 @@ int sched_begin(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct stretch *st;
 
-	if (!task || !task->pid || !wanted(task) || task->flags & PF_EXITING)
+	if (!task || !task->pid || !task__followed(task, option_sched_all) || task->flags & PF_EXITING)
 		return 0;
 	st = new_stretch(task);
 	if (!st || st->place != PLACE_NONE)

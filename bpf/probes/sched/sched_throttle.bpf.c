@@ -13,8 +13,6 @@
 
 extern const volatile bool option_sched_all;
 
-#define PF_KTHREAD 0x00200000
-
 #define MAX_GROUPS 8192 /* of processes, each with its cgroups */
 #define LEVELS	   8 /* of cgroups, upwards */
 
@@ -49,12 +47,7 @@ struct {
 
 static __always_inline bool wanted(struct task_struct *task)
 {
-	/* as in sched.bpf.c: what a filter names needs no runtime */
-	u32 need = filter_on ? PROCESS_SELECTED : option_sched_all ? 0 : PROCESS_RUNTIME;
-
-	if (task->flags & PF_KTHREAD)
-		return false;
-	return (process__flags(task->tgid) & need) == need;
+	return !(task->flags & PF_KTHREAD) && task__followed(task, option_sched_all);
 }
 
 static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)

@@ -10,9 +10,6 @@
 OPTION(syscall, all, "every process, not only those with a runtime");
 OPTION_NUMBER(syscall, threshold, "ns", "calls that are shorter are counted, and have no event of their own");
 
-#define PF_EXITING 0x00000004
-#define PF_KTHREAD 0x00200000
-
 /* scripts/syscalls.sh */
 #define ARGS(traits) ((traits)&7)
 #define HAS_FD	     8 /* the first argument, looked up at the entry */
@@ -68,19 +65,9 @@ struct {
 /* When syscall_short_calls last ran. */
 u64 syscall_asked = 0;
 
-static __always_inline bool wanted(struct task_struct *task)
-{
-	if (filter_on)
-		return process__flags(task->tgid) & PROCESS_SELECTED;
-	return option_syscall_all || (process__flags(task->tgid) & PROCESS_RUNTIME);
-}
-
-/* Most tasks of a machine have no storage at all, and one load says so. */
 static __always_inline struct syscall_thread *thread_of(struct task_struct *task)
 {
-	if (!task->bpf_storage)
-		return NULL;
-	return bpf_task_storage_get(&syscall_threads, task, 0, 0);
+	return task__stored(&syscall_threads, task);
 }
 
 static __always_inline struct syscall_thread *new_thread(struct task_struct *task)
@@ -346,7 +333,7 @@ int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(syscall_forked, struct task_struct *parent, struct task_struct *child)
 {
-	struct syscall_thread *t = wanted(parent) ? new_thread(child) : NULL;
+	struct syscall_thread *t = task__followed(parent, option_syscall_all) ? new_thread(child) : NULL;
 
 	if (t)
 		t->on = true;
@@ -379,7 +366,7 @@ int BPF_PROG(syscall_execed, struct task_struct *task)
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct syscall_thread *t = thread_of(me);
 
-	if (t && !wanted(me))
+	if (t && !task__followed(me, option_syscall_all))
 		t->on = false;
 	return 0;
 }
@@ -392,7 +379,7 @@ int syscall_begin(struct bpf_iter__task *ctx)
 	struct syscall_thread *t;
 	struct pt_regs *regs;
 
-	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !wanted(task))
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__followed(task, option_syscall_all))
 		return 0;
 	t = new_thread(task);
 	if (!t || t->on)
