@@ -11,6 +11,7 @@
 
 #include "core/event.h"
 #include "core/gil_held.h"
+#include "probes/cuda/cuda_fields.h"
 
 FAMILY(cuda, 0x03, FAMILY_DEFAULT, "calls of the CUDA runtime (libcudart)");
 
@@ -30,8 +31,7 @@ struct cuda_copy {
 	u64 src UNIT(hex) DOC("source: address, array or symbol");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	enum cuda_copy_kind kind;
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cuda_copy, 0x0301, "a copy asked for through the runtime");
 
 struct cuda_launch {
@@ -45,8 +45,7 @@ struct cuda_launch {
 	u32 block_x DOC("threads of a block");
 	u32 block_y DOC("threads of a block");
 	u32 block_z DOC("threads of a block");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cuda_launch, 0x0302, "a kernel launch; of a launch on several devices, the first");
 
 struct cuda_set {
@@ -55,8 +54,7 @@ struct cuda_set {
 	u64 dst UNIT(hex) DOC("destination address");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	s32 value DOC("written to each byte");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cuda_set, 0x0303, "memory set to a value");
 
 enum cuda_memory {
@@ -76,8 +74,7 @@ struct cuda_alloc {
 	u64 pool UNIT(hex) DOC("memory pool if one was named");
 	u32 api_flags DOC("as passed");
 	enum cuda_memory memory;
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cuda_alloc, 0x0304, "memory allocated");
 
 struct cuda_free {
@@ -85,21 +82,17 @@ struct cuda_free {
 	u64 address UNIT(hex) DOC("address or array");
 	u64 stream UNIT(hex) DOC("of a free in stream order");
 	enum cuda_memory memory;
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cuda_free, 0x0305, "memory freed");
 
 struct cuda_host_register {
 	struct call call;
-	u64 address UNIT(hex) DOC("of the host memory");
-	u64 bytes UNIT(bytes) DOC("0 when it is unregistered");
-	u32 api_flags DOC("as passed");
+	CUDA_HOST_REGISTER_FIELDS;
 } EVENT(cuda_host_register, 0x0306, "host memory pinned or let go");
 
 struct cuda_pool {
 	struct call call;
-	u64 pool UNIT(hex) DOC("memory pool; 0 if making it failed");
-	u64 bytes UNIT(bytes) DOC("to keep, of a trim");
+	CUDA_POOL_FIELDS;
 } EVENT(cuda_pool, 0x0307, "a memory pool made, destroyed or trimmed");
 
 enum cuda_sync_scope {
@@ -113,50 +106,37 @@ struct cuda_sync {
 	struct call call;
 	u64 handle UNIT(hex) DOC("stream, event or execution context waited for");
 	enum cuda_sync_scope scope;
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cuda_sync, 0x0308, "the thread waits for the device");
 
 struct cuda_stream_wait {
 	struct call call;
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u64 event_handle UNIT(hex) DOC("event that the stream waits for");
-	u32 api_flags DOC("as passed");
+	CUDA_STREAM_WAIT_FIELDS;
 } EVENT(cuda_stream_wait, 0x0309, "a stream is made to wait for an event");
 
 struct cuda_event_record {
 	struct call call;
-	u64 event_handle UNIT(hex) DOC("event");
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u32 api_flags DOC("as passed");
+	CUDA_EVENT_RECORD_FIELDS;
 } EVENT(cuda_event_record, 0x030a, "an event recorded in a stream");
 
 struct cuda_event_elapsed {
 	struct call call;
-	u64 from_event UNIT(hex) DOC("event");
-	u64 to_event UNIT(hex) DOC("event");
-	float elapsed_ms UNIT(ms) DOC("device time between the two; 0 if that failed");
+	CUDA_EVENT_ELAPSED_FIELDS;
 } EVENT(cuda_event_elapsed, 0x030b, "the time between two events asked for");
 
 struct cuda_stream {
 	struct call call;
-	u64 stream UNIT(hex) DOC("stream made or destroyed; 0 if making it failed");
-	u32 api_flags DOC("as passed");
-	s32 priority DOC("as passed");
+	CUDA_STREAM_FIELDS;
 } EVENT(cuda_stream, 0x030c, "a stream made or destroyed");
 
 struct cuda_graph_launch {
 	struct call call;
-	u64 exec UNIT(hex) DOC("executable graph");
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_GRAPH_LAUNCH_FIELDS;
 } EVENT(cuda_graph_launch, 0x030d, "a graph launched or uploaded");
 
 struct cuda_graph {
 	struct call call;
-	u64 graph UNIT(hex) DOC("graph that is made, read or destroyed");
-	u64 exec UNIT(hex) DOC("executable graph that is made, updated or destroyed; 0 if making it failed");
+	CUDA_GRAPH_FIELDS;
 } EVENT(cuda_graph, 0x030e, "a graph made, instantiated, updated or destroyed");
 
 struct cuda_capture {
@@ -178,27 +158,22 @@ struct cuda_copy_peer {
 
 struct cuda_copy_batch {
 	struct call call;
-	u64 copies DOC("copies in the batch");
-	u64 bytes UNIT(bytes) DOC("of the first 31 copies together; 0 for 3D batches");
+	CUDA_COPY_BATCH_FIELDS;
 } EVENT(cuda_copy_batch, 0x0311, "many copies asked for at once");
 
 struct cuda_host_func {
 	struct call call;
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u64 function UNIT(hex) DOC("address");
-	u64 data UNIT(hex) DOC("its argument");
+	CUDA_HOST_FUNC_FIELDS;
 } EVENT(cuda_host_func, 0x0312, "a function of the host queued in a stream");
 
 struct cuda_prefetch {
 	struct call call;
-	u64 address UNIT(hex) DOC("managed memory");
-	u64 bytes UNIT(bytes) DOC("asked for");
+	CUDA_PREFETCH_FIELDS;
 } EVENT(cuda_prefetch, 0x0313, "managed memory moved ahead of its use");
 
 struct cuda_event {
 	struct call call;
-	u64 event_handle UNIT(hex) DOC("event made, asked or destroyed; 0 if making it failed");
-	u32 api_flags DOC("as passed");
+	CUDA_EVENT_FIELDS;
 } EVENT(cuda_event, 0x0314, "an event made, asked or destroyed (--cuda=all)");
 
 struct cuda_call {

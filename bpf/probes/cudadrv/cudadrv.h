@@ -23,8 +23,7 @@ struct cudadrv_copy {
 	u64 src UNIT(hex) DOC("source: address or array");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	enum cuda_copy_kind kind DOC("by the function or what a 2D or 3D copy says");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cudadrv_copy, 0x0601, "a copy asked for through the driver");
 
 struct cudadrv_launch {
@@ -38,8 +37,7 @@ struct cudadrv_launch {
 	u32 block_x DOC("threads of a block; 0: set before, by cuFuncSetBlockShape");
 	u32 block_y DOC("threads of a block");
 	u32 block_z DOC("threads of a block");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cudadrv_launch, 0x0602, "a kernel launch; of a launch on several devices, the first");
 
 struct cudadrv_set {
@@ -48,8 +46,7 @@ struct cudadrv_set {
 	u64 dst UNIT(hex) DOC("destination address");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	s32 value DOC("written to each element");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 	u32 element UNIT(bytes) DOC("size of an element: 1, 2 or 4");
 } EVENT(cudadrv_set, 0x0603, "memory set to a value");
 
@@ -61,8 +58,7 @@ struct cudadrv_alloc {
 	u64 pool UNIT(hex) DOC("memory pool if one was named");
 	u32 api_flags DOC("as passed");
 	enum cuda_memory memory;
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 	s32 device DOC("of cuMemCreate: device or NUMA node that it says; else -1, the current context's");
 } EVENT(cudadrv_alloc, 0x0604, "memory allocated");
 
@@ -71,71 +67,54 @@ struct cudadrv_free {
 	u64 address UNIT(hex) DOC("address, array or, of cuMemRelease, handle");
 	u64 stream UNIT(hex) DOC("of a free in stream order");
 	enum cuda_memory memory;
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cudadrv_free, 0x0605, "memory freed");
 
 struct cudadrv_host_register {
 	struct call call;
-	u64 address UNIT(hex) DOC("of the host memory");
-	u64 bytes UNIT(bytes) DOC("0 when it is unregistered");
-	u32 api_flags DOC("as passed");
+	CUDA_HOST_REGISTER_FIELDS;
 } EVENT(cudadrv_host_register, 0x0606, "host memory pinned or let go");
 
 struct cudadrv_pool {
 	struct call call;
-	u64 pool UNIT(hex) DOC("memory pool; 0 if making it failed");
-	u64 bytes UNIT(bytes) DOC("to keep, of a trim");
+	CUDA_POOL_FIELDS;
 } EVENT(cudadrv_pool, 0x0607, "a memory pool made, destroyed or trimmed");
 
 struct cudadrv_sync {
 	struct call call;
 	u64 handle UNIT(hex) DOC("stream, event or context waited for; 0 of a context: the current one");
 	enum cuda_sync_scope scope;
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_STACK_FIELDS;
 } EVENT(cudadrv_sync, 0x0608, "the thread waits for the device");
 
 struct cudadrv_stream_wait {
 	struct call call;
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u64 event_handle UNIT(hex) DOC("event that the stream waits for");
-	u32 api_flags DOC("as passed");
+	CUDA_STREAM_WAIT_FIELDS;
 } EVENT(cudadrv_stream_wait, 0x0609, "a stream is made to wait for an event");
 
 struct cudadrv_event_record {
 	struct call call;
-	u64 event_handle UNIT(hex) DOC("event");
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u32 api_flags DOC("as passed");
+	CUDA_EVENT_RECORD_FIELDS;
 } EVENT(cudadrv_event_record, 0x060a, "an event recorded in a stream");
 
 struct cudadrv_event_elapsed {
 	struct call call;
-	u64 from_event UNIT(hex) DOC("event");
-	u64 to_event UNIT(hex) DOC("event");
-	float elapsed_ms UNIT(ms) DOC("device time between the two; 0 if that failed");
+	CUDA_EVENT_ELAPSED_FIELDS;
 } EVENT(cudadrv_event_elapsed, 0x060b, "the time between two events asked for");
 
 struct cudadrv_stream {
 	struct call call;
-	u64 stream UNIT(hex) DOC("stream made or destroyed; 0 if making it failed");
-	u32 api_flags DOC("as passed");
-	s32 priority DOC("as passed");
+	CUDA_STREAM_FIELDS;
 } EVENT(cudadrv_stream, 0x060c, "a stream made or destroyed");
 
 struct cudadrv_graph_launch {
 	struct call call;
-	u64 exec UNIT(hex) DOC("executable graph");
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --cuda=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --cuda=stacks");
+	CUDA_GRAPH_LAUNCH_FIELDS;
 } EVENT(cudadrv_graph_launch, 0x060d, "a graph launched or uploaded");
 
 struct cudadrv_graph {
 	struct call call;
-	u64 graph UNIT(hex) DOC("graph that is made, read or destroyed");
-	u64 exec UNIT(hex) DOC("executable graph that is made, updated or destroyed; 0 if making it failed");
+	CUDA_GRAPH_FIELDS;
 } EVENT(cudadrv_graph, 0x060e, "a graph made, instantiated, updated or destroyed");
 
 struct cudadrv_capture {
@@ -157,27 +136,22 @@ struct cudadrv_copy_peer {
 
 struct cudadrv_copy_batch {
 	struct call call;
-	u64 copies DOC("copies in the batch");
-	u64 bytes UNIT(bytes) DOC("of the first 31 copies together; 0 for 3D batches");
+	CUDA_COPY_BATCH_FIELDS;
 } EVENT(cudadrv_copy_batch, 0x0611, "many copies asked for at once");
 
 struct cudadrv_host_func {
 	struct call call;
-	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	u64 function UNIT(hex) DOC("address");
-	u64 data UNIT(hex) DOC("its argument");
+	CUDA_HOST_FUNC_FIELDS;
 } EVENT(cudadrv_host_func, 0x0612, "a function of the host queued in a stream");
 
 struct cudadrv_prefetch {
 	struct call call;
-	u64 address UNIT(hex) DOC("managed memory");
-	u64 bytes UNIT(bytes) DOC("asked for");
+	CUDA_PREFETCH_FIELDS;
 } EVENT(cudadrv_prefetch, 0x0613, "managed memory moved ahead of its use");
 
 struct cudadrv_event {
 	struct call call;
-	u64 event_handle UNIT(hex) DOC("event made, asked or destroyed; 0 if making it failed");
-	u32 api_flags DOC("as passed");
+	CUDA_EVENT_FIELDS;
 } EVENT(cudadrv_event, 0x0614, "an event made, asked or destroyed (--cudadrv=all)");
 
 struct cudadrv_call {
