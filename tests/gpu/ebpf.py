@@ -85,7 +85,7 @@ def recorded(run, label, families):
     j.check(run, label)
     check_durations(run, label, j, run.doubles)
     check_graphs(run, label, j, False)
-    check_waits(run, label, ops, told)
+    check_waits(run, label, j)
     check_memory(run, label, ops, told)
     run.say(f"{label}: events", told.tables)
     return trace

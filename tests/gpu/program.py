@@ -66,7 +66,7 @@ def whole(run):
     j.check(run, "from the first on")
     check_durations(run, "from the first on", j, run.doubles)
     check_graphs(run, "from the first on", j, False)
-    check_waits(run, "from the first on", s.ops, s.told)
+    check_waits(run, "from the first on", j)
     check_memory(run, "from the first on", s.ops, s.told)
     clocks = s.told.got["clock"]
     run.say("clock", {"samples": len(clocks), "error_ns": max((c["error"] for c in clocks), default=None),

@@ -58,6 +58,45 @@ def a_shim_that_lies():
     ok(r.returncode == 1 and len(bad) >= 5, "a CUPTI that is taken is a failure", r.returncode, bad)
 
 
+def waits_side_by_side():
+    """Two threads wait at once, and what the program notes of a wait is longer than the wait: as it was once, in ns."""
+    sys.path[:0] = [os.path.join(ROOT, "tests", "gpu"), os.path.join(ROOT, "tests", "reader")]
+    from judge import Joined, check_waits
+    from shimmed import Told
+
+    class Checks:
+        def ok(self, passed, *why, **figures):
+            self.passed = passed
+
+    def op(kind, stream, begin, end, tid):
+        return {"op": kind, "kind": 3, "stream": stream, "begin": begin, "end": end, "tid": tid, "bytes": 8, "name": "", "event_ns": 0}
+
+    def verdict(waits, noted=((1, 200000, 229293), (3, 215678, 237931)), kind=3):
+        """Of these records, (stream, start, end)."""
+        told, ops = {k: [] for k in ("name", "shim", "clock", "dropped", "kernel", "memcpy", "memset", "graph", "sync", "call")}, []
+        for i, stream in enumerate((1, 3)):
+            ops.append(op("set", stream, 1000, 2000, i))
+            told["call"].append({"tid": i, "start": 1100, "time": 1900, "correlation": i})
+            told["memset"].append({"correlation": i, "bytes": 8, "context": 1, "stream": 12 + stream, "start": 3000, "time": 4000})
+        ops += [dict(op("sync", stream, begin, end, stream), kind=kind) for stream, begin, end in noted]
+        told["sync"] = [{"kind": kind, "context": 1, "stream": stream, "start": start, "time": end} for stream, start, end in waits]
+        checks = Checks()
+        check_waits(checks, "", Joined(ops, Told(told)))
+        return checks.passed
+
+    both = ((13, 217824, 218855), (15, 235264, 236256))
+    ok(verdict(both), "waits side by side: each has its record, though one is closer to the other's")
+    none = 0xffffffff
+    context = [(none, start, end) for _, start, end in both]
+    ok(verdict(context, kind=4), "waits side by side: also those that have no stream")
+    bad = {"the first is missing": verdict(both[1:]), "the second is missing": verdict(both[:1]),
+           "one is in the wrong stream": verdict((both[0], (13, *both[1][1:]))),
+           "they are exchanged": verdict(((15, *both[0][1:]), (13, *both[1][1:]))),
+           "one is too early": verdict((both[0], (15, 213000, 236256))), "one ends too late": verdict((both[0], (15, 235264, 240100))),
+           "one of no stream is missing": verdict(context[:1], kind=4)}
+    ok(not any(bad.values()), "waits side by side: what is wrong is found", bad)
+
+
 def little_time():
     began = time.monotonic()
     r, result = run("--doubles", "--minutes", "0.25", FAKE_CUPTI_MORE="flush_ms=4000", timeout=60)
@@ -135,6 +174,7 @@ versions()
 usage()
 shim_alone()
 kernels()
+waits_side_by_side()
 everything()
 a_shim_that_lies()
 little_time()
