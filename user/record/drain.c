@@ -130,6 +130,7 @@ void drain__rings(struct session *s)
 	s->draining = true;
 	append_kept(s);
 	s->more = rings__read(s->rings, on_record, s);
+	s->drained += !s->more;
 	s->draining = false;
 }
 

@@ -138,6 +138,11 @@ int session__emit(struct session *s, const void *record, u32 size);
 int session__run_iter(struct session *s, const char *program);
 /* Of one process's tasks alone; pid 0: of all. */
 int session__run_iter_of(struct session *s, const char *program, u32 pid);
+/*
+ * How often all rings were read to their end. A record that a process sent before a call of this has been given to
+ * .event once a later call returns more.
+ */
+u64 session__drained(const struct session *s);
 /* Is the process among those asked for? */
 bool session__wants(const struct session *s, u32 pid);
 

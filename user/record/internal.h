@@ -90,6 +90,7 @@ struct session {
 	u64 next_tick, next_second;
 	u64 followed; /* ns: up to here new mappings are known */
 	bool more; /* the last look at the rings took as much as one look may: there is more */
+	u64 drained; /* how often all rings were read to their end, and each record was handled */
 	u64 traced; /* records of targets, not about the trace itself */
 	u64 recorded[256]; /* the same by family */
 	u64 at_tracepoints; /* of these, those of families that have nothing but tracepoints */

@@ -217,6 +217,11 @@ void session__detach(struct session *s, const char *name)
 		attacher__detach(s->attacher, p);
 }
 
+u64 session__drained(const struct session *s)
+{
+	return s->drained;
+}
+
 int session__image(struct session *s, u32 pid, struct process_image *out)
 {
 	int err = process__is_hung(s, pid) ? -ETIMEDOUT : attacher__image(s->attacher, pid, out);

@@ -29,6 +29,8 @@ struct target {
 	u64 dev, ino; /* of the shim that it is linked for: after an exec that may be another file */
 	u32 links; /* the number of its links, 0: it has none */
 	bool active; /* it has CUPTI, and something is to come when it lets go */
+	bool gone; /* it has ended; what it sent may not have been handled yet */
+	u64 gone_drained; /* session__drained() when that was seen */
 };
 
 /* One session at a time records. */
@@ -229,18 +231,36 @@ static void ended(struct session *s, const struct target *t)
 		session__emit(s, &d, sizeof(d));
 }
 
+static void find_the_gone(struct session *s)
+{
+	for (u32 i = 0; i < gpu.n; i++) {
+		struct target *t = &gpu.list[i];
+
+		if (!t->gone && is_gone(s, t->pid)) {
+			t->gone = true;
+			t->gone_drained = session__drained(s);
+		}
+	}
+}
+
+/*
+ * Its last records, with GPU_SHIM_STOPPED among them, may have come while is_gone() waited for the answer: only what is
+ * still active after these were handled has ended without them.
+ */
 static void forget_the_gone(struct session *s)
 {
 	u32 keep = 0;
 
 	for (u32 i = 0; i < gpu.n; i++) {
-		if (is_gone(s, gpu.list[i].pid)) {
-			ended(s, &gpu.list[i]);
+		struct target *t = &gpu.list[i];
+
+		if (t->gone && session__drained(s) > t->gone_drained) {
+			ended(s, t);
 			/* the kernel keeps a link of a process that has ended */
-			if (gpu.list[i].links && !gpu.dropped)
-				session__unlink_process(s, CONTROL_OBJECT(gpu.list[i].links));
+			if (t->links && !gpu.dropped)
+				session__unlink_process(s, CONTROL_OBJECT(t->links));
 		} else {
-			gpu.list[keep++] = gpu.list[i];
+			gpu.list[keep++] = *t;
 		}
 	}
 	gpu.n = keep;
@@ -248,10 +268,11 @@ static void forget_the_gone(struct session *s)
 
 static void tick(struct session *s, u64 now)
 {
+	forget_the_gone(s);
 	if (now < gpu.next_look)
 		return;
 	gpu.next_look = now + LOOK_EVERY;
-	forget_the_gone(s);
+	find_the_gone(s);
 }
 
 /* The control links go first: the shims let go of CUPTI, flush, and say that this was all. */

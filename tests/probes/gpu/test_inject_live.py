@@ -79,7 +79,7 @@ class Recorder:
 
 def whole(label, t, r, status, want=0):
     truth = read_truth(t.truth_path)
-    ok(status == want and not r.lost and not r.got["dropped"], f"{label}: nothing lost", status, r.text, r.lost)
+    ok(status == want and not r.lost and not r.got["dropped"], f"{label}: nothing lost", status, r.text, r.lost, r.got["dropped"])
     states = [e["state"] for e in r.got["shim"] if e["pid"] == t.pid]
     ok(states == [STARTED, STOPPED], f"{label}: the shim began and ended", states)
     untraced = [e for k in ("kernel", "copy", "set") for e in truth[k] if not e["traced"]]

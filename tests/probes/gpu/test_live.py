@@ -12,6 +12,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from inject_lib import descendant, wait_for  # noqa: E402
 from shim_lib import IMPAIRED, REFUSED, ROOT, SHIM, STARTED, STOPPED  # noqa: E402
 from shim_lib import compare, done, ok, read_truth, setting, training, versions  # noqa: E402
 from sonde_trace import Trace  # noqa: E402
@@ -245,6 +246,36 @@ def killed_target():
        "a target that is killed: that something is missing is told", p.text, seen.got["dropped"])
 
 
+def recorded_while_asked():
+    """A process that ends in order between sonde's question whether it still lives and the answer."""
+    late = Late(versions()[-1], "-n", "20", "-p", "1000")
+    p, path = start_recording("asked.sonde", "-p", str(late.pid))
+    raised = wait_for(lambda: sum(v > 0 for v in late.semaphores()) == 6)
+    time.sleep(1.4)  # a shim that is dormant looks once a second
+    opener = descendant(p.pid, "sonde-opener")
+    os.kill(opener, signal.SIGSTOP)
+    time.sleep(0.5)  # sonde asks four times a second
+    late.go()
+    late.child.wait(30)
+    os.kill(opener, signal.SIGCONT)
+    p.text += p.communicate(timeout=30)[1]
+    return p, Seen(path), raised
+
+
+def ends_while_asked():
+    """With its last records it has said that this was all: nothing is missing, and the trace must not say that something is."""
+    for i in range(2):
+        for _ in range(3):
+            p, seen, raised = recorded_while_asked()
+            # sonde gives up after 2 s: then the machine was too slow for this
+            if "does not answer" not in p.text:
+                break
+        states = [e["state"] for e in seen.got["shim"]]
+        ok(p.returncode == 0 and raised and states == [STARTED, STOPPED] and not seen.lost and not seen.got["dropped"],
+           f"a target that ends in order while sonde asks for it, {i + 1}: nothing is said to be missing", p.returncode, states,
+           seen.lost, seen.got["dropped"], p.text)
+
+
 if os.geteuid():
     print("ok 1 - everything # SKIP tracing needs root\n1..1")
     sys.exit(0)
@@ -253,4 +284,5 @@ commands()
 coming_and_going()
 refusals()
 killed_target()
+ends_while_asked()
 done()
