@@ -6,8 +6,8 @@
  *	#define STACK(ctx, e) AT_CALL__STACK(ctx, e, option_cuda_stacks)
  *	SPAN__PROGRAM(cuda_launch, "span/libcudart.so:cudaLaunchKernel", cuda_launch, SPAN__NOTHING, 0, STACK)
  *
- * and its host code says .python_option = "stacks". The walker is one program that the others end in, by tail call:
- * the verifier takes long for it, and would look at it once for each of them, wanted or not.
+ * and its host code says .python_option = "stacks". The walker is one program that the others end in, by tail call: it is
+ * expensive to verify, and as a function it would be verified again for each of them, even with the option off.
  */
 #ifndef SONDE_AT_CALL_BPF_H
 #define SONDE_AT_CALL_BPF_H

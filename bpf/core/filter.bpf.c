@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The set of processes: which the filters name now. Forks, renames and moves
- * between cgroups keep it, in the context of whoever does them, so that a
- * probe's question is one look into a hash.
+ * The set of processes that the filters select now. It is kept up to date by the tasks that fork, rename themselves or move
+ * between cgroups, in their own context, so that a probe asks with one lookup in a hash.
  *
  * A process has several writers: a rename by itself, a move by another process,
  * the loader. So flags are changed by compare-and-exchange, here alone; the loader
@@ -140,8 +139,8 @@ static __always_inline u32 user__flag(struct task_struct *task)
 		       0;
 }
 
-/* Says in the trace that a process came to be recorded, or is no longer. */
-static __always_inline void tell(struct task_struct *task, const char *comm, u32 before, u32 now, bool exec)
+/* Reports that a process came to be recorded, or is recorded no longer. */
+static __always_inline void report_member(struct task_struct *task, const char *comm, u32 before, u32 now, bool exec)
 {
 	struct meta_member e = {};
 
@@ -201,11 +200,11 @@ int BPF_PROG(core_rename, struct task_struct *task, const char *comm)
 	}
 	if (exec)
 		clear |= PROCESS_RUNTIME;
-	/* an entry, even an empty one, tells core_seed that the name it has read is old */
+	/* an entry, even an empty one, shows core_seed that the name it has read is outdated */
 	if (!(filter_need & PROCESS_COMM) && !process__flags(task->tgid))
 		return 0;
 	before = process__change(task->tgid, set, clear, &now);
-	tell(task, comm, before, now, exec);
+	report_member(task, comm, before, now, exec);
 	return 0;
 }
 
@@ -222,7 +221,7 @@ int BPF_PROG(core_moved, struct cgroup *to, const char *path, struct task_struct
 		return 0;
 	in = cgroup__wanted(to);
 	before = process__change(task->tgid, in ? PROCESS_CGROUP : 0, in ? 0 : PROCESS_CGROUP, &now);
-	tell(task, task->comm, before, now, false);
+	report_member(task, task->comm, before, now, false);
 	return 0;
 }
 
@@ -233,7 +232,7 @@ static __always_inline void follow_user(struct task_struct *task, bool exec)
 	if ((process__flags(task->tgid) & PROCESS_USER) == flag)
 		return;
 	before = process__change(task->tgid, flag, flag ^ PROCESS_USER, &now);
-	tell(task, task->comm, before, now, exec);
+	report_member(task, task->comm, before, now, exec);
 }
 
 /* A setuid program has its new user from here on. */

@@ -26,11 +26,10 @@ enum span_mode {
 };
 
 /*
- * A uprobe's cookie: the probe's number, in the highest bits the function's
- * group (how many semicolons stand before the function in the program's section
- * name), and between them what the place is: for links on returns COOKIE_RETURN;
- * for placed calls one of the two ends, and what has to be added to the stack
- * pointer (or the frame pointer) there to get the one at the call's entry.
+ * A uprobe's cookie. The low bits are the probe's number, the highest bits the function's group (the number of semicolons
+ * before the function in the program's section name). The bits between them say what kind of site it is: for links on
+ * returns COOKIE_RETURN; for placed calls the entry or the end, and what has to be added to the stack pointer (or the
+ * frame pointer) there to get the stack pointer at the call's entry.
  */
 #define COOKIE_PROBE(cookie)	((cookie)&0xffff)
 #define COOKIE_RETURN		(1ULL << 32)
@@ -47,11 +46,11 @@ enum span_mode {
 
 #define COMM_GLOBS     16
 #define FILTER_CGROUPS 16
-#define CGROUP_LEVELS  32 /* deeper ones are not looked at */
+#define CGROUP_LEVELS  32 /* deeper levels are not compared */
 
 /*
  * A glob for a process name, as an automaton of at most 15 steps, a bit each:
- * which steps a character takes, which states stay whatever comes ('*'), and the
+ * which steps a character takes, which states every character leaves as they are ('*'), and the
  * state at the end. Bit 0 is the state at the start.
  */
 struct comm_glob {
@@ -133,8 +132,8 @@ struct processes_map {
 };
 
 /*
- * Processes with PROCESS_SELECTED that have ended lately, key: tgid; value: start_time of their first thread, as numbers are
- * used again. The loader examines what a process has mapped later than that, and needs to know whose it was.
+ * Processes with PROCESS_SELECTED that have ended lately, key: tgid; value: start_time of their first thread, because the
+ * kernel reuses tgids. The loader examines the files of a process after it may have ended, and looks its owner up here.
  */
 struct ended_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -63,9 +63,9 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
 
 /*
- * A call of any function, C++ too, whose return address stays as it is: the
- * loader finds in its code where it ends. The record begins with struct span: what
- * the function returns is not known there. An exception that leaves the function sets EVENT_UNWOUND.
+ * A call of any function, C++ too, that is probed without a change to its return address: the loader finds the ends of the
+ * function in its code. The record begins with struct span, because the value that the function returns is not known
+ * there. An exception that leaves the function sets EVENT_UNWOUND.
  */
 #define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
 #define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)

@@ -37,7 +37,7 @@ int BPF_PROG(core_python_fork, struct task_struct *parent, struct task_struct *c
 	return 0;
 }
 
-/* The new program's mappings are made, and may have been told to the loader, before sched_process_exec: its name comes first. */
+/* An exec maps the new program, and the loader may hear of the mappings, before sched_process_exec runs. The rename comes first. */
 SEC("tp_btf/task_rename")
 int BPF_PROG(core_python_exec, struct task_struct *task, const char *comm)
 {

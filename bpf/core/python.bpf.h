@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Python stacks from BPF programs. Both return the id of the stack's innermost frame
- * (fields of unit `stack`), 0 if there is none: no Python, not known, not readable (then counted).
- * A family whose programs call them says so in its family_host (.python), and its `mapped` calls python__mapped().
+ * Python stacks from BPF programs. Each function returns the id of the stack's innermost frame (fields of unit `stack`), or
+ * 0 if there is no stack: the process is not a Python, or it is not known yet, or its memory could not be read (counted).
+ * A family whose programs call them sets .python in its family_host, and its `mapped` calls python__mapped().
  */
 #ifndef SONDE_PYTHON_BPF_H
 #define SONDE_PYTHON_BPF_H
@@ -14,15 +14,15 @@
  * this, and gets python__stack_of_task().
  */
 
-/* Of the current thread, whose thread state is looked for (and remembered) if need be: not in sched_waking. */
+/* The stack of the current thread. Its thread state is searched for if it is not known yet, which sched_waking must not do. */
 static __always_inline u32 python__stack(u32 frames)
 {
 	return python__walk_current(0, 0, frames);
 }
 
 /*
- * The same for a thread that waits for a GIL, at `gil` (struct _gil_runtime_state): a thread that has entered several
- * interpreters has a stack in each, and while it waits none is marked as the current one.
+ * The same for a thread that waits for the GIL at `gil` (struct _gil_runtime_state). A thread that has entered several
+ * interpreters has a stack in each of them, and while it waits none is marked as the current stack.
  */
 static __always_inline u32 python__stack_waiting(u64 gil, u32 frames)
 {
@@ -30,8 +30,8 @@ static __always_inline u32 python__stack_waiting(u64 gil, u32 frames)
 }
 
 /*
- * Of the thread whose PyThreadState is at `state` in the current process: another thread's stack may be torn while
- * that thread runs, then 0.
+ * The stack of the thread whose PyThreadState is at `state` in the current process. The stack of another thread can change
+ * while it is read; then it is counted as torn and the result is 0.
  */
 static __always_inline u32 python__stack_of(u64 state, u32 frames)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the loader tells the walker of Python stacks: where a process's CPython is, and how its structs are laid out. */
+/* What the walker of Python stacks gets from the loader: the address of a process's CPython and the layout of its structs. */
 #ifndef SONDE_PYTHON_H
 #define SONDE_PYTHON_H
 
@@ -25,7 +25,7 @@ struct python_layout {
 	 * _code_object_generation); 0: there is none.
 	 */
 	u32 interp_epoch;
-	u16 state_next, state_interp, state_thread_id; /* PyThreadState; prev stands before next */
+	u16 state_next, state_interp, state_thread_id; /* PyThreadState; `prev` is the member before `next` */
 	u16 state_status; /* ._status, from 3.12 on */
 	u16 state_frame; /* .frame, .current_frame; 3.11, 3.12: .cframe */
 	u16 cframe_frame; /* _PyCFrame.current_frame */
@@ -35,7 +35,7 @@ struct python_layout {
 	u16 frame_owner;
 	u16 instr_unit; /* bytes that f_lasti counts in; 0: frame_instr is a pointer */
 	u16 owner_skipped; /* owners from here on are not Python's */
-	u16 code_check; /* 6 words from here on never change, and tell code objects apart */
+	u16 code_check; /* these 6 words never change, and identify a code object */
 	u16 code_version; /* co_version, unique in its interpreter; 0: there is none */
 	u16 code_name, code_file, code_line, code_lines;
 	u16 code_start; /* co_code_adaptive; 0: not in the code object */

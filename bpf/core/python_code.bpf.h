@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Code objects: telling them apart, and sending them to the loader. docs/python.md */
+/* Code objects: how they are identified and sent to the loader. docs/python.md */
 #ifndef SONDE_PYTHON_CODE_BPF_H
 #define SONDE_PYTHON_CODE_BPF_H
 
@@ -179,7 +179,7 @@ static __always_inline int python__send_code(struct python_walk *w, u64 code, u3
 	    python__send_part(w, RAW_CODE_LINES, task))
 		return 1;
 	/* what another thread has just left may be gone by now */
-	return !t->cursor.stands && python__read(t->code, PYTHON_CODE_READ, code, task);
+	return !t->cursor.is_current && python__read(t->code, PYTHON_CODE_READ, code, task);
 }
 
 /* A function of its own for the verifier; the current task's memory. t and known are those of the walk. */

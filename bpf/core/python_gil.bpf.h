@@ -7,8 +7,8 @@
 #include "core/python_walk.bpf.h"
 
 /*
- * Asked of the current thread, whose Python stack was just walked. gil, if not NULL, gets the GIL's address if the
- * answer is known.
+ * Does the current thread, whose Python stack was just walked, hold the GIL? `gil`, if it is not NULL, gets the GIL's
+ * address if the answer is known.
  */
 static __always_inline u32 python__gil_held(struct task_struct *task, u64 *gil)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the parts of the walker of Python stacks share: its maps, and reading the walked thread's memory.
+ * What the parts of the walker of Python stacks share: its maps, and the functions that read the walked thread's memory.
  *
- * Functions take the task whose memory is read, NULL: the current one, without faults. Only sleepable
- * programs can read another task's; they define PYTHON_WALK_TASKS.
+ * These take the task whose memory is read. NULL is the current task, whose memory is read without faults. Only sleepable
+ * programs, which define PYTHON_WALK_TASKS, can read the memory of another task.
  */
 #ifndef SONDE_PYTHON_MEMORY_BPF_H
 #define SONDE_PYTHON_MEMORY_BPF_H
@@ -24,7 +24,7 @@
 /* A frame as it was walked. */
 struct python_frame {
 	u64 code; /* address */
-	u64 check; /* tells code objects at one address apart */
+	u64 check; /* distinguishes code objects that were at the same address in turn */
 	s64 offset; /* in the bytecode, bytes; -1: not begun */
 };
 
@@ -58,8 +58,8 @@ struct python_cursor {
 	u32 bad; /* enum loss_reason */
 	u32 cut;
 	u32 process; /* its id */
-	u32 stands; /* the thread is the current one: its stack does not change */
-	u32 agreed; /* it is right */
+	u32 is_current; /* the walked thread is the current one: its stack does not change meanwhile */
+	u32 agreed; /* two walks found the same, or is_current: the stack is right */
 	u32 layout;
 	u32 pid;
 	u32 left; /* frames yet to be looked up, from the outermost on */
@@ -69,7 +69,7 @@ struct python_cursor {
 
 /* Of the thread states of all interpreters, the one of the thread with this FS base. */
 struct python_search {
-	u64 interp; /* whose states are looked at, 0: those of the next one come */
+	u64 interp; /* the interpreter whose thread states are searched now; 0: go on with the next one */
 	u64 next; /* interpreter */
 	u64 state;
 	u64 self;

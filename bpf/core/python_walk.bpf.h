@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The walk itself, for python.bpf.h. docs/python.md is the essay; in short: the thread's
- * state leads to its frames, each frame to its code object. What tells them apart
- * is hashed on the way, and a whole stack that was seen before has its id in a map. For
- * a new one the frames are looked up one by one from the outermost, and what is new
- * of them is sent.
+ * The walk itself, for python.bpf.h; docs/python.md explains it. The thread's state leads to its frames, each frame to its
+ * code object. What identifies them is hashed on the way, and a stack that was seen before has its id in a map. Of a
+ * new stack the frames are looked up one by one from the outermost, and those that are new are sent.
  */
 #ifndef SONDE_PYTHON_WALK_BPF_H
 #define SONDE_PYTHON_WALK_BPF_H
@@ -116,7 +114,7 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 	if (task ? python__send_code(w, f->code, id, task) :
 		   python__send_code_here(w->t, w->known, f->code, id, c->layout))
 		return 0;
-	if (!c->stands && python__check(w->t, w->l, task) != f->check)
+	if (!c->is_current && python__check(w->t, w->l, task) != f->check)
 		return 0;
 	bpf_map_update_elem(&python_codes, &key, &id, BPF_ANY);
 	return id;
@@ -224,14 +222,14 @@ static __always_inline long python__try(struct python_walk *w, struct task_struc
 	struct python_cursor *c = &t->cursor;
 	u64 before = c->same;
 
-	if (!c->stands && !python__read_state(t, w->l, c->state, task)) {
+	if (!c->is_current && !python__read_state(t, w->l, c->state, task)) {
 		c->bad = LOSS_READ;
 		return 1;
 	}
 	python__walk(w, task);
 	c->same = c->bad ? 0 : python__mix(c->hash, c->n << 1 | c->cut);
-	c->agreed = !c->bad && (c->stands || c->same == before);
-	return c->stands || c->agreed;
+	c->agreed = !c->bad && (c->is_current || c->same == before);
+	return c->is_current || c->agreed;
 }
 
 static long python__try_here(u32 i, struct python_walk *w)
@@ -247,8 +245,8 @@ static long python__try_there(u32 i, struct python_walk *w)
 #endif
 
 /*
- * t and known: room to walk in. me: the thread whose stack is walked if state is 0. task: whose memory is read, NULL: the
- * current one's, which is then `me`.
+ * t and known: memory for the walk. me: the thread whose stack is walked if state is 0. task: the task whose memory is read;
+ * NULL: the current one, which is then `me`.
  */
 static __always_inline u32 python__walk_thread(struct python_thread *t, struct python_known *known,
 					       struct task_struct *me, u64 state, u64 gil, u32 frames,
@@ -271,13 +269,13 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
 	if (!w.l)
 		return 0;
-	c->stands = !task;
+	c->is_current = !task;
 	if (!state)
 		state = python__own_state(&w, p, self, gil, task);
 	else if (!python__read_state(t, w.l, state, task))
 		state = 0;
-	else if (c->stands)
-		c->stands = python__is_own(t, w.l, self, 0, NULL);
+	else if (c->is_current)
+		c->is_current = python__is_own(t, w.l, self, 0, NULL);
 	if (!state)
 		return 0;
 	c->state = state;
@@ -295,8 +293,8 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 }
 
 /*
- * A walk in room that the caller has taken. A function of its own for the verifier, which looks into it once for all kinds
- * of room.
+ * A walk in memory that the caller has reserved. It is a function of its own because the verifier then checks it once for
+ * all kinds of memory.
  */
 __weak __noinline int python__walk_in(struct python_thread *t, struct python_known *known, u64 state, u64 gil,
 				      u32 frames)

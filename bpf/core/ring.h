@@ -12,30 +12,23 @@
  *	tail	bytes that were ever read; the loader moves it
  *	data	size bytes, a power of two, and room for one record behind them
  *
- * Neither position ever wraps; a position modulo the size is a place. What
- * begins before the end of the data may reach beyond it, so that a record is
- * always in one piece; the place where the next one begins is counted on as if
- * it had not. A record is a word with its size and then its bytes, padded to 8.
+ * Neither position ever wraps; a position modulo the size is an offset into the data. A record that begins before the
+ * end of the data may reach beyond it, so that its bytes are always contiguous; positions are counted as if it did
+ * not. A record is 8 bytes with its size, and then its bytes, padded to 8.
  *
- * Producer: look whether there is room, move head by compare-and-exchange, copy
- * the record, store the size. The exchange makes looking and reserving one step,
- * so that head is never further than `size` from tail. Though only programs of
- * one CPU write to a ring, they do interrupt one another: a tracepoint in an
- * interrupt runs in the midst of a uprobe's program, and a preemptible kernel
- * switches to a thread with a probe of its own. (Not so in an NMI: sonde puts
- * nothing there.) Each failed exchange means that another one has got through.
+ * Producer: check that there is room, move head by compare-and-exchange, copy the record, store the size. The exchange
+ * makes the check and the reservation one step, so that head is never further than `size` from tail. Only programs of
+ * one CPU write to a ring, but they interrupt one another: a tracepoint in an interrupt runs while a uprobe's program
+ * does, and a preemptible kernel switches to a thread with a probe of its own. (sonde has no program in an NMI.) Each
+ * exchange that fails means that another producer has reserved meanwhile.
  *
- * The size stored last says that the record is whole. Where there is none the
- * reader stops, be it the end or a hole whose producer was interrupted: that
- * delays what comes after it and nothing else. For that the loader puts zeroes
- * in place of what it has read before it moves tail: an old record's bytes, which
- * may be anything, can't be taken for a size.
+ * The size is stored last and says that the record is whole. The reader stops where there is no size: at the end, or at a
+ * record whose producer was interrupted, which delays what comes after it and does nothing else. So that the bytes of
+ * an old record are never taken for a size, the loader writes zeroes over what it has read before it moves tail.
  *
- * Ordering: the reader loads a size with acquire and stores tail with release.
- * The producer's stores must be seen in program order, as x86 has it; for arm64
- * ring__commit has to be a store-release, which only later kernels' BPF has, or
- * an exchange. That it loads tail before it stores into what was freed is a
- * control dependency and needs nothing.
+ * Ordering: the reader loads a size with acquire and stores tail with release. The producer's stores must become visible in
+ * program order, which x86 guarantees; on arm64 ring__commit has to be a store-release, which only later kernels have in
+ * BPF, or an exchange. The producer loads tail before it stores into freed room: a control dependency orders that.
  */
 #ifndef SONDE_RING_H
 #define SONDE_RING_H

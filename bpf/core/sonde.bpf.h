@@ -26,9 +26,8 @@
  *			e->stream = ARG1(ctx);
  *	}
  *
- * A function whose return address must not be touched (C++, libc: what may be
- * unwound) is a PLACED call, with the same body: the loader finds its ends in its
- * code and puts plain probes there (docs/placement.md).
+ * A function whose return address must not be changed (C++, libc: what may be unwound) is a PLACED call, with the same
+ * body: the loader finds its ends in its code and puts plain probes there (docs/placement.md).
  *
  * Other probes: ENTRY (a uprobe on the entry alone), SITE (a uprobe that the
  * family's host code places), and libbpf's own sections (tp_btf/...).
@@ -80,7 +79,7 @@ static __always_inline int loss__add(u16 family, u32 reason, u64 now)
 	if (!l->count)
 		l->first = now;
 	l->last = now;
-	/* the program of an interrupt may count in the midst of this */
+	/* the program of an interrupt may count meanwhile */
 	__sync_fetch_and_add(&l->count, 1);
 	return 0;
 }
@@ -135,7 +134,7 @@ static __always_inline bool process__followed(u32 tgid, bool all)
 	return all || (process__flags(tgid) & PROCESS_RUNTIME);
 }
 
-/* The same for a task. A kernel's thread has no runtime, and its flag says so without a look into a map. */
+/* The same for a task. A kernel thread has no runtime, and its flag says so without a lookup in a map. */
 static __always_inline bool task__followed(struct task_struct *task, bool all)
 {
 	if (!filter_on && !all && task->flags & PF_KTHREAD)
@@ -238,7 +237,7 @@ static __always_inline struct open_call *call__at(struct thread *th, u32 number)
 	return &th->calls[number & (CALL_DEPTH - 1)];
 }
 
-/* Sends the topmost open call as one whose true end is unknown. */
+/* Sends the topmost open call, with a flag that says that its true end is unknown. */
 __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 {
 	struct open_call *c;
@@ -304,14 +303,12 @@ __weak __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 }
 
 /*
- * By what a return is matched with its entry, beside the stack pointer: in a
- * session the address of the probe, which the kernel keeps for the return too;
- * else the probe's number.
+ * What a return is matched with its entry by, beside the stack pointer: in a session the address of the probe, which the
+ * kernel keeps for the return too; else the probe's number.
  *
- * At the entry that address is the instruction pointer, at the return it is not:
- * that tells the two apart. The kernel function made for this question,
- * bpf_session_is_return, can't be declared in several objects: libbpf 1.1 does
- * not link them.
+ * At the entry that address is the instruction pointer, at the return it is not, which distinguishes the two. The kernel
+ * function made for this question, bpf_session_is_return, can't be used: libbpf 1.1 does not link several objects that
+ * declare it.
  */
 static __always_inline u64 span__key(struct pt_regs *ctx)
 {

@@ -24,7 +24,7 @@ enum raw_record {
 
 /* Frames of a stack that are walked; a deeper one begins with a frame of FRAME_CUT. */
 #define STACK_FRAMES 256
-/* Where it would be felt: in sched_waking. */
+/* In sched_waking, where a walk delays the wake-up of another thread. */
 #define STACK_FRAMES_SHORT 64
 
 struct raw_frame {

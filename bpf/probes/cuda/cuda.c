@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What tells a CUDA runtime that is linked into a program, after its symbols were stripped. */
+/* How a CUDA runtime that is linked into a program is recognized after its symbols were stripped. */
 #include "record/family.h"
 
 #include <stdio.h>

@@ -118,7 +118,7 @@ static __always_inline void lookup_entry(struct pt_regs *ctx, struct cudadrv_fun
 		e->function = a.a2;
 }
 
-/* With the results of the call. Not static: the verifier then looks at it once. */
+/* With the results of the call. Not static: the verifier then checks it once. */
 __weak __noinline int cudadrv_send_lookup(struct cudadrv_function *e, u64 out, u64 name)
 {
 	union cudadrv_lookup *l;

@@ -232,7 +232,7 @@ static long take_note(u32 i, struct walk *w)
 	if (a) {
 		if (!io->own_bios++)
 			fill(io, a);
-		/* the request waited as long as the piece that waited longest */
+		/* the request waited as long as the bio in it that waited longest */
 		if (a->start < io->span.start)
 			io->span.start = a->start;
 		bpf_map_delete_elem(&disk_bios, &key);
@@ -307,9 +307,8 @@ int BPF_PROG(disk_requeued, struct request *rq)
 }
 
 /*
- * An empty bio that flushes the device's cache is served by a request of the
- * kernel's that may serve others too and names nobody. Its own request is never
- * issued, and is told by its completion.
+ * An empty bio that flushes the device's cache is served by a request that the kernel makes for several of them and that
+ * names no task. The bio's own request is never issued; it is recorded when it completes.
  */
 static __always_inline void flushed(struct request *rq, u8 error)
 {
@@ -361,7 +360,7 @@ int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 	return 0;
 }
 
-/* A bio of a device without requests (dm, md, zram): what it became is told where that has a request. */
+/* A bio of a device without requests (dm, md, zram): what becomes of it is recorded at the device that has requests. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(disk_bio_completed, struct request_queue *q, struct bio *bio)
 {
@@ -371,7 +370,7 @@ int BPF_PROG(disk_bio_completed, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-/* The kernel keeps the memory of requests for others: what is there tells whether it is still this one's. */
+/* The kernel reuses the memory of requests: has it been given to another one meanwhile? */
 static __always_inline bool has_ended(struct request *rq, const struct flight *f)
 {
 	u64 sector = BPF_CORE_READ(rq, __sector);

@@ -187,7 +187,7 @@ int disk_faulted(struct bpf_perf_event_data *ctx)
 		e.span.start = e.span.event.time;
 		e.span.event.flags |= EVENT_NO_DURATION;
 	}
-	/* its mappings are locked for reading already; where somebody waits to change them the file stays unknown */
+	/* its mappings are locked for reading already; where a thread waits to change them the file stays unknown */
 	bpf_find_vma(task, e.address, find_file, &e, 0);
 	emit(&e, sizeof(e));
 	return 0;

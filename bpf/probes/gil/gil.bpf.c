@@ -4,11 +4,11 @@
  *
  * Both ends of a wait hold gil->mutex, so what they read of the GIL is stable:
  * `switch_number` counts holders, and `last_holder` is the thread state of the
- * newest. Each GIL's last few holders are kept by that number (struct periods).
+ * newest. Each GIL's last few holders are stored by that number (struct periods).
  * A thread that finds the GIL free at the end of its wait takes it before it
- * lets go of the mutex: so it is the holder of the next number, and when
- * somebody reads that number's thread state, thread and state are known to
- * belong together. sched_waking adds when a drop happened, and the drops of
+ * unlocks the mutex, so it is the holder of the next number. When another thread then
+ * reads the thread state of that number, thread and thread state are known to
+ * belong together. sched_waking adds the time of a drop, and the drops of
  * threads that never had to wait.
  */
 #include "core/python.bpf.h"
@@ -45,7 +45,7 @@ struct {
 	TASK_STORAGE(struct gil_open);
 } gil_waits SEC(".maps");
 
-/* Processes whose runtime could not be probed itself. Filled by gil.c. */
+/* Processes whose runtime could not be probed, so that their GIL is found in libc's condition variables. Filled by gil.c. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -55,9 +55,9 @@ struct {
 } gil_ranges SEC(".maps");
 
 /*
- * Names the last drop before the end of a wait that a signal ended. If the GIL is
- * free, that is its last holder's; if it is held, the holder's before, or the
- * holder's own earlier one, which only a drop that was seen can tell.
+ * Finds the last drop before the end of a wait that a signal ended. If the GIL is free, its last holder dropped it. If it
+ * is held, the drop was that of the holder before, or an earlier drop of the present holder; only a recorded drop decides
+ * between the two.
  */
 static __always_inline void attribute(struct gil_wait *w, struct gil_periods *p, u64 process, const struct gil_state *s,
 				      u64 at_call)
@@ -70,7 +70,7 @@ static __always_inline void attribute(struct gil_wait *w, struct gil_periods *p,
 		w->drop_time = p->drop_time;
 		return;
 	}
-	/* nobody else has had it since the call, and no drop was seen: the condition woke without one, as it may */
+	/* no other thread has held it since the call, and no drop was recorded: a spurious wake-up of the condition */
 	if (s->locked && s->switches == at_call)
 		return;
 	w->dropper = holder_of(p, process, last);
@@ -178,8 +178,8 @@ static __always_inline bool wait_ends(u32 ret)
 }
 
 /*
- * The jump on the result of take_gil's timed wait. Programs are attached in the order in which they stand here: an end
- * without its beginning is no matter.
+ * The jump on the result of take_gil's timed wait. Programs are attached in the order in which they are defined here. An
+ * end that has no beginning is harmless.
  */
 SITE(gil_wait_jump, "end of the wait in take_gil")
 {
@@ -252,7 +252,7 @@ static __always_inline u64 futex_being_woken(struct task_struct *me)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
 	u32 op;
 
-	/* a timer that goes off meanwhile wakes too: then me is whoever it interrupted */
+	/* a timer that expires meanwhile wakes threads too: then `me` is an unrelated task that it interrupted */
 	if (regs->orig_ax != SYS_FUTEX)
 		return 0;
 	op = regs->si & FUTEX_OP;
@@ -260,11 +260,9 @@ static __always_inline u64 futex_being_woken(struct task_struct *me)
 }
 
 /*
- * Which holder's time the current thread ended by the drop that it is in. A drop
- * signals while it holds the mutex, so then the GIL is free and its last holder is
- * this thread. After the unlock the GIL may be somebody else's already, and the
- * unlock may be that of a thread that has just taken the GIL: its holder now.
- * False: no drop, or it can't be told.
+ * Which holder's period did the current thread end by the drop that it is in? A drop signals while it holds the mutex: then
+ * the GIL is free and this thread was its last holder. After the unlock another thread may hold the GIL already, and the
+ * unlock may be that of a thread that has just taken the GIL and holds it now. False: no drop, or it is not known.
  */
 static __always_inline bool dropped_period(struct gil_periods *p, u64 process, u32 tid, const struct gil_state *s,
 					   bool by_mutex, u64 *switches, u64 *state)

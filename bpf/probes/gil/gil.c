@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The host's side of the GIL: where the probes go, and sched_waking while somebody waits. */
+/* The host's side of the GIL: where the probes go, and sched_waking while a thread waits. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>

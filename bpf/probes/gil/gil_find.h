@@ -34,7 +34,7 @@ struct gil_full_places {
 	u32 n_takes, n_gives;
 	struct gil_wait_place switches[GIL_FULL_MAX]; /* calls of pthread_cond_wait */
 	u32 n_switches;
-	u32 unknown; /* calls of the two functions that are none of these, as far as can be told, or too many */
+	u32 unknown; /* calls of the two functions that are none of these, as far as is known, or too many */
 };
 
 void gil_find__full(struct elf *elf, struct gil_full_places *out);

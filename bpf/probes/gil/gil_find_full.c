@@ -312,7 +312,7 @@ static void add_signal(struct elf *elf, u64 addr, struct gil_full_places *out)
 	enum call_kind kind;
 
 	if (!decode_to(elf, addr, &h)) {
-		/* the bytes of a call in the midst of another instruction are no call */
+		/* the bytes of a call inside another instruction are no call */
 		out->unknown += gil_find__is_instruction(elf, addr);
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files that look for the GIL's places in a binary share. */
+/* What the files that find the GIL's probe sites in a binary share. */
 #ifndef SONDE_GIL_FIND_PRIVATE_H
 #define SONDE_GIL_FIND_PRIVATE_H
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * --gil=full: every taking and every drop of the GIL, and the wait that drop_gil
- * makes for a switch that was asked for. Part of gil.bpf.c, whose thread storage it uses.
+ * --gil=full: each time that a thread takes or drops the GIL, and the wait of drop_gil for a switch that was requested. A
+ * part of gil.bpf.c, whose thread storage it uses.
  *
- * The three places are calls that the kernel emulates: take_gil signals
- * switch_cond once it has the GIL, drop_gil signals cond once the GIL is free, and
- * then may wait on switch_cond. At the first two the thread has gil->mutex, so that what
- * is read there is exact. What is signalled there tells where the GIL is.
+ * The three probe sites are call instructions, which the kernel emulates: take_gil signals switch_cond once it has the GIL,
+ * drop_gil signals cond once the GIL is free, and then may wait on switch_cond. At the first two the thread holds
+ * gil->mutex, so that what is read there is exact. The address of the condition that is signalled gives that of the GIL.
  */
 #ifndef SONDE_GIL_FULL_BPF_H
 #define SONDE_GIL_FULL_BPF_H
@@ -94,7 +93,7 @@ SITE_IF(full, gil_give, "the GIL is dropped")
 		e.waiters = waiters_of(p, slice_now());
 	if (e.waiters)
 		e.stack = python__stack_of(s.last_holder, STACK_FRAMES);
-	/* nobody gets it before this thread lets go of the mutex: walking is part of the hold */
+	/* no thread gets the GIL before this one unlocks the mutex: the walk is a part of the hold */
 	now = bpf_ktime_get_ns();
 	event__init(&e.span.event, ID_gil_hold, cookie, now);
 	full__held(&e, o, cond, o->hold_gil == cond ? o->hold_start : 0);

@@ -45,7 +45,7 @@ struct gil_periods {
 	/* threads in a wait now; counted anew in each slice, as the ends of waits may be missed between two */
 	u32 waiters;
 	u32 slice;
-	u32 full; /* its drops are probed: wake-ups tell nothing new */
+	u32 full; /* its drops are probed: wake-ups add nothing to them */
 };
 
 struct {
@@ -102,7 +102,7 @@ static __always_inline bool paused(void)
 	return c && c->paused;
 }
 
-/* The first wait in a while has been recorded: the loader is to attach sched_waking now, not when it looks next. */
+/* The first wait in a while has been recorded: the loader is to attach sched_waking now, not at its next tick. */
 static __always_inline void wake_loader(void)
 {
 	struct gil_control *c = control();
@@ -117,12 +117,12 @@ static __always_inline u64 process_of(struct task_struct *task)
 {
 	u64 mm = 0;
 
-	/* as a number: the verifier lets nobody calculate with the pointer */
+	/* as a number: the verifier refuses arithmetic on the pointer */
 	bpf_probe_read_kernel(&mm, sizeof(mm), &task->mm);
 	return (u32)task->tgid | mm >> 6 << 32;
 }
 
-/* What stands before a condition that is a GIL's. */
+/* Reads the members before a condition that may be a GIL's. Is it one? */
 static __always_inline bool read_state(u64 cond, struct gil_state *s)
 {
 	if (bpf_probe_read_user(s, sizeof(*s), (const void *)(cond - sizeof(*s))))
@@ -210,9 +210,9 @@ static __always_inline u32 note_holder(struct gil_periods *p, u64 process, const
 }
 
 /*
- * The same for a thread that waits for this GIL. It can't be the holder: if it
- * seems so, its own taking, expected when it found the GIL free, did not count as
- * a switch, because it had held it last already. Then somebody else took it next.
+ * The same for a thread that waits for this GIL and therefore is not its holder. If it seems to be, then it was expected to
+ * take the GIL, which it had found free, but that did not count as a switch because it had been the last holder already.
+ * Then another thread took it next.
  */
 static __always_inline u32 note_holder_for(struct gil_periods *p, u64 process, const struct gil_state *s, u32 waiter)
 {

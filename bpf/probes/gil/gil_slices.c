@@ -17,14 +17,14 @@
 #define HOLDS_MAX 20000
 #define SECOND	  1000000000ULL
 
-/* Says when to record, not what. */
+/* It decides when the programs record, not what. */
 STEERING(controls) = {
 	.map = "gil_controls",
 	.key_size = sizeof(u32),
 	.value_size = sizeof(struct gil_control),
 };
 
-static void tell(struct session *s, const struct gil_slices *g, u64 paused)
+static void set_control(struct session *s, const struct gil_slices *g, u64 paused)
 {
 	struct gil_control control = { .slice = g->number, .watched = g->watched, .paused = paused };
 	u32 zero = 0;
@@ -35,7 +35,7 @@ static void tell(struct session *s, const struct gil_slices *g, u64 paused)
 void gil_slices__watched(struct gil_slices *g, struct session *s, bool watched)
 {
 	g->watched = watched;
-	tell(s, g, g->paused);
+	set_control(s, g, g->paused);
 }
 
 void gil_slices__count(struct gil_slices *g, const struct event *e)
@@ -76,7 +76,7 @@ static void pause_all(struct gil_slices *g, struct session *s, u64 now)
 {
 	g->paused = session__now(s);
 	/* first in the programs, at once for all; what is open then is cut there */
-	tell(s, g, g->paused);
+	set_control(s, g, g->paused);
 	if (g->slicing)
 		record(g, s, g->paused);
 	if (!session__test_switch("gil-switch"))
@@ -95,7 +95,7 @@ static void resume(struct gil_slices *g, struct session *s, u64 now)
 	g->began = session__now(s);
 	g->pause = g->began - g->paused;
 	g->paused = 0;
-	tell(s, g, 0);
+	set_control(s, g, 0);
 	/* what is drained from here on is counted for it */
 	load(g, now);
 	g->next = now + GIL_SLICE;

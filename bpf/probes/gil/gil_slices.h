@@ -16,14 +16,14 @@ struct gil_slices {
 	u64 next; /* ns: not before */
 	u32 number;
 	u64 waits, holds; /* drained, ever */
-	u64 waits_before, holds_before, counted; /* at the last look, and when that was */
+	u64 waits_before, holds_before, counted; /* at the last tick, and when that was */
 	u64 waits_at_start;
 };
 
 enum gil_slices_change { GIL_SLICES_AS_BEFORE, GIL_SLICES_PAUSED, GIL_SLICES_RESUMED };
 
 void gil_slices__count(struct gil_slices *g, const struct event *e);
-/* Does the loader know that there are waits, so that the first one needs not be told at once? */
+/* Is sched_waking attached, so that the first wait does not have to wake the loader? */
 void gil_slices__watched(struct gil_slices *g, struct session *s, bool watched);
 /* Takes the probes off and puts them on as need be. */
 enum gil_slices_change gil_slices__tick(struct gil_slices *g, struct session *s, u64 now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The host's side of the shim: raises what it is to trace in each selected process,
- * lowers it before tracing stops and waits for what it has left to tell.
+ * The host's side of the shim: raises the semaphores of what it is to trace in each selected process, lowers them before
+ * tracing stops, and waits for the records that the shim still has.
  */
 #include "gpu.h"
 
@@ -74,9 +74,9 @@ static struct target *add(u32 pid)
 }
 
 /*
- * At one place of a shim the kernel counts several tracers as one, so each tracer of this machine takes a slot of its
- * own, by a lock that only root can take, while this process still is root. With eight tracers at work, or several in
- * containers with a /run of their own, two may share one: who comes second is then not told what was told before.
+ * At one probe site of a shim the kernel counts several tracers as one, so each tracer of this machine takes a slot of its
+ * own, by a lock that only root can take, while this process still is root. With eight tracers at work, or with tracers in
+ * containers that have a /run of their own, two may share a slot: the second then lacks the names reported before.
  */
 static void prepare(struct session *s)
 {
@@ -209,7 +209,7 @@ static void event(struct session *s, const struct event *e, u32 size)
 		warn_text(s, e->pid, g->text, size - sizeof(*g));
 }
 
-/* Also when nobody has waited for it yet. */
+/* Also while it is a zombie. */
 static bool is_gone(struct session *s, u32 pid)
 {
 	static struct process_image image; /* large */
@@ -219,7 +219,7 @@ static bool is_gone(struct session *s, u32 pid)
 	return err != -ETIMEDOUT && (err || !image.exe[0]);
 }
 
-/* Killed, or it called _exit: what CUPTI still had for it is lost, and nobody knows how much. */
+/* Killed, or it called _exit: the records that CUPTI still had are lost, and their number is not known. */
 static void ended(struct session *s, const struct target *t)
 {
 	struct gpu_dropped d = {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A wait on a futex is one record, written when it ends; a thread is followed as
- * in syscall.bpf.c. Who let go is told by sched_waking, in the waker's context:
- * a waker is whoever wakes the thread by a futex call on the address it waits on,
- * or by its own end (pthread_join).
+ * A wait on a futex is one record, written when it ends; a thread is followed as in syscall.bpf.c. sched_waking, which runs
+ * in the waker's context, finds who released the lock: a waker is a thread that wakes the waiter by a futex call on the
+ * address it waits on, or by its own end (pthread_join).
  */
 #include "core/sonde.bpf.h"
 #include "lock.h"
@@ -147,7 +146,7 @@ static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct 
 {
 	struct file *file = vma->vm_file;
 
-	/* what is in the program itself has no border that could be told */
+	/* a lock function linked into the program has no range of its own */
 	if (!file || file == BPF_CORE_READ(task, mm, exe_file))
 		return 0;
 	r->start = vma->vm_start;
@@ -190,7 +189,7 @@ static long on_code(struct task_struct *task, struct vm_area_struct *vma, bool *
 	return 0;
 }
 
-/* While the mappings are being changed nobody can say: then it is. */
+/* Is code mapped there? While the mappings are being changed the answer is yes. */
 static __always_inline bool is_code(u64 address)
 {
 	bool code = false;
@@ -272,8 +271,8 @@ static __always_inline struct site_search *site_search(void)
 }
 
 /*
- * Is this word, which stands at `at`, the call site? Not static: so the verifier looks
- * at it once, and not at each word of each program that calls it. True: no need to go on.
+ * Is the value `word`, which lies at `at` on the stack, the call site? Not static, so that the verifier checks the function
+ * once, and not for each value in each program that calls it. True: the search is over.
  */
 __noinline int lock_try_word(u64 word, u64 at)
 {

@@ -50,7 +50,7 @@ static __always_inline struct nccl_comm_key comm__key(u64 comm)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 mm = 0;
 
-	/* as a number: the verifier lets nobody calculate with the pointer */
+	/* as a number: the verifier refuses arithmetic on the pointer */
 	bpf_probe_read_kernel(&mm, sizeof(mm), &task->mm);
 	return (struct nccl_comm_key){ comm, (u32)task->tgid | mm >> 6 << 32 };
 }
@@ -99,7 +99,7 @@ __weak __noinline int nccl__describe(u64 comm, s32 rank, s32 size, s32 device)
 	if (!comm__from_memory(&e) || (size && (e.rank != rank || e.size != size))) {
 		if (!size)
 			return 0;
-		/* made in a group or without blocking: another thread fills it in, and its first use will tell */
+		/* made in a group or without blocking: another thread fills it in, and it is described at its first use */
 		e.hash = 0;
 		e.rank = rank;
 		e.size = size;
@@ -112,7 +112,7 @@ __weak __noinline int nccl__describe(u64 comm, s32 rank, s32 size, s32 device)
 	return 0;
 }
 
-/* A communicator is used: describes it if nobody has. */
+/* A communicator is used: describes it if that was not done yet. */
 static __always_inline void comm__used(u64 comm)
 {
 	nccl__describe(comm, 0, 0, -1);

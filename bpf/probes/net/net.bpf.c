@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * TCP connections by their changes of state. Whose they are is known only where
- * the change is made by a thread that uses the socket: connect() makes SYN_SENT,
- * close() and shutdown() make FIN_WAIT1 and LAST_ACK. All others come from packets, in
- * whatever thread was interrupted. A connection that came in gets its owner at
- * the first use of it that a tracepoint shows. docs/disk.md says what is left out.
+ * TCP connections by their changes of state. The owner is known only where a thread that uses the socket makes the change:
+ * connect() makes SYN_SENT, close() and shutdown() make FIN_WAIT1 and LAST_ACK. Packets make all others, in the context of
+ * an unrelated, interrupted task. An accepted connection gets its owner at the first use of it that a tracepoint shows.
+ * docs/disk.md says what is left out.
  */
 #include "core/sonde.bpf.h"
 #include "net.h"
@@ -32,7 +31,7 @@ OPTION(net, all, "every process, not only those with a runtime");
 struct connection {
 	u64 begun; /* connect() or the first packet */
 	u64 established; /* 0: not yet */
-	u32 pid, tid; /* 0: nobody has used it yet */
+	u32 pid, tid; /* 0: no thread has used it yet */
 	u32 side;
 	u32 before; /* it was there before tracing began */
 	u32 probes; /* tail-loss probes so far */
@@ -116,7 +115,7 @@ static __always_inline void connected(const struct sock *sk, struct connection *
 	emit(&e, sizeof(e));
 }
 
-/* Nobody's yet: the packet that completes it interrupted whoever ran. */
+/* It has no owner yet: current is an unrelated task that the packet interrupted. */
 static __always_inline void came_in(const struct sock *sk, u64 now)
 {
 	struct connection c = { .begun = now, .established = now, .side = NET_ACCEPTED };
@@ -168,8 +167,8 @@ static __always_inline void write_close(const struct sock *sk, const struct conn
 	emit(&e, sizeof(e));
 }
 
-/* A connection that no thread used is told only where everybody is. */
-static __always_inline bool told(const struct connection *c)
+/* A connection that no thread used is recorded only where every process is. */
+static __always_inline bool is_recorded(const struct connection *c)
 {
 	return c->pid || (!filter_on && option_net_all);
 }
@@ -180,7 +179,7 @@ static __always_inline void closed(const struct sock *sk, struct connection *c, 
 
 	if (c->side == NET_CONNECTED && !c->established)
 		connected(sk, c, true, now);
-	else if (told(c))
+	else if (is_recorded(c))
 		write_close(sk, c, 0, now);
 	bpf_map_delete_elem(&net_connections, &key);
 }
@@ -280,7 +279,7 @@ int BPF_PROG(net_retransmitted, const struct sock *sk, const struct sk_buff *skb
 	e.loss_probe = is_loss_probe(sk);
 	/* the socket is locked */
 	c->probes += e.loss_probe;
-	if (!told(c))
+	if (!is_recorded(c))
 		return 0;
 	fill_event(&e.event, c, ID_net_retransmit, bpf_ktime_get_ns());
 	fill_ends(&e.ends, sk);
@@ -296,7 +295,7 @@ static long open_connection(void *map, const u64 *key, struct connection *c, voi
 	u64 now = bpf_ktime_get_ns();
 	struct net_connect e = {};
 
-	if (!told(c))
+	if (!is_recorded(c))
 		return 0;
 	if (c->established) {
 		write_close(sk, c, EVENT_OPEN, now);
@@ -310,7 +309,7 @@ static long open_connection(void *map, const u64 *key, struct connection *c, voi
 	return 0;
 }
 
-/* What stands when tracing stops. */
+/* Connections that are open when tracing stops. */
 SEC("iter/task")
 int net_open(struct bpf_iter__task *ctx)
 {

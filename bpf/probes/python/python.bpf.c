@@ -89,7 +89,7 @@ SITE(python_gc_done, "gc-done")
 	return 0;
 }
 
-/* "start" and "stop" as numbers, of which the first four characters tell enough */
+/* "start" and "stop" as numbers, of which the first four characters are enough */
 #define WORD_START 0x72617473
 #define WORD_STOP  0x706f7473
 

@@ -153,7 +153,7 @@ static long read_character(u32 i, struct wide_text *t)
 
 /*
  * Copies a str as ASCII, with a ? for each character that is not. Its width is loaded from the stack there, and not chosen in
- * a loop: newer compilers keep the choice in a word on the stack, whose bounds the verifier does not know.
+ * a loop: newer compilers spill the choice to the stack, where the verifier loses its bounds.
  */
 static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
 {

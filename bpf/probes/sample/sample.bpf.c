@@ -2,10 +2,10 @@
 /*
  * The clock is a perf event a CPU, whose program runs in the timer's interrupt.
  *
- * An off-CPU stretch is decided when the thread is switched in. Mostly it waited in a
- * system call, and then its stack is taken when that returns: nothing is walked for the
- * many short waits, and user memory is read without a lock of the scheduler. Where it left
- * from its own code, preempted or by a page fault, the stack has to be taken at the switch.
+ * When a thread is switched in, its off-CPU interval is known, and whether it is long enough to be recorded. Mostly the thread
+ * waited in a system call; then its stack is taken when that returns, so that none is walked for the many short waits, and
+ * user memory is read without a lock of the scheduler. Where the thread left the CPU from its own code, preempted or by
+ * a page fault, the stack has to be taken at the switch.
  */
 #define PYTHON_WALK_TASKS
 #include "core/arrival.bpf.h"
@@ -16,7 +16,7 @@
 
 OPTION(sample, all, "every process, not only those with a runtime");
 OPTION_NUMBER(sample, hz, "samples a second", "CPU samples a second and CPU; the same as -F");
-OPTION_NUMBER(sample, off, "ns", "off-CPU stretches from this length on; the same as --off-cpu");
+OPTION_NUMBER(sample, off, "ns", "off-CPU intervals of at least this length; the same as --off-cpu");
 
 /* include/linux/sched.h; the same numbers from 6.1 to 6.18 */
 #define TASK_UNINTERRUPTIBLE 0x0002
@@ -52,7 +52,7 @@ struct {
 
 struct sample_thread {
 	u64 since; /* off the CPU since then, 0: it is on one, or not known */
-	u64 start, end; /* of a stretch whose stack is still to be taken; end 0: none */
+	u64 start, end; /* of an off-CPU interval whose stack is still to be taken; end 0: none */
 	u32 state;
 	u8 iowait;
 	u8 before; /* since is when tracing began */
@@ -198,8 +198,8 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 }
 
 /*
- * Sends the stretch of a system call that is over. The call still lasts, or is about to
- * return: the stack is what it was at the switch. Not static: the verifier then looks at it once.
+ * Sends the off-CPU interval of a system call that is over. The call still lasts, or is about to
+ * return: the stack is what it was at the switch. Not static: the verifier then checks it once.
  */
 __weak __noinline int sample_send(struct sample_thread *t)
 {
@@ -361,7 +361,7 @@ int sample_begin(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Who is still off the CPU at the end: what everybody is stuck in. Its stack stands still, and can be read from here. */
+/* Threads that are off the CPU when tracing stops, blocked in something. Their stacks do not change and are read from here. */
 SEC("iter.s/task")
 int sample_open(struct bpf_iter__task *ctx)
 {

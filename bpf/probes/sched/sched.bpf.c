@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Each followed thread is always in one stretch, on or off a CPU; a switch ends
- * one and begins the next with a single clock reading, so that a thread's spans
- * tile time. docs/sched.md has the reasons, the errors and the costs measured.
+ * Each followed thread is always in one interval, on or off a CPU; a switch ends one and begins the next with a single
+ * clock reading, so that a thread's intervals tile time. docs/sched.md has the reasons, the errors and the measured costs.
  *
- * When did a woken thread become runnable? The kernel counts its run delay from
- * the moment it is queued, which sched_waking precedes (an idle CPU is sent an
- * interrupt and queues the thread itself) and sched_wakeup would tell, at the
- * price of another program at every wake-up of the machine. Neither is needed:
- * at the switch the kernel's own counter is read, and its queueing time and
- * the run queue's clock, which the kernel is about to subtract. sched_waking stays for
- * the one thing that it alone knows, who woke: sched_wakeup runs on the CPU
- * woken, on top of whatever ran there.
+ * When did a woken thread become runnable? The kernel counts its run delay from the moment at which it is queued.
+ * sched_waking comes before that (an idle CPU gets an interrupt and queues the thread itself), and sched_wakeup comes at
+ * that moment but would be another program at every wake-up of the machine. Neither is needed: at the switch the
+ * kernel's own counter is read, with the queueing time and the run queue's clock that the kernel is about to subtract.
+ * sched_waking serves only to find the waker, which sched_wakeup can't: it runs on the woken CPU, in the context of an
+ * unrelated task.
  */
 #include "core/arrival.bpf.h"
 #include "core/sonde.bpf.h"
@@ -36,13 +33,13 @@ OPTION(sched, all, "every process, not only those with a runtime");
 
 enum place {
 	PLACE_NONE = 0, /* not followed */
-	PLACE_UNKNOWN, /* followed since ->since; its first switch tells where it was */
+	PLACE_UNKNOWN, /* followed since ->since; its first switch shows whether it was on a CPU */
 	PLACE_ON,
 	PLACE_OFF,
 };
 
-struct stretch {
-	u64 since; /* 0: not known, the stretch makes no record */
+struct interval {
+	u64 since; /* 0: not known, the interval makes no record */
 	u64 run_delay; /* the kernel's counters when it last left a CPU */
 	u64 exec;
 	u64 waking; /* only where the kernel's counter can't be read */
@@ -54,8 +51,8 @@ struct stretch {
 };
 
 struct {
-	TASK_STORAGE(struct stretch);
-} stretches SEC(".maps");
+	TASK_STORAGE(struct interval);
+} intervals SEC(".maps");
 
 /* When sched_open began to write what is still open: nothing may end after that. */
 u64 sched_stopped = 0;
@@ -72,35 +69,35 @@ struct {
 	__type(value, struct sched_kernel);
 } sched_kernel SEC(".maps");
 
-static __always_inline struct stretch *stretch_of(struct task_struct *task)
+static __always_inline struct interval *interval_of(struct task_struct *task)
 {
-	return task__stored(&stretches, task);
+	return task__stored(&intervals, task);
 }
 
-static __always_inline struct stretch *new_stretch(struct task_struct *task)
+static __always_inline struct interval *new_interval(struct task_struct *task)
 {
-	struct stretch *st = bpf_task_storage_get(&stretches, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct interval *st = bpf_task_storage_get(&intervals, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!st)
 		loss__count(EVENT_FAMILY(ID_sched_run), LOSS_STORAGE, bpf_ktime_get_ns());
 	return st;
 }
 
-static __always_inline void note_counters(struct stretch *st, struct task_struct *task)
+static __always_inline void note_counters(struct interval *st, struct task_struct *task)
 {
 	st->run_delay = has_run_delay() ? task->sched_info.run_delay : 0;
 	st->exec = task->se.sum_exec_runtime;
 }
 
 /*
- * The thread's stretch, NULL if it is not wanted. Storage is made where a thread
+ * The interval of the thread, NULL if it is not followed. Storage is made where a thread
  * is made and by sched_begin, never here: a switch of foreign threads then asks
  * nothing, and kernels before 6.4 allocate it in a way that may wake a thread,
  * which must not be under the run queue's lock.
  */
-static __always_inline struct stretch *follow(struct task_struct *task)
+static __always_inline struct interval *follow(struct task_struct *task)
 {
-	struct stretch *st = bpf_task_storage_get(&stretches, task, 0, 0);
+	struct interval *st = bpf_task_storage_get(&intervals, task, 0, 0);
 
 	if (!st || st->place != PLACE_NONE)
 		return st;
@@ -134,7 +131,8 @@ static __always_inline u16 state_of(u32 state)
 	return state ? SCHED_OTHER : SCHED_RUNNABLE;
 }
 
-static __always_inline void fill(struct span *span, struct task_struct *task, const struct stretch *st, u16 id, u64 now)
+static __always_inline void fill(struct span *span, struct task_struct *task, const struct interval *st, u16 id,
+				 u64 now)
 {
 	span->event.time = now;
 	span->event.pid = task->tgid;
@@ -144,8 +142,8 @@ static __always_inline void fill(struct span *span, struct task_struct *task, co
 	span->start = st->since;
 }
 
-/* What the kernel has counted, or is about to count, as waiting for a CPU in this stretch. */
-static __always_inline u64 waited(struct stretch *st, struct task_struct *task, u64 clock, u64 now)
+/* What the kernel has counted, or is about to count, as waiting for a CPU in this interval. */
+static __always_inline u64 waited(struct interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	u64 queued, delay;
 
@@ -163,13 +161,13 @@ static __always_inline u64 waited(struct stretch *st, struct task_struct *task, 
 	return st->place == PLACE_UNKNOWN && delay > now - st->since ? now - st->since : delay;
 }
 
-static __always_inline void fill_run(struct sched_run *run, struct task_struct *task, struct stretch *st, u64 now)
+static __always_inline void fill_run(struct sched_run *run, struct task_struct *task, struct interval *st, u64 now)
 {
 	fill(&run->span, task, st, ID_sched_run, now);
 	run->charged = task->se.sum_exec_runtime - st->exec;
 }
 
-static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct stretch *st, u64 clock,
+static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct interval *st, u64 clock,
 				     u64 now)
 {
 	fill(&off->span, task, st, ID_sched_off, now);
@@ -187,7 +185,7 @@ static __always_inline void fill_off(struct sched_off *off, struct task_struct *
 }
 
 /* Off ends, on begins. */
-static __always_inline void arrive(struct stretch *st, struct task_struct *task, u64 clock, u64 now)
+static __always_inline void arrive(struct interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	struct sched_off off = {};
 
@@ -204,7 +202,7 @@ static __always_inline void arrive(struct stretch *st, struct task_struct *task,
 }
 
 /* On ends, off begins. */
-static __always_inline void leave(struct stretch *st, struct task_struct *task, u16 state, u32 next_tid, u64 now)
+static __always_inline void leave(struct interval *st, struct task_struct *task, u16 state, u32 next_tid, u64 now)
 {
 	struct sched_run run = {};
 
@@ -234,7 +232,7 @@ static __always_inline void leave(struct stretch *st, struct task_struct *task, 
 }
 
 /* With these two spans still tile where the kernel did not run the program. */
-static __noinline int missed_arrival(struct stretch *st, struct task_struct *task, u64 clock, u64 now)
+static __noinline int missed_arrival(struct interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	if (!st || !task)
 		return 0;
@@ -242,7 +240,7 @@ static __noinline int missed_arrival(struct stretch *st, struct task_struct *tas
 	return 0;
 }
 
-static __always_inline void missed_leaving(struct stretch *st, struct task_struct *task, u64 now)
+static __always_inline void missed_leaving(struct interval *st, struct task_struct *task, u64 now)
 {
 	u64 ran = task->se.sum_exec_runtime - st->exec;
 
@@ -253,7 +251,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
 	struct bpf_local_storage *stored_prev = prev->bpf_storage, *stored_next = next->bpf_storage;
-	struct stretch *out = NULL, *in = NULL;
+	struct interval *out = NULL, *in = NULL;
 	u64 now, clock = 0;
 
 	if (sched_stopped || BOTH_NULL(stored_prev, stored_next))
@@ -305,7 +303,7 @@ static __always_inline bool preempt_count(u32 *count)
 	return !bpf_probe_read_kernel(count, sizeof(*count), (const void *)(rq + kernel->preempt_count));
 }
 
-static __always_inline void note_waker(struct stretch *st)
+static __always_inline void note_waker(struct interval *st)
 {
 	u64 pid_tgid = 0;
 	u32 count = 0;
@@ -334,7 +332,7 @@ static __always_inline void note_waker(struct stretch *st)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *p)
 {
-	struct stretch *st = stretch_of(p);
+	struct interval *st = interval_of(p);
 
 	if (!st || st->place == PLACE_NONE)
 		return 0;
@@ -349,7 +347,7 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_forked, struct task_struct *parent, struct task_struct *child)
 {
 	if (!sched_stopped && task__followed(parent, option_sched_all))
-		new_stretch(child);
+		new_interval(child);
 	return 0;
 }
 
@@ -357,7 +355,7 @@ int BPF_PROG(sched_forked, struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 {
-	struct stretch *st;
+	struct interval *st;
 
 	if (sched_stopped || !p->bpf_storage)
 		return 0;
@@ -378,14 +376,14 @@ SEC("?iter/task")
 int sched_begin(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct stretch *st;
+	struct interval *st;
 
 	if (!task || !task->pid || !task__followed(task, option_sched_all) || task->flags & PF_EXITING)
 		return 0;
-	st = new_stretch(task);
+	st = new_interval(task);
 	if (!st || st->place != PLACE_NONE)
 		return 0;
-	/* where it is may change under our eyes; the first switch will tell */
+	/* whether it is on a CPU may change meanwhile; its first switch shows it */
 	st->since = bpf_ktime_get_ns();
 	st->state = state_of(task->__state);
 	note_counters(st, task);
@@ -401,14 +399,14 @@ int sched_open(struct bpf_iter__task *ctx)
 	struct seq_file *seq = ctx->meta->seq;
 	struct sched_run run = {};
 	struct sched_off off = {};
-	struct stretch *st;
+	struct interval *st;
 	u64 clock;
 
 	if (!sched_stopped)
 		sched_stopped = bpf_ktime_get_ns();
 	if (!task)
 		return 0;
-	st = bpf_task_storage_get(&stretches, task, 0, 0);
+	st = bpf_task_storage_get(&intervals, task, 0, 0);
 	if (!st || st->place == PLACE_NONE || !st->since || st->since >= sched_stopped)
 		return 0;
 	clock = run_queue_clock(task);

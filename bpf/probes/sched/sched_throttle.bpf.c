@@ -96,7 +96,7 @@ static __always_inline void fill(struct sched_throttle *e, u32 pid, struct task_
  * the room, 0: none. Not static, and the cgroup a number: so the verifier checks it once, and not once for each level of
  * cgroups and each state in which it is called.
  */
-__weak __noinline u32 sched__look_at(u64 address, u32 pid, bool first, u32 room)
+__weak __noinline u32 sched__read(u64 address, u32 pid, bool first, u32 room)
 {
 	struct task_group *group = (void *)address;
 	struct throttle_key key = { .group = address, .pid = pid };
@@ -146,7 +146,7 @@ __weak __noinline int sched__emit(u32 room, u32 len)
 }
 
 /* first: what was not read before is read from here on */
-static __always_inline void look_at_all(struct task_struct *task, bool first, struct seq_file *seq)
+static __always_inline void read_all(struct task_struct *task, bool first, struct seq_file *seq)
 {
 	/* an iterator may be preempted by a thread that forks */
 	u32 room = seq != NULL, len;
@@ -156,7 +156,7 @@ static __always_inline void look_at_all(struct task_struct *task, bool first, st
 		return;
 	group = BPF_CORE_READ(task, sched_task_group);
 	for (int i = 0; i < LEVELS && group; i++) {
-		len = sched__look_at((u64)group, task->tgid, first, room);
+		len = sched__read((u64)group, task->tgid, first, room);
 		if (len && seq)
 			send(room, len, seq);
 		else if (len)
@@ -165,14 +165,14 @@ static __always_inline void look_at_all(struct task_struct *task, bool first, st
 	}
 }
 
-/* Threads may be in cgroups of their own: all are looked at, each cgroup of a process is told once. */
+/* Threads may be in cgroups of their own: all are read, and each cgroup of a process is recorded once. */
 SEC("iter/task")
 int sched_throttled(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
 	if (task && wanted(task))
-		look_at_all(task, true, ctx->meta->seq);
+		read_all(task, true, ctx->meta->seq);
 	return 0;
 }
 
@@ -181,7 +181,7 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_throttle_forked, struct task_struct *parent, struct task_struct *child)
 {
 	if (child->pid == child->tgid && wanted(parent))
-		look_at_all(child, true, NULL);
+		read_all(child, true, NULL);
 	return 0;
 }
 
@@ -190,6 +190,6 @@ int BPF_PROG(sched_throttle_exit, struct task_struct *task)
 {
 	/* a process leaves the set with its last thread, which may be before this one comes here */
 	if (task->pid == task->tgid && (wanted(task) || !task->signal->live.counter))
-		look_at_all(task, false, NULL);
+		read_all(task, false, NULL);
 	return 0;
 }

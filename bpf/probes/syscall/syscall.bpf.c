@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A call is one record, written at its return; until then it stands in its
- * thread's task storage. A thread is followed if it has such storage, which is
- * made where a thread is made and by syscall_begin, never at a call: a foreign
- * thread then costs a load. docs/syscall.md has the odd cases and the costs.
+ * A call is one record, written at its return; until then it is in the task storage of its thread. A thread is followed if it
+ * has such storage, which is made when a thread is created and by syscall_begin, never at a call, so that the calls of
+ * other threads cost one load. docs/syscall.md has the special cases and the costs.
  */
 #include "syscall_file.bpf.h"
 
@@ -271,7 +270,7 @@ static __always_inline bool makes_children(u32 nr)
 
 /*
  * A return whose entry was not seen. The call began before the thread was
- * followed, or it never began: seccomp and debuggers refuse calls before the entry is told.
+ * followed, or it never began: seccomp and debuggers refuse calls before the tracepoint of the entry.
  */
 static __always_inline bool adopt(struct syscall_thread *t, struct task_struct *task, struct pt_regs *regs, long ret,
 				  u64 now)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a descriptor stands for, read where nothing can change it under our eyes
- * for long: in the thread that uses it. Each file is told once and has an id.
+ * Which file a descriptor refers to, read in the thread that uses it, where it hardly ever changes meanwhile. Each file is
+ * reported once and has an id.
  */
 #ifndef SONDE_SYSCALL_FILE_BPF_H
 #define SONDE_SYSCALL_FILE_BPF_H
@@ -78,7 +78,7 @@ static __always_inline u32 put_name(struct file_room *room, u32 pos, struct dent
 
 /*
  * One step up from a file to the root; false at the end. Not static: so the verifier
- * looks at it once, and not at every step of every program that calls it.
+ * checks it once, and not at every step of every program that calls it.
  */
 __noinline int syscall_step_up(void)
 {
@@ -193,7 +193,7 @@ static __noinline int tell_file(struct file *file, u32 id, u32 tgid)
 	e = (struct syscall_file *)room->event;
 	__builtin_memset(e, 0, sizeof(struct syscall_file));
 	event__init(&e->event, ID_syscall_file, 0, bpf_ktime_get_ns());
-	/* an iterator tells it in the loader's context */
+	/* an iterator reports it in the loader's context */
 	if (e->event.pid != tgid)
 		e->event.pid = e->event.tid = tgid;
 	inode = BPF_CORE_READ(file, f_inode);
@@ -246,7 +246,7 @@ struct file_cache {
 	u32 unused;
 };
 
-/* The id of a file, which is told if it is new */
+/* The id of a file, which is reported if it is new */
 static __noinline u32 file__id(struct file *file, struct file_cache *cache)
 {
 	u32 id, *known;
