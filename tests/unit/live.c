@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What `sonde top` makes of records: load, blame and functions of an interval. */
 #include "../../bpf/probes/gil/gil.h"
+#include "../../bpf/probes/proc/proc.h"
 #include "../../bpf/probes/sample/sample.h"
 #include "attach/embedded.h"
 #include "core/meta.h"
 #include "model/live.h"
 #include "test.h"
 
-#define MS 1000000ULL
+#include <malloc.h>
+
+#define MS   1000000ULL
+#define MANY 300000 /* more than any of the tables holds; a million was tried, and takes no more memory */
 
 static struct embedded embedded;
 static struct live *live;
@@ -179,6 +183,78 @@ TEST(functions)
 	CHECK(named(&v, "hold (app.py)")->self_ns == 0 && named(&v, "hold (app.py)")->total_ns == 20 * MS);
 	CHECK(named(&v, "main (app.py)")->total_percent == 75 && named(&v, "poll (libc.so.6)")->self_percent == 25);
 	CHECK(!named(&v, "memcpy (libc.so.6)")->total_ns);
+	end();
+}
+
+static void comm(u32 pid, u32 tid, const char *name)
+{
+	struct proc_rename r = { .event = { .id = ID_proc_rename, .pid = pid, .tid = tid, .time = MS } };
+
+	snprintf(r.comm, sizeof(r.comm), "%s", name);
+	feed(&r, sizeof(r));
+}
+
+/* A process that is forked, waits for a GIL in a function of its own, and ends or does not, as one whose exit was lost. */
+static void come_and_go(u32 i)
+{
+	struct proc_fork fork = { .event = { .id = ID_proc_fork, .pid = 7, .tid = 7, .time = (2 + i) * MS },
+				  .child_pid = 1000 + i,
+				  .child_tid = 1000 + i };
+	struct proc_exit ended = {
+		.event = { .id = ID_proc_exit, .pid = 1000 + i, .tid = 1000 + i, .time = (3 + i) * MS }
+	};
+	char name[80];
+
+	feed(&fork, sizeof(fork));
+	snprintf(name, sizeof(name), "%u%s", i, "_a_name_that_is_as_long_as_names_in_programs_are");
+	function(1000 + i, name, "/srv/churn.py", 1, FRAME_PYTHON);
+	wait_for(1000 + i, 2 + i, 3 + i, i, true, 1000 + i);
+	if (i % 16)
+		feed(&ended, sizeof(ended));
+}
+
+static u64 memory_in_use(void)
+{
+#if __GLIBC_PREREQ(2, 33)
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+#else
+	return 0;
+#endif
+}
+
+/* Days of a busy machine: memory has a bound, and what is used all the time is not forgotten. */
+TEST(many_tasks_and_functions)
+{
+	u64 before, most = 0, now;
+	struct live_view v;
+
+	begin();
+	before = memory_in_use();
+	comm(7, 7, "server");
+	for (u32 i = 0; i < MANY; i++) {
+		come_and_go(i);
+		if (i % 1000)
+			continue;
+		text(10, "serve");
+		wait_for(10, 2 + i, 3 + i, 1, true, 3);
+		sample(5);
+		CHECK(!live__cut(live, (4 + i) * MS, &v) && !v.lost);
+		now = memory_in_use();
+		most = now > most ? now : most;
+	}
+	live__cut(live, (MANY + 10) * MS, &v);
+	sample(5);
+	wait_for(10, MANY + 20, MANY + 21, 1, true, 3);
+	CHECK(!live__cut(live, (MANY + 30) * MS, &v));
+	REQUIRE(v.n_gils == 1 && v.n_pairs == 1 && v.n_functions == 3);
+	CHECK_TEXT(v.gils[0].name, "server");
+	CHECK_TEXT(v.pairs[0].holder, "hold (app.py)");
+	CHECK_TEXT(v.pairs[0].waiter, "serve (web.py)");
+	CHECK(named(&v, "dumps (__init__.py)")->self_ns == 10 * MS && named(&v, "main (app.py)")->total_ns == 10 * MS);
+	if (!CHECK(most < before + (160 << 20)))
+		printf("#   %llu MiB\n", (most - before) >> 20);
 	end();
 }
 

@@ -66,6 +66,7 @@ struct top {
 	bool has_figures; /* of a first interval */
 	struct live *live;
 	int error; /* of live__feed */
+	u64 lost; /* waits that there was no room for */
 	char message[256];
 };
 
@@ -280,7 +281,7 @@ static struct top_status status_of(struct session *s, const struct top *t)
 	session__status(s, &st);
 	wall = st.wall_ns ? (double)st.wall_ns : 1;
 	return (struct top_status){
-		.lost = st.lost,
+		.lost = st.lost + t->lost,
 		.targets_percent = 100 * (double)st.probes_ns / wall,
 		.own_percent = 100 * (double)st.cpu_ns / wall,
 		.sampling = t->hz,
@@ -298,6 +299,7 @@ static int look(struct session *s, struct top *t, bool screen, struct live_view 
 	if (err)
 		return err;
 	t->has_figures = true;
+	t->lost += view->lost;
 	status = status_of(s, t);
 	if (screen) {
 		top_screen__draw(view, &status);

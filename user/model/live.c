@@ -16,12 +16,13 @@ int live__new(struct live **out, const struct schema *schema)
 		return err;
 	}
 	l->schema = schema;
-	map__init(&l->frames, sizeof(u32), sizeof(struct frame));
-	map__init(&l->codes, sizeof(u32), sizeof(struct code));
-	map__init(&l->gil_numbers, sizeof(struct gil_key), sizeof(u32));
+	recent__init(&l->frames, sizeof(u32), sizeof(struct frame), FRAMES_MAX);
+	recent__init(&l->codes, sizeof(u32), sizeof(struct code), CODES_MAX);
+	recent__init(&l->gil_numbers, sizeof(struct gil_key), sizeof(u32), GILS_MAX);
+	recent__init(&l->gil_counts, sizeof(u32), sizeof(u32), GILS_MAX);
+	recent__init(&l->threads, sizeof(u32), sizeof(struct thread), THREADS_MAX);
 	map__init(&l->drops, sizeof(struct drop_key), sizeof(u32));
 	map__init(&l->old_drops, sizeof(struct drop_key), sizeof(u32));
-	map__init(&l->threads, sizeof(u32), sizeof(struct thread));
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
 	*out = l;
 	return 0;
@@ -41,12 +42,13 @@ void live__free(struct live *l)
 		return;
 	free_view(&l->view);
 	names__free(l->names);
-	map__free(&l->frames);
-	map__free(&l->codes);
-	map__free(&l->gil_numbers);
+	recent__free(&l->frames);
+	recent__free(&l->codes);
+	recent__free(&l->gil_numbers);
+	recent__free(&l->gil_counts);
+	recent__free(&l->threads);
 	map__free(&l->drops);
 	map__free(&l->old_drops);
-	map__free(&l->threads);
 	map__free(&l->functions);
 	free(l->waits);
 	free(l);
@@ -55,21 +57,49 @@ void live__free(struct live *l)
 static int on_frame(struct live *l, const struct view *v)
 {
 	u32 id = (u32)view__get(v, "frame");
-	struct frame *f = id && l->frames.n < FRAMES_MAX ? map__get(&l->frames, &id) : NULL;
+	struct frame *f = id ? recent__get(&l->frames, &id) : NULL;
 
 	if (f)
 		*f = (struct frame){ (u32)view__get(v, "caller"), (u32)view__get(v, "code"), (u8)view__get(v, "kind") };
-	return 0;
+	return f || !id ? 0 : -ENOMEM;
 }
 
 static int on_code(struct live *l, const struct view *v)
 {
 	u32 id = (u32)view__get(v, "code");
-	struct code *c = id && l->codes.n < CODES_MAX ? map__get(&l->codes, &id) : NULL;
+	struct code *c = id ? recent__get(&l->codes, &id) : NULL;
+	/* its texts may be forgotten before it is */
+	struct stack_frame f = {
+		.code = id,
+		.kind = (u8)view__get(v, "kind"),
+		.name = names__string(l->names, (u32)view__get(v, "name")),
+		.file = names__string(l->names, (u32)view__get(v, "file")),
+	};
 
-	if (c)
-		*c = (struct code){ (u32)view__get(v, "name"), (u32)view__get(v, "file"), (u8)view__get(v, "kind") };
-	return 0;
+	if (c) {
+		c->users = stack_frame__is_users(&f);
+		stack_frame__function(&f, c->text, sizeof(c->text));
+	}
+	return c || !id ? 0 : -ENOMEM;
+}
+
+/*
+ * BPF sends a frame once and keeps it as long as it is used. Whenever one of a new generation is met its callers are used with it,
+ * so that they are as long-lived here.
+ */
+static void use_stack(struct live *l, u32 id)
+{
+	const struct frame *frame = recent__peek(&l->frames, &id);
+
+	if (!frame || map__find(&l->frames.young, &id))
+		return;
+	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
+		frame = recent__find(&l->frames, &id);
+		if (!frame)
+			break;
+		id = frame->caller;
+		recent__find(&l->codes, &frame->code);
+	}
 }
 
 static int on_wait(struct live *l, const struct view *v)
@@ -98,6 +128,8 @@ static int on_wait(struct live *l, const struct view *v)
 		.holder_stack = (u32)view__get(v, "holder_stack"),
 		.timeout = view__get(v, "result") == WAIT_TIMEOUT,
 	};
+	use_stack(l, l->waits[l->n_waits - 1].stack);
+	use_stack(l, l->waits[l->n_waits - 1].holder_stack);
 	return 0;
 }
 
@@ -108,6 +140,7 @@ static int on_drop(struct live *l, const struct view *v)
 
 	if (stack)
 		*stack = (u32)view__get(v, "stack");
+	use_stack(l, (u32)view__get(v, "stack"));
 	return 0;
 }
 
@@ -120,10 +153,10 @@ static int on_slice(struct live *l, const struct view *v)
 }
 
 /* Does Python code run in it, with what that calls? */
-static bool has_python(const struct live *l, u32 id)
+static bool has_python(struct live *l, u32 id)
 {
 	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
-		const struct frame *frame = map__find(&l->frames, &id);
+		const struct frame *frame = recent__find(&l->frames, &id);
 
 		if (!frame)
 			break;
@@ -145,15 +178,18 @@ static int on_sample(struct live *l, const struct view *v)
 	l->samples++;
 	l->samples_ns += period;
 	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
-		const struct frame *frame = map__find(&l->frames, &id);
+		const struct frame *frame = recent__find(&l->frames, &id);
 		struct function *f;
+		u32 code;
 
 		if (!frame)
 			break;
 		id = frame->caller;
+		recent__find(&l->codes, &frame->code);
 		if (!frame->code || (python && frame->kind != FRAME_PYTHON))
 			continue;
-		f = map__get(&l->functions, &frame->code);
+		code = l->functions.n < FUNCTIONS_MAX || map__find(&l->functions, &frame->code) ? frame->code : UNKNOWN;
+		f = map__get(&l->functions, &code);
 		if (!f)
 			return -ENOMEM;
 		f->self_ns += innermost ? period : 0;
@@ -178,18 +214,14 @@ int live__feed(struct live *l, const void *record, u32 size)
 
 	if (!view__of_record(&v, l->schema, record, size))
 		return 0;
-	/* texts stay for ever in there */
-	if (!strcmp(v.event->name, "meta_string"))
-		l->texts += size;
-	if (strcmp(v.event->name, "meta_string") || l->texts < TEXTS_MAX)
-		err = names__feed(l->names, &v);
+	err = names__feed(l->names, &v);
 	for (u32 i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(v.event->name, kinds[i].event))
 			return kinds[i].fn(l, &v);
 	return err;
 }
 
-/* What was of the interval goes; threads that no longer wait would stay for ever. */
+/* What was of the interval goes. */
 static void forget(struct live *l)
 {
 	struct map swap = l->old_drops;
@@ -200,12 +232,8 @@ static void forget(struct live *l)
 	l->drops = swap;
 	map__free(&l->functions);
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
-	if (l->threads.n > 65536) {
-		map__free(&l->threads);
-		map__init(&l->threads, sizeof(u32), sizeof(struct thread));
-	}
 	l->n_waits = 0;
-	l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
+	l->waits_lost = l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
 }
 
 int live__cut(struct live *l, u64 now, struct live_view *out)
@@ -217,6 +245,7 @@ int live__cut(struct live *l, u64 now, struct live_view *out)
 	l->view.from = l->last_cut ? l->last_cut : now;
 	l->view.to = now;
 	l->view.sliced = l->pauses_ns != 0;
+	l->view.lost = l->waits_lost;
 	l->last_cut = now;
 	err = live__sum_gils(l, weight);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What happens now, for `sonde top`: records as they come, summed up over the last interval. Memory is bounded,
- * whatever the targets do: names of functions that are beyond its room stay "?".
+ * whatever the targets do: what was not used for long is forgotten, and named again when it comes again.
  */
 #ifndef SONDE_MODEL_LIVE_H
 #define SONDE_MODEL_LIVE_H
@@ -40,6 +40,7 @@ struct live_view {
 	u64 from, to; /* CLOCK_MONOTONIC ns */
 	u64 samples, samples_ns;
 	bool sliced; /* the GIL was measured for part of the time */
+	u64 lost; /* waits for which there was no room */
 	/* sorted, the largest first */
 	struct live_gil *gils;
 	struct live_pair *pairs;

@@ -6,15 +6,18 @@
 #include "model/live.h"
 #include "model/names.h"
 #include "model/stacks.h"
-#include "util/map.h"
+#include "util/recent.h"
 
-#define FRAMES_MAX   1000000
-#define CODES_MAX    200000
-#define TEXTS_MAX    (64 << 20) /* bytes */
-#define WAITS_MAX    500000 /* in an interval */
-#define DEPTH_MAX    512
-#define WAIT_TIMEOUT 2 /* enum gil_wait_end */
-#define UNKNOWN	     0xffffffffu /* a function */
+/* In a generation. BPF's table of frames has 65,536: one that is forgotten here was forgotten there, and is sent again. */
+#define FRAMES_MAX    131072
+#define CODES_MAX     65536
+#define THREADS_MAX   32768
+#define GILS_MAX      8192
+#define FUNCTIONS_MAX 131072 /* in an interval */
+#define WAITS_MAX     500000 /* in an interval */
+#define DEPTH_MAX     512
+#define WAIT_TIMEOUT  2 /* enum gil_wait_end */
+#define UNKNOWN	      0xffffffffu /* a function */
 
 struct frame {
 	u32 caller, code;
@@ -22,8 +25,8 @@ struct frame {
 };
 
 struct code {
-	u32 name, file; /* strings */
-	u8 kind;
+	char text[160]; /* the function, as it is shown */
+	bool users; /* is it the user's own code? */
 };
 
 struct wait {
@@ -62,11 +65,11 @@ struct function {
 struct live {
 	const struct schema *schema;
 	struct names *names;
-	struct map frames, codes; /* by id */
-	size_t texts; /* bytes that names has taken in */
-	struct map gil_numbers; /* struct gil_key -> u32, from 1 */
+	struct recent frames, codes; /* by id */
+	struct recent gil_numbers; /* struct gil_key -> u32, from 1 */
+	struct recent gil_counts; /* pid -> u32 */
 	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this interval and the one before */
-	struct map threads; /* tid -> struct thread */
+	struct recent threads; /* tid -> struct thread */
 	struct map functions; /* code -> struct function */
 	struct wait *waits;
 	u32 n_waits, allocated;

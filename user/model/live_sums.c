@@ -11,31 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct stack_frame frame_of(const struct live *l, u32 code_id)
-{
-	const struct code *c = map__find(&l->codes, &code_id);
-
-	return (struct stack_frame){
-		.code = code_id,
-		.kind = c ? c->kind : 0,
-		.name = c ? names__string(l->names, c->name) : "",
-		.file = c ? names__string(l->names, c->file) : "",
-	};
-}
-
 /* The function of a stack that is the user's own code, else the innermost. */
-static u32 top_user(const struct live *l, u32 id)
+static u32 top_user(struct live *l, u32 id)
 {
 	u32 innermost = UNKNOWN;
 
 	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
-		const struct frame *frame = map__find(&l->frames, &id);
-		struct stack_frame f;
+		const struct frame *frame = recent__find(&l->frames, &id);
+		const struct code *c;
 
 		if (!frame)
 			break;
-		f = frame_of(l, frame->code);
-		if (frame->code && stack_frame__is_users(&f))
+		c = recent__find(&l->codes, &frame->code);
+		if (c && c->users)
 			return frame->code;
 		if (innermost == UNKNOWN && frame->code)
 			innermost = frame->code;
@@ -44,23 +32,18 @@ static u32 top_user(const struct live *l, u32 id)
 	return innermost;
 }
 
-static void name_function(const struct live *l, u32 code, char *buf, size_t size, const char *unknown)
+static void name_function(struct live *l, u32 code, char *buf, size_t size, const char *unknown)
 {
-	struct stack_frame f;
+	const struct code *c = code == UNKNOWN ? NULL : recent__find(&l->codes, &code);
 
-	if (code == UNKNOWN) {
-		snprintf(buf, size, "%s", unknown);
-		return;
-	}
-	f = frame_of(l, code);
-	stack_frame__function(&f, buf, size);
+	snprintf(buf, size, "%s", code == UNKNOWN ? unknown : c ? c->text : "[unknown]");
 }
 
 /* Whose doing a wait was; see above. */
 static u32 holder_of(struct live *l, const struct wait *w)
 {
 	struct drop_key key = { w->tid, w->number };
-	struct thread *t = map__get(&l->threads, &w->tid);
+	struct thread *t = recent__get(&l->threads, &w->tid);
 	u32 *dropped = map__find(&l->drops, &key), blamed = UNKNOWN;
 
 	if (!dropped)
@@ -113,15 +96,12 @@ static int compare_functions(const void *a, const void *b)
 static u32 number_of(struct live *l, const struct wait *w)
 {
 	struct gil_key key = { w->gil, w->pid, 0 };
-	u32 *number = map__get(&l->gil_numbers, &key), n = 0;
+	u32 *number = recent__get(&l->gil_numbers, &key), *count = recent__get(&l->gil_counts, &w->pid);
 
-	if (!number)
+	if (!number || !count)
 		return 0;
-	if (!*number) {
-		for (u32 i = 0; i < l->gil_numbers.n; i++)
-			n += ((const struct gil_key *)map__key(&l->gil_numbers, i))->pid == w->pid;
-		*number = n;
-	}
+	if (!*number)
+		*number = ++*count;
 	return *number - 1;
 }
 

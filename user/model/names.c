@@ -16,9 +16,9 @@ int names__create(struct names **out, const struct schema *s)
 		return -ENOMEM;
 	n->schema = s;
 	map__init(&n->tasks, sizeof(struct task_key), sizeof(struct named_task));
-	map__init(&n->probes, sizeof(u16), sizeof(u32));
-	map__init(&n->strings, sizeof(u32), sizeof(char *));
-	map__init(&n->kernels, sizeof(struct kernel_key), sizeof(char *));
+	map__init(&n->probes, sizeof(u16), sizeof(struct named_probe));
+	recent_texts__init(&n->strings, sizeof(u32));
+	recent_texts__init(&n->kernels, sizeof(struct kernel_key));
 	map__init(&n->instances, sizeof(u32), sizeof(struct named_task *));
 	*out = n;
 	return 0;
@@ -30,15 +30,13 @@ void names__free(struct names *n)
 
 	if (!n)
 		return;
-	for (i = 0; i < n->strings.n; i++)
-		free(*(char **)map__value(&n->strings, i));
-	for (i = 0; i < n->kernels.n; i++)
-		free(*(char **)map__value(&n->kernels, i));
+	for (i = 0; i < n->probes.n; i++)
+		free(((struct named_probe *)map__value(&n->probes, i))->text);
 	map__free(&n->tasks);
 	free(n->earlier);
 	map__free(&n->probes);
-	map__free(&n->strings);
-	map__free(&n->kernels);
+	recent__free(&n->strings.table);
+	recent__free(&n->kernels.table);
 	map__free(&n->instances);
 	if (n->trace)
 		trace__set_tasks(n->trace, NULL, 0);
@@ -73,8 +71,10 @@ static const struct named_task *task_at(const struct names *n, const struct name
 static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid, u64 time)
 {
 	struct task_key key = { pid, tid };
-	struct named_task *t = map__get(&n->tasks, &key);
+	struct named_task *t;
 
+	names__bound_tasks(n);
+	t = map__get(&n->tasks, &key);
 	if (!t)
 		return NULL;
 	if (!t->seen)
@@ -88,11 +88,14 @@ static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid, u64
 static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u64 time)
 {
 	struct task_key key = { pid, tid };
-	struct named_task *last = map__get(&n->tasks, &key), *old;
-	bool fresh = last && !last->seen;
+	struct named_task *last, *old;
+	bool fresh;
 
+	names__bound_tasks(n);
+	last = map__get(&n->tasks, &key);
 	if (!last)
 		return NULL;
+	fresh = !last->seen;
 	/* the same one, which events fed before have named: its exec, or a snapshot, which may see it before its parent has begun it */
 	if (fresh || last->task.start == time ||
 	    (!last->task.start && !last->task.end && last->seen + SNAPSHOT_AHEAD >= time)) {
@@ -101,12 +104,13 @@ static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u
 		last->task.tid = tid;
 		return last;
 	}
-	old = add_earlier(n);
+	/* while recording only the last one is asked for */
+	old = n->trace ? add_earlier(n) : &n->late;
 	if (!old)
 		return NULL;
 	if (last->task.start > time) {
 		*old = (struct named_task){ .task = { .pid = pid, .tid = tid }, .seen = time, .before = last->before };
-		last->before = n->n_earlier;
+		last->before = n->n_earlier; /* 0: none is kept */
 		return old;
 	}
 	*old = *last;
@@ -195,46 +199,35 @@ static int feed_task(struct names *n, const struct view *v)
 	return 0;
 }
 
-static int feed_text(struct map *m, const void *key, const struct view *v)
+static int feed_probe(struct names *n, const struct view *v)
 {
-	u32 len;
-	const char *text = view__text(v, schema_event__field(v->event, "text"), &len);
-	char *copy, **slot;
+	u16 number = (u16)view__get(v, "number");
+	struct named_probe *p = map__get(&n->probes, &number);
 
-	copy = strndup(text, len);
-	slot = copy ? map__get(m, key) : NULL;
-	if (!slot) {
-		free(copy);
+	if (!p)
 		return -ENOMEM;
-	}
-	free(*slot);
-	*slot = copy;
-	return 0;
+	p->string = (u32)view__get(v, "name");
+	free(p->text);
+	p->text = n->trace ? NULL : strdup(names__string(n, p->string));
+	return n->trace || p->text ? 0 : -ENOMEM;
 }
 
 int names__feed(struct names *n, const struct view *v)
 {
 	const char *kind = v->event->name;
 	struct kernel_key kernel;
-	u32 *string, id;
-	u16 probe;
+	u32 id;
 
 	if (!strcmp(kind, "meta_string")) {
 		id = (u32)view__get(v, "string");
-		return feed_text(&n->strings, &id, v);
+		return recent_texts__feed(&n->strings, &id, v);
 	}
 	if (!strcmp(kind, "gpu_name")) {
 		kernel = (struct kernel_key){ (u64)view__get(v, "name"), (u64)view__get(v, "pid") };
-		return feed_text(&n->kernels, &kernel, v);
+		return recent_texts__feed(&n->kernels, &kernel, v);
 	}
-	if (!strcmp(kind, "meta_probe")) {
-		probe = (u16)view__get(v, "number");
-		string = map__get(&n->probes, &probe);
-		if (!string)
-			return -ENOMEM;
-		*string = (u32)view__get(v, "name");
-		return 0;
-	}
+	if (!strcmp(kind, "meta_probe"))
+		return feed_probe(n, v);
 	if (!strcmp(kind, "proc_task") || !strcmp(kind, "proc_fork") || !strcmp(kind, "proc_exec") ||
 	    !strcmp(kind, "proc_exit") || !strcmp(kind, "proc_rename") || !strcmp(kind, "proc_image"))
 		return feed_task(n, v);
@@ -267,39 +260,38 @@ int names__load(struct names *n, struct trace *t)
 			wanted[found++] = e;
 	}
 	n->trace = t;
+	n->kernels.table.max = ~0U;
 	err = found ? trace__read(t, &filter, on_rows, n) : 0;
 	return err ? err : names__tell_apart(n);
 }
 
 const char *names__string(const struct names *n, u32 id)
 {
-	char **text;
+	const char *text = n->trace ? trace__string(n->trace, id) : recent_texts__find(&n->strings, &id);
 
-	if (n->trace)
-		return trace__string(n->trace, id);
-	text = map__find(&n->strings, &id);
-	return text ? *text : "";
+	return text ? text : "";
 }
 
 const char *names__kernel(const struct names *n, u32 pid, u64 number)
 {
 	struct kernel_key key = { number, names__number(n, pid) };
-	char **text = map__find(&n->kernels, &key);
 
-	return text ? *text : NULL;
+	/* each comes once, and use is what keeps it: that is not seen by who asks */
+	return recent_texts__use((struct recent_texts *)&n->kernels, &key);
 }
 
 const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f)
 {
-	if (!n->kernels.n || strcmp(f->name, "name") != 0 || strcmp(v->event->name, "gpu_kernel") != 0)
+	if (!recent__entries(&n->kernels.table) || strcmp(f->name, "name") != 0 ||
+	    strcmp(v->event->name, "gpu_kernel") != 0)
 		return NULL;
 	return names__kernel(n, (u32)view__get(v, "pid"), (u64)view__s64(v, f));
 }
 
 const char *names__probe(const struct names *n, u16 probe)
 {
-	const u32 *string = map__find(&n->probes, &probe);
-	const char *name = string ? names__string(n, *string) : "";
+	const struct named_probe *p = map__find(&n->probes, &probe);
+	const char *name = !p ? "" : p->text ? p->text : names__string(n, p->string);
 
 	return *name ? name : NULL;
 }

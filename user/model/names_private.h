@@ -4,6 +4,7 @@
 #define SONDE_MODEL_NAMES_PRIVATE_H
 
 #include "model/names.h"
+#include "util/recent.h"
 
 struct task_key {
 	u32 pid, tid;
@@ -23,15 +24,27 @@ struct named_task {
 	u32 before; /* the task that had the number before: index in `earlier` plus 1; 0: none */
 };
 
+/* Texts that are fed while recording, of which the last ones used are kept. */
+struct recent_texts {
+	struct recent table; /* the key -> char * */
+	u64 young_bytes; /* in the young generation */
+};
+
+struct named_probe {
+	u32 string; /* id of the name */
+	char *text; /* a copy where strings are fed, as those are forgotten */
+};
+
 struct names {
 	const struct schema *schema;
-	struct trace *trace; /* has the strings; NULL: they are fed */
+	struct trace *trace; /* has the strings; NULL: they are fed, while recording, and what is kept is limited */
 	struct map tasks; /* struct task_key -> struct named_task: the last that had the number */
 	struct named_task *earlier; /* those that had it before: numbers are used again */
 	u32 n_earlier, room;
-	struct map probes; /* u16 -> u32 string id */
-	struct map strings; /* u32 -> char * */
-	struct map kernels; /* struct kernel_key -> char * */
+	struct named_task late; /* takes what is fed of such a one while recording, where they are not kept */
+	struct map probes; /* u16 -> struct named_probe */
+	struct recent_texts strings; /* by u32 */
+	struct recent_texts kernels; /* by struct kernel_key */
 	struct trace_task *numbering; /* tasks of numbers that were used again, by number and start */
 	u32 n_numbering;
 	struct map instances; /* u32 id -> struct named_task *, of these */
@@ -41,5 +54,14 @@ struct names {
 const struct named_task *names__find(const struct names *n, u32 pid, u32 tid);
 /* names_tasks.c: gives ids to tasks that had a number after another one. All has been fed. 0 or -ENOMEM. */
 int names__tell_apart(struct names *n);
+/* names_recent.c: the text of an event that is fed, by a key. 0 or -ENOMEM. */
+int recent_texts__feed(struct recent_texts *t, const void *key, const struct view *v);
+/* NULL: there is none. */
+const char *recent_texts__find(const struct recent_texts *t, const void *key);
+/* The same, and it counts as use. */
+const char *recent_texts__use(struct recent_texts *t, const void *key);
+void recent_texts__init(struct recent_texts *t, size_t key_size);
+/* Forgets tasks, those that have ended before others, if too many are known; to be called before one is added. */
+void names__bound_tasks(struct names *n);
 
 #endif

@@ -149,10 +149,22 @@ static void write_sizes_of(struct session *s, const struct family_host *h, void 
 		h->sizes(write_size, s);
 }
 
+/* What all tables and buffers take together, beside what the allocator has of the system: the rest of that is holes. */
+static void write_heap(struct session *s)
+{
+#if __GLIBC_PREREQ(2, 33)
+	struct mallinfo2 m = mallinfo2();
+
+	write_size(&(struct table_size){ .name = "heap in use", .bytes = m.uordblks + m.hblkhd }, s);
+	write_size(&(struct table_size){ .name = "heap", .bytes = m.arena + m.hblkhd }, s);
+#endif
+}
+
 void memory__write_tables(struct session *s)
 {
 	const struct strings *texts = trace_writer__texts(s->writer);
 
+	write_heap(s);
 	objects__sizes(s->objects, write_size, s);
 	if (s->stacks)
 		stack_records__sizes(s->stacks, write_size, s);

@@ -392,12 +392,13 @@ u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len)
 	id = strings__intern(&w->strings, text, len, &fresh);
 	if (!id)
 		w->error = -ENOMEM;
-	if (!fresh)
+	if (!fresh && !w->listener)
 		return id;
 	memcpy(record, &e, sizeof(e));
 	memcpy(record + offsetof(struct meta_string, string), &id, sizeof(id));
 	memcpy(record + offsetof(struct meta_string, text), text, len);
-	trace_writer__append(w, record, offsetof(struct meta_string, text) + len);
+	if (fresh)
+		trace_writer__append(w, record, offsetof(struct meta_string, text) + len);
 	if (w->listener)
 		w->listener(record, offsetof(struct meta_string, text) + len, w->listener_arg);
 	return id;

@@ -43,7 +43,7 @@ void trace_writer__forget_texts(struct trace_writer *w);
 const struct strings *trace_writer__texts(const struct trace_writer *w);
 /* Bytes of the buffers of records that are not written yet. */
 u64 trace_writer__buffers(const struct trace_writer *w);
-/* fn sees the records that the writer itself makes, of texts that are new; the others the caller has. */
+/* fn sees a record of each text that is interned, also of one that is known: so it can forget texts as the writer does. */
 void trace_writer__listen(struct trace_writer *w, void (*fn)(const void *record, u32 size, void *arg), void *arg);
 /* Writes out what has waited for half a second or more by `now` (CLOCK_MONOTONIC ns); call it every 100 ms. */
 int trace_writer__tick(struct trace_writer *w, u64 now);

@@ -10,11 +10,17 @@ void recent__init(struct recent *c, size_t key_size, size_t value_size, u32 max)
 	map__init(&c->old, key_size, value_size);
 }
 
+static void free_generation(struct recent *c, struct map *m)
+{
+	for (u32 i = 0; c->release && i < m->n; i++)
+		c->release(map__value(m, i));
+	map__free(m);
+}
+
 void recent__free(struct recent *c)
 {
-	map__free(&c->young);
-	map__free(&c->old);
-	c->moved = 0;
+	free_generation(c, &c->young);
+	free_generation(c, &c->old);
 }
 
 void recent__clear(struct recent *c)
@@ -24,13 +30,12 @@ void recent__clear(struct recent *c)
 }
 
 /* Values stay where they are: entries are allocated one by one. */
-static void turn(struct recent *c)
+void recent__turn(struct recent *c)
 {
 	size_t key_size = c->young.key_size, value_size = c->young.value_size;
 
-	c->evicted += c->old.n - c->moved;
-	c->moved = 0;
-	map__free(&c->old);
+	c->evicted += c->old.n;
+	free_generation(c, &c->old);
 	c->old = c->young;
 	map__init(&c->young, key_size, value_size);
 }
@@ -40,7 +45,7 @@ static void *add(struct recent *c, const void *key)
 	void *value = map__get(&c->young, key);
 
 	if (value && c->young.n >= c->max)
-		turn(c);
+		recent__turn(c);
 	return value;
 }
 
@@ -50,15 +55,21 @@ void *recent__find(struct recent *c, const void *key)
 
 	if (value || !old)
 		return value;
-	/* not by add(): a turn would free what is copied */
 	copy = map__get(&c->young, key);
 	if (!copy)
 		return old;
 	memcpy(copy, old, c->young.value_size);
-	c->moved++;
+	map__remove(&c->old, key);
 	if (c->young.n >= c->max)
-		turn(c);
+		recent__turn(c);
 	return copy;
+}
+
+void *recent__peek(const struct recent *c, const void *key)
+{
+	void *value = map__find(&c->young, key);
+
+	return value ? value : map__find(&c->old, key);
 }
 
 void *recent__get(struct recent *c, const void *key)
@@ -70,7 +81,7 @@ void *recent__get(struct recent *c, const void *key)
 
 u32 recent__entries(const struct recent *c)
 {
-	return c->young.n + c->old.n - c->moved;
+	return c->young.n + c->old.n;
 }
 
 u64 recent__bytes(const struct recent *c)

@@ -12,16 +12,20 @@
 struct recent {
 	struct map young, old;
 	u32 max; /* entries of a generation */
-	u32 moved; /* entries of the old generation that are in the young one too */
 	u64 evicted;
+	void (*release)(void *value); /* called with each value that goes; NULL: it owns nothing */
 };
 
 void recent__init(struct recent *c, size_t key_size, size_t value_size, u32 max);
 void recent__free(struct recent *c);
 /* The value, NULL if there is none. Valid until the next call. */
 void *recent__find(struct recent *c, const void *key);
+/* The same, but it does not count as use. */
+void *recent__peek(const struct recent *c, const void *key);
 /* The value, added as zeros if there was none; NULL: no memory. Valid until the next call. */
 void *recent__get(struct recent *c, const void *key);
+/* Begins a generation before the young one has max entries, for an owner that also limits what values refer to. */
+void recent__turn(struct recent *c);
 /* Forgets all entries. */
 void recent__clear(struct recent *c);
 u32 recent__entries(const struct recent *c);
