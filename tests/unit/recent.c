@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tables that entries are removed from: a hash table, and one that forgets what is not used. */
+#include "record/line_tables.h"
 #include "util/recent.h"
 
 #include "test.h"
@@ -70,6 +71,54 @@ TEST(forgets_what_is_not_used)
 	CHECK(!recent__find(&c, &often) && !recent__entries(&c) && c.evicted == 5001);
 	CHECK(recent__get(&c, &often));
 	recent__free(&c);
+}
+
+static void count_release(void *value)
+{
+	(*(u32 **)value)[0]++;
+}
+
+TEST(releases_what_goes_once)
+{
+	u32 released = 0;
+	struct recent c;
+
+	recent__init(&c, sizeof(u32), sizeof(u32 *), 100);
+	c.release = count_release;
+	for (u32 i = 0; i < 1000; i++) {
+		*(u32 **)recent__get(&c, &i) = &released;
+		/* a find moves it to the young generation, where it is released later */
+		recent__find(&c, &(u32){ i > 90 ? i - 90 : 0 });
+		CHECK(released == c.evicted && recent__entries(&c) + released == i + 1);
+		CHECK(recent__peek(&c, &i));
+	}
+	recent__free(&c);
+	CHECK(released == 1000);
+}
+
+TEST(equal_line_tables_are_kept_once)
+{
+	struct line_table *some[3];
+	struct line_tables t;
+	u64 one;
+
+	line_tables__init(&t);
+	some[0] = line_tables__take(&t, (const u8 *)"abc", 3);
+	one = t.bytes;
+	some[1] = line_tables__take(&t, (const u8 *)"abc", 3);
+	CHECK(some[0] == some[1] && t.bytes == one);
+	some[2] = line_tables__take(&t, NULL, 0);
+	REQUIRE(some[2] && some[2] != some[0] && !some[2]->size);
+	/* of the same hash, as one can be made to be */
+	some[2]->hash = some[0]->hash;
+	line_tables__put(&t, some[2]);
+	line_tables__put(&t, some[1]);
+	CHECK(t.bytes == one && line_tables__take(&t, (const u8 *)"abc", 3) == some[0]);
+	line_tables__put(&t, some[0]);
+	line_tables__put(&t, some[0]);
+	line_tables__put(&t, NULL);
+	CHECK(!t.bytes);
+	line_tables__free(&t);
 }
 
 TEST_MAIN()

@@ -6,11 +6,13 @@
  *
  * Code objects are kept until there are too many. Then BPF forgets all of them at once: its tables' keys hold an epoch, which
  * is counted up here. From there on it numbers code anew, with other ids, and what is known by the old ids goes
- * a while later, when no record that names one can still come.
+ * a while later, when no record that names one can still come. Code of a process that has ended goes without that: BPF has an id for
+ * each process, so none of its records names that code again.
  */
 #include "record/internal.h"
 
 #include "core/stack.h"
+#include "record/line_tables.h"
 #include "record/native.h"
 #include "record/tables.h"
 #include "sonde.skel.h"
@@ -24,14 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* of one part of a code object */
-#define CODE_BYTES_MAX (1 << 20)
+#define CODE_BYTES_MAX (1 << 20) /* of one part of a code object */
 /* of all code objects together, and frames that wait: targets make as many as they like */
 #define CODES_MAX     65536
 #define CODES_FEW     64 /* for tests */
 #define BYTES_MAX     (24 << 20) /* line tables, texts */
 #define FUNCTIONS_MAX 32768 /* in a generation */
-#define FADING_NS     3000000000ULL /* records of the epoch before may come as long */
+#define FADING_NS     3000000000ULL /* records of the epoch before, or of a process that ended, may come as long */
+#define ENDED_EVERY   5000000000ULL /* ns: processes are asked for */
 #define WAITING_MAX   65536
 
 struct part {
@@ -42,11 +44,18 @@ struct part {
 	bool known; /* it could be read, and came whole */
 };
 
-/* A code object of a process, by the id that BPF gave it. */
-struct code {
+/* Of a code object that is not whole yet. */
+struct pieces {
 	struct part parts[RAW_CODE_PARTS];
 	struct raw_frame *waiting; /* frames that came before it was whole */
 	u32 n_waiting;
+};
+
+/* A code object of a process, by the id that BPF gave it. */
+struct code {
+	struct pieces *pieces; /* NULL: it is whole, or nothing came yet */
+	struct line_table *lines; /* once it is whole; NULL: not known */
+	u32 pid;
 	u32 line;
 	u32 id; /* of its meta_code, 0: it is not whole */
 	u16 version;
@@ -60,10 +69,13 @@ struct function {
 struct stack_records {
 	struct map codes; /* by u32, BPF's id */
 	struct map fading; /* likewise, of the epoch before */
+	struct map ended; /* pid: u64, when it was found to have ended, ns */
+	u64 next_ended;
+	struct line_tables lines;
 	struct recent functions; /* struct function: u32, the trace's id */
 	u32 last_function; /* the last of those ids */
 	u32 max; /* codes */
-	u64 bytes; /* in parts of codes, fading ones included */
+	u64 bytes; /* in parts of codes that are not whole, fading ones included */
 	u64 turned; /* when the epoch was counted up, 0: nothing is fading */
 	u64 evicted;
 	u32 n_waiting;
@@ -83,6 +95,8 @@ struct stack_records *stack_records__new(void)
 		return NULL;
 	init_codes(&st->codes);
 	init_codes(&st->fading);
+	map__init(&st->ended, sizeof(u32), sizeof(u64));
+	line_tables__init(&st->lines);
 	recent__init(&st->functions, sizeof(struct function), sizeof(u32), few ? CODES_FEW : FUNCTIONS_MAX);
 	st->max = few ? CODES_FEW : CODES_MAX;
 	return st;
@@ -96,22 +110,29 @@ static void free_part(struct stack_records *st, struct part *p)
 	p->data = NULL;
 }
 
-static void free_texts(struct stack_records *st, struct code *c)
+static void free_pieces(struct stack_records *st, struct code *c)
 {
+	if (!c->pieces)
+		return;
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
-		if (i != RAW_CODE_LINES)
-			free_part(st, &c->parts[i]);
+		free_part(st, &c->pieces->parts[i]);
+	st->n_waiting -= c->pieces->n_waiting;
+	free(c->pieces->waiting);
+	free(c->pieces);
+	c->pieces = NULL;
+}
+
+static void free_code(struct stack_records *st, struct code *c)
+{
+	free_pieces(st, c);
+	line_tables__put(&st->lines, c->lines);
+	c->lines = NULL;
 }
 
 static void free_codes(struct stack_records *st, struct map *codes)
 {
-	for (u32 i = 0; i < codes->n; i++) {
-		struct code *c = map__value(codes, i);
-
-		free_texts(st, c);
-		free_part(st, &c->parts[RAW_CODE_LINES]);
-		free(c->waiting);
-	}
+	for (u32 i = 0; i < codes->n; i++)
+		free_code(st, map__value(codes, i));
 	map__free(codes);
 	init_codes(codes);
 }
@@ -122,6 +143,8 @@ void stack_records__free(struct stack_records *st)
 		return;
 	free_codes(st, &st->codes);
 	free_codes(st, &st->fading);
+	map__free(&st->ended);
+	line_tables__free(&st->lines);
 	recent__free(&st->functions);
 	free(st);
 }
@@ -130,13 +153,13 @@ void stack_records__free(struct stack_records *st)
 static u32 function_id(struct session *s, u32 name, u32 file, u32 line, enum frame_kind kind)
 {
 	struct function key = { .name = name, .file = file, .line = line, .kind = kind };
-	struct meta_code e = { .name = name, .file = file, .line = line, .kind = kind };
+	struct meta_code e = { session__event(s, ID_meta_code), .name = name, .file = file, .line = line,
+			       .kind = kind };
 	u32 *id = recent__get(&s->stacks->functions, &key);
 
 	if (!id || *id)
 		return id ? *id : 0;
 	*id = ++s->stacks->last_function;
-	e.event = session__event(s, ID_meta_code);
 	e.code = *id;
 	session__emit(s, &e, sizeof(e));
 	return *id;
@@ -168,8 +191,10 @@ static void unresolved_frame(struct session *s, const struct raw_frame *r)
 
 static void python_frame(struct session *s, const struct raw_frame *r, const struct code *c)
 {
-	const struct part *p = &c->parts[RAW_CODE_LINES];
-	u32 line = p->known || (s64)r->offset < 0 ? python__line(c->version, p->data, p->have, c->line, r->offset) : 0;
+	const struct line_table *l = c->lines;
+	u32 line = l || (s64)r->offset < 0 ?
+			   python__line(c->version, l ? l->data : NULL, l ? l->size : 0, c->line, r->offset) :
+			   0;
 
 	write_frame(s, r, c->id, line, r->offset);
 }
@@ -183,32 +208,45 @@ static void native_frame(struct session *s, const struct raw_frame *r)
 	write_frame(s, r, code, 0, offset);
 }
 
+/* Those of a code object that is not whole; NULL: no memory. */
+static struct pieces *pieces_of(struct code *c)
+{
+	if (!c->pieces)
+		c->pieces = calloc(1, sizeof(*c->pieces));
+	return c->pieces;
+}
+
 static bool wait_for(struct stack_records *st, struct code *c, const struct raw_frame *r)
 {
+	struct pieces *p = st->n_waiting < WAITING_MAX ? pieces_of(c) : NULL;
 	struct raw_frame *more;
 
-	if (st->n_waiting == WAITING_MAX)
+	if (!p)
 		return false;
 	/* a power of two: full */
-	if (!(c->n_waiting & (c->n_waiting - 1))) {
-		more = reallocarray(c->waiting, c->n_waiting ? 2 * c->n_waiting : 1, sizeof(*more));
+	if (!(p->n_waiting & (p->n_waiting - 1))) {
+		more = reallocarray(p->waiting, p->n_waiting ? 2 * p->n_waiting : 1, sizeof(*more));
 		if (!more)
 			return false;
-		c->waiting = more;
+		p->waiting = more;
 	}
-	c->waiting[c->n_waiting++] = *r;
+	p->waiting[p->n_waiting++] = *r;
 	st->n_waiting++;
 	return true;
 }
 
-/* The code of an id, added if it is new; NULL: no memory. */
-static struct code *code_of(struct stack_records *st, u32 id)
+/* The code of an id, added if it is new, as a process's; NULL: no memory. */
+static struct code *code_of(struct stack_records *st, u32 id, u32 pid)
 {
 	struct code *c = map__find(&st->codes, &id);
 
 	if (!c)
 		c = map__find(&st->fading, &id);
-	return c ? c : map__get(&st->codes, &id);
+	if (!c)
+		c = map__get(&st->codes, &id);
+	if (c && !c->pid)
+		c->pid = pid;
+	return c;
 }
 
 static void on_frame(struct session *s, const struct raw_frame *r)
@@ -223,7 +261,7 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		write_frame(s, r, 0, 0, r->offset);
 		return;
 	}
-	c = code_of(s->stacks, r->code);
+	c = code_of(s->stacks, r->code, r->event.pid);
 	if (c && c->id)
 		python_frame(s, r, c);
 	else if (!c || !wait_for(s->stacks, c, r))
@@ -247,17 +285,22 @@ static u32 text_id(struct session *s, const struct part *p, bool path)
 	return id;
 }
 
+static void give_up_frames(struct session *s, struct code *c)
+{
+	struct pieces *p = c->pieces;
+
+	for (u32 i = 0; p && i < p->n_waiting; i++)
+		unresolved_frame(s, &p->waiting[i]);
+	s->stacks->n_waiting -= p ? p->n_waiting : 0;
+	if (p)
+		p->n_waiting = 0;
+}
+
 /* Frames of code that never came whole are written without it. */
 static void give_up_waiting(struct session *s, struct map *codes)
 {
-	for (u32 i = 0; i < codes->n; i++) {
-		struct code *c = map__value(codes, i);
-
-		for (u32 k = 0; k < c->n_waiting; k++)
-			unresolved_frame(s, &c->waiting[k]);
-		s->stacks->n_waiting -= c->n_waiting;
-		c->n_waiting = 0;
-	}
+	for (u32 i = 0; i < codes->n; i++)
+		give_up_frames(s, map__value(codes, i));
 }
 
 /* The rings were emptied since the turn, or time enough has passed. */
@@ -282,13 +325,64 @@ static void turn(struct session *s, u64 now)
 	st->turned = now;
 }
 
+/* Has it ended long enough ago? What was found of each process is in `asked`. */
+static bool is_over(struct stack_records *st, struct map *asked, u32 pid, u64 now)
+{
+	u8 *answer = map__get(asked, &pid);
+	u64 *gone;
+
+	if (!answer || !pid)
+		return false;
+	if (!*answer)
+		*answer = session__has_ended(pid) ? 2 : 1;
+	if (*answer == 1) {
+		map__remove(&st->ended, &pid);
+		return false;
+	}
+	gone = map__get(&st->ended, &pid);
+	if (gone && !*gone)
+		*gone = now;
+	return gone && now - *gone > FADING_NS;
+}
+
+static void forget_ended(struct session *s, u64 now)
+{
+	struct stack_records *st = s->stacks;
+	struct map asked;
+
+	map__init(&asked, sizeof(u32), sizeof(u8));
+	/* backward, as the last one takes the index of one that is removed */
+	for (u32 i = st->codes.n; i-- > 0;) {
+		struct code *c = map__value(&st->codes, i);
+		u32 id = *(const u32 *)map__key(&st->codes, i);
+
+		if (!is_over(st, &asked, c->pid, now))
+			continue;
+		give_up_frames(s, c);
+		free_code(st, c);
+		map__remove(&st->codes, &id);
+		st->evicted++;
+	}
+	for (u32 i = st->ended.n; i-- > 0;) {
+		u32 pid = *(const u32 *)map__key(&st->ended, i);
+
+		if (now - *(const u64 *)map__value(&st->ended, i) > 2 * ENDED_EVERY)
+			map__remove(&st->ended, &pid);
+	}
+	map__free(&asked);
+}
+
 void stack_records__tick(struct session *s, u64 now)
 {
 	struct stack_records *st = s->stacks;
 
+	if (now >= st->next_ended && !s->more) {
+		forget_ended(s, now);
+		st->next_ended = now + ENDED_EVERY;
+	}
 	if (st->turned && now - st->turned > FADING_NS && !s->more)
 		end_fading(s);
-	if (!st->turned && (st->codes.n >= st->max || st->bytes > BYTES_MAX))
+	if (!st->turned && (st->codes.n >= st->max || st->bytes + st->lines.bytes > BYTES_MAX))
 		turn(s, now);
 }
 
@@ -303,7 +397,8 @@ void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, voi
 {
 	fn(&(struct table_size){ .name = "Python code objects",
 				 .entries = st->codes.n + st->fading.n,
-				 .bytes = st->bytes + map__bytes(&st->codes) + map__bytes(&st->fading),
+				 .bytes =
+					 st->bytes + st->lines.bytes + map__bytes(&st->codes) + map__bytes(&st->fading),
 				 .max = 2 * st->max,
 				 .evicted = st->evicted },
 	   arg);
@@ -322,26 +417,26 @@ void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, voi
 
 static void code_is_whole(struct session *s, struct code *c)
 {
-	u32 name = text_id(s, &c->parts[RAW_CODE_NAME], false), file = text_id(s, &c->parts[RAW_CODE_FILE], true);
+	struct pieces *p = c->pieces;
+	struct part *lines = &p->parts[RAW_CODE_LINES];
+	u32 name = text_id(s, &p->parts[RAW_CODE_NAME], false), file = text_id(s, &p->parts[RAW_CODE_FILE], true);
 	u64 now = session__now(s);
 
 	c->id = function_id(s, name, file, c->line, FRAME_PYTHON);
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
-		if (!c->parts[i].known)
+		if (!p->parts[i].known)
 			losses__add(s, 0, LOSS_READ, 1, now, now, 0);
-	free_texts(s->stacks, c);
-	for (u32 i = 0; i < c->n_waiting; i++)
-		python_frame(s, &c->waiting[i], c);
-	free(c->waiting);
-	c->waiting = NULL;
-	s->stacks->n_waiting -= c->n_waiting;
-	c->n_waiting = 0;
+	if (lines->known)
+		c->lines = line_tables__take(&s->stacks->lines, lines->data, lines->have);
+	for (u32 i = 0; i < p->n_waiting; i++)
+		python_frame(s, &p->waiting[i], c);
+	free_pieces(s->stacks, c);
 }
 
-static bool whole(const struct code *c)
+static bool whole(const struct pieces *p)
 {
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
-		if (!c->parts[i].done)
+		if (!p->parts[i].done)
 			return false;
 	return true;
 }
@@ -349,7 +444,7 @@ static bool whole(const struct code *c)
 /* NULL: there are too many bytes already. The part is then counted as one that could not be read. */
 static u8 *part_room(struct stack_records *st, u32 total)
 {
-	u8 *data = st->bytes + total <= 2 * BYTES_MAX ? malloc(total) : NULL;
+	u8 *data = st->bytes + st->lines.bytes + total <= 2 * BYTES_MAX ? malloc(total) : NULL;
 
 	st->bytes += data ? total : 0;
 	return data;
@@ -357,13 +452,13 @@ static u8 *part_room(struct stack_records *st, u32 total)
 
 static void on_code(struct session *s, const struct raw_code *r, u32 size)
 {
-	struct code *c = code_of(s->stacks, r->code);
+	struct code *c = code_of(s->stacks, r->code, r->event.pid);
 	struct part *p;
 
 	if (!c || c->id || r->part >= RAW_CODE_PARTS || r->size > size - offsetof(struct raw_code, data) ||
-	    r->total > CODE_BYTES_MAX)
+	    r->total > CODE_BYTES_MAX || !pieces_of(c))
 		return;
-	p = &c->parts[r->part];
+	p = &c->pieces->parts[r->part];
 	if (p->done || r->at != p->have || r->size > r->total - p->have)
 		return;
 	c->line = r->line;
@@ -380,7 +475,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 	}
 	p->done |= !r->width || p->have == p->total;
 	p->known = p->done && r->width && p->have == r->total;
-	if (whole(c))
+	if (whole(c->pieces))
 		code_is_whole(s, c);
 }
 
