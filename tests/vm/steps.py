@@ -126,7 +126,7 @@ def together(rounds=10, tests=TOGETHER):
             recordings += 1
             print(f"  $ {' '.join(sonde.command)}\n  " + "\n  ".join(sonde.said().splitlines()))
             ok(sonde.began and sonde.status == 0, f"recording {recordings}, with all families", sonde.said())
-            said = re.search(r"(\d+) events in [\d.]+ s.*; (\d+) lost", sonde.said())
+            said = re.search(r"(\d+) events in [\d.]+ m?s.*; (\d+) lost", sonde.said())
             lost += losses(sonde.said())
             if sonde.began:
                 missing = names_missing(sonde.path) & (set(NAMES.values()) if missing is None else missing)
@@ -151,11 +151,18 @@ def together_judged(test, lost, tries):
     ended = ended or (excused and not wrong)
     if (wrong or not ended) and tries < 3:
         return False
-    ok((good or excused) and not wrong and ended, f"{short}: {good} checks", *[line for c in wrong for line in c],
-       *([] if ended or wrong else text.splitlines()[-20:]))
+    ok((good or excused) and not wrong and ended, f"{short}: {good} checks", *[line for c in wrong for line in c], *why_none(test, good, ended))
     figure(f"{short}, together", f"{good} right" + (f", {len(wrong)} wrong" if wrong else "") +
            (f", {excused} not judged" if excused else "") + (f" in try {tries}" if tries > 1 else ""))
     return True
+
+
+def why_none(test, good, ended):
+    """Lines for a test that printed no check that holds, or did not come to its end."""
+    if good and ended:
+        return []
+    how = "ended here before its next recording" if test.cut else f"exit status {test.child.returncode}"
+    return [f"{how}, having printed {'this' if test.output() else 'nothing'}", *test.output().splitlines()[-20:]]
 
 
 NAMES = {1: "proc", 2: "sched", 3: "cuda", 4: "gil", 7: "syscall", 8: "disk", 9: "net", 10: "lock", 11: "python", 12: "sample"}
