@@ -22,11 +22,17 @@ static long calls;
 static void *call(void *arg)
 {
 	struct timespec pause = { .tv_nsec = 500000 };
+	int copied, allocated;
 	void *p;
 
 	for (size_t i = 1; !stop; i++) {
-		if (copy(NULL, NULL, i, 0) != 2 || allocate(&p, i) || p != (void *)(uintptr_t)(0x7000000 + i))
+		copied = copy(NULL, NULL, i, 0);
+		allocated = allocate(&p, i);
+		if (copied != 2 || allocated || p != (void *)(uintptr_t)(0x7000000 + i)) {
+			fprintf(stderr, "busy_calls: call %zu: copy returned %d, allocate %d and %p\n", i, copied,
+				allocated, p);
 			abort();
+		}
 		__atomic_fetch_add(&calls, 2, __ATOMIC_RELAXED);
 		if (i % 8 == 0)
 			nanosleep(&pause, NULL);
