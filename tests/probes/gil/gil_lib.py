@@ -304,7 +304,8 @@ SIGNAL, TIMEOUT = 1, 2  # enum gil_wait_end
 OPEN = 1  # enum event_flags
 # what a wait may seem longer by: the probe on its call is a trap after which the call is yet to be made
 SLACK_NS = 2000 * SLOW
-PREEMPTED_NS = 100000 * SLOW
+# an emulated processor is shared with other tests: there a preempted thread waits for several slices of 4 ms and more
+PREEMPTED_NS = 100000 if SLOW == 1 else 400000 * SLOW
 
 
 Attribution = collections.namedtuple("Attribution", "right earlier wrong unseen examples")
@@ -357,4 +358,4 @@ def figures(a):
 def good(a):
     """Is it as good as it has to be among threads that compute?"""
     n = sum(a[:4])
-    return n and a.right + a.earlier >= 0.95 * n and a.wrong < 0.02 * n
+    return n and a.right + a.earlier >= n - max(2, 0.05 * n) and a.wrong < 0.02 * n
