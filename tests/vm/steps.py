@@ -258,19 +258,6 @@ def inject():
     test("probes/gpu/test_inject.py", ROUNDS="1")
 
 
-# Checks that do not hold on some kernels, with the reason. They are skipped by name, and never counted as passed.
-KNOWN = [
-    ("100 sleeps ended by the timer", r"\[\(1, ",
-     "Linux 7.3 wakes some sleepers at the end of an interrupt, outside of the interrupt as it counts: the interrupted thread is "
-     "named as the waker of a few"),
-]
-
-
-def reason_known(check):
-    """Why this failed check is known not to hold, or None."""
-    return next((why for name, pattern, why in KNOWN if name in check[0] and re.search(pattern, "".join(check))), None)
-
-
 def checks(bad):
     """The lines of failed checks, a list for each of them."""
     found = []
@@ -291,18 +278,13 @@ def test(path, *args, **env):
         status, text = run(os.path.join(os.environ["ROOT"], "tests", path), *args, env={**SLOW, **env}, limit=900)
         good, bad = tap(text)
         lost = lost_of(path, losses(text)) + sum(int(n) for n in re.findall(r"'count': (\d+)[^}]*'reason_name'", text))
-        if not [c for c in checks(bad) if not reason_known(c)] and (bad or status == 0):
+        if not bad and status == 0:
             break
     short = " ".join(["/".join(path.split("/")[-2:]), *args])
-    known = [c for c in checks(bad) if reason_known(c)]
-    wrong = [c for c in checks(bad) if not reason_known(c)]
-    for c in known:
-        skip(f"{short}: {c[0]}", reason_known(c))
-    wrong, excused = judge(short, wrong, lost)
-    ok(good and not wrong and (status == 0 or known or excused), f"{short}: {good} checks", *[line for c in wrong for line in c],
+    wrong, excused = judge(short, checks(bad), lost)
+    ok(good and not wrong and (status == 0 or excused), f"{short}: {good} checks", *[line for c in wrong for line in c],
        *([] if bad else text.splitlines()[-20:]))
-    figure(short, f"{good} right" + (f", {len(wrong)} wrong" if wrong else "") + (f", {len(known)} known" if known else "") +
-           (f", {excused} not judged" if excused else "") +
+    figure(short, f"{good} right" + (f", {len(wrong)} wrong" if wrong else "") + (f", {excused} not judged" if excused else "") +
            (f" in try {tries}" if tries > 1 else "") + f", {time.monotonic() - began:.0f} s")
 
 

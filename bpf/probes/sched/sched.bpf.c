@@ -27,9 +27,8 @@ OPTION(sched, all, "every process, not only those with a runtime");
 #define TASK_RTLOCK_WAIT     0x1000
 #define TASK_FROZEN	     0x8000
 
-/* include/linux/preempt.h */
+/* include/linux/preempt.h; where interrupts are counted differs between kernels, see struct sched_kernel */
 #define SOFTIRQ_SERVED 0x000100
-#define HARDIRQ_OR_NMI 0xff0000
 
 enum place {
 	PLACE_NONE = 0, /* not followed */
@@ -60,6 +59,7 @@ u64 sched_stopped = 0;
 /* What the host finds in the kernel's BTF: sched.c. */
 struct sched_kernel {
 	s64 preempt_count; /* the per-CPU preempt count's address minus that of the CPU's run queue; 0: not known */
+	u32 interrupts; /* the bits of the count that are not 0 in an interrupt or an NMI */
 };
 
 struct {
@@ -290,28 +290,27 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
  * where the kernel lists its variables in kallsyms. Its distance from the CPU's
  * run queue, which is per-CPU too and which every task points to, works everywhere.
  */
-static __always_inline bool preempt_count(u32 *count)
+static __always_inline bool preempt_count(const struct sched_kernel *kernel, u32 *count)
 {
 	struct cfs_rq *cfs = bpf_get_current_task_btf()->se.cfs_rq;
-	struct sched_kernel *kernel;
 	u64 rq = 0;
-	u32 key = 0;
 
-	kernel = bpf_map_lookup_elem(&sched_kernel, &key);
-	if (!kernel || !kernel->preempt_count || bpf_core_read(&rq, sizeof(rq), &cfs->rq))
+	if (!kernel->preempt_count || bpf_core_read(&rq, sizeof(rq), &cfs->rq))
 		return false;
 	return !bpf_probe_read_kernel(count, sizeof(*count), (const void *)(rq + kernel->preempt_count));
 }
 
 static __always_inline void note_waker(struct interval *st)
 {
+	const struct sched_kernel *kernel;
 	u64 pid_tgid = 0;
-	u32 count = 0;
+	u32 count = 0, key = 0;
 
-	if (!preempt_count(&count)) {
+	kernel = bpf_map_lookup_elem(&sched_kernel, &key);
+	if (!kernel || !preempt_count(kernel, &count)) {
 		/* the current thread may be one that was interrupted */
 		st->waker = WAKER_NONE;
-	} else if (count & HARDIRQ_OR_NMI) {
+	} else if (count & kernel->interrupts) {
 		st->waker = WAKER_IRQ;
 	} else if (count & SOFTIRQ_SERVED) {
 		st->waker = WAKER_SOFTIRQ;

@@ -14,7 +14,16 @@
 /* As in sched.bpf.c. */
 struct sched_kernel {
 	s64 preempt_count;
+	u32 interrupts;
 };
+
+/*
+ * Bits of the preempt count (include/linux/preempt.h). Kernels that count in it how often interrupts were disabled
+ * (local_interrupt_disable(), seen in 7.3) do so in the bits where interrupts and NMIs are counted in others. An NMI
+ * counts as an interrupt too, and bit 31 may be x86's request to reschedule.
+ */
+#define INTERRUPTS_AND_NMIS	   0x00ff0000
+#define INTERRUPTS_ABOVE_DISABLING 0x0f000000
 
 struct percpu {
 	const struct btf *btf;
@@ -65,26 +74,36 @@ static s64 member_offset(const struct btf *btf, u32 type, const char *name)
 }
 
 /* From the run queue to the preempt count of the same CPU; 0 if this kernel's BTF does not say. */
-static s64 preempt_count_distance(const struct btf *btf)
+static s64 preempt_count_distance(const struct percpu *p)
 {
-	s32 id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
-	struct percpu p = { .btf = btf, .section = id > 0 ? btf__type_by_id(btf, id) : NULL };
 	s64 rq, count, member;
 	u32 type;
 
-	if (!p.section)
-		return 0;
-	rq = percpu__offset(&p, "runqueues", &type);
-	count = percpu__offset(&p, "__preempt_count", &type);
+	rq = percpu__offset(p, "runqueues", &type);
+	count = percpu__offset(p, "__preempt_count", &type);
 	/* 6.2 to 6.14 */
 	if (count < 0) {
-		count = percpu__offset(&p, "pcpu_hot", &type);
-		member = count < 0 ? -1 : member_offset(btf, type, "preempt_count");
+		count = percpu__offset(p, "pcpu_hot", &type);
+		member = count < 0 ? -1 : member_offset(p->btf, type, "preempt_count");
 		if (member < 0)
 			return 0;
 		count += member;
 	}
 	return rq < 0 ? 0 : count - rq;
+}
+
+static void describe(const struct btf *btf, struct sched_kernel *kernel)
+{
+	s32 id = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+	struct percpu p = { .btf = btf, .section = id > 0 ? btf__type_by_id(btf, id) : NULL };
+	bool counts_disabling;
+	u32 type;
+
+	if (!p.section)
+		return;
+	counts_disabling = percpu__offset(&p, "local_interrupt_disable_state", &type) >= 0;
+	kernel->preempt_count = preempt_count_distance(&p);
+	kernel->interrupts = counts_disabling ? INTERRUPTS_ABOVE_DISABLING : INTERRUPTS_AND_NMIS;
 }
 
 static void describe_kernel(struct session *s)
@@ -95,7 +114,7 @@ static void describe_kernel(struct session *s)
 	u32 key = 0;
 
 	if (btf && fd >= 0) {
-		kernel.preempt_count = preempt_count_distance(btf);
+		describe(btf, &kernel);
 		bpf_map_update_elem(fd, &key, &kernel, BPF_ANY);
 	}
 	btf__free(btf);
