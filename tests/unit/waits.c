@@ -51,19 +51,19 @@ static int feed(const struct rows *rows, void *arg)
 	return waits__feed(arg, rows);
 }
 
-static int say(u32 reason, u64 from, u64 to, void *arg)
+static int say(const struct wait_part *p, void *arg)
 {
 	size_t used = strlen(said);
 
-	snprintf(said + used, sizeof(said) - used, "%s%llu-%llu %s", used ? ", " : "", from, to,
-		 reason ? waits__reason(arg, reason) : "-");
+	snprintf(said + used, sizeof(said) - used, "%s%llu-%llu %s", used ? ", " : "", p->from, p->to,
+		 p->reason ? waits__reason(arg, p->reason) : "-");
 	return 0;
 }
 
 static const char *explain_state(u32 tid, bool blocked, u64 from, u64 to)
 {
 	said[0] = 0;
-	waits__explain(waits, 1, tid, blocked, from, to, say, waits);
+	waits__explain(waits, waits__thread(waits, 1, tid), blocked, from, to, say, waits);
 	return said;
 }
 
@@ -93,7 +93,7 @@ static bool prepare(const struct record *records, u32 n)
 	trace_writer__free(w);
 	close(fd);
 	if (trace__open(&trace, path, err, sizeof(err)) || names__create(&names, trace__schema(trace)) ||
-	    waits__new(&waits, trace__schema(trace), names, NULL))
+	    waits__new(&waits, trace__schema(trace), names, NULL, false))
 		return false;
 	unlink(path);
 	cJSON_Delete(json);

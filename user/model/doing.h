@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What certain threads did, moment by moment, of all that was recorded of them: the scheduler's spans, what they were in
- * the middle of (model/waits.h), who had the GIL, which files they read, and the samples of their stacks.
+ * What certain threads did, moment by moment, in the terms of a GPU that waited for them: their activity, the files that
+ * they read, and the samples of their stacks.
  */
 #ifndef SONDE_MODEL_DOING_H
 #define SONDE_MODEL_DOING_H
 
-#include "model/stacks.h"
+#include "model/activity.h"
 #include "model/gpu_gaps.h"
+#include "model/span_list.h"
+#include "model/stacks.h"
 
 struct doing;
 
@@ -33,36 +35,18 @@ struct doing_hint {
 int doing__explain(struct doing *d, u32 pid, u32 tid, u64 from, u64 to, const struct doing_hint *hint,
 		   int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg);
 
-/* doing_lists.c: the spans of one thread and one source */
-enum doing_source { DOING_SCHED, DOING_GIL, DOING_CALLS, DOING_SAMPLES, DOING_OFF, DOING_SOURCES };
+/* What the model of activity does not have: the files of calls, which a later call may name, and samples of who ran. */
+enum doing_source { DOING_CALLS, DOING_SAMPLES, DOING_SOURCES };
 
-/* Of DOING_SCHED */
-enum doing_state { DOING_UNKNOWN, DOING_RUNS, DOING_WANTS, DOING_SLEEPS, DOING_BLOCKED };
-
-/* Of DOING_CALLS */
+/* Of DOING_CALLS, in `what`; `of`: a text */
 enum doing_call { DOING_READS = 1, DOING_WRITES, DOING_POLLS };
 
-struct doing_span {
-	u64 from, to; /* of a sample: the CPU time before it that it stands for */
-	u32 what; /* enum doing_state, doing_call; of stacks: is it Python's (1), in a data loader (2) */
-	u32 of; /* a text, 0: none */
-};
-
-struct doing_list {
-	struct doing_span *spans; /* by their start, and then mostly by their end */
-	u32 n, allocated;
-};
+/* Of DOING_SAMPLES, in `what`; the span is the CPU time before it that it stands for, `of` the function, 0: not known */
+enum doing_function { DOING_PYTHON = 1, DOING_LOADER = 2 };
 
 struct doing_thread {
-	struct doing_list lists[DOING_SOURCES];
+	struct span_list lists[DOING_SOURCES];
 };
-
-int doing_list__add(struct doing_list *l, const struct doing_span *span);
-void doing_list__sort(struct doing_list *l);
-/* The first that ends after `time`, n: none does */
-u32 doing_list__find(const struct doing_list *l, u64 time);
-/* The one at `time`, NULL: none; *until is brought forward to where that changes. */
-const struct doing_span *doing_list__at(const struct doing_list *l, u64 time, u64 *until);
 
 /* doing_read.c: fills the lists */
 struct osrt_files;
@@ -75,7 +59,7 @@ struct doing_sources {
 };
 int doing_sources__read(struct doing_sources *s);
 struct doing_thread *doing_sources__thread(const struct doing_sources *s, u32 pid, u32 tid);
-/* "decode (loader.py)"; 0: not known, or no memory. *what as in struct doing_span. */
+/* "decode (loader.py)"; 0: not known, or no memory. *what: enum doing_function */
 u32 doing_sources__function(const struct doing_sources *s, u32 stack, u32 *what);
 
 #endif

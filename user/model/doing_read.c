@@ -4,15 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/gil.h"
 #include "model/doing.h"
 #include "model/osrt_files.h"
-#include "model/sched_span.h"
-#include "model/stretches.h"
 #include "util/text.h"
-
-#define IN_PYTHON 1u
-#define IN_LOADER 2u
 
 struct doing_thread *doing_sources__thread(const struct doing_sources *s, u32 pid, u32 tid)
 {
@@ -26,23 +20,6 @@ static struct doing_thread *thread_of(const struct doing_sources *s, const struc
 				      const struct common_fields *f)
 {
 	return doing_sources__thread(s, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid));
-}
-
-/* Until it is woken it waits for something, then for a CPU. */
-static int on_sched(const struct sched_span *s, void *arg)
-{
-	struct doing_thread *t = doing_sources__thread(arg, s->pid, s->tid);
-	u32 state = s->state == SPAN_BLOCKED ? DOING_BLOCKED : DOING_SLEEPS;
-	int err;
-
-	if (!t)
-		return 0;
-	if (s->on_cpu)
-		return doing_list__add(&t->lists[DOING_SCHED], &(struct doing_span){ s->start, s->end, DOING_RUNS, 0 });
-	err = doing_list__add(&t->lists[DOING_SCHED], &(struct doing_span){ s->start, s->wake, state, 0 });
-	if (err)
-		return err;
-	return doing_list__add(&t->lists[DOING_SCHED], &(struct doing_span){ s->wake, s->end, DOING_WANTS, 0 });
 }
 
 static u32 kind_of_call(const char *name)
@@ -79,7 +56,7 @@ static int on_calls(const struct rows *rows, void *arg)
 
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		const char *name = nr ? schema_field__value_name(nr, view__s64(&v, nr)) : NULL;
-		struct doing_span span = { (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time), 0, 0 };
+		struct listed_span span = { .from = (u64)view__s64(&v, f.start), .to = (u64)view__s64(&v, f.time) };
 
 		t = thread_of(s, &v, &f);
 		if (!t || !name || strncmp(name, "SYS_", 4))
@@ -88,7 +65,7 @@ static int on_calls(const struct rows *rows, void *arg)
 		if (!span.what)
 			continue;
 		span.of = call_text(s, (u32)view__s64(&v, f.pid), name + 4, (u32)view__s64(&v, file));
-		err = span.of ? doing_list__add(&t->lists[DOING_CALLS], &span) : -ENOMEM;
+		err = span.of ? span_list__add(&t->lists[DOING_CALLS], &span) : -ENOMEM;
 	}
 	return err;
 }
@@ -117,7 +94,7 @@ u32 doing_sources__function(const struct doing_sources *s, u32 stack, u32 *what)
 	*what = 0;
 	if (!f)
 		return 0;
-	*what = (f->kind == FRAME_PYTHON ? IN_PYTHON : 0) | (is_loader(s, stack) ? IN_LOADER : 0);
+	*what = (f->kind == FRAME_PYTHON ? DOING_PYTHON : 0) | (is_loader(s, stack) ? DOING_LOADER : 0);
 	return texts__number(&s->gaps->texts, stacks__function(s->stacks, top, name, sizeof(name)));
 }
 
@@ -132,46 +109,21 @@ static int on_samples(const struct rows *rows, void *arg)
 	int err = 0;
 
 	for (; !err && v.i < rows__count(rows); v.i++) {
-		struct doing_span span = { .to = (u64)view__s64(&v, f.time) };
+		struct listed_span span = { .to = (u64)view__s64(&v, f.time) };
 		u64 ns = (u64)view__s64(&v, period);
 
 		t = thread_of(s, &v, &f);
 		if (!t)
 			continue;
-		span.from = f.start ? (u64)view__s64(&v, f.start) : span.to > ns ? span.to - ns : 0;
+		span.from = span.to > ns ? span.to - ns : 0;
 		span.of = doing_sources__function(s, (u32)view__s64(&v, stack), &span.what);
-		err = doing_list__add(&t->lists[f.start ? DOING_OFF : DOING_SAMPLES], &span);
+		err = span_list__add(&t->lists[DOING_SAMPLES], &span);
 	}
 	return err;
 }
 
-static u32 holder_text(const struct doing_sources *s, const struct gil_piece *p)
-{
-	u32 what, text = 0;
-	char label[64];
-
-	if (p->had == GIL_FREE)
-		return texts__number(&s->gaps->texts, "nobody (it had been woken and was not running yet)");
-	if (p->had == GIL_HELD && p->holder_stack)
-		text = doing_sources__function(s, p->holder_stack, &what);
-	if (p->had == GIL_HELD && !text && p->holder)
-		text = texts__number(&s->gaps->texts,
-				     names__label(s->args->names, label, sizeof(label), p->gil.pid, p->holder));
-	return text;
-}
-
-static int on_piece(const struct gil_piece *p, void *arg)
-{
-	const struct doing_sources *s = arg;
-	struct doing_thread *t = doing_sources__thread(s, p->gil.pid, p->waiter);
-
-	return t ? doing_list__add(&t->lists[DOING_GIL], &(struct doing_span){ p->from, p->to, 0, holder_text(s, p) }) :
-		   0;
-}
-
 int doing_sources__read(struct doing_sources *s)
 {
-	const struct gil_listener gil = { .piece = on_piece };
 	struct query all = *s->args;
 	int err;
 
@@ -179,17 +131,11 @@ int doing_sources__read(struct doing_sources *s)
 	for (u32 i = 0; i < s->threads.n; i++)
 		for (u32 k = 0; k < DOING_SOURCES; k++)
 			((struct doing_thread *)map__value(&s->threads, i))->lists[k].n = 0;
-	err = sched_spans__read(&all, SPAN_WHY, on_sched, s);
-	if (!err)
-		err = query__read_kind(&all, "syscall", on_calls, s);
+	err = query__read_kind(&all, "syscall", on_calls, s);
 	if (!err)
 		err = query__read_kind(&all, "sample_cpu", on_samples, s);
-	if (!err)
-		err = query__read_kind(&all, "sample_off", on_samples, s);
-	if (!err)
-		err = gil_model__read(all.trace, all.from, all.to, &all.pids, &gil, s, NULL);
 	for (u32 i = 0; i < s->threads.n; i++)
 		for (u32 k = 0; k < DOING_SOURCES; k++)
-			doing_list__sort(&((struct doing_thread *)map__value(&s->threads, i))->lists[k]);
+			span_list__sort(&((struct doing_thread *)map__value(&s->threads, i))->lists[k]);
 	return err;
 }

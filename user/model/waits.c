@@ -10,19 +10,18 @@
 struct wait_span {
 	u64 start, end;
 	u64 reach; /* the largest end of this span and of those before it */
-	u16 rank;
-	bool blocked; /* counts only while the thread is uninterruptible */
-	u32 reason;
+	u32 reason : 24;
+	u32 rank : 7;
+	u32 blocked : 1; /* counts only while the thread is uninterruptible */
+	u32 detail; /* index of the details plus one, 0: none */
 };
+
+#define REASONS_MAX ((1u << 24) - 1)
 
 struct thread_waits {
 	struct wait_span *spans;
 	u32 n, allocated;
 	bool sorted;
-};
-
-struct thread_key {
-	u32 pid, tid;
 };
 
 struct reason_key {
@@ -33,14 +32,18 @@ struct reason_key {
 struct waits {
 	const struct names *names;
 	const struct lock_words *locks;
+	const struct map *chosen; /* keys are struct thread_key; NULL: all threads */
 	const struct schema_event **kinds;
 	struct map threads; /* struct thread_key -> struct thread_waits */
 	struct map numbers; /* struct reason_key -> u32 */
 	struct reason {
 		char *text;
-		char mark;
+		enum activity_cause cause;
 	} * reasons; /* reasons[number - 1] */
 	u32 n_reasons;
+	bool has_details;
+	struct wait_detail *details; /* of all spans that have any */
+	u32 n_details, allocated_details;
 };
 
 /*
@@ -51,20 +54,20 @@ static const struct wait_class {
 	const char *prefix; /* of the events' names */
 	u16 rank;
 	bool blocked;
-	char mark;
+	enum activity_cause cause; /* ACTIVITY_LIBRARY and ACTIVITY_SYSCALL: by the span's name */
 	const char *reason; /* NULL: of each span its own */
 } classes[] = {
-	{ "gil_", 9, false, 'g', "GIL" },
-	{ "disk_io", 8, true, 'd', "disk" },
-	{ "disk_fault", 8, true, 'd', "page fault (disk)" },
-	{ "disk_stall", 8, false, 'd', "memory reclaim" },
-	{ "lock_", 7, false, 'l', NULL },
-	{ "nccl_", 6, false, 'n', NULL },
-	{ "syscall", 1, false, 's', NULL },
-	{ "net_connect", 2, false, 'd', "connect" },
-	{ "cudadrv_", 4, false, 'c', NULL }, /* within a call of the runtime that one says more */
-	{ "python_gc", 4, false, 'c', "garbage collection" },
-	{ "", 5, false, 'c', NULL }, /* any other is a library's */
+	{ "gil_", 9, false, ACTIVITY_GIL, "GIL" },
+	{ "disk_io", 8, true, ACTIVITY_DISK, "disk" },
+	{ "disk_fault", 8, true, ACTIVITY_FAULT, "page fault (disk)" },
+	{ "disk_stall", 8, false, ACTIVITY_RECLAIM, "memory reclaim" },
+	{ "lock_", 7, false, ACTIVITY_LOCK, NULL },
+	{ "nccl_", 6, false, ACTIVITY_NCCL, NULL },
+	{ "syscall", 1, false, ACTIVITY_SYSCALL, NULL },
+	{ "net_connect", 2, false, ACTIVITY_CONNECT, "connect" },
+	{ "cudadrv_", 4, false, ACTIVITY_LIBRARY, NULL }, /* within a call of the runtime that one says more */
+	{ "python_gc", 4, false, ACTIVITY_GC, "garbage collection" },
+	{ "", 5, false, ACTIVITY_LIBRARY, NULL }, /* any other is a library's */
 };
 
 /* A futex of which nobody knows whose it is may be a condition in a library's call, which says more. */
@@ -95,7 +98,7 @@ static bool is_wait(const struct schema_event *e)
 }
 
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
-	       const struct lock_words *locks)
+	       const struct lock_words *locks, bool details)
 {
 	struct waits *w = calloc(1, sizeof(*w));
 	u32 n = 0;
@@ -105,6 +108,7 @@ int waits__new(struct waits **out, const struct schema *schema, const struct nam
 		return -ENOMEM;
 	w->names = names;
 	w->locks = locks;
+	w->has_details = details;
 	map__init(&w->threads, sizeof(struct thread_key), sizeof(struct thread_waits));
 	map__init(&w->numbers, sizeof(struct reason_key), sizeof(u32));
 	w->kinds = calloc(schema->n_events + 1, sizeof(*w->kinds));
@@ -120,6 +124,7 @@ void waits__forget(struct waits *w)
 		free(((struct thread_waits *)map__value(&w->threads, i))->spans);
 	map__free(&w->threads);
 	map__init(&w->threads, sizeof(struct thread_key), sizeof(struct thread_waits));
+	w->n_details = 0;
 }
 
 void waits__free(struct waits *w)
@@ -132,8 +137,14 @@ void waits__free(struct waits *w)
 	for (u32 i = 0; i < w->n_reasons; i++)
 		free(w->reasons[i].text);
 	free(w->reasons);
+	free(w->details);
 	free(w->kinds);
 	free(w);
+}
+
+void waits__choose(struct waits *w, const struct map *threads)
+{
+	w->chosen = threads;
 }
 
 const struct schema_event *const *waits__kinds(const struct waits *w)
@@ -146,9 +157,9 @@ const char *waits__reason(const struct waits *w, u32 reason)
 	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].text : NULL;
 }
 
-char waits__mark(const struct waits *w, u32 reason)
+enum activity_cause waits__cause(const struct waits *w, u32 reason)
 {
-	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].mark : '?';
+	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].cause : ACTIVITY_UNOBSERVED;
 }
 
 /* Of a system call the number names it. */
@@ -177,19 +188,35 @@ static const char *name_of(const struct waits *w, const struct schema_event *e, 
 	return name && *name ? name : e->name;
 }
 
+static enum activity_cause cause_of(const struct wait_class *class, const struct reason_key *key, const char *name)
+{
+	switch (class->cause) {
+	case ACTIVITY_LOCK:
+		return key->text ? ACTIVITY_LOCK : ACTIVITY_CONDITION;
+	case ACTIVITY_SYSCALL:
+		return activity_cause__of_syscall(name);
+	case ACTIVITY_LIBRARY:
+		return activity_cause__of_call(name);
+	default:
+		return class->cause;
+	}
+}
+
 /* Names that are the same are one reason. 0: no memory. */
-static u32 number_of(struct waits *w, const char *name, char mark)
+static u32 number_of(struct waits *w, const char *name, enum activity_cause cause)
 {
 	struct reason *bigger;
 
 	for (u32 i = 0; i < w->n_reasons; i++)
-		if (w->reasons[i].mark == mark && !strcmp(w->reasons[i].text, name))
+		if (w->reasons[i].cause == cause && !strcmp(w->reasons[i].text, name))
 			return i + 1;
+	if (w->n_reasons == REASONS_MAX)
+		return 0;
 	bigger = realloc(w->reasons, (w->n_reasons + 1) * sizeof(*bigger));
 	if (!bigger)
 		return 0;
 	w->reasons = bigger;
-	bigger[w->n_reasons] = (struct reason){ .text = strdup(name), .mark = mark };
+	bigger[w->n_reasons] = (struct reason){ .text = strdup(name), .cause = cause };
 	return bigger[w->n_reasons].text ? ++w->n_reasons : 0;
 }
 
@@ -197,11 +224,14 @@ static u32 reason_of(struct waits *w, const struct schema_event *e, u16 probe, u
 {
 	struct reason_key key = { .event = e->id, .probe = probe, .text = text };
 	u32 *number = map__get(&w->numbers, &key);
+	const char *name;
 
 	if (!number)
 		return 0;
-	if (!*number)
-		*number = number_of(w, name_of(w, e, &key), class_of(e)->mark);
+	if (!*number) {
+		name = name_of(w, e, &key);
+		*number = number_of(w, name, cause_of(class_of(e), &key, name));
+	}
 	return *number;
 }
 
@@ -226,6 +256,57 @@ static int add(struct waits *w, const struct thread_key *key, const struct wait_
 	return 0;
 }
 
+/* Fields of details, by the names that the families give them; NULL where the kind has none. */
+struct detail_fields {
+	const struct schema_field *object, *stack, *waker_pid, *waker, *holder, *holder_stack;
+};
+
+static struct detail_fields detail_fields__of(const struct schema_event *e)
+{
+	static const char *const objects[] = { "lock", "gil", "file" };
+	struct detail_fields f = {
+		.stack = schema_event__field(e, "stack"),
+		.waker_pid = schema_event__field(e, "waker_pid"),
+		.waker = schema_event__field(e, schema_event__field(e, "dropper") ? "dropper" : "waker_tid"),
+		.holder = schema_event__field(e, "holder"),
+		.holder_stack = schema_event__field(e, "holder_stack"),
+	};
+
+	for (size_t i = 0; !f.object && i < sizeof(objects) / sizeof(*objects); i++)
+		f.object = schema_event__field(e, objects[i]);
+	return f;
+}
+
+/* The index of the detail plus one; 0: it has none. -ENOMEM through err. */
+static u32 add_detail(struct waits *w, const struct view *v, const struct detail_fields *f, u32 pid, int *err)
+{
+	u32 waker = (u32)view__s64(v, f->waker), holder = (u32)view__s64(v, f->holder);
+	struct wait_detail d = {
+		.object = (u64)view__s64(v, f->object),
+		.stack = (u32)view__s64(v, f->stack),
+		.by_tid = waker ? waker : holder,
+		.by_stack = (u32)view__s64(v, f->holder_stack),
+	};
+	struct wait_detail *bigger;
+
+	if (!d.object && !d.stack && !d.by_tid)
+		return 0;
+	d.by_pid = !d.by_tid ? 0 : waker && f->waker_pid ? (u32)view__s64(v, f->waker_pid) : pid;
+	if (w->n_details == w->allocated_details) {
+		u32 want = 2 * w->allocated_details + 256;
+
+		bigger = realloc(w->details, want * sizeof(*bigger));
+		if (!bigger) {
+			*err = -ENOMEM;
+			return 0;
+		}
+		w->details = bigger;
+		w->allocated_details = want;
+	}
+	w->details[w->n_details++] = d;
+	return w->n_details;
+}
+
 int waits__feed(struct waits *w, const struct rows *rows)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -234,6 +315,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	struct common_fields f = common_fields__of(v.event);
 	const struct wait_class *class = class_of(v.event);
 	struct wait_span span = { .rank = class->rank, .blocked = class->blocked };
+	struct detail_fields details = { 0 };
 	struct thread_key key;
 	bool is_lock, is_call;
 	int err = 0;
@@ -243,11 +325,15 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	is_call = call_number(v.event) != NULL;
 	if (is_call)
 		name = call_number(v.event);
+	if (w->has_details)
+		details = detail_fields__of(v.event);
 	/* a futex that says whose it is, is a lock; another is one if it is used as one */
 	owner = schema_event__field(v.event, "owner");
 	word = owner ? schema_event__field(v.event, "lock") : NULL;
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		key = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
+		if (w->chosen && !map__find(w->chosen, &key))
+			continue;
 		span.start = (u64)view__s64(&v, f.start);
 		span.end = (u64)view__s64(&v, f.time);
 		if (span.end <= span.start || (is_call && syscalls__is_of_probe(name, view__s64(&v, name))))
@@ -258,7 +344,11 @@ int waits__feed(struct waits *w, const struct rows *rows)
 			span.rank = is_lock ? class->rank : CONDITION_RANK;
 		span.reason =
 			reason_of(w, v.event, (u16)view__s64(&v, f.probe), owner ? is_lock : (u32)view__s64(&v, name));
-		err = span.reason ? add(w, &key, &span) : -ENOMEM;
+		if (!span.reason)
+			return -ENOMEM;
+		if (w->has_details)
+			span.detail = add_detail(w, &v, &details, key.pid, &err);
+		err = err ? err : add(w, &key, &span);
 	}
 	return err;
 }
@@ -319,28 +409,42 @@ static const struct wait_span *span_at(const struct thread_waits *t, bool blocke
 	return best;
 }
 
-int waits__explain(struct waits *w, u32 pid, u32 tid, bool blocked, u64 from, u64 to,
-		   int (*fn)(u32 reason, u64 from, u64 to, void *arg), void *arg)
+static struct wait_part part_of(const struct waits *w, const struct wait_span *s)
+{
+	return (struct wait_part){
+		.reason = s ? s->reason : 0,
+		.detail = s && s->detail ? &w->details[s->detail - 1] : NULL,
+	};
+}
+
+struct thread_waits *waits__thread(const struct waits *w, u32 pid, u32 tid)
 {
 	struct thread_key key = { pid, tid };
 	struct thread_waits *t = map__find(&w->threads, &key);
-	const struct wait_span *s;
-	u32 reason, last = 0;
-	u64 until, begun = from;
-	int err = 0;
 
 	if (t && !t->sorted)
 		sort(t);
+	return t;
+}
+
+int waits__explain(const struct waits *w, struct thread_waits *t, bool blocked, u64 from, u64 to,
+		   int (*fn)(const struct wait_part *part, void *arg), void *arg)
+{
+	struct wait_part part = { .from = from }, next;
+	u64 until;
+	int err = 0;
+
 	for (; !err && from < to; from = until) {
 		until = to;
-		s = t ? span_at(t, blocked, from, &until) : NULL;
-		reason = s ? s->reason : 0;
-		if (reason == last)
+		next = part_of(w, t ? span_at(t, blocked, from, &until) : NULL);
+		if (next.reason == part.reason && next.detail == part.detail)
 			continue;
-		if (from > begun)
-			err = fn(last, begun, from, arg);
-		last = reason;
-		begun = from;
+		part.to = from;
+		if (part.from < from)
+			err = fn(&part, arg);
+		part = next;
+		part.from = from;
 	}
-	return err || begun >= to ? err : fn(last, begun, to, arg);
+	part.to = to;
+	return err || part.from >= to ? err : fn(&part, arg);
 }

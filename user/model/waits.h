@@ -8,15 +8,40 @@
 #ifndef SONDE_MODEL_WAITS_H
 #define SONDE_MODEL_WAITS_H
 
+#include "model/activity_cause.h"
 #include "model/lock_words.h"
 #include "model/names.h"
 
 struct waits;
 
-/* names and locks (NULL: only those that say whose they are) must outlive it. 0 or -ENOMEM. */
+struct thread_key {
+	u32 pid, tid;
+};
+
+/* What a span says beyond its name; 0: it does not. */
+struct wait_detail {
+	u64 object; /* address of the futex or the GIL, or the number of the system call's file (syscall_file) */
+	u32 stack; /* of the thread */
+	u32 by_pid, by_tid; /* who ended it, else who held what it waited for */
+	u32 by_stack; /* of that thread */
+};
+
+/* A part of a thread's time in which it was in one span. */
+struct wait_part {
+	u32 reason; /* 0: in none that was recorded */
+	u64 from, to; /* ns */
+	const struct wait_detail *detail; /* NULL: not asked for, or none */
+};
+
+/*
+ * names and locks (NULL: only those that say whose they are) must outlive it. details: stores them, 24 bytes a span.
+ * 0 or -ENOMEM.
+ */
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
-	       const struct lock_words *locks);
+	       const struct lock_words *locks, bool details);
 void waits__free(struct waits *w);
+/* Takes spans of these threads alone: keys are struct thread_key; threads must outlive the feeding. NULL: of all. */
+void waits__choose(struct waits *w, const struct map *threads);
 
 /* The kinds that it wants to be fed with, NULL-terminated. */
 const struct schema_event *const *waits__kinds(const struct waits *w);
@@ -25,16 +50,18 @@ int waits__feed(struct waits *w, const struct rows *rows);
 /* Forgets the spans; the reasons' numbers stay. */
 void waits__forget(struct waits *w);
 
+/* The spans of one thread until the next waits__forget or waits__feed; NULL: it has none. */
+struct thread_waits;
+struct thread_waits *waits__thread(const struct waits *w, u32 pid, u32 tid);
 /*
- * Cuts [from, to) of a thread into stretches of one reason each and calls fn for
- * them in order; reason 0: in the middle of nothing that was recorded. ns.
+ * Cuts [from, to) of a thread and calls fn for the parts in order. ns. Parts that follow each other differ in their
+ * reason, or, where details are stored, in their detail.
  * blocked: the thread was uninterruptible, as it is when it waits for a disk.
  */
-int waits__explain(struct waits *w, u32 pid, u32 tid, bool blocked, u64 from, u64 to,
-		   int (*fn)(u32 reason, u64 from, u64 to, void *arg), void *arg);
+int waits__explain(const struct waits *w, struct thread_waits *thread, bool blocked, u64 from, u64 to,
+		   int (*fn)(const struct wait_part *part, void *arg), void *arg);
 /* "GIL", "cudaStreamSynchronize", "read"; lives as long as w. NULL: no such number. */
 const char *waits__reason(const struct waits *w, u32 reason);
-/* One character for its kind: g the GIL, l a lock, n NCCL, c another library, s a system call, d a disk or network. */
-char waits__mark(const struct waits *w, u32 reason);
+enum activity_cause waits__cause(const struct waits *w, u32 reason);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/text.h"
 
@@ -48,6 +49,11 @@ struct quota {
 struct causes {
 	const struct query *args;
 	struct map parts; /* struct part_key -> struct part */
+	/* Intervals come thread by thread, and a thread does the same few things again: the last ones, by what they are */
+	struct {
+		struct part_key key;
+		struct part *part;
+	} recent[8];
 	struct map threads; /* struct thread_key -> struct sums */
 	struct map processes; /* u32 pid -> struct sums */
 	struct map whats; /* struct what_key -> struct what */
@@ -87,15 +93,29 @@ void causes__free(struct causes *c)
 	free(c);
 }
 
-int causes__add(struct causes *c, const struct stretch *s)
+static struct part *part_of(struct causes *c, const struct part_key *key)
 {
-	struct part_key key = { s->thread, s->what, s->blocked };
-	struct part *p = map__get(&c->parts, &key);
+	u32 slot = (key->what ^ key->what >> 28) % (sizeof(c->recent) / sizeof(*c->recent));
 
+	if (!c->recent[slot].part || memcmp(&c->recent[slot].key, key, sizeof(*key))) {
+		c->recent[slot].key = *key;
+		c->recent[slot].part = map__get(&c->parts, key);
+	}
+	return c->recent[slot].part;
+}
+
+int causes__add(struct causes *c, const struct activity_interval *i)
+{
+	struct part_key key = { i->thread, i->what, i->uninterruptible };
+	struct part *p;
+
+	if (i->state == ACTIVITY_UNKNOWN)
+		return 0;
+	p = part_of(c, &key);
 	if (!p)
 		return -ENOMEM;
-	p->ns += s->to - s->from;
-	p->times += s->new;
+	p->ns += i->to - i->from;
+	p->times += i->begins;
 	return 0;
 }
 
@@ -119,20 +139,19 @@ static int on_throttles(const struct rows *rows, void *arg)
 }
 
 /* Files are read only if some call's kind hangs on them. */
-static int kind_of(struct causes *c, const struct stretches *stretches, const struct part_key *key, struct part *p)
+static int kind_of(struct causes *c, const struct activity *activity, const struct part_key *key, struct part *p)
 {
-	const char *what = key->what == STRETCH_RUN ? "" : stretches__what(stretches, key->what);
-	char mark = key->what == STRETCH_RUN ? '#' : stretches__mark(stretches, key->what);
+	enum activity_cause cause = activity__cause(activity, key->what);
 	int err = 0;
 
-	p->kind = cause__kind_of(what, mark, key->what);
-	if (mark != 's' || !cause__is_transfer(what))
+	p->kind = cause__kind_of(cause);
+	if (cause != ACTIVITY_TRANSFER)
 		return 0;
 	if (!c->files)
 		err = cause_files__new(&c->files, c->args);
 	if (err)
 		return err;
-	p->kind = cause_files__find(c->files, key->thread.pid, what, &p->file);
+	p->kind = cause_files__find(c->files, key->thread.pid, activity__name(activity, key->what), &p->file);
 	if (key->blocked)
 		p->kind = CAUSE_DISK;
 	return 0;
@@ -217,7 +236,7 @@ static int add_to_whats(struct causes *c, const struct part_key *key, const stru
 	return 0;
 }
 
-static int sum_up(struct causes *c, const struct stretches *stretches)
+static int sum_up(struct causes *c, const struct activity *activity)
 {
 	struct query all = *c->args;
 	int err;
@@ -225,7 +244,7 @@ static int sum_up(struct causes *c, const struct stretches *stretches)
 	all.tids.n = 0;
 	err = query__read_kind(&all, "sched_throttle", on_throttles, c);
 	for (u32 i = 0; !err && i < c->parts.n; i++) {
-		err = kind_of(c, stretches, map__key(&c->parts, i), map__value(&c->parts, i));
+		err = kind_of(c, activity, map__key(&c->parts, i), map__value(&c->parts, i));
 		if (!err)
 			err = add_to_thread(c, map__key(&c->parts, i), map__value(&c->parts, i));
 	}
@@ -281,7 +300,7 @@ static int by_rank(const void *a, const void *b)
 }
 
 /* Names what most of the cause's time was spent in. */
-static void name_what(const struct causes *c, const struct stretches *stretches, struct cause *cause)
+static void name_what(const struct causes *c, const struct activity *activity, struct cause *cause)
 {
 	const struct what *most = NULL;
 
@@ -289,11 +308,11 @@ static void name_what(const struct causes *c, const struct stretches *stretches,
 		const struct what_key *k = map__key(&c->whats, i);
 		const struct what *w = map__value(&c->whats, i);
 
-		if (k->pid != cause->pid || k->kind != cause->kind || k->what >= STRETCH_RUN ||
+		if (k->pid != cause->pid || k->kind != cause->kind || k->what >= ACTIVITY_WHAT ||
 		    (most && w->ns <= most->ns))
 			continue;
 		most = w;
-		cause->what = stretches__what(stretches, k->what);
+		cause->what = activity__name(activity, k->what);
 	}
 	if (!most)
 		return;
@@ -302,7 +321,7 @@ static void name_what(const struct causes *c, const struct stretches *stretches,
 	cause->file = most->file;
 }
 
-static int rank(struct causes *c, const struct stretches *stretches)
+static int rank(struct causes *c, const struct activity *activity)
 {
 	u64 longest = longest_of(c);
 
@@ -327,7 +346,7 @@ static int rank(struct causes *c, const struct stretches *stretches)
 				.wall_ns = s->wall_ns,
 				.times = s->times,
 			};
-			name_what(c, stretches, &c->ranked[c->n_ranked - 1]);
+			name_what(c, activity, &c->ranked[c->n_ranked - 1]);
 		}
 	}
 	qsort(c->ranked, c->n_ranked, sizeof(*c->ranked), by_rank);
@@ -406,14 +425,14 @@ static int say(const struct causes *c, struct report_output *out, u32 max)
 	return err;
 }
 
-int causes__tell(struct causes *c, const struct stretches *stretches, struct report_output *out, u32 max)
+int causes__report(struct causes *c, const struct activity *activity, struct report_output *out, u32 max)
 {
 	struct table *t = REPORT_TABLE(out, "causes", "What held processes up, most costly first", columns);
-	int err = sum_up(c, stretches);
+	int err = sum_up(c, activity);
 
 	t->limit = 10;
 	if (!err)
-		err = rank(c, stretches);
+		err = rank(c, activity);
 	if (err)
 		return err;
 	fill(c, t);

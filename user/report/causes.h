@@ -7,7 +7,7 @@
 #ifndef SONDE_REPORT_CAUSES_H
 #define SONDE_REPORT_CAUSES_H
 
-#include "model/stretches.h"
+#include "model/activity.h"
 #include "report/report.h"
 
 enum cause_kind {
@@ -35,18 +35,16 @@ struct causes;
 /* 0 or -ENOMEM */
 int causes__new(struct causes **out, const struct query *args);
 void causes__free(struct causes *c);
-/* Takes each stretch. 0 or -ENOMEM. */
-int causes__add(struct causes *c, const struct stretch *s);
+/* Takes each interval; those of an unknown state do not count. 0 or -ENOMEM. */
+int causes__add(struct causes *c, const struct activity_interval *i);
 /*
- * All are in: adds table `causes` and says the first cause of the processes that it held up longest, max of them.
- * stretches are those that they came from. 0 or negative errno.
+ * All are in: adds table `causes` and states the first cause of the processes that it held up longest, max of them.
+ * activity is what they came from. 0 or negative errno.
  */
-int causes__tell(struct causes *c, const struct stretches *stretches, struct report_output *out, u32 max);
+int causes__report(struct causes *c, const struct activity *activity, struct report_output *out, u32 max);
 
-/* causes_kinds.c: what a wait of this name and mark (stretches__what, stretches__mark) is; what_id: a stretch's `what` */
-enum cause_kind cause__kind_of(const char *what, char mark, u32 what_id);
-/* A call that reads or writes a descriptor: what it is depends on that. */
-bool cause__is_transfer(const char *what);
+/* causes_kinds.c: of ACTIVITY_TRANSFER the file decides in the end */
+enum cause_kind cause__kind_of(enum activity_cause cause);
 /* "lock", for machines */
 const char *cause__word(enum cause_kind kind);
 /* 0: costs something, 1: sleeps and waits for others, 2: idles; after them what took little time */

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a thread waits for, by the name of the wait. */
-#include <string.h>
-
+/* What the causes of a thread's intervals mean to a process. */
 #include "report/causes.h"
-#include "util/text.h"
 
 static const struct kind {
 	const char *word;
@@ -27,56 +24,23 @@ u32 cause__tier(enum cause_kind kind)
 	return kinds[kind].tier;
 }
 
-/* System calls; those of transfers are told apart by their file. */
-static const struct {
-	const char *calls; /* with spaces between them */
-	enum cause_kind kind;
-} calls[] = {
-	{ " nanosleep clock_nanosleep ", CAUSE_SLEEP },
-	{ " poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 accept accept4 wait4 waitid pause "
-	  "rt_sigsuspend rt_sigtimedwait mq_timedreceive msgrcv inotify_wait io_getevents io_pgetevents "
-	  "io_uring_enter restart_syscall semtimedop semop ",
-	  CAUSE_IDLE },
-	{ " futex futex_wait futex_waitv ", CAUSE_FUTEX },
-	{ " connect sendto sendmsg sendmmsg ", CAUSE_NETWORK },
-	{ " recvfrom recvmsg recvmmsg ", CAUSE_PEER },
-	{ " fsync fdatasync sync syncfs sync_file_range msync readahead ", CAUSE_DISK },
+static const enum cause_kind of_causes[ACTIVITY_CAUSES] = {
+	[ACTIVITY_ON_CPU] = CAUSE_RUN,	      [ACTIVITY_CPU] = CAUSE_CPU,
+	[ACTIVITY_GIL] = CAUSE_GIL,	      [ACTIVITY_LOCK] = CAUSE_LOCK,
+	[ACTIVITY_CONDITION] = CAUSE_IDLE,    [ACTIVITY_CUDA] = CAUSE_LIBRARY,
+	[ACTIVITY_CUDA_SYNC] = CAUSE_LIBRARY, [ACTIVITY_NCCL] = CAUSE_LIBRARY,
+	[ACTIVITY_GC] = CAUSE_LIBRARY,	      [ACTIVITY_LIBRARY] = CAUSE_LIBRARY,
+	[ACTIVITY_DISK] = CAUSE_DISK,	      [ACTIVITY_FAULT] = CAUSE_DISK,
+	[ACTIVITY_RECLAIM] = CAUSE_MEMORY,    [ACTIVITY_CONNECT] = CAUSE_NETWORK,
+	[ACTIVITY_SLEEP] = CAUSE_SLEEP,	      [ACTIVITY_EVENTS] = CAUSE_IDLE,
+	[ACTIVITY_FUTEX] = CAUSE_FUTEX,	      [ACTIVITY_SEND] = CAUSE_NETWORK,
+	[ACTIVITY_RECEIVE] = CAUSE_PEER,      [ACTIVITY_SYNC] = CAUSE_DISK,
+	[ACTIVITY_TRANSFER] = CAUSE_CALL,     [ACTIVITY_SYSCALL] = CAUSE_CALL,
+	[ACTIVITY_ASLEEP] = CAUSE_ASLEEP,     [ACTIVITY_UNINTERRUPTIBLE] = CAUSE_BLOCKED,
+	[ACTIVITY_STOPPED] = CAUSE_ASLEEP,
 };
 
-bool cause__is_transfer(const char *what)
+enum cause_kind cause__kind_of(enum activity_cause cause)
 {
-	return text__has_item(
-		" read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 sendfile splice ", ' ',
-		what);
-}
-
-enum cause_kind cause__kind_of(const char *what, char mark, u32 what_id)
-{
-	switch (what_id) {
-	case STRETCH_RUN:
-		return CAUSE_RUN;
-	case STRETCH_WANTED:
-		return CAUSE_CPU;
-	case STRETCH_BLOCKED:
-		return CAUSE_BLOCKED;
-	case STRETCH_SLEEP:
-	case STRETCH_OTHER:
-		return CAUSE_ASLEEP;
-	}
-	switch (mark) {
-	case 'g':
-		return CAUSE_GIL;
-	case 'l':
-		return strcmp(what, "lock") ? CAUSE_IDLE : CAUSE_LOCK;
-	case 'd':
-		return !strcmp(what, "connect")	       ? CAUSE_NETWORK :
-		       !strcmp(what, "memory reclaim") ? CAUSE_MEMORY :
-							 CAUSE_DISK;
-	case 's':
-		for (size_t i = 0; *what && i < sizeof(calls) / sizeof(calls[0]); i++)
-			if (text__has_item(calls[i].calls, ' ', what))
-				return calls[i].kind;
-		return CAUSE_CALL;
-	}
-	return CAUSE_LIBRARY;
+	return of_causes[cause];
 }

@@ -30,51 +30,58 @@ struct waker_key {
 };
 
 struct offcpu {
-	struct stretches *stretches;
+	struct activity *activity;
 	struct causes *causes;
 	struct map threads; /* struct thread_key -> struct thread_time */
+	struct thread_key last; /* intervals come thread by thread: the time of the last one's */
+	struct thread_time *time;
 	struct map parts; /* struct part_key -> struct part */
 	struct map wakers; /* struct waker_key -> u64 ns waited that it ended */
 };
 
-static int add_wait(struct offcpu *o, const struct stretch *s)
+static int add_wait(struct offcpu *o, const struct activity_interval *i)
 {
-	struct part_key key = { s->thread, s->what };
-	struct waker_key waker = { key, s->waker };
+	struct part_key key = { i->thread, i->what };
+	struct waker_key waker = { key, i->waker };
 	struct part *p = map__get(&o->parts, &key);
 	u64 *n;
 
 	if (!p)
 		return -ENOMEM;
-	p->ns += s->to - s->from;
-	p->times += s->new;
-	if (!s->waker.tid)
+	p->ns += i->to - i->from;
+	p->times += i->begins;
+	if (!i->waker.tid)
 		return 0;
 	n = map__get(&o->wakers, &waker);
 	if (!n)
 		return -ENOMEM;
-	*n += s->to - s->from;
+	*n += i->to - i->from;
 	return 0;
 }
 
-static int on_stretch(const struct stretch *s, void *arg)
+static int on_interval(const struct activity_interval *i, void *arg)
 {
 	struct offcpu *o = arg;
-	struct thread_time *t = map__get(&o->threads, &s->thread);
-	u64 ns = s->to - s->from;
+	u64 ns = i->to - i->from;
+	struct thread_time *t = o->time;
 
-	if (!t || causes__add(o->causes, s))
+	if (i->state == ACTIVITY_UNKNOWN)
+		return 0;
+	if (!t || i->thread.tid != o->last.tid || i->thread.pid != o->last.pid)
+		t = o->time = map__get(&o->threads, &i->thread);
+	if (!t || causes__add(o->causes, i))
 		return -ENOMEM;
-	if (s->what == STRETCH_RUN) {
+	o->last = i->thread;
+	if (i->state == ACTIVITY_RUNNING) {
 		t->run_ns += ns;
 		return 0;
 	}
-	if (s->what == STRETCH_WANTED) {
+	if (i->state == ACTIVITY_RUNNABLE) {
 		t->wanted_ns += ns;
 		return 0;
 	}
 	t->waited_ns += ns;
-	return add_wait(o, s);
+	return add_wait(o, i);
 }
 
 static void find_tops(struct offcpu *o)
@@ -109,7 +116,7 @@ static void fill_threads(struct offcpu *o, const struct query *args, struct tabl
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
 			   V_U64(wall), V_U64(t->run_ns), V_U64(t->wanted_ns), V_U64(t->waited_ns),
 			   t->top ? V_DBL(table__percent(t->top_ns, wall)) : V_NONE,
-			   V_TEXT(t->top ? stretches__what(o->stretches, t->top) : NULL));
+			   V_TEXT(t->top ? activity__name(o->activity, t->top) : NULL));
 	}
 	table__sort(table, "wait_ns");
 }
@@ -169,7 +176,7 @@ static int fill_parts(struct offcpu *o, const struct query *args, struct table *
 			names__label(args->names, waker, sizeof(waker), b->waker.pid, b->waker.tid);
 		table__add(table, V_U64(k->thread.pid), V_U64(k->thread.tid),
 			   V_TEXT(names__comm(args->names, k->thread.pid, k->thread.tid)),
-			   V_TEXT(stretches__what(o->stretches, k->what)), V_U64(p->ns),
+			   V_TEXT(activity__name(o->activity, k->what)), V_U64(p->ns),
 			   V_DBL(table__percent(p->ns, t->run_ns + t->wanted_ns + t->waited_ns)), V_U64(p->times),
 			   b ? V_U64(b->waker.pid) : V_NONE, b ? V_U64(b->waker.tid) : V_NONE, V_TEXT(b ? waker : NULL),
 			   b ? V_U64(b->ns) : V_NONE);
@@ -183,7 +190,7 @@ static int run(const struct query *args, struct report_output *out)
 {
 	struct table *threads, *parts;
 	struct offcpu o = { 0 };
-	int err = stretches__new(&o.stretches, args);
+	int err = activity__new(&o.activity, args, 0);
 
 	if (!err)
 		err = causes__new(&o.causes, args);
@@ -191,9 +198,9 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&o.parts, sizeof(struct part_key), sizeof(struct part));
 	map__init(&o.wakers, sizeof(struct waker_key), sizeof(u64));
 	if (!err)
-		err = stretches__read(o.stretches, on_stretch, &o);
+		err = activity__read(o.activity, on_interval, &o);
 	if (!err)
-		err = causes__tell(o.causes, o.stretches, out, 3);
+		err = causes__report(o.causes, o.activity, out, 3);
 	threads = REPORT_TABLE(out, "threads", "Threads: where their time went", thread_columns);
 	parts = REPORT_TABLE(out, "waits", "What they waited for", part_columns);
 	threads->limit = parts->limit = 30;
@@ -208,7 +215,7 @@ static int run(const struct query *args, struct report_output *out)
 	map__free(&o.parts);
 	map__free(&o.wakers);
 	causes__free(o.causes);
-	stretches__free(o.stretches);
+	activity__free(o.activity);
 	return err;
 }
 

@@ -184,7 +184,7 @@ void sched_report__find(const struct sched_report *s, const struct query *args, 
 
 static int run(const struct query *args, struct report_output *out)
 {
-	struct sched_report s;
+	struct sched_report s = { 0 };
 	struct table *t;
 	int err = sched_report__read(&s, args);
 

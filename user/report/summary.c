@@ -34,7 +34,7 @@ struct summary {
 	struct gil_report gil;
 	struct sched_report sched;
 	struct gpu_report gpu;
-	struct stretches *stretches;
+	struct activity *activity;
 	struct causes *causes;
 	struct map kinds; /* u16 id of each kind of event that there is -> nothing */
 };
@@ -363,21 +363,21 @@ static int find_unexplained(const struct summary *s, struct report_output *out)
 	return 0;
 }
 
-static int add_stretch(const struct stretch *stretch, void *arg)
+static int add_interval(const struct activity_interval *i, void *arg)
 {
-	return causes__add(arg, stretch);
+	return causes__add(arg, i);
 }
 
 /* Why it was slow, before all else. */
 static int tell_causes(struct summary *s, struct report_output *out)
 {
-	int err = stretches__new(&s->stretches, s->args);
+	int err = activity__new(&s->activity, s->args, 0);
 
 	if (!err)
 		err = causes__new(&s->causes, s->args);
 	if (!err)
-		err = stretches__read(s->stretches, add_stretch, s->causes);
-	return err ? err : causes__tell(s->causes, s->stretches, out, 3);
+		err = activity__read(s->activity, add_interval, s->causes);
+	return err ? err : causes__report(s->causes, s->activity, out, 3);
 }
 
 /* What was looked at: last, for it says nothing about why something was slow. */
@@ -443,7 +443,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err)
 		err = fill(&s, out);
 	causes__free(s.causes);
-	stretches__free(s.stretches);
+	activity__free(s.activity);
 	cuda_api__free(&s.cuda);
 	nccl_api__free(&s.nccl);
 	gil_report__free(&s.gil);

@@ -4,14 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/activity.h"
 #include "model/gpu_busy.h"
-#include "report/causes.h"
+#include "report/report.h"
 #include "util/text.h"
 
 #define BINS 60
-/* What a part of the time can hold: running first, then the marks */
-static const char marks[] = "#wglncsdi.";
-#define MARKS (sizeof(marks) - 1)
+/* What a part of the time can hold */
+enum {
+	MARK_RUN,
+	MARK_CPU,
+	MARK_GIL,
+	MARK_LOCK,
+	MARK_NCCL,
+	MARK_LIBRARY,
+	MARK_CALL,
+	MARK_DISK,
+	MARK_IDLE,
+	MARK_ASLEEP,
+	MARKS
+};
 
 struct line {
 	u64 run_ns, known_ns;
@@ -19,63 +31,50 @@ struct line {
 };
 
 struct timeline {
-	struct stretches *stretches;
-	struct map classes; /* u32 struct stretch's what -> u32 index in marks plus one */
+	struct activity *activity;
 	u64 from, width; /* ns: where the first part begins, and how long each is */
 	struct map lines; /* struct thread_key -> struct line */
+	struct thread_key last; /* intervals come thread by thread: the line of the last one's */
+	struct line *line;
 	struct gpu_busy busy;
 	struct map devices; /* u32 index in busy's devices -> u64[BINS], ns */
 };
 
-/* As report offcpu names it, which calls it idle to wait for something to do. */
-static char mark_of(const struct timeline *t, u32 what)
-{
-	char mark = what == STRETCH_RUN ? '#' : stretches__mark(t->stretches, what);
-	const char *name = what == STRETCH_RUN ? "" : stretches__what(t->stretches, what);
+static const u8 mark_of[ACTIVITY_CAUSES] = {
+	[ACTIVITY_ON_CPU] = MARK_RUN,	   [ACTIVITY_CPU] = MARK_CPU,		[ACTIVITY_GIL] = MARK_GIL,
+	[ACTIVITY_LOCK] = MARK_LOCK,	   [ACTIVITY_CONDITION] = MARK_IDLE,	[ACTIVITY_NCCL] = MARK_NCCL,
+	[ACTIVITY_CUDA] = MARK_LIBRARY,	   [ACTIVITY_CUDA_SYNC] = MARK_LIBRARY, [ACTIVITY_GC] = MARK_LIBRARY,
+	[ACTIVITY_LIBRARY] = MARK_LIBRARY, [ACTIVITY_DISK] = MARK_DISK,		[ACTIVITY_FAULT] = MARK_DISK,
+	[ACTIVITY_RECLAIM] = MARK_DISK,	   [ACTIVITY_CONNECT] = MARK_CALL,	[ACTIVITY_SLEEP] = MARK_CALL,
+	[ACTIVITY_EVENTS] = MARK_IDLE,	   [ACTIVITY_FUTEX] = MARK_CALL,	[ACTIVITY_SEND] = MARK_CALL,
+	[ACTIVITY_RECEIVE] = MARK_CALL,	   [ACTIVITY_SYNC] = MARK_CALL,		[ACTIVITY_TRANSFER] = MARK_CALL,
+	[ACTIVITY_SYSCALL] = MARK_CALL,	   [ACTIVITY_ASLEEP] = MARK_ASLEEP,	[ACTIVITY_UNINTERRUPTIBLE] = MARK_DISK,
+	[ACTIVITY_STOPPED] = MARK_ASLEEP,
+};
 
-	switch (cause__kind_of(name, mark, what)) {
-	case CAUSE_IDLE:
-		return 'i';
-	case CAUSE_NETWORK:
-		return 's';
-	default:
-		return mark;
-	}
-}
-
-/* Index in marks, or ~0: no memory */
-static u32 class_of(struct timeline *t, u32 what)
-{
-	u32 *class = map__get(&t->classes, &what);
-	const char *at;
-
-	if (!class)
-		return ~0u;
-	if (!*class) {
-		at = strchr(marks, mark_of(t, what));
-		*class = (at && *at ? (u32)(at - marks) : MARKS - 1) + 1;
-	}
-	return *class - 1;
-}
-
-static int on_stretch(const struct stretch *s, void *arg)
+static int on_interval(const struct activity_interval *i, void *arg)
 {
 	struct timeline *t = arg;
-	struct line *line = map__get(&t->lines, &s->thread);
-	u32 class = class_of(t, s->what);
+	u32 mark = mark_of[i->cause];
+	struct line *line = t->line;
 
-	if (!line || class == ~0u)
+	if (i->state == ACTIVITY_UNKNOWN)
+		return 0;
+	if (!line || i->thread.tid != t->last.tid || i->thread.pid != t->last.pid)
+		line = t->line = map__get(&t->lines, &i->thread);
+	if (!line)
 		return -ENOMEM;
-	line->known_ns += s->to - s->from;
-	line->run_ns += class ? 0 : s->to - s->from;
-	for (u64 from = s->from < t->from ? t->from : s->from; from < s->to;) {
+	t->last = i->thread;
+	line->known_ns += i->to - i->from;
+	line->run_ns += mark == MARK_RUN ? i->to - i->from : 0;
+	for (u64 from = i->from < t->from ? t->from : i->from; from < i->to;) {
 		u64 bin = (from - t->from) / t->width, end = t->from + (bin + 1) * t->width;
 
 		if (bin >= BINS)
 			break;
-		if (end > s->to)
-			end = s->to;
-		line->ns[bin][class] += end - from;
+		if (end > i->to)
+			end = i->to;
+		line->ns[bin][mark] += end - from;
 		from = end;
 	}
 	return 0;
@@ -259,14 +258,13 @@ static int run(const struct query *args, struct report_output *out)
 	struct trace_window w = query__window(args);
 	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
 	char width[TEXT_NUMBER];
-	int err = stretches__new(&t.stretches, args);
+	int err = activity__new(&t.activity, args, 0);
 
 	lines->limit = 40;
-	map__init(&t.classes, sizeof(u32), sizeof(u32));
 	map__init(&t.lines, sizeof(struct thread_key), sizeof(struct line));
 	map__init(&t.devices, sizeof(u32), BINS * sizeof(u64));
 	if (!err)
-		err = stretches__read(t.stretches, on_stretch, &t);
+		err = activity__read(t.activity, on_interval, &t);
 	fill(&t, args, lines);
 	fill_bins(&t, args, bins);
 	if (!t.lines.n)
@@ -280,10 +278,9 @@ static int run(const struct query *args, struct report_output *out)
 			text__ns(width, sizeof(width), t.width));
 	if (!err)
 		err = run_devices(&t, args, out);
-	map__free(&t.classes);
 	map__free(&t.lines);
 	map__free(&t.devices);
-	stretches__free(t.stretches);
+	activity__free(t.activity);
 	return err;
 }
 

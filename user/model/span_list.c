@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "model/doing.h"
+#include "model/span_list.h"
 
-int doing_list__add(struct doing_list *l, const struct doing_span *span)
+int span_list__add(struct span_list *l, const struct listed_span *span)
 {
-	struct doing_span *more;
+	struct listed_span *more;
 
 	if (l->n == l->allocated) {
 		more = realloc(l->spans, (2 * (size_t)l->allocated + 64) * sizeof(*more));
@@ -21,7 +21,7 @@ int doing_list__add(struct doing_list *l, const struct doing_span *span)
 
 static int by_start(const void *a, const void *b)
 {
-	const struct doing_span *x = a, *y = b;
+	const struct listed_span *x = a, *y = b;
 
 	if (x->from != y->from)
 		return x->from < y->from ? -1 : 1;
@@ -29,14 +29,14 @@ static int by_start(const void *a, const void *b)
 }
 
 /* What overlaps is cut, so that ends rise with starts: a file may hold anything. */
-void doing_list__sort(struct doing_list *l)
+void span_list__sort(struct span_list *l)
 {
 	u32 n = 0;
 
 	if (l->n)
 		qsort(l->spans, l->n, sizeof(*l->spans), by_start);
 	for (u32 i = 0; i < l->n; i++) {
-		struct doing_span s = l->spans[i];
+		struct listed_span s = l->spans[i];
 
 		if (n && s.from < l->spans[n - 1].to)
 			s.from = l->spans[n - 1].to;
@@ -46,7 +46,7 @@ void doing_list__sort(struct doing_list *l)
 	l->n = n;
 }
 
-u32 doing_list__find(const struct doing_list *l, u64 time)
+u32 span_list__find(const struct span_list *l, u64 time)
 {
 	u32 low = 0, high = l->n, mid;
 
@@ -60,10 +60,10 @@ u32 doing_list__find(const struct doing_list *l, u64 time)
 	return low;
 }
 
-const struct doing_span *doing_list__at(const struct doing_list *l, u64 time, u64 *until)
+const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64 *until)
 {
-	u32 i = doing_list__find(l, time);
-	const struct doing_span *s = i < l->n ? &l->spans[i] : NULL;
+	u32 i = span_list__find(l, time);
+	const struct listed_span *s = i < l->n ? &l->spans[i] : NULL;
 
 	if (!s)
 		return NULL;
@@ -73,4 +73,10 @@ const struct doing_span *doing_list__at(const struct doing_list *l, u64 time, u6
 	}
 	*until = s->to < *until ? s->to : *until;
 	return s;
+}
+
+void span_list__free(struct span_list *l)
+{
+	free(l->spans);
+	*l = (struct span_list){ 0 };
 }

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Intervals of threads: they tile, whatever the file holds, and say what the thread was in and who ended it. */
+#include <cjson/cJSON.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "model/activity.h"
+#include "test.h"
+#include "trace/writer.h"
+
+#define FIELD(name, size, offset, unit) \
+	"{\"name\":\"" name "\",\"type\":\"unsigned\",\"size\":" #size ",\"offset\":" #offset ",\"unit\":\"" unit "\"}"
+#define FIELDS                                                                                                      \
+	FIELD("time", 8, 0, "ns")                                                                                   \
+	"," FIELD("pid", 4, 8, "") "," FIELD("tid", 4, 12, "") "," FIELD("id", 2, 16, "") "," FIELD(                \
+		"probe", 2, 18, "") "," FIELD("cpu", 2, 20, "") "," FIELD("flags", 2, 22, "") "," FIELD("start", 8, \
+													24, "ns")
+/* One struct is enough for all: each kind names the fields that it has. */
+#define KIND(id, name, more) \
+	"{\"id\":" #id ",\"name\":\"" name "\",\"doc\":\"\",\"size\":64,\"fields\":[" FIELDS more "]}"
+#define SCHED "," FIELD("state", 4, 32, "") "," FIELD("waker_pid", 4, 36, "") "," FIELD("waker_tid", 4, 40, "")
+#define WAIT  "," FIELD("stack", 4, 44, "stack")
+
+static const char schema_json[] = "{\"families\":[{\"id\":0,\"name\":\"core\",\"doc\":\"\",\"default\":true}],\"options\":[],\"enums\":[],\"events\":[" KIND(
+	513, "sched_run",
+	SCHED) "," KIND(514, "sched_off",
+			SCHED "," FIELD(
+				"wake", 8, 48,
+				"moment")) "," KIND(769, "cuda_sync",
+						    WAIT) "," KIND(1025, "gil_wait",
+								   WAIT
+								   "," FIELD("gil", 8, 48, "hex") "," FIELD("dropper", 4, 36, "") "," FIELD(
+									   "holder", 4, 40,
+									   "") "," FIELD("result", 4, 32,
+											 "") "," FIELD("number", 4, 56,
+												       "") "," FIELD("locked",
+														     4,
+														     60,
+														     "")) "]}";
+
+enum { RUN = 513, OFF = 514, CUDA = 769, GIL = 1025 };
+enum { RUNNABLE, SLEEP, BLOCKED };
+
+struct record {
+	u64 time;
+	u32 pid, tid;
+	u16 id, probe, cpu, flags;
+	u64 start;
+	u32 state, waker_pid, waker_tid, stack;
+	u64 wake;
+	u32 number, locked;
+};
+
+static struct trace *trace;
+static struct names *names;
+static struct schema *schema;
+static struct trace_facts facts;
+static struct query query;
+
+static void forget(void)
+{
+	names__free(names);
+	trace__close(trace);
+	schema__free(schema);
+}
+
+/* A trace of these, asked for as a whole. */
+static bool prepare(const struct record *records, u32 n)
+{
+	static struct trace_head head;
+	struct trace_writer *w;
+	char path[64] = "activity-XXXXXX", err[256] = "";
+	cJSON *json = cJSON_Parse(schema_json);
+	int fd;
+
+	if (getenv("TMPDIR"))
+		snprintf(path, sizeof(path), "%s/activity-XXXXXX", getenv("TMPDIR"));
+	fd = mkstemp(path);
+	if (fd < 0 || schema__from_json(&schema, json, err, sizeof(err)) || trace_writer__create(&w, fd, schema, &head))
+		return false;
+	for (u32 i = 0; i < n; i++)
+		trace_writer__append(w, &records[i], sizeof(records[i]));
+	trace_writer__finish(w);
+	trace_writer__free(w);
+	close(fd);
+	cJSON_Delete(json);
+	if (trace__open(&trace, path, err, sizeof(err)) || names__create(&names, trace__schema(trace)))
+		return false;
+	unlink(path);
+	facts = (struct trace_facts){ 0 };
+	query = (struct query){ .trace = trace, .names = names, .facts = &facts };
+	return true;
+}
+
+/* What came of a reading */
+static struct read {
+	struct activity *activity;
+	char text[4096];
+	u32 tid; /* of the text */
+	u64 at[8], sum[8]; /* of each thread: where the last one ended, and all together */
+	u64 states[8][4];
+	u32 begun[8];
+	bool torn; /* an interval did not begin where the last one ended, or was empty */
+} r;
+
+static int take(const struct activity_interval *i, void *arg)
+{
+	static const char *const states[] = { "run", "want", "wait", "?" };
+	u32 t = i->thread.tid % 8;
+	size_t used = strlen(r.text);
+
+	r.torn |= i->from >= i->to || (r.at[t] && r.at[t] != i->from);
+	r.at[t] = i->to;
+	r.sum[t] += i->to - i->from;
+	r.states[t][i->state] += i->to - i->from;
+	r.begun[t] += i->begins;
+	if (i->thread.tid != r.tid)
+		return 0;
+	snprintf(r.text + used, sizeof(r.text) - used, "%s%llu-%llu %s %s", used ? ", " : "", i->from, i->to,
+		 states[i->state], activity__name(r.activity, i->what));
+	used = strlen(r.text);
+	if (i->by.tid)
+		snprintf(r.text + used, sizeof(r.text) - used, " by %u/%u", i->by.tid, i->by_stack);
+	if (i->stack)
+		snprintf(r.text + used + strlen(r.text + used), 32, " at %u", i->stack);
+	return 0;
+}
+
+static const char *read_all(u32 tid, u32 flags, u32 window)
+{
+	u32 before = activity_window;
+	int err;
+
+	r = (struct read){ .tid = tid };
+	activity_window = window;
+	err = activity__new(&r.activity, &query, flags);
+	if (!err)
+		err = activity__read(r.activity, take, NULL);
+	activity__free(r.activity);
+	activity_window = before;
+	return err ? "failed" : r.text;
+}
+
+TEST(says_state_and_cause)
+{
+	static const struct record records[] = {
+		{ .start = 1000, .time = 1100, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1100, .time = 1300, .wake = 1250, .pid = 1, .tid = 1, .id = OFF, .state = SLEEP },
+		{ .start = 1120, .time = 1240, .pid = 1, .tid = 1, .id = CUDA },
+		{ .start = 1300, .time = 1400, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1310, .time = 1320, .pid = 1, .tid = 1, .id = CUDA },
+		{ .start = 1400, .time = 1450, .wake = 1400, .pid = 1, .tid = 1, .id = OFF, .state = RUNNABLE },
+		/* nothing is known of it until 1600 */
+		{ .start = 1600, .time = 1700, .pid = 1, .tid = 1, .id = OFF, .state = BLOCKED },
+		{ .start = 1000, .time = 1500, .pid = 1, .tid = 2, .id = RUN },
+		{ .start = 1000, .time = 1010, .pid = 1, .tid = 3, .id = CUDA },
+	};
+
+	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
+	CHECK_TEXT(read_all(1, 0, 1000),
+		   "1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
+		   "1240-1250 wait asleep (not recorded in what), 1250-1300 want wanted a CPU, 1300-1400 run on a CPU, "
+		   "1400-1450 want wanted a CPU, 1450-1600 ? not known (not followed), "
+		   "1600-1700 wait uninterruptible (not recorded in what), 1700-1701 ? not known (not followed)");
+	CHECK(!r.torn && r.sum[1] == 701 && r.sum[2] == 701 && !r.sum[3]);
+	CHECK(r.begun[1] == 10);
+	CHECK_TEXT(read_all(1, ACTIVITY_IN_CALLS, 1000),
+		   "1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
+		   "1240-1250 wait asleep (not recorded in what), 1250-1300 want wanted a CPU, 1300-1310 run on a CPU, "
+		   "1310-1320 run cuda_sync, 1320-1400 run on a CPU, 1400-1450 want wanted a CPU, "
+		   "1450-1600 ? not known (not followed), 1600-1700 wait uninterruptible (not recorded in what), "
+		   "1700-1701 ? not known (not followed)");
+	/* a thread that has no scheduler events is one only if calls are asked for */
+	CHECK_TEXT(read_all(3, ACTIVITY_IN_CALLS, 1000), "1000-1010 ? cuda_sync, 1010-1701 ? not known (not followed)");
+	forget();
+}
+
+TEST(a_gap_in_which_records_were_lost_is_called_that)
+{
+	static const struct record records[] = {
+		{ .start = 1000, .time = 1100, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1200, .time = 1300, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1400, .time = 1500, .pid = 1, .tid = 1, .id = RUN },
+	};
+	struct loss losses[] = { { .family_name = "cuda", .count = 1, .first = 1000, .last = 1500 },
+				 { .family_name = "sched", .count = 5, .first = 1310, .last = 1320 } };
+
+	REQUIRE(prepare(records, 3));
+	facts.losses = losses;
+	facts.n_losses = 2;
+	CHECK_TEXT(
+		read_all(1, 0, 1000),
+		"1000-1100 run on a CPU, 1100-1200 ? not known (not followed), 1200-1300 run on a CPU, "
+		"1300-1400 ? not known (records were lost), 1400-1500 run on a CPU, 1500-1501 ? not known (not followed)");
+	forget();
+}
+
+TEST(without_the_scheduler_calls_are_known)
+{
+	static const struct record records[] = {
+		{ .start = 1000, .time = 1100, .pid = 1, .tid = 1, .id = CUDA },
+		{ .start = 1200, .time = 1300, .pid = 1, .tid = 1, .id = CUDA },
+	};
+
+	REQUIRE(prepare(records, 2));
+	CHECK_TEXT(read_all(1, ACTIVITY_IN_CALLS, 1000),
+		   "1000-1100 ? cuda_sync, 1100-1200 ? not known (no scheduling was recorded), 1200-1300 ? cuda_sync, "
+		   "1300-1301 ? not known (no scheduling was recorded)");
+	CHECK_TEXT(read_all(1, 0, 1000), "");
+	forget();
+}
+
+TEST(a_wait_for_the_gil_is_cut_by_who_held_it)
+{
+	static const struct record records[] = {
+		{ .start = 1000, .time = 2000, .pid = 1, .tid = 2, .id = RUN },
+		/* until 1400 it was thread 2's; the wait then ended by 2's drop */
+		{ .start = 1000,
+		  .time = 1500,
+		  .pid = 1,
+		  .tid = 1,
+		  .id = OFF,
+		  .state = SLEEP,
+		  .wake = 1450,
+		  .waker_pid = 1,
+		  .waker_tid = 2 },
+		{ .start = 1100,
+		  .time = 1300,
+		  .pid = 1,
+		  .tid = 1,
+		  .id = GIL,
+		  .state = 2,
+		  .waker_tid = 2,
+		  .stack = 7,
+		  .wake = 0x10,
+		  .number = 1,
+		  .locked = 1 },
+		{ .start = 1300,
+		  .time = 1500,
+		  .pid = 1,
+		  .tid = 1,
+		  .id = GIL,
+		  .state = 1,
+		  .waker_pid = 2,
+		  .stack = 7,
+		  .wake = 0x10,
+		  .number = 2 },
+		{ .start = 1500, .time = 2000, .pid = 1, .tid = 1, .id = RUN },
+	};
+
+	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
+	query.from = 1000;
+	query.to = 2000;
+	read_all(1, ACTIVITY_DETAILS, 1000);
+	CHECK(strstr(r.text, "1000-1100 wait asleep (not recorded in what) by 2/0, 1100-1300 wait GIL by 2/0 at 7"));
+	CHECK(strstr(r.text, "1450-1500 want wanted a CPU, 1500-2000 run on a CPU"));
+	CHECK(!r.torn && r.sum[1] == 1000);
+	/* without details the same time is one wait */
+	CHECK_TEXT(read_all(1, 0, 1000), "1000-1100 wait asleep (not recorded in what), 1100-1450 wait GIL, "
+					 "1450-1500 want wanted a CPU, 1500-2000 run on a CPU");
+	forget();
+}
+
+static u32 seed = 1;
+
+static u32 random_below(u32 n)
+{
+	seed = seed * 1664525 + 1013904223;
+	return (seed >> 8) % n;
+}
+
+/* Six threads that run and wait in turn, with calls on the way. */
+static u32 make_up(struct record *records, u32 max)
+{
+	u64 at[6];
+	u32 n = 0;
+
+	for (u32 t = 0; t < 6; t++)
+		at[t] = 10000 + random_below(50);
+	for (u32 t = 0; n + 3 < max; t = (t + 1) % 6) {
+		u64 run = at[t] + 1 + random_below(100), off = run + 1 + random_below(200);
+
+		records[n++] = (struct record){ .start = at[t], .time = run, .pid = 1, .tid = t, .id = RUN };
+		records[n++] = (struct record){ .start = run,
+						.time = off,
+						.pid = 1,
+						.tid = t,
+						.id = OFF,
+						.state = random_below(3),
+						.wake = random_below(3) ? run + random_below((u32)(off - run)) : 0 };
+		if (!random_below(3))
+			records[n++] = (struct record){ .start = run - random_below(20),
+							.time = run + random_below(150),
+							.pid = 1,
+							.tid = t,
+							.id = random_below(2) ? CUDA : GIL };
+		/* sometimes nothing is known for a while */
+		at[t] = off + (random_below(4) ? 0 : random_below(300));
+	}
+	return n;
+}
+
+TEST(sums_are_the_same_whatever_the_windows)
+{
+	static const u32 windows[] = { 1, 2, 7, 50, 100000 };
+	static struct record records[900];
+	u32 n = make_up(records, 900);
+	u64 run[8] = { 0 }, off[8] = { 0 };
+	struct read first;
+
+	for (u32 i = 0; i < n; i++)
+		if (records[i].id == RUN || records[i].id == OFF)
+			(records[i].id == RUN ? run : off)[records[i].tid] += records[i].time - records[i].start;
+	REQUIRE(prepare(records, n));
+	read_all(9, ACTIVITY_IN_CALLS, 100000);
+	first = r;
+	for (u32 w = 0; w < 5; w++) {
+		bool same = true, exact = true;
+
+		read_all(9, ACTIVITY_IN_CALLS, windows[w]);
+		for (u32 t = 0; t < 6; t++) {
+			same &= !memcmp(r.states[t], first.states[t], sizeof(r.states[t])) && r.sum[t] == first.sum[t];
+			exact &= r.states[t][ACTIVITY_RUNNING] == run[t] &&
+				 r.states[t][ACTIVITY_RUNNABLE] + r.states[t][ACTIVITY_BLOCKED] == off[t] &&
+				 r.begun[t] == first.begun[t];
+		}
+		CHECK(!r.torn);
+		CHECK(same);
+		CHECK(exact);
+	}
+	query.from = 11000;
+	query.to = 12000;
+	read_all(9, 0, 10);
+	CHECK(!r.torn && r.sum[0] == 1000 && r.sum[5] == 1000);
+	forget();
+}
+
+/* A file may hold anything: spans that overlap, end before they begin, or were woken outside of themselves. */
+TEST(tiles_whatever_the_file_holds)
+{
+	static struct record records[600];
+	bool torn = false;
+
+	for (u32 round = 0; round < 8; round++) {
+		for (u32 i = 0; i < 600; i++) {
+			static const u16 ids[] = { RUN, OFF, CUDA, GIL };
+			u64 start = 5000 + random_below(3000);
+
+			records[i] = (struct record){ .start = start,
+						      .time = 5000 + random_below(10) * random_below(400),
+						      .pid = 1,
+						      .tid = random_below(4),
+						      .id = ids[random_below(4)],
+						      .state = random_below(12),
+						      .wake = random_below(4) ? 4900 + random_below(3500) : 0 };
+		}
+		REQUIRE(prepare(records, 600));
+		for (u32 flags = 0; flags < 4; flags++) {
+			read_all(9, flags, 1 + random_below(700));
+			torn |= r.torn;
+			for (u32 t = 1; t < 4; t++)
+				torn |= r.at[t] != r.at[0];
+		}
+		forget();
+	}
+	CHECK(!torn);
+}
+
+TEST(answers_for_moments_of_chosen_threads)
+{
+	static const struct record records[] = {
+		{ .start = 1000, .time = 1400, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1400, .time = 1900, .pid = 1, .tid = 1, .id = OFF, .state = SLEEP, .wake = 1800 },
+		{ .start = 1000, .time = 1900, .pid = 1, .tid = 2, .id = RUN },
+	};
+
+	REQUIRE(prepare(records, 3));
+	r = (struct read){ .tid = 1 };
+	REQUIRE(!activity__new(&r.activity, &query, 0));
+	REQUIRE(!activity__add_thread(r.activity, 1, 1));
+	REQUIRE(!activity__load(r.activity, 1000, 2000));
+	CHECK(!activity__of(r.activity, 1, 1, 1700, 1950, take, NULL));
+	CHECK_TEXT(r.text, "1700-1800 wait asleep (not recorded in what), 1800-1900 want wanted a CPU, "
+			   "1900-1950 ? not known (not followed)");
+	/* moments may be asked for in any order */
+	r.at[1] = 0;
+	*r.text = 0;
+	CHECK(!activity__of(r.activity, 1, 1, 1350, 1450, take, NULL));
+	CHECK_TEXT(r.text, "1350-1400 run on a CPU, 1400-1450 wait asleep (not recorded in what)");
+	CHECK(!activity__of(r.activity, 1, 2, 1000, 1100, take, NULL));
+	CHECK(r.states[2][ACTIVITY_UNKNOWN] == 100);
+	activity__free(r.activity);
+	forget();
+}
+
+TEST_MAIN()

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/activity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/activity_private.h"
+#include "model/gil.h"
+#include "model/sched_span.h"
+
+u32 activity_window = 128u << 10;
+
+static bool has_sched(const struct trace *t)
+{
+	u32 n;
+	const struct kind_summary *kinds = trace__kinds(t, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (!strcmp(kinds[i].event->name, "sched_run") || !strcmp(kinds[i].event->name, "sched_off"))
+			return true;
+	return false;
+}
+
+int activity__new(struct activity **out, const struct query *q, u32 flags)
+{
+	struct activity *a = calloc(1, sizeof(*a));
+	int err;
+
+	*out = a;
+	if (!a)
+		return -ENOMEM;
+	a->q = *q;
+	a->asked = q;
+	a->flags = flags;
+	a->has_sched = has_sched(q->trace);
+	map__init(&a->threads, sizeof(struct thread_key), sizeof(struct activity_thread));
+	err = lock_words__load(&a->locks, q->trace);
+	if (err)
+		return err;
+	return waits__new(&a->waits, trace__schema(q->trace), q->names, a->locks, flags & ACTIVITY_DETAILS);
+}
+
+void activity__free(struct activity *a)
+{
+	if (!a)
+		return;
+	for (u32 i = 0; i < a->threads.n; i++)
+		activity_thread__forget(map__value(&a->threads, i));
+	map__free(&a->threads);
+	waits__free(a->waits);
+	lock_words__free(a->locks);
+	free(a);
+}
+
+const char *activity__name(const struct activity *a, u32 what)
+{
+	return what < ACTIVITY_WHAT ? waits__reason(a->waits, what) : activity_cause__text(what - ACTIVITY_WHAT);
+}
+
+enum activity_cause activity__cause(const struct activity *a, u32 what)
+{
+	return what < ACTIVITY_WHAT ? waits__cause(a->waits, what) : what - ACTIVITY_WHAT;
+}
+
+/* A thread's time that is being cut. */
+struct cutting {
+	struct activity *a;
+	struct activity_thread *thread; /* NULL: one that was not loaded */
+	struct thread_waits *waits; /* NULL: it has none */
+	struct activity_interval now;
+	const struct sched_time *off; /* the span that the moment in hand is in, NULL: on a CPU, or unknown */
+	u64 span_from;
+	int (*fn)(const struct activity_interval *i, void *arg);
+	void *arg;
+};
+
+static int hand_over(struct cutting *c, u64 from, u64 to)
+{
+	struct activity_thread *t = c->thread;
+	struct activity_interval *i = &c->now;
+
+	if (from >= to)
+		return 0;
+	i->from = from;
+	i->to = to;
+	i->begins = !t || t->span_from != c->span_from || t->last_what != i->what;
+	if (t) {
+		t->span_from = c->span_from;
+		t->last_what = i->what;
+	}
+	return c->fn(i, c->arg);
+}
+
+/* Why nothing is known of [from, to) */
+static enum activity_cause unknown_cause(const struct activity *a, u64 from, u64 to)
+{
+	const struct trace_facts *f = a->q.facts;
+
+	if (!a->has_sched)
+		return ACTIVITY_NOT_RECORDED;
+	for (u32 i = 0; f && i < f->n_losses; i++) {
+		const struct loss *l = &f->losses[i];
+
+		if (l->family_name && !strcmp(l->family_name, "sched") && l->first < to && l->last >= from)
+			return ACTIVITY_LOST;
+	}
+	return ACTIVITY_UNOBSERVED;
+}
+
+/* Of a thread that is in no call that was recorded */
+static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to)
+{
+	switch (c->now.state) {
+	case ACTIVITY_RUNNING:
+		return ACTIVITY_ON_CPU;
+	case ACTIVITY_RUNNABLE:
+		return ACTIVITY_CPU;
+	case ACTIVITY_UNKNOWN:
+		return unknown_cause(c->a, from, to);
+	default:
+		return c->off->state == SPAN_SLEEP   ? ACTIVITY_ASLEEP :
+		       c->off->state == SPAN_BLOCKED ? ACTIVITY_UNINTERRUPTIBLE :
+						       ACTIVITY_STOPPED;
+	}
+}
+
+static void add_detail(struct cutting *c, const struct wait_detail *d)
+{
+	struct activity_interval *i = &c->now;
+
+	i->object = d ? d->object : 0;
+	i->stack = d ? d->stack : 0;
+	i->by = d && d->by_tid ? (struct thread_key){ d->by_pid, d->by_tid } : i->waker;
+	i->by_stack = d ? d->by_stack : 0;
+	i->is_free = false;
+}
+
+/* The holder of the GIL goes before what the wait's own event says, which is of the wait's end. */
+static void add_holder(struct cutting *c, const struct listed_span *gil)
+{
+	c->now.is_free = gil->what == GIL_FREE;
+	c->now.by = gil->what == GIL_HELD ? (struct thread_key){ c->now.thread.pid, gil->by } :
+					    (struct thread_key){ 0 };
+	c->now.by_stack = gil->what == GIL_HELD ? gil->of : 0;
+}
+
+/* Cuts a part with its details at the ends of the GIL's holders and of stacks. */
+static int hand_over_details(struct cutting *c, const struct wait_detail *d, u64 from, u64 to)
+{
+	const struct listed_span *gil = NULL, *stack;
+	int err = 0;
+
+	if (!c->thread)
+		return hand_over(c, from, to);
+	for (u64 until; !err && from < to; from = until) {
+		until = to;
+		add_detail(c, d);
+		if (c->now.cause == ACTIVITY_GIL)
+			gil = span_list__at(&c->thread->gil, from, &until);
+		if (gil)
+			add_holder(c, gil);
+		stack = c->now.state != ACTIVITY_RUNNING ? span_list__at(&c->thread->off_stacks, from, &until) : NULL;
+		c->now.off_stack = stack ? stack->of : 0;
+		err = hand_over(c, from, until);
+	}
+	return err;
+}
+
+static int on_part(const struct wait_part *p, void *arg)
+{
+	struct cutting *c = arg;
+
+	c->now.what = p->reason ? p->reason : ACTIVITY_WHAT + plain_cause(c, p->from, p->to);
+	c->now.cause = activity__cause(c->a, c->now.what);
+	if (c->a->flags & ACTIVITY_DETAILS)
+		return hand_over_details(c, p->detail, p->from, p->to);
+	return hand_over(c, p->from, p->to);
+}
+
+/* The span at `time`, NULL: none; *until is brought forward to where that changes. `time` does not fall from call to call. */
+static const struct sched_time *span_at(struct sched_times *l, u64 time, u64 *until)
+{
+	const struct sched_time *s;
+	u64 change;
+
+	while (l->at < l->n && l->spans[l->at].to <= time)
+		l->at++;
+	if (l->at == l->n)
+		return NULL;
+	s = &l->spans[l->at];
+	change = s->from > time ? s->from : s->to;
+	*until = change < *until ? change : *until;
+	return s->from > time ? NULL : s;
+}
+
+/* Sets the state at `time`, and *until to where it changes. */
+static void set_state(struct cutting *c, u64 time, u64 *until)
+{
+	struct activity_interval *i = &c->now;
+	const struct sched_time *on = NULL;
+
+	if (c->thread)
+		on = span_at(&c->thread->on, time, until);
+	c->off = c->thread && !on ? span_at(&c->thread->off, time, until) : NULL;
+	c->span_from = on ? on->from : c->off ? c->off->from : 0;
+	i->state = on ? ACTIVITY_RUNNING : ACTIVITY_UNKNOWN;
+	i->waker = (struct thread_key){ 0, 0 };
+	i->uninterruptible = false;
+	if (!c->off)
+		return;
+	i->state = time < c->off->wake ? ACTIVITY_BLOCKED : ACTIVITY_RUNNABLE;
+	if (i->state == ACTIVITY_RUNNABLE)
+		return;
+	*until = c->off->wake < *until ? c->off->wake : *until;
+	i->waker = c->off->waker;
+	i->uninterruptible = c->off->state == SPAN_BLOCKED;
+}
+
+static int cut(struct cutting *c, u64 from, u64 to)
+{
+	struct wait_part part = { 0 };
+	int err = 0;
+
+	c->waits = waits__thread(c->a->waits, c->now.thread.pid, c->now.thread.tid);
+	for (u64 until; !err && from < to; from = until) {
+		until = to;
+		set_state(c, from, &until);
+		part.from = from;
+		part.to = until;
+		if (c->now.state == ACTIVITY_BLOCKED || (c->a->flags & ACTIVITY_IN_CALLS))
+			err = waits__explain(c->a->waits, c->waits, c->now.uninterruptible, from, until, on_part, c);
+		else
+			err = on_part(&part, c);
+	}
+	return err;
+}
+
+/* The part of a thread's life that the recording has; its spans go before what is known of the life's ends. */
+static struct trace_window life_of(const struct activity *a, const struct thread_key *key,
+				   const struct activity_thread *t, struct trace_window all)
+{
+	const struct task *task = names__task(a->q.names, key->pid, key->tid);
+	struct trace_window w = all;
+	const struct sched_times *lists[] = { &t->on, &t->off };
+
+	if (w.from < a->q.start)
+		w.from = a->q.start < w.to ? a->q.start : w.to;
+	if (task && task->start > w.from)
+		w.from = task->start;
+	if (task && task->end && task->end < w.to)
+		w.to = task->end;
+	for (u32 i = 0; i < 2; i++) {
+		const struct sched_times *l = lists[i];
+
+		if (l->n && l->spans[0].from < w.from)
+			w.from = l->spans[0].from > all.from ? l->spans[0].from : all.from;
+		if (l->n && l->spans[l->n - 1].to > w.to)
+			w.to = l->spans[l->n - 1].to < all.to ? l->spans[l->n - 1].to : all.to;
+	}
+	return w;
+}
+
+/* Hands over what is loaded of one thread, and before its first window what is not known. */
+static int hand_over_thread(struct cutting *c, struct trace_window all)
+{
+	struct activity_thread *t = c->thread;
+	struct trace_window life = life_of(c->a, &c->now.thread, t, all);
+	u64 from = t->done ? t->done : life.from, to = life.to < c->a->q.to ? life.to : c->a->q.to;
+	u64 known = from < c->a->q.from ? c->a->q.from : from;
+	struct wait_part before = { .from = from, .to = known };
+	int err = 0;
+
+	if (known >= to)
+		return 0;
+	c->now.state = ACTIVITY_UNKNOWN;
+	c->off = NULL;
+	c->span_from = 0;
+	if (from < known)
+		err = on_part(&before, c);
+	t->done = to;
+	return err ? err : cut(c, known, to);
+}
+
+int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg)
+{
+	const struct trace_summary *t = trace__summary(a->q.trace);
+	struct trace_window all = {
+		.from = a->asked->from > t->first ? a->asked->from : t->first,
+		.to = a->asked->to && a->asked->to <= t->last ? a->asked->to : t->last + 1,
+	};
+	u64 step = all.to > all.from ? (all.to - all.from) / (t->events / activity_window + 1) + 1 : 0;
+	int err = 0;
+
+	for (u64 at = all.from; !err && at < all.to; at += step) {
+		err = activity__load_window(a, at, at + step < all.to ? at + step : all.to);
+		for (u32 i = 0; !err && i < a->threads.n; i++) {
+			struct cutting c = { .a = a, .thread = map__value(&a->threads, i), .fn = fn, .arg = arg };
+
+			c.now.thread = *(const struct thread_key *)map__key(&a->threads, i);
+			err = hand_over_thread(&c, all);
+		}
+	}
+	return err;
+}
+
+int activity__add_thread(struct activity *a, u32 pid, u32 tid)
+{
+	struct thread_key key = { pid, tid };
+
+	a->chosen = true;
+	waits__choose(a->waits, &a->threads);
+	return map__get(&a->threads, &key) ? 0 : -ENOMEM;
+}
+
+int activity__load(struct activity *a, u64 from, u64 to)
+{
+	return activity__load_window(a, from, to);
+}
+
+/* The first that ends after `time` */
+static void seek(struct sched_times *l, u64 time)
+{
+	u32 low = 0, high = l->n, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (l->spans[mid].to <= time)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	l->at = low;
+}
+
+int activity__of(struct activity *a, u32 pid, u32 tid, u64 from, u64 to,
+		 int (*fn)(const struct activity_interval *i, void *arg), void *arg)
+{
+	struct cutting c = { .a = a, .now.thread = { pid, tid }, .fn = fn, .arg = arg };
+
+	c.thread = map__find(&a->threads, &c.now.thread);
+	if (c.thread) {
+		seek(&c.thread->on, from);
+		seek(&c.thread->off, from);
+	}
+	return cut(&c, from, to);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/activity_cause.h"
+
+#include <string.h>
+
+#include "util/text.h"
+
+static const struct {
+	const char *word, *text;
+} causes[ACTIVITY_CAUSES] = {
+	[ACTIVITY_ON_CPU] = { "on-cpu", "on a CPU" },
+	[ACTIVITY_CPU] = { "cpu", "wanted a CPU" },
+	[ACTIVITY_GIL] = { "gil", NULL },
+	[ACTIVITY_LOCK] = { "lock", NULL },
+	[ACTIVITY_CONDITION] = { "condition", NULL },
+	[ACTIVITY_CUDA] = { "cuda", NULL },
+	[ACTIVITY_CUDA_SYNC] = { "cuda-sync", NULL },
+	[ACTIVITY_NCCL] = { "nccl", NULL },
+	[ACTIVITY_GC] = { "gc", NULL },
+	[ACTIVITY_LIBRARY] = { "library", NULL },
+	[ACTIVITY_DISK] = { "disk", NULL },
+	[ACTIVITY_FAULT] = { "page-fault", NULL },
+	[ACTIVITY_RECLAIM] = { "memory", NULL },
+	[ACTIVITY_CONNECT] = { "connect", NULL },
+	[ACTIVITY_SLEEP] = { "sleep", NULL },
+	[ACTIVITY_EVENTS] = { "events", NULL },
+	[ACTIVITY_FUTEX] = { "futex", NULL },
+	[ACTIVITY_SEND] = { "send", NULL },
+	[ACTIVITY_RECEIVE] = { "receive", NULL },
+	[ACTIVITY_SYNC] = { "sync", NULL },
+	[ACTIVITY_TRANSFER] = { "transfer", NULL },
+	[ACTIVITY_SYSCALL] = { "syscall", NULL },
+	[ACTIVITY_ASLEEP] = { "asleep", "asleep (not recorded in what)" },
+	[ACTIVITY_UNINTERRUPTIBLE] = { "blocked", "uninterruptible (not recorded in what)" },
+	[ACTIVITY_STOPPED] = { "stopped", "stopped" },
+	[ACTIVITY_NOT_RECORDED] = { "not-recorded", "not known (no scheduling was recorded)" },
+	[ACTIVITY_LOST] = { "lost", "not known (records were lost)" },
+	[ACTIVITY_UNOBSERVED] = { "unobserved", "not known (not followed)" },
+};
+
+static const struct {
+	const char *calls; /* with spaces between them */
+	enum activity_cause cause;
+} syscalls[] = {
+	{ "nanosleep clock_nanosleep", ACTIVITY_SLEEP },
+	{ "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 accept accept4 wait4 waitid pause "
+	  "rt_sigsuspend rt_sigtimedwait mq_timedreceive msgrcv inotify_wait io_getevents io_pgetevents "
+	  "io_uring_enter restart_syscall semtimedop semop",
+	  ACTIVITY_EVENTS },
+	{ "futex futex_wait futex_waitv", ACTIVITY_FUTEX },
+	{ "connect sendto sendmsg sendmmsg", ACTIVITY_SEND },
+	{ "recvfrom recvmsg recvmmsg", ACTIVITY_RECEIVE },
+	{ "fsync fdatasync sync syncfs sync_file_range msync readahead", ACTIVITY_SYNC },
+	{ "read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 sendfile splice",
+	  ACTIVITY_TRANSFER },
+};
+
+const char *activity_cause__word(enum activity_cause cause)
+{
+	return causes[cause].word;
+}
+
+const char *activity_cause__text(enum activity_cause cause)
+{
+	return causes[cause].text;
+}
+
+enum activity_cause activity_cause__of_syscall(const char *name)
+{
+	for (size_t i = 0; i < sizeof(syscalls) / sizeof(*syscalls); i++)
+		if (text__has_item(syscalls[i].calls, ' ', name))
+			return syscalls[i].cause;
+	return ACTIVITY_SYSCALL;
+}
+
+enum activity_cause activity_cause__of_call(const char *name)
+{
+	if (strncmp(name, "cu", 2))
+		return ACTIVITY_LIBRARY;
+	return strstr(name, "Synchronize") ? ACTIVITY_CUDA_SYNC : ACTIVITY_CUDA;
+}

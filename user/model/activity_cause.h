@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The closed list of what a thread's time can go to. */
+#ifndef SONDE_MODEL_ACTIVITY_CAUSE_H
+#define SONDE_MODEL_ACTIVITY_CAUSE_H
+
+#include "core/types.h"
+
+enum activity_cause {
+	/* of a running thread */
+	ACTIVITY_ON_CPU,
+	/* of a runnable one */
+	ACTIVITY_CPU, /* waits for a CPU: others have them, or a quota is used up */
+	/* of a thread in a call, or in a wait, that a family recorded; a running thread may be in one, too */
+	ACTIVITY_GIL,
+	ACTIVITY_LOCK, /* a futex that is used as a lock */
+	ACTIVITY_CONDITION, /* another futex: a condition, a semaphore, a thread's end */
+	ACTIVITY_CUDA, /* a call of the CUDA runtime or driver */
+	ACTIVITY_CUDA_SYNC, /* one that waits for a device */
+	ACTIVITY_NCCL,
+	ACTIVITY_GC, /* Python's garbage collection */
+	ACTIVITY_LIBRARY, /* a call of another library */
+	ACTIVITY_DISK,
+	ACTIVITY_FAULT, /* a page fault that reads from a disk */
+	ACTIVITY_RECLAIM, /* the kernel frees memory because it is short */
+	ACTIVITY_CONNECT, /* a connection is being made */
+	/* system calls, by their name */
+	ACTIVITY_SLEEP, /* nanosleep and the like: the thread asked for it */
+	ACTIVITY_EVENTS, /* poll, accept, wait4, ..: until there is something to do */
+	ACTIVITY_FUTEX, /* without family lock: a lock or a condition */
+	ACTIVITY_SEND, /* connect, sendto, .. */
+	ACTIVITY_RECEIVE, /* recvfrom, .. */
+	ACTIVITY_SYNC, /* fsync, .. */
+	ACTIVITY_TRANSFER, /* read, write, ..: what for depends on the file */
+	ACTIVITY_SYSCALL, /* any other */
+	/* of a blocked thread that was in nothing that was recorded: by the scheduler's state */
+	ACTIVITY_ASLEEP,
+	ACTIVITY_UNINTERRUPTIBLE,
+	ACTIVITY_STOPPED, /* by job control, a debugger, the freezer, .. */
+	/* of a thread whose state is unknown: why it is */
+	ACTIVITY_NOT_RECORDED, /* the trace has no scheduler events */
+	ACTIVITY_LOST, /* scheduler events of this time were lost */
+	ACTIVITY_UNOBSERVED, /* the thread was not followed in this time */
+	ACTIVITY_CAUSES
+};
+
+/* "gil", for machines */
+const char *activity_cause__word(enum activity_cause cause);
+/* As in a sentence, for the causes that need no name of a call: "wanted a CPU"; NULL: one that has a name */
+const char *activity_cause__text(enum activity_cause cause);
+/* Of a system call by its name without SYS_: "futex" */
+enum activity_cause activity_cause__of_syscall(const char *name);
+/* Of a call of any other library by the function's name: "cudaMemcpy" */
+enum activity_cause activity_cause__of_call(const char *name);
+
+#endif

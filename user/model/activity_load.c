@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Reads what a window's intervals are made of into lists for each thread. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "model/activity_private.h"
+#include "model/gil.h"
+#include "model/sched_span.h"
+
+static struct activity_thread *thread_of(struct activity *a, u32 pid, u32 tid)
+{
+	struct thread_key key = { pid, tid };
+
+	return a->chosen ? map__find(&a->threads, &key) : map__get(&a->threads, &key);
+}
+
+static int add(struct sched_times *l, const struct sched_time *s)
+{
+	u32 want = 2 * l->allocated + 16;
+	struct sched_time *more;
+
+	if (l->n == l->allocated) {
+		more = realloc(l->spans, want * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		l->spans = more;
+		l->allocated = want;
+	}
+	l->spans[l->n++] = *s;
+	return 0;
+}
+
+static int on_span(const struct sched_span *s, void *arg)
+{
+	struct activity *a = arg;
+	struct activity_thread *t = thread_of(a, s->pid, s->tid);
+	struct sched_time time = { s->start, s->end, s->wake, { s->waker_pid, s->waker_tid }, (u32)s->state };
+
+	if (!t)
+		return a->chosen ? 0 : -ENOMEM;
+	return add(s->on_cpu ? &t->on : &t->off, &time);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct sched_time *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* They are in order in all but few files; what overlaps is cut, as a file may hold anything. */
+static void sort(struct sched_times *l)
+{
+	bool ordered = true;
+	u32 n = 0;
+
+	for (u32 i = 1; ordered && i < l->n; i++)
+		ordered = l->spans[i - 1].to <= l->spans[i].from;
+	l->at = 0;
+	if (ordered)
+		return;
+	qsort(l->spans, l->n, sizeof(*l->spans), by_start);
+	for (u32 i = 0; i < l->n; i++) {
+		struct sched_time s = l->spans[i];
+
+		if (n && s.from < l->spans[n - 1].to)
+			s.from = l->spans[n - 1].to;
+		if (s.from < s.to)
+			l->spans[n++] = s;
+	}
+	l->n = n;
+}
+
+static int on_piece(const struct gil_piece *p, void *arg)
+{
+	struct activity_thread *t = thread_of(arg, p->gil.pid, p->waiter);
+	struct listed_span span = { p->from, p->to, p->had, p->holder_stack, p->holder };
+
+	if (!t)
+		return ((struct activity *)arg)->chosen ? 0 : -ENOMEM;
+	return span_list__add(&t->gil, &span);
+}
+
+static int on_off_stacks(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *stack = schema_event__field(v.event, "stack");
+	struct common_fields f = common_fields__of(v.event);
+	struct activity *a = arg;
+	struct activity_thread *t;
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		struct listed_span span = { .from = (u64)view__s64(&v, f.start), .to = (u64)view__s64(&v, f.time) };
+
+		t = thread_of(a, (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid));
+		span.of = (u32)view__s64(&v, stack);
+		if (t)
+			err = span_list__add(&t->off_stacks, &span);
+		else if (!a->chosen)
+			err = -ENOMEM;
+	}
+	return err;
+}
+
+static int load_details(struct activity *a)
+{
+	const struct gil_listener gil = { .piece = on_piece };
+	int err = query__read_kind(&a->q, "sample_off", on_off_stacks, a);
+
+	return err ? err : gil_model__read(a->q.trace, a->q.from, a->q.to, &a->q.pids, &gil, a, NULL);
+}
+
+/* The spans of families: a thread that has nothing else is one of the model's, too, where calls are asked for. */
+static int on_calls(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct activity *a = arg;
+	struct common_fields f = common_fields__of(v.event);
+
+	if ((a->flags & ACTIVITY_IN_CALLS) && !a->chosen)
+		for (; v.i < rows__count(rows); v.i++)
+			if (!thread_of(a, (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid)))
+				return -ENOMEM;
+	return waits__feed(a->waits, rows);
+}
+
+void activity_thread__forget(struct activity_thread *t)
+{
+	free(t->on.spans);
+	free(t->off.spans);
+	t->on = t->off = (struct sched_times){ 0 };
+	span_list__free(&t->gil);
+	span_list__free(&t->off_stacks);
+}
+
+/* Memory that the last window filled is used again; a thread that had nothing in it may have ended, so it has none. */
+static void empty(struct activity_thread *t)
+{
+	if (!t->on.n && !t->off.n) {
+		activity_thread__forget(t);
+		return;
+	}
+	t->on.n = t->off.n = 0;
+	t->gil.n = t->off_stacks.n = 0;
+}
+
+int activity__load_window(struct activity *a, u64 from, u64 to)
+{
+	int err = 0;
+
+	a->q.from = from;
+	a->q.to = to;
+	waits__forget(a->waits);
+	for (u32 i = 0; i < a->threads.n; i++)
+		empty(map__value(&a->threads, i));
+	if (*waits__kinds(a->waits))
+		err = query__read(&a->q, waits__kinds(a->waits), on_calls, a);
+	if (!err)
+		err = sched_spans__read(&a->q, SPAN_WHY | SPAN_WAKER, on_span, a);
+	if (!err && (a->flags & ACTIVITY_DETAILS))
+		err = load_details(a);
+	for (u32 i = 0; i < a->threads.n; i++) {
+		struct activity_thread *t = map__value(&a->threads, i);
+
+		sort(&t->on);
+		sort(&t->off);
+		span_list__sort(&t->gil);
+		span_list__sort(&t->off_stacks);
+	}
+	return err;
+}

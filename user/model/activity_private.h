@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What activity.c (intervals) and activity_load.c (what they are made of) share. */
+#ifndef SONDE_MODEL_ACTIVITY_PRIVATE_H
+#define SONDE_MODEL_ACTIVITY_PRIVATE_H
+
+#include "model/activity.h"
+#include "model/span_list.h"
+
+/* A span on or off a CPU, as in struct sched_span */
+struct sched_time {
+	u64 from, to;
+	u64 wake;
+	struct thread_key waker;
+	u32 state;
+};
+
+struct sched_times {
+	struct sched_time *spans; /* by their start and by their end, once sorted */
+	u32 n, allocated;
+	u32 at; /* the first that ends after the moment in hand */
+};
+
+struct activity_thread {
+	struct sched_times on, off;
+	struct span_list gil; /* what: enum gil_had, by: the holder, of: its stack */
+	struct span_list off_stacks; /* of: the stack */
+	u64 done; /* intervals were handed over until then, 0: none was */
+	u64 span_from; /* start of the scheduler's span that the last interval was in */
+	u32 last_what;
+};
+
+struct activity {
+	struct query q; /* of the window in hand */
+	const struct query *asked;
+	u32 flags;
+	bool has_sched; /* the trace has scheduler events */
+	bool chosen; /* threads were added */
+	struct lock_words *locks;
+	struct waits *waits;
+	struct map threads; /* struct thread_key -> struct activity_thread */
+};
+
+/* Reads a window; what was loaded is forgotten. 0 or negative errno. */
+int activity__load_window(struct activity *a, u64 from, u64 to);
+void activity_thread__forget(struct activity_thread *t);
+
+#endif
