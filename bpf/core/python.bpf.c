@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The walker's maps, and the lives of processes with a CPython. Loaded only if a family walks. */
+#include "python_learn.bpf.h"
 #include "python_walk.bpf.h"
 
 struct stack_nodes_map stack_nodes SEC(".maps");
@@ -8,6 +9,7 @@ u32 stack_last_code = 0;
 u32 stack_epoch = 0;
 
 struct python_processes_map python_processes SEC(".maps");
+struct python_files_map python_files SEC(".maps");
 struct python_layouts_map python_layouts SEC(".maps");
 struct python_threads_map python_threads SEC(".maps");
 struct python_knowns_map python_knowns SEC(".maps");
@@ -15,8 +17,7 @@ struct python_nested_map python_nested SEC(".maps");
 struct python_codes_map python_codes SEC(".maps");
 struct python_stacks_map python_stacks SEC(".maps");
 
-/* Ids that the loader gives are even, these odd. */
-u32 python_last_fork = 1;
+u32 python_last_id = 1;
 
 /* A child is its parent's copy; from there on each has code objects of its own. */
 SEC("tp_btf/sched_process_fork")
@@ -31,7 +32,7 @@ int BPF_PROG(core_python_fork, struct task_struct *parent, struct task_struct *c
 	if (!p)
 		return 0;
 	copy = *p;
-	copy.id = __sync_fetch_and_add(&python_last_fork, 2) + 2;
+	copy.id = __sync_fetch_and_add(&python_last_id, 2) + 2;
 	if (bpf_map_update_elem(&python_processes, &to, &copy, BPF_ANY))
 		loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
 	return 0;
@@ -45,6 +46,17 @@ int BPF_PROG(core_python_exec, struct task_struct *task, const char *comm)
 
 	if ((u32)task->pid == tgid && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
 		bpf_map_delete_elem(&python_processes, &tgid);
+	return 0;
+}
+
+/* Its program is mapped by now, but has not run. Of one in a library, python__known_here() hears at its first event. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(core_python_run, struct task_struct *task)
+{
+	u32 tgid = task->tgid;
+
+	if (!bpf_map_lookup_elem(&python_processes, &tgid))
+		python__learn(BPF_CORE_READ(task, mm, start_code));
 	return 0;
 }
 

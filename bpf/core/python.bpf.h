@@ -7,6 +7,7 @@
 #ifndef SONDE_PYTHON_BPF_H
 #define SONDE_PYTHON_BPF_H
 
+#include "core/python_learn.bpf.h"
 #include "core/python_walk.bpf.h"
 
 /*
@@ -20,13 +21,19 @@ static __always_inline u32 python__stack(u32 frames)
 	return python__walk_current(0, 0, frames);
 }
 
+/* The same for a program at an instruction of a CPython. A process that is not known is counted. */
+static __always_inline u32 python__stack_here(u32 frames)
+{
+	return python__known_here() ? python__walk_current(0, 0, frames) : 0;
+}
+
 /*
  * The same for a thread that waits for the GIL at `gil` (struct _gil_runtime_state). A thread that has entered several
  * interpreters has a stack in each of them, and while it waits none is marked as the current stack.
  */
 static __always_inline u32 python__stack_waiting(u64 gil, u32 frames)
 {
-	return python__walk_current(0, gil, frames);
+	return python__known_here() ? python__walk_current(0, gil, frames) : 0;
 }
 
 /*

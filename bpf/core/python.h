@@ -8,6 +8,9 @@
 /* Layouts known at once, one for each build of CPython that differs. */
 #define PYTHON_LAYOUTS 64
 
+/* Files known at once. */
+#define PYTHON_FILES 1024
+
 /*
  * Offsets in bytes. Sources by version: user/python/layouts.c. Where a version does
  * not have a member, 0.
@@ -51,6 +54,21 @@ struct python_process {
 	u64 code_type; /* address of PyCode_Type */
 	u32 layout; /* number of its layout */
 	u32 id; /* never that of another process in this recording */
+};
+
+/* A file that is a CPython, by its backing inode. */
+struct python_file_key {
+	u64 dev, ino;
+	u32 generation; /* of that inode number */
+	u32 pad;
+};
+
+/* Both in bytes from the address at which a mapping of the file's code puts, or would put, the file's first byte. */
+struct python_file {
+	u64 runtime; /* _PyRuntime */
+	u64 code_type; /* PyCode_Type */
+	u32 layout; /* number of its layout */
+	u32 pad;
 };
 
 #endif

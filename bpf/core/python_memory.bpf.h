@@ -141,6 +141,13 @@ struct python_processes_map {
 	__type(value, struct python_process);
 };
 
+struct python_files_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, PYTHON_FILES);
+	__type(key, struct python_file_key);
+	__type(value, struct python_file);
+};
+
 struct python_layouts_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, PYTHON_LAYOUTS);
@@ -178,6 +185,7 @@ struct python_stacks_map {
 };
 
 extern struct python_processes_map python_processes SEC(".maps");
+extern struct python_files_map python_files SEC(".maps");
 extern struct python_layouts_map python_layouts SEC(".maps");
 extern struct python_threads_map python_threads SEC(".maps");
 extern struct python_knowns_map python_knowns SEC(".maps");

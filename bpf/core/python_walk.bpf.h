@@ -326,8 +326,12 @@ static __always_inline u32 python__walk_current(u64 state, u64 gil, u32 frames)
 	struct python_known *known;
 	u32 id, tgid = me->tgid;
 
-	if (!bpf_map_lookup_elem(&python_processes, &tgid))
+	if (!bpf_map_lookup_elem(&python_processes, &tgid)) {
+		/* who knows of a thread state knows that there is a CPython */
+		if (state)
+			loss__count(0, LOSS_UNKNOWN, bpf_ktime_get_ns());
 		return 0;
+	}
 	t = bpf_task_storage_get(&python_threads, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (t && t->busy)
 		return python__walk_nested(state, gil, frames);

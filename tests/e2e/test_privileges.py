@@ -41,7 +41,7 @@ def record(tmp, switch, *words):
 def captured(tmp):
     r, trace = record(tmp, "captured", "-d", "2")
     said = dict(re.findall(r"^captured: (.*): ([^:]*)$", r.stderr, re.M))
-    ok(len(said) == 29, "a captured worker tries all", r.stderr)
+    ok(len(said) == 30, "a captured worker tries all", r.stderr)
     for what, result in said.items():
         expected = DENIED.get(what, "Operation not permitted")
         ok(result == expected, f"a captured worker: {what}: {expected}", result)

@@ -32,6 +32,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
 		[LOSS_NESTED] = "the thread's stack was already being read",
 		[LOSS_BUDGET] = "given up, as it takes more memory than sonde allows itself",
+		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
 	};
 
 	return reason > 0 && reason < LOSS_REASONS && words[reason] ? words[reason] :
@@ -72,6 +73,7 @@ enum loss_effect loss__effect(const struct loss *l)
 	case LOSS_BLIND:
 		return EFFECT_GAP;
 	case LOSS_NESTED:
+	case LOSS_UNKNOWN:
 		return EFFECT_STACK;
 	case LOSS_STORAGE:
 	case LOSS_RING_FULL:

@@ -68,6 +68,8 @@ static void try_maps(struct session *s)
 {
 	struct python_process process = { .runtime = (u64)(uintptr_t)s, .code_type = (u64)(uintptr_t)s };
 	struct python_layout layout = { .interpreters = 64U << 20 };
+	struct python_file where = { .layout = PYTHON_LAYOUTS };
+	struct python_file_key file = {};
 	u32 key = 1, index = PYTHON_LAYOUTS - 1;
 
 	print("write a map that it reads",
@@ -80,6 +82,7 @@ static void try_maps(struct session *s)
 	print("set a layout", session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
 	layout.interpreters = 16;
 	print("change a layout", session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
+	print("steer reads by a strange file", session__map_set(s, "python_files", &file, &where, BPF_ANY));
 	print("set the filter of processes", session__map_set(s, "processes", &key, &index, BPF_ANY));
 }
 

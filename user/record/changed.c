@@ -54,6 +54,7 @@ static void changed(struct session *s, struct object *o)
 		o->path, err ? "its probes could not be taken off" : "its probes were taken off");
 	s->not_attached++;
 	losses__add(s, 0, LOSS_BLIND, 1, now, now, o->id);
+	python__forget_file(s, o->dev, o->ino, o->generation);
 	elf__close(o->elf);
 	o->elf = NULL;
 	o->first = now;

@@ -178,6 +178,11 @@ void memory__limit(struct session *s);
 int memory__poll(struct session *s, u64 now, char *err, size_t len);
 void memory__write_tables(struct session *s);
 
+/* python.c: tries again to enter processes whose data was not mapped yet when their code was */
+void python__enter_late(struct session *s);
+/* The file is overwritten: what is known of it holds no more. */
+void python__forget_file(struct session *s, u64 dev, u64 ino, u32 generation);
+
 /* changed.c: probed files that are overwritten in place */
 int changed__open(struct session *s);
 void changed__poll(struct session *s);

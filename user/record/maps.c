@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /* The rings are mapped: their descriptors are not needed any more. */
-static const char *const read_maps[] = { "processes",	     "ended",	    "losses", "probe_hits",
-					 "python_processes", "sample_ticks" };
+static const char *const read_maps[] = { "processes",	     "ended",	     "losses",	    "probe_hits",
+					 "python_processes", "python_files", "sample_ticks" };
 
 /* The kernel empties an array of programs when its last descriptor is closed: the calls in it would fail from then on. */
 static bool is_kept(const struct bpf_map *m)

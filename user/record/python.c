@@ -11,9 +11,14 @@
 
 #define OBJECTS 32
 
+/* Processes whose data is not mapped yet: further ones are left to BPF. */
+#define LATE_MAX 64
+#define LATE_NS	 5000000000ULL
+
 /* The largest struct of all versions, _PyRuntimeState, has half a MiB. */
 #define RUNTIME_MAX (4U << 20)
 #define FRAME_MAX   128
+#define FILE_MAX    (1ULL << 32) /* bytes that a file takes when it is mapped: far more than any */
 
 static bool check_layout(const void *key, const void *value)
 {
@@ -52,12 +57,34 @@ STEERING(processes) = {
 	.check = check_process,
 };
 
+/* BPF itself sees to it that they lead to data of the file: python__in_file(). */
+static bool check_file(const void *key, const void *value)
+{
+	const struct python_file *f = value;
+
+	return f->layout < PYTHON_LAYOUTS && f->runtime <= FILE_MAX && f->code_type <= FILE_MAX;
+}
+
+STEERING(files) = {
+	.map = "python_files",
+	.key_size = sizeof(struct python_file_key),
+	.value_size = sizeof(struct python_file),
+	.check = check_file,
+};
+
 /* Each process that maps an object asks for it again. */
 struct object_seen {
 	struct elf *elf;
 	char build_id[65];
 	struct python_runtime runtime;
 	int err;
+};
+
+/* A process that was refused: a program's code is mapped before its data, and its mapping is reported at once. */
+struct late {
+	u32 pid;
+	u64 until; /* ns: given up then */
+	struct python_process process;
 };
 
 /* What was found of each file is asked for again with each process; one session at a time records. */
@@ -67,6 +94,8 @@ static struct {
 	u32 last_id;
 	struct object_seen seen[OBJECTS];
 	u32 n_seen; /* the last OBJECTS are kept */
+	struct late late[LATE_MAX];
+	u32 n_late;
 } known;
 
 int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias)
@@ -123,11 +152,75 @@ static const struct python_runtime *identify(struct session *s, struct elf *elf,
 	return o->err ? NULL : &o->runtime;
 }
 
+static struct python_file_key key_of(u64 dev, u64 ino, u32 generation)
+{
+	return (struct python_file_key){ .dev = dev, .ino = ino, .generation = generation };
+}
+
+/* From here on BPF knows processes that run the file by itself, as soon as they do. */
+static void enter_file(struct session *s, const struct mapping *m, const struct python_process *p)
+{
+	struct python_file_key key = key_of(m->dev, m->ino, m->generation);
+	u64 base = m->start - m->offset;
+	struct python_file file = {
+		.runtime = p->runtime - base,
+		.code_type = p->code_type - base,
+		.layout = p->layout,
+	}, old;
+
+	if (bpf_map_lookup_elem(session__map_fd(s, "python_files"), &key, &old) || memcmp(&old, &file, sizeof(file)))
+		session__map_set(s, "python_files", &key, &file, BPF_ANY);
+}
+
+void python__forget_file(struct session *s, u64 dev, u64 ino, u32 generation)
+{
+	struct python_file_key key = key_of(dev, ino, generation);
+
+	session__map_set(s, "python_files", &key, NULL, 0);
+}
+
+static bool is_entered(struct session *s, u32 pid, const struct python_process *p)
+{
+	struct python_process old;
+
+	return !bpf_map_lookup_elem(session__map_fd(s, "python_processes"), &pid, &old) && old.runtime == p->runtime;
+}
+
+static void enter_process(struct session *s, u32 pid, const struct python_process *p)
+{
+	int err = session__test_switch("refuse-python") ? -EPERM : session__set_process(s, "python_processes", pid, p);
+	u32 i = 0;
+
+	if (err != -EPERM)
+		return;
+	while (i < known.n_late && known.late[i].pid != pid)
+		i++;
+	if (i < LATE_MAX)
+		known.late[i] = (struct late){ .pid = pid, .until = session__now(s) + LATE_NS, .process = *p };
+	if (i == known.n_late && i < LATE_MAX)
+		known.n_late++;
+}
+
+void python__enter_late(struct session *s)
+{
+	u64 now = known.n_late ? session__now(s) : 0;
+	u32 left = 0;
+
+	for (u32 i = 0; i < known.n_late; i++) {
+		const struct late *l = &known.late[i];
+
+		if (!is_entered(s, l->pid, &l->process) && now < l->until &&
+		    session__set_process(s, "python_processes", l->pid, &l->process) == -EPERM)
+			known.late[left++] = *l;
+	}
+	known.n_late = left;
+}
+
 void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
 {
 	const struct python_runtime *r = identify(s, elf, m->path);
-	struct python_process p = {}, old;
-	int fd, number;
+	struct python_process p = {};
+	int number;
 	u64 bias;
 
 	if (!r || mapping__bias(elf, m, &bias))
@@ -140,10 +233,11 @@ void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
 	p.layout = number;
 	p.runtime = r->runtime + bias;
 	p.code_type = r->code_type + bias;
-	fd = session__map_fd(s, "python_processes");
-	/* several families hear of one mapping */
-	if (!bpf_map_lookup_elem(fd, &m->pid, &old) && old.runtime == p.runtime)
+	if (!session__test_switch("no-python-files"))
+		enter_file(s, m, &p);
+	/* several families hear of one mapping, and BPF may have learned of it by itself */
+	if (is_entered(s, m->pid, &p) || session__test_switch("late-python"))
 		return;
 	p.id = known.last_id += 2;
-	session__set_process(s, "python_processes", m->pid, &p);
+	enter_process(s, m->pid, &p);
 }

@@ -209,6 +209,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
 	changed__poll(s);
 	objects__follow(s);
+	python__enter_late(s);
 	drain__rings(s);
 	filter__follow(s);
 	now = session__now(s);

@@ -104,7 +104,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 	o->mutex = mutex;
 	o->legible = s != NULL;
 	/* the thread has not moved since the attempt began */
-	if (!o->again || o->slice != slice)
+	if (!o->again || o->slice != slice || !o->stack)
 		o->stack = python__stack_waiting(cond - sizeof(struct gil_state), STACK_FRAMES);
 	o->wait.stack = o->stack;
 	o->slice = slice;

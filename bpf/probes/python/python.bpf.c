@@ -40,7 +40,7 @@ static __always_inline void gc_begin(u64 cookie, s32 generation)
 	if (!st)
 		return;
 	/* before the clock is read: what the walk takes is no part of the pause */
-	stack = python__stack(STACK_FRAMES);
+	stack = python__stack_here(STACK_FRAMES);
 	st->gc.generation = generation;
 	st->gc.collected = st->gc.uncollectable = -1;
 	st->gc.stack = stack;
@@ -178,7 +178,7 @@ SITE(python_thread_start, "thread-start")
 	if (!st)
 		return 0;
 	st->starting = bpf_ktime_get_ns();
-	st->stack = python__stack(STACK_FRAMES);
+	st->stack = python__stack_here(STACK_FRAMES);
 	return 0;
 }
 

@@ -118,7 +118,7 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 	o->sp = sp;
 	__builtin_memset(&o->record, 0, sizeof(o->record));
 	o->record.depth = depth;
-	o->record.stack = python__stack(STACK_FRAMES);
+	o->record.stack = python__stack_here(STACK_FRAMES);
 	span__init(&o->record.span, ID_python_import, cookie);
 	return &o->record;
 }

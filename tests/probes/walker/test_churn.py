@@ -20,7 +20,7 @@ def judge(run, name):
     lost = run.losses[walk_lib.READ] + run.losses[walk_lib.TORN] + c.unwalked
     said = "%d marks, %d waits in them, %d frames, %d unresolved, %d stacks lost, %d wrong; losses %s" % (
         c.marks, c.waits, frames, unresolved, lost, len(c.wrong), dict(run.losses))
-    good = c.waits > 50 and not c.wrong and (unresolved + lost) * 1000 < frames
+    good = c.waits > 50 and not c.wrong and (unresolved + lost) * 1000 < frames and c.unwalked <= walk_lib.counted(run)
     TAP.ok(good, name,
            "\n".join([said] + ["%s: %s" % x for x in c.wrong[:5]]) + "\n" + run.messages + run.printed)
     TAP.note(said)
@@ -31,6 +31,23 @@ def check(python):
 
 
 walk_lib.each_python(TAP, "functions made and forgotten", check)
-exes = [p.exe for p in walk_lib.pythons()[0].values() if p.root == "/"]
-judge(walk_lib.record(exes, "many", 6), "interpreters started and ended")
+HERE = [p for p in walk_lib.pythons()[0].values() if p.root == "/"]
+judge(walk_lib.record([p.exe for p in HERE], "many", 6), "interpreters started and ended")
+
+# The loader never enters a process: the kernel has to know a new one by its file.
+ONE = [HERE[0].exe]
+late = walk_lib.record(ONE, "many", 3, switches="late-python")
+judge(late, "interpreters of one file that the loader hears of too late")
+# Nor by its file: each stack that is not taken is counted.
+unknown = walk_lib.record(ONE, "many", 2, switches="late-python,no-python-files")
+c = walk_lib.compare(unknown)
+TAP.ok(c.waits > 20 and c.unwalked == c.waits and unknown.losses[walk_lib.UNKNOWN] >= c.unwalked,
+       "each stack of a process that is not known is counted as a loss",
+       "%d waits, %d not walked; losses %s\n%s" % (c.waits, c.unwalked, dict(unknown.losses), unknown.messages))
+# The attacher refuses a process the first time, as it does where data is not mapped yet: it is asked again.
+refused = walk_lib.record(HERE[0], "churn", SECONDS, switches="refuse-python,no-python-files")
+c = walk_lib.compare(refused)
+TAP.ok(c.waits > 50 and c.unwalked * 2 < c.waits and c.unwalked <= walk_lib.counted(refused),
+       "a process that is refused at first is entered later",
+       "%d waits, %d not walked; losses %s\n%s" % (c.waits, c.unwalked, dict(refused.losses), refused.messages))
 TAP.end()

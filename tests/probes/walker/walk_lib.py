@@ -17,7 +17,8 @@ from sonde_trace import Trace  # noqa: E402
 
 FRAMES = 256  # STACK_FRAMES
 PYTHON, CUT = 1, 4  # enum frame_kind
-READ, TORN = 9, 11  # enum loss_reason
+RING_FULL, STORAGE, MAP_FULL, READ, TORN, UNKNOWN = 1, 2, 6, 9, 11, 14  # enum loss_reason
+OF_STACKS = (RING_FULL, STORAGE, MAP_FULL, READ, TORN, UNKNOWN)
 Run = collections.namedtuple("Run", "waits marks losses messages status printed")
 
 
@@ -84,14 +85,14 @@ def start_work(python, place, what, seconds):
     return p, d
 
 
-def record(python, what, seconds=3, options=()):
+def record(python, what, seconds=3, options=(), switches=""):
     place = tempfile.mkdtemp(prefix="sonde-walk-")
     work = sonde = d = None
     try:
         work, d = start_many(place, seconds, python) if what == "many" else start_work(python, place, what, seconds)
         out = os.path.join(place, "walk.sonde")
         sonde = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(work.pid), "-d", "150", *options],
-                                 stderr=subprocess.PIPE, text=True)
+                                 stderr=subprocess.PIPE, text=True, env=dict(os.environ, SONDE_TEST=switches))
         said = []
         for line in sonde.stderr:
             said.append(line)
@@ -116,6 +117,11 @@ def record(python, what, seconds=3, options=()):
         shutil.rmtree(place, ignore_errors=True)
         if d:
             shutil.rmtree(d, ignore_errors=True)
+
+
+def counted(run):
+    """How many stacks the recording says that it lacks."""
+    return sum(run.losses[reason] for reason in OF_STACKS)
 
 
 def expected(stack):
