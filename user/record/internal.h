@@ -178,7 +178,9 @@ void memory__limit(struct session *s);
 int memory__poll(struct session *s, u64 now, char *err, size_t len);
 void memory__write_tables(struct session *s);
 
-/* python.c: tries again to enter processes whose data was not mapped yet when their code was */
+/* python.c: before a file is probed: processes that run it are known from their first event on if it is a CPython */
+void python__examined(struct session *s, struct elf *elf, const struct mapping *m);
+/* Tries again to enter processes whose data was not mapped yet when their code was. */
 void python__enter_late(struct session *s);
 /* The file is overwritten: what is known of it holds no more. */
 void python__forget_file(struct session *s, u64 dev, u64 ino, u32 generation);

@@ -162,6 +162,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		o->fd = -1;
 		return;
 	}
+	python__examined(s, o->elf, m);
 	attach(s, o);
 	if (o->live)
 		object__watch(s, o);

@@ -216,27 +216,46 @@ void python__enter_late(struct session *s)
 	known.n_late = left;
 }
 
-void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
+/* Where the mapping puts the runtime, and how that is laid out. false: it can't be walked, which is reported once. */
+static bool locate(struct session *s, struct elf *elf, const struct mapping *m, struct python_process *p)
 {
 	const struct python_runtime *r = identify(s, elf, m->path);
-	struct python_process p = {};
 	int number;
 	u64 bias;
 
 	if (!r || mapping__bias(elf, m, &bias))
-		return;
+		return false;
 	number = number_of(s, &r->layout);
 	if (number < 0) {
 		session__warn(s, "%s: Python stacks are not walked: %s", m->path, strerror(-number));
-		return;
+		return false;
 	}
-	p.layout = number;
-	p.runtime = r->runtime + bias;
-	p.code_type = r->code_type + bias;
+	*p = (struct python_process){
+		.runtime = r->runtime + bias,
+		.code_type = r->code_type + bias,
+		.layout = number,
+	};
 	if (!session__test_switch("no-python-files"))
-		enter_file(s, m, &p);
+		enter_file(s, m, p);
+	return true;
+}
+
+void python__examined(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	const struct program *walks = probes__program(&s->embedded.probes, "core_python_run");
+	struct python_process p;
+	struct elf_symbol sym;
+
+	if (walks && walks->enabled && !elf__find_symbol(elf, "_PyRuntime", &sym))
+		locate(s, elf, m, &p);
+}
+
+void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
+{
+	struct python_process p;
+
 	/* several families hear of one mapping, and BPF may have learned of it by itself */
-	if (is_entered(s, m->pid, &p) || session__test_switch("late-python"))
+	if (!locate(s, elf, m, &p) || is_entered(s, m->pid, &p) || session__test_switch("late-python"))
 		return;
 	p.id = known.last_id += 2;
 	enter_process(s, m->pid, &p);
