@@ -69,6 +69,7 @@ int main(int argc, char **argv)
 {
 	const struct command *c;
 	char name[64];
+	int status;
 
 	/* `sonde report ... | head` ends by a failed write, not by a signal */
 	cmd__inherited_sigpipe = signal(SIGPIPE, SIG_IGN);
@@ -98,5 +99,6 @@ int main(int argc, char **argv)
 	/* getopt_long begins its messages with it */
 	snprintf(name, sizeof(name), "sonde %s", c->name);
 	argv[1] = name;
-	return c->run(argc - 1, argv + 1);
+	status = c->run(argc - 1, argv + 1);
+	return c->names_refused ? status : cmd__check_calls(status);
 }

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT, SONDE = os.environ["ROOT"], os.environ["SONDE"]
+ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 DOC = os.path.join(ROOT, "docs/security.md")
 # Each line that user/record/captured.c prints, and what it must say
 DENIED = {
@@ -59,6 +59,48 @@ def confined(tmp):
        "a recording with a command needs no other system call", r.stderr)
 
 
+# What a reader that opens source files, doctor, and what loads the shim get for opening files: the files' own modes decide
+OPENS = {"open /etc/shadow": ("Permission denied", "done"), "open /etc/passwd": ("done",),
+         "open /proc/1/maps": ("Permission denied", "done"), "create a file": ("Operation not permitted",)}
+
+
+def tried(name, words, allowed=None):
+    """A command that behaves as if what it reads had taken it over: each try is refused but for those in `allowed`."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")} | {"SONDE_TEST": "captured"}
+    r = subprocess.run([SONDE, *words], capture_output=True, text=True, timeout=60, env=env, check=False)
+    said = re.findall(r"^captured: (.*): ([^:]*)$", r.stderr, re.M)
+    expected = {what: (result,) for what, result in DENIED.items()} | (allowed or {})
+    wrong = [x for x in said if x[1] not in expected.get(x[0], ("Operation not permitted",))]
+    ok(len(said) >= 15 and not wrong, f"{name}, taken over: all that it tries is refused", wrong, r.stderr[-800:])
+    ok("the filter of system calls refused" in r.stderr and r.returncode not in (0, 3), f"{name}: the refused call is named",
+       r.returncode, r.stderr[-800:])
+
+
+def readers(tmp):
+    trace = os.path.join(tmp, "plain.sonde")
+    library = os.path.join(B, "tests", "fakes", "libcudart.so")
+    tried("report", ["report", trace])
+    tried("report lines", ["report", trace, "lines"], OPENS)
+    tried("info", ["info", trace])
+    tried("export to standard output", ["export", trace, "--to", "text"])
+    tried("export to a file", ["export", trace, "--to", "sqlite", "-o", os.path.join(tmp, "x.db")])
+    tried("list probes --resolve", ["list", "probes", "--resolve", library])
+    target = subprocess.Popen(["/usr/bin/python3", "-c", "import time; print(1, flush=True); time.sleep(100)"],
+                              stdout=subprocess.PIPE)
+    target.stdout.readline()
+    try:
+        tried("list probes --resolve PID", ["list", "probes", "--resolve", str(target.pid)])
+        tried("dump", ["dump", str(target.pid)])
+        # their rights are to look into any process: they may open what others can't, and write no file
+        observes = OPENS | {"get a descriptor of init": ("done",), "read another's memory": ("done",)}
+        tried("doctor", ["doctor"], observes)
+        # the process's memory is a file that it writes
+        tried("inject", ["inject", str(target.pid)], OPENS)
+    finally:
+        target.kill()
+        target.communicate()
+
+
 def table():
     spec = importlib.util.spec_from_file_location("security_table", os.path.join(ROOT, "scripts/security-table.py"))
     module = importlib.util.module_from_spec(spec)
@@ -79,6 +121,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         captured(tmp)
         confined(tmp)
+        readers(tmp)
         table()
 
 

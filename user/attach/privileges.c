@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/captured.h"
+#include "attach/features.h"
 #include "attach/namespaces.h"
 #include "attach/syscalls.h"
 #include "util/sanitizer.h"
@@ -160,6 +162,21 @@ static void filter_calls(enum syscalls_role role, char *lacks, size_t len)
 		note(lacks, len, "its system calls are not filtered (%s)", strerror(-err));
 }
 
+void privileges__filter_injector(void)
+{
+	static bool filtered;
+	char lacks[256] = "";
+
+	if (filtered)
+		return;
+	filtered = true;
+	filter_calls(SYSCALLS_INJECTOR, lacks, sizeof(lacks));
+	if (features__test_switch("captured")) {
+		captured__try_files();
+		captured__try_kernel();
+	}
+}
+
 int privileges__attacher(bool signals, bool perf_events)
 {
 	cap_value_t list[7] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
@@ -195,8 +212,12 @@ int privileges__observer(void)
 	gid_t gid;
 	int err;
 
-	if (!may_leave_root())
-		return 0;
+	if (!may_leave_root()) {
+		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+		if (!err)
+			filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
+		return err;
+	}
 	find_account(ACCOUNT_ATTACHER, UID_ATTACHER, &uid, &gid);
 	err = lock_up(lacks, sizeof(lacks));
 	if (!err && (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NO_SETUID_FIXUP))
@@ -205,6 +226,10 @@ int privileges__observer(void)
 	if (!err || err == -EINVAL || err == -EPERM)
 		err = keep(list, sizeof(list) / sizeof(list[0]));
 	hide();
+	if (!err)
+		filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
+	if (features__test_switch("captured"))
+		captured__try_calls();
 	return err;
 }
 
@@ -234,30 +259,37 @@ int privileges__user(void)
 {
 	uid_t uid;
 	gid_t gid;
-	int err = 0;
+	char lacks[256] = "";
+	int err;
 
+	/* what the C library reads from files */
+	tzset();
 	if (!sudo__user(&uid, &gid))
 		find_account(ACCOUNT_WORKER, UID_WORKER, &uid, &gid);
 	else if (!gid)
 		gid = UID_WORKER;
-	if (may_leave_root())
+	err = lock_up(lacks, sizeof(lacks));
+	if (!err && may_leave_root())
 		err = become(uid, gid);
-	if (!err && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		err = -errno;
 	if (!err)
 		err = keep(NULL, 0);
 	hide();
 	return err;
 }
 
-int privileges__reader(void)
+int privileges__reader(bool sources)
 {
+	char lacks[256] = "";
 	int err = privileges__user();
 
 	/* where no other user is known (user_namespaces(7)), or no groups may be given up */
 	if (err == -EINVAL || err == -EPERM)
 		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : keep(NULL, 0);
 	hide();
+	if (!err)
+		filter_calls(sources ? SYSCALLS_SOURCES : SYSCALLS_READER, lacks, sizeof(lacks));
+	if (features__test_switch("captured"))
+		captured__try_calls();
 	return err;
 }
 

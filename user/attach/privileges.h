@@ -24,6 +24,11 @@ int privileges__opener(void);
 /* For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be kept waiting. 0 or negative errno. */
 int privileges__injector(void);
 /*
+ * The filter of the process that does it, for good. A process that has one is not shown the filter of another
+ * (kernel/seccomp.c, seccomp_get_filter): first the process that is loaded into must have been looked at.
+ */
+void privileges__filter_injector(void);
+/*
  * Keeps none: into namespaces of its own, where there is no file but /proc with this process in it and no network
  * (with `network`: into none, as debuginfod is asked from there), to the worker's account, behind a filter of system
  * calls. What this system does not have of that is added to lacks. 0 or negative errno.
@@ -31,14 +36,17 @@ int privileges__injector(void);
 int privileges__worker(bool network, char *lacks, size_t len);
 /*
  * Leaves root for the attacher's account and keeps what looking into any process takes (CAP_SYS_ADMIN: its seccomp
- * filter), but not the rights to write files. Without root nothing changes; a root that can't become anybody else (in a
- * user namespace) stays, with these capabilities alone. 0 or negative errno.
+ * filter), but not the rights to write files, behind a filter of system calls. Who is not root keeps what they have; a root
+ * that can't become anybody else (in a user namespace) stays, with these capabilities alone. 0 or negative errno.
  */
 int privileges__observer(void);
 /* Leaves root for the user behind sudo, or else for the worker's account, for good: for what looks into users' folders. */
 int privileges__user(void);
-/* The same for what reads traces; a root that can't become anybody else (in a user namespace) stays, without capabilities. */
-int privileges__reader(void);
+/*
+ * The same for what reads traces, behind a filter of system calls; with `sources` it opens files by their paths for
+ * reading. A root that can't become anybody else (in a user namespace) stays, without capabilities.
+ */
+int privileges__reader(bool sources);
 /* After EPERM or EACCES: why this process may not look into another, and what helps. Returns buf. */
 char *privileges__refusal(char *buf, size_t len);
 

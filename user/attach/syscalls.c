@@ -64,6 +64,16 @@ static const char *const attacher[] = { "openat2", "kill", "pidfd_send_signal", 
 
 static const char *const perf[] = { "perf_event_open", NULL };
 
+/* What looks a file up by its path, and does not open it. */
+static const char *const lookups[] = { "openat2", "access", "faccessat", "faccessat2", "stat", "lstat", NULL };
+
+static const char *const observer[] = { "pidfd_open", "kcmp", "process_vm_readv", NULL };
+
+/* kill: of a child that looks at a process and hangs. */
+static const char *const injector[] = {
+	"ptrace", "sched_getscheduler", "sched_setscheduler", "setpriority", "kill", "pidfd_send_signal", NULL
+};
+
 /* Answered with EACCES: what opens or changes files by their paths. The attacher may open to read (add_attacher). */
 static const char *const opens[] = { "open", "openat", NULL };
 static const char *const paths[] = { "openat2", "creat",     "access",	 "faccessat", "faccessat2", "stat",
@@ -171,25 +181,68 @@ static int add_own_state(scmp_filter_ctx ctx)
 	return err;
 }
 
+static int add_terminal(scmp_filter_ctx ctx)
+{
+	/* not TIOCSTI, which types into it */
+	/* the last four: TCGETS2, TCSETS2 and its kin of <asm/termbits.h>, which glibc uses from 2.42 on */
+	static const unsigned int terminal[] = { TCGETS,     TCSETS,	 TCSETSW,   TCSETSF,  TCFLSH,
+						 TCSBRK,     TIOCGWINSZ, TIOCGPGRP, FIONREAD, 0x802c542a,
+						 0x402c542b, 0x402c542c, 0x402c542d };
+
+	return SANITIZED ? 0 : ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, terminal);
+}
+
 /* Reads maps and statistics, and runs those programs that are made to be run. */
 static int add_worker(scmp_filter_ctx ctx)
 {
 	static const unsigned int commands[] = { BPF_MAP_LOOKUP_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_PROG_TEST_RUN,
 						 BPF_OBJ_GET_INFO_BY_FD };
-	/* a terminal's; not TIOCSTI, which types into it */
-	/* the last four: TCGETS2, TCSETS2 and its kin of <asm/termbits.h>, which glibc uses from 2.42 on */
-	static const unsigned int terminal[] = { TCGETS,     TCSETS,	 TCSETSW,   TCSETSF,  TCFLSH,
-						 TCSBRK,     TIOCGWINSZ, TIOCGPGRP, FIONREAD, 0x802c542a,
-						 0x402c542b, 0x402c542c, 0x402c542d };
 	int err = add(ctx, SCMP_ACT_ALLOW, worker);
 
 	if (!err)
 		err = ADD_VALUES(ctx, SCMP_SYS(bpf), 0, commands);
 	if (!err)
 		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
-	if (!err && !SANITIZED)
-		err = ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, terminal);
+	return err ? err : add_terminal(ctx);
+}
+
+/* Opening with none of these flags. */
+static int add_opens(scmp_filter_ctx ctx, unsigned int flags)
+{
+	int err = SANITIZED ? 0 : add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, flags, 0);
+
+	return err || SANITIZED ? err : add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, flags, 0);
+}
+
+#define OPENS_TO_WRITE (O_ACCMODE | O_CREAT | O_TRUNC)
+
+/* Looks at processes through /proc. */
+static int add_observer(scmp_filter_ctx ctx)
+{
+	int err = add(ctx, SCMP_ACT_ALLOW, observer);
+
+	return err ? err : add(ctx, SCMP_ACT_ALLOW, lookups);
+}
+
+static int add_reader(scmp_filter_ctx ctx, enum syscalls_role role)
+{
+	int err = add_terminal(ctx);
+
+	if (!err && role != SYSCALLS_READER)
+		err = add_opens(ctx, OPENS_TO_WRITE);
+	if (!err && role == SYSCALLS_OBSERVER)
+		err = add_observer(ctx);
 	return err;
+}
+
+/* The memory of a process is written through a file. */
+static int add_injector(scmp_filter_ctx ctx)
+{
+	int err = add(ctx, SCMP_ACT_ALLOW, injector);
+
+	if (!err)
+		err = add_observer(ctx);
+	return err ? err : add_opens(ctx, O_CREAT | O_TRUNC);
 }
 
 /* Opens files for reading, makes links and iterators, writes maps, sets perf events going. */
@@ -212,11 +265,30 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 		err = add(ctx, SCMP_ACT_ALLOW, perf);
 	if (!err && !SANITIZED)
 		err = ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, events);
-	if (!err && !SANITIZED)
-		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
-	if (!err && !SANITIZED)
-		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
-	return err;
+	return err ? err : add_opens(ctx, OPENS_TO_WRITE);
+}
+
+static int add_role(scmp_filter_ctx ctx, enum syscalls_role role)
+{
+	int err = 0;
+
+	switch (role) {
+	case SYSCALLS_NETWORK:
+		err = add(ctx, SCMP_ACT_ALLOW, network);
+		return err ? err : add_worker(ctx);
+	case SYSCALLS_WORKER:
+		return add_worker(ctx);
+	case SYSCALLS_ATTACHER:
+	case SYSCALLS_PERF:
+		return add_attacher(ctx, role == SYSCALLS_PERF);
+	case SYSCALLS_INJECTOR:
+		return add_injector(ctx);
+	case SYSCALLS_READER:
+	case SYSCALLS_SOURCES:
+	case SYSCALLS_OBSERVER:
+		return add_reader(ctx, role);
+	}
+	return -EINVAL;
 }
 
 static int add_all(scmp_filter_ctx ctx, enum syscalls_role role)
@@ -233,11 +305,8 @@ static int add_all(scmp_filter_ctx ctx, enum syscalls_role role)
 		err = add_clone(ctx);
 	if (!err)
 		err = add_own_state(ctx);
-	if (!err && role == SYSCALLS_NETWORK)
-		err = add(ctx, SCMP_ACT_ALLOW, network);
 	if (!err)
-		err = role == SYSCALLS_ATTACHER || role == SYSCALLS_PERF ? add_attacher(ctx, role == SYSCALLS_PERF) :
-									   add_worker(ctx);
+		err = add_role(ctx, role);
 	if (!err)
 		err = add(ctx, SCMP_ACT_ERRNO(EPERM), useless);
 	return err;
@@ -245,12 +314,12 @@ static int add_all(scmp_filter_ctx ctx, enum syscalls_role role)
 
 /*
  * These go last: a call that a list before allows stays allowed. libseccomp forgets a call's rules about arguments
- * when one without arguments follows, so the attacher's opening gets none; to write is a refused call there.
+ * when one without arguments follows, so who may open to read gets none; to write is a refused call there.
  */
 static int add_paths(scmp_filter_ctx ctx, enum syscalls_role role)
 {
-	bool reads = role == SYSCALLS_ATTACHER || role == SYSCALLS_PERF;
-	int err = reads ? 0 : add(ctx, SCMP_ACT_ERRNO(EACCES), opens);
+	bool opens_none = role == SYSCALLS_WORKER || role == SYSCALLS_NETWORK || role == SYSCALLS_READER;
+	int err = opens_none ? add(ctx, SCMP_ACT_ERRNO(EACCES), opens) : 0;
 
 	return err ? err : add(ctx, SCMP_ACT_ERRNO(EACCES), paths);
 }
@@ -260,7 +329,12 @@ int syscalls__confine(enum syscalls_role role)
 	struct sigaction sa = { .sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER };
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
 	int err = ctx ? 0 : -ENOMEM;
+	sigset_t set;
 
+	/* blocked, by this process or by what started it, the signal would end the process */
+	sigemptyset(&set);
+	sigaddset(&set, SIGSYS);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	refused = -1;
 	if (!err)
 		err = add_all(ctx, role);

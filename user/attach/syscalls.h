@@ -16,6 +16,10 @@ enum syscalls_role {
 	SYSCALLS_NETWORK, /* a worker that asks debuginfod servers: sockets, and files of its own user */
 	SYSCALLS_ATTACHER,
 	SYSCALLS_PERF, /* an attacher whose probes are perf events */
+	SYSCALLS_READER, /* reads traces that are open and prints */
+	SYSCALLS_SOURCES, /* the same, and opens files by their paths for reading */
+	SYSCALLS_OBSERVER, /* doctor: opens files by their paths for reading, looks at processes */
+	SYSCALLS_INJECTOR, /* traces a process and opens files, also to write; it creates none */
 };
 
 /* Installs the filter, for good. 0 or negative errno; -ENOSYS: this kernel has none. */

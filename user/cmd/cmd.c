@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/syscalls.h"
 #include "report/table.h"
 #include "trace/reader.h"
 #include "util/text.h"
@@ -51,6 +52,20 @@ int cmd__usage(const char *command, const char *format, ...)
 	va_end(args);
 	fprintf(stderr, "Try 'sonde %s%s--help'.\n", command ? command : "", command ? " " : "");
 	return EXIT_USAGE;
+}
+
+int cmd__check_calls(int status)
+{
+	int number = syscalls__refused();
+	char name[64];
+
+	if (number < 0)
+		return status;
+	cmd__error(
+		"the filter of system calls refused %s to sonde: a fault of sonde, or of someone who attacks it by what it reads; "
+		"what was printed or written may be incomplete",
+		syscalls__name(number, name, sizeof(name)));
+	return EXIT_FAILED;
 }
 
 bool cmd__parse_format(const char *command, const char *word, struct output_options *options)

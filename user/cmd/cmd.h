@@ -22,6 +22,7 @@ struct command {
 	const char *name;
 	const char *doc; /* one line for `sonde --help` */
 	int order; /* place in it */
+	bool names_refused; /* it reports itself which system call its filter refused */
 	/* argv[0] is "sonde NAME"; returns the exit status */
 	int (*run)(int argc, char **argv);
 };
@@ -39,6 +40,9 @@ void cmd__error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same and how to get help; returns EXIT_USAGE. */
 int cmd__usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The status as it is, or, after an error that names it, EXIT_FAILED: the process's filter refused a system call. */
+int cmd__check_calls(int status);
+
 struct trace;
 /* The traces of a command line: opened, and not yet read. */
 struct inputs {
@@ -46,6 +50,7 @@ struct inputs {
 	u32 n;
 	int *fds;
 	int merged; /* several as one: a file without a name that they are merged in; else -1 */
+	bool sources; /* what reads them opens files that they name */
 };
 /* false: said why not. */
 bool inputs__open(struct inputs *in, char *const *paths, u32 n);

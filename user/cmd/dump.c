@@ -391,7 +391,7 @@ static int cmd_dump(int argc, char **argv)
 	open_names(&d);
 	open_all(&d);
 	/* what is read from here on is the processes' to choose */
-	err = privileges__user();
+	err = privileges__reader(false);
 	if (err) {
 		cmd__error("cannot give up privileges: %s", strerror(-err));
 		return EXIT_FAILED;

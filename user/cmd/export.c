@@ -269,7 +269,7 @@ static int convert_apart(struct export *e, const struct request *r, struct input
 	fflush(NULL);
 	child = fork();
 	if (!child) {
-		status = convert(e, r, in);
+		status = cmd__check_calls(convert(e, r, in));
 		fflush(NULL);
 		_exit(status);
 	}

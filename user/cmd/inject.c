@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
 #include "cmd/shim.h"
@@ -70,7 +71,7 @@ static int cmd_inject(int argc, char **argv)
 	u32 done = 0;
 	char shim[PATH_MAX];
 	bool force = false;
-	int c;
+	int c, err;
 
 	opterr = 0;
 	optind = 0;
@@ -95,6 +96,11 @@ static int cmd_inject(int argc, char **argv)
 		return cmd__usage("inject", "into which process? `sonde inject PID`");
 	if (shim__find(shim, sizeof(shim))) {
 		cmd__error("libsonde-cupti.so is neither beside sonde nor in ../lib/sonde");
+		return EXIT_FAILED;
+	}
+	err = privileges__injector();
+	if (err) {
+		cmd__error("cannot give up privileges: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
 	for (u32 i = 0; i < pids.n; i++)

@@ -177,7 +177,7 @@ static struct trace *read_all(struct inputs *in, char **notes)
 struct trace *inputs__read(struct inputs *in, char **notes)
 {
 	struct trace *t = NULL;
-	int err = privileges__reader();
+	int err = privileges__reader(in->sources);
 
 	if (notes)
 		*notes = NULL;

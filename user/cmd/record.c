@@ -440,5 +440,6 @@ COMMAND(record_command) = {
 	.name = "record",
 	.doc = "trace the machine, or what the filters name, into a file",
 	.order = 10,
+	.names_refused = true,
 	.run = cmd_record,
 };

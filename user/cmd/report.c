@@ -345,6 +345,12 @@ static int with_trace(struct request *r, struct trace *t)
 	return status;
 }
 
+static struct trace *read_inputs(struct inputs *in, struct request *r)
+{
+	in->sources = r->report->reads_sources;
+	return inputs__read(in, &r->notes);
+}
+
 static int cmd_report(int argc, char **argv)
 {
 	struct request r = { 0 };
@@ -358,7 +364,7 @@ static int cmd_report(int argc, char **argv)
 		cmd__error("this build has no summary: name a report (`sonde list reports`)");
 		return EXIT_FAILED;
 	}
-	t = inputs__open(&in, r.files, r.n_files) ? inputs__read(&in, &r.notes) : NULL;
+	t = inputs__open(&in, r.files, r.n_files) ? read_inputs(&in, &r) : NULL;
 	if (!t)
 		return EXIT_FAILED;
 	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);

@@ -279,7 +279,7 @@ static int look(struct resolver *r, int fd, const char *path)
 /* All files are open: what is in them is read without rights. */
 static int leave_root(char *err, size_t len)
 {
-	int ret = privileges__reader();
+	int ret = privileges__reader(false);
 
 	if (ret)
 		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));

@@ -421,5 +421,6 @@ COMMAND(top_command) = {
 	.name = "top",
 	.doc = "show live whose code waits for whose GIL, and which functions run",
 	.order = 15,
+	.names_refused = true,
 	.run = cmd_top,
 };

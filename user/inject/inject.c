@@ -5,6 +5,7 @@
  */
 #include "inject/inject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
+#include "attach/syscalls.h"
 #include "inject/check.h"
 #include "inject/load.h"
 #include "util/lock.h"
@@ -126,6 +128,23 @@ static void wait_for_others(u32 pid)
 		nanosleep(&(struct timespec){ .tv_nsec = OTHERS_NS }, NULL);
 }
 
+/* Has one of its threads a filter of system calls? Only without one of its own may a process read it. */
+static bool has_filter(u32 pid)
+{
+	char path[64];
+	bool has = false;
+	struct dirent *d;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	while (dir && !has && (d = readdir(dir)))
+		has = check__status((u32)strtoul(d->d_name, NULL, 10), "Seccomp", 10) == 2;
+	if (dir)
+		closedir(dir);
+	return has;
+}
+
 /* In the child. */
 static void inject(struct space *s, u32 pid, const char *shim, bool force, struct inject_result *r)
 {
@@ -141,6 +160,8 @@ static void inject(struct space *s, u32 pid, const char *shim, bool force, struc
 		return;
 	}
 	wait_for_others(pid);
+	if (!has_filter(pid))
+		privileges__filter_injector();
 	err = check__process(pid, r->why, sizeof(r->why));
 	if (!err)
 		err = open_space(s, pid, r->why, sizeof(r->why));
@@ -173,6 +194,7 @@ static void run_child(int out, u32 pid, const char *shim, bool force)
 		_exit(1);
 	inject(&s, pid, shim, force, &r);
 	space__free(&s);
+	r.refused = syscalls__refused();
 	_exit(write(out, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
 }
 
@@ -192,6 +214,24 @@ static ssize_t wait_for_child(pid_t child, int end, int *status, struct inject_r
 	for (u32 i = 0; !waitpid(child, status, WNOHANG) && (n >= 0 || i < KILLED); i++)
 		nanosleep(&(struct timespec){ .tv_nsec = n >= 0 ? WAIT_NS : OTHERS_NS }, NULL);
 	return n;
+}
+
+/* The child has read what a target chose: its result is checked as foreign bytes are. */
+static void check_result(struct inject_result *r)
+{
+	char name[64];
+
+	r->why[sizeof(r->why) - 1] = '\0';
+	if (r->outcome > INJECT_FAILED)
+		r->outcome = INJECT_FAILED;
+	if (r->refused < 0)
+		return;
+	r->outcome = INJECT_FAILED;
+	snprintf(
+		r->why, sizeof(r->why),
+		"the filter of system calls refused %s to the process that loads it: a fault of sonde, or of the target, "
+		"which may have the library or not",
+		syscalls__name(r->refused, name, sizeof(name)));
 }
 
 void inject__process(u32 pid, const char *shim, bool force, struct inject_result *out)
@@ -217,8 +257,10 @@ void inject__process(u32 pid, const char *shim, bool force, struct inject_result
 		n = wait_for_child(child, ends[0], &status, out);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(ends[0]);
-	if (child > 0 && n == sizeof(*out))
+	if (child > 0 && n == sizeof(*out)) {
+		check_result(out);
 		return;
+	}
 	*out = (struct inject_result){ .outcome = INJECT_FAILED };
 	if (n == -ETIMEDOUT)
 		snprintf(

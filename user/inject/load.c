@@ -459,6 +459,8 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 		setpriority(PRIO_PROCESS, 0, PRIORITY);
 	if (choose__thread(s, &l.t, force, r))
 		return;
+	/* the target's own filter, which this one would have hidden, has been read */
+	privileges__filter_injector();
 	if (s->memory < 0) {
 		tracee__release(&l.t);
 		snprintf(r->why, sizeof(r->why), "its memory can't be written; %s",

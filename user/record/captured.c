@@ -3,65 +3,11 @@
  * For tests (SONDE_TEST=captured): does what a worker would that was taken over by what it reads, and prints what came of
  * it. docs/security.md claims that all of it is refused.
  */
+#include "attach/captured.h"
 #include "core/python.h"
 #include "record/internal.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-static void print(const char *what, long result)
-{
-	/* of libbpf's and the attacher's functions, which return the error */
-	fprintf(stderr, "captured: %s: %s\n", what,
-		result >= 0 ? "done" : strerror(result == -1 ? errno : (int)-result));
-}
-
-static void try_files(void)
-{
-	print("open /etc/shadow", open("/etc/shadow", O_RDONLY));
-	print("open /etc/passwd", open("/etc/passwd", O_RDONLY));
-	print("open /proc/1/maps", open("/proc/1/maps", O_RDONLY));
-	print("create a file", open("/tmp/sonde-captured", O_CREAT | O_WRONLY, 0600));
-	print("remove a file", unlink("/etc/passwd"));
-	print("run a program", execl("/bin/true", "true", NULL));
-}
-
-static void try_processes(void)
-{
-	print("signal init", syscall(SYS_kill, 1, 0));
-	print("get a descriptor of init", syscall(SYS_pidfd_open, 1, 0));
-	print("trace init", ptrace(PTRACE_SEIZE, 1, 0, 0));
-	print("read another's memory", syscall(SYS_process_vm_readv, 1, NULL, 0, NULL, 0, 0));
-	print("take over a descriptor", syscall(SYS_pidfd_getfd, 0, 0, 0));
-}
-
-static void try_kernel(void)
-{
-	char c = 'x';
-
-	print("make a socket", socket(AF_INET, SOCK_STREAM, 0));
-	print("make a netlink socket", socket(AF_NETLINK, SOCK_RAW, 0));
-	print("load a program", syscall(SYS_bpf, BPF_PROG_LOAD, NULL, 0));
-	print("find a map by its id", syscall(SYS_bpf, BPF_MAP_GET_FD_BY_ID, NULL, 0));
-	print("open a perf event", syscall(SYS_perf_event_open, NULL, -1, 0, -1, 0));
-	print("become root", syscall(SYS_setresuid, 0, 0, 0));
-	print("make a user namespace", unshare(CLONE_NEWUSER));
-	print("mount", mount("none", "/proc", "tmpfs", 0, NULL));
-	print("type into the terminal", ioctl(STDIN_FILENO, TIOCSTI, &c));
-	print("become dumpable", prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
-	print("add a key", syscall(SYS_add_key, "user", "sonde", "x", 1, -2));
-}
 
 /* Itself, and by asking the attacher for what steers it. */
 static void try_maps(struct session *s)
@@ -72,18 +18,20 @@ static void try_maps(struct session *s)
 	struct python_file_key file = {};
 	u32 key = 1, index = PYTHON_LAYOUTS - 1;
 
-	print("write a map that it reads",
-	      bpf_map_update_elem(session__map_fd(s, "python_processes"), &key, &process, BPF_ANY));
-	print("write a map that it does not have",
-	      bpf_map_update_elem(session__map_fd(s, "python_layouts"), &index, &layout, BPF_ANY));
-	print("steer reads to a stack or heap", session__map_set(s, "python_processes", &key, &process, BPF_ANY));
-	print("steer reads by a strange layout", session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
+	captured__print("write a map that it reads",
+			bpf_map_update_elem(session__map_fd(s, "python_processes"), &key, &process, BPF_ANY));
+	captured__print("write a map that it does not have",
+			bpf_map_update_elem(session__map_fd(s, "python_layouts"), &index, &layout, BPF_ANY));
+	captured__print("steer reads to a stack or heap",
+			session__map_set(s, "python_processes", &key, &process, BPF_ANY));
+	captured__print("steer reads by a strange layout",
+			session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
 	layout.interpreters = 8;
-	print("set a layout", session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
+	captured__print("set a layout", session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
 	layout.interpreters = 16;
-	print("change a layout", session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
-	print("steer reads by a strange file", session__map_set(s, "python_files", &file, &where, BPF_ANY));
-	print("set the filter of processes", session__map_set(s, "processes", &key, &index, BPF_ANY));
+	captured__print("change a layout", session__map_set(s, "python_layouts", &index, &layout, BPF_ANY));
+	captured__print("steer reads by a strange file", session__map_set(s, "python_files", &file, &where, BPF_ANY));
+	captured__print("set the filter of processes", session__map_set(s, "processes", &key, &index, BPF_ANY));
 }
 
 void captured__try(struct session *s)
@@ -93,8 +41,6 @@ void captured__try(struct session *s)
 	if (tried || !session__test_switch("captured"))
 		return;
 	tried = true;
-	try_files();
-	try_processes();
+	captured__try_calls();
 	try_maps(s);
-	try_kernel();
 }

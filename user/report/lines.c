@@ -144,4 +144,5 @@ REPORT(lines) = {
 	.doc = "lines of Python with their source text: CPU time of themselves and in all, and time off the CPU",
 	.kinds = "sample_cpu,sample_off",
 	.run = run,
+	.reads_sources = true,
 };

@@ -16,6 +16,7 @@ struct report {
 	const char *kinds; /* kinds of events or whole families that it is about, comma-separated; NULL: of none */
 	/* Fills out; 0 or negative errno. A trace without such events is no error: tables stay empty, a finding says so. */
 	int (*run)(const struct query *args, struct report_output *out);
+	bool reads_sources; /* opens files that the trace names (report/source.h) */
 };
 
 /* Registered by address in a section of their own: a new report touches no list. */
