@@ -59,6 +59,14 @@ def confined(tmp):
        "a recording with a command needs no other system call", r.stderr)
 
 
+def lacking(tmp):
+    """A kernel without filters of system calls: it goes on, probes are confirmed, and one line says what lacks what."""
+    r, _ = record(tmp, "no-seccomp", "--", "/usr/bin/python3", "-c", "pass")
+    lines = [line for line in r.stderr.splitlines() if "less confined" in line]
+    ok(r.returncode == 0 and len(lines) == 1 and lines[0].count("its system calls are not filtered") == 2 and
+       "sonde-attacher, which attaches, and its children:" in lines[0], "what the attacher lacks of its confinement is reported", r.stderr)
+
+
 # What a reader that opens source files, doctor, and what loads the shim get for opening files: the files' own modes decide
 OPENS = {"open /etc/shadow": ("Permission denied", "done"), "open /etc/passwd": ("done",),
          "open /proc/1/maps": ("Permission denied", "done"), "create a file": ("Operation not permitted",)}
@@ -121,6 +129,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         captured(tmp)
         confined(tmp)
+        lacking(tmp)
         readers(tmp)
         table()
 

@@ -16,13 +16,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum role { ATTACHER, WORKER, OBSERVER };
+enum role { ATTACHER, WORKER, OBSERVER, FETCHER, READER };
 
 /* The error that fn gets as that role, 0: it succeeded, -1: the role could not be taken. refused: what its filter noted. */
 struct outcome {
 	int err, refused;
 	char lacks[256];
 };
+
+static int take(enum role role, struct outcome *o)
+{
+	switch (role) {
+	case ATTACHER:
+		return privileges__attacher(false, false, o->lacks, sizeof(o->lacks));
+	case OBSERVER:
+		return privileges__observer();
+	case FETCHER:
+		return privileges__fetcher(o->lacks, sizeof(o->lacks));
+	case READER:
+		return privileges__reader(false);
+	default:
+		return privileges__worker(o->lacks, sizeof(o->lacks));
+	}
+}
 
 static struct outcome attempt(enum role role, long (*fn)(void))
 {
@@ -35,9 +51,7 @@ static struct outcome attempt(enum role role, long (*fn)(void))
 		return o;
 	pid = fork();
 	if (!pid) {
-		if (role == ATTACHER ? privileges__attacher(false, false) :
-		    role == OBSERVER ? privileges__observer() :
-				       privileges__worker(false, o.lacks, sizeof(o.lacks)))
+		if (take(role, &o))
 			_exit(1);
 		errno = 0;
 		o.err = fn() < 0 ? errno : 0;
@@ -190,6 +204,37 @@ TEST(a_worker_has_no_files_and_no_network)
 		CHECK(is_refused(WORKER, attempts[i]));
 }
 
+/* What asks debuginfod servers: it has the network, and nothing of what the worker and the attacher have. */
+TEST(a_fetcher_has_the_network_alone)
+{
+	static long (*const attempts[])(void) = { open_shadow,	write_passwd,  write_shadow,	 trace_parent,
+						  write_other,	run_program,   load_program,	 become_root,
+						  write_memory, signal_parent, leave_namespaces, become_dumpable };
+
+	if (geteuid() || !FILTERED)
+		SKIP("needs root and no sanitizer");
+	CHECK(attempt(FETCHER, make_socket).err == 0);
+	CHECK(attempt(FETCHER, start_child).err == 0);
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
+		CHECK(is_refused(FETCHER, attempts[i]));
+}
+
+/* report, info, export, list --resolve and dump, also of a user without rights */
+TEST(a_reader_has_what_is_open_alone)
+{
+	static long (*const attempts[])(void) = { open_shadow,	    write_passwd,   write_shadow, trace_parent,
+						  write_other,	    run_program,    load_program, become_root,
+						  make_socket,	    read_maps,	    write_memory, signal_parent,
+						  leave_namespaces, become_dumpable };
+
+	if (!FILTERED)
+		SKIP("a sanitizer needs more system calls");
+	CHECK(attempt(READER, do_nothing).err == 0);
+	CHECK(attempt(READER, start_child).err == 0);
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
+		CHECK(is_refused(READER, attempts[i]));
+}
+
 /* sonde doctor, once it looks at processes. */
 TEST(an_observer_writes_nothing_of_others)
 {
@@ -199,6 +244,9 @@ TEST(an_observer_writes_nothing_of_others)
 	CHECK(attempt(OBSERVER, read_maps).err == 0);
 	CHECK(is_refused(OBSERVER, write_passwd) && is_refused(OBSERVER, write_shadow));
 	CHECK(is_refused(OBSERVER, write_memory) && is_refused(OBSERVER, become_root));
+	if (FILTERED)
+		CHECK(is_refused(OBSERVER, make_socket) && is_refused(OBSERVER, run_program) &&
+		      is_refused(OBSERVER, signal_parent) && is_refused(OBSERVER, load_program));
 }
 
 /* The caller ends a recording with the call's name. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -485,6 +486,17 @@ int attacher__read(struct attacher *a, int fd, char **out, size_t *len)
 {
 	request(a, OP_READ, NULL);
 	return ask_opener_for_bytes(a, fd, out, len);
+}
+
+int attacher__lacks(struct attacher *a, char *out, size_t len)
+{
+	int n;
+
+	request(a, OP_LACKS, NULL);
+	n = call(a, 0, -1, NULL);
+	if (n >= 0)
+		snprintf(out, len, "%.*s", n, a->reply.bytes);
+	return n < 0 ? n : 0;
 }
 
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out)

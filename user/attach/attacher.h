@@ -94,6 +94,8 @@ int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
 int attacher__processes(struct attacher *a, char **out, size_t *len);
 /* All that can be read from an iterator's descriptor, likewise: it waits for locks of the processes that it passes. */
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len);
+/* What it lacks of its confinement (attach/privileges.h), as text; "": nothing. Its children lack the same. */
+int attacher__lacks(struct attacher *a, char *out, size_t len);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
 /* Sets a key of a steering map, or with value NULL deletes it; -EPERM: the attacher takes no such value. */
 int attacher__map_set(struct attacher *a, const char *map, const void *key, const void *value, u64 flags);

@@ -48,6 +48,7 @@ struct server {
 	struct attacher_reply reply;
 	size_t reply_len;
 	int reply_fd; /* -1: none */
+	char lacks[512]; /* of its confinement, "": nothing */
 };
 
 static const struct program *program_of(const struct server *s)
@@ -273,6 +274,15 @@ static int serve_iter(struct server *s)
 	return err;
 }
 
+static int serve_lacks(struct server *s)
+{
+	size_t len = strlen(s->lacks);
+
+	memcpy(s->reply.bytes, s->lacks, len);
+	s->reply_len = REPLY_HEAD + len;
+	return (int)len;
+}
+
 static int serve_opener(struct server *s)
 {
 	s->reply_fd = openers__start(&s->openers);
@@ -316,6 +326,8 @@ static int serve_request(struct server *s)
 		return serve_detach(s);
 	case OP_ITER:
 		return serve_iter(s);
+	case OP_LACKS:
+		return serve_lacks(s);
 	case OP_OPENER:
 		return serve_opener(s);
 	case OP_SIGNAL:
@@ -399,7 +411,8 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	attacher__raise_limits();
 	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints ||
 	    attacher__close_others(sock, s->command_fd, probes, s->maps) || open_first(s, options) ||
-	    privileges__attacher(s->command, options->perf_events) || prepare_notes(s, options))
+	    privileges__attacher(s->command, options->perf_events, s->lacks, sizeof(s->lacks)) ||
+	    prepare_notes(s, options))
 		_exit(1);
 	while (serve_one(s, sock))
 		;

@@ -16,6 +16,7 @@ enum attacher_op {
 	OP_SIGNAL,
 	OP_MAP_SET, /* program: the map's number (attach/steering.h); a key and a value follow; start: flags */
 	OP_MAP_DELETE, /* likewise, a key follows */
+	OP_LACKS, /* answered with text, its length as result: what the attacher lacks of its confinement */
 	OP_OPENER, /* answered with a descriptor of the opener's socket */
 	/* to the opener (attach/opener.h) */
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
@@ -49,7 +50,7 @@ struct attacher_reply {
 	union {
 		struct process_image image; /* OP_IMAGE alone */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each */
-		char bytes[65536]; /* OP_MAPS, OP_READ: result bytes, until a reply with result 0 (the end) or an error */
+		char bytes[65536]; /* OP_LACKS; OP_MAPS, OP_READ: result bytes, until a reply with result 0 (the end) or an error */
 	};
 };
 

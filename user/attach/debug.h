@@ -5,10 +5,15 @@
 
 #include "attach/elf.h"
 
+#include <signal.h>
+
+struct fetcher;
+
 struct debug_search {
 	u32 pid; /* a process that sees the file at path, in whose root debug files are looked for first; 0: none */
 	const char *path;
-	bool servers; /* ask those of DEBUGINFOD_URLS */
+	struct fetcher *fetcher; /* asks the servers of DEBUGINFOD_URLS; NULL: none are asked */
+	const volatile sig_atomic_t *stop; /* not 0: a server is not waited for any longer; NULL: it always is */
 	/*
 	 * Opens an ELF file in a process's root (pid 0: in this one's), -EPERM: it is not to be trusted, -EREMOTE: it lies on a remote file system; NULL: as this
 	 * process may.

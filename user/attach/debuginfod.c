@@ -5,13 +5,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <ftw.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-
-#define LIMIT_S 30
 
 struct client;
 
@@ -26,12 +23,6 @@ static struct {
 
 /* One at a time: what the callback sees, which gets no argument. */
 static time_t deadline;
-
-struct query {
-	const char *build_id;
-	int result;
-	bool done;
-};
 
 static time_t seconds(void)
 {
@@ -61,25 +52,21 @@ static int on_progress(struct client *c, long a, long b)
 	return seconds() >= deadline;
 }
 
-static void *ask(void *arg)
+static int ask(const char *build_id)
 {
-	struct query *q = arg;
 	struct client *c = lib.begin();
+	int result;
 
-	q->result = -ENOMEM;
-	if (c) {
-		lib.set_progress(c, on_progress);
-		q->result = lib.find(c, (const unsigned char *)q->build_id, 0, NULL);
-		lib.end(c);
-	}
-	if (q->result < 0 && seconds() >= deadline)
-		q->result = -ETIMEDOUT;
-	__atomic_store_n(&q->done, true, __ATOMIC_RELEASE);
-	return NULL;
+	if (!c)
+		return -ENOMEM;
+	lib.set_progress(c, on_progress);
+	result = lib.find(c, (const unsigned char *)build_id, 0, NULL);
+	lib.end(c);
+	return result < 0 && seconds() >= deadline ? -ETIMEDOUT : result;
 }
 
 /*
- * The client keeps what it fetched in a folder of its user. A recording is not
+ * The client keeps what it fetched in a folder of its user. This process is not
  * the user any more whose folder that is: then in one of its own. "": none.
  */
 static void make_cache(char *dir, size_t len)
@@ -108,26 +95,16 @@ static void remove_cache(const char *dir)
 		nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-int debuginfod__fetch(const char *build_id, void (*idle)(void *arg), void *arg)
+int debuginfod__fetch(const char *build_id)
 {
-	struct query q = { .build_id = build_id };
 	char cache[64];
-	pthread_t thread;
+	int result;
 
 	if (!debuginfod__available())
 		return -ENOSYS;
-	deadline = seconds() + LIMIT_S;
+	deadline = seconds() + DEBUGINFOD_LIMIT_S;
 	make_cache(cache, sizeof(cache));
-	if (pthread_create(&thread, NULL, ask, &q)) {
-		remove_cache(cache);
-		return -EAGAIN;
-	}
-	while (!__atomic_load_n(&q.done, __ATOMIC_ACQUIRE)) {
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-		if (idle)
-			idle(arg);
-	}
-	pthread_join(thread, NULL);
+	result = ask(build_id);
 	remove_cache(cache);
-	return q.result;
+	return result;
 }

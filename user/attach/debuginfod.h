@@ -6,11 +6,13 @@
 #include "core/types.h"
 
 bool debuginfod__available(void);
+#define DEBUGINFOD_LIMIT_S 30
+
 /*
  * The descriptor of the debug file with this build id (hexadecimal), or negative
- * errno; -ENOENT: no server has it, -ETIMEDOUT: none answered in 30 s. Calls idle,
- * which may be NULL, about every 20 ms while it waits.
+ * errno; -ENOENT: no server has it, -ETIMEDOUT: none answered within the limit. Called in a process that has nothing
+ * but the network (attach/fetcher.h).
  */
-int debuginfod__fetch(const char *build_id, void (*idle)(void *arg), void *arg);
+int debuginfod__fetch(const char *build_id);
 
 #endif

@@ -24,12 +24,29 @@
 
 #define SYSTEM_MAX 999 /* the highest number of accounts that packages make */
 
+static void note(char *lacks, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void note(char *lacks, size_t len, const char *fmt, ...)
+{
+	size_t used = lacks ? strlen(lacks) : 0;
+	va_list ap;
+
+	if (!lacks)
+		return;
+	if (used && used < len)
+		used += snprintf(lacks + used, len - used, "; ");
+	va_start(ap, fmt);
+	if (used < len)
+		vsnprintf(lacks + used, len - used, fmt, ap);
+	va_end(ap);
+}
+
 /* Those of the list that this process has; the three newest were split off CAP_SYS_ADMIN, which may stand in for them. */
-static int keep(const cap_value_t *list, int n)
+static int keep(const cap_value_t *list, int n, char *lacks, size_t len)
 {
 	cap_t had = cap_get_proc(), next = cap_init();
 	const cap_value_t admin = CAP_SYS_ADMIN;
 	cap_flag_value_t has = CAP_CLEAR;
+	bool stands_in = false;
 	int err = had && next ? 0 : -ENOMEM;
 
 	for (int i = 0; i < n && !err; i++) {
@@ -39,6 +56,7 @@ static int keep(const cap_value_t *list, int n)
 		    (*c == CAP_BPF || *c == CAP_PERFMON || *c == CAP_CHECKPOINT_RESTORE)) {
 			c = &admin;
 			cap_get_flag(had, admin, CAP_PERMITTED, &has);
+			stands_in |= has == CAP_SET;
 		}
 		if (has == CAP_SET && (cap_set_flag(next, CAP_PERMITTED, 1, c, CAP_SET) ||
 				       cap_set_flag(next, CAP_EFFECTIVE, 1, c, CAP_SET)))
@@ -46,6 +64,10 @@ static int keep(const cap_value_t *list, int n)
 	}
 	if (!err && cap_set_proc(next))
 		err = -errno;
+	if (stands_in)
+		note(lacks, len,
+		     "it has CAP_SYS_ADMIN, because it was not given all of CAP_BPF, CAP_PERFMON and "
+		     "CAP_CHECKPOINT_RESTORE");
 	cap_free(had);
 	cap_free(next);
 	return err;
@@ -55,7 +77,7 @@ int privileges__opener(void)
 {
 	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
 
-	return keep(list, sizeof(list) / sizeof(list[0]));
+	return keep(list, sizeof(list) / sizeof(list[0]), NULL, 0);
 }
 
 int privileges__injector(void)
@@ -65,7 +87,7 @@ int privileges__injector(void)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(list, sizeof(list) / sizeof(list[0]));
+	return keep(list, sizeof(list) / sizeof(list[0]), NULL, 0);
 }
 
 static bool has(cap_value_t c)
@@ -113,20 +135,6 @@ static bool may_leave_root(void)
 	return geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID);
 }
 
-static void note(char *lacks, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void note(char *lacks, size_t len, const char *fmt, ...)
-{
-	size_t used = strlen(lacks);
-	va_list ap;
-
-	if (used && used < len)
-		used += snprintf(lacks + used, len - used, "; ");
-	va_start(ap, fmt);
-	if (used < len)
-		vsnprintf(lacks + used, len - used, fmt, ap);
-	va_end(ap);
-}
-
 /*
  * No way back to a capability: not by a program that has some (bounding set, no_new_privs) nor by becoming root
  * (securebits). Changing the user then changes no capability, keep() does.
@@ -154,6 +162,13 @@ static void hide(void)
 	prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0);
 }
 
+static void note_root(char *lacks, size_t len)
+{
+	if (!geteuid())
+		note(lacks, len,
+		     "it is still root's, and owns root's files: it was not given CAP_SETUID and CAP_SETGID");
+}
+
 static void filter_calls(enum syscalls_role role, char *lacks, size_t len)
 {
 	int err = syscalls__confine(role);
@@ -177,10 +192,9 @@ void privileges__filter_injector(void)
 	}
 }
 
-int privileges__attacher(bool signals, bool perf_events)
+int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len)
 {
 	cap_value_t list[7] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
-	char lacks[256] = "";
 	int n = 5, err;
 	uid_t uid;
 	gid_t gid;
@@ -190,16 +204,17 @@ int privileges__attacher(bool signals, bool perf_events)
 	if (perf_events)
 		list[n++] = CAP_SYS_ADMIN;
 	find_account(ACCOUNT_ATTACHER, UID_ATTACHER, &uid, &gid);
-	err = lock_up(lacks, sizeof(lacks));
+	err = lock_up(lacks, len);
 	/* only where the user can be changed without the capabilities going */
 	if (!err && may_leave_root() && (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NO_SETUID_FIXUP) &&
 	    become(uid, gid))
-		note(lacks, sizeof(lacks), "it stays root");
+		errno = 0;
+	note_root(lacks, len);
 	if (!err)
-		err = keep(list, n);
+		err = keep(list, n, lacks, len);
 	hide();
 	if (!err)
-		filter_calls(perf_events ? SYSCALLS_PERF : SYSCALLS_ATTACHER, lacks, sizeof(lacks));
+		filter_calls(perf_events ? SYSCALLS_PERF : SYSCALLS_ATTACHER, lacks, len);
 	return err;
 }
 
@@ -224,7 +239,7 @@ int privileges__observer(void)
 		err = become(uid, gid);
 	/* as in privileges__reader: without the capabilities that it doesn't need, at least */
 	if (!err || err == -EINVAL || err == -EPERM)
-		err = keep(list, sizeof(list) / sizeof(list[0]));
+		err = keep(list, sizeof(list) / sizeof(list[0]), NULL, 0);
 	hide();
 	if (!err)
 		filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
@@ -233,25 +248,43 @@ int privileges__observer(void)
 	return err;
 }
 
-int privileges__worker(bool network, char *lacks, size_t len)
+/* Leaves root for the worker's account, for good. */
+static int become_worker(char *lacks, size_t len)
 {
 	uid_t uid;
 	gid_t gid;
 	int err;
 
-	/* what the C library reads from files: the time zone */
-	tzset();
 	find_account(ACCOUNT_WORKER, UID_WORKER, &uid, &gid);
-	if (!network)
-		namespaces__leave(lacks, len);
 	err = lock_up(lacks, len);
 	if (!err && may_leave_root())
 		err = become(uid, gid);
+	note_root(lacks, len);
 	if (!err)
-		err = keep(NULL, 0);
+		err = keep(NULL, 0, NULL, 0);
 	hide();
+	return err;
+}
+
+int privileges__worker(char *lacks, size_t len)
+{
+	int err;
+
+	/* what the C library reads from files: the time zone */
+	tzset();
+	namespaces__leave(lacks, len);
+	err = become_worker(lacks, len);
 	if (!err)
-		filter_calls(network ? SYSCALLS_NETWORK : SYSCALLS_WORKER, lacks, len);
+		filter_calls(SYSCALLS_WORKER, lacks, len);
+	return err;
+}
+
+int privileges__fetcher(char *lacks, size_t len)
+{
+	int err = become_worker(lacks, len);
+
+	if (!err)
+		filter_calls(SYSCALLS_FETCHER, lacks, len);
 	return err;
 }
 
@@ -272,7 +305,7 @@ int privileges__user(void)
 	if (!err && may_leave_root())
 		err = become(uid, gid);
 	if (!err)
-		err = keep(NULL, 0);
+		err = keep(NULL, 0, NULL, 0);
 	hide();
 	return err;
 }
@@ -284,7 +317,7 @@ int privileges__reader(bool sources)
 
 	/* where no other user is known (user_namespaces(7)), or no groups may be given up */
 	if (err == -EINVAL || err == -EPERM)
-		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : keep(NULL, 0);
+		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : keep(NULL, 0, NULL, 0);
 	hide();
 	if (!err)
 		filter_calls(sources ? SYSCALLS_SOURCES : SYSCALLS_READER, lacks, sizeof(lacks));

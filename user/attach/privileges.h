@@ -16,9 +16,9 @@
  * Leaves root for the attacher's account and keeps the capabilities that following processes and attaching needs;
  * with `signals` the one to send a signal to another user's process, with `perf_events` CAP_SYS_ADMIN, without which
  * the kernel gives no uprobe by a perf event (kernel/events/core.c, perf_uprobe_event_init). Then the filter of system
- * calls. What this system does not have of that is done without. 0 or negative errno.
+ * calls. What this system does not have of that is added to lacks. 0 or negative errno.
  */
-int privileges__attacher(bool signals, bool perf_events);
+int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len);
 /* Of the attacher's those that opening what other processes map takes. 0 or negative errno. */
 int privileges__opener(void);
 /* For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be kept waiting. 0 or negative errno. */
@@ -29,11 +29,16 @@ int privileges__injector(void);
  */
 void privileges__filter_injector(void);
 /*
- * Keeps none: into namespaces of its own, where there is no file but /proc with this process in it and no network
- * (with `network`: into none, as debuginfod is asked from there), to the worker's account, behind a filter of system
- * calls. What this system does not have of that is added to lacks. 0 or negative errno.
+ * Keeps none: into namespaces of its own, where there is no file but /proc with this process in it and no network, to the
+ * worker's account, behind a filter of system calls. What this system does not have of that is added to lacks. 0 or
+ * negative errno.
  */
-int privileges__worker(bool network, char *lacks, size_t len);
+int privileges__worker(char *lacks, size_t len);
+/*
+ * Keeps none, to the worker's account, behind a filter that lets it use the network and files of that account: for what asks
+ * debuginfod servers. lacks as above. 0 or negative errno.
+ */
+int privileges__fetcher(char *lacks, size_t len);
 /*
  * Leaves root for the attacher's account and keeps what looking into any process takes (CAP_SYS_ADMIN: its seccomp
  * filter), but not the rights to write files, behind a filter of system calls. Who is not root keeps what they have; a root

@@ -18,6 +18,7 @@
 #include <termios.h>
 #include <ucontext.h>
 
+#include "attach/features.h"
 #include "util/sanitizer.h"
 
 #define NEW_NAMESPACES \
@@ -268,14 +269,18 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 	return err ? err : add_opens(ctx, OPENS_TO_WRITE);
 }
 
+static int add_fetcher(scmp_filter_ctx ctx)
+{
+	int err = add(ctx, SCMP_ACT_ALLOW, network);
+
+	return err ? err : add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
+}
+
 static int add_role(scmp_filter_ctx ctx, enum syscalls_role role)
 {
-	int err = 0;
-
 	switch (role) {
-	case SYSCALLS_NETWORK:
-		err = add(ctx, SCMP_ACT_ALLOW, network);
-		return err ? err : add_worker(ctx);
+	case SYSCALLS_FETCHER:
+		return add_fetcher(ctx);
 	case SYSCALLS_WORKER:
 		return add_worker(ctx);
 	case SYSCALLS_ATTACHER:
@@ -318,7 +323,7 @@ static int add_all(scmp_filter_ctx ctx, enum syscalls_role role)
  */
 static int add_paths(scmp_filter_ctx ctx, enum syscalls_role role)
 {
-	bool opens_none = role == SYSCALLS_WORKER || role == SYSCALLS_NETWORK || role == SYSCALLS_READER;
+	bool opens_none = role == SYSCALLS_WORKER || role == SYSCALLS_READER;
 	int err = opens_none ? add(ctx, SCMP_ACT_ERRNO(EACCES), opens) : 0;
 
 	return err ? err : add(ctx, SCMP_ACT_ERRNO(EACCES), paths);
@@ -327,8 +332,9 @@ static int add_paths(scmp_filter_ctx ctx, enum syscalls_role role)
 int syscalls__confine(enum syscalls_role role)
 {
 	struct sigaction sa = { .sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER };
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_TRAP);
-	int err = ctx ? 0 : -ENOMEM;
+	bool has_none = features__test_switch("no-seccomp");
+	scmp_filter_ctx ctx = has_none ? NULL : seccomp_init(SCMP_ACT_TRAP);
+	int err = ctx ? 0 : has_none ? -ENOSYS : -ENOMEM;
 	sigset_t set;
 
 	/* blocked, by this process or by what started it, the signal would end the process */

@@ -13,7 +13,7 @@
 
 enum syscalls_role {
 	SYSCALLS_WORKER,
-	SYSCALLS_NETWORK, /* a worker that asks debuginfod servers: sockets, and files of its own user */
+	SYSCALLS_FETCHER, /* asks debuginfod servers: sockets, and files of its own user */
 	SYSCALLS_ATTACHER,
 	SYSCALLS_PERF, /* an attacher whose probes are perf events */
 	SYSCALLS_READER, /* reads traces that are open and prints */

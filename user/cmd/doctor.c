@@ -103,6 +103,7 @@ static int diagnose(struct doctor *d)
 	d->checks = REPORT_TABLE(&d->out, "checks", "This machine", check_columns);
 	doctor__kernel(d);
 	doctor__system(d);
+	doctor__confinement(d);
 	doctor__families(d);
 	/* what follows reads other users' processes and files */
 	ret = privileges__observer();

@@ -33,6 +33,7 @@ void doctor__missing(struct doctor *d, const char *what, const char *effect, con
 bool doctor__read_line(const char *path, char *buf, size_t len);
 
 void doctor__kernel(struct doctor *d); /* doctor_kernel.c */
+void doctor__confinement(struct doctor *d); /* doctor_confinement.c */
 void doctor__system(struct doctor *d); /* doctor_system.c: mounts, settings, namespaces */
 void doctor__families(struct doctor *d); /* doctor_families.c */
 void doctor__runtimes(struct doctor *d); /* doctor_runtimes.c */

@@ -29,7 +29,8 @@ bool object__add_debug(struct session *s, struct object *o)
 	struct debug_search search = {
 		.pid = o->pid,
 		.path = o->path,
-		.servers = s->args->debuginfod,
+		.fetcher = s->fetcher,
+		.stop = s->args->stop,
 		.open = open_debug,
 		.idle = on_idle,
 		.arg = &opener,

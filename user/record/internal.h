@@ -65,6 +65,7 @@ struct session {
 	int epoll_fd;
 	int changed_fd; /* inotify: files that are written to */
 	struct attacher *attacher; /* has the privileges and the links */
+	struct fetcher *fetcher; /* asks debuginfod servers, NULL: not asked for */
 	u32 unpaused; /* sites that were attached without a pause */
 	struct {
 		u32 n;

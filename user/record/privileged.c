@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The last steps of a recording's start that take privileges, and giving them up. */
+#include "attach/fetcher.h"
 #include "attach/privileges.h"
 #include "attach/timing.h"
 #include "record/internal.h"
@@ -125,6 +126,51 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	return ret;
 }
 
+static int start_fetcher(struct session *s, char *err, size_t len)
+{
+	int ret = s->args->debuginfod ? fetcher__start(&s->fetcher) : 0;
+
+	if (ret)
+		snprintf(err, len, "cannot start the process that asks debuginfod servers: %s", strerror(-ret));
+	return ret;
+}
+
+static void add_lacks(char *text, size_t len, const char *who, const char *lacks)
+{
+	size_t used = strlen(text);
+
+	if (*lacks)
+		snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", who, lacks);
+}
+
+/* Gives up what this process has; one line says what it, or one of the others, lacks of its confinement. */
+static int confine(struct session *s, char *err, size_t len)
+{
+	char lacks[512] = "", attachers[512] = "", fetchers[256] = "", text[1536] = "";
+	int ret = attacher__lacks(s->attacher, attachers, sizeof(attachers));
+
+	if (ret) {
+		snprintf(err, len, "the process that attaches does not answer: %s", strerror(-ret));
+		return ret;
+	}
+	if (s->fetcher)
+		fetcher__lacks(s->fetcher, fetchers, sizeof(fetchers));
+	memory__limit(s);
+	maps__give_up(s, lacks, sizeof(lacks));
+	ret = privileges__worker(lacks, sizeof(lacks));
+	if (ret)
+		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
+	add_lacks(text, sizeof(text), "sonde, which reads what targets wrote", lacks);
+	add_lacks(text, sizeof(text), "sonde-attacher, which attaches, and its children", attachers);
+	add_lacks(text, sizeof(text), "sonde-fetcher, which asks servers", fetchers);
+	if (!ret && *text)
+		session__warn(
+			s,
+			"less confined than they should be: %s. Tracing goes on; docs/security.md says what that means",
+			text);
+	return ret;
+}
+
 /*
  * All that needs privileges, in this process for the last time: from here on it
  * reads what targets wrote, and asks the attacher. Of /proc it has read only who
@@ -132,13 +178,15 @@ static int start_attacher(struct session *s, char *err, size_t len)
  */
 int privileged__start(struct session *s, char *err, size_t len)
 {
-	int ret = start_attacher(s, err, len);
-	char lacks[512] = "";
+	int ret = start_fetcher(s, err, len);
 
+	if (!ret)
+		ret = start_attacher(s, err, len);
+	if (ret)
+		return ret;
 	timing__step("attacher started");
 	family_host__each(s, host_prepare, NULL);
-	if (!ret)
-		ret = drain__open(s, err, len);
+	ret = drain__open(s, err, len);
 	if (!ret)
 		ret = follow(s, err, len);
 	timing__step("rings, mmap records");
@@ -157,14 +205,7 @@ int privileged__start(struct session *s, char *err, size_t len)
 	targets__select(s);
 	ahead__find(s);
 	timing__step("libraries on disk found");
-	memory__limit(s);
-	maps__give_up(s, lacks, sizeof(lacks));
-	ret = privileges__worker(s->args->debuginfod, lacks, sizeof(lacks));
+	ret = confine(s, err, len);
 	timing__step("privileges given up");
-	if (ret)
-		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
-	else if (*lacks)
-		session__warn(s, "the process that reads what targets wrote is less confined than it should be: %s",
-			      lacks);
 	return ret;
 }

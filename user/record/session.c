@@ -2,6 +2,7 @@
 #include "record/internal.h"
 
 #include "attach/debug.h"
+#include "attach/fetcher.h"
 #include "attach/kernel_btf.h"
 #include "attach/syscalls.h"
 #include "attach/timing.h"
@@ -172,7 +173,11 @@ static int check_writer(struct session *s, char *err, size_t len)
 /* What a filter refused has not happened: what was to follow from it can't be relied on. */
 static int check_calls(const struct session *s, char *err, size_t len)
 {
-	int own = syscalls__refused(), number = own >= 0 ? own : attacher__refused(s->attacher);
+	int own = syscalls__refused(), attachers = attacher__refused(s->attacher),
+	    fetchers = s->fetcher ? fetcher__refused(s->fetcher) : -1,
+	    number = own >= 0	    ? own :
+		     attachers >= 0 ? attachers :
+				      fetchers;
 	char name[64];
 
 	if (number < 0)
@@ -181,7 +186,10 @@ static int check_calls(const struct session *s, char *err, size_t len)
 		err, len,
 		"the filter of system calls refused %s to %s: a fault of sonde, or of someone who attacks it; what was "
 		"written before is whole and readable",
-		syscalls__name(number, name, sizeof(name)), own >= 0 ? "sonde" : "sonde-attacher");
+		syscalls__name(number, name, sizeof(name)),
+		own >= 0       ? "sonde" :
+		attachers >= 0 ? "sonde-attacher" :
+				 "sonde-fetcher");
 	return -EPERM;
 }
 
@@ -387,6 +395,7 @@ void session__free(struct session *s)
 		return;
 	features__finish(&s->features);
 	attacher__free(s->attacher);
+	fetcher__free(s->fetcher);
 	drain__close(s);
 	mmaps__close(s->mmaps);
 	if (s->statm_fd > 0)

@@ -103,13 +103,31 @@ def mini(tmp, debug):
     return path + ".xz"
 
 
+def asking():
+    """What the process that asks this server may do, and its parent, which reads what targets wrote."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            lines = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status") if ":\t" in line)
+            if lines["Name"].strip() != "sonde-fetcher":
+                continue
+            facts = {k: lines[k].strip() for k in ("Uid", "CapPrm", "CapBnd", "Seccomp", "NoNewPrivs")}
+            facts |= {"network": os.readlink(f"/proc/{pid}/ns/net"),
+                      "parent's": os.readlink(f"/proc/{lines['PPid'].strip()}/ns/net"),
+                      "open": sorted(os.readlink(f"/proc/{pid}/fd/{n}").split(":")[0] for n in os.listdir(f"/proc/{pid}/fd"))}
+            return facts
+        except (OSError, KeyError):
+            continue
+    return {}
+
+
 class Server(http.server.BaseHTTPRequestHandler):
-    def __init__(self, files, asked, *args):
-        self.files, self.asked = files, asked
+    def __init__(self, files, asked, facts, *args):
+        self.files, self.asked, self.facts = files, asked, facts
         super().__init__(*args)
 
     def do_GET(self):
         self.asked.append(self.path)
+        self.facts.append(asking())
         data = self.files.get(self.path)
         self.send_response(200 if data else 404)
         self.send_header("Content-Length", str(len(data or b"")))
@@ -129,8 +147,8 @@ def from_server(tmp, version, bare, debug):
         return
     notes = subprocess.run(["readelf", "-n", bare], capture_output=True, text=True, check=True).stdout
     build_id = next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line)
-    files, asked = {f"/buildid/{build_id}/debuginfo": open(debug, "rb").read()}, []
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Server, files, asked))
+    files, asked, facts = {f"/buildid/{build_id}/debuginfo": open(debug, "rb").read()}, [], []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Server, files, asked, facts))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     env = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}", "HOME": os.path.join(tmp, "home"),
            "XDG_CACHE_HOME": os.path.join(tmp, "home"), "no_proxy": "127.0.0.1"}
@@ -139,6 +157,15 @@ def from_server(tmp, version, bare, debug):
     ok(not asked, "no server is asked unless that is asked for", asked)
     record(name, bare, tmp, ["--debuginfod"], env)
     ok(f"/buildid/{build_id}/debuginfo" in asked, f"{name}: it was asked", asked)
+    f, none = facts[0], "0" * 16
+    if os.geteuid():
+        skip("the process that asks servers", "it needs root to be looked at")
+    else:
+        ok(f and "0" not in f["Uid"].split() and f["CapPrm"] == f["CapBnd"] == none and f["Seccomp"] == "2" and
+           f["NoNewPrivs"] == "1", "the process that asks servers: no root, no capability, a filter", f)
+        ok(f and f["network"] == os.readlink("/proc/self/ns/net") != f["parent's"], "it has the network, what reads targets' data does not", f)
+        ok(f and not set(f["open"]) & {"anon_inode", "pipe"} and not any("trace" in o for o in f["open"]),
+           "it has neither the trace nor a map or program", f)
     files.clear()
     shutil.rmtree(env["HOME"])
     os.mkdir(env["HOME"])
