@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """--scope and --trusted-files, with a second account: whose processes are in a trace, and in whose files probes go."""
+import json
 import os
 import shutil
 import subprocess
@@ -125,6 +126,65 @@ def configuration(a, tmp, library):
         of_user.end()
 
 
+def sonde(*words, prefix=(), **env):
+    return subprocess.run([*prefix, SONDE, *words], capture_output=True, text=True, timeout=60, check=False,
+                          env=dict(os.environ, **env))
+
+
+def other_commands(a, tmp, library):
+    """One policy for all that look at or touch processes: whose they are is asked before anything is opened."""
+    path = os.path.join(tmp, "others.conf")
+    with open(path, "w") as f:
+        f.write("scope = user\ntrusted-files = yes\nremote-files = yes\n")
+    os.chmod(path, 0o644)
+    sudo = {"SUDO_UID": str(a.uid), "SUDO_GID": str(a.gid)}
+    of_root, of_user = Caller(library), Caller(library, a.command())
+    try:
+        for words in (["dump"], ["inject"], ["list", "probes", "--resolve"]):
+            name = " ".join(words)
+            r = sonde(*words, str(of_root.pid), SONDE_CONF=path, **sudo)
+            ok(r.returncode == 1 and f"process {of_root.pid} belongs to root and is left out by --scope user ({path}); "
+               "--scope all allows it" in r.stderr and not r.stdout, f"{name}: a process outside the scope is refused, with what allows it",
+               r.stderr)
+            r = sonde(*words, str(of_user.pid), SONDE_CONF=path, **sudo)
+            ok("left out by" not in r.stderr, f"{name}: one of the user's own is not", r.stderr)
+            r = sonde(*words, str(of_root.pid), "--scope", "all", SONDE_CONF=path, **sudo)
+            ok("left out by" not in r.stderr, f"{name}: nor another's with --scope all", r.stderr)
+            r = sonde(*words, str(of_root.pid), "--scope", "self")
+            ok(r.returncode == 2 and "sonde record -- CMD" in r.stderr, f"{name}: --scope self is record's", r.stderr)
+        with open(f"/proc/{of_root.pid}/maps") as f:
+            maps = f.read()
+        # of the three loads into root's process one was allowed: it shows that the refused one was first
+        ok("libsonde-cupti" in maps, "inject --scope all has loaded the library", maps[-300:])
+        doctor(a, path, sudo, of_root, of_user)
+    finally:
+        of_root.end()
+        of_user.end()
+
+
+def doctor(a, path, sudo, of_root, of_user):
+    def asked(*words, **env):
+        r = sonde("doctor", "--format", "json", *words, **env)
+        t = json.loads(r.stdout)["tables"]
+        policy = {c["check"]: (c["state"], c["what"]) for c in t["checks"] if c["group"] == "policy"}
+        return r, policy, {row["pid"] for row in t["runtimes"]}
+
+    r, policy, pids = asked()
+    ok([policy[k][0] for k in ("scope", "trusted-files", "remote-files")] == ["all", "no", "no"] and
+       "(the default for root)" in policy["scope"][1] and {of_root.pid, of_user.pid} <= pids,
+       "doctor: the policy of root without a configuration, and where it is from", policy)
+    r, policy, pids = asked(SONDE_CONF=path, **sudo)
+    ok([policy[k][0] for k in ("scope", "trusted-files", "remote-files")] == ["user", "yes", "yes"] and
+       all(path in what for _, what in policy.values()) and a.name in policy["scope"][1],
+       "doctor: that of the configuration, whose path it names", policy)
+    ok(of_user.pid in pids and of_root.pid not in pids, "doctor: processes outside the scope are not examined", pids)
+    text = sonde("doctor", SONDE_CONF=path, **sudo).stdout
+    ok("processes of other users are left out" in text, "doctor: and a line says how many they are", text[-600:])
+    r, policy, pids = asked("--scope", "all", "--trusted-files=no", SONDE_CONF=path, **sudo)
+    ok([policy[k][0] for k in ("scope", "trusted-files")] == ["all", "no"] and "the command line" in policy["scope"][1] and
+       of_root.pid in pids, "doctor: the command line's goes first", policy)
+
+
 def files(a, tmp):
     """Each library in a folder that is named after whose it is; the account's process maps it."""
     owners = {"roots": 0, "own": a.uid, "foreign": 65534, "setuid": a.uid}
@@ -172,6 +232,7 @@ def main():
         os.chmod(library, 0o755)
         scopes(a, tmp, library)
         configuration(a, tmp, library)
+        other_commands(a, tmp, library)
         files(a, tmp)
         without_privileges(a, tmp)
         status, said, t = record(tmp, "--scope", "self", "--", "true")

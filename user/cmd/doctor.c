@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static const char help[] =
-	"Usage: sonde doctor [--format table,csv,json]\n"
+	"Usage: sonde doctor [--format table,csv,json] [--scope user|all] [--trusted-files] [--remote-files]\n"
 	"\n"
 	"Says what this kernel and user can do, which families of probes are usable and what a hit of them\n"
 	"costs here, which Python and CUDA runtimes run now and how they can be traced, of which processes with\n"
@@ -19,8 +19,9 @@ static const char help[] =
 	"Changes nothing: it tries its probes on processes of its own for a twentieth of a second, and records\n"
 	"nothing.\n"
 	"\n"
-	"  --format FORMAT       table (for people, the default), csv or json: every row, exact numbers\n"
-	"  -h, --help            this text\n"
+	"      --format FORMAT table (for people, the default), csv or json: every row, exact numbers\n" SCOPE_HELP
+	"      --trusted-files say what gets no probes with it, as for `sonde record`\n"
+	"  -h, --help          this text\n"
 	"\n"
 	"Exit status: 0 all families usable, 3 some, 1 none, 2 wrong usage.\n"
 	"\n"
@@ -104,6 +105,7 @@ static int diagnose(struct doctor *d)
 	doctor__kernel(d);
 	doctor__system(d);
 	doctor__confinement(d);
+	doctor__policy(d);
 	doctor__families(d);
 	/* what follows reads other users' processes and files */
 	ret = privileges__observer();
@@ -141,12 +143,13 @@ static int cmd_doctor(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "format", required_argument, NULL, 'F' },
+		SCOPE_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
 	struct output_options output = { .rows = -1, .color = cmd__color(stdout) };
 	struct doctor d = {};
-	int c, ret, printed;
+	int c, ret, printed, taken;
 
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -154,6 +157,11 @@ static int cmd_doctor(int argc, char **argv)
 			fputs(help, stdout);
 			return EXIT_DONE;
 		}
+		taken = scope__option(&d.scope, "doctor", c, optarg);
+		if (taken < 0)
+			return EXIT_USAGE;
+		if (taken)
+			continue;
 		if (c != 'F')
 			return cmd__usage("doctor", "unknown option");
 		if (!cmd__parse_format("doctor", optarg, &output))
@@ -161,6 +169,8 @@ static int cmd_doctor(int argc, char **argv)
 	}
 	if (optind < argc)
 		return cmd__usage("doctor", "unexpected argument '%s'", argv[optind]);
+	if (!scope__apply_to_processes(&d.scope, "doctor"))
+		return EXIT_USAGE;
 	ret = diagnose(&d);
 	printed = d.out.tables ? cmd__print(&d.out, &output) : 0;
 	free_all(&d);

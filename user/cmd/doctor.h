@@ -5,6 +5,7 @@
 
 #include "attach/embedded.h"
 #include "attach/features.h"
+#include "cmd/scope.h"
 #include "report/table.h"
 
 /* Something that is not as it should be. Texts are ours. */
@@ -22,6 +23,7 @@ struct doctor {
 	bool other_pids; /* in a pid namespace that is not the host's */
 	bool allowed; /* to load BPF programs: where not, little can be tried */
 	bool root; /* at its start: it leaves root before it looks at processes */
+	struct scope scope; /* the policy in force */
 	u32 usable, families; /* a family counts 2 if it is usable, 1 if partly */
 };
 
@@ -34,6 +36,7 @@ bool doctor__read_line(const char *path, char *buf, size_t len);
 
 void doctor__kernel(struct doctor *d); /* doctor_kernel.c */
 void doctor__confinement(struct doctor *d); /* doctor_confinement.c */
+void doctor__policy(struct doctor *d); /* doctor_policy.c */
 void doctor__system(struct doctor *d); /* doctor_system.c: mounts, settings, namespaces */
 void doctor__families(struct doctor *d); /* doctor_families.c */
 void doctor__runtimes(struct doctor *d); /* doctor_runtimes.c */

@@ -19,6 +19,7 @@ static const struct column columns[] = {
 };
 
 struct gpus {
+	const struct doctor *d;
 	struct table *table;
 	char shim[PATH_MAX]; /* "": it is not installed */
 	u32 last; /* mappings come process by process */
@@ -44,7 +45,8 @@ static void describe(struct gpus *g, u32 pid)
 	struct inject_look l;
 	const char *can = "no";
 
-	if (inject__look(pid, g->shim, &l))
+	if (!scope__allows(&g->d->scope, pid, NULL, 0) ||
+	    inject__look(pid, g->shim, g->d->scope.remote_files == ANSWER_YES, &l))
 		return;
 	if (l.has_shim) {
 		can = "yes";
@@ -79,7 +81,7 @@ void doctor__gpu(struct doctor *d)
 {
 	static struct gpus g; /* large */
 
-	g = (struct gpus){};
+	g = (struct gpus){ .d = d };
 	if (shim__find(g.shim, sizeof(g.shim)))
 		*g.shim = '\0';
 	g.table = REPORT_TABLE(&d->out, "device_times", "Device times (family gpu) of what runs now", columns);

@@ -4,13 +4,14 @@
 
 #include "attach/container.h"
 #include "attach/library.h"
+#include "attach/mapped.h"
 #include "attach/procs.h"
 #include "record/family.h"
-#include "util/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct column runtime_columns[] = {
@@ -34,6 +35,8 @@ struct seen {
 	u64 dev, ino;
 	struct note *notes;
 	u32 n;
+	const char *remote; /* the file system for which it was not opened, NULL: it was */
+	uid_t owner; /* of the file; 0: root, or it was not opened */
 };
 
 struct search {
@@ -41,6 +44,11 @@ struct search {
 	struct table *table;
 	struct seen *seen;
 	u32 n_seen;
+	const char *remote; /* of the first file that was not opened for that */
+	u32 n_remote, n_foreign; /* such files; processes that are not in the scope */
+	u32 asked; /* process of which it is known whether it is in the scope */
+	bool allowed;
+	uid_t user; /* of that process */
 	u32 noted; /* process whose container is known */
 	char container[80], comm[64];
 };
@@ -104,23 +112,18 @@ static bool examine_family(const struct doctor *d, const struct schema_family *f
 	return true;
 }
 
-/* Through map_files, so that containers and deleted files work; only a regular file is opened. */
-static int open_mapped(const struct mapping *m)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
-	fd = file__open_regular(path);
-	return fd >= 0 ? fd : file__open_regular(m->path);
-}
-
 static void examine(struct search *s, const struct mapping *m, struct seen *seen)
 {
 	const struct schema *schema = s->d->embedded.schema;
 	struct elf *elf = NULL;
-	int fd = open_mapped(m);
+	int fd = mapped__open(m, MAPPED_ANY, s->d->scope.remote_files == ANSWER_YES, &seen->remote);
+	struct stat st;
 
+	if (seen->remote)
+		s->n_remote++;
+	if (seen->remote && !s->remote)
+		s->remote = seen->remote;
+	seen->owner = fd >= 0 && !fstat(fd, &st) ? st.st_uid : 0;
 	if (fd >= 0 && elf__open(&elf, fd))
 		elf = NULL;
 	for (u32 i = 0; i < schema->n_families; i++) {
@@ -179,10 +182,42 @@ static void note_process(struct search *s, u32 pid)
 	snprintf(s->container, sizeof(s->container), "%s", c.name);
 }
 
+/* Is the process in the scope? Mappings come process by process. */
+static bool is_allowed(struct search *s, u32 pid)
+{
+	struct stat st;
+	char path[32];
+
+	if (s->asked == pid)
+		return s->allowed;
+	s->asked = pid;
+	s->allowed = scope__allows(&s->d->scope, pid, NULL, 0);
+	s->n_foreign += !s->allowed;
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	s->user = stat(path, &st) ? 0 : st.st_uid;
+	return s->allowed;
+}
+
+/* How it is traced, or which part of the policy is against it. */
+static const char *how(const struct search *s, const struct seen *seen, const struct note *n, char *text, size_t len)
+{
+	if (seen->remote)
+		snprintf(text, len, "not: it lies on %s, whose server may never answer; --remote-files allows it",
+			 seen->remote);
+	else if (s->d->scope.trusted_files == ANSWER_YES && seen->owner && seen->owner != s->user)
+		snprintf(text, len,
+			 "only if a process of its owner maps it, too (--trusted-files): it belongs to user %u",
+			 seen->owner);
+	else
+		return n->how;
+	return text;
+}
+
 static void on_mapping(const struct mapping *m, void *arg)
 {
 	struct search *s = arg;
-	struct seen *seen = look_up(s, m);
+	struct seen *seen = is_allowed(s, m->pid) ? look_up(s, m) : NULL;
+	char text[200];
 
 	for (u32 i = 0; seen && i < seen->n; i++) {
 		const struct note *n = &seen->notes[i];
@@ -190,7 +225,8 @@ static void on_mapping(const struct mapping *m, void *arg)
 
 		note_process(s, m->pid);
 		table__add(s->table, V_U64(m->pid), V_TEXT(s->comm), *s->container ? V_TEXT(s->container) : V_NONE,
-			   V_TEXT(f->name), V_TEXT(n->runtime), V_TEXT(n->how), V_TEXT(m->path));
+			   V_TEXT(f->name), V_TEXT(n->runtime), V_TEXT(how(s, seen, n, text, sizeof(text))),
+			   V_TEXT(m->path));
 	}
 }
 
@@ -204,6 +240,17 @@ void doctor__runtimes(struct doctor *d)
 	if (unread > 0 && !d->root)
 		report_output__note(&d->out, "%d processes could not be looked into: not allowed; run it as root.",
 				    unread);
+	if (s.n_foreign)
+		report_output__note(
+			&d->out,
+			"%u processes of other users are left out (--scope user, %s); --scope all looks at them, too.",
+			s.n_foreign, d->scope.whose_from);
+	if (s.n_remote)
+		report_output__note(
+			&d->out,
+			"%u mapped files lie on %s or the like, whose server may never answer, and were not opened; "
+			"--remote-files opens them.",
+			s.n_remote, s.remote);
 	if (!s.table->n_rows)
 		report_output__note(
 			&d->out,

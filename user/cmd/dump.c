@@ -11,13 +11,14 @@
 #include "attach/embedded.h"
 #include "attach/privileges.h"
 #include "cmd/pids.h"
+#include "cmd/scope.h"
 #include "model/syscalls.h"
 #include "python/look.h"
 #include "report/table.h"
 #include "util/text.h"
 
 static const char help[] =
-	"Usage: sonde dump PID.. [--format table|csv|json]\n"
+	"Usage: sonde dump PID.. [--format table|csv|json] [--scope user|all] [--remote-files]\n"
 	"\n"
 	"Prints what all threads of Python processes do now: their Python stacks, who holds the GIL, who waits\n"
 	"for it, and of the others in which system call they sleep, and how long already. The processes are\n"
@@ -27,9 +28,9 @@ static const char help[] =
 	"Knows CPython 3.8 and later, in containers too (PID as this machine numbers it). Needs root, or the\n"
 	"right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
 	"\n"
-	"  -p, --pid PIDS  the same as PID..\n"
-	"      --format F  table (for people, the default), csv or json\n"
-	"  -h, --help      this text\n"
+	"  -p, --pid PIDS      the same as PID..\n"
+	"      --format F      table (for people, the default), csv or json\n" SCOPE_HELP
+	"  -h, --help          this text\n"
 	"\n"
 	"Exit status: 0 done, 1 no process could be read, 2 wrong usage, 3 some could not.\n"
 	"\n"
@@ -43,6 +44,7 @@ struct dump {
 	struct look looks[PIDS_MAX];
 	bool ok[PIDS_MAX];
 	u32 n;
+	struct scope scope;
 	struct embedded embedded; /* for the names of system calls */
 	const struct schema_field *nr;
 };
@@ -289,11 +291,12 @@ static int parse(struct dump *d, int argc, char **argv)
 	static const struct option options[] = {
 		{ "format", required_argument, NULL, 'F' },
 		{ "pid", required_argument, NULL, 'p' },
+		SCOPE_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
 	struct pid_list pids = {};
-	int c;
+	int c, taken;
 
 	opterr = 0;
 	optind = 0;
@@ -310,6 +313,11 @@ static int parse(struct dump *d, int argc, char **argv)
 				return EXIT_USAGE;
 			continue;
 		}
+		taken = scope__option(&d->scope, "dump", c, optarg);
+		if (taken < 0)
+			return EXIT_USAGE;
+		if (taken)
+			continue;
 		if (c != 'F')
 			return cmd__usage("dump", "unknown option '%s'", argv[optind - 1]);
 		if (!cmd__parse_format("dump", optarg, &d->options))
@@ -320,8 +328,14 @@ static int parse(struct dump *d, int argc, char **argv)
 			return EXIT_USAGE;
 	if (!pids.n)
 		return cmd__usage("dump", "which process? `sonde dump PID`");
+	if (!scope__apply_to_processes(&d->scope, "dump"))
+		return EXIT_USAGE;
 	for (; d->n < pids.n; d->n++)
-		d->looks[d->n] = (struct look){ .pid = pids.list[d->n], .mem = -1 };
+		d->looks[d->n] = (struct look){
+			.pid = pids.list[d->n],
+			.mem = -1,
+			.remote_files = d->scope.remote_files == ANSWER_YES,
+		};
 	return -1;
 }
 
@@ -333,7 +347,8 @@ static void open_all(struct dump *d)
 	for (u32 i = 0; i < d->n; i++) {
 		struct look *l = &d->looks[i];
 
-		d->ok[i] = !look__open(l, l->pid, err, sizeof(err));
+		d->ok[i] = scope__allows(&d->scope, l->pid, err, sizeof(err)) &&
+			   !look__open(l, l->pid, err, sizeof(err));
 		if (!d->ok[i])
 			cmd__error("%s", err);
 	}

@@ -2,6 +2,7 @@
 #include "attach/privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
+#include "cmd/scope.h"
 #include "cmd/shim.h"
 #include "inject/inject.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 
 static const char help[] =
-	"Usage: sonde inject [--force] PID..\n"
+	"Usage: sonde inject [--force] [--scope user|all] [--remote-files] PID..\n"
 	"\n"
 	"Loads the library that tells what GPUs do (libsonde-cupti.so) into running processes, so that\n"
 	"`sonde record -t gpu -p PID` has device times of them. One thread of each is interrupted where it\n"
@@ -24,9 +25,9 @@ static const char help[] =
 	"Not for: static programs, other C libraries than glibc, 32-bit programs, processes that another\n"
 	"tool traces (gdb, strace) or that are stopped, and those whose seccomp filter is against it.\n"
 	"\n"
-	"  -p, --pid PIDS  the same as PID..\n"
-	"      --force   also where a seccomp filter can't be read: it may kill the process\n"
-	"  -h, --help    this text\n"
+	"  -p, --pid PIDS      the same as PID..\n"
+	"      --force         also where a seccomp filter can't be read: it may kill the process\n" SCOPE_HELP
+	"  -h, --help          this text\n"
 	"\n"
 	"Exit status: 0 all have it now (also: had it already), 1 none could be loaded into, 2 wrong usage,\n"
 	"3 some could not.\n"
@@ -36,11 +37,21 @@ static const char help[] =
 	"  sudo sonde inject $(pgrep -f train.py) && sudo sonde record -t +gpu --comm 'python*' -d 10\n"
 	"  sudo sonde record --inject -p 4711 -d 10\n";
 
-static bool inject(u32 pid, const char *shim, bool force)
+static bool is_allowed(const struct scope *scope, u32 pid)
+{
+	char why[512];
+	bool allowed = scope__allows(scope, pid, why, sizeof(why));
+
+	if (!allowed)
+		cmd__error("%s", why);
+	return allowed;
+}
+
+static bool inject(u32 pid, const char *shim, const struct inject_options *options)
 {
 	struct inject_result r;
 
-	inject__process(pid, shim, force, &r);
+	inject__process(pid, shim, options, &r);
 	if (r.outcome == INJECT_ALREADY) {
 		printf("process %u has the library already\n", pid);
 		return true;
@@ -61,21 +72,23 @@ static bool inject(u32 pid, const char *shim, bool force)
 
 static int cmd_inject(int argc, char **argv)
 {
-	static const struct option options[] = {
+	static const struct option long_options[] = {
 		{ "force", no_argument, NULL, 'f' },
 		{ "pid", required_argument, NULL, 'p' },
+		SCOPE_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
 	struct pid_list pids = {};
 	u32 done = 0;
 	char shim[PATH_MAX];
-	bool force = false;
-	int c, err;
+	struct inject_options options = {};
+	struct scope scope = {};
+	int c, err, taken;
 
 	opterr = 0;
 	optind = 0;
-	while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "p:h", long_options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(help, stdout);
 			return EXIT_DONE;
@@ -85,9 +98,12 @@ static int cmd_inject(int argc, char **argv)
 				return EXIT_USAGE;
 			continue;
 		}
-		if (c != 'f')
+		taken = scope__option(&scope, "inject", c, optarg);
+		if (taken < 0)
+			return EXIT_USAGE;
+		if (!taken && c != 'f')
 			return cmd__usage("inject", "unknown option '%s'", argv[optind - 1]);
-		force = true;
+		options.force |= !taken;
 	}
 	for (int i = optind; i < argc; i++)
 		if (!pid_list__add(&pids, "inject", "PID", argv[i]))
@@ -98,13 +114,16 @@ static int cmd_inject(int argc, char **argv)
 		cmd__error("libsonde-cupti.so is neither beside sonde nor in ../lib/sonde");
 		return EXIT_FAILED;
 	}
+	if (!scope__apply_to_processes(&scope, "inject"))
+		return EXIT_USAGE;
+	options.remote_files = scope.remote_files == ANSWER_YES;
 	err = privileges__injector();
 	if (err) {
 		cmd__error("cannot give up privileges: %s", strerror(-err));
 		return EXIT_FAILED;
 	}
 	for (u32 i = 0; i < pids.n; i++)
-		done += inject(pids.list[i], shim, force);
+		done += is_allowed(&scope, pids.list[i]) && inject(pids.list[i], shim, &options);
 	if (fflush(stdout) || ferror(stdout)) {
 		cmd__error("cannot print: %s", strerror(errno));
 		return EXIT_FAILED;

@@ -32,6 +32,7 @@ static const char usage[] =
 	"  --resolve FILE|PID   where in this file, or in what this process maps, each probe would be,\n"
 	"                       what it costs there and why it can't be cheaper; nothing is attached\n"
 	"  --placed GLOB        and where any other functions could be, as calls whose ends are found too\n"
+	"  --scope user|all, --trusted-files, --remote-files   as for `sonde record`, with a PID\n"
 	"\n"
 	"examples:\n"
 	"  sonde list probes\n"
@@ -79,16 +80,13 @@ static const struct {
 
 enum { OPT_FORMAT = 256, OPT_SORT, OPT_RESOLVE, OPT_PLACED };
 
-struct resolve_options {
-	const char *what, *placed; /* NULL: not given */
-};
-
 static const struct option long_options[] = {
 	{ "format", required_argument, NULL, OPT_FORMAT },
 	{ "sort", required_argument, NULL, OPT_SORT },
 	{ "resolve", required_argument, NULL, OPT_RESOLVE },
 	{ "placed", required_argument, NULL, OPT_PLACED },
 	{ "rows", required_argument, NULL, 'n' },
+	SCOPE_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -98,7 +96,7 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 {
 	u64 rows;
 	u32 i;
-	int c;
+	int c, taken;
 
 	while ((c = getopt_long(argc, argv, "n:h", long_options, NULL)) != -1) {
 		switch (c) {
@@ -124,6 +122,11 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 			fputs(usage, stdout);
 			return EXIT_DONE;
 		default:
+			taken = scope__option(&resolve->scope, "list", c, optarg);
+			if (taken < 0)
+				return EXIT_USAGE;
+			if (taken)
+				break;
 			fputs("Try 'sonde list --help'.\n", stderr);
 			return EXIT_USAGE;
 		}
@@ -139,6 +142,8 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 		return cmd__usage("list", "--placed wants --resolve FILE or PID beside it");
 	if (resolve->what && *wanted != 1u << LIST_PROBES)
 		return cmd__usage("list", "--resolve goes with `probes` alone");
+	if (resolve->what && !scope__apply_to_processes(&resolve->scope, "list"))
+		return EXIT_USAGE;
 	return -1;
 }
 
@@ -156,7 +161,7 @@ static int cmd_list(int argc, char **argv)
 		return status;
 	err = embedded__open(&bpf, why, sizeof(why));
 	if (!err && resolve.what)
-		err = resolve__add(&bpf, &out, resolve.what, resolve.placed, why, sizeof(why));
+		err = resolve__add(&bpf, &out, &resolve, why, sizeof(why));
 	if (err) {
 		report_output__free(&out);
 		cmd__error("%s", *why ? why : strerror(-err));

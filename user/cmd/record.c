@@ -12,8 +12,8 @@
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
-	"                    [--scope self|user|all] [--trusted-files] [--FAMILY=WORD] [--FAMILY-WORD NUMBER]\n"
-	"                    [--debuginfod] [--remote-files] [--inject] [--print] [-- CMD ARGS]\n"
+	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=WORD]\n"
+	"                    [--FAMILY-WORD NUMBER] [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
 	"\n"
 	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
@@ -49,7 +49,8 @@ static const char help[] =
 	"      --FAMILY-WORD N   a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
 	"      --debuginfod      ask the servers of DEBUGINFOD_URLS for debug files of stripped libraries\n"
 	"      --remote-files    examine libraries on network and FUSE file systems too, whose server may not\n"
-	"                        answer; without it they are named and left alone\n"
+	"                        answer; without it they are named and left alone (=no: not, whatever\n"
+	"                        /etc/sonde.conf says, which has defaults for these three)\n"
 	"      --inject          device times of what runs already: before it begins, the library that tells them\n"
 	"                        is loaded into the processes of -p and into those with CUDA that the filters\n"
 	"                        name (`sonde inject --help`); adds family gpu\n"
@@ -302,10 +303,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "delay", required_argument, NULL, 'W' },
 		{ "no-args", no_argument, NULL, 'A' },
 		{ "debuginfod", no_argument, NULL, 'D' },
-		{ "remote-files", no_argument, NULL, 'N' },
 		{ "inject", no_argument, NULL, 'I' },
-		{ "scope", required_argument, NULL, 'S' },
-		{ "trusted-files", optional_argument, NULL, 'T' },
+		SCOPE_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
@@ -366,17 +365,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'D':
 			a->session.debuginfod = true;
 			break;
-		case 'N':
-			a->session.remote_files = true;
-			break;
 		case 'I':
 			a->inject = true;
-			break;
-		case 'S':
-			err = scope__parse(&a->scope, "record", optarg) ? 0 : -EINVAL;
-			break;
-		case 'T':
-			err = scope__parse_files(&a->scope, "record", optarg) ? 0 : -EINVAL;
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -385,6 +375,11 @@ static int parse(struct record_args *a, int argc, char **argv)
 			fprintf(stderr, "sonde record: option '%s' wants a value\n", argv[optind - 1]);
 			return -EINVAL;
 		default:
+			err = scope__option(&a->scope, "record", c, optarg);
+			if (err) {
+				err = err < 0 ? err : 0;
+				break;
+			}
 			if (optopt) {
 				fprintf(stderr, "sonde record: unknown option '-%c'; see `sonde record --help`\n",
 					optopt);

@@ -159,8 +159,9 @@ static void find(const struct record_args *a, struct pids *out)
 
 void record_inject__run(struct record_args *a)
 {
+	const struct inject_options options = { .remote_files = a->session.remote_files };
 	struct pids pids = {};
-	char shim[PATH_MAX];
+	char shim[PATH_MAX], why[512];
 
 	if (!a->inject)
 		return;
@@ -176,7 +177,9 @@ void record_inject__run(struct record_args *a)
 	for (u32 i = 0; i < pids.n; i++) {
 		struct inject_result r;
 
-		inject__process(pids.list[i], shim, false, &r);
+		if (!scope__allows(&a->scope, pids.list[i], why, sizeof(why)))
+			continue;
+		inject__process(pids.list[i], shim, &options, &r);
 		if (r.outcome != INJECT_REFUSED && r.outcome != INJECT_FAILED)
 			continue;
 		cmd__error("--inject: process %u will have no device times: %s", pids.list[i], r.why);

@@ -2,11 +2,12 @@
 #include "cmd/resolve.h"
 
 #include "attach/library.h"
+#include "attach/mapped.h"
 #include "attach/place.h"
 #include "attach/privileges.h"
 #include "attach/procs.h"
+#include "cmd/cmd.h"
 #include "record/family.h"
-#include "util/file.h"
 #include "util/map.h"
 
 #include <ctype.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILES_MAX 900 /* of a process: below the usual limit of open files */
@@ -66,6 +68,9 @@ struct resolver {
 		char *path;
 	} files[FILES_MAX]; /* of the process */
 	u32 n_files;
+	const struct scope *scope;
+	const char *remote; /* the file system of those that were left out for that */
+	u32 n_remote, n_untrusted;
 	u32 n_objects, n_found;
 	int error;
 };
@@ -286,6 +291,30 @@ static int leave_root(char *err, size_t len)
 	return ret;
 }
 
+/* As the attacher decides with --trusted-files: root's files, and those of the user of a process that maps them. */
+static bool is_trusted(const struct resolver *r, int fd)
+{
+	struct stat file, process;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", r->pid);
+	return r->scope->trusted_files != ANSWER_YES || (!fstat(fd, &file) && !file.st_uid) ||
+	       (!stat(path, &process) && process.st_uid == file.st_uid);
+}
+
+/* What the policy has left out, and what allows it. */
+static void print_left_out(const struct resolver *r)
+{
+	if (r->n_remote)
+		cmd__error(
+			"process %u: %u file%s on %s left out, whose server may never answer; --remote-files examines such files",
+			r->pid, r->n_remote, r->n_remote == 1 ? " is" : "s are", r->remote);
+	if (r->n_untrusted)
+		cmd__error(
+			"process %u: %u file%s neither to root nor to its user, and get no probes (--trusted-files, %s)",
+			r->pid, r->n_untrusted, r->n_untrusted == 1 ? " belongs" : "s belong", r->scope->trusted_from);
+}
+
 static void on_mapping(const struct mapping *m, void *arg)
 {
 	struct resolver *r = arg;
@@ -293,23 +322,25 @@ static void on_mapping(const struct mapping *m, void *arg)
 		u64 dev, ino;
 	} key = { m->dev, m->ino };
 	bool *seen = map__get(&r->objects, &key);
-	char file[64];
+	const char *remote;
 	int fd;
 
 	if (!seen || *seen || r->n_files == FILES_MAX)
 		return;
 	*seen = true;
-	snprintf(file, sizeof(file), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
-	fd = file__open_regular(file);
-	if (fd < 0) {
-		/* the first wants a privilege; the second may be another file by now, but is as good to show */
-		snprintf(file, sizeof(file), "/proc/%u/root", m->pid);
-		fd = file__find_in_root(file, m->path);
-		if (fd >= 0)
-			fd = file__reopen_regular(fd);
+	/* by its path it may be another file by now, but that is as good to show */
+	fd = mapped__open(m, MAPPED_ANY, r->scope->remote_files == ANSWER_YES, &remote);
+	if (remote) {
+		r->remote = remote;
+		r->n_remote++;
 	}
 	if (fd < 0)
 		return;
+	if (!is_trusted(r, fd)) {
+		r->n_untrusted++;
+		close(fd);
+		return;
+	}
 	r->files[r->n_files] = (struct mapped){ fd, strdup(m->path) };
 	if (r->files[r->n_files].path)
 		r->n_files++;
@@ -319,8 +350,12 @@ static void on_mapping(const struct mapping *m, void *arg)
 
 static int look_at_process(struct resolver *r, const char *what, char *err, size_t len)
 {
-	int ret = procs__each_mapping_of(r->pid, on_mapping, r);
+	int ret = scope__allows(r->scope, r->pid, err, len) ? 0 : -EPERM;
 
+	if (ret)
+		return ret;
+	ret = procs__each_mapping_of(r->pid, on_mapping, r);
+	print_left_out(r);
 	if (ret)
 		snprintf(err, len, "process %s: its mappings can't be read: %s", what, strerror(-ret));
 	else
@@ -369,10 +404,11 @@ static int look_at_file(struct resolver *r, const char *what, char *err, size_t 
 	return ret ? ret : r->n_found ? 0 : -ENOENT;
 }
 
-int resolve__add(const struct embedded *bpf, struct report_output *out, const char *what, const char *placed, char *err,
-		 size_t len)
+int resolve__add(const struct embedded *bpf, struct report_output *out, const struct resolve_options *options,
+		 char *err, size_t len)
 {
-	struct resolver r = { .bpf = bpf, .glob = placed };
+	struct resolver r = { .bpf = bpf, .glob = options->placed, .scope = &options->scope };
+	const char *what = options->what;
 	bool pid = *what && strspn(what, "0123456789") == strlen(what) && access(what, F_OK);
 	int ret;
 

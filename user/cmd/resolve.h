@@ -4,14 +4,18 @@
 #define SONDE_CMD_RESOLVE_H
 
 #include "attach/embedded.h"
+#include "cmd/scope.h"
 #include "report/table.h"
 
-/*
- * Adds the tables `places` and `totals`. what is a file or a pid; placed, if not
- * NULL, a glob of functions that are looked at as placed calls, whatever family
- * wants. bpf must live until they are printed. 0 or negative errno with a message.
- */
-int resolve__add(const struct embedded *bpf, struct report_output *out, const char *what, const char *placed, char *err,
-		 size_t len);
+struct resolve_options {
+	const char *what; /* a file or a pid */
+	const char *
+		placed; /* a glob of functions that are examined as placed calls, whatever family wants them; or NULL */
+	struct scope scope; /* resolved */
+};
+
+/* Adds the tables `places` and `totals`. bpf must live until they are printed. 0 or negative errno with a message. */
+int resolve__add(const struct embedded *bpf, struct report_output *out, const struct resolve_options *options,
+		 char *err, size_t len);
 
 #endif

@@ -14,35 +14,88 @@
 #include "util/sudo.h"
 
 #define CONFIGURATION "/etc/sonde.conf"
+#define COMMAND_LINE  "the command line"
 
 static const char *const scopes[] = { [SCOPE_SELF] = "self", [SCOPE_USER] = "user", [SCOPE_ALL] = "all" };
 
-bool scope__parse(struct scope *s, const char *command, const char *word)
+/* Each value counts if none was given before, as the command line goes first. */
+static bool set_whose(struct scope *s, const char *command, const char *word, const char *from)
 {
 	for (int i = SCOPE_SELF; i <= SCOPE_ALL; i++)
 		if (!strcmp(word, scopes[i])) {
-			s->whose = (enum scope_whose)i;
+			s->whose = s->whose ? s->whose : (enum scope_whose)i;
+			s->whose_from = s->whose_from ? s->whose_from : from;
 			return true;
 		}
 	cmd__usage(command, "--scope is self, user or all, not '%s'", word);
 	return false;
 }
 
-bool scope__parse_files(struct scope *s, const char *command, const char *word)
+static bool set_answer(enum scope_answer *answer, const char **answer_from, const char *command, const char *option,
+		       const char *word, const char *from)
 {
-	if (word && strcmp(word, "yes") != 0 && strcmp(word, "no") != 0) {
-		cmd__usage(command, "--trusted-files is yes or no, not '%s'", word);
+	bool no = word && !strcmp(word, "no");
+
+	if (word && !no && strcmp(word, "yes") != 0) {
+		cmd__usage(command, "%s is yes or no, not '%s'", option, word);
 		return false;
 	}
-	s->files = word && !strcmp(word, "no") ? FILES_ANY : FILES_TRUSTED;
+	if (!*answer) {
+		*answer = no ? ANSWER_NO : ANSWER_YES;
+		*answer_from = from;
+	}
 	return true;
+}
+
+/* One setting by its name; from: NULL: of the command line. -ENOENT: there is no such. */
+static int set(struct scope *s, const char *command, const char *name, const char *word, const char *from)
+{
+	bool good;
+
+	if (!strcmp(name, "scope"))
+		good = set_whose(s, command, word, from ? from : COMMAND_LINE);
+	else if (!strcmp(name, "trusted-files"))
+		good = set_answer(&s->trusted_files, &s->trusted_from, command, "--trusted-files", word,
+				  from ? from : COMMAND_LINE);
+	else if (!strcmp(name, "remote-files"))
+		good = set_answer(&s->remote_files, &s->remote_from, command, "--remote-files", word,
+				  from ? from : COMMAND_LINE);
+	else
+		return -ENOENT;
+	return good ? 1 : -EINVAL;
+}
+
+int scope__option(struct scope *s, const char *command, int option, const char *value)
+{
+	struct scope fresh = {};
+	int ret;
+
+	/* of several times the same option the last counts */
+	switch (option) {
+	case SCOPE_OPTION_WHOSE:
+		ret = set(&fresh, command, "scope", value, NULL);
+		s->whose = fresh.whose;
+		s->whose_from = fresh.whose_from;
+		return ret;
+	case SCOPE_OPTION_TRUSTED:
+		ret = set(&fresh, command, "trusted-files", value, NULL);
+		s->trusted_files = fresh.trusted_files;
+		s->trusted_from = fresh.trusted_from;
+		return ret;
+	case SCOPE_OPTION_REMOTE:
+		ret = set(&fresh, command, "remote-files", value, NULL);
+		s->remote_files = fresh.remote_files;
+		s->remote_from = fresh.remote_from;
+		return ret;
+	}
+	return 0;
 }
 
 /* One "KEY = VALUE", where the command line left it open. */
 static bool take_line(struct scope *s, char *line, const char *command, const char *path)
 {
-	struct scope one = {};
 	char key[32], value[32], more;
+	int ret;
 
 	line[strcspn(line, "#\n")] = '\0';
 	if (strspn(line, " \t") == strlen(line))
@@ -51,20 +104,10 @@ static bool take_line(struct scope *s, char *line, const char *command, const ch
 		cmd__error("%s: this is not KEY = VALUE: %.80s", path, line);
 		return false;
 	}
-	if (!strcmp(key, "scope")) {
-		if (!scope__parse(&one, command, value))
-			return false;
-		s->whose = s->whose ? s->whose : one.whose;
-		return true;
-	}
-	if (!strcmp(key, "trusted-files")) {
-		if (!scope__parse_files(&one, command, value))
-			return false;
-		s->files = s->files ? s->files : one.files;
-		return true;
-	}
-	cmd__error("%s: no such key: %s; there are scope and trusted-files", path, key);
-	return false;
+	ret = set(s, command, key, value, path);
+	if (ret == -ENOENT)
+		cmd__error("%s: no such key: %s; there are scope, trusted-files and remote-files", path, key);
+	return ret > 0;
 }
 
 /* What others could have written is not followed, and not passed over either. */
@@ -97,8 +140,7 @@ static bool read_configuration(struct scope *s, const char *command)
 	return good;
 }
 
-/* "ann", or the number of a user who has no name here. */
-static const char *user_name(uid_t uid)
+const char *scope__user_name(uid_t uid)
 {
 	static char text[4096], number[16];
 	struct passwd entry = { 0 }, *p = NULL;
@@ -109,21 +151,91 @@ static const char *user_name(uid_t uid)
 	return number;
 }
 
+bool scope__resolve(struct scope *s, const char *command)
+{
+	bool is_root = !geteuid();
+	gid_t group;
+
+	if (!read_configuration(s, command))
+		return false;
+	s->command = command;
+	s->user = getuid();
+	s->by_sudo = sudo__user(&s->user, &group);
+	/* what is configured for root is no error of others */
+	if (s->whose == SCOPE_ALL && !is_root && strcmp(s->whose_from, COMMAND_LINE) != 0)
+		s->whose = SCOPE_UNSET;
+	if (!s->whose) {
+		s->usual = true;
+		s->whose = is_root ? SCOPE_ALL : SCOPE_USER;
+		s->whose_from = is_root ? "the default for root" : "the default for who is not root";
+	} else if (s->whose == SCOPE_ALL && !is_root) {
+		cmd__error(
+			"--scope all is root's: a user without root's rights traces their own processes (--scope user); "
+			"sudo sonde %s traces all",
+			command);
+		return false;
+	}
+	s->trusted_from = s->trusted_from ? s->trusted_from : "the default";
+	s->remote_from = s->remote_from ? s->remote_from : "the default";
+	return true;
+}
+
+/* A user who is not the scope's and whose process it is, as user or as effective user; the scope's: there is none. */
+static uid_t other_owner(const struct scope *s, u32 pid)
+{
+	char path[48], line[256];
+	uid_t real = s->user, effective = s->user;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Uid: %u %u", &real, &effective) != 2)
+		;
+	if (f)
+		fclose(f);
+	return real == s->user ? effective : real;
+}
+
+bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len)
+{
+	uid_t owner = s->whose == SCOPE_ALL ? s->user : other_owner(s, pid);
+
+	if (owner == s->user)
+		return true;
+	if (!why)
+		return false;
+	snprintf(why, len, "process %u belongs to %s and is left out by --scope user (%s); ", pid,
+		 scope__user_name(owner), s->whose_from);
+	len -= strlen(why);
+	why += strlen(why);
+	if (geteuid())
+		snprintf(why, len, "`sudo sonde %s` allows it", s->command);
+	else
+		snprintf(why, len, "--scope all allows it");
+	return false;
+}
+
+bool scope__apply_to_processes(struct scope *s, const char *command)
+{
+	if (!scope__resolve(s, command))
+		return false;
+	if (s->whose != SCOPE_SELF)
+		return true;
+	cmd__usage(command, "--scope self (%s) is for `sonde record -- CMD`: here it is user or all", s->whose_from);
+	return false;
+}
+
 /* Processes of -p that the scope leaves out: false, if that is all of them. */
-static bool check_processes(const struct session_args *args, uid_t user)
+static bool check_processes(const struct scope *s, const struct session_args *args)
 {
 	u32 foreign = 0;
+	char why[512];
 
 	for (u32 i = 0; i < args->n_pids; i++) {
-		char path[32];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "/proc/%u", args->pids[i]);
-		if (stat(path, &st) || st.st_uid == user)
+		if (scope__allows(s, args->pids[i], why, sizeof(why)))
 			continue;
 		foreign++;
-		cmd__error("process %u belongs to %s and is left out by --scope user; --scope all traces it",
-			   args->pids[i], user_name(st.st_uid));
+		cmd__error("%s", why);
 	}
 	return !foreign || foreign < args->n_pids;
 }
@@ -139,36 +251,27 @@ static bool apply_self(const struct session_args *args, const char *command, boo
 
 bool scope__apply(struct scope *s, struct session_args *args, const char *command, bool launches)
 {
-	bool asked = s->whose || launches || args->n_pids || args->n_comms || args->n_cgroups, by_sudo,
-	     is_root = !geteuid();
-	uid_t user = getuid();
-	gid_t group;
+	bool asked = s->whose || launches || args->n_pids || args->n_comms || args->n_cgroups;
 
-	if (!read_configuration(s, command))
+	if (!scope__resolve(s, command))
 		return false;
-	by_sudo = sudo__user(&user, &group);
-	if (!s->whose)
-		s->whose = is_root || launches ? SCOPE_ALL : SCOPE_USER;
-	else if (s->whose == SCOPE_ALL && !is_root) {
-		cmd__error(
-			"--scope all is root's: a user without root's rights traces their own processes (--scope user); "
-			"sudo sonde %s traces all",
-			command);
-		return false;
-	}
-	args->trusted_files = s->files == FILES_TRUSTED;
+	/* who starts a command need not say that it is theirs */
+	if (launches && s->usual)
+		s->whose = SCOPE_ALL;
+	args->trusted_files = s->trusted_files == ANSWER_YES;
+	args->remote_files = s->remote_files == ANSWER_YES;
 	if (s->whose == SCOPE_SELF)
 		return apply_self(args, command, launches);
 	if (s->whose == SCOPE_USER) {
 		args->one_user = true;
-		args->user = user;
-		if (!asked || by_sudo)
-			cmd__error("processes of %s alone are traced (--scope user)%s", user_name(user),
-				   is_root ? "; --scope all traces those of all users" : "");
-		return check_processes(args, user);
+		args->user = s->user;
+		if (!asked || s->by_sudo)
+			cmd__error("processes of %s alone are traced (--scope user)%s", scope__user_name(s->user),
+				   geteuid() ? "" : "; --scope all traces those of all users");
+		return check_processes(s, args);
 	}
-	if (by_sudo && !asked)
+	if (s->by_sudo && !asked)
 		cmd__error("processes of all users are traced; --scope user leaves out those that are not %s's",
-			   user_name(user));
+			   scope__user_name(s->user));
 	return true;
 }

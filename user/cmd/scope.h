@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose processes are traced, and in whose files probes go: --scope and --trusted-files, and what /etc/sonde.conf says
- * where the command line does not. Without either, root traces all users' processes, also behind sudo, where a line
- * says so; a user with capabilities, but not root, only their own.
+ * The policy of all commands that look at or touch processes: whose processes (--scope), in whose files probes go
+ * (--trusted-files), and whether files are opened whose server may not answer (--remote-files). The command line goes first, then
+ * /etc/sonde.conf, then what is usual for who asks: root gets all users' processes, also behind sudo; a user with
+ * capabilities, but not root, only their own. Files of any owner, and no remote ones.
  */
 #ifndef SONDE_CMD_SCOPE_H
 #define SONDE_CMD_SCOPE_H
@@ -10,21 +11,46 @@
 #include "record/session.h"
 
 enum scope_whose { SCOPE_UNSET, SCOPE_SELF, SCOPE_USER, SCOPE_ALL };
-enum scope_files { FILES_UNSET, FILES_ANY, FILES_TRUSTED };
+enum scope_answer { ANSWER_UNSET, ANSWER_NO, ANSWER_YES };
 
 struct scope {
 	enum scope_whose whose;
-	enum scope_files files;
+	enum scope_answer trusted_files, remote_files;
+	/* where each comes from: "the command line", "/etc/sonde.conf", "the default for root" */
+	const char *whose_from, *trusted_from, *remote_from;
+	/* set by scope__resolve */
+	const char *command;
+	bool by_sudo, usual; /* usual: nobody has said whose */
+	uid_t user; /* who asks, also behind sudo */
 };
 
-/* false, after a message: no such value. */
-bool scope__parse(struct scope *s, const char *command, const char *word);
-/* word: of --trusted-files=WORD, NULL: without one. */
-bool scope__parse_files(struct scope *s, const char *command, const char *word);
+/* For the table of getopt_long, and what it returns for them. */
+enum { SCOPE_OPTION_WHOSE = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE };
+#define SCOPE_OPTIONS                                                               \
+	{ "scope", required_argument, NULL, SCOPE_OPTION_WHOSE },                   \
+		{ "trusted-files", optional_argument, NULL, SCOPE_OPTION_TRUSTED }, \
+	{                                                                           \
+		"remote-files", optional_argument, NULL, SCOPE_OPTION_REMOTE        \
+	}
+/* For the help of commands that put no probes in. */
+#define SCOPE_HELP                                                                                                  \
+	"      --scope WHOSE   user: the processes of who asks, also by sudo; all: of all users (root's default)\n" \
+	"      --remote-files  also files on network and FUSE file systems, whose server may not answer\n"
+
+/* 1: it is one of them and taken; 0: another option; -EINVAL, after a message: it has no such value. */
+int scope__option(struct scope *s, const char *command, int option, const char *value);
+/* Completes it by the configuration and by who asks. false, after a message: it can't be had. */
+bool scope__resolve(struct scope *s, const char *command);
 /*
- * Completes it by the configuration and by who asks, and fills in args; its processes (-p) must be known, launches says
- * whether a command will be started. false, after a message: it can't be had.
+ * The same for a recording: fills in args, whose processes (-p) must be known; launches says whether a command will be
+ * started.
  */
 bool scope__apply(struct scope *s, struct session_args *args, const char *command, bool launches);
+/* The same for what looks at single processes. */
+bool scope__apply_to_processes(struct scope *s, const char *command);
+/* Is it in the resolved scope? Else why (of size len, or NULL) says whose it is, what leaves it out and what allows it. */
+bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len);
+/* "ann", or the number of a user who has no name here; until the next call. Asks name services: not behind a filter. */
+const char *scope__user_name(uid_t uid);
 
 #endif

@@ -20,8 +20,8 @@
 #define FIRST_NS   100000000 /* on a terminal the first figures come after this, if the interval is longer */
 
 static const char help[] =
-	"Usage: sonde top [PID..] [-F HZ] [--scope user|all] [--trusted-files] [--interval S] [--count N]\n"
-	"                 [--plain]\n"
+	"Usage: sonde top [PID..] [-F HZ] [--scope user|all] [--trusted-files] [--remote-files]\n"
+	"                 [--interval S] [--count N] [--plain]\n"
 	"\n"
 	"Shows once a second what Python processes do, all of the machine or those of PID and their children:\n"
 	"how much of the time somebody waited for each interpreter's GIL, whose code kept whose waiting, and\n"
@@ -42,6 +42,7 @@ static const char help[] =
 	"      --scope WHOSE   user: the processes of who asks, also by sudo; all: of all users (root's default)\n"
 	"      --trusted-files no probes in files that belong neither to root nor to the user of a process that\n"
 	"                      maps them (=no: in these too)\n"
+	"      --remote-files  examine libraries on network and FUSE file systems too, whose server may not answer\n"
 	"      --interval S    seconds between two looks (1), fractions allowed\n"
 	"      --count N       ends after N looks\n"
 	"      --plain         lines, also on a terminal\n"
@@ -129,12 +130,11 @@ static int parse_options(struct top *t, int argc, char **argv)
 		{ "interval", required_argument, NULL, 'i' },
 		{ "count", required_argument, NULL, 'n' },
 		{ "plain", no_argument, NULL, 'P' },
-		{ "scope", required_argument, NULL, 'S' },
-		{ "trusted-files", optional_argument, NULL, 'T' },
+		SCOPE_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
-	int c;
+	int c, taken;
 
 	opterr = 0;
 	optind = 0;
@@ -160,21 +160,15 @@ static int parse_options(struct top *t, int argc, char **argv)
 		case 'P':
 			t->plain = true;
 			break;
-		case 'S':
-			if (!scope__parse(&t->scope, "top", optarg))
-				return EXIT_USAGE;
-			break;
-		case 'T':
-			if (!scope__parse_files(&t->scope, "top", optarg))
-				return EXIT_USAGE;
-			break;
 		case 'h':
 			fputs(help, stdout);
 			return EXIT_DONE;
 		case ':':
 			return cmd__usage("top", "option '%s' wants a value", argv[optind - 1]);
 		default:
-			return cmd__usage("top", "unknown option '%s'", argv[optind - 1]);
+			taken = scope__option(&t->scope, "top", c, optarg);
+			if (taken <= 0)
+				return taken ? EXIT_USAGE : cmd__usage("top", "unknown option '%s'", argv[optind - 1]);
 		}
 	}
 	return -1;

@@ -201,7 +201,14 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 	if (!libc)
 		return refuse(why, len,
 			      "it is statically linked (it maps no libc.so.6): nothing in it can load a library");
-	if (!code__elf(s, libc)) {
+	if (!code__elf(s, libc) && s->remote) {
+		snprintf(
+			why, len,
+			"its C library lies on %s, whose server may never answer, and is not opened; --remote-files allows it",
+			s->remote);
+		return -ENOTSUP;
+	}
+	if (!libc->elf) {
 		snprintf(why, len, "its C library can't be read; %s", privileges__refusal(refusal, sizeof(refusal)));
 		return -ENOTSUP;
 	}

@@ -75,11 +75,12 @@ static int open_space(struct space *s, u32 pid, char *why, size_t len)
 	return err == -ENOENT || err == -ESRCH ? -ESRCH : -ENOTSUP;
 }
 
-int inject__look(u32 pid, const char *shim, struct inject_look *out)
+int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_look *out)
 {
 	struct space s = SPACE_NONE;
 	int err;
 
+	s.remote_files = remote_files;
 	memset(out, 0, sizeof(*out));
 	err = check__process(pid, out->why, sizeof(out->why));
 	if (err == -ESRCH)
@@ -181,18 +182,19 @@ static void inject(struct space *s, u32 pid, const char *shim, bool force, struc
 		load__shim(s, shim, force, r);
 }
 
-static void run_child(int out, u32 pid, const char *shim, bool force)
+static void run_child(int out, u32 pid, const char *shim, const struct inject_options *options)
 {
 	static struct inject_result r;
 	struct space s = SPACE_NONE;
 
+	s.remote_files = options->remote_files;
 	prctl(PR_SET_NAME, "sonde-inject");
 	/* what kills sonde's group (timeout -s KILL) is not to catch it with a thread in its hands */
 	setsid();
 	space__open(&s, pid);
 	if (privileges__injector())
 		_exit(1);
-	inject(&s, pid, shim, force, &r);
+	inject(&s, pid, shim, options->force, &r);
 	space__free(&s);
 	r.refused = syscalls__refused();
 	_exit(write(out, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
@@ -234,7 +236,7 @@ static void check_result(struct inject_result *r)
 		syscalls__name(r->refused, name, sizeof(name)));
 }
 
-void inject__process(u32 pid, const char *shim, bool force, struct inject_result *out)
+void inject__process(u32 pid, const char *shim, const struct inject_options *options, struct inject_result *out)
 {
 	sigset_t all, before;
 	int ends[2], status = 0;
@@ -251,7 +253,7 @@ void inject__process(u32 pid, const char *shim, bool force, struct inject_result
 	sigprocmask(SIG_SETMASK, &all, &before);
 	child = fork();
 	if (!child)
-		run_child(ends[1], pid, shim, force);
+		run_child(ends[1], pid, shim, options);
 	close(ends[1]);
 	if (child > 0)
 		n = wait_for_child(child, ends[0], &status, out);

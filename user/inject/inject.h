@@ -38,11 +38,13 @@ struct inject_look {
 };
 
 /* shim: the library's file on this machine. 0, or -ESRCH: it is gone. */
-int inject__look(u32 pid, const char *shim, struct inject_look *out);
-/*
- * Does it, in a child of this process, which has nothing but what that takes. force: also where the process's
- * seccomp filter can't be read. Always fills the result.
- */
-void inject__process(u32 pid, const char *shim, bool force, struct inject_result *out);
+int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_look *out);
+struct inject_options {
+	bool force; /* also where the process's seccomp filter can't be read */
+	bool remote_files; /* its C library is opened also on a file system that is served remotely */
+};
+
+/* Does it, in a child of this process, which has nothing but what that takes. Always fills the result. */
+void inject__process(u32 pid, const char *shim, const struct inject_options *options, struct inject_result *out);
 
 #endif

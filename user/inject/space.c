@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "attach/mapped.h"
 #include "attach/procs.h"
 #include "util/file.h"
 
@@ -147,25 +148,15 @@ bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino)
 }
 
 /* The very file by its mapping, which takes a capability; else by its path, in the process's root. */
-static int open_code(const struct space *s, const struct code *c)
+static int open_code(struct space *s, const struct code *c)
 {
-	struct stat st;
-	char path[96];
-	int fd;
+	const struct mapping m = { .pid = s->pid, .start = c->start, .end = c->end, .ino = c->ino, .path = c->path };
+	const char *remote = NULL;
+	int fd = mapped__open(&m, MAPPED_SAME, s->remote_files, &remote);
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", s->pid, c->start, c->end);
-	fd = file__open_regular(path);
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/%u/root", s->pid);
-	fd = file__find_in_root(path, c->path);
-	if (fd >= 0)
-		fd = file__reopen_regular(fd);
-	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == c->ino)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -ENOENT;
+	if (remote)
+		s->remote = remote;
+	return fd;
 }
 
 static bool find_bias(struct code *c)

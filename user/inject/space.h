@@ -36,6 +36,8 @@ struct space {
 	int memory;
 	struct code *codes;
 	u32 n, max;
+	bool remote_files; /* opens files on file systems that are served remotely */
+	const char *remote; /* the name of one where a file was not opened for that, NULL: none was */
 	/* what an exec changes: where program, loader, stack and vdso are */
 	u8 auxv[SPACE_AUXV];
 	size_t auxv_size;

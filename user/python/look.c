@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attach/mapped.h"
 #include "attach/privileges.h"
 #include "attach/procs.h"
 #include "python/layouts.h"
@@ -44,38 +45,21 @@ u64 look__word(const struct look *l, u64 address)
 	return look__read(l, address, &word, sizeof(word)) ? word : 0;
 }
 
-/* The file behind a mapping, if it is a regular one; by its path if the kernel keeps the other way for root. */
-static int open_mapped(u32 pid, const struct mapping *m)
-{
-	char path[4200];
-	struct stat st;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid, m->start, m->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0) {
-		snprintf(path, sizeof(path), "/proc/%u/root%s", pid, m->path);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	}
-	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 static void on_mapping(const struct mapping *m, void *arg)
 {
 	struct look *l = arg;
 	const char *file = strrchr(m->path, '/') + 1;
 	bool likely = strstr(file, "python") || !strcmp(m->path, l->exe);
+	const char *remote;
 	u32 at = l->n_files;
 	int fd;
 
 	/* at most so many files that hardly are an interpreter: it may be linked into any */
 	if (l->n_files == LOOK_FILES || (!likely && l->n_files >= LOOK_FILES - 8))
 		return;
-	fd = open_mapped(l->pid, m);
+	fd = mapped__open(m, MAPPED_ANY, l->remote_files, &remote);
+	if (remote)
+		l->remote = remote;
 	/* procs.c asks errno whether the list could be read */
 	errno = 0;
 	if (fd < 0)
@@ -115,7 +99,7 @@ int look__open(struct look *l, u32 pid, char *err, size_t len)
 	ssize_t n;
 	int ret;
 
-	*l = (struct look){ .pid = pid, .mem = -1 };
+	*l = (struct look){ .pid = pid, .mem = -1, .remote_files = l->remote_files };
 	map__init(&l->codes, sizeof(u64), sizeof(struct look_code));
 	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
 	l->mem = open(path, O_RDONLY | O_CLOEXEC);
@@ -159,7 +143,13 @@ int look__identify(struct look *l, char *err, size_t len)
 			ret = -ENOENT;
 		elf__close(elf);
 	}
-	if (ret == -ENOENT)
+	if (ret == -ENOENT && l->remote)
+		snprintf(
+			err, len,
+			"process %u: no CPython was found in its files, but some lie on %s, whose server may never answer, and "
+			"were not opened; --remote-files opens them",
+			l->pid, l->remote);
+	else if (ret == -ENOENT)
 		snprintf(err, len, "process %u does not run CPython (%s)", l->pid,
 			 *l->exe ? l->exe : "a kernel thread");
 	else if (ret)

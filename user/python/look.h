@@ -68,6 +68,8 @@ struct look {
 	u64 starts[LOOK_FILES], ends[LOOK_FILES], offsets[LOOK_FILES];
 	u32 n_files;
 	char exe[256];
+	bool remote_files; /* set before look__open: opens files on file systems that are served remotely, too */
+	const char *remote; /* the name of one where a file was not opened for that, NULL: none was */
 
 	struct look_task *tasks;
 	u32 n_tasks;
