@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Threads that are parked in all kinds of code; faulthandler says where, once, from a thread of its own. Then
-"ready", with the threads' numbers; or threads that never stand still.
+Threads that are parked in all kinds of code, or that never stand still: first a line with the threads' numbers. At
+SIGUSR1 faulthandler writes down where the parked ones are.
 """
 import faulthandler
 import os
+import signal
 import sys
 import threading
 import time
@@ -130,10 +131,9 @@ def main():
     note()
     while len(native) < len(targets) + 1:
         time.sleep(0.01)
-    time.sleep(0.1)
     if kind == "parked":
         truth = open(sys.argv[2], "w")
-        faulthandler.dump_traceback_later(0.3, file=truth)
+        faulthandler.register(signal.SIGUSR1, file=truth, all_threads=True)
     print(os.getpid(), sorted(native.items()), flush=True)
     parked.wait(1000)
 

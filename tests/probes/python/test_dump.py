@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,25 @@ class Work:
     def __enter__(self):
         line = self.p.stdout.readline().split(" ", 1)
         self.pid, self.native = int(line[0]), dict(ast.literal_eval(line[1]))
+        self.host_pid = self.p.pid  # as the machine numbers it
+        if self.pid != self.p.pid:
+            with open("/proc/%d/task/%d/children" % (self.p.pid, self.p.pid)) as f:
+                self.host_pid = int(f.read().split()[0])
         return self
+
+    def settle(self):
+        """Until all threads sleep, and none has run for a while: on a busy machine one may be long on its way to where it parks."""
+        before, end = None, time.monotonic() + 30
+        while time.monotonic() < end:
+            now, place = {}, "/proc/%d/task" % self.host_pid
+            for tid in os.listdir(place):
+                with open("%s/%s/status" % (place, tid)) as f:
+                    text = f.read()
+                now[tid] = re.search(r"^State:\s+(.)", text, re.M)[1], tuple(re.findall(r"^\w*voluntary_ctxt_switches:\s+(\d+)", text, re.M))
+            if now == before and all(state == "S" for state, _ in now.values()):
+                return
+            before = now
+            time.sleep(0.15)
 
     def __exit__(self, *args):
         self.p.kill()
@@ -65,14 +84,16 @@ def dump_json(*pids):
 
 
 def read_truth(work):
-    """faulthandler's stacks by native thread id, once it has written them."""
+    """faulthandler's stacks by native thread id, once it has written them and all threads are parked again."""
+    work.settle()
+    os.kill(work.host_pid, signal.SIGUSR1)
     for _ in range(100):
         with open(work.truth, encoding="utf-8", errors="backslashreplace") as f:
             text = f.read()
         if text.count("most recent call first") >= len(work.native):
             break
         time.sleep(0.05)
-    time.sleep(0.1)
+    work.settle()
     with open(work.truth, encoding="ascii", errors="backslashreplace") as f:
         text = f.read()
     stacks, frames = {}, None
@@ -118,7 +139,10 @@ def check_gil(python):
     holders, waiters, bad = set(), set(), []
     with Work(python, "spin") as work:
         spinners = set(work.native.values()) - {work.p.pid}
-        for _ in range(12):
+        for i in range(60):
+            # on a busy machine one may be off the CPU for long
+            if i >= 12 and holders and waiters:
+                break
             tables, stacks = dump_json(work.pid)
             roles = {t["tid"]: t["gil"] for t in tables["threads"]}
             holders |= {t for t in roles if roles[t] == "holds"}
@@ -153,6 +177,7 @@ def check_fast(python):
 
 def check_many(python):
     with Work(python, "many") as work:
+        work.settle()
         start = time.monotonic()
         p = dump(work.pid)
         took = time.monotonic() - start
@@ -166,7 +191,7 @@ def check_many(python):
 
 def check_errors(python):
     with Work(python, "parked") as work, subprocess.Popen(["sleep", "100"]) as sleep:
-        time.sleep(0.2)
+        work.settle()
         p = dump(sleep.pid)
         tap.ok(p.returncode == 1 and "does not run CPython" in p.stderr and not p.stdout, "a program that is no Python",
                "%d %s" % (p.returncode, p.stderr))
@@ -211,8 +236,7 @@ def check_container(python):
     """In a pid namespace a thread has another number for itself than for the machine."""
     with Work(python, "parked", ["unshare", "--pid", "--fork", "--kill-child"]) as work:
         truth = read_truth(work)
-        with open("/proc/%d/task/%d/children" % (work.p.pid, work.p.pid)) as f:
-            pid = int(f.read().split()[0])
+        pid = work.host_pid
         tids = sorted(int(t) for t in os.listdir("/proc/%d/task" % pid))
         try:
             tables, stacks = dump_json(pid)
