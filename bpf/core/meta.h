@@ -51,7 +51,7 @@ struct meta_loss {
 	u16 family DOC("family id");
 	u16 object DOC("object id for reason LOSS_BLIND, else 0");
 	enum loss_reason reason;
-} EVENT(meta_loss, 0x0003, "records that are missing");
+} EVENT(meta_loss, 0x0003, "records that are missing; pid is their process, 0: not known, or several");
 
 enum attach_method {
 	ATTACH_NONE = 0,

@@ -383,7 +383,7 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 
 	session__emit(s, &r, sizeof(r));
 	if (s->started && sites && !process__is_foreign(s, o->pid))
-		losses__add(s, family, LOSS_BLIND, 1, o->first, o->live, o->id);
+		losses__add_of(s, o->pid, family, LOSS_BLIND, 1, o->first, o->live, o->id);
 }
 
 /* NVIDIA's own libraries are like that, a dozen of them in a process: nobody asked for each, and the trace names them. */

@@ -205,6 +205,9 @@ void attacher__note_stuck(struct session *s);
 int losses__new(struct session *s);
 void losses__free(struct losses *l);
 void losses__poll(struct session *s);
+/* pid: the process whose records these are; 0: it is not known, or there are several. */
+void losses__add_of(struct session *s, u32 pid, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last,
+		    u16 object);
 void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object);
 /* What the writer refused to take, which it says itself: to be asked once, after its end. */
 void losses__add_refused(struct session *s);

@@ -90,7 +90,8 @@ static void add_up(struct losses *l, const struct meta_loss *r)
 	};
 }
 
-void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object)
+void losses__add_of(struct session *s, u32 pid, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last,
+		    u16 object)
 {
 	struct meta_loss r = {
 		.event = session__event(s, ID_meta_loss),
@@ -102,8 +103,15 @@ void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 cou
 		.reason = reason,
 	};
 
+	r.event.pid = pid;
+	r.event.tid = pid;
 	add_up(s->losses, &r);
 	session__emit(s, &r, sizeof(r));
+}
+
+void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last, u16 object)
+{
+	losses__add_of(s, 0, family, reason, count, first, last, object);
 }
 
 static void poll_counter(struct session *s, u32 key)

@@ -360,7 +360,7 @@ static void mapped_by_the_gone(struct session *s, const struct mapping *m)
 
 	/* it may have been a library that a family probes */
 	if ((!o || !o->examined) && !process__is_foreign(s, m->pid))
-		losses__add(s, 0, LOSS_MMAP, 1, m->time, session__now(s), 0);
+		losses__add_of(s, m->pid, 0, LOSS_MMAP, 1, m->time, session__now(s), 0);
 }
 
 /*

@@ -86,7 +86,7 @@ def two_overlays(program, version, tmp):
         path, mount = overlay_mount(tmp, "c", lower)
         programs.append(start(program, truths[3], path, "unshare", "-m", "sh", "-c", mount + ' && exec "$@"', "sh"))
         finish(*programs)
-    ok(r.status == 0 and not r.losses(), "overlays: nothing lost", r.status, r.losses(), r.text)
+    ok(r.status == 0 and not r.losses(*(p.pid for p in programs)), "overlays: nothing lost", r.status, r.losses(), r.text)
     mine = [p for p in r.objects() if p.startswith(tmp)]
     ok(len(mine) == 1, "overlays: one object", r.objects())
     for i, (p, name) in enumerate(zip(programs, ("the lower file", "one overlay", "another", "one made meanwhile"))):
@@ -253,7 +253,7 @@ def copies(found, tmp):
     programs.append((start(program, truth, folder), truth, "another build"))
     with Recording(os.path.join(tmp, "trace"), families="cuda,proc") as r:
         finish(*(p for p, _, _ in programs))
-    ok(not r.losses(), "copies: nothing lost", r.losses(), r.text)
+    ok(not r.losses(*(p.pid for p, _, _ in programs)), "copies: nothing lost", r.losses(), r.text)
     for p, truth, name in programs:
         exact(name, truth, r, p.pid)
 

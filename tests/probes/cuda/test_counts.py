@@ -27,8 +27,9 @@ def check(name, program, tmp, pid, test, args=(), durations=lambda pid: True):
     with Recording(os.path.join(tmp, "trace"), *(["-p", str(p.pid)] if pid else []), *args, test=test) as r:
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0 and not r.losses(), f"{name}: nothing lost", status, r.status, r.losses(), r.text)
     want = read_truth(truth, "--cuda=all" in args)
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid, *(t[0] for t in want)), f"{name}: nothing lost", status, r.status,
+       r.losses(), r.text)
     main = p.pid
     compare(name, want, r.calls({t[0] for t in want}), lambda pid: durations(pid if pid else main, main))
 

@@ -66,7 +66,7 @@ def record(name, program, tmp, args=(), env=None, exact=True):
     os.environ.update(old)
     want = read_truth(truth, False)
     got = r.calls({t[0] for t in want})
-    ok(status == 0 and r.status == 0 and not r.losses(), f"{name}: nothing lost", status, r.status, r.losses(), r.text)
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid, *(t[0] for t in want)), f"{name}: nothing lost", status, r.status, r.losses(), r.text)
     if exact:
         compare(name, want, got)
     return r, got

@@ -42,7 +42,7 @@ def check(version, program, options, want_of, filtered=False, test=""):
     with Recording(os.path.join(tmp, "trace"), *options, *pid, families="cudadrv", test=test) as r:
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0 and not r.losses(), f"{name}: program and sonde end well", status, r.status, r.text,
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid), f"{name}: program and sonde end well", status, r.status, r.text,
        r.losses())
     calls = r.calls([p.pid], [DRIVER]).get((p.pid, p.pid), [])
     want = want_of(expected(truth))

@@ -39,7 +39,7 @@ def record(tmp, program, families, *options):
     with Recording(os.path.join(tmp, "trace"), *options, families=families) as r:
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0 and not r.losses(), f"-t {families} {' '.join(options)}: nothing lost", status,
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid), f"-t {families} {' '.join(options)}: nothing lost", status,
        r.text, r.losses())
     seen = {}
     for family in (RUNTIME, DRIVER):

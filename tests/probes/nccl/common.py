@@ -46,5 +46,6 @@ class Recording(cuda.Recording):
         strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
         return {strings[e["path"]]: dict(e, why=strings.get(e["why"], "")) for e in self.trace.events("nccl_library")}
 
-    def losses(self):
-        return [e for e in self.trace.events("meta_loss") if e["family"] in (0, FAMILY)]
+    def losses(self, *pids):
+        """pids: of these processes, or of no certain one."""
+        return [e for e in self.trace.events("meta_loss") if e["family"] in (0, FAMILY) and (not pids or e["pid"] in (0, *pids))]
