@@ -38,6 +38,8 @@ static int on_span(const struct sched_span *s, void *arg)
 
 	if (!t)
 		return a->chosen ? 0 : -ENOMEM;
+	if (s->start >= s->end)
+		return 0;
 	return add(s->on_cpu ? &t->on : &t->off, &time);
 }
 
