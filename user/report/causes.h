@@ -1,78 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Why processes were slow: each process's time off the CPUs by kind of cause,
- * ranked, and the first one in words with its figures. Waits that cost something
- * come before sleeps and before waiting for others, and these before idling.
- */
+/* The causes of model/causes.h as a table and as sentences: for report offcpu and the summary. */
 #ifndef SONDE_REPORT_CAUSES_H
 #define SONDE_REPORT_CAUSES_H
 
-#include "model/activity.h"
+#include "model/causes.h"
 #include "report/report.h"
 
-enum cause_kind {
-	CAUSE_RUN, /* it worked: nothing else held it up as long */
-	CAUSE_GIL,
-	CAUSE_LOCK, /* somebody had it */
-	CAUSE_DISK,
-	CAUSE_MEMORY, /* had to free some */
-	CAUSE_QUOTA, /* wanted a CPU that its cgroup might not use */
-	CAUSE_CPU, /* wanted a CPU that others had */
-	CAUSE_NETWORK, /* connecting, sending */
-	CAUSE_LIBRARY, /* CUDA, NCCL, .. */
-	CAUSE_CALL, /* another system call that has to do something */
-	CAUSE_BLOCKED, /* uninterruptible in nothing that was recorded */
-	CAUSE_SLEEP, /* asked for */
-	CAUSE_PEER, /* for data of somebody else: a pipe, a socket */
-	CAUSE_FUTEX, /* a lock or a condition: family lock tells which */
-	CAUSE_IDLE, /* for something to do: poll, accept, a condition, a child */
-	CAUSE_ASLEEP, /* in nothing that was recorded */
-	CAUSE_KINDS
-};
-
-struct causes;
-
-/* 0 or -ENOMEM */
-int causes__new(struct causes **out, const struct query *args);
-void causes__free(struct causes *c);
-/* Takes each interval; those of an unknown state do not count. 0 or -ENOMEM. */
-int causes__add(struct causes *c, const struct activity_interval *i);
 /*
- * All are in: adds table `causes` and states the first cause of the processes that it held up longest, max of them.
- * activity is what they came from. 0 or negative errno.
+ * All intervals of activity are in: adds table `causes`, and as findings the first cause of the processes that were held
+ * up longest, max of them. 0 or negative errno.
  */
-int causes__report(struct causes *c, const struct activity *activity, struct report_output *out, u32 max);
-
-/* causes_kinds.c: of ACTIVITY_TRANSFER the file decides in the end */
-enum cause_kind cause__kind_of(enum activity_cause cause);
-/* "lock", for machines */
-const char *cause__word(enum cause_kind kind);
-/* 0: costs something, 1: sleeps and waits for others, 2: idles; after them what took little time */
-u32 cause__tier(enum cause_kind kind);
-#define CAUSE_TIER_LITTLE 3
-
-/* What of one process causes_words.c has to tell. */
-struct cause {
-	u32 pid, threads; /* that it held up */
-	enum cause_kind kind;
-	u32 tier; /* the lower, the more it explains */
-	u64 ns, wall_ns, times; /* summed over these threads: time of this kind, all their time, waits of this kind */
-	const char *what; /* name of the wait that took most of ns, NULL: none */
-	u64 what_ns, what_times; /* that wait's, over the same threads */
-	const char *file; /* of a transfer, NULL: not known */
-};
-
-/* Is the thread one of those that the cause's figures are of? */
-bool causes__counts(const struct causes *c, const struct cause *cause, u32 tid);
+int causes__report(struct causes *c, const struct activity *activity, const struct query *q, struct report_output *out,
+		   u32 max);
 
 /* causes_words.c: one sentence; reads the trace for details. 0 or negative errno. */
 int cause__say(const struct causes *all, const struct query *args, const struct cause *cause, char *buf, size_t size);
-
-/* causes_files.c: which file each process's transfers of each call went to for longest */
-struct cause_files;
-int cause_files__new(struct cause_files **out, const struct query *args);
-void cause_files__free(struct cause_files *f);
-/* Of a wait that is not for a disk: for a peer or for events; *name NULL: not known. */
-enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const char *call, const char **name);
 
 #endif

@@ -200,7 +200,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err)
 		err = activity__read(o.activity, on_interval, &o);
 	if (!err)
-		err = causes__report(o.causes, o.activity, out, 3);
+		err = causes__report(o.causes, o.activity, args, out, 3);
 	threads = REPORT_TABLE(out, "threads", "Threads: where their time went", thread_columns);
 	parts = REPORT_TABLE(out, "waits", "What they waited for", part_columns);
 	threads->limit = parts->limit = 30;

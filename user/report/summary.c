@@ -377,7 +377,7 @@ static int tell_causes(struct summary *s, struct report_output *out)
 		err = causes__new(&s->causes, s->args);
 	if (!err)
 		err = activity__read(s->activity, add_interval, s->causes);
-	return err ? err : causes__report(s->causes, s->activity, out, 3);
+	return err ? err : causes__report(s->causes, s->activity, s->args, out, 3);
 }
 
 /* What was looked at: last, for it says nothing about why something was slow. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What the causes of a thread's intervals mean to a process. */
-#include "report/causes.h"
+#include "model/causes.h"
 
 static const struct kind {
 	const char *word;

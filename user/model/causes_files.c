@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/osrt_files.h"
-#include "report/causes.h"
+#include "model/causes.h"
 
 struct call_key {
 	u32 pid, nr;

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/causes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct part_key {
+	struct thread_key thread;
+	u32 what;
+	u32 blocked;
+};
+
+struct part {
+	u64 ns, times;
+	enum cause_kind kind;
+	const char *file;
+};
+
+/* One thread's time of one kind; of one process: sums over those threads that it matters to. */
+struct sum {
+	u64 ns, wall_ns, times;
+	u32 threads;
+};
+
+/* Of one process and kind: what the threads that count for it waited in. */
+struct what_key {
+	u32 pid, kind, what;
+};
+
+struct what {
+	u64 ns, times;
+	u64 file_ns; /* of the part that file is of */
+	const char *file;
+};
+
+struct sums {
+	u64 wall_ns; /* of a process: its longest thread's */
+	u64 run_ns;
+	struct sum kinds[CAUSE_KINDS];
+};
+
+struct quota {
+	u64 throttled, periods, throttled_periods;
+};
+
+struct causes {
+	const struct query *args;
+	struct map parts; /* struct part_key -> struct part */
+	/* Intervals come thread by thread, and a thread does the same few things again: the last ones, by what they are */
+	struct {
+		struct part_key key;
+		struct part *part;
+	} recent[8];
+	struct map threads; /* struct thread_key -> struct sums */
+	struct map processes; /* u32 pid -> struct sums */
+	struct map whats; /* struct what_key -> struct what */
+	struct map quotas; /* u32 pid -> struct quota, of its cgroup that was throttled most */
+	struct cause_files *files;
+	struct cause *ranked;
+	u32 n_ranked;
+};
+
+int causes__new(struct causes **out, const struct query *args)
+{
+	struct causes *c = calloc(1, sizeof(*c));
+
+	*out = c;
+	if (!c)
+		return -ENOMEM;
+	c->args = args;
+	map__init(&c->parts, sizeof(struct part_key), sizeof(struct part));
+	map__init(&c->threads, sizeof(struct thread_key), sizeof(struct sums));
+	map__init(&c->processes, sizeof(u32), sizeof(struct sums));
+	map__init(&c->whats, sizeof(struct what_key), sizeof(struct what));
+	map__init(&c->quotas, sizeof(u32), sizeof(struct quota));
+	return 0;
+}
+
+void causes__free(struct causes *c)
+{
+	if (!c)
+		return;
+	map__free(&c->parts);
+	map__free(&c->threads);
+	map__free(&c->processes);
+	map__free(&c->whats);
+	map__free(&c->quotas);
+	cause_files__free(c->files);
+	free(c->ranked);
+	free(c);
+}
+
+static struct part *part_of(struct causes *c, const struct part_key *key)
+{
+	u32 slot = (key->what ^ key->what >> 28) % (sizeof(c->recent) / sizeof(*c->recent));
+
+	if (!c->recent[slot].part || memcmp(&c->recent[slot].key, key, sizeof(*key))) {
+		c->recent[slot].key = *key;
+		c->recent[slot].part = map__get(&c->parts, key);
+	}
+	return c->recent[slot].part;
+}
+
+int causes__add(struct causes *c, const struct activity_interval *i)
+{
+	struct part_key key = { i->thread, i->what, i->uninterruptible };
+	struct part *p;
+
+	if (i->state == ACTIVITY_UNKNOWN)
+		return 0;
+	p = part_of(c, &key);
+	if (!p)
+		return -ENOMEM;
+	p->ns += i->to - i->from;
+	p->times += i->begins;
+	return 0;
+}
+
+static int on_throttles(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct causes *c = arg;
+	struct quota *q;
+	u32 pid;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		pid = (u32)view__get(&v, "pid");
+		q = map__get(&c->quotas, &pid);
+		if (!q)
+			return -ENOMEM;
+		q->throttled += (u64)view__get(&v, "throttled");
+		q->periods += (u64)view__get(&v, "periods");
+		q->throttled_periods += (u64)view__get(&v, "throttled_periods");
+	}
+	return 0;
+}
+
+/* Files are read only if some call's kind hangs on them. */
+static int kind_of(struct causes *c, const struct activity *activity, const struct part_key *key, struct part *p)
+{
+	enum activity_cause cause = activity__cause(activity, key->what);
+	int err = 0;
+
+	p->kind = cause__kind_of(cause);
+	if (cause != ACTIVITY_TRANSFER)
+		return 0;
+	if (!c->files)
+		err = cause_files__new(&c->files, c->args);
+	if (err)
+		return err;
+	p->kind = cause_files__find(c->files, key->thread.pid, activity__name(activity, key->what), &p->file);
+	if (key->blocked)
+		p->kind = CAUSE_DISK;
+	return 0;
+}
+
+static int add_to_thread(struct causes *c, const struct part_key *key, const struct part *p)
+{
+	struct sums *t = map__get(&c->threads, &key->thread);
+	struct sum *sum;
+
+	if (!t)
+		return -ENOMEM;
+	sum = &t->kinds[p->kind];
+	sum->ns += p->ns;
+	sum->times += p->times;
+	t->wall_ns += p->ns;
+	return 0;
+}
+
+/* A quota holds up whoever wants a CPU in most of its periods; how long, the scheduler's spans say. */
+static bool is_quota(const struct causes *c, u32 pid, u64 wanted)
+{
+	const struct quota *q = map__find(&c->quotas, &pid);
+
+	return q && q->throttled_periods && (2 * q->throttled_periods >= q->periods || 2 * q->throttled >= wanted);
+}
+
+/* A thread counts for a kind that took a tenth of its time. */
+static bool counts(const struct sums *thread, u32 kind)
+{
+	return thread->kinds[kind].ns && thread->kinds[kind].ns >= thread->wall_ns / 10;
+}
+
+bool causes__counts(const struct causes *c, const struct cause *cause, u32 tid)
+{
+	struct thread_key key = { cause->pid, tid };
+	const struct sums *thread = map__find(&c->threads, &key);
+
+	return thread && counts(thread, cause->kind);
+}
+
+static int add_to_process(struct causes *c, u32 pid, const struct sums *t)
+{
+	struct sums *p = map__get(&c->processes, &pid);
+
+	if (!p)
+		return -ENOMEM;
+	if (t->wall_ns > p->wall_ns)
+		p->wall_ns = t->wall_ns;
+	for (u32 k = 0; k < CAUSE_KINDS; k++) {
+		if (!counts(t, k))
+			continue;
+		p->kinds[k].ns += t->kinds[k].ns;
+		p->kinds[k].wall_ns += t->wall_ns;
+		p->kinds[k].times += t->kinds[k].times;
+		p->kinds[k].threads++;
+	}
+	return 0;
+}
+
+/* Over the same threads and waits as the sums of the process. */
+static int add_to_whats(struct causes *c, const struct part_key *key, const struct part *p)
+{
+	const struct sums *thread = map__find(&c->threads, &key->thread);
+	struct what_key what = { key->thread.pid, p->kind, key->what };
+	struct what *w;
+
+	/* of a thread that a quota held back */
+	if (p->kind == CAUSE_CPU && !thread->kinds[CAUSE_CPU].ns)
+		what.kind = CAUSE_QUOTA;
+	if (!counts(thread, what.kind))
+		return 0;
+	w = map__get(&c->whats, &what);
+	if (!w)
+		return -ENOMEM;
+	w->ns += p->ns;
+	w->times += p->times;
+	if (p->ns > w->file_ns) {
+		w->file_ns = p->ns;
+		w->file = p->file;
+	}
+	return 0;
+}
+
+static int sum_up(struct causes *c, const struct activity *activity)
+{
+	struct query all = *c->args;
+	int err;
+
+	all.tids.n = 0;
+	err = query__read_kind(&all, "sched_throttle", on_throttles, c);
+	for (u32 i = 0; !err && i < c->parts.n; i++) {
+		err = kind_of(c, activity, map__key(&c->parts, i), map__value(&c->parts, i));
+		if (!err)
+			err = add_to_thread(c, map__key(&c->parts, i), map__value(&c->parts, i));
+	}
+	for (u32 i = 0; !err && i < c->threads.n; i++) {
+		const struct thread_key *key = map__key(&c->threads, i);
+		struct sums *t = map__value(&c->threads, i);
+
+		if (is_quota(c, key->pid, t->kinds[CAUSE_CPU].ns)) {
+			t->kinds[CAUSE_QUOTA] = t->kinds[CAUSE_CPU];
+			t->kinds[CAUSE_CPU] = (struct sum){ 0 };
+		}
+		err = add_to_process(c, key->pid, t);
+	}
+	for (u32 i = 0; !err && i < c->parts.n; i++)
+		err = add_to_whats(c, map__key(&c->parts, i), map__value(&c->parts, i));
+	return err;
+}
+
+/* Does a come before b? */
+static bool comes_before(const struct cause *a, const struct cause *b)
+{
+	return a->tier != b->tier ? a->tier < b->tier : a->ns > b->ns;
+}
+
+/*
+ * Whoever lived for 50 ms and wanted a CPU for 40 of them explains nothing of a job of two seconds that slept: what is
+ * both short and little of the longest process's time comes after what is not, be it sleep or idleness.
+ */
+#define SHORT_NS 100000000ULL
+
+static u32 tier_of(enum cause_kind kind, u64 ns, u64 longest)
+{
+	bool little = ns < SHORT_NS && ns < longest / 20;
+
+	return little ? CAUSE_TIER_LITTLE : cause__tier(kind);
+}
+
+static u64 longest_of(const struct causes *c)
+{
+	u64 longest = 0;
+
+	for (u32 i = 0; i < c->processes.n; i++) {
+		const struct sums *p = map__value(&c->processes, i);
+
+		longest = p->wall_ns > longest ? p->wall_ns : longest;
+	}
+	return longest;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	return comes_before(a, b) ? -1 : comes_before(b, a) ? 1 : 0;
+}
+
+/* Names what most of the cause's time was spent in. */
+static void name_what(const struct causes *c, const struct activity *activity, struct cause *cause)
+{
+	const struct what *most = NULL;
+
+	for (u32 i = 0; i < c->whats.n; i++) {
+		const struct what_key *k = map__key(&c->whats, i);
+		const struct what *w = map__value(&c->whats, i);
+
+		if (k->pid != cause->pid || k->kind != cause->kind || k->what >= ACTIVITY_WHAT ||
+		    (most && w->ns <= most->ns))
+			continue;
+		most = w;
+		cause->what = activity__name(activity, k->what);
+	}
+	if (!most)
+		return;
+	cause->what_ns = most->ns;
+	cause->what_times = most->times;
+	cause->file = most->file;
+}
+
+static int rank(struct causes *c, const struct activity *activity)
+{
+	u64 longest = longest_of(c);
+
+	c->ranked = calloc((size_t)c->processes.n * CAUSE_KINDS + 1, sizeof(*c->ranked));
+	if (!c->ranked)
+		return -ENOMEM;
+	for (u32 i = 0; i < c->processes.n; i++) {
+		const struct sums *p = map__value(&c->processes, i);
+
+		for (u32 k = 0; k < CAUSE_KINDS; k++) {
+			const struct sum *s = &p->kinds[k];
+
+			/* what took little of the process's time is no cause of anything */
+			if (!s->ns || s->ns < p->wall_ns / 10)
+				continue;
+			c->ranked[c->n_ranked++] = (struct cause){
+				.pid = *(const u32 *)map__key(&c->processes, i),
+				.threads = s->threads,
+				.kind = k,
+				.tier = tier_of(k, s->ns, longest),
+				.ns = s->ns,
+				.wall_ns = s->wall_ns,
+				.times = s->times,
+			};
+			name_what(c, activity, &c->ranked[c->n_ranked - 1]);
+		}
+	}
+	qsort(c->ranked, c->n_ranked, sizeof(*c->ranked), by_rank);
+	return 0;
+}
+
+int causes__rank(struct causes *c, const struct activity *activity)
+{
+	int err = sum_up(c, activity);
+
+	return err ? err : rank(c, activity);
+}
+
+const struct cause *causes__ranked(const struct causes *c, u32 i)
+{
+	return i < c->n_ranked ? &c->ranked[i] : NULL;
+}
