@@ -35,7 +35,7 @@ struct connection {
 	u32 side;
 	u32 before; /* it was there before tracing began */
 	u32 probes; /* tail-loss probes so far */
-	u32 unused;
+	u32 written; /* as open when the recording stops: its end is not written too */
 };
 
 struct {
@@ -108,6 +108,9 @@ static __always_inline void connected(const struct sock *sk, struct connection *
 	struct net_connect e = {};
 
 	c->established = now;
+	/* written as open: its end is not needed any more either */
+	if (c->written)
+		return;
 	fill_event(&e.span.event, c, ID_net_connect, now);
 	e.span.start = c->begun;
 	e.failed = failed;
@@ -167,6 +170,12 @@ static __always_inline void write_close(const struct sock *sk, const struct conn
 	emit(&e, sizeof(e));
 }
 
+/* One record ends a connection: that of its end or that of net_open, which run beside each other. */
+static __always_inline bool take_record(struct connection *c)
+{
+	return !__sync_lock_test_and_set(&c->written, 1);
+}
+
 /* A connection that no thread used is recorded only where every process is. */
 static __always_inline bool is_recorded(const struct connection *c)
 {
@@ -179,7 +188,7 @@ static __always_inline void closed(const struct sock *sk, struct connection *c, 
 
 	if (c->side == NET_CONNECTED && !c->established)
 		connected(sk, c, true, now);
-	else if (is_recorded(c))
+	else if (is_recorded(c) && take_record(c))
 		write_close(sk, c, 0, now);
 	bpf_map_delete_elem(&net_connections, &key);
 }
@@ -295,7 +304,7 @@ static long open_connection(void *map, const u64 *key, struct connection *c, voi
 	u64 now = bpf_ktime_get_ns();
 	struct net_connect e = {};
 
-	if (!is_recorded(c))
+	if (!is_recorded(c) || !take_record(c))
 		return 0;
 	if (c->established) {
 		write_close(sk, c, EVENT_OPEN, now);
@@ -309,8 +318,11 @@ static long open_connection(void *map, const u64 *key, struct connection *c, voi
 	return 0;
 }
 
-/* Connections that are open when tracing stops. */
-SEC("iter/task")
+/*
+ * What is open when the recording stops. It runs while the probes are still there: a connection that ends unobserved
+ * leaves its entry, and the kernel soon uses the socket's memory for another connection, whose ends and bytes would be read.
+ */
+SEC("?iter/task")
 int net_open(struct bpf_iter__task *ctx)
 {
 	if (!ctx->meta->seq_num && ctx->task)
