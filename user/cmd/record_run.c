@@ -175,6 +175,7 @@ static void take_loss(const struct session_loss *l, void *arg)
 			       .recorded = l->recorded,
 			       .family_name = l->family_name,
 			       .path = l->path,
+			       .outside = l->outside,
 		       });
 }
 
@@ -190,6 +191,9 @@ static void print_losses(struct session *s)
 	for (u32 i = 0; i < losses.n; i++)
 		if (loss__is_inside(&losses.list[i], &t))
 			cmd__error("lost %s", loss__text(text, sizeof(text), &losses.list[i], &t));
+	losses__outside_text(text, sizeof(text), losses.list, losses.n);
+	if (*text)
+		cmd__error("%s", text);
 	losses__verdict(text, sizeof(text), losses.list, losses.n, &t);
 	if (*text)
 		cmd__error("%s", text);

@@ -7,6 +7,7 @@
 
 #include "core/meta.h"
 #include "model/view.h"
+#include "trace/loss.h"
 
 const char *end__reason(s64 reason)
 {
@@ -61,6 +62,8 @@ static void facts__add_loss(struct load *l, struct loss *one)
 
 	one->family_name = family && one->family < 256 ? family->name : NULL;
 	one->recorded = recorded(l->trace, one->family);
+	one->outside = loss__is_outside(one->family, one->reason, one->first, one->last, f->from ? f->from : f->live,
+					f->to ? f->to : f->stop);
 	if (losses__add_to(&f->losses, &f->n_losses, one))
 		l->err = -ENOMEM;
 }
@@ -105,7 +108,21 @@ static void on_cost(struct load *l, const struct view *v)
 	w[f->n_windows++] = (struct trace_window){ live, time };
 }
 
-static int on_meta(const struct rows *rows, void *arg)
+static int on_times(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct load *l = arg;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		if (!strcmp(v.event->name, "meta_end"))
+			on_end(l, &v);
+		else
+			on_cost(l, &v);
+	}
+	return l->err;
+}
+
+static int on_loss(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct load *l = arg;
@@ -113,14 +130,6 @@ static int on_meta(const struct rows *rows, void *arg)
 	struct loss loss;
 
 	for (; v.i < rows__count(rows); v.i++) {
-		if (!strcmp(v.event->name, "meta_end")) {
-			on_end(l, &v);
-			continue;
-		}
-		if (!strcmp(v.event->name, "meta_cost")) {
-			on_cost(l, &v);
-			continue;
-		}
 		loss = (struct loss){
 			.family = (u16)view__get(&v, "family"),
 			.object = (u16)view__get(&v, "object"),
@@ -255,8 +264,8 @@ u64 trace_facts__traced(const struct trace_facts *f)
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
 {
 	const struct schema *s = trace__schema(t);
-	static const char *const kinds[] = { "meta_loss", "meta_end", "meta_cost" };
-	const struct schema_event *meta[4] = { 0 }, *objects[2] = { 0 }, *e;
+	static const char *const kinds[] = { "meta_end", "meta_cost" };
+	const struct schema_event *meta[3] = { 0 }, *objects[2] = { 0 }, *e;
 	struct load l = { .facts = f, .trace = t };
 	struct trace_filter filter = { .kinds = meta };
 	u32 n = 0, i;
@@ -274,12 +283,16 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 		if (e)
 			meta[n++] = e;
 	}
-	err = n ? trace__read(t, &filter, on_meta, &l) : 0;
+	err = n ? trace__read(t, &filter, on_times, &l) : 0;
 	if (!err)
 		err = settle_times(f, &l);
 	free(l.stops);
-	objects[0] = schema__event(s, "meta_object");
+	/* which of them matter depends on the traced time */
+	objects[0] = schema__event(s, "meta_loss");
 	filter.kinds = objects;
+	if (!err && objects[0])
+		err = trace__read(t, &filter, on_loss, &l);
+	objects[0] = schema__event(s, "meta_object");
 	if (!err && objects[0] && f->n_losses)
 		err = trace__read(t, &filter, on_object, &l);
 	objects[0] = schema__event(s, "meta_refused");

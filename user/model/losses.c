@@ -45,7 +45,8 @@ int losses__add_to(struct loss **list, u32 *n, const struct loss *one)
 
 	for (u32 i = 0; i < *n; i++) {
 		l = &(*list)[i];
-		if (l->family != one->family || l->reason != one->reason || l->object != one->object)
+		if (l->family != one->family || l->reason != one->reason || l->object != one->object ||
+		    l->outside != one->outside)
 			continue;
 		l->count += one->count;
 		l->first = one->first < l->first ? one->first : l->first;
@@ -97,6 +98,8 @@ u64 loss__records(const struct loss *l)
 
 double loss__percent(const struct loss *l)
 {
+	if (l->outside)
+		return 0;
 	double lost = (double)loss__records(l), there = (double)l->recorded;
 
 	/* of missing ones the whole is what there should be, of the others what there is */
@@ -107,7 +110,7 @@ double loss__percent(const struct loss *l)
 
 bool loss__is_inside(const struct loss *l, const struct loss_times *t)
 {
-	return l->reason != LOSS_BLIND || l->last > t->live || l->last <= l->first;
+	return !l->outside && (l->reason != LOSS_BLIND || l->last > t->live || l->last <= l->first);
 }
 
 static char *percent_text(char *buf, size_t size, const char *bound, double percent)
@@ -134,6 +137,10 @@ char *loss__consequence(char *buf, size_t size, const struct loss *l, const stru
 	enum loss_effect effect = loss__effect(l);
 	char share[32];
 
+	if (l->outside) {
+		snprintf(buf, size, "outside of the traced time: no count and no sum lacks them");
+		return buf;
+	}
 	percent_text(share, sizeof(share), effect == EFFECT_MISSING || effect == EFFECT_STACK ? "at most " : "",
 		     effect == EFFECT_GAP ? gap_percent(l, t) : loss__percent(l));
 	switch (effect) {
@@ -204,12 +211,29 @@ static double missing_percent(const struct loss *list, u32 n, u16 family)
 	double lost = 0, there = 0;
 
 	for (u32 i = 0; i < n; i++) {
-		if (list[i].family != family || loss__effect(&list[i]) != EFFECT_MISSING)
+		if (list[i].family != family || list[i].outside || loss__effect(&list[i]) != EFFECT_MISSING)
 			continue;
 		lost += (double)list[i].count;
 		there = (double)list[i].recorded;
 	}
 	return lost > 0 ? 100 * lost / (lost + there) : 0;
+}
+
+char *losses__outside_text(char *buf, size_t size, const struct loss *list, u32 n)
+{
+	char count[TEXT_NUMBER];
+	u64 sum = 0;
+
+	for (u32 i = 0; i < n; i++)
+		sum += list[i].outside ? list[i].count : 0;
+	if (!sum)
+		buf[0] = '\0';
+	else
+		snprintf(
+			buf, size,
+			"%s record%s lost while probes were being attached or detached, outside of the traced time: no count and no sum lacks %s",
+			text__count(count, sizeof(count), sum), sum == 1 ? " was" : "s were", sum == 1 ? "it" : "them");
+	return buf;
 }
 
 char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, const struct loss_times *t)

@@ -14,6 +14,7 @@ struct loss {
 	s64 reason;
 	u64 count;
 	u64 first, last; /* CLOCK_MONOTONIC ns */
+	bool outside; /* before or after the traced time: loss__is_outside() */
 	u64 recorded; /* events of the family that are in the trace; of family core: all events */
 	const char *family_name; /* NULL: not in the schema */
 	const char *path; /* of the object, NULL */
@@ -28,7 +29,7 @@ enum loss_effect {
 	EFFECT_GAP, /* calls before a library was probed are missing */
 };
 
-/* Adds to the one of the same family, reason and object, or appends a new one. 0 or -ENOMEM. */
+/* Adds to the one of the same family, reason, object and side of the traced time, or appends a new one. 0 or -ENOMEM. */
 int losses__add_to(struct loss **list, u32 *n, const struct loss *one);
 /* "ring full": what people read for an enum loss_reason. */
 const char *loss__reason(s64 reason);
@@ -46,6 +47,8 @@ struct loss_times {
 
 /* Does it touch the traced time, in which figures are made? */
 bool loss__is_inside(const struct loss *l, const struct loss_times *t);
+/* One sentence on those that are outside of it, "" if there are none. Returns buf. */
+char *losses__outside_text(char *buf, size_t size, const struct loss *list, u32 n);
 /* What was lost when and why, and what that changes. Returns buf. */
 char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
 /* What it changes, alone. Returns buf. */

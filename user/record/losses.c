@@ -2,6 +2,7 @@
 /* What was lost where and when: from the BPF counters and from the loader itself into meta_loss records. */
 #include "record/internal.h"
 #include "sonde.skel.h"
+#include "trace/loss.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -45,21 +46,26 @@ void losses__free(struct losses *l)
 	free(l);
 }
 
-static struct session_loss *sum_of(struct losses *l, const struct meta_loss *r, u16 object)
+static struct session_loss *sum_of(struct losses *l, const struct meta_loss *r, u16 object, bool outside)
 {
 	for (u32 i = 0; i < l->n_sums; i++) {
 		struct session_loss *one = &l->sums[i];
 
-		if (one->family == r->family && one->reason == r->reason && one->object == object && !one->forgotten)
+		if (one->family == r->family && one->reason == r->reason && one->object == object &&
+		    one->outside == outside && !one->forgotten)
 			return one;
 	}
 	return NULL;
 }
 
 /* For what is said at the end: the same sums as a reader of the trace makes. */
-static void add_up(struct losses *l, const struct meta_loss *r)
+static void add_up(struct session *s, const struct meta_loss *r)
 {
-	struct session_loss *one = sum_of(l, r, r->object);
+	/* before it is live all is before that */
+	bool outside =
+		loss__is_outside(r->family, r->reason, r->first, r->last, s->started ? s->started : ~0ull, s->stopped);
+	struct losses *l = s->losses;
+	struct session_loss *one = sum_of(l, r, r->object, outside);
 	u16 object = r->object;
 
 	/* an attach gap counts a library, not records */
@@ -68,7 +74,7 @@ static void add_up(struct losses *l, const struct meta_loss *r)
 	/* attach gaps of one library after the other are summed up: the trace has each of them */
 	if (!one && l->n_sums >= SUMS_MAX) {
 		object = 0;
-		one = sum_of(l, r, object);
+		one = sum_of(l, r, object, outside);
 	}
 	if (one) {
 		one->count += r->count;
@@ -87,6 +93,7 @@ static void add_up(struct losses *l, const struct meta_loss *r)
 		.count = r->count,
 		.first = r->first,
 		.last = r->last,
+		.outside = outside,
 	};
 }
 
@@ -105,7 +112,7 @@ void losses__add_of(struct session *s, u32 pid, u16 family, enum loss_reason rea
 
 	r.event.pid = pid;
 	r.event.tid = pid;
-	add_up(s->losses, &r);
+	add_up(s, &r);
 	session__emit(s, &r, sizeof(r));
 }
 
@@ -170,7 +177,7 @@ void losses__add_refused(struct session *s)
 		r.family = (u16)i;
 		r.count = trace_writer__refused(s->writer, i, &r.first, &r.last);
 		if (r.count)
-			add_up(s->losses, &r);
+			add_up(s, &r);
 	}
 }
 

@@ -146,6 +146,9 @@ int session__start(struct session *s, char *err, size_t len)
 	}
 	ahead__attach(s);
 	timing__step("libraries on disk probed");
+	/* what was lost until here is in no figure, and is counted apart */
+	drain__rings(s);
+	losses__poll(s);
 	getrusage(RUSAGE_SELF, &u);
 	s->cpu_at_start = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
@@ -310,8 +313,11 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	struct meta_end end = {};
 	int ret;
 
-	if (s->started)
+	if (s->started) {
 		s->stopped = session__now(s);
+		if (s->losses)
+			losses__poll(s);
+	}
 	/* not there: it was stopped before it began */
 	if (s->attacher) {
 		stop_families(s);

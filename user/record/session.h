@@ -81,6 +81,7 @@ struct session_loss {
 	u16 family, object;
 	enum loss_reason reason;
 	u64 count, first, last;
+	bool outside; /* as in struct loss of model/losses.h */
 	u64 recorded; /* events of the family that were recorded; of core, of all families */
 	const char *family_name;
 	const char *path; /* of the object; NULL: none */

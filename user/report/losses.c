@@ -108,17 +108,33 @@ static int read_all(const struct query *args, const char *kind, int (*cb)(const 
 	return query__read_kind(&all, kind, cb, arg);
 }
 
+/* "4,522 records are missing, 18 of them from outside of the traced time." */
+static void find_lost(struct report_output *out, u64 lost, u64 outside)
+{
+	char count[TEXT_NUMBER], part[TEXT_NUMBER];
+
+	text__count(count, sizeof(count), lost);
+	if (!outside)
+		report_output__finding(out, "%s records are missing.", count);
+	else if (outside == lost)
+		report_output__finding(out, "%s records are missing, all from outside of the traced time.", count);
+	else
+		report_output__finding(out, "%s records are missing, %s of them from outside of the traced time.",
+				       count, text__count(part, sizeof(part), outside));
+}
+
 static void find(const struct losses *l, struct report_output *out)
 {
 	const struct trace_facts *f = l->args->facts;
-	char buf[TEXT_NUMBER];
-	u64 lost = 0;
+	u64 lost = 0, outside = 0;
 	u32 i;
 
 	for (i = 0; i < f->n_losses; i++)
 		lost += loss__records(&f->losses[i]);
+	for (i = 0; i < f->n_losses; i++)
+		outside += f->losses[i].outside ? f->losses[i].count : 0;
 	if (lost)
-		report_output__finding(out, "%s records are missing.", text__count(buf, sizeof(buf), lost));
+		find_lost(out, lost, outside);
 	else
 		report_output__finding(out, "No record is missing%s.",
 				       l->blind->n_rows ? " where the probes were in place" : "");
@@ -161,7 +177,8 @@ static int run(const struct query *args, struct report_output *out)
 		table__add(l.losses, V_TEXT(f->losses[i].family_name), V_TEXT(loss__reason(f->losses[i].reason)),
 			   V_U64(f->losses[i].count), V_S64((s64)(f->losses[i].first - f->start)),
 			   V_S64((s64)(f->losses[i].last - f->start)),
-			   loss__records(&f->losses[i]) ? V_DBL(loss__percent(&f->losses[i])) : V_NONE,
+			   loss__records(&f->losses[i]) && !f->losses[i].outside ? V_DBL(loss__percent(&f->losses[i])) :
+										   V_NONE,
 			   V_TEXT(loss__consequence(text, sizeof(text), &f->losses[i], &times)),
 			   V_TEXT(f->losses[i].path));
 	err = read_all(args, "meta_object", on_objects, &l);

@@ -269,6 +269,7 @@ static void print_losses(FILE *file, const struct output_options *options, const
 {
 	struct loss_times times = trace_facts__times(f);
 	char text[8192];
+	bool outside;
 	u32 i;
 
 	if (f->summary->being_recorded)
@@ -296,8 +297,13 @@ static void print_losses(FILE *file, const struct output_options *options, const
 		print_clean(file, loss__text(text, sizeof(text), &f->losses[i], &times));
 		putc('\n', file);
 	}
+	losses__outside_text(text, sizeof(text), f->losses, f->n_losses);
+	outside = *text;
+	if (outside)
+		fprintf(file, "%s%s\n", prefix, text);
 	losses__verdict(text, sizeof(text), f->losses, f->n_losses, &times);
-	fprintf(file, "%s%s\n", prefix, *text ? text : "no losses recorded");
+	if (*text || !outside)
+		fprintf(file, "%s%s\n", prefix, *text ? text : "no losses recorded");
 }
 
 void print__people(const struct report_output *out, const struct output_options *options, FILE *file)
