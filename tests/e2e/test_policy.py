@@ -83,7 +83,7 @@ def scopes(a, tmp, library):
         ok({of_root.pid, of_user.pid} <= callers(t) and "--scope user leaves out" in said,
            "by sudo: processes of all users, and a line says so", f"{callers(t)}\n{said}")
         status, said, t = record(tmp, "--scope", "user", **sudo)
-        ok(status == 0 and callers(t) == {of_user.pid} and "alone are traced" in said,
+        ok(status == 0 and callers(t) == {of_user.pid} and "only processes of the user" in said,
            "--scope user: the processes of the user behind sudo alone", f"{callers(t)} {of_user.pid}\n{said}")
         _, said, t = record(tmp, "--scope", "user", "-p", f"{of_root.pid},{of_user.pid}", **sudo)
         ok(callers(t) == {of_user.pid} and "belongs to root and is left out" in said,

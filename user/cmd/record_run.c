@@ -150,7 +150,7 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 static const char *why_nothing(enum end_reason reason, bool gone)
 {
 	if (reason != END_TARGETS)
-		return "what was asked for did not happen in this time";
+		return "no process that the filters leave did what the chosen families record";
 	return gone ? "every process of -p ended before tracing ran" :
 		      "every process of -p ended before it did what was asked for";
 }
@@ -200,10 +200,42 @@ static void print_losses(struct session *s)
 	free(losses.list);
 }
 
+/* Of one CPU; of a figure that is rounded to nothing its bound. */
+static char *cost_percent(char *buf, size_t size, double percent)
+{
+	if (percent > 0 && percent < 0.01)
+		snprintf(buf, size, "less than 0.01%%");
+	else
+		snprintf(buf, size, "%.2f%%", percent);
+	return buf;
+}
+
+static void print_cost(const struct session_status *st, double wall)
+{
+	char hits[TEXT_NUMBER], skipped[TEXT_NUMBER], others[128] = "", cost[32], own[32];
+
+	/* probes are in files: other processes that map them run into them too */
+	if (st->skipped_hits)
+		snprintf(others, sizeof(others),
+			 " (%s not recorded: of processes that are not traced, or within another call)",
+			 text__count(skipped, sizeof(skipped), st->skipped_hits));
+	fprintf(stderr, "sonde: cost: %s probe hits%s took about %s of one CPU; sonde itself took %s\n",
+		text__count(hits, sizeof(hits), st->hits), others,
+		cost_percent(cost, sizeof(cost), 100 * st->probes_ns / wall),
+		cost_percent(own, sizeof(own), 100 * st->cpu_ns / wall));
+	if (st->at_tracepoints)
+		fprintf(stderr,
+			"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took %s to %s of one CPU; "
+			"`sonde doctor` measures a hit\n",
+			text__count(hits, sizeof(hits), st->at_tracepoints),
+			cost_percent(cost, sizeof(cost), 100 * 300 * st->at_tracepoints / wall),
+			cost_percent(own, sizeof(own), 100 * 1500 * st->at_tracepoints / wall));
+}
+
 static void print_end(struct session *s, const char *path, enum end_reason reason, bool gone)
 {
 	struct session_status st;
-	char others[64] = "", traced[TEXT_NUMBER];
+	char traced[TEXT_NUMBER];
 	double wall;
 
 	session__status(s, &st);
@@ -215,19 +247,11 @@ static void print_end(struct session *s, const char *path, enum end_reason reaso
 	if (st.cut_off)
 		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
 	else
-		fprintf(stderr, "sonde: %s: %llu events in %s, %.1f KB; %llu lost\n", path, st.events,
-			text__ns(traced, sizeof(traced), st.live_ns), st.bytes / 1e3, st.lost);
+		fprintf(stderr, "sonde: %s: %llu events in %s, %.1f KB; %llu lost%s\n", path, st.events,
+			text__ns(traced, sizeof(traced), st.live_ns), st.bytes / 1e3, st.lost,
+			st.traced ? "" : "; the events are those about the recording itself");
 	print_losses(s);
-	/* probes sit in files: whoever else has them mapped meets them too */
-	if (st.skipped_hits)
-		snprintf(others, sizeof(others), " and others (%llu of the hits)", st.skipped_hits);
-	fprintf(stderr, "sonde: cost: %llu probe hits, about %.2f%% of one CPU in the targets%s; sonde itself %.2f%%\n",
-		st.hits, 100 * st.probes_ns / wall, others, 100 * st.cpu_ns / wall);
-	if (st.at_tracepoints)
-		fprintf(stderr,
-			"sonde: cost: and %llu events of the kernel's tracepoints, at some 0.3 to 1.5 us each about %.1f%% to "
-			"%.1f%%; `sonde doctor` measures a hit\n",
-			st.at_tracepoints, 100 * 300 * st.at_tracepoints / wall, 100 * 1500 * st.at_tracepoints / wall);
+	print_cost(&st, wall);
 }
 
 /* --delay: has the time come? */

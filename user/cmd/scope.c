@@ -266,7 +266,8 @@ bool scope__apply(struct scope *s, struct session_args *args, const char *comman
 		args->one_user = true;
 		args->user = s->user;
 		if (!asked || s->by_sudo)
-			cmd__error("processes of %s alone are traced (--scope user)%s", scope__user_name(s->user),
+			cmd__error("only processes of the user %s are traced (--scope user)%s",
+				   scope__user_name(s->user),
 				   geteuid() ? "" : "; --scope all traces those of all users");
 		return check_processes(s, args);
 	}

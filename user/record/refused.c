@@ -166,6 +166,30 @@ static int take_out(struct session *s, struct program *p, const char *why, char 
 	return 0;
 }
 
+/* Does the loss of `a` explain better than that of `b` why a family is off? A family lists first what it needs most. */
+static bool comes_before(const struct refusal *a, const struct refusal *b)
+{
+	if (a->all != b->all)
+		return a->all;
+	return a->part != b->part && a->part && (!b->part || a->part < b->part);
+}
+
+/* A family's together, the one that explains most first: record, doctor and the trace's readers name the same. */
+static void sort_refusals(struct session *s)
+{
+	for (u32 i = 1; i < s->n_refusals; i++) {
+		struct refusal one = s->refusals[i];
+		u32 at = i;
+
+		while (at && (one.family->id < s->refusals[at - 1].family->id ||
+			      (one.family == s->refusals[at - 1].family && comes_before(&one, &s->refusals[at - 1])))) {
+			s->refusals[at] = s->refusals[at - 1];
+			at--;
+		}
+		s->refusals[at] = one;
+	}
+}
+
 int refused__apply(struct session *s, char *err, size_t len)
 {
 	int ret = 0;
@@ -180,6 +204,7 @@ int refused__apply(struct session *s, char *err, size_t len)
 		return ret;
 	note_empty_families(s);
 	drop_families(s);
+	sort_refusals(s);
 	return 0;
 }
 
@@ -222,16 +247,6 @@ static u32 count_of(const struct session *s, const struct schema_family *f)
 	return n;
 }
 
-/* Does the loss of `a` explain better than that of `b` why a family is off? A family lists first what it needs most. */
-static bool comes_before(const struct refusal *a, const struct refusal *b)
-{
-	if (a->all != b->all)
-		return a->all;
-	if (a->part != b->part)
-		return a->part && (!b->part || a->part < b->part);
-	return a < b;
-}
-
 /* One of the family's first few gets a line; where the family is off, only the one that puts it off. */
 static bool is_reported(const struct session *s, u32 index)
 {
@@ -239,7 +254,8 @@ static bool is_reported(const struct session *s, u32 index)
 	u32 before = 0;
 
 	for (u32 i = 0; i < s->n_refusals; i++)
-		if (s->refusals[i].family == r->family && s->refusals[i].all && comes_before(&s->refusals[i], r))
+		if (s->refusals[i].family == r->family && s->refusals[i].all &&
+		    (i < index || comes_before(&s->refusals[i], r)))
 			return false;
 	for (u32 i = 0; i < index; i++)
 		before += s->refusals[i].family == r->family;

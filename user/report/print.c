@@ -256,11 +256,23 @@ static void print_refused(FILE *file, const struct output_options *options, cons
 	fprintf(file, "%s%smissing%s %s: ", prefix, paint(options, RED), paint(options, PLAIN),
 		r->family_name ? r->family_name : "unknown family");
 	print_clean(file, r->lacks ? r->lacks : "");
-	fputs("; the kernel refused the program ", file);
+	fputs("; the program ", file);
 	print_clean(file, r->program ? r->program : "");
-	fputs(": ", file);
+	fputs(" did not run: ", file);
 	print_clean(file, r->why ? r->why : "");
 	putc('\n', file);
+}
+
+/* Where all of a family is missing, the line that says so is enough. */
+static bool is_covered(const struct trace_facts *f, u32 index)
+{
+	const char *family = f->refused[index].family_name;
+
+	for (u32 i = 0; family && i < f->n_refused; i++)
+		if (i != index && f->refused[i].all && f->refused[i].family_name &&
+		    !strcmp(f->refused[i].family_name, family) && (i < index || !f->refused[index].all))
+			return true;
+	return false;
 }
 
 /* What is missing; ends everything that people read. prefix begins each line. */
@@ -284,7 +296,8 @@ static void print_losses(FILE *file, const struct output_options *options, const
 			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` says more).\n",
 			prefix, paint(options, RED), paint(options, PLAIN));
 	for (i = 0; i < f->n_refused; i++)
-		print_refused(file, options, &f->refused[i], prefix);
+		if (!is_covered(f, i))
+			print_refused(file, options, &f->refused[i], prefix);
 	if (!f->n_losses) {
 		fprintf(file, "%s%s%s\n", prefix, f->n_refused ? "apart from that " : "",
 			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");

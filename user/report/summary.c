@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/clock.h"
 #include "model/facts.h"
 #include "report/causes.h"
 #include "report/cuda_api.h"
@@ -383,10 +384,16 @@ static int tell_causes(struct summary *s, struct report_output *out)
 /* What was looked at: last, for it says nothing about why something was slow. */
 static void find_processes(const struct summary *s, struct report_output *out, u32 shown, u32 dull)
 {
-	char duration[TEXT_NUMBER];
+	const struct trace_facts *f = s->args->facts;
+	char duration[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
+	u64 ns = query__duration(s->args);
 
-	text__ns(duration, sizeof(duration), query__duration(s->args));
-	if (!shown)
+	text__ns(duration, sizeof(duration), ns);
+	if (!shown && !ns)
+		report_output__finding(out, "None of this time was traced: the trace has %s to %s s.",
+				       clock__seconds(from, sizeof(from), f->live, f->start, 3),
+				       clock__seconds(to, sizeof(to), f->stop, f->start, 3));
+	else if (!shown)
 		report_output__finding(out, "%s in which nothing was recorded.", duration);
 	else if (dull)
 		report_output__finding(out, "%s of %u process%s; %u other%s had nothing to trace.", duration, shown,
