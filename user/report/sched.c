@@ -149,8 +149,8 @@ void sched_report__find(const struct sched_report *s, const struct query *args, 
 {
 	const struct sched_key *k;
 	const struct sched_thread *t, *worst = NULL;
-	u64 run = 0, duration = query__duration(args);
-	char buf[TEXT_NUMBER], who[64];
+	u64 run = 0, own, duration = query__duration(args);
+	char buf[TEXT_NUMBER], whole[TEXT_NUMBER], who[64];
 	u32 i, at = 0;
 
 	for (i = 0; i < s->threads.n; i++) {
@@ -173,12 +173,14 @@ void sched_report__find(const struct sched_report *s, const struct query *args, 
 	REPORT_FIGURES(out, FIGURE("threads", V_U64(s->threads.n)), FIGURE("run_ns", V_U64(run)));
 	if (worst->runnable_ns) {
 		k = map__key(&s->threads, at);
-		report_output__finding(out, "%s waited longest for a CPU: %s, %.0f%% of the time.",
+		/* as offcpu has it: of the time in which the thread was there */
+		own = worst->run_ns + worst->runnable_ns + worst->sleep_ns + worst->blocked_ns + worst->other_ns;
+		report_output__finding(out, "%s waited longest for a CPU: %s, %.0f%% of %s.",
 				       names__label(args->names, who, sizeof(who), k->pid, k->tid),
 				       text__ns(buf, sizeof(buf), worst->runnable_ns),
-				       table__percent(worst->runnable_ns, duration));
+				       table__percent(worst->runnable_ns, own), text__ns(whole, sizeof(whole), own));
 		REPORT_FIGURES(out, FIGURE("pid", V_U64(k->pid)), FIGURE("tid", V_U64(k->tid)),
-			       FIGURE("runnable_ns", V_U64(worst->runnable_ns)));
+			       FIGURE("runnable_ns", V_U64(worst->runnable_ns)), FIGURE("wall_ns", V_U64(own)));
 	}
 }
 
