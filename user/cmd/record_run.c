@@ -212,7 +212,7 @@ static char *cost_percent(char *buf, size_t size, double percent)
 
 static void print_cost(const struct session_status *st, double wall)
 {
-	char hits[TEXT_NUMBER], skipped[TEXT_NUMBER], others[128] = "", cost[32], own[32];
+	char hits[TEXT_NUMBER], skipped[TEXT_NUMBER], others[128] = "", cost[32], own[32], range[64];
 
 	/* probes are in files: other processes that map them run into them too */
 	if (st->skipped_hits)
@@ -223,13 +223,17 @@ static void print_cost(const struct session_status *st, double wall)
 		text__count(hits, sizeof(hits), st->hits), others,
 		cost_percent(cost, sizeof(cost), 100 * st->probes_ns / wall),
 		cost_percent(own, sizeof(own), 100 * st->cpu_ns / wall));
-	if (st->at_tracepoints)
-		fprintf(stderr,
-			"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took %s to %s of one CPU; "
-			"`sonde doctor` measures a hit\n",
-			text__count(hits, sizeof(hits), st->at_tracepoints),
-			cost_percent(cost, sizeof(cost), 100 * 300 * st->at_tracepoints / wall),
-			cost_percent(own, sizeof(own), 100 * 1500 * st->at_tracepoints / wall));
+	if (!st->at_tracepoints)
+		return;
+	if (100 * 1500 * st->at_tracepoints / wall < 0.01)
+		snprintf(range, sizeof(range), "less than 0.01%%");
+	else
+		snprintf(range, sizeof(range), "%.2f%% to %.2f%%", 100 * 300 * st->at_tracepoints / wall,
+			 100 * 1500 * st->at_tracepoints / wall);
+	fprintf(stderr,
+		"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took about %s of one CPU; "
+		"`sonde doctor` measures a hit\n",
+		text__count(hits, sizeof(hits), st->at_tracepoints), range);
 }
 
 static void print_end(struct session *s, const char *path, enum end_reason reason, bool gone)

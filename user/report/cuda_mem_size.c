@@ -62,6 +62,6 @@ static int run(const struct query *args, struct report_output *out)
 REPORT(cuda_mem_size) = {
 	.name = "cuda-mem-size",
 	.doc = "copies and sets by what they do: count and size",
-	.kinds = "gpu_copy,gpu_set",
+	.kinds = "gpu_memcpy,gpu_memset",
 	.run = run,
 };

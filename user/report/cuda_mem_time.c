@@ -66,6 +66,6 @@ static int run(const struct query *args, struct report_output *out)
 REPORT(cuda_mem_time) = {
 	.name = "cuda-mem-time",
 	.doc = "copies and sets by what they do: count, device time and bandwidth",
-	.kinds = "gpu_copy,gpu_set",
+	.kinds = "gpu_memcpy,gpu_memset",
 	.run = run,
 };

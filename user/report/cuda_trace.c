@@ -121,6 +121,6 @@ static int run(const struct query *args, struct report_output *out)
 REPORT(cuda_trace) = {
 	.name = "cuda-trace",
 	.doc = "every kernel, copy, set and graph by its start",
-	.kinds = "gpu_kernel,gpu_copy,gpu_set,gpu_graph",
+	.kinds = "gpu_kernel,gpu_memcpy,gpu_memset,gpu_graph",
 	.run = run,
 };

@@ -257,6 +257,6 @@ static int run(const struct query *args, struct report_output *out)
 REPORT(gpu) = {
 	.name = "gpu",
 	.doc = "how busy GPUs were, and what the launching threads did while they were idle",
-	.kinds = "gpu_kernel,gpu_copy,gpu_set,gpu_graph",
+	.kinds = "gpu_kernel,gpu_memcpy,gpu_memset,gpu_graph",
 	.run = run,
 };
