@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -227,8 +228,12 @@ static int add_observer(scmp_filter_ctx ctx)
 
 static int add_reader(scmp_filter_ctx ctx, enum syscalls_role role)
 {
+	/* a trace without an end is one that is being recorded into, if it is locked */
+	static const unsigned int locks[] = { LOCK_SH | LOCK_NB, LOCK_UN };
 	int err = add_terminal(ctx);
 
+	if (!err)
+		err = ADD_VALUES(ctx, SCMP_SYS(flock), 1, locks);
 	if (!err && role != SYSCALLS_READER)
 		err = add_opens(ctx, OPENS_TO_WRITE);
 	if (!err && role == SYSCALLS_OBSERVER)
