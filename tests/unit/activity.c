@@ -21,24 +21,33 @@
 #define SCHED "," FIELD("state", 4, 32, "") "," FIELD("waker_pid", 4, 36, "") "," FIELD("waker_tid", 4, 40, "")
 #define WAIT  "," FIELD("stack", 4, 44, "stack")
 
-static const char schema_json[] = "{\"families\":[{\"id\":0,\"name\":\"core\",\"doc\":\"\",\"default\":true}],\"options\":[],\"enums\":[],\"events\":[" KIND(
-	513, "sched_run",
-	SCHED) "," KIND(514, "sched_off",
-			SCHED "," FIELD(
-				"wake", 8, 48,
-				"moment")) "," KIND(769, "cuda_sync",
-						    WAIT) "," KIND(1025, "gil_wait",
-								   WAIT
-								   "," FIELD("gil", 8, 48, "hex") "," FIELD("dropper", 4, 36, "") "," FIELD(
-									   "holder", 4, 40,
-									   "") "," FIELD("result", 4, 32,
-											 "") "," FIELD("number", 4, 56,
-												       "") "," FIELD("locked",
-														     4,
-														     60,
-														     "")) "]}";
+static const char schema_json[] =
+	"{\"families\":[{\"id\":0,\"name\":\"core\",\"doc\":\"\",\"default\":true}],\"options\":[],\"enums\":[],\"events\":[" KIND(513, "sched_run", SCHED) "," KIND(
+		514, "sched_off",
+		SCHED "," FIELD(
+			"wake",
+			8, 48,
+			"moment")) "," KIND(515, "sched_throttle",
+					    "," FIELD("periods", 4, 32, "") "," FIELD("throttled_periods", 4, 36, "") "," FIELD(
+						    "since", 8,
+						    48,
+						    "moment")) "," KIND(769, "cuda_sync",
+									WAIT) "," KIND(1025, "gil_wait",
+										       WAIT
+										       "," FIELD("gil", 8, 48, "hex") "," FIELD("dropper", 4, 36, "") "," FIELD(
+											       "holder",
+											       4, 40,
+											       "") "," FIELD("result",
+													     4, 32,
+													     "") "," FIELD("number",
+															   4,
+															   56,
+															   "") "," FIELD("locked",
+																	 4,
+																	 60,
+																	 "")) "]}";
 
-enum { RUN = 513, OFF = 514, CUDA = 769, GIL = 1025 };
+enum { RUN = 513, OFF = 514, THROTTLE = 515, CUDA = 769, GIL = 1025 };
 enum { RUNNABLE, SLEEP, BLOCKED };
 
 struct record {
@@ -192,6 +201,43 @@ TEST(a_gap_in_which_records_were_lost_is_called_that)
 		read_all(1, 0, 1000),
 		"1000-1100 run on a CPU, 1100-1200 ? not known (not followed), 1200-1300 run on a CPU, "
 		"1300-1400 ? not known (records were lost), 1400-1500 run on a CPU, 1500-1501 ? not known (not followed)");
+	forget();
+}
+
+TEST(a_quota_is_the_cause_where_it_was_used_up)
+{
+	static const struct record records[] = {
+		{ .start = 1000, .time = 1100, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1100, .time = 1200, .wake = 1100, .pid = 1, .tid = 1, .id = OFF, .state = RUNNABLE },
+		{ .start = 1200, .time = 1300, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1300, .time = 1500, .wake = 1300, .pid = 1, .tid = 1, .id = OFF, .state = RUNNABLE },
+		{ .start = 1500, .time = 1600, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1100, .time = 1200, .wake = 1100, .pid = 2, .tid = 2, .id = OFF, .state = RUNNABLE },
+		/* in [1000, 1250) in six of ten periods, then in four, and never that of process 2 */
+		{ .start = 1250,
+		  .time = 1250,
+		  .pid = 1,
+		  .tid = 1,
+		  .id = THROTTLE,
+		  .state = 10,
+		  .waker_pid = 6,
+		  .wake = 1000 },
+		{ .start = 1500,
+		  .time = 1500,
+		  .pid = 1,
+		  .tid = 1,
+		  .id = THROTTLE,
+		  .state = 10,
+		  .waker_pid = 4,
+		  .wake = 1250 },
+	};
+
+	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
+	CHECK_TEXT(read_all(1, 0, 1000),
+		   "1000-1100 run on a CPU, 1100-1200 want wanted a CPU, beyond its quota, 1200-1300 run on a CPU, "
+		   "1300-1500 want wanted a CPU, 1500-1600 run on a CPU, 1600-1601 ? not known (not followed)");
+	read_all(2, 0, 1000);
+	CHECK(strstr(r.text, "1100-1200 want wanted a CPU,") && !strstr(r.text, "quota"));
 	forget();
 }
 

@@ -35,6 +35,7 @@ int activity__new(struct activity **out, const struct query *q, u32 flags)
 	a->flags = flags;
 	a->has_sched = has_sched(q->trace);
 	map__init(&a->threads, sizeof(struct thread_key), sizeof(struct activity_thread));
+	map__init(&a->quotas, sizeof(u32), sizeof(struct span_list));
 	err = lock_words__load(&a->locks, q->trace);
 	if (err)
 		return err;
@@ -48,6 +49,9 @@ void activity__free(struct activity *a)
 	for (u32 i = 0; i < a->threads.n; i++)
 		activity_thread__forget(map__value(&a->threads, i));
 	map__free(&a->threads);
+	for (u32 i = 0; i < a->quotas.n; i++)
+		span_list__free(map__value(&a->quotas, i));
+	map__free(&a->quotas);
 	waits__free(a->waits);
 	lock_words__free(a->locks);
 	free(a);
@@ -68,6 +72,7 @@ struct cutting {
 	struct activity *a;
 	struct activity_thread *thread; /* NULL: one that was not loaded */
 	struct thread_waits *waits; /* NULL: it has none */
+	const struct span_list *quota; /* NULL: none held its process back */
 	struct activity_interval now;
 	const struct sched_time *off; /* the span that the moment in hand is in, NULL: on a CPU, or unknown */
 	u64 span_from;
@@ -108,6 +113,14 @@ static enum activity_cause unknown_cause(const struct activity *a, u64 from, u64
 	return ACTIVITY_UNOBSERVED;
 }
 
+/* By the moment at which it became runnable, so that one wait for a CPU has one cause. */
+static enum activity_cause runnable_cause(const struct cutting *c)
+{
+	u64 until = ~0ull;
+
+	return c->quota && c->off && span_list__at(c->quota, c->off->wake, &until) ? ACTIVITY_QUOTA : ACTIVITY_CPU;
+}
+
 /* Of a thread that is in no call that was recorded */
 static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to)
 {
@@ -115,7 +128,7 @@ static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to
 	case ACTIVITY_RUNNING:
 		return ACTIVITY_ON_CPU;
 	case ACTIVITY_RUNNABLE:
-		return ACTIVITY_CPU;
+		return runnable_cause(c);
 	case ACTIVITY_UNKNOWN:
 		return unknown_cause(c->a, from, to);
 	default:
@@ -223,6 +236,7 @@ static int cut(struct cutting *c, u64 from, u64 to)
 	int err = 0;
 
 	c->waits = waits__thread(c->a->waits, c->now.thread.pid, c->now.thread.tid);
+	c->quota = map__find(&c->a->quotas, &c->now.thread.pid);
 	for (u64 until; !err && from < to; from = until) {
 		until = to;
 		set_state(c, from, &until);

@@ -12,7 +12,7 @@
  *		of one window come thread by thread, and windows in order of time. The time before a thread's first window
  *		comes with that window.
  *	Bounds	Memory for the spans of one window (activity_window events, some 40 bytes each), and a few words for each
- *		thread of the trace. A wait that began in an earlier window is the same wait (`begins` is false).
+ *		thread of the trace and each second in which a quota held a process back. A wait that began in an earlier window is the same wait (`begins` is false).
  *	Threads Those with scheduler events; with ACTIVITY_IN_CALLS those of any other span, too.
  *
  * Where several spans of families are open at a time, model/waits.h says which one counts.

@@ -10,6 +10,7 @@ static const struct {
 } causes[ACTIVITY_CAUSES] = {
 	[ACTIVITY_ON_CPU] = { "on-cpu", "on a CPU" },
 	[ACTIVITY_CPU] = { "cpu", "wanted a CPU" },
+	[ACTIVITY_QUOTA] = { "cpu-quota", "wanted a CPU, beyond its quota" },
 	[ACTIVITY_GIL] = { "gil", NULL },
 	[ACTIVITY_LOCK] = { "lock", NULL },
 	[ACTIVITY_CONDITION] = { "condition", NULL },

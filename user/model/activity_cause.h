@@ -9,7 +9,8 @@ enum activity_cause {
 	/* of a running thread */
 	ACTIVITY_ON_CPU,
 	/* of a runnable one */
-	ACTIVITY_CPU, /* waits for a CPU: others have them, or a quota is used up */
+	ACTIVITY_CPU, /* waits for a CPU that others have */
+	ACTIVITY_QUOTA, /* waits for a CPU in a second in which its cgroup's quota was used up in most periods */
 	/* of a thread in a call, or in a wait, that a family recorded; a running thread may be in one, too */
 	ACTIVITY_GIL,
 	ACTIVITY_LOCK, /* a futex that is used as a lock */

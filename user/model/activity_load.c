@@ -107,6 +107,44 @@ static int on_off_stacks(const struct rows *rows, void *arg)
 	return err;
 }
 
+static int on_throttles(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct activity *a = arg;
+	struct span_list *l;
+	int err = 0;
+	u32 pid;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		struct listed_span span = { .from = (u64)view__get(&v, "since"), .to = (u64)view__get(&v, "time") };
+		u64 throttled = (u64)view__get(&v, "throttled_periods");
+
+		if (!throttled || throttled < (u64)view__get(&v, "periods") / 2)
+			continue;
+		pid = (u32)view__get(&v, "pid");
+		l = map__get(&a->quotas, &pid);
+		err = l ? span_list__add(l, &span) : -ENOMEM;
+	}
+	return err;
+}
+
+/* Of the whole trace, once: there are few, and they come up to a second after what they are of. */
+static int load_quotas(struct activity *a)
+{
+	struct query whole = a->q;
+	int err;
+
+	if (a->has_quotas)
+		return 0;
+	a->has_quotas = true;
+	whole.from = whole.to = 0;
+	whole.tids.n = 0;
+	err = query__read_kind(&whole, "sched_throttle", on_throttles, a);
+	for (u32 i = 0; i < a->quotas.n; i++)
+		span_list__sort(map__value(&a->quotas, i));
+	return err;
+}
+
 static int load_details(struct activity *a)
 {
 	const struct gil_listener gil = { .piece = on_piece };
@@ -151,14 +189,14 @@ static void empty(struct activity_thread *t)
 
 int activity__load_window(struct activity *a, u64 from, u64 to)
 {
-	int err = 0;
+	int err = load_quotas(a);
 
 	a->q.from = from;
 	a->q.to = to;
 	waits__forget(a->waits);
 	for (u32 i = 0; i < a->threads.n; i++)
 		empty(map__value(&a->threads, i));
-	if (*waits__kinds(a->waits))
+	if (!err && *waits__kinds(a->waits))
 		err = query__read(&a->q, waits__kinds(a->waits), on_calls, a);
 	if (!err)
 		err = sched_spans__read(&a->q, SPAN_WHY | SPAN_WAKER, on_span, a);

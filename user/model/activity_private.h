@@ -38,6 +38,8 @@ struct activity {
 	struct lock_words *locks;
 	struct waits *waits;
 	struct map threads; /* struct thread_key -> struct activity_thread */
+	bool has_quotas; /* they were read */
+	struct map quotas; /* u32 pid -> struct span_list: when its cgroup's quota was used up in most periods */
 };
 
 /* Reads a window; what was loaded is forgotten. 0 or negative errno. */

@@ -233,6 +233,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	case ACTIVITY_ON_CPU:
 		return tell_running(t, i->from, i->to);
 	case ACTIVITY_CPU:
+	case ACTIVITY_QUOTA:
 		return tell(t, GAP_CPU, 0, i->from, i->to);
 	case ACTIVITY_ASLEEP:
 	case ACTIVITY_UNINTERRUPTIBLE:
