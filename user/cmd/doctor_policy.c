@@ -17,7 +17,8 @@ void doctor__policy(struct doctor *d)
 	const struct scope *s = &d->scope;
 	char whose[200];
 
-	snprintf(whose, sizeof(whose), "processes of %s alone are looked at and traced", scope__user_name(s->user));
+	snprintf(whose, sizeof(whose), "only processes of the user %s are examined and traced",
+		 scope__user_name(s->user));
 	add(d, "scope", s->whose == SCOPE_ALL ? "all" : "user",
 	    s->whose == SCOPE_ALL ? "processes of all users are looked at and traced" : whose, s->whose_from);
 	add(d, "trusted-files", s->trusted_files == ANSWER_YES ? "yes" : "no",
