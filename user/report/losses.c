@@ -114,13 +114,13 @@ static void find_lost(struct report_output *out, u64 lost, u64 outside)
 	char count[TEXT_NUMBER], part[TEXT_NUMBER];
 
 	text__count(count, sizeof(count), lost);
-	if (!outside)
-		report_output__finding(out, "%s records are missing.", count);
-	else if (outside == lost)
-		report_output__finding(out, "%s records are missing, all from outside of the traced time.", count);
-	else
+	text__count(part, sizeof(part), outside);
+	if (outside && outside < lost)
 		report_output__finding(out, "%s records are missing, %s of them from outside of the traced time.",
-				       count, text__count(part, sizeof(part), outside));
+				       count, part);
+	else
+		report_output__finding(out, "%s record%s missing%s.", count, lost == 1 ? " is" : "s are",
+				       outside ? ", from outside of the traced time" : "");
 }
 
 static void find(const struct losses *l, struct report_output *out)
