@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "model/doing.h"
+#include "model/explainer.h"
 
 /* Events of the trace for each window: what threads did in it is held in memory. */
 u32 gpu_gaps__window = 4u << 20;
@@ -20,7 +20,7 @@ struct event_wait {
 
 struct explaining {
 	struct gpu_gaps *gaps;
-	struct doing *doing;
+	struct explainer *explainer;
 	struct event_wait *waits; /* by stream and time */
 	u32 n_waits, allocated;
 	struct gap_part *parts; /* of the gap that is being explained */
@@ -109,13 +109,13 @@ static int on_part(enum gap_cause cause, u32 of, u64 ns, void *arg)
 /* Its thread in [from, to), which lies before its launch had returned. */
 static int explain_host(struct explaining *e, const struct gpu_gap *g, u64 from, u64 to)
 {
-	struct doing_hint hint = { .from = g->from, .to = g->to, .stack = g->stack };
+	struct explainer_hint hint = { .from = g->from, .to = g->to, .stack = g->stack };
 	u32 pid = gpu_busy__key(e->gaps->busy, g->device)->pid;
 	u64 called = g->launch_start < from ? from : g->launch_start > to ? to : g->launch_start;
-	int err = doing__explain(e->doing, pid, g->tid, from, called, &hint, on_part, e);
+	int err = explainer__explain(e->explainer, pid, g->tid, from, called, &hint, on_part, e);
 
 	hint.call = g->call;
-	return err ? err : doing__explain(e->doing, pid, g->tid, called, to, &hint, on_part, e);
+	return err ? err : explainer__explain(e->explainer, pid, g->tid, called, to, &hint, on_part, e);
 }
 
 /* The part of a gap that lies in the window. */
@@ -186,7 +186,7 @@ static int add_to_tail(struct explaining *e, const struct gpu_gap *g)
 static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 {
 	const struct gpu_busy *b = e->gaps->busy;
-	int err = doing__load(e->doing, from, to);
+	int err = explainer__load(e->explainer, from, to);
 
 	while (*first < b->n_gaps && b->gaps[*first].to <= from)
 		++*first;
@@ -247,7 +247,8 @@ static int explain_all(struct explaining *e)
 	for (u32 i = 0; !err && i < b->n_gaps; i++) {
 		last = b->gaps[i].to > last ? b->gaps[i].to : last;
 		if (b->gaps[i].tid)
-			err = doing__add_thread(e->doing, gpu_busy__key(b, b->gaps[i].device)->pid, b->gaps[i].tid);
+			err = explainer__add_thread(e->explainer, gpu_busy__key(b, b->gaps[i].device)->pid,
+						    b->gaps[i].tid);
 	}
 	step = (last - first) / (t->events / gpu_gaps__window + 1) + 1;
 	for (u64 at = first; !err && at < last; at += step)
@@ -300,10 +301,10 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 		if (e.n_waits)
 			qsort(e.waits, e.n_waits, sizeof(*e.waits), by_stream);
 		if (!err)
-			err = doing__new(&e.doing, b->args, g);
+			err = explainer__new(&e.explainer, b->args, g);
 		if (!err)
 			err = explain_all(&e);
-		doing__free(e.doing);
+		explainer__free(e.explainer);
 	}
 	if (!err)
 		err = add_short(g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "model/doing.h"
+#include "model/explainer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,39 +10,39 @@
 /* Who polls and then reads has waited for what it reads. */
 #define POLL_THEN_READ 1000000ull
 
-struct doing {
+struct explainer {
 	struct query args; /* of the window */
 	struct activity *activity;
-	struct doing_sources sources;
+	struct explainer_sources sources;
 };
 
-int doing__new(struct doing **out, const struct query *args, struct gpu_gaps *gaps)
+int explainer__new(struct explainer **out, const struct query *args, struct gpu_gaps *gaps)
 {
-	struct doing *d = calloc(1, sizeof(*d));
+	struct explainer *d = calloc(1, sizeof(*d));
 	int err;
 
 	*out = d;
 	if (!d)
 		return -ENOMEM;
 	d->args = *args;
-	/* what a device waited for is another thread's doing too */
+	/* a device waits for other threads than the one asked for, too */
 	d->args.tids.n = 0;
 	d->sources.args = &d->args;
 	d->sources.gaps = gaps;
-	map__init(&d->sources.threads, sizeof(struct thread_key), sizeof(struct doing_thread));
+	map__init(&d->sources.threads, sizeof(struct thread_key), sizeof(struct explainer_thread));
 	err = activity__new(&d->activity, &d->args, ACTIVITY_IN_CALLS | ACTIVITY_DETAILS);
 	if (!err)
 		err = stacks__load(&d->sources.stacks, args->trace);
 	return err ? err : osrt_files__new(&d->sources.files, args);
 }
 
-void doing__free(struct doing *d)
+void explainer__free(struct explainer *d)
 {
 	if (!d)
 		return;
 	for (u32 i = 0; i < d->sources.threads.n; i++)
-		for (u32 k = 0; k < DOING_SOURCES; k++)
-			span_list__free(&((struct doing_thread *)map__value(&d->sources.threads, i))->lists[k]);
+		for (u32 k = 0; k < EXPLAINER_SOURCES; k++)
+			span_list__free(&((struct explainer_thread *)map__value(&d->sources.threads, i))->lists[k]);
 	map__free(&d->sources.threads);
 	osrt_files__free(d->sources.files);
 	stacks__free(d->sources.stacks);
@@ -50,62 +50,62 @@ void doing__free(struct doing *d)
 	free(d);
 }
 
-int doing__add_thread(struct doing *d, u32 pid, u32 tid)
+int explainer__add_thread(struct explainer *d, u32 pid, u32 tid)
 {
 	struct thread_key key = { pid, tid };
 
 	return map__get(&d->sources.threads, &key) ? activity__add_thread(d->activity, pid, tid) : -ENOMEM;
 }
 
-int doing__load(struct doing *d, u64 from, u64 to)
+int explainer__load(struct explainer *d, u64 from, u64 to)
 {
 	int err = activity__load(d->activity, from, to);
 
 	d->args.from = from;
 	d->args.to = to;
-	return err ? err : doing_sources__read(&d->sources);
+	return err ? err : explainer_sources__read(&d->sources);
 }
 
 /* The time that is being explained. */
-struct telling {
-	struct doing *d;
-	const struct doing_thread *thread; /* NULL: one that was not added */
-	const struct doing_hint *hint;
+struct explaining {
+	struct explainer *d;
+	const struct explainer_thread *thread; /* NULL: one that was not added */
+	const struct explainer_hint *hint;
 	int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg);
 	void *arg;
 };
 
-static int tell(const struct telling *t, enum gap_cause cause, u32 of, u64 from, u64 to)
+static int emit(const struct explaining *t, enum gap_cause cause, u32 of, u64 from, u64 to)
 {
 	return from < to ? t->fn(cause, of, to - from, t->arg) : 0;
 }
 
-static int tell_text(const struct telling *t, enum gap_cause cause, const char *text, u64 from, u64 to)
+static int emit_text(const struct explaining *t, enum gap_cause cause, const char *text, u64 from, u64 to)
 {
 	u32 of = texts__number(&t->d->sources.gaps->texts, text);
 
-	return of ? tell(t, cause, of, from, to) : -ENOMEM;
+	return of ? emit(t, cause, of, from, to) : -ENOMEM;
 }
 
-static int tell_gil(const struct telling *t, const struct activity_interval *i)
+static int emit_gil(const struct explaining *t, const struct activity_interval *i)
 {
 	u32 what, of = 0;
 	char label[64];
 
 	if (i->is_free)
-		return tell_text(t, GAP_GIL, "nobody (it had been woken and was not running yet)", i->from, i->to);
+		return emit_text(t, GAP_GIL, "nobody (it had been woken and was not running yet)", i->from, i->to);
 	if (i->by_stack)
-		of = doing_sources__function(&t->d->sources, i->by_stack, &what);
+		of = explainer_sources__function(&t->d->sources, i->by_stack, &what);
 	if (!of && i->by.tid)
 		of = texts__number(&t->d->sources.gaps->texts,
 				   names__label(t->d->args.names, label, sizeof(label), i->by.pid, i->by.tid));
-	return tell(t, GAP_GIL, of, i->from, i->to);
+	return emit(t, GAP_GIL, of, i->from, i->to);
 }
 
 /* The sample that speaks for a moment: the next one, else the last one, of the time that the hint allows. */
-static const struct listed_span *sample_at(const struct telling *t, u64 time, u64 *until)
+static const struct listed_span *sample_at(const struct explaining *t, u64 time, u64 *until)
 {
-	const struct span_list *l = &t->thread->lists[DOING_SAMPLES];
+	const struct span_list *l = &t->thread->lists[EXPLAINER_SAMPLES];
 	u32 i = span_list__find(l, time);
 
 	if (i < l->n && l->spans[i].to <= t->hint->to) {
@@ -115,14 +115,14 @@ static const struct listed_span *sample_at(const struct telling *t, u64 time, u6
 	return i && l->spans[i - 1].to > t->hint->from ? &l->spans[i - 1] : NULL;
 }
 
-static int tell_running(const struct telling *t, u64 from, u64 to)
+static int emit_running(const struct explaining *t, u64 from, u64 to)
 {
 	struct gpu_gaps *gaps = t->d->sources.gaps;
 	u32 what = 0, of = 0;
 	int err = 0;
 
 	if (t->hint->call)
-		return tell_text(t, GAP_CUDA, t->hint->call, from, to);
+		return emit_text(t, GAP_CUDA, t->hint->call, from, to);
 	for (u64 until; !err && from < to; from = until) {
 		const struct listed_span *s;
 
@@ -132,30 +132,30 @@ static int tell_running(const struct telling *t, u64 from, u64 to)
 			what = s->what;
 			of = s->of;
 		} else {
-			of = doing_sources__function(&t->d->sources, t->hint->stack, &what);
+			of = explainer_sources__function(&t->d->sources, t->hint->stack, &what);
 			gaps->guessed = gaps->guessed || of;
 		}
-		err = tell(t, what & DOING_PYTHON ? GAP_PYTHON : GAP_RUN, of, from, until);
+		err = emit(t, what & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, of, from, until);
 	}
 	return err;
 }
 
 /* Without the scheduler's spans: each sample stands for some time on a CPU before it, the rest is not known. */
-static int tell_unknown(const struct telling *t, u64 from, u64 to)
+static int emit_unknown(const struct explaining *t, u64 from, u64 to)
 {
 	int err = 0;
 
 	if (t->hint->call)
-		return tell_text(t, GAP_CUDA, t->hint->call, from, to);
+		return emit_text(t, GAP_CUDA, t->hint->call, from, to);
 	for (u64 until; !err && from < to; from = until) {
 		const struct listed_span *s;
 
 		until = to;
-		s = span_list__at(&t->thread->lists[DOING_SAMPLES], from, &until);
+		s = span_list__at(&t->thread->lists[EXPLAINER_SAMPLES], from, &until);
 		if (s)
-			err = tell(t, s->what & DOING_PYTHON ? GAP_PYTHON : GAP_RUN, s->of, from, until);
+			err = emit(t, s->what & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, s->of, from, until);
 		else
-			err = tell(t, GAP_UNKNOWN, 0, from, until);
+			err = emit(t, GAP_UNKNOWN, 0, from, until);
 	}
 	return err;
 }
@@ -164,106 +164,106 @@ static int tell_unknown(const struct telling *t, u64 from, u64 to)
 static const struct listed_span *read_after(const struct span_list *l, u32 i)
 {
 	for (u64 end = l->spans[i].to; i + 1 < l->n && l->spans[i + 1].from < end + POLL_THEN_READ; i++)
-		if (l->spans[i + 1].what == DOING_READS)
+		if (l->spans[i + 1].what == EXPLAINER_READS)
 			return &l->spans[i + 1];
 	return NULL;
 }
 
-static int tell_call(const struct telling *t, const struct activity_interval *i)
+static int emit_call(const struct explaining *t, const struct activity_interval *i)
 {
-	const struct span_list *l = &t->thread->lists[DOING_CALLS];
+	const struct span_list *l = &t->thread->lists[EXPLAINER_CALLS];
 	const char *name = activity__name(t->d->activity, i->what);
 	u32 n = span_list__find(l, i->from);
 	const struct listed_span *s = n < l->n && l->spans[n].from <= i->from ? &l->spans[n] : NULL;
 
-	if (s && s->what == DOING_POLLS)
+	if (s && s->what == EXPLAINER_POLLS)
 		s = read_after(l, n) ? read_after(l, n) : s;
 	if (s)
-		return tell(t, s->what == DOING_READS ? GAP_READ : GAP_CALL, s->of, i->from, i->to);
+		return emit(t, s->what == EXPLAINER_READS ? GAP_READ : GAP_CALL, s->of, i->from, i->to);
 	if (i->cause == ACTIVITY_SLEEP)
-		return tell_text(t, GAP_SLEEP, name, i->from, i->to);
+		return emit_text(t, GAP_SLEEP, name, i->from, i->to);
 	if (i->cause == ACTIVITY_FUTEX)
-		return tell_text(t, GAP_LOCK, "a lock or a condition", i->from, i->to);
-	return tell_text(t, GAP_CALL, name, i->from, i->to);
+		return emit_text(t, GAP_LOCK, "a lock or a condition", i->from, i->to);
+	return emit_text(t, GAP_CALL, name, i->from, i->to);
 }
 
 /* Off the CPU in nothing that was recorded, or in a wait of which the stack says more. */
-static int tell_off(const struct telling *t, const struct activity_interval *i, bool loader_only, bool *told)
+static int emit_off(const struct explaining *t, const struct activity_interval *i, bool loader_only, bool *emitted)
 {
-	u32 what = 0, of = i->off_stack ? doing_sources__function(&t->d->sources, i->off_stack, &what) : 0;
+	u32 what = 0, of = i->off_stack ? explainer_sources__function(&t->d->sources, i->off_stack, &what) : 0;
 
-	*told = !loader_only || what & DOING_LOADER;
-	return *told ? tell(t, what & DOING_LOADER ? GAP_READ : GAP_OFF, of, i->from, i->to) : 0;
+	*emitted = !loader_only || what & EXPLAINER_LOADER;
+	return *emitted ? emit(t, what & EXPLAINER_LOADER ? GAP_READ : GAP_OFF, of, i->from, i->to) : 0;
 }
 
 /* In a wait that is over when a CPU is had: where it is runnable, a CPU is what it waits for. */
-static int tell_wait(const struct telling *t, const struct activity_interval *i)
+static int emit_wait(const struct explaining *t, const struct activity_interval *i)
 {
 	const char *name = activity__name(t->d->activity, i->what);
-	bool told = false;
+	bool emitted = false;
 	int err;
 
 	if (i->state == ACTIVITY_RUNNABLE)
-		return tell(t, GAP_CPU, 0, i->from, i->to);
+		return emit(t, GAP_CPU, 0, i->from, i->to);
 	switch (i->cause) {
 	case ACTIVITY_DISK:
 	case ACTIVITY_FAULT:
 	case ACTIVITY_RECLAIM:
 	case ACTIVITY_CONNECT:
-		return tell_text(t, GAP_DISK, name, i->from, i->to);
+		return emit_text(t, GAP_DISK, name, i->from, i->to);
 	default:
 		break;
 	}
-	err = tell_off(t, i, true, &told);
-	if (told)
+	err = emit_off(t, i, true, &emitted);
+	if (emitted)
 		return err;
 	if (i->cause == ACTIVITY_LOCK || i->cause == ACTIVITY_CONDITION)
-		return tell_text(t, GAP_LOCK, i->cause == ACTIVITY_LOCK ? "a lock" : "a condition or another thread",
+		return emit_text(t, GAP_LOCK, i->cause == ACTIVITY_LOCK ? "a lock" : "a condition or another thread",
 				 i->from, i->to);
-	return tell_call(t, i);
+	return emit_call(t, i);
 }
 
 static int on_interval(const struct activity_interval *i, void *arg)
 {
-	const struct telling *t = arg;
+	const struct explaining *t = arg;
 	const char *name = activity__name(t->d->activity, i->what);
-	bool told;
+	bool emitted;
 
 	switch (i->cause) {
 	case ACTIVITY_ON_CPU:
-		return tell_running(t, i->from, i->to);
+		return emit_running(t, i->from, i->to);
 	case ACTIVITY_CPU:
 	case ACTIVITY_QUOTA:
-		return tell(t, GAP_CPU, 0, i->from, i->to);
+		return emit(t, GAP_CPU, 0, i->from, i->to);
 	case ACTIVITY_ASLEEP:
 	case ACTIVITY_UNINTERRUPTIBLE:
 	case ACTIVITY_STOPPED:
-		return tell_off(t, i, false, &told);
+		return emit_off(t, i, false, &emitted);
 	case ACTIVITY_NOT_RECORDED:
 	case ACTIVITY_LOST:
 	case ACTIVITY_UNOBSERVED:
-		return tell_unknown(t, i->from, i->to);
+		return emit_unknown(t, i->from, i->to);
 	case ACTIVITY_GIL:
-		return tell_gil(t, i);
+		return emit_gil(t, i);
 	case ACTIVITY_NCCL:
-		return tell_text(t, GAP_NCCL, name, i->from, i->to);
+		return emit_text(t, GAP_NCCL, name, i->from, i->to);
 	case ACTIVITY_GC:
-		return tell(t, GAP_GC, 0, i->from, i->to);
+		return emit(t, GAP_GC, 0, i->from, i->to);
 	case ACTIVITY_LIBRARY:
-		return tell_text(t, GAP_LIBRARY, name, i->from, i->to);
+		return emit_text(t, GAP_LIBRARY, name, i->from, i->to);
 	case ACTIVITY_CUDA:
-		return tell_text(t, GAP_CUDA, name, i->from, i->to);
+		return emit_text(t, GAP_CUDA, name, i->from, i->to);
 	case ACTIVITY_CUDA_SYNC:
-		return tell_text(t, GAP_SYNC, name, i->from, i->to);
+		return emit_text(t, GAP_SYNC, name, i->from, i->to);
 	default:
-		return tell_wait(t, i);
+		return emit_wait(t, i);
 	}
 }
 
-int doing__explain(struct doing *d, u32 pid, u32 tid, u64 from, u64 to, const struct doing_hint *hint,
-		   int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg)
+int explainer__explain(struct explainer *d, u32 pid, u32 tid, u64 from, u64 to, const struct explainer_hint *hint,
+		       int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg)
 {
-	struct telling t = { d, doing_sources__thread(&d->sources, pid, tid), hint, fn, arg };
+	struct explaining t = { d, explainer_sources__thread(&d->sources, pid, tid), hint, fn, arg };
 
 	if (!t.thread)
 		return from < to ? fn(GAP_UNKNOWN, 0, to - from, arg) : 0;

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/doing.h"
+#include "model/explainer.h"
 #include "model/osrt_files.h"
 #include "util/text.h"
 
-struct doing_thread *doing_sources__thread(const struct doing_sources *s, u32 pid, u32 tid)
+struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid)
 {
 	struct thread_key key = { pid, tid };
 
@@ -16,25 +16,25 @@ struct doing_thread *doing_sources__thread(const struct doing_sources *s, u32 pi
 }
 
 /* The thread of a row, NULL: nobody asked for it. */
-static struct doing_thread *thread_of(const struct doing_sources *s, const struct view *v,
-				      const struct common_fields *f)
+static struct explainer_thread *thread_of(const struct explainer_sources *s, const struct view *v,
+					  const struct common_fields *f)
 {
-	return doing_sources__thread(s, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid));
+	return explainer_sources__thread(s, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid));
 }
 
 static u32 kind_of_call(const char *name)
 {
 	if (text__has_item(" read pread64 readv preadv preadv2 recvfrom recvmsg recvmmsg ", ' ', name))
-		return DOING_READS;
+		return EXPLAINER_READS;
 	if (text__has_item(" poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 ", ' ', name))
-		return DOING_POLLS;
+		return EXPLAINER_POLLS;
 	return text__has_item(" write pwrite64 writev pwritev pwritev2 sendto sendmsg sendmmsg sendfile splice ", ' ',
 			      name) ?
-		       DOING_WRITES :
+		       EXPLAINER_WRITES :
 		       0;
 }
 
-static u32 call_text(const struct doing_sources *s, u32 pid, const char *name, u32 number)
+static u32 call_text(const struct explainer_sources *s, u32 pid, const char *name, u32 number)
 {
 	const struct osrt_file *file = number ? osrt_files__find(s->files, pid, number) : NULL;
 	char text[320];
@@ -50,8 +50,8 @@ static int on_calls(const struct rows *rows, void *arg)
 	const struct schema_field *nr = schema_event__field(v.event, "nr"),
 				  *file = schema_event__field(v.event, "file");
 	struct common_fields f = common_fields__of(v.event);
-	const struct doing_sources *s = arg;
-	struct doing_thread *t;
+	const struct explainer_sources *s = arg;
+	struct explainer_thread *t;
 	int err = 0;
 
 	for (; !err && v.i < rows__count(rows); v.i++) {
@@ -65,13 +65,13 @@ static int on_calls(const struct rows *rows, void *arg)
 		if (!span.what)
 			continue;
 		span.of = call_text(s, (u32)view__s64(&v, f.pid), name + 4, (u32)view__s64(&v, file));
-		err = span.of ? span_list__add(&t->lists[DOING_CALLS], &span) : -ENOMEM;
+		err = span.of ? span_list__add(&t->lists[EXPLAINER_CALLS], &span) : -ENOMEM;
 	}
 	return err;
 }
 
-/* PyTorch's DataLoader waits for its workers in queues, pipes or threads, as it is told to: the stack says for what. */
-static bool is_loader(const struct doing_sources *s, u32 stack)
+/* PyTorch's DataLoader waits for its workers in queues, pipes or threads, as configured: the stack says that it does. */
+static bool is_loader(const struct explainer_sources *s, u32 stack)
 {
 	static const char loader[] = "torch/utils/data/dataloader.py";
 	const struct stack_frame *f;
@@ -85,7 +85,7 @@ static bool is_loader(const struct doing_sources *s, u32 stack)
 	return false;
 }
 
-u32 doing_sources__function(const struct doing_sources *s, u32 stack, u32 *what)
+u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *what)
 {
 	u32 top = stacks__top_user(s->stacks, stack);
 	const struct stack_frame *f = stacks__frame(s->stacks, top);
@@ -94,7 +94,7 @@ u32 doing_sources__function(const struct doing_sources *s, u32 stack, u32 *what)
 	*what = 0;
 	if (!f)
 		return 0;
-	*what = (f->kind == FRAME_PYTHON ? DOING_PYTHON : 0) | (is_loader(s, stack) ? DOING_LOADER : 0);
+	*what = (f->kind == FRAME_PYTHON ? EXPLAINER_PYTHON : 0) | (is_loader(s, stack) ? EXPLAINER_LOADER : 0);
 	return texts__number(&s->gaps->texts, stacks__function(s->stacks, top, name, sizeof(name)));
 }
 
@@ -104,8 +104,8 @@ static int on_samples(const struct rows *rows, void *arg)
 	const struct schema_field *stack = schema_event__field(v.event, "stack");
 	const struct schema_field *period = schema_event__field(v.event, "period");
 	struct common_fields f = common_fields__of(v.event);
-	const struct doing_sources *s = arg;
-	struct doing_thread *t;
+	const struct explainer_sources *s = arg;
+	struct explainer_thread *t;
 	int err = 0;
 
 	for (; !err && v.i < rows__count(rows); v.i++) {
@@ -116,26 +116,26 @@ static int on_samples(const struct rows *rows, void *arg)
 		if (!t)
 			continue;
 		span.from = span.to > ns ? span.to - ns : 0;
-		span.of = doing_sources__function(s, (u32)view__s64(&v, stack), &span.what);
-		err = span_list__add(&t->lists[DOING_SAMPLES], &span);
+		span.of = explainer_sources__function(s, (u32)view__s64(&v, stack), &span.what);
+		err = span_list__add(&t->lists[EXPLAINER_SAMPLES], &span);
 	}
 	return err;
 }
 
-int doing_sources__read(struct doing_sources *s)
+int explainer_sources__read(struct explainer_sources *s)
 {
 	struct query all = *s->args;
 	int err;
 
 	all.tids.n = 0;
 	for (u32 i = 0; i < s->threads.n; i++)
-		for (u32 k = 0; k < DOING_SOURCES; k++)
-			((struct doing_thread *)map__value(&s->threads, i))->lists[k].n = 0;
+		for (u32 k = 0; k < EXPLAINER_SOURCES; k++)
+			((struct explainer_thread *)map__value(&s->threads, i))->lists[k].n = 0;
 	err = query__read_kind(&all, "syscall", on_calls, s);
 	if (!err)
 		err = query__read_kind(&all, "sample_cpu", on_samples, s);
 	for (u32 i = 0; i < s->threads.n; i++)
-		for (u32 k = 0; k < DOING_SOURCES; k++)
-			span_list__sort(&((struct doing_thread *)map__value(&s->threads, i))->lists[k]);
+		for (u32 k = 0; k < EXPLAINER_SOURCES; k++)
+			span_list__sort(&((struct explainer_thread *)map__value(&s->threads, i))->lists[k]);
 	return err;
 }

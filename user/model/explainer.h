@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What certain threads did, moment by moment, in the terms of a GPU that waited for them: their activity, the files that
+ * they read, and the samples of their stacks.
+ */
+#ifndef SONDE_MODEL_EXPLAINER_H
+#define SONDE_MODEL_EXPLAINER_H
+
+#include "model/activity.h"
+#include "model/gpu_gaps.h"
+#include "model/span_list.h"
+#include "model/stacks.h"
+
+struct explainer;
+
+/* 0 or negative errno; free in any case. */
+int explainer__new(struct explainer **out, const struct query *args, struct gpu_gaps *gaps);
+void explainer__free(struct explainer *d);
+/* Before loading: a thread that will be asked for. 0 or -ENOMEM. */
+int explainer__add_thread(struct explainer *d, u32 pid, u32 tid);
+/* Reads what these threads did in [from, to) and forgets what it had. 0 or negative errno. */
+int explainer__load(struct explainer *d, u64 from, u64 to);
+
+/* What is known from elsewhere about the time asked for. */
+struct explainer_hint {
+	u64 from, to; /* samples of this time name functions */
+	u32 stack; /* Python's a little later, 0: not known */
+	const char *call; /* the call that it was in, for lack of better; NULL: none */
+};
+
+/*
+ * Cuts [from, to), which lies in what was loaded, into parts and calls fn for each; they sum to it. 0, or fn's first
+ * other result.
+ */
+int explainer__explain(struct explainer *d, u32 pid, u32 tid, u64 from, u64 to, const struct explainer_hint *hint,
+		       int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg);
+
+/* What the model of activity does not have: the files of calls, which a later call may name, and samples of who ran. */
+enum explainer_source { EXPLAINER_CALLS, EXPLAINER_SAMPLES, EXPLAINER_SOURCES };
+
+/* Of EXPLAINER_CALLS, in `what`; `of`: a text */
+enum explainer_call { EXPLAINER_READS = 1, EXPLAINER_WRITES, EXPLAINER_POLLS };
+
+/* Of EXPLAINER_SAMPLES, in `what`; the span is the CPU time before it that it stands for, `of` the function, 0: not known */
+enum explainer_function { EXPLAINER_PYTHON = 1, EXPLAINER_LOADER = 2 };
+
+struct explainer_thread {
+	struct span_list lists[EXPLAINER_SOURCES];
+};
+
+/* explainer_read.c: fills the lists */
+struct osrt_files;
+struct explainer_sources {
+	const struct query *args; /* of the window */
+	struct gpu_gaps *gaps; /* its texts */
+	struct map threads; /* struct thread_key -> struct explainer_thread */
+	struct stacks *stacks;
+	struct osrt_files *files;
+};
+int explainer_sources__read(struct explainer_sources *s);
+struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid);
+/* "decode (loader.py)"; 0: not known, or no memory. *what: enum explainer_function */
+u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *what);
+
+#endif
