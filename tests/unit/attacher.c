@@ -323,6 +323,56 @@ TEST(gives_up_an_opener_that_does_not_answer)
 	attacher__free(a);
 }
 
+/* A pipe that is written to only when the worker has waited for longer than for an opener after many silent ones. */
+struct slow {
+	int pipe, waits;
+};
+
+static void write_late(void *arg)
+{
+	struct slow *slow = arg;
+
+	/* of 50 ms each */
+	if (slow->pipe >= 0 && ++slow->waits == 8) {
+		CHECK(write(slow->pipe, "late", 4) == 4);
+		close(slow->pipe);
+		slow->pipe = -1;
+	}
+}
+
+TEST(forgets_silent_openers_after_many_answers)
+{
+	static const struct probes none;
+	volatile sig_atomic_t stop = 1;
+	struct slow slow = { .pipe = -1 };
+	struct attacher *a;
+	char *text = NULL;
+	size_t len = 0;
+	int silent[2], late[2];
+
+	programs[1].enabled = programs[2].enabled = false;
+	REQUIRE(!pipe2(silent, O_CLOEXEC));
+	REQUIRE(!attacher__start(&a, &none,
+				 &(struct attacher_options){ .stop = &stop, .idle = write_late, .arg = &slow }));
+	for (int i = 0; i < 3; i++)
+		CHECK(attacher__read(a, silent[0], &text, &len) == -ETIMEDOUT);
+	for (int i = 0; i < 70; i++) {
+		text = NULL;
+		CHECK(!attacher__maps(a, getpid(), &text, &len));
+		free(text);
+	}
+	REQUIRE(!pipe2(late, O_CLOEXEC));
+	slow.pipe = late[1];
+	stop = 0;
+	text = NULL;
+	CHECK(!attacher__read(a, late[0], &text, &len) && len == 4);
+	free(text);
+	close(late[0]);
+	close(silent[0]);
+	close(silent[1]);
+	attacher__free(a);
+}
+
 /* As of a child that shared the socket and ended before it took its answer. */
 TEST(takes_no_answer_to_another_request)
 {

@@ -22,6 +22,7 @@
 #define OPENER_STOPPING_MS    200
 #define OPENER_PATIENT	      3 /* openers given up, after which a file is waited for less long */
 #define OPENER_IMPATIENT_MS   300
+#define OPENER_FORGIVEN	      64 /* answers in a row, after which one opener that was given up counts no more */
 #define BYTES_MAX	      (256u << 20) /* of one answer */
 #define ENDED_US	      1000 /* how often is asked whether the attacher has ended */
 
@@ -29,7 +30,8 @@ struct attacher {
 	int sock;
 	pid_t pid;
 	int opener; /* its socket, -1: none runs */
-	u32 given_up; /* openers */
+	u32 given_up; /* openers that did not answer */
+	u32 answered; /* requests to openers since the last of these */
 	bool stuck; /* the attacher does not answer: it is not asked any more */
 	u64 seq; /* of the last request */
 	const volatile sig_atomic_t *stop;
@@ -240,13 +242,14 @@ static int fd_or_error(int err, int fd)
 /* Sends the request with len bytes of data and waits for the answer; fd_out, if asked for, takes its descriptor. */
 static int call(struct attacher *a, size_t len, int fd, int *fd_out)
 {
+	bool detaches;
 	int got, err;
 
 	if (a->stuck)
 		return -ETIMEDOUT;
 	/* links are taken off many at a time, which has taken seconds on busy machines */
-	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS,
-		       a->request.op == OP_DETACH_SITES ? ATTACHER_DETACHING_MS : ATTACHER_STOPPING_MS);
+	detaches = a->request.op == OP_DETACH_SITES || a->request.op == OP_DROP;
+	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS, detaches ? ATTACHER_DETACHING_MS : ATTACHER_STOPPING_MS);
 	if (err) {
 		a->stuck = err == -ETIMEDOUT;
 		return err;
@@ -267,6 +270,16 @@ static void give_up_opener(struct attacher *a)
 	close(a->opener);
 	a->opener = -1;
 	a->given_up++;
+	a->answered = 0;
+}
+
+/* A recording runs for days: what did not answer at its beginning does not shorten the time of all files for ever. */
+static void note_answer(struct attacher *a)
+{
+	if (!a->given_up || ++a->answered < OPENER_FORGIVEN)
+		return;
+	a->given_up--;
+	a->answered = 0;
 }
 
 static int opener_limit(const struct attacher *a)
@@ -295,6 +308,7 @@ static int ask_once(struct attacher *a, size_t len, int fd, int *fd_out)
 		give_up_opener(a);
 		return err;
 	}
+	note_answer(a);
 	return use_answer(a, got, fd_out);
 }
 
