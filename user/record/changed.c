@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -25,6 +26,22 @@ int changed__open(struct session *s)
 	return 0;
 }
 
+/* This process has an account of its own, and to follow a file takes the right to read it. Once: there may be many. */
+static void note_unwatched(struct session *s, struct object *o, int err)
+{
+	o->watch = 0;
+	if (s->unwatched++)
+		return;
+	session__warn(
+		s,
+		"%s: sonde can't notice writes to it (%s%s): if it is overwritten in place while it is probed, programs that "
+		"map it then may crash. Replace it by renaming (mv, install); the same holds for other such files",
+		o->path, strerror(err),
+		err == EACCES ? ", as its mode lets only some accounts read it" :
+		err == ENOSPC ? ", see /proc/sys/fs/inotify/max_user_watches" :
+				"");
+}
+
 void object__watch(struct session *s, struct object *o)
 {
 	char path[32];
@@ -32,10 +49,9 @@ void object__watch(struct session *s, struct object *o)
 	if (o->watch)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", o->fd);
-	/* a kernel without inotify, or too many watches: such a write is then not noticed */
 	o->watch = inotify_add_watch(s->changed_fd, path, IN_MODIFY);
 	if (o->watch < 0)
-		o->watch = 0;
+		note_unwatched(s, o, errno);
 }
 
 static void changed(struct session *s, struct object *o)

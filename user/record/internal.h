@@ -117,6 +117,7 @@ struct session {
 	bool stuck_noted; /* the attacher's not answering is reported */
 	bool draining;
 	struct kept_records kept_records;
+	u32 unwatched; /* objects whose files can't be followed */
 	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
