@@ -293,7 +293,7 @@ def compare_counts(r, inside_ns=0):
                 true_total += true_ns
     if abs(total - true_total) > 0.01 * true_total + SLACK_NS * n + inside_ns:
         wrong.append("%d ns, truly %d in %d waits" % (total, true_total, n))
-    if apart > max(3, 0.05 * n):
+    if apart > max(3, APART_SHARE * n):
         wrong.append("%d of %d waits differ by more than %d ns" % (apart, n, PREEMPTED_NS))
     if wrong and len(r.waits) != n:
         wrong.append("counted %d of %d" % (len(r.waits), n)) # see tests/vm/steps.py
@@ -304,8 +304,9 @@ SIGNAL, TIMEOUT = 1, 2  # enum gil_wait_end
 OPEN = 1  # enum event_flags
 # what a wait may seem longer by: the probe on its call is a trap after which the call is yet to be made
 SLACK_NS = 2000 * SLOW
-# an emulated processor is shared with other tests: there a preempted thread waits for several slices of 4 ms and more
-PREEMPTED_NS = 100000 if SLOW == 1 else 400000 * SLOW
+PREEMPTED_NS = 100000 * SLOW
+# How many of the waits may differ by more: on an emulated processor that is shared with other tests many are preempted
+APART_SHARE = 0.05 if SLOW == 1 else 0.25
 
 
 Attribution = collections.namedtuple("Attribution", "right earlier wrong unseen examples")
