@@ -238,42 +238,51 @@ int refused__unattached(struct session *s, struct program *p, int error, char *e
 	return 0;
 }
 
-static u32 count_of(const struct session *s, const struct schema_family *f)
+/* Does one before it lack the same of its family? */
+static bool is_repeated(const struct session *s, u32 index)
 {
-	u32 n = 0;
+	const struct refusal *r = &s->refusals[index];
 
-	for (u32 i = 0; i < s->n_refusals; i++)
-		n += s->refusals[i].family == f;
-	return n;
+	for (u32 i = 0; i < index; i++)
+		if (s->refusals[i].family == r->family && !strcmp(s->refusals[i].lacks, r->lacks))
+			return true;
+	return false;
 }
 
-/* One of the family's first few gets a line; where the family is off, only the one that puts it off. */
+/* Parts of the family that are missing, among the first n refusals. */
+static u32 parts_missing(const struct session *s, const struct schema_family *f, u32 n)
+{
+	u32 parts = 0;
+
+	for (u32 i = 0; i < n; i++)
+		parts += s->refusals[i].family == f && !is_repeated(s, i);
+	return parts;
+}
+
+/* The family's first few parts get a line each; where the family is off, only the program that puts it off. */
 static bool is_reported(const struct session *s, u32 index)
 {
 	const struct refusal *r = &s->refusals[index];
-	u32 before = 0;
 
 	for (u32 i = 0; i < s->n_refusals; i++)
 		if (s->refusals[i].family == r->family && s->refusals[i].all &&
 		    (i < index || comes_before(&s->refusals[i], r)))
 			return false;
-	for (u32 i = 0; i < index; i++)
-		before += s->refusals[i].family == r->family;
-	return r->all || before < LINES_EACH;
+	return r->all || (!is_repeated(s, index) && parts_missing(s, r->family, index) < LINES_EACH);
 }
 
 void refused__warn(struct session *s)
 {
 	for (u32 i = s->n_reported; i < s->n_refusals; i++) {
 		const struct refusal *r = &s->refusals[i];
-		u32 n = count_of(s, r->family);
+		u32 all = parts_missing(s, r->family, s->n_refusals);
 		char more[64] = "";
 
 		if (!is_reported(s, i))
 			continue;
-		if (!r->all && n > LINES_EACH && !is_reported(s, i + 1 < s->n_refusals ? i + 1 : i))
-			snprintf(more, sizeof(more), " (and %u programs more, see `sonde report losses`)",
-				 n - LINES_EACH);
+		if (!r->all && all > LINES_EACH && parts_missing(s, r->family, i + 1) == LINES_EACH)
+			snprintf(more, sizeof(more), " (and %u parts more, see `sonde report losses`)",
+				 all - LINES_EACH);
 		session__warn(s, "family %s: the program %s is missing: %s; reports lack %s%s", r->family->name,
 			      r->program, r->why, r->all ? "all of the family" : r->lacks, more);
 	}

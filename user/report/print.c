@@ -263,15 +263,21 @@ static void print_refused(FILE *file, const struct output_options *options, cons
 	putc('\n', file);
 }
 
-/* Where all of a family is missing, the line that says so is enough. */
+/* A part that is missing has one line, and where all of a family is missing that line alone. */
 static bool is_covered(const struct trace_facts *f, u32 index)
 {
-	const char *family = f->refused[index].family_name;
+	const struct refused *r = &f->refused[index];
 
-	for (u32 i = 0; family && i < f->n_refused; i++)
-		if (i != index && f->refused[i].all && f->refused[i].family_name &&
-		    !strcmp(f->refused[i].family_name, family) && (i < index || !f->refused[index].all))
+	for (u32 i = 0; r->family_name && i < f->n_refused; i++) {
+		const struct refused *other = &f->refused[i];
+
+		if (i == index || !other->family_name || strcmp(other->family_name, r->family_name) != 0)
+			continue;
+		if (other->all && (i < index || !r->all))
 			return true;
+		if (i < index && other->lacks && r->lacks && !strcmp(other->lacks, r->lacks))
+			return true;
+	}
 	return false;
 }
 
