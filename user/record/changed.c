@@ -6,6 +6,10 @@
  * other code, and run the old instructions there. So the probes come off with
  * the first write, which for most programs is the truncation before it. The file
  * is looked at anew when a process maps it next.
+ *
+ * Taking probes off and putting them in again takes some 100 ms each time, in which the worker does little else, and who may write to
+ * a file decides how often. So one that is overwritten again and again is left out until it has not been written to for a while,
+ * which its ctime says: no program can set that.
  */
 #include "record/objects.h"
 
@@ -14,7 +18,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define CHANGES_MAX  4 /* within CHANGES_TIME */
+#define ALL_MAX	     32 /* of all files together; then each that is overwritten is left out */
+#define CHANGES_TIME 60000000000ULL /* ns */
+#define REST	     60 /* s that it must be quiet */
+#define REST_SHORT   6 /* for tests */
 
 int changed__open(struct session *s)
 {
@@ -54,28 +66,84 @@ void object__watch(struct session *s, struct object *o)
 		note_unwatched(s, o, errno);
 }
 
+void object__unwatch(struct session *s, struct object *o)
+{
+	if (o->watch)
+		inotify_rm_watch(s->changed_fd, o->watch);
+	o->watch = 0;
+}
+
+static int rest_seconds(void)
+{
+	return session__test_switch("short-rest") ? REST_SHORT : REST;
+}
+
+void object__end_rest(struct object *o)
+{
+	struct timespec now;
+	struct stat st;
+
+	if (!o->resting || o->fd < 0 || fstat(o->fd, &st) || clock_gettime(CLOCK_REALTIME, &now))
+		return;
+	/* from the future: the clock was set back */
+	if (st.st_ctim.tv_sec <= now.tv_sec && now.tv_sec - st.st_ctim.tv_sec < rest_seconds())
+		return;
+	o->resting = o->examined = false;
+	o->changes = 0;
+}
+
+static void report(struct session *s, const struct object *o, int err)
+{
+	const char *off = err ? "its probes could not be taken off" : "its probes were taken off";
+
+	s->not_attached++;
+	if (o->resting)
+		session__warn(
+			s,
+			"%s: it was overwritten in place again and again while it was probed: %s, and it is not probed "
+			"again until it has not been written to for %d s. Replacing a library by renaming (mv, install) "
+			"has no such gap",
+			o->path, off, rest_seconds());
+	else
+		session__warn(
+			s,
+			"%s: it was overwritten in place while it was probed: %s; what runs now is not seen, what "
+			"maps it anew is. Replacing a library by renaming (mv, install) has no such gap",
+			o->path, off);
+}
+
+static void count_change(u32 *n, u64 *from, u64 now)
+{
+	if (!*n || now - *from > CHANGES_TIME) {
+		*n = 0;
+		*from = now;
+	}
+	++*n;
+}
+
 static void changed(struct session *s, struct object *o)
 {
 	u64 now = session__now(s);
 	int err;
 
+	/* until it is probed again nothing of it is to be heard: each write to it would be */
+	object__unwatch(s, o);
 	if (!o->live)
 		return;
+	count_change(&o->changes, &o->changed_from, now);
+	count_change(&s->objects->changes, &s->objects->changed_from, now);
+	o->resting = o->changes >= CHANGES_MAX || s->objects->changes > ALL_MAX;
 	err = attacher__drop(s->attacher, o->id);
 	pause__forget(s, o->id);
-	session__warn(
-		s,
-		"%s: it was overwritten in place while it was probed: %s; what runs now is not seen, what maps it "
-		"anew is. Replacing a library by renaming (mv, install) has no such gap",
-		o->path, err ? "its probes could not be taken off" : "its probes were taken off");
-	s->not_attached++;
+	report(s, o, err);
 	losses__add(s, 0, LOSS_BLIND, 1, now, now, o->id);
 	python__forget_file(s, o->dev, o->ino, o->generation);
 	elf__close(o->elf);
 	o->elf = NULL;
 	o->first = now;
 	o->live = o->families = 0;
-	o->examined = o->debug_sought = o->ahead = false;
+	o->examined = o->resting;
+	o->debug_sought = o->ahead = false;
 	/* it is an object anew, which is counted and gets an id when it is probed */
 	losses__keep_path(s->losses, o->id, o->path);
 	s->objects->attached--;

@@ -16,7 +16,6 @@
 #include <malloc.h>
 #include <search.h>
 #include <stdlib.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,8 +92,7 @@ static void evict(struct session *s, struct object *o)
 		s->objects->attached--;
 		s->objects->evicted_attached++;
 	}
-	if (o->watch)
-		inotify_rm_watch(s->changed_fd, o->watch);
+	object__unwatch(s, o);
 	tdelete(o, &s->objects->by_inode, object__compare);
 	object__free(o);
 	s->objects->n--;
@@ -174,8 +172,10 @@ static u64 sweep(struct session *s)
 	u64 began = session__now(s), took = 0;
 	bool any = false;
 
-	for (u32 i = 0; i < l.n && !any; i++)
-		any = is_candidate(s->objects, l.list[i]);
+	for (u32 i = 0; i < l.n; i++) {
+		object__end_rest(l.list[i]);
+		any |= is_candidate(s->objects, l.list[i]);
+	}
 	if (any) {
 		int err;
 

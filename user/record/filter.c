@@ -8,6 +8,7 @@
 #include "record/comm_glob.h"
 #include "record/internal.h"
 #include "sonde.skel.h"
+#include "util/recent.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -17,17 +18,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#define JOINED_MAX     64
+#define INTRODUCED_MAX 4096 /* in a generation */
+/* A program decides how often it is renamed or moved, so one is introduced once in this time, and all of them at most this share of it. */
+#define AGAIN_NS  1000000000ULL
+#define ALL_SHARE 20
+#define ALL_MAX	  10000000000ULL /* ns */
+
+struct member {
+	u32 pid;
+	bool exec;
+};
+
 struct filter {
 	struct comm_glob globs[COMM_GLOBS];
 	u32 n_globs;
 	struct cgroup_place cgroups[FILTER_CGROUPS];
 	u32 n_cgroups;
-	/* processes that came in, to be looked at with the next look at all */
-	struct {
-		u32 pid;
-		bool exec;
-	} joined[64];
-	u32 n_joined; /* more than there is room for: all are looked at */
+	/* processes that came in, each once, to be introduced when the rings have been drained */
+	struct member joined[JOINED_MAX];
+	u32 n_joined; /* more than there is room for: all are introduced */
+	u64 next_all; /* ns: not before */
+	struct recent introduced; /* pid: u64, when, ns */
 };
 
 static int open_comms(struct filter *f, const struct session_args *args, char *err, size_t len)
@@ -93,6 +105,7 @@ int filter__open(struct session *s, char *err, size_t len)
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
+	recent__init(&s->filter->introduced, sizeof(u32), sizeof(u64), INTRODUCED_MAX);
 	ret = open_comms(s->filter, args, err, len);
 	warn_of_brackets(s);
 	if (!ret)
@@ -104,6 +117,8 @@ int filter__open(struct session *s, char *err, size_t len)
 
 void filter__close(struct session *s)
 {
+	if (s->filter)
+		recent__free(&s->filter->introduced);
 	free(s->filter);
 	s->filter = NULL;
 }
@@ -165,6 +180,19 @@ void filter__tick(struct session *s)
 		session__run_iter(s, "core_users");
 }
 
+static void add_joined(struct filter *f, struct member m)
+{
+	for (u32 i = 0; i < f->n_joined && i < JOINED_MAX; i++) {
+		if (f->joined[i].pid != m.pid)
+			continue;
+		f->joined[i].exec &= m.exec;
+		return;
+	}
+	if (f->n_joined < JOINED_MAX)
+		f->joined[f->n_joined] = m;
+	f->n_joined += f->n_joined <= JOINED_MAX;
+}
+
 /* From within the draining of the rings: only noted. */
 void filter__note(struct session *s, const struct event *e, u32 size)
 {
@@ -173,11 +201,7 @@ void filter__note(struct session *s, const struct event *e, u32 size)
 
 	if (size < sizeof(*m) || !m->member)
 		return;
-	if (f->n_joined < sizeof(f->joined) / sizeof(f->joined[0])) {
-		f->joined[f->n_joined].pid = e->pid;
-		f->joined[f->n_joined].exec = m->exec;
-	}
-	f->n_joined++;
+	add_joined(f, (struct member){ e->pid, m->exec });
 }
 
 static void tell_host(struct session *s, const struct family_host *h, void *arg)
@@ -188,6 +212,33 @@ static void tell_host(struct session *s, const struct family_host *h, void *arg)
 		h->joined(s, *(u32 *)arg);
 }
 
+static void introduce_all(struct session *s)
+{
+	u64 began = session__now(s), took;
+	struct filter *f = s->filter;
+	u32 all = 0;
+
+	if (began < f->next_all)
+		return;
+	f->n_joined = 0;
+	family_host__each(s, tell_host, &all);
+	objects__scan(s, 0);
+	took = (session__now(s) - began) * ALL_SHARE;
+	f->next_all = began + (took < ALL_MAX ? took : ALL_MAX);
+}
+
+/* Was it introduced just now? Else it is from now on. */
+static bool is_too_soon(struct filter *f, u32 pid, u64 now)
+{
+	u64 *last = recent__get(&f->introduced, &pid);
+
+	if (last && *last && now - *last < AGAIN_NS)
+		return true;
+	if (last)
+		*last = now;
+	return false;
+}
+
 /*
  * Its threads and mappings are older than its membership: no event has told of
  * them. A program just begun maps its files from now on.
@@ -195,17 +246,24 @@ static void tell_host(struct session *s, const struct family_host *h, void *arg)
 void filter__follow(struct session *s)
 {
 	struct filter *f = s->filter;
-	u32 n = f->n_joined, max = sizeof(f->joined) / sizeof(f->joined[0]), all = 0;
+	struct member joined[JOINED_MAX];
+	u64 now = session__now(s);
+	u32 n = f->n_joined;
 
-	f->n_joined = 0;
-	if (n > max) {
-		family_host__each(s, tell_host, &all);
-		objects__scan(s, 0);
+	if (n > JOINED_MAX) {
+		introduce_all(s);
 		return;
 	}
+	/* more may come in meanwhile */
+	memcpy(joined, f->joined, n * sizeof(*joined));
+	f->n_joined = 0;
 	for (u32 i = 0; i < n; i++) {
-		family_host__each(s, tell_host, &f->joined[i].pid);
-		if (!f->joined[i].exec)
-			objects__scan(s, f->joined[i].pid);
+		if (is_too_soon(f, joined[i].pid, now)) {
+			add_joined(f, joined[i]);
+			continue;
+		}
+		family_host__each(s, tell_host, &joined[i].pid);
+		if (!joined[i].exec)
+			objects__scan(s, joined[i].pid);
 	}
 }

@@ -163,6 +163,9 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		return;
 	}
 	python__examined(s, o->elf, m);
+	/* one that was written to before may be written to while it is probed */
+	if (o->changes)
+		object__watch(s, o);
 	attach(s, o);
 	if (o->live)
 		object__watch(s, o);
@@ -204,6 +207,15 @@ struct object *objects__find(struct session *s, const struct mapping *m)
 	return found ? *found : NULL;
 }
 
+/* What files keep for the next process that maps them is found again in them. */
+static void trim(struct object *o)
+{
+	if (!o->elf || elf__all_held() <= HELD_MAX)
+		return;
+	elf__trim(o->elf);
+	o->debug_sought = false;
+}
+
 static struct object *mapped(struct session *s, const struct mapping *m, u64 first)
 {
 	struct object *o = objects__find(s, m);
@@ -225,15 +237,14 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	o->used = m->time;
 	o->unmapped = false;
 	n.o = o;
-	if (!session__wants(s, m->pid))
+	if (!session__wants(s, m->pid)) {
+		trim(o);
 		return o;
+	}
 	if (s->native)
 		native__mapped(s->native, m);
 	family_host__each(s, notify_host, &n);
-	if (o->elf && elf__all_held() > HELD_MAX) {
-		elf__trim(o->elf);
-		o->debug_sought = false;
-	}
+	trim(o);
 	return o;
 }
 
@@ -319,7 +330,7 @@ static void forget_no(const void *node, VISIT which, void *arg)
 	struct object *o = *(struct object *const *)node;
 	const u32 *again = arg;
 
-	if ((which == postorder || which == leaf) && (o->families & *again) != *again)
+	if ((which == postorder || which == leaf) && (o->families & *again) != *again && !o->resting)
 		o->examined = false;
 }
 

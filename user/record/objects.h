@@ -15,6 +15,8 @@ struct objects {
 	u32 max, attached_max;
 	u64 next_sweep;
 	u64 evicted, evicted_attached;
+	u32 changes; /* probed files that were overwritten in place since changed_from, each time */
+	u64 changed_from; /* ns */
 };
 
 struct object {
@@ -30,6 +32,9 @@ struct object {
 	bool ahead; /* probed before any process mapped it */
 	bool mapped; /* by a process, since it is live */
 	bool unmapped; /* no process mapped it at the last scan */
+	bool resting; /* it is left out until it is not written to for a while */
+	u32 changes; /* how often it was overwritten since changed_from */
+	u64 changed_from; /* ns */
 	u32 scan; /* number of the last scan that met it */
 	u64 used; /* ns: when a mapping was last seen */
 	u32 families; /* bit by family id: those for which it is a runtime */
@@ -52,6 +57,9 @@ const struct program *objects__vma_program(struct session *s);
 void objects__bound(struct objects *o);
 /* changed.c: follows writes to the object's file. */
 void object__watch(struct session *s, struct object *o);
+void object__unwatch(struct session *s, struct object *o);
+/* One that was overwritten again and again may be probed again once it has been quiet. */
+void object__end_rest(struct object *o);
 /* objects.c: the object with this watch, or NULL. */
 struct object *objects__watched(struct session *s, int watch);
 /* Looks for symbols that the object was stripped of, once. true: there are more now. */
