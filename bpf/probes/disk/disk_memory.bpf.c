@@ -208,10 +208,19 @@ static __always_inline u64 folio__bytes(struct folio *folio)
 	return (pages ?: 1) * PAGE_SIZE;
 }
 
-static __always_inline void cache__write(struct disk_cache *c, const struct cache_key *key)
+/* Writes the sum, begun at `start`, and begins another: what is added meanwhile is in either of the two. */
+static __always_inline void cache__write(struct disk_cache *c, const struct cache_key *key, u64 start)
 {
-	struct disk_cache e = *c;
+	struct disk_cache e = { .span.event.time = c->span.event.time, .span.start = start };
 
+	e.adds = __sync_lock_test_and_set(&c->adds, 0);
+	e.missed = __sync_lock_test_and_set(&c->missed, 0);
+	e.written = __sync_lock_test_and_set(&c->written, 0);
+	if (!e.adds && !e.missed && !e.written)
+		return;
+	/* a thread may have read the clock before `start` and added after it */
+	if (e.span.event.time < start)
+		e.span.event.time = start;
 	e.span.event.id = ID_disk_cache;
 	e.span.event.pid = key->pid;
 	e.span.event.tid = key->pid;
@@ -225,17 +234,21 @@ static __always_inline void cache__write(struct disk_cache *c, const struct cach
 static __always_inline struct disk_cache *cache__of(struct cache_key *key, u64 now)
 {
 	struct disk_cache *c = bpf_map_lookup_elem(&disk_caches, key), fresh = {};
+	u64 start = c ? c->span.start : 0;
 
-	if (c && now - c->span.start < SECOND_NS)
+	if (c) {
+		/* of threads that come at the same time one writes the sum */
+		if (now > start && now - start >= SECOND_NS &&
+		    __sync_val_compare_and_swap(&c->span.start, start, now) == start)
+			cache__write(c, key, start);
 		return c;
-	if (c)
-		cache__write(c, key);
-	fresh.span.start = now;
-	if (bpf_map_update_elem(&disk_caches, key, &fresh, BPF_ANY)) {
-		loss__count(EVENT_FAMILY(ID_disk_cache), LOSS_MAP_FULL, now);
-		return NULL;
 	}
-	return bpf_map_lookup_elem(&disk_caches, key);
+	fresh.span.start = now;
+	bpf_map_update_elem(&disk_caches, key, &fresh, BPF_NOEXIST);
+	c = bpf_map_lookup_elem(&disk_caches, key);
+	if (!c)
+		loss__count(EVENT_FAMILY(ID_disk_cache), LOSS_MAP_FULL, now);
+	return c;
 }
 
 SEC("tp_btf/mm_filemap_add_to_page_cache")
@@ -331,7 +344,7 @@ int BPF_PROG(disk_compaction_end)
 
 static long open_cache(void *map, const struct cache_key *key, struct disk_cache *c, void *arg)
 {
-	cache__write(c, key);
+	cache__write(c, key, c->span.start);
 	return 0;
 }
 
@@ -340,11 +353,19 @@ static long open_cache(void *map, const struct cache_key *key, struct disk_cache
 /* A sum is written when its file is read again later than a second after it was begun: one that rests may never be. */
 static long write_rested(void *map, const struct cache_key *key, struct disk_cache *c, u64 *now)
 {
-	if (*now - c->span.start < RESTS_NS || *now < c->span.start)
+	u64 start = c->span.start;
+
+	if (*now - start < RESTS_NS || *now < start)
 		return 0;
-	if (c->adds)
-		cache__write(c, key);
+	if (c->adds || c->missed || c->written) {
+		if (__sync_val_compare_and_swap(&c->span.start, start, *now) == start)
+			cache__write(c, key, start);
+		return 0;
+	}
+	/* it has rested for as long once more */
 	bpf_map_delete_elem(&disk_caches, key);
+	/* a thread may have added between the two */
+	cache__write(c, key, start);
 	return 0;
 }
 

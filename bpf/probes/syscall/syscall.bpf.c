@@ -51,6 +51,8 @@ struct short_key {
 
 struct short_calls {
 	u64 count, total, errors;
+	u32 idle; /* times the loader has asked, and there were none */
+	u32 pad;
 };
 
 /* Calls below the threshold since the loader last asked. */
@@ -402,16 +404,24 @@ struct short_context {
 	u64 now;
 };
 
+#define IDLE_MAX 2
+
 static long write_short(struct bpf_map *map, struct short_key *key, struct short_calls *s, struct short_context *c)
 {
 	struct syscall_short r = {};
 	u64 count = s->count;
 
-	/* none since the last time: the process may have ended, and nothing else takes its sums out */
+	/* the process may have ended, and nothing else takes its sums out */
 	if (!count) {
+		if (++s->idle < IDLE_MAX)
+			return 0;
 		bpf_map_delete_elem(&syscall_shorts, key);
-		return 0;
+		/* a thread may have counted between the two */
+		count = *(volatile u64 *)&s->count;
+		if (!count)
+			return 0;
 	}
+	s->idle = 0;
 	r.event.time = c->now;
 	r.event.pid = key->pid;
 	r.event.tid = key->pid;
