@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """security-table.py SONDE [DOC]: what sonde's processes hold while they run, as the kernel says it.
 
-As root it records a small Python program, reads /proc of the worker and the attacher, then of a `sonde export` that waits
+As root it records a small Python program, reads /proc of the worker, the attacher and a child that parses files, then of a `sonde export` that waits
 for its reader, and prints a table. With DOC it is put between the two marks there.
 """
 import os
@@ -130,9 +130,11 @@ def recording(sonde, tmp):
                 break
         time.sleep(0.5)
         attacher = child_named(worker.pid, "sonde-attacher")
-        if worker.poll() is not None or not attacher:
+        examiner = child_named(worker.pid, "sonde-examiner")
+        parser = child_named(examiner, "sonde-file") if examiner else None
+        if worker.poll() is not None or not attacher or not parser:
             sys.exit(f"no recording: {said}")
-        return describe(worker.pid, [trace]), describe(attacher, [trace]), trace
+        return [describe(p, [trace]) for p in (worker.pid, attacher, parser)], trace
     finally:
         worker.terminate()
         worker.communicate()
@@ -160,10 +162,10 @@ def reading(sonde, trace):
 def table(sonde):
     with tempfile.TemporaryDirectory() as tmp:
         os.chmod(tmp, 0o755)
-        worker, attacher, trace = recording(sonde, tmp)
-        reader = reading(sonde, trace)
-    lines = ["| | worker (`sonde record`) | `sonde-attacher` | reader (`sonde export`) |", "|---|---|---|---|"]
-    lines += [f"| {row} | {worker[row]} | {attacher[row]} | {reader[row]} |" for row in worker]
+        held, trace = recording(sonde, tmp)
+        held.append(reading(sonde, trace))
+    lines = ["| | worker (`sonde record`) | `sonde-attacher` | `sonde-file` | reader (`sonde export`) |", "|---|---|---|---|---|"]
+    lines += [f"| {row} | " + " | ".join(h[row] for h in held) + " |" for row in held[0]]
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,8 @@ enum loss_reason {
 	LOSS_REFUSED = 10, /* the record is of a kind or size that the schema of the trace does not have */
 	LOSS_TORN = 11, /* a stack changed while it was read, or made no sense */
 	LOSS_NESTED = 12, /* a stack was wanted while two others of the same thread were being read */
-	LOSS_BUDGET = 13, /* given up: it would have taken more memory than sonde allows itself */
+	LOSS_BUDGET =
+		13, /* given up: it would have taken more memory than sonde allows itself, or a file can't be parsed */
 	LOSS_UNKNOWN =
 		14, /* the process of a stack was not known yet to run a CPython, or runs one that can't be walked */
 	LOSS_REASONS

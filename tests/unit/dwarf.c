@@ -52,14 +52,10 @@ static int ask(int fd, const char *type, const char *member, u64 size)
 static int in_child(int fd, const char *type, struct dwarf_member *m)
 {
 	struct dwarf_job job = {};
-	struct elf *elf;
-	int err = elf__open(&elf, fd);
+	int err;
 
 	memcpy(m, wanted, sizeof(wanted));
-	if (err)
-		return err;
-	err = dwarf_job__start(&job, elf, type, m, N);
-	elf__close(elf);
+	err = dwarf_job__start(&job, NULL, fd, type, m, N);
 	/* the answer may take its time on a busy machine */
 	return err ? err : dwarf_job__poll(&job, 100000, m, N);
 }

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AWAIT_MS	      50
 #define ATTACHER_MS	      20000 /* for an answer; the kernel puts probes in slowly on a busy machine */
 #define ATTACHER_STOPPING_MS  800 /* once the end was asked for */
 #define ATTACHER_DETACHING_MS 5000
@@ -42,61 +41,6 @@ struct attacher {
 	struct attacher_reply reply;
 	int refused;
 };
-
-int message__send(int sock, const void *data, size_t len, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t n;
-
-	if (fd >= 0) {
-		msg.msg_control = control.room;
-		msg.msg_controllen = sizeof(control.room);
-		control.align = (struct cmsghdr){
-			.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(int)),
-		};
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(int));
-	}
-	do {
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n == (ssize_t)len ? 0 : -EPIPE;
-}
-
-ssize_t message__receive(int sock, void *data, size_t size, int *fd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { .iov_base = data, .iov_len = size };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.room,
-		/* room for one descriptor: that of CMSG_SPACE, which is padded, would take two */
-		.msg_controllen = CMSG_LEN(sizeof(int)),
-	};
-	struct cmsghdr *c;
-	ssize_t n;
-
-	*fd = -1;
-	do {
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
-	return n;
-}
 
 void attacher__withstand_signals(const char *name)
 {
@@ -163,28 +107,18 @@ static u64 now_ms(void)
 	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
 }
 
-/* Has the user asked for the end? */
-static bool stops(const struct attacher *a)
-{
-	return a->stop && *a->stop;
-}
-
-/* Waits until the socket has an answer; -ETIMEDOUT: none came within the time, which is shorter once the end was asked for. */
+/* -ETIMEDOUT: no answer came within the time, which is shorter once the end was asked for. */
 static int await(const struct attacher *a, int sock, int limit_ms, int stopping_ms)
 {
-	struct pollfd p = { .fd = sock, .events = POLLIN };
-	u64 begin = now_ms(), passed;
+	const struct message_wait wait = {
+		.limit_ms = limit_ms,
+		.stopping_ms = stopping_ms,
+		.stop = a->stop,
+		.idle = a->idle,
+		.arg = a->idle_arg,
+	};
 
-	for (;;) {
-		/* in parts: a signal may come right before the call */
-		if (poll(&p, 1, AWAIT_MS) > 0)
-			return 0;
-		if (a->idle)
-			a->idle(a->idle_arg);
-		passed = now_ms() - begin;
-		if (passed >= (u64)(stops(a) ? stopping_ms : limit_ms))
-			return -ETIMEDOUT;
-	}
+	return message__await(sock, &wait);
 }
 
 /*

@@ -4,6 +4,7 @@
 #define SONDE_ATTACH_ATTACHER_WIRE_H
 
 #include "attach/attacher.h"
+#include "attach/message.h"
 
 enum attacher_op {
 	/* n offsets and n cookies follow, with counters n of those too; the file's descriptor comes beside it; see -EBADMSG */
@@ -55,14 +56,6 @@ struct attacher_reply {
 };
 
 #define REPLY_HEAD offsetof(struct attacher_reply, image)
-
-/*
- * One message with at most one descriptor (-1: none). Receiving: the length,
- * 0 or negative errno at the end of the other side; more descriptors than one
- * are not taken.
- */
-int message__send(int sock, const void *data, size_t len, int fd);
-ssize_t message__receive(int sock, void *data, size_t size, int *fd);
 
 /* attacher_prepare.c: closes all but these descriptors and those of programs and maps. 0 or negative errno. */
 int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps);

@@ -2,7 +2,6 @@
 #include "attach/debug.h"
 
 #include "attach/debuginfod.h"
-#include "attach/fetcher.h"
 #include "util/file.h"
 
 #include <errno.h>
@@ -100,8 +99,8 @@ int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t 
 			"its debug file %s is not used: users other than root and its own could have written it or put it "
 			"there (chown and chmod go-w, also of the folders, allow it)",
 			search.refused);
-	if (err && data && s->fetcher && *elf__build_id(elf)) {
-		fd = fetcher__fetch(s->fetcher, elf__build_id(elf), s->stop, s->idle, s->arg);
+	if (err && data && s->fetch && *elf__build_id(elf)) {
+		fd = s->fetch(elf__build_id(elf), s->arg);
 		err = fd < 0 ? fd : elf__add_debug(elf, fd, NULL);
 		if (err)
 			snprintf(why, len, "debuginfod: %s",

@@ -5,21 +5,16 @@
 
 #include "attach/elf.h"
 
-#include <signal.h>
-
-struct fetcher;
-
 struct debug_search {
 	u32 pid; /* a process that sees the file at path, in whose root debug files are looked for first; 0: none */
 	const char *path;
-	struct fetcher *fetcher; /* asks the servers of DEBUGINFOD_URLS; NULL: none are asked */
-	const volatile sig_atomic_t *stop; /* not 0: a server is not waited for any longer; NULL: it always is */
+	int (*fetch)(const char *build_id,
+		     void *arg); /* from a server: a descriptor or negative errno; NULL: none is asked */
 	/*
 	 * Opens an ELF file in a process's root (pid 0: in this one's), -EPERM: it is not to be trusted, -EREMOTE: it lies on a remote file system; NULL: as this
 	 * process may.
 	 */
 	int (*open)(u32 pid, const char *path, void *arg);
-	void (*idle)(void *arg); /* called about every 20 ms while a server is waited for */
 	void *arg;
 };
 

@@ -10,6 +10,7 @@
 #define SONDE_ATTACH_DWARF_H
 
 #include "attach/elf.h"
+#include "attach/sandbox.h"
 
 #define DWARF_MEMBERS 16
 
@@ -26,15 +27,37 @@ struct dwarf_member {
 int dwarf__members(int fd, const char *type, struct dwarf_member *members, u32 n);
 
 struct dwarf_job {
-	int pid; /* 0: none */
-	int fd;
+	bool running;
+	struct sandbox child;
 };
 
-/* In a child. elf may be closed meanwhile. n is at most DWARF_MEMBERS. 0 or negative errno. */
-int dwarf_job__start(struct dwarf_job *job, struct elf *elf, const char *type, const struct dwarf_member *members,
-		     u32 n);
-/* Waits at most so long. -EAGAIN: not done. Else as dwarf__members, or -EFAULT: the child came to grief; and the job is over. */
+/*
+ * In a child of the server (NULL: of this process, which must wait for its children itself). fd may be closed meanwhile. n is at
+ * most DWARF_MEMBERS. 0 or negative errno.
+ */
+int dwarf_job__start(struct dwarf_job *job, struct forkserver *server, int fd, const char *type,
+		     const struct dwarf_member *members, u32 n);
+/*
+ * Waits at least so long. -EAGAIN: not done. Else as dwarf__members, or -EFAULT: the child crashed or was killed by its limits; and
+ * the job is over.
+ */
 int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *members, u32 n);
+
+/* What the child is asked: its kind tells it from the server's other questions. */
+#define DWARF_QUESTION 0x44574152
+
+struct dwarf_question {
+	u32 kind; /* DWARF_QUESTION */
+	u32 n;
+	char type[64];
+	struct {
+		char name[64];
+		u64 size;
+	} members[DWARF_MEMBERS];
+};
+
+/* The child's answer. fd: the file. */
+void dwarf_job__answer(int sock, const struct dwarf_question *q, int fd);
 /* An error of these in words. */
 const char *dwarf__error(int err);
 

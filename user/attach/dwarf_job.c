@@ -1,123 +1,89 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The child process that reads foreign DWARF. */
+/* DWARF is read in a child process (attach/sandbox.h). */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/capability.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "attach/dwarf.h"
-#include "attach/elf_private.h"
-#include "util/sanitizer.h"
-
-#define NOBODY	    65534
-#define SECONDS_MAX 10 /* of CPU; NCCL 2.32's takes a few ms */
-#define MEMORY_MAX  (1ULL << 30) /* the file is mapped, and counts only where it is compressed */
+#include "attach/message.h"
 
 struct answer {
 	int err;
 	u64 offsets[DWARF_MEMBERS];
 };
 
-static void limit(int what, u64 max)
+void dwarf_job__answer(int sock, const struct dwarf_question *q, int fd)
 {
-	struct rlimit l = { max, max };
+	struct dwarf_member m[DWARF_MEMBERS] = {};
+	struct answer a = { .err = -E2BIG };
 
-	setrlimit(what, &l);
-}
-
-/* Unhandled, it would be a core dump and a line in the kernel log. */
-static void crashed(int signal)
-{
-	_exit(1);
-}
-
-/* Keeps these two descriptors alone, and no privilege. What fails here fails where there was none before. */
-static void give_up_all(int a, int b)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = {};
-	unsigned int low = a < b ? a : b, high = a < b ? b : a;
-	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU };
-
-	if (low)
-		close_range(0, low - 1, 0);
-	if (high - low > 1)
-		close_range(low + 1, high - 1, 0);
-	close_range(high + 1, ~0u, 0);
-	if (syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY) || syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY))
-		errno = 0;
-	syscall(SYS_capset, &head, none);
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* it must not outlive sonde; a change of user forgets this */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (u32 i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		signal(signals[i], crashed);
-	signal(SIGINT, SIG_IGN);
-	limit(RLIMIT_CPU, SECONDS_MAX);
-	limit(RLIMIT_FSIZE, 0);
-	if (!SANITIZED)
-		limit(RLIMIT_DATA, MEMORY_MAX);
-}
-
-static void __attribute__((noreturn))
-child(int elf, int out, const char *type, const struct dwarf_member *members, u32 n)
-{
-	struct dwarf_member m[DWARF_MEMBERS];
-	struct answer a = {};
-
-	memcpy(m, members, n * sizeof(*m));
-	give_up_all(elf, out);
-	a.err = dwarf__members(elf, type, m, n);
-	for (u32 i = 0; i < n; i++)
-		a.offsets[i] = m[i].offset;
-	_exit(write(out, &a, sizeof(a)) == sizeof(a) ? 0 : 1);
-}
-
-int dwarf_job__start(struct dwarf_job *job, struct elf *elf, const char *type, const struct dwarf_member *members,
-		     u32 n)
-{
-	int fds[2], err;
-
-	if (n > DWARF_MEMBERS)
-		return -E2BIG;
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
-		return -errno;
-	job->pid = fork();
-	if (!job->pid)
-		child(elf->fd, fds[1], type, members, n);
-	err = job->pid < 0 ? -errno : 0;
-	close(fds[1]);
-	job->fd = fds[0];
-	if (err) {
-		job->pid = 0;
-		close(fds[0]);
+	if (q->n <= DWARF_MEMBERS) {
+		for (u32 i = 0; i < q->n; i++)
+			m[i] = (struct dwarf_member){ .name = q->members[i].name, .size = q->members[i].size };
+		a.err = dwarf__members(fd, q->type, m, q->n);
+		for (u32 i = 0; i < q->n; i++)
+			a.offsets[i] = m[i].offset;
 	}
+	message__send(sock, &a, sizeof(a), -1);
+}
+
+/* For a child that does nothing else. */
+static void serve(int sock, void *arg)
+{
+	struct dwarf_question q;
+	int fd;
+
+	if (message__receive(sock, &q, sizeof(q), &fd) == sizeof(q) && fd >= 0)
+		dwarf_job__answer(sock, &q, fd);
+}
+
+static int fill(struct dwarf_question *q, const char *type, const struct dwarf_member *members, u32 n)
+{
+	if (n > DWARF_MEMBERS || strlen(type) >= sizeof(q->type))
+		return -E2BIG;
+	*q = (struct dwarf_question){ .kind = DWARF_QUESTION, .n = n };
+	strcpy(q->type, type);
+	for (u32 i = 0; i < n; i++) {
+		if (strlen(members[i].name) >= sizeof(q->members[i].name))
+			return -E2BIG;
+		strcpy(q->members[i].name, members[i].name);
+		q->members[i].size = members[i].size;
+	}
+	return 0;
+}
+
+int dwarf_job__start(struct dwarf_job *job, struct forkserver *server, int fd, const char *type,
+		     const struct dwarf_member *members, u32 n)
+{
+	struct dwarf_question q;
+	int err = fill(&q, type, members, n);
+
+	if (!err)
+		err = server ? forkserver__fork(server, &job->child) : sandbox__fork(&job->child, serve, NULL);
+	if (err)
+		return err;
+	err = message__send(job->child.sock, &q, sizeof(q), fd);
+	if (err)
+		sandbox__end(&job->child);
+	job->running = !err;
 	return err;
 }
 
 int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *members, u32 n)
 {
-	struct pollfd p = { .fd = job->fd, .events = POLLIN };
+	const struct message_wait wait = { .limit_ms = timeout_ms };
 	struct answer a;
 	ssize_t got;
+	int fd;
 
-	poll(&p, 1, timeout_ms);
-	got = read(job->fd, &a, sizeof(a));
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (message__await(job->child.sock, &wait))
 		return -EAGAIN;
-	close(job->fd);
-	/* it has answered, or has closed the pipe because it is gone */
-	kill(job->pid, SIGKILL);
-	while (waitpid(job->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	job->pid = 0;
+	got = message__receive(job->child.sock, &a, sizeof(a), &fd);
+	if (fd >= 0)
+		close(fd);
+	/* it has answered, or its socket has ended because it has */
+	sandbox__end(&job->child);
+	job->running = false;
 	if (got != sizeof(a))
 		return -EFAULT;
 	for (u32 i = 0; i < n && i < DWARF_MEMBERS; i++)

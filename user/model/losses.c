@@ -31,7 +31,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_REFUSED] = "of no kind or size that this trace has",
 		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
 		[LOSS_NESTED] = "the thread's stack was already being read",
-		[LOSS_BUDGET] = "given up, as it takes more memory than sonde allows itself",
+		[LOSS_BUDGET] = "given up, as it takes more memory than sonde allows itself or can't be parsed",
 		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
 	};
 

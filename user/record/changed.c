@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
@@ -138,8 +139,8 @@ static void changed(struct session *s, struct object *o)
 	report(s, o, err);
 	losses__add(s, 0, LOSS_BLIND, 1, now, now, o->id);
 	python__forget_file(s, o->dev, o->ino, o->generation);
-	elf__close(o->elf);
-	o->elf = NULL;
+	free(o->facts);
+	o->facts = NULL;
 	o->first = now;
 	o->live = o->families = 0;
 	o->examined = o->resting;

@@ -1,48 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Symbols that an object was stripped of. */
+/* Files with the symbols that an object was stripped of: the process that parses the object asks for them. */
 #include "record/objects.h"
 
-#include "attach/debug.h"
+#include "attach/fetcher.h"
 
+#include <errno.h>
 #include <string.h>
-
-struct opener {
-	struct session *s;
-	const struct object *o;
-};
 
 static void on_idle(void *arg)
 {
-	drain__keep(((struct opener *)arg)->s);
+	drain__keep(arg);
 }
 
-static int open_debug(u32 pid, const char *path, void *arg)
+static bool is_build_id(const char *text)
 {
-	const struct opener *opener = arg;
+	size_t len = strlen(text);
 
-	return attacher__open_debug(opener->s->attacher, pid, path, opener->o->fd);
+	return len >= 4 && len <= 128 && strspn(text, "0123456789abcdef") == len;
 }
 
-bool object__add_debug(struct session *s, struct object *o)
+int object__open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text)
 {
-	struct opener opener = { s, o };
-	struct debug_search search = {
-		.pid = o->pid,
-		.path = o->path,
-		.fetcher = s->fetcher,
-		.stop = s->args->stop,
-		.open = open_debug,
-		.idle = on_idle,
-		.arg = &opener,
-	};
-	char why[512];
-
-	if (o->debug_sought || !elf__stripped(o->elf))
-		return false;
-	o->debug_sought = true;
-	if (!debug__add(o->elf, &search, why, sizeof(why)))
-		return true;
-	if (*why)
-		session__warn(s, "%s: %s", o->path, why);
-	return false;
+	if (server)
+		return s->fetcher && is_build_id(text) ? fetcher__fetch(s->fetcher, text, s->args->stop, on_idle, s) :
+							 -EINVAL;
+	if (*text != '/' || (own_root && !o->pid))
+		return -EINVAL;
+	return attacher__open_debug(s->attacher, own_root ? o->pid : 0, text, o->fd);
 }

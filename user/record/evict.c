@@ -209,13 +209,13 @@ void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg)
 	fn(&(struct table_size){ .name = "files with code",
 				 .entries = o->n,
 				 .max = o->max + o->attached_max,
-				 .bytes = o->n * (sizeof(struct object) + 128) + elf__all_held(),
+				 .bytes = o->n * (sizeof(struct object) + 128),
 				 .evicted = o->evicted },
 	   arg);
 	fn(&(struct table_size){ .name = "files with probes",
 				 .entries = o->attached,
 				 .max = o->attached_max,
-				 .bytes = elf__all_held(),
+				 .bytes = o->attached * sizeof(struct file_facts),
 				 .evicted = o->evicted_attached },
 	   arg);
 }

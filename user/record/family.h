@@ -17,6 +17,7 @@
 
 struct session;
 struct native;
+struct file_facts;
 
 struct site {
 	u64 offset; /* in the file */
@@ -70,7 +71,13 @@ struct family_host {
 	const char *python_option;
 	/* It asks session__native() for stacks: mappings are kept from the start on, so that processes may end. */
 	bool native;
-	/* Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone. */
+	/*
+	 * These three, with `sites` and `learn`, look into a file that belongs to whoever runs the target. In a recording they run in a
+	 * child process without privileges (record/examine.h): what they change in memory is lost, and of the session they
+	 * may ask for options and test switches alone.
+	 *
+	 * Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone.
+	 */
 	bool (*is_runtime)(struct elf *elf, const char *path);
 	/*
 	 * Asked of a stripped object that neither its name nor its symbols tell: is a library that
@@ -90,12 +97,21 @@ struct family_host {
 	 */
 	int (*sites)(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why,
 		     size_t len);
+	/* Fills what the family needs to know of such an object (FAMILY_FACTS_MAX bytes, zeroed), after sites. */
+	void (*learn)(struct elf *elf, void *own);
+	/* is_runtime, sites and learn depend on it; it is set as the recording has it when they are called. NULL: on none */
+	bool *hint;
+	/* What was learned of an object, which is a claim of its file, when it has been examined. */
+	void (*found)(struct session *s, const void *own);
 	/* false: the recording does without this program of the family's; NULL: it needs all. Asked before loading. */
 	bool (*wants_program)(struct session *s, const char *program);
 	/* Before tracepoints are attached and while this process has its privileges: it may set maps. It must read nothing foreign. */
 	void (*prepare)(struct session *s);
-	/* A process maps such an object (also one that had mapped it before tracing began). elf is open during the call. */
-	void (*mapped)(struct session *s, struct elf *elf, const struct mapping *m);
+	/*
+	 * A process maps such an object (also one that had mapped it before tracing began). own: what `learn` has filled. Without
+	 * is_runtime: any object, and both are NULL.
+	 */
+	void (*mapped)(struct session *s, struct file_facts *file, const void *own, const struct mapping *m);
 	/* A process came in by a filter: its threads are older. Its mappings follow, by mapped(). pid 0: several did, look at all. */
 	void (*joined)(struct session *s, u32 pid);
 	/* The loader drains one of the family's records, or a raw one of its own (bpf/core/stack.h). */
@@ -148,7 +164,7 @@ bool session__wants(const struct session *s, u32 pid);
 
 /*
  * Asks the family's is_runtime again of all mapped objects that it said no to, soon:
- * it has learned that one of them matters. May be called by sites(); nothing without a session.
+ * it has learned that one of them matters.
  */
 void session__look_again(struct session *s, const char *family);
 
@@ -167,6 +183,13 @@ int session__resume(struct session *s, const char *family);
 int session__image(struct session *s, u32 pid, struct process_image *out);
 /* /proc/PID/maps, to be read; NULL: it can't be. */
 FILE *session__maps(struct session *s, u32 pid);
+/* The function at an offset of an open file, by its symbols: its name ("": none says), and where it begins. 0 or negative errno. */
+int session__symbol(struct session *s, int fd, const char *path, u64 offset, char *name, size_t len, u64 *begins);
+/* Has a child process read DWARF of an object that is mapped, see dwarf_job__start. */
+struct dwarf_job;
+struct dwarf_member;
+int session__start_dwarf(struct session *s, struct dwarf_job *job, const struct mapping *m, const char *type,
+			 const struct dwarf_member *members, u32 n);
 /* A descriptor of the file behind a mapping (only of ELF files), or negative errno. */
 int session__open_mapped(struct session *s, const struct mapping *m);
 /* Native stacks (record/native.h); NULL: no memory. */
@@ -207,12 +230,12 @@ bool session__option(struct session *s, const char *family, const char *word);
 u64 session__number(struct session *s, const char *family, const char *word);
 
 /*
- * For `mapped` of the families that walk Python stacks: if elf is a CPython, its processes' stacks can be walked from
+ * For `mapped` of the families that walk Python stacks: if the file is a CPython, its processes' stacks can be walked from
  * here on. What can't be walked is said. May be called by several families for one mapping.
  */
-void python__mapped(struct session *s, struct elf *elf, const struct mapping *m);
+void python__mapped(struct session *s, struct file_facts *file, const struct mapping *m);
 /* What the process adds to the file's addresses. 0 or -ENOENT. */
-int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias);
+int mapping__bias(const struct file_facts *file, const struct mapping *m, u64 *bias);
 
 /* CPython or a CUDA library: an is_runtime for families that follow processes with one, whatever other families are on. */
 bool runtime__is_one(struct elf *elf, const char *path);

@@ -25,6 +25,8 @@ struct kept_records {
 };
 struct filter;
 struct ahead;
+struct examiner;
+struct file_facts;
 struct stack_records;
 
 struct target {
@@ -66,6 +68,7 @@ struct session {
 	int changed_fd; /* inotify: files that are written to */
 	struct attacher *attacher; /* has the privileges and the links */
 	struct fetcher *fetcher; /* asks debuginfod servers, NULL: not asked for */
+	struct examiner *examiner; /* has files parsed */
 	u32 unpaused; /* sites that were attached without a pause */
 	struct {
 		u32 n;
@@ -181,7 +184,9 @@ int memory__poll(struct session *s, u64 now, char *err, size_t len);
 void memory__write_tables(struct session *s);
 
 /* python.c: before a file is probed: processes that run it are known from their first event on if it is a CPython */
-void python__examined(struct session *s, struct elf *elf, const struct mapping *m);
+void python__examined(struct session *s, struct file_facts *file, const struct mapping *m);
+/* Does the recording walk Python stacks? */
+bool python__is_walked(const struct session *s);
 /* Tries again to enter processes whose data was not mapped yet when their code was. */
 void python__enter_late(struct session *s);
 /* The file is overwritten: what is known of it holds no more. */

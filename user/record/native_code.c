@@ -9,13 +9,16 @@
 #include <xxhash.h>
 
 #include "core/meta.h"
+#include "record/examine.h"
 #include "record/family.h"
+#include "record/internal.h"
 #include "record/mappings.h"
-#include "record/symbols.h"
+#include "util/map.h"
 #include "util/recent.h"
 
 #define OPEN_MAX    64 /* files */
 #define BYTES_MAX   (64ULL << 20) /* of their tables; the least used goes */
+#define PLACES_MAX  (64u << 10) /* of a file; then they are asked for again */
 #define TRIES_MAX   3 /* to open a file */
 #define FILES_MAX   2048 /* that are known, in a generation */
 #define CODES_MAX   16384 /* functions, likewise */
@@ -35,11 +38,23 @@ struct file {
 	u32 open; /* index in open[], where the number is the same */
 };
 
+/* A place in a file, as a child that has the file's tables says (record/examine.h). */
+struct code_place {
+	const char *name; /* of the function, in the file's names; NULL: no symbol covers it */
+	u64 function; /* address of the function's start in the file; without one, the place itself */
+	bool is_code, interpreter, python_call; /* see struct native_place */
+	int unwind_error; /* 0: unwind is known */
+	struct elf_unwind unwind;
+};
+
 struct open_file {
 	u32 number; /* 0: free */
 	int fd;
-	struct elf *elf;
-	struct symbols *symbols;
+	bool failed; /* it can't be parsed */
+	bool over_budget; /* reported */
+	struct map places; /* offset in the file -> struct code_place */
+	struct map names; /* function -> its name, malloc'ed */
+	u64 name_bytes;
 	u64 used; /* when, in lookups */
 };
 
@@ -85,8 +100,10 @@ static void close_file(struct native_code *n, struct open_file *f)
 {
 	if (!f->number)
 		return;
-	symbols__free(f->symbols);
-	elf__close(f->elf);
+	for (u32 i = 0; i < f->names.n; i++)
+		free(*(char **)map__value(&f->names, i));
+	map__free(&f->names);
+	map__free(&f->places);
 	close(f->fd);
 	*f = (struct open_file){};
 	n->closed++;
@@ -115,7 +132,7 @@ static u64 open_bytes(const struct native_code *n)
 
 	for (u32 i = 0; i < OPEN_MAX; i++)
 		if (n->open[i].number)
-			bytes += symbols__bytes(n->open[i].symbols) + elf__held(n->open[i].elf);
+			bytes += map__bytes(&n->open[i].places) + map__bytes(&n->open[i].names) + n->open[i].name_bytes;
 	return bytes;
 }
 
@@ -181,20 +198,11 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 	o->fd = session__open_mapped(n->session, &m);
 	if (o->fd < 0)
 		return;
-	if (!elf__open(&o->elf, o->fd)) {
-		if (!symbols__new(&o->symbols, o->elf)) {
-			if (elf__over_budget(o->elf))
-				session__gave_up(n->session, m.path,
-						 "its symbols take more memory than sonde allows itself for files");
-			o->number = f->number;
-			f->open = (u32)(o - n->open);
-			f->tries = 0;
-			return;
-		}
-		elf__close(o->elf);
-	}
-	close(o->fd);
-	*o = (struct open_file){};
+	map__init(&o->places, sizeof(u64), sizeof(struct code_place));
+	map__init(&o->names, sizeof(u64), sizeof(char *));
+	o->number = f->number;
+	f->open = (u32)(o - n->open);
+	f->tries = 0;
 }
 
 /* *number: of the file, 0: none. NULL: it is not open. */
@@ -218,6 +226,83 @@ static struct open_file *file_of(struct native_code *n, u32 pid, const struct ma
 		return NULL;
 	n->open[f->open].used = ++n->lookups;
 	return &n->open[f->open];
+}
+
+/* The function's name, kept once for all its places. */
+static const char *keep_name(struct open_file *f, const struct found_code *c)
+{
+	char **name = map__get(&f->names, &c->function);
+
+	if (!name)
+		return NULL;
+	if (!*name) {
+		*name = strdup(c->name);
+		f->name_bytes += strlen(c->name) + 1;
+	}
+	return *name;
+}
+
+static void fill_place(struct open_file *f, struct code_place *p, const struct found_code *c)
+{
+	*p = (struct code_place){
+		.name = c->is_code && c->has_name ? keep_name(f, c) : NULL,
+		.function = c->function,
+		.is_code = c->is_code,
+		.interpreter = c->interpreter,
+		.python_call = c->python_call,
+		.unwind_error = c->unwind_error,
+		.unwind = {
+			.by_frame_pointer = c->by_frame_pointer,
+			.saved = c->saved,
+			.outermost = c->outermost,
+			.cfa = c->cfa,
+			.frame_pointer = c->frame_pointer,
+		},
+	};
+}
+
+/* The file can't be parsed: its functions have no names from here on. */
+static void give_up(struct native_code *n, struct open_file *f, const char *path, int err)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s: its functions have no names on native stacks, and no frame outside of them",
+		 examine__why(err));
+	if (err != -ENOEXEC && !session__is_stopping(n->session))
+		session__gave_up(n->session, path, text);
+	f->failed = true;
+}
+
+/* The place at an offset in the file. NULL: no code of the file, or it can't be known. */
+static const struct code_place *place_at(struct native_code *n, struct open_file *f, const char *path, u64 offset)
+{
+	struct code_place *p = map__find(&f->places, &offset);
+	const struct code_question q = { .fd = f->fd, .number = f->number, .offset = offset, .path = path };
+	struct found_code found;
+	struct found_end end;
+	int err;
+
+	if (p)
+		return p->is_code ? p : NULL;
+	if (f->failed)
+		return NULL;
+	err = examine__code_at(n->session, &q, &found, &end);
+	if (err) {
+		give_up(n, f, path, err);
+		return NULL;
+	}
+	if (end.over_budget && !f->over_budget) {
+		f->over_budget = true;
+		session__gave_up(n->session, path, "its symbols take more memory than sonde allows itself for files");
+	}
+	if (f->places.n >= PLACES_MAX) {
+		map__free(&f->places);
+		map__init(&f->places, sizeof(u64), sizeof(struct code_place));
+	}
+	p = map__get(&f->places, &offset);
+	if (p)
+		fill_place(f, p, &found);
+	return p && p->is_code ? p : NULL;
 }
 
 static const char *base_name(const char *path)
@@ -299,7 +384,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	out->unwind_error = -ENOENT;
 	out->starts = is_libc(path);
 	if (f)
-		p = symbols__at(f->symbols, out->offset - after_call);
+		p = place_at(n, f, path, out->offset - after_call);
 	if (p) {
 		key.function = p->function;
 		out->named = p->name;

@@ -6,7 +6,6 @@
 #include "record/objects.h"
 
 #include "attach/filesystem.h"
-#include "attach/place.h"
 #include "attach/vmas.h"
 #include "record/native.h"
 #include "util/file.h"
@@ -21,9 +20,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Bytes of the files of runtimes that are kept for the next process that maps them. */
-#define HELD_MAX (32u << 20)
 
 int object__compare(const void *a, const void *b)
 {
@@ -49,7 +45,7 @@ void object__free(void *node)
 {
 	struct object *o = node;
 
-	elf__close(o->elf);
+	free(o->facts);
 	if (o->fd >= 0)
 		close(o->fd);
 	free(o->path);
@@ -108,20 +104,20 @@ static u16 free_id(const struct objects *o)
  * Only an object that a family probes has an id: the trace and the losses name objects by their ids.
  * A file that was overwritten is an object anew, with an id of its own.
  */
-static void attach(struct session *s, struct object *o)
+static void attach(struct session *s, struct object *o, const struct examination *x)
 {
 	bool probed = o->families;
 
 	/* 0: there are too many, which is reported if a family probes the object */
 	if (!probed)
 		o->id = s->objects->attached < s->objects->attached_max ? free_id(s->objects) : 0;
-	if (object__attach(s, o)) {
+	if (object__attach(s, o, x)) {
 		s->objects->last_id = probed ? s->objects->last_id : o->id;
 		s->objects->attached += !probed;
 	} else if (!probed) {
 		o->id = 0;
 	}
-	if (elf__over_budget(o->elf))
+	if (x->end.over_budget)
 		session__gave_up(s, o->path, "its tables take more memory than sonde allows itself for files");
 }
 
@@ -134,9 +130,21 @@ static int open_mapped(struct session *s, const struct mapping *m)
 	return attacher__open(s->attacher, m);
 }
 
+static void refuse(struct session *s, struct object *o)
+{
+	/* nobody asked for what lies on disk; it is told when a process maps it */
+	if (o->ahead)
+		o->examined = o->ahead = false;
+	else
+		object__refuse(s, o, "not an ELF file that can be read");
+}
+
 /* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
 static void examine(struct session *s, struct object *o, const struct mapping *m)
 {
+	static struct examination x; /* large */
+	int err;
+
 	if (o->fd < 0)
 		o->fd = open_mapped(s, m);
 	if (o->fd < 0 && o->fd != -ENOEXEC && o->fd != -EREMOTE && o->fd != -ETIMEDOUT)
@@ -151,31 +159,23 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		o->fd = -1;
 		return;
 	}
-	if (o->fd < 0 || (!o->elf && elf__open(&o->elf, o->fd))) {
-		/* nobody asked for what lies on disk; it is told when a process maps it */
-		if (o->ahead)
-			o->examined = o->ahead = false;
-		else
-			object__refuse(s, o, "not an ELF file that can be read");
-		if (o->fd >= 0)
-			close(o->fd);
-		o->fd = -1;
-		return;
-	}
-	python__examined(s, o->elf, m);
-	/* one that was written to before may be written to while it is probed */
-	if (o->changes)
+	/* one that was written to before may be written to while it is examined and probed */
+	if (o->fd >= 0 && o->changes)
 		object__watch(s, o);
-	attach(s, o);
+	err = o->fd < 0 ? -ENOEXEC : examine__object(s, o, m, &x);
+	if (err == -ENOEXEC)
+		refuse(s, o);
+	else if (!err)
+		object__keep_facts(s, o, &x);
+	if (!err)
+		attach(s, o, &x);
+	if (o->fd >= 0)
+		examination__free(&x);
 	if (o->live)
 		object__watch(s, o);
 	/* only runtimes are looked at again, when another process maps them */
-	if (!o->families) {
-		elf__close(o->elf);
-		o->elf = NULL;
-		close(o->fd);
-		o->fd = -1;
-	}
+	if (!o->families)
+		object__forget_file(o);
 }
 
 struct notify {
@@ -191,12 +191,14 @@ static void notify_host(struct session *s, const struct family_host *h, void *ar
 
 	if (!f || !s->family_on[f->id])
 		return;
-	if (n->o->elf && (n->o->families & (1u << f->id)) && family_host__python_asked(s, h))
-		python__mapped(s, n->o->elf, n->m);
+	if (n->o->facts && (n->o->families & FAMILY_BIT(f->id)) && family_host__python_asked(s, h))
+		python__mapped(s, n->o->facts, n->m);
 	if (!h->mapped)
 		return;
-	if (!h->is_runtime || (n->o->families & (1u << f->id)))
-		h->mapped(s, n->o->elf, n->m);
+	if (!h->is_runtime)
+		h->mapped(s, NULL, NULL, n->m);
+	else if (n->o->facts && (n->o->families & FAMILY_BIT(f->id)))
+		h->mapped(s, n->o->facts, n->o->facts->own[FAMILY_INDEX(f->id)], n->m);
 }
 
 struct object *objects__find(struct session *s, const struct mapping *m)
@@ -205,15 +207,6 @@ struct object *objects__find(struct session *s, const struct mapping *m)
 
 	found = tfind(&key, &s->objects->by_inode, object__compare);
 	return found ? *found : NULL;
-}
-
-/* What files keep for the next process that maps them is found again in them. */
-static void trim(struct object *o)
-{
-	if (!o->elf || elf__all_held() <= HELD_MAX)
-		return;
-	elf__trim(o->elf);
-	o->debug_sought = false;
 }
 
 static struct object *mapped(struct session *s, const struct mapping *m, u64 first)
@@ -237,14 +230,11 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	o->used = m->time;
 	o->unmapped = false;
 	n.o = o;
-	if (!session__wants(s, m->pid)) {
-		trim(o);
+	if (!session__wants(s, m->pid))
 		return o;
-	}
 	if (s->native)
 		native__mapped(s->native, m);
 	family_host__each(s, notify_host, &n);
-	trim(o);
 	return o;
 }
 
@@ -322,7 +312,7 @@ void session__look_again(struct session *s, const char *family)
 	const struct schema_family *f = s ? schema__family(s->schema, family) : NULL;
 
 	if (f)
-		s->objects->again |= 1u << f->id;
+		s->objects->again |= FAMILY_BIT(f->id);
 }
 
 static void forget_no(const void *node, VISIT which, void *arg)

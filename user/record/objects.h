@@ -3,6 +3,7 @@
 #ifndef SONDE_RECORD_OBJECTS_H
 #define SONDE_RECORD_OBJECTS_H
 
+#include "record/examine.h"
 #include "record/internal.h"
 
 struct objects {
@@ -28,7 +29,7 @@ struct object {
 	int watch; /* by which a write to the file is told; 0: none */
 	u32 pid; /* the process in whose root path is, 0: this one's */
 	bool examined;
-	bool debug_sought;
+	bool debug_sought; /* and what came of it reported */
 	bool ahead; /* probed before any process mapped it */
 	bool mapped; /* by a process, since it is live */
 	bool unmapped; /* no process mapped it at the last scan */
@@ -39,7 +40,7 @@ struct object {
 	u64 used; /* ns: when a mapping was last seen */
 	u32 families; /* bit by family id: those for which it is a runtime */
 	int fd; /* kept for runtimes, else -1 */
-	struct elf *elf; /* likewise */
+	struct file_facts *facts; /* likewise */
 };
 
 /* Object ids: what is above is left to links of other kinds. */
@@ -47,8 +48,12 @@ struct object {
 
 int object__compare(const void *a, const void *b);
 void object__free(void *object);
-/* Probes an opened object for every family that wants it and writes its records; false: none does. */
-bool object__attach(struct session *s, struct object *o);
+/* Probes an opened object as was found in its file, and writes its records; false: it is no family's runtime. */
+bool object__attach(struct session *s, struct object *o, const struct examination *x);
+/* file_facts.c: closes its file, of which nothing is known then. */
+void object__forget_file(struct object *o);
+/* Keeps what an examination found, beside what other families have learned before, and tells the families. */
+void object__keep_facts(struct session *s, struct object *o, const struct examination *x);
 /* objects.c: NULL: it is not known. */
 struct object *objects__find(struct session *s, const struct mapping *m);
 /* The iterator over all mappings of code. */
@@ -62,13 +67,13 @@ void object__unwatch(struct session *s, struct object *o);
 void object__end_rest(struct object *o);
 /* objects.c: the object with this watch, or NULL. */
 struct object *objects__watched(struct session *s, int watch);
-/* Looks for symbols that the object was stripped of, once. true: there are more now. */
-bool object__add_debug(struct session *s, struct object *o);
-/* recognize.c: is the object this library (`libNAME.so`) that the family probes? */
-bool object__is_library(struct session *s, const struct object *o, const struct schema_family *f,
-			const struct section *section);
-/* Has it the library linked in, with the symbols of that? */
-bool object__holds_copy(const struct object *o, const char *library);
+/*
+ * A debug file of the object: from a server by its build id, or at an absolute path in the root of its process or of
+ * this one. A descriptor or negative errno.
+ */
+int object__open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text);
+/* recognize.c: reports that the object goes by the name of the program's library, but is another one. */
+void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname);
 /* Says so if the object has the name of a library that a family probes, but can't be looked into. */
 void object__refuse(struct session *s, const struct object *o, const char *why);
 /* Has it the name of a library that a family probes? */

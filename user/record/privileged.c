@@ -3,6 +3,7 @@
 #include "attach/fetcher.h"
 #include "attach/privileges.h"
 #include "attach/timing.h"
+#include "record/examine.h"
 #include "record/internal.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
@@ -207,5 +208,8 @@ int privileged__start(struct session *s, char *err, size_t len)
 	timing__step("libraries on disk found");
 	ret = confine(s, err, len);
 	timing__step("privileges given up");
+	if (!ret && (ret = examiner__start(s)))
+		snprintf(err, len, "cannot start the process that parses files: %s", strerror(-ret));
+	timing__step("examiner started");
 	return ret;
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tells the walker in BPF which processes run a CPython, where, and how it is laid out. */
 #include "attach/steering.h"
-#include "python/layouts.h"
+#include "record/family.h"
+#include "record/file_facts.h"
 #include "record/internal.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define OBJECTS 32
 
 /* Processes whose data is not mapped yet: further ones are left to BPF. */
 #define LATE_MAX 64
@@ -72,14 +71,6 @@ STEERING(files) = {
 	.check = check_file,
 };
 
-/* Each process that maps an object asks for it again. */
-struct object_seen {
-	struct elf *elf;
-	char build_id[65];
-	struct python_runtime runtime;
-	int err;
-};
-
 /* A process that was refused: a program's code is mapped before its data, and its mapping is reported at once. */
 struct late {
 	u32 pid;
@@ -87,26 +78,23 @@ struct late {
 	struct python_process process;
 };
 
-/* What was found of each file is asked for again with each process; one session at a time records. */
+/* One session at a time records. */
 static struct {
 	struct python_layout layouts[PYTHON_LAYOUTS];
 	u32 n_layouts;
 	u32 last_id;
-	struct object_seen seen[OBJECTS];
-	u32 n_seen; /* the last OBJECTS are kept */
 	struct late late[LATE_MAX];
 	u32 n_late;
 } known;
 
-int mapping__bias(struct elf *elf, const struct mapping *m, u64 *bias)
+int mapping__bias(const struct file_facts *f, const struct mapping *m, u64 *bias)
 {
-	u64 addr, size, offset;
+	for (u32 i = 0; i < f->n_segments; i++) {
+		const struct file_segment *seg = &f->segments[i];
 
-	for (u32 i = 0; elf__text(elf, i, &addr, &size); i++) {
-		if (elf__offset(elf, addr, &offset) || offset + size <= m->offset ||
-		    offset >= m->offset + (m->end - m->start))
+		if (seg->offset + seg->size <= m->offset || seg->offset >= m->offset + (m->end - m->start))
 			continue;
-		*bias = m->start - m->offset - (addr - offset);
+		*bias = m->start - m->offset - (seg->addr - seg->offset);
 		return 0;
 	}
 	return -ENOENT;
@@ -128,28 +116,6 @@ static int number_of(struct session *s, const struct python_layout *l)
 		return err;
 	known.layouts[known.n_layouts++] = *l;
 	return i;
-}
-
-/* Looks the object up, says once if it can't be walked. NULL: it can't be. */
-static const struct python_runtime *identify(struct session *s, struct elf *elf, const char *path)
-{
-	struct object_seen *o;
-	char why[160] = "";
-
-	for (u32 i = 0; i < known.n_seen && i < OBJECTS; i++) {
-		o = &known.seen[i];
-		/* an ELF that was closed may have lain where this one does */
-		if (o->elf == elf && !strcmp(o->build_id, elf__build_id(elf)))
-			return o->err ? NULL : &o->runtime;
-	}
-	o = &known.seen[known.n_seen++ % OBJECTS];
-	memset(o, 0, sizeof(*o));
-	o->elf = elf;
-	snprintf(o->build_id, sizeof(o->build_id), "%s", elf__build_id(elf));
-	o->err = python__identify(elf, &o->runtime, why, sizeof(why));
-	if (o->err == -ENOTSUP)
-		session__warn(s, "%s: Python stacks are not walked: %s", path, why);
-	return o->err ? NULL : &o->runtime;
 }
 
 static struct python_file_key key_of(u64 dev, u64 ino, u32 generation)
@@ -217,13 +183,16 @@ void python__enter_late(struct session *s)
 }
 
 /* Where the mapping puts the runtime, and how that is laid out. false: it can't be walked, which is reported once. */
-static bool locate(struct session *s, struct elf *elf, const struct mapping *m, struct python_process *p)
+static bool locate(struct session *s, struct file_facts *f, const struct mapping *m, struct python_process *p)
 {
-	const struct python_runtime *r = identify(s, elf, m->path);
+	const struct python_runtime *r = &f->python.runtime;
 	int number;
 	u64 bias;
 
-	if (!r || mapping__bias(elf, m, &bias))
+	if (f->python.error == -ENOTSUP && !f->python.reported)
+		session__warn(s, "%s: Python stacks are not walked: %s", m->path, f->python.why);
+	f->python.reported |= f->python.error == -ENOTSUP;
+	if (f->python.error || mapping__bias(f, m, &bias))
 		return false;
 	number = number_of(s, &r->layout);
 	if (number < 0) {
@@ -240,22 +209,27 @@ static bool locate(struct session *s, struct elf *elf, const struct mapping *m, 
 	return true;
 }
 
-void python__examined(struct session *s, struct elf *elf, const struct mapping *m)
+bool python__is_walked(const struct session *s)
 {
 	const struct program *walks = probes__program(&s->embedded.probes, "core_python_run");
-	struct python_process p;
-	struct elf_symbol sym;
 
-	if (walks && walks->enabled && !elf__find_symbol(elf, "_PyRuntime", &sym))
-		locate(s, elf, m, &p);
+	return walks && walks->enabled;
 }
 
-void python__mapped(struct session *s, struct elf *elf, const struct mapping *m)
+void python__examined(struct session *s, struct file_facts *f, const struct mapping *m)
+{
+	struct python_process p;
+
+	if (python__is_walked(s))
+		locate(s, f, m, &p);
+}
+
+void python__mapped(struct session *s, struct file_facts *f, const struct mapping *m)
 {
 	struct python_process p;
 
 	/* several families hear of one mapping, and BPF may have learned of it by itself */
-	if (!locate(s, elf, m, &p) || is_entered(s, m->pid, &p) || session__test_switch("late-python"))
+	if (!f || !locate(s, f, m, &p) || is_entered(s, m->pid, &p) || session__test_switch("late-python"))
 		return;
 	p.id = known.last_id += 2;
 	enter_process(s, m->pid, &p);

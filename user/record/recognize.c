@@ -1,39 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which library an object is, or holds: by its contents, whatever path it is mapped under. */
+/* Files that go by the name of a library that a family probes. */
 #include "record/objects.h"
-
-#include "attach/library.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* How NVIDIA's static libraries begin the names of what they don't export: libcudart.so's are libcudart_static_HASH. */
-bool object__holds_copy(const struct object *o, const char *library)
+void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname)
 {
-	char text[80];
-
-	snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(library, "."), library);
-	return elf__names_hold(o->elf, text);
-}
-
-/* By what the file holds. One that only goes by the library's name is named, as its calls will not be seen. */
-bool object__is_library(struct session *s, const struct object *o, const struct schema_family *f,
-			const struct section *section)
-{
-	enum library_match match = library__match(o->elf, &s->embedded.probes, section->library);
-
-	if (match == LIBRARY_YES || !section__matches_library(section, o->path) || o->ahead ||
-	    object__holds_copy(o, section->library))
-		return match == LIBRARY_YES;
 	session__warn(
 		s,
 		"%s: family %s: not probed: it has the file name of %s, but %s. If it is that library all the same: "
 		"patchelf --set-soname gives it its name",
-		o->path, f->name, section->library,
-		match == LIBRARY_OTHER ? "another DT_SONAME" :
-					 "neither its DT_SONAME nor any function that it exports");
-	s->not_attached += match == LIBRARY_OTHER;
-	return false;
+		o->path, p->family->name, p->section.library,
+		other_soname ? "another DT_SONAME" : "neither its DT_SONAME nor any function that it exports");
+	s->not_attached += other_soname;
 }
 
 static const struct program *probed_by(struct session *s, const struct object *o)

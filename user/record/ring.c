@@ -109,3 +109,9 @@ void rings__close(struct rings *rs)
 	munmap(rs->map, rs->cpus * RING_BYTES(rs->size));
 	free(rs);
 }
+
+void rings__forget(struct rings *rs)
+{
+	if (rs)
+		munmap(rs->map, rs->cpus * RING_BYTES(rs->size));
+}

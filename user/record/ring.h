@@ -23,5 +23,7 @@ int rings__open(struct rings **out, int rings_fd, int bell_fd, u32 cpus, u64 siz
 bool rings__read(struct rings *rs, ring_record_fn fn, void *arg);
 bool rings__pending(const struct rings *rs);
 void rings__close(struct rings *rs);
+/* In a forked process: unmaps the records. NULL-safe. */
+void rings__forget(struct rings *rs);
 
 #endif

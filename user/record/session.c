@@ -6,6 +6,7 @@
 #include "attach/kernel_btf.h"
 #include "attach/syscalls.h"
 #include "attach/timing.h"
+#include "record/examine.h"
 #include "record/native.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
@@ -400,6 +401,7 @@ void session__free(struct session *s)
 	if (!s)
 		return;
 	features__finish(&s->features);
+	examiner__free(s->examiner);
 	attacher__free(s->attacher);
 	fetcher__free(s->fetcher);
 	drain__close(s);

@@ -24,7 +24,7 @@ static void begin(struct session *s)
 	session__attach(s, "disk_faulted");
 }
 
-static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	begin(s);
 	if (!session__option(s, "disk", "all"))

@@ -35,6 +35,7 @@ static struct {
 	u64 last_wait; /* ns */
 	bool libc_wanted; /* a runtime needs the fallback */
 	bool full_found; /* a runtime's takes and drops are probed */
+	bool needs_libc; /* what sites() was asked about last needs the fallback */
 	struct sought sought[SOUGHT_MAX];
 	u32 n_sought; /* as many have been asked for, the last SOUGHT_MAX are kept */
 	bool seek;
@@ -158,6 +159,7 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	u32 n;
 	int err;
 
+	gil.full_found = gil.needs_libc = false;
 	if (!gil_find__is_cpython(elf))
 		return libc_sites(elf, out, why, len);
 	if (gil_find__is_free_threaded(elf)) {
@@ -166,10 +168,8 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	}
 	reason = why_not_in_runtime(elf, places, &n);
 	if (reason) {
-		/* libc may have been looked at already, and for nothing */
-		if (!gil.libc_wanted)
-			session__look_again(s, "gil");
-		gil.libc_wanted = true;
+		/* for those that are asked next: a recording is told by found() */
+		gil.libc_wanted = gil.needs_libc = true;
 		if (full)
 			snprintf(why, len, "no hold times: %s", reason);
 		return 0;
@@ -230,22 +230,52 @@ STEERING(sought) = {
 	.check = check_state,
 };
 
+/* What is kept of a CPython. */
+struct gil_facts {
+	u32 needs_libc; /* 1: its waits are recognized in the C library alone */
+	u32 full; /* 1: its takes and drops are probed */
+	u64 runtime, runtime_size; /* _PyRuntime, as an address of the file's; size 0: not known */
+};
+
+static void learn(struct elf *elf, void *own)
+{
+	struct gil_facts *f = own;
+	struct elf_symbol sym;
+
+	f->full = gil.full_found;
+	f->needs_libc = gil.needs_libc;
+	if (f->needs_libc && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
+		f->runtime = sym.addr;
+		f->runtime_size = sym.size;
+	}
+}
+
+static void found(struct session *s, const void *own)
+{
+	const struct gil_facts *f = own;
+
+	gil.full_found |= f->full == 1;
+	if (!f->needs_libc)
+		return;
+	/* libc may have been looked at already, and for nothing */
+	if (!gil.libc_wanted)
+		session__look_again(s, "gil");
+	gil.libc_wanted = true;
+}
+
 /* For the fallback BPF has to know which of a process's waits are for a GIL. */
-static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	struct gil_range range = { .text = m->start, .text_size = m->end - m->start };
-	struct gil_wait_place places[GIL_SITES_MAX];
-	struct elf_symbol sym;
+	const struct gil_facts *f = own;
 	u64 bias;
-	u32 n;
 
-	python__mapped(s, elf, m);
-	if (!gil.libc_wanted || !gil_find__is_cpython(elf) || gil_find__is_free_threaded(elf) ||
-	    !why_not_in_runtime(elf, places, &n))
+	python__mapped(s, file, m);
+	if (!gil.libc_wanted || !f->needs_libc)
 		return;
-	if (!mapping__bias(elf, m, &bias) && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
-		range.data = sym.addr + bias;
-		range.data_size = sym.size;
+	if (f->runtime_size && !mapping__bias(file, m, &bias)) {
+		range.data = f->runtime + bias;
+		range.data_size = f->runtime_size;
 	}
 	session__set_process(s, "gil_ranges", m->pid, &range);
 }
@@ -360,6 +390,9 @@ FAMILY_HOST(gil_host) = {
 	.is_runtime = is_runtime,
 	.sites = sites,
 	.describe = describe,
+	.learn = learn,
+	.hint = &gil.libc_wanted,
+	.found = found,
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,

@@ -95,34 +95,65 @@ static void prepare(struct session *s)
 			      SHIM_SLOTS);
 }
 
-/* The groups that are asked for: their places and their semaphores, as offsets in the file. */
-static u32 find_controls(struct session *s, struct elf *elf, u64 *offsets, u64 *counters)
+/* Where a shim has its places and semaphores, as offsets in the file; slots 0: an older one lacks the group. */
+struct gpu_facts {
+	struct {
+		u64 place, semaphore;
+		u64 slots;
+	} groups[SHIM_GROUP_COUNT];
+};
+
+/* All slots of a symbol's object lie one after the other in the file. */
+static bool has_slots(struct elf *elf, const struct elf_symbol *sym, u64 bytes, u64 *offset)
+{
+	u64 end;
+
+	return bytes && !elf__offset(elf, sym->addr, offset) && !elf__offset(elf, sym->addr + bytes - 1, &end) &&
+	       end - *offset == bytes - 1;
+}
+
+static void learn(struct elf *elf, void *own)
 {
 	static const char *const names[] = {
 #define NAME(up, low) #low,
 		SHIM_GROUPS(NAME)
 	};
-	u32 skip = session__option(s, "gpu", "nodes") ? SHIM_GRAPHS : SHIM_NODES, n = 0;
 	struct elf_symbol place, semaphore;
-	u64 slot;
+	struct gpu_facts *f = own;
 	char text[64];
 
-	/* kernels last: a shim that waits for the probes, within cuInit, waits for those */
-	for (u32 i = SHIM_GROUP_COUNT; i-- > 0;) {
-		if (i == skip)
-			continue;
+	for (u32 i = 0; i < SHIM_GROUP_COUNT; i++) {
+		u64 slots;
+
 		snprintf(text, sizeof(text), "sonde_cupti_control_%s", names[i]);
 		if (elf__find_symbol(elf, text, &place))
 			continue;
 		snprintf(text, sizeof(text), "sonde_cupti_semaphore_%s", names[i]);
-		/* an older shim lacks some */
-		if (elf__find_symbol(elf, text, &semaphore) || place.size < SHIM_CONTROL_BYTES)
+		if (elf__find_symbol(elf, text, &semaphore))
 			continue;
-		slot = (u32)gpu.slot % (place.size / SHIM_CONTROL_BYTES);
-		if (elf__offset(elf, place.addr + slot * SHIM_CONTROL_BYTES, &offsets[n]) ||
-		    elf__offset(elf, semaphore.addr + slot * SHIM_SEMAPHORE_BYTES, &counters[n]))
+		slots = place.size / SHIM_CONTROL_BYTES;
+		if (slots > SHIM_SLOTS)
+			slots = SHIM_SLOTS;
+		if (has_slots(elf, &place, slots * SHIM_CONTROL_BYTES, &f->groups[i].place) &&
+		    has_slots(elf, &semaphore, slots * SHIM_SEMAPHORE_BYTES, &f->groups[i].semaphore))
+			f->groups[i].slots = slots;
+	}
+}
+
+/* The groups that are asked for. */
+static u32 find_controls(struct session *s, const struct gpu_facts *f, u64 *offsets, u64 *counters)
+{
+	u32 skip = session__option(s, "gpu", "nodes") ? SHIM_GRAPHS : SHIM_NODES, n = 0;
+
+	/* kernels last: a shim that waits for the probes, within cuInit, waits for those */
+	for (u32 i = SHIM_GROUP_COUNT; i-- > 0;) {
+		u64 slot;
+
+		if (i == skip || !f->groups[i].slots)
 			continue;
-		n++;
+		slot = (u32)gpu.slot % f->groups[i].slots;
+		offsets[n] = f->groups[i].place + slot * SHIM_CONTROL_BYTES;
+		counters[n++] = f->groups[i].semaphore + slot * SHIM_SEMAPHORE_BYTES;
 	}
 	return n;
 }
@@ -149,7 +180,7 @@ static u32 next_links(void)
 }
 
 /* A process whose mapping of it is seen more often (the shim splits it) is asked once; a link outlives an exec. */
-static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	u64 offsets[SHIM_GROUP_COUNT], counters[SHIM_GROUP_COUNT];
 	struct target *t = find(m->pid);
@@ -158,7 +189,7 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 
 	if (gpu.dropped || (t && t->dev == m->dev && t->ino == m->ino))
 		return;
-	n = find_controls(s, elf, offsets, counters);
+	n = find_controls(s, own, offsets, counters);
 	err = n ? session__link_process(s, "gpu_control", m, offsets, counters, n, CONTROL_OBJECT(links)) : -ENOENT;
 	if (!err) {
 		t = t ? t : add(m->pid);
@@ -308,6 +339,7 @@ FAMILY_HOST(gpu_host) = {
 	.parts = parts,
 	.prepare = prepare,
 	.is_runtime = is_runtime,
+	.learn = learn,
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,

@@ -58,40 +58,19 @@ static bool find_place(struct session *s, u32 pid, u64 address, struct place *p)
 	return found && *p->path == '/';
 }
 
-struct search {
-	u64 offset;
-	struct elf_symbol best;
-};
-
-static int on_symbol(const struct elf_symbol *sym, void *arg)
-{
-	struct search *s = arg;
-
-	if (!sym->function || sym->offset > s->offset || s->offset - sym->offset >= sym->size)
-		return 0;
-	/* of several names the one with the nearest start */
-	if (!s->best.name || sym->offset > s->best.offset)
-		s->best = *sym;
-	return 0;
-}
-
 /* The function at a file offset, as "name+0x12", "" if the file does not say. */
 static void name_place(struct session *s, u32 pid, const struct place *p, u64 offset, char *out, size_t len)
 {
-	struct search search = { .offset = offset };
 	struct mapping m = { .pid = pid, .start = p->start, .end = p->end };
-	struct elf *elf = NULL;
 	int fd = session__open_mapped(s, &m);
+	char name[224];
+	u64 begins;
 
 	*out = '\0';
 	if (fd < 0)
 		return;
-	if (!elf__open(&elf, fd)) {
-		elf__each_symbol(elf, on_symbol, &search);
-		if (search.best.name)
-			snprintf(out, len, "%s+0x%llx", search.best.name, offset - search.best.offset);
-	}
-	elf__close(elf);
+	if (!session__symbol(s, fd, p->path, offset, name, sizeof(name), &begins) && *name)
+		snprintf(out, len, "%s+0x%llx", name, offset - begins);
 	close(fd);
 }
 
@@ -132,7 +111,7 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 	name_site(s, e, w->caller2);
 }
 
-static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	begin(s);
 	runtime__mapped(&follower, s, m->pid, "lock_begin");

@@ -120,7 +120,7 @@ static void poll_job(struct session *s, struct library *l, int timeout_ms)
 		answered(s, l, err, m);
 }
 
-static void add_library(struct session *s, struct library *l, struct elf *elf, const struct mapping *m)
+static void add_library(struct session *s, struct library *l, const struct mapping *m)
 {
 	int err;
 
@@ -132,7 +132,7 @@ static void add_library(struct session *s, struct library *l, struct elf *elf, c
 		.path = session__intern(s, session__path(s, m->path)),
 		.took = -session__now(s),
 	};
-	err = dwarf_job__start(&l->job, elf, "ncclComm", members, MEMBERS);
+	err = session__start_dwarf(s, &l->job, m, "ncclComm", members, MEMBERS);
 	if (err)
 		answered(s, l, err, NULL);
 	else
@@ -144,7 +144,7 @@ static void add_library(struct session *s, struct library *l, struct elf *elf, c
  * with NCCL's own builds. Until then communicators are not described; each is at its
  * next use.
  */
-static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	struct library *l;
 	u32 i;
@@ -161,7 +161,7 @@ static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
 	}
 	if (i == libraries.n) {
 		libraries.n++;
-		add_library(s, &libraries.list[i], elf, m);
+		add_library(s, &libraries.list[i], m);
 	}
 	session__set_process(s, "nccl_processes", m->pid, &i);
 }
@@ -171,7 +171,7 @@ static void tick(struct session *s, u64 now)
 	u32 i;
 
 	for (i = 0; i < libraries.n; i++)
-		if (libraries.list[i].job.pid)
+		if (libraries.list[i].job.running)
 			poll_job(s, &libraries.list[i], 0);
 }
 

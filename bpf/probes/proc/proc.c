@@ -53,7 +53,7 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 		emit_image(s, e->pid, e->time);
 }
 
-static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	struct proc_map r = {
 		.event = { .time = m->time, .pid = m->pid, .tid = m->pid, .id = ID_proc_map },

@@ -157,9 +157,9 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	return f.error;
 }
 
-static void mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
-	python__mapped(s, elf, m);
+	python__mapped(s, file, m);
 }
 
 static const struct family_part parts[] = {

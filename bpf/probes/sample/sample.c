@@ -61,10 +61,10 @@ static void begin(struct session *s)
 		session__attach_clock(s, "sample_tick", hz);
 }
 
-static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	begin(s);
-	python__mapped(s, elf, m);
+	python__mapped(s, file, m);
 	if (sample.threshold && !session__option(s, "sample", "all"))
 		runtime__mapped(&sample.follower, s, m->pid, "sample_begin");
 }

@@ -134,7 +134,7 @@ static void begin(struct session *s)
 	session__run_iter(s, "sched_begin");
 }
 
-static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	begin(s);
 	if (!session__option(s, "sched", "all"))

@@ -27,7 +27,7 @@ static void begin(struct session *s)
 		session__emit(s, &r, sizeof(r));
 }
 
-static void on_mapped(struct session *s, struct elf *elf, const struct mapping *m)
+static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	begin(s);
 	runtime__mapped(&follower, s, m->pid, "syscall_begin");

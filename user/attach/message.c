@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "attach/message.h"
+
+#include "core/types.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define AWAIT_MS 50
+
+int message__send(int sock, const void *data, size_t len, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (fd >= 0) {
+		msg.msg_control = control.room;
+		msg.msg_controllen = sizeof(control.room);
+		control.align = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+		};
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(int));
+	}
+	do {
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n == (ssize_t)len ? 0 : -EPIPE;
+}
+
+ssize_t message__receive(int sock, void *data, size_t size, int *fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { .iov_base = data, .iov_len = size };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		/* room for one descriptor: that of CMSG_SPACE, which is padded, would take two */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
+	};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	*fd = -1;
+	do {
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
+static u64 now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+}
+
+int message__await(int sock, const struct message_wait *w)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	u64 begin = now_ms();
+
+	for (;;) {
+		int limit = w->stop && *w->stop ? w->stopping_ms : w->limit_ms;
+
+		/* in parts: a signal may come right before the call */
+		if (poll(&p, 1, limit < AWAIT_MS ? limit : AWAIT_MS) > 0)
+			return 0;
+		if (w->idle)
+			w->idle(w->arg);
+		if (now_ms() - begin >= (u64)limit)
+			return -ETIMEDOUT;
+	}
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The worker's side: children of sonde-examiner by whom a file belongs to, and what it costs if one does not answer. */
+#include "record/examine.h"
+#include "record/family.h"
+#include "record/objects.h"
+
+#include "attach/message.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHILDREN_MAX 16 /* the least used one goes */
+#define WAIT_MS	     8000 /* libtorch_cuda takes 1 s or so on a busy machine */
+#define PATIENT	     3 /* files given up, after which one is waited for less long */
+#define IMPATIENT_MS 1500
+#define STOPPING_MS  200
+
+/* Who could have written the files that share a child; a file that others may write has an inode of its own here. */
+struct child_key {
+	u64 dev, ino, uid;
+};
+
+struct child {
+	struct child_key key;
+	struct sandbox sandbox; /* sock -1: none */
+	u64 used; /* when, in questions */
+};
+
+struct examiner {
+	struct forkserver *server;
+	struct child children[CHILDREN_MAX];
+	u64 questions;
+	u32 late; /* files that could not be parsed in time */
+	struct answer answer;
+};
+
+/* In sonde-examiner: events of other processes are none of its business. */
+static void forget(void *session)
+{
+	rings__forget(((struct session *)session)->rings);
+}
+
+int examiner__start(struct session *s)
+{
+	struct examiner *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	for (u32 i = 0; i < CHILDREN_MAX; i++)
+		e->children[i].sandbox = SANDBOX_NONE;
+	e->server = forkserver__start(examine__serve, s, forget);
+	if (!e->server) {
+		free(e);
+		return -errno;
+	}
+	s->examiner = e;
+	return 0;
+}
+
+void examiner__free(struct examiner *e)
+{
+	if (!e)
+		return;
+	for (u32 i = 0; i < CHILDREN_MAX; i++)
+		if (e->children[i].sandbox.sock >= 0)
+			sandbox__end(&e->children[i].sandbox);
+	forkserver__free(e->server);
+	free(e);
+}
+
+static struct child_key key_of(const struct stat *st)
+{
+	return (struct child_key){
+		.dev = st->st_dev,
+		.ino = st->st_mode & (S_IWGRP | S_IWOTH) ? st->st_ino : 0,
+		.uid = st->st_uid,
+	};
+}
+
+/* The child for such files; one is forked if there is none. NULL: it can't be. */
+static struct child *child_of(struct examiner *e, const struct stat *st)
+{
+	struct child_key key = key_of(st);
+	struct child *c = &e->children[0];
+
+	for (u32 i = 0; i < CHILDREN_MAX; i++) {
+		struct child *other = &e->children[i];
+
+		if (other->sandbox.sock >= 0 && !memcmp(&other->key, &key, sizeof(key))) {
+			other->used = ++e->questions;
+			return other;
+		}
+		if (other->used < c->used)
+			c = other;
+	}
+	if (c->sandbox.sock >= 0)
+		sandbox__end(&c->sandbox);
+	if (forkserver__fork(e->server, &c->sandbox))
+		return NULL;
+	c->key = key;
+	c->used = ++e->questions;
+	return c;
+}
+
+static void end_child(struct child *c)
+{
+	sandbox__end(&c->sandbox);
+	c->used = 0;
+}
+
+static void on_idle(void *session)
+{
+	drain__keep(session);
+}
+
+/* The debug file that the child asks for: the opener decides whether it may be had. */
+static int give_debug(struct session *s, struct child *c, const struct object *o, struct examination *x,
+		      const struct answer *a, size_t n)
+{
+	struct debug_reply reply;
+	int fd, err;
+
+	if (!o || n < ANSWER_HEAD + 2 || a->text[n - ANSWER_HEAD - 1] || x->n_debug++ == FILE_DEBUG_MAX)
+		return -EPROTO;
+	fd = object__open_debug(s, o, a->head.kind == ANSWER_SERVER, a->head.n, a->text);
+	reply.result = fd < 0 ? fd : 0;
+	err = message__send(c->sandbox.sock, &reply, sizeof(reply), fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* The answer in its parts; o, m: the object and a mapping of it, NULL: none is asked about. */
+static int take_answer(struct session *s, struct child *c, const struct object *o, const struct mapping *m,
+		       const struct stat *st, struct examination *x)
+{
+	const struct message_wait wait = {
+		.limit_ms = s->examiner->late < PATIENT ? WAIT_MS : IMPATIENT_MS,
+		.stopping_ms = STOPPING_MS,
+		.stop = s->args->stop,
+		.idle = on_idle,
+		.arg = s,
+	};
+	struct answer *a = &s->examiner->answer;
+	int err, fd;
+	ssize_t n;
+
+	for (;;) {
+		err = message__await(c->sandbox.sock, &wait);
+		if (err)
+			return err;
+		n = message__receive(c->sandbox.sock, a, sizeof(*a), &fd);
+		/* a child that was taken over may send what it has */
+		if (fd >= 0)
+			close(fd);
+		if (n <= 0)
+			return -EPIPE;
+		if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER))
+			err = give_debug(s, c, o, x, a, n);
+		else
+			err = examination__take(x, s, o, a, n, st->st_size);
+		/* a CPython's come first: its processes are known before it is probed */
+		if (!err && m && a->head.kind == ANSWER_FACTS)
+			python__examined(s, &x->facts, m);
+		if (err)
+			return err < 0 ? err : 0;
+	}
+}
+
+/* 0: the child has answered. -EPIPE: it has ended. */
+static int ask(struct session *s, int fd, const struct object *o, const struct mapping *m,
+	       const struct file_question *q, struct examination *x)
+{
+	size_t size = offsetof(struct file_question, path) + strlen(q->path) + 1;
+	struct child *c;
+	struct stat st;
+	int err;
+
+	memset(x, 0, sizeof(*x));
+	if (fstat(fd, &st))
+		return -errno;
+	c = child_of(s->examiner, &st);
+	if (!c)
+		return -EAGAIN;
+	err = message__send(c->sandbox.sock, q, size, fd);
+	if (err) {
+		/* it has ended since its last answer: that says nothing of this file */
+		end_child(c);
+		c = child_of(s->examiner, &st);
+		err = c ? message__send(c->sandbox.sock, q, size, fd) : -EAGAIN;
+	}
+	if (!c)
+		return err;
+	if (!err)
+		err = take_answer(s, c, o, m, &st, x);
+	if (err || x->end.last)
+		end_child(c);
+	s->examiner->late += err == -ETIMEDOUT && !session__is_stopping(s);
+	return err;
+}
+
+static void set_hint(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+	struct file_question *q = arg;
+
+	if (f && h->hint && *h->hint)
+		q->hints |= FAMILY_BIT(f->id);
+}
+
+static void set_path(struct file_question *q, const char *path)
+{
+	size_t len = strlen(path);
+
+	/* its end says what it is called */
+	snprintf(q->path, sizeof(q->path), "%s", len < sizeof(q->path) ? path : path + len - sizeof(q->path) + 1);
+}
+
+const char *examine__why(int err)
+{
+	return err == -EPIPE ?
+		       "the process that parsed it crashed, or took more memory or time of the CPU than it may" :
+	       err == -ETIMEDOUT ? "it could not be parsed in time" :
+	       err == -EPROTO	 ? "the process that parsed it answered what makes no sense" :
+	       err == -EAGAIN	 ? "the process that is to parse it (sonde-examiner) can't be started" :
+				   strerror(-err);
+}
+
+static void note_failure(struct session *s, const struct object *o, int err)
+{
+	char text[256];
+
+	if (err == -ETIMEDOUT && session__is_stopping(s))
+		return;
+	snprintf(text, sizeof(text), "%s: what programs do with this file is not traced", examine__why(err));
+	session__gave_up(s, o->path, text);
+}
+
+int examine__object(struct session *s, struct object *o, const struct mapping *m, struct examination *x)
+{
+	static struct file_question q;
+	int err;
+
+	q = (struct file_question){
+		.kind = FILE_QUESTION,
+		.op = FILE_FIND,
+		.families = o->families,
+		.ahead = o->ahead,
+	};
+	set_path(&q, o->path);
+	family_host__each(s, set_hint, &q);
+	err = ask(s, o->fd, o, m, &q, x);
+	if (err)
+		note_failure(s, o, err);
+	else if (*x->note && !o->debug_sought)
+		session__warn(s, "%s: %s", o->path, x->note);
+	o->debug_sought |= *x->note;
+	return err ? err : x->end.result;
+}
+
+int session__symbol(struct session *s, int fd, const char *path, u64 offset, char *name, size_t len, u64 *begins)
+{
+	static struct file_question q;
+	struct examination x;
+	int err;
+
+	q = (struct file_question){ .kind = FILE_QUESTION, .op = FILE_SYMBOL, .offset = offset };
+	set_path(&q, path);
+	err = ask(s, fd, NULL, NULL, &q, &x);
+	snprintf(name, len, "%s", err ? "" : x.symbol.name);
+	*begins = x.symbol.offset;
+	examination__free(&x);
+	return err ? err : x.end.result;
+}
+
+int examine__code_at(struct session *s, const struct code_question *c, struct found_code *out, struct found_end *end)
+{
+	static struct file_question q;
+	struct examination x;
+	int err;
+
+	q = (struct file_question){ .kind = FILE_QUESTION, .op = FILE_CODE, .offset = c->offset, .number = c->number };
+	set_path(&q, c->path);
+	err = ask(s, c->fd, NULL, NULL, &q, &x);
+	*out = x.code;
+	*end = x.end;
+	examination__free(&x);
+	return err ? err : x.end.result;
+}
+
+int session__start_dwarf(struct session *s, struct dwarf_job *job, const struct mapping *m, const char *type,
+			 const struct dwarf_member *members, u32 n)
+{
+	const struct object *o = objects__find(s, m);
+
+	return o && o->fd >= 0 ? dwarf_job__start(job, s->examiner->server, o->fd, type, members, n) : -ENOENT;
+}

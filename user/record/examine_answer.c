@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a child of sonde-examiner answers about a file, which may have taken it over: each number is checked against what it
+ * names, each text is made one that moves no cursor, and no more of each is taken than a file can have.
+ */
+#include "record/examine.h"
+#include "record/objects.h"
+
+#include "attach/library.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void examination__free(struct examination *x)
+{
+	for (u32 i = 0; i < x->n_names; i++)
+		free(x->names[i]);
+	free(x->names);
+	free(x->places);
+	x->names = NULL;
+	x->places = NULL;
+	x->n_names = x->n_places = 0;
+}
+
+/* The records of a size that the message has, and nothing after them. */
+static bool has(size_t n, size_t size, u32 count)
+{
+	return n - ANSWER_HEAD == size * count;
+}
+
+/* A text that ends in its field, for the terminal too. */
+static bool clean(char *text, size_t size)
+{
+	size_t len = strnlen(text, size);
+
+	if (len == size)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((u8)text[i] < ' ' || (u8)text[i] == 0x7f)
+			text[i] = '?';
+	return true;
+}
+
+static int take_name(struct examination *x, const struct answer *a, size_t n)
+{
+	char **bigger, *name;
+
+	if (n < ANSWER_HEAD + 2 || a->text[n - ANSWER_HEAD - 1] || x->n_names == FILE_NAMES_MAX)
+		return -EPROTO;
+	if (x->n_names == x->max_names) {
+		bigger = reallocarray(x->names, x->max_names * 2 + 64, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		x->names = bigger;
+		x->max_names = x->max_names * 2 + 64;
+	}
+	name = strdup(a->text);
+	if (!name)
+		return -ENOMEM;
+	x->names[x->n_names++] = name;
+	return 0;
+}
+
+static bool is_place(const struct examination *x, const struct session *s, const struct found_place *p, u64 file_size)
+{
+	const struct program *program;
+
+	if (p->program >= s->embedded.probes.n_programs)
+		return false;
+	program = &s->embedded.probes.programs[p->program];
+	if (!program->enabled || p->offset >= file_size || p->counter >= file_size)
+		return false;
+	switch (program->section.kind) {
+	case SECTION_SITE:
+		return p->name == PLACE_NO_NAME;
+	case SECTION_SPAN:
+	case SECTION_ENTRY:
+	case SECTION_PLACED:
+		return p->name < x->n_names && !p->counter;
+	default:
+		return false;
+	}
+}
+
+static int take_places(struct examination *x, const struct session *s, const struct answer *a, size_t n, u64 file_size)
+{
+	struct found_place *bigger;
+	u32 count = a->head.n;
+
+	if (!count || count > PLACES_BATCH || !has(n, sizeof(*a->places), count) ||
+	    x->n_places + count > FILE_PLACES_MAX)
+		return -EPROTO;
+	for (u32 i = 0; i < count; i++)
+		if (!is_place(x, s, &a->places[i], file_size))
+			return -EPROTO;
+	if (x->n_places + count > x->max_places) {
+		bigger = reallocarray(x->places, x->max_places * 2 + PLACES_BATCH, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		x->places = bigger;
+		x->max_places = x->max_places * 2 + PLACES_BATCH;
+	}
+	memcpy(x->places + x->n_places, a->places, count * sizeof(*bigger));
+	x->n_places += count;
+	return 0;
+}
+
+/* Its places are those since the last one. */
+static int take_family(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
+		       size_t n)
+{
+	struct examined_family *last = x->n_families ? &x->families[x->n_families - 1] : NULL;
+	struct examined_family f = { .found = a->family, .first = last ? last->first + last->n : 0 };
+
+	if (!has(n, sizeof(a->family), 1) || f.found.id >= sizeof(s->family_on) / sizeof(s->family_on[0]) ||
+	    !s->family_on[f.found.id] || o->families & FAMILY_BIT(f.found.id) || x->n_families == FILE_FAMILIES_MAX ||
+	    f.found.error > 0 || !clean(f.found.why, sizeof(f.found.why)))
+		return -EPROTO;
+	for (u32 i = 0; i < x->n_families; i++)
+		if (x->families[i].found.id == f.found.id)
+			return -EPROTO;
+	f.n = x->n_places - f.first;
+	for (u32 i = 0; i < f.n; i++)
+		if (s->embedded.probes.programs[x->places[f.first + i].program].family->id != f.found.id)
+			return -EPROTO;
+	x->families[x->n_families++] = f;
+	return 0;
+}
+
+static int take_library(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
+			size_t n)
+{
+	if (!has(n, sizeof(a->library), 1) || a->library.program >= s->embedded.probes.n_programs ||
+	    x->n_libraries++ == FILE_LIBRARIES_MAX)
+		return -EPROTO;
+	object__note_unlike(s, o, &s->embedded.probes.programs[a->library.program], a->library.match == LIBRARY_OTHER);
+	return 0;
+}
+
+static int take_facts(struct examination *x, const struct answer *a, size_t n)
+{
+	struct file_facts *f = &x->facts;
+	u32 reported;
+
+	if (!has(n, sizeof(*f), 1))
+		return -EPROTO;
+	reported = f->python.reported;
+	*f = a->facts;
+	f->python.reported = reported;
+	if (f->n_segments > FILE_SEGMENTS_MAX || f->python.error > 0 || !clean(f->build_id, sizeof(f->build_id)) ||
+	    !clean(f->python.why, sizeof(f->python.why)) || f->build_id[strspn(f->build_id, "0123456789abcdef")])
+		return -EPROTO;
+	return 0;
+}
+
+static int take_note(struct examination *x, const struct answer *a, size_t n)
+{
+	size_t len = n - ANSWER_HEAD;
+
+	if (!len || len > sizeof(x->note) || a->text[len - 1])
+		return -EPROTO;
+	memcpy(x->note, a->text, len);
+	return clean(x->note, sizeof(x->note)) ? 0 : -EPROTO;
+}
+
+static int take_symbol(struct examination *x, const struct answer *a, size_t n)
+{
+	if (!has(n, sizeof(a->symbol), 1))
+		return -EPROTO;
+	x->symbol = a->symbol;
+	return strnlen(x->symbol.name, sizeof(x->symbol.name)) < sizeof(x->symbol.name) ? 0 : -EPROTO;
+}
+
+static int take_code(struct examination *x, const struct answer *a, size_t n)
+{
+	struct found_code *c = &x->code;
+
+	if (!has(n, sizeof(*c), 1))
+		return -EPROTO;
+	*c = a->code;
+	return strnlen(c->name, sizeof(c->name)) < sizeof(c->name) && c->unwind_error <= 0 ? 0 : -EPROTO;
+}
+
+int examination__take(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
+		      size_t n, u64 file_size)
+{
+	if (n < ANSWER_HEAD)
+		return -EPROTO;
+	switch (a->head.kind) {
+	case ANSWER_NAME:
+		return take_name(x, a, n);
+	case ANSWER_PLACES:
+		return take_places(x, s, a, n, file_size);
+	case ANSWER_LIBRARY:
+		return o ? take_library(x, s, o, a, n) : -EPROTO;
+	case ANSWER_FAMILY:
+		return o ? take_family(x, s, o, a, n) : -EPROTO;
+	case ANSWER_FACTS:
+		return take_facts(x, a, n);
+	case ANSWER_NOTE:
+		return take_note(x, a, n);
+	case ANSWER_SYMBOL:
+		return take_symbol(x, a, n);
+	case ANSWER_CODE:
+		return take_code(x, a, n);
+	case ANSWER_END:
+		x->end = a->end;
+		return has(n, sizeof(a->end), 1) && a->end.result <= 0 ? 1 : -EPROTO;
+	}
+	return -EPROTO;
+}

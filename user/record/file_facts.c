@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record/objects.h"
+
+#include "record/family.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void object__forget_file(struct object *o)
+{
+	free(o->facts);
+	o->facts = NULL;
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
+}
+
+struct found {
+	const struct object *o;
+	const struct examination *x;
+};
+
+static void host_found(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+	const struct found *found = arg;
+
+	for (u32 i = 0; f && h->found && i < found->x->n_families; i++)
+		if (found->x->families[i].found.id == f->id)
+			h->found(s, found->o->facts->own[FAMILY_INDEX(f->id)]);
+}
+
+void object__keep_facts(struct session *s, struct object *o, const struct examination *x)
+{
+	struct file_facts *old = o->facts, *new = x->n_families ? malloc(sizeof(*new)) : NULL;
+
+	if (!new)
+		return;
+	*new = x->facts;
+	for (u32 i = 0; old && i < FILE_FAMILIES_MAX; i++)
+		if (o->families & (1u << i))
+			memcpy(new->own[i], old->own[i], sizeof(new->own[i]));
+	if (old)
+		new->python.reported = old->python.reported;
+	free(old);
+	o->facts = new;
+	family_host__each(s, host_found, &(struct found){ o, x });
+}

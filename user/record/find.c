@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Where each family's programs go in a file, and what its host code learns of it: in a child process (record/examine.h), which
+ * may be taken over by the file. What it changes in memory, and in the session, ends with it.
+ */
+#include "attach/debug.h"
+#include "attach/library.h"
+#include "attach/message.h"
+#include "attach/place.h"
+#include "record/examine.h"
+#include "record/internal.h"
+#include "record/family.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/map.h"
+
+struct find {
+	struct session *s;
+	struct elf *elf;
+	const struct file_question *q;
+	int sock;
+	const struct program *program; /* whose functions are being looked for */
+	const char *pattern;
+	bool copy; /* the library is linked into the object: its functions are not exported */
+	bool debug_sought;
+	bool any; /* family for which it is a runtime */
+	struct placer *placer; /* made when it is needed */
+	struct map taken; /* places by offset and section kind */
+	u32 n_names, n_libraries;
+	struct found_place batch[PLACES_BATCH];
+	u32 n_batch, n_places;
+	u32 functions, unplaced; /* placed calls wanted, and those that can't be */
+	char why[160]; /* the first of these */
+	int error;
+};
+
+int site_list__add_site(struct site_list *list, const struct site *site)
+{
+	struct site *bigger = realloc(list->sites, (list->n + 1) * sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	list->sites = bigger;
+	list->sites[list->n++] = *site;
+	return 0;
+}
+
+int site_list__add(struct site_list *list, u64 offset, const char *program)
+{
+	return site_list__add_site(list, &(struct site){ .offset = offset, .program = program });
+}
+
+static void flush(struct find *p)
+{
+	if (p->n_batch && answer__send(p->sock, ANSWER_PLACES, p->n_batch, p->batch, p->n_batch * sizeof(*p->batch)))
+		p->error = -EPIPE;
+	p->n_batch = 0;
+}
+
+static void add_place(struct find *p, const struct found_place *place)
+{
+	if (p->n_places == FILE_PLACES_MAX) {
+		p->error = -E2BIG;
+		return;
+	}
+	p->batch[p->n_batch++] = *place;
+	p->n_places++;
+	if (p->n_batch == PLACES_BATCH)
+		flush(p);
+}
+
+static u32 number_of(const struct find *p, const struct program *program)
+{
+	return program - p->s->embedded.probes.programs;
+}
+
+/* The number by which the places of a function know its name. */
+static u32 send_name(struct find *p, const char *name)
+{
+	char text[ANSWER_TEXT_MAX];
+
+	if (p->n_names == FILE_NAMES_MAX) {
+		p->error = -E2BIG;
+		return PLACE_NO_NAME;
+	}
+	snprintf(text, sizeof(text), "%s", name);
+	if (answer__send(p->sock, ANSWER_NAME, 0, text, strlen(text) + 1))
+		p->error = -EPIPE;
+	return p->n_names++;
+}
+
+/* Two names of one function (an alias) are one call. */
+static bool take(struct find *p, u64 offset, enum section_kind kind)
+{
+	struct {
+		u64 offset, kind;
+	} key = { offset, kind };
+	bool *taken = map__get(&p->taken, &key);
+
+	if (!taken)
+		p->error = -ENOMEM;
+	if (!taken || *taken)
+		return false;
+	*taken = true;
+	return true;
+}
+
+static struct placer *get_placer(struct find *p)
+{
+	if (!p->placer)
+		p->placer = placer__new(p->elf, place__shadow_stack(p->elf));
+	if (!p->placer)
+		p->error = -ENOMEM;
+	return p->placer;
+}
+
+static u64 end_cookie(const struct place_site *site)
+{
+	return (site->kind == PLACE_UNWIND ? COOKIE_UNWIND : COOKIE_EXIT) |
+	       (site->by_frame_pointer ? COOKIE_BY_FRAME_POINTER : 0) | (u64)(site->above / 8) << COOKIE_ABOVE_SHIFT;
+}
+
+/* A call whose ends are found in the function's code: all its probes, or none. */
+static void add_placed(struct find *p, const struct elf_symbol *sym)
+{
+	struct found_place place = { .program = number_of(p, p->program) };
+	struct placement where;
+
+	if (placer__function(p->placer, sym->addr, sym->size, &where)) {
+		p->error = -ENOMEM;
+		return;
+	}
+	p->functions++;
+	if (!where.exits) {
+		if (!p->unplaced++)
+			snprintf(p->why, sizeof(p->why), "%.80s: %s", sym->name, where.exits_why);
+		return;
+	}
+	place.name = send_name(p, sym->name);
+	if (place.name == PLACE_NO_NAME)
+		return;
+	for (u32 i = 0; i < where.n; i++) {
+		place.bits = i ? end_cookie(&where.sites[i]) : 0;
+		if (!elf__offset(p->elf, where.sites[i].addr, &place.offset) && take(p, place.offset, SECTION_PLACED))
+			add_place(p, &place);
+	}
+}
+
+static void add_function(struct find *p, const struct elf_symbol *sym)
+{
+	struct found_place place = { .program = number_of(p, p->program) };
+	enum section_kind kind = p->program->section.kind;
+	struct place_site site;
+	const char *why;
+
+	if (!sym->function || !sym->offset)
+		return;
+	/* a glob may match C++ names, whose returns are not safe to probe */
+	if (kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
+		return;
+	/* by its entry: where it is probed is asked only once */
+	if (!get_placer(p) || !take(p, ~sym->offset, kind))
+		return;
+	if (kind == SECTION_PLACED) {
+		add_placed(p, sym);
+		return;
+	}
+	placer__entry(p->placer, sym->addr, sym->size, &site, &why);
+	if (elf__offset(p->elf, site.addr, &place.offset))
+		return;
+	place.name = send_name(p, sym->name);
+	if (place.name != PLACE_NO_NAME)
+		add_place(p, &place);
+}
+
+static int on_symbol(const struct elf_symbol *sym, void *arg)
+{
+	struct find *p = arg;
+
+	if ((sym->dynamic || p->copy) && sym->default_version && !fnmatch(p->pattern, sym->name, 0))
+		add_function(p, sym);
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names in a program's section but for globs, each once and sorted. The array and its text are one block. */
+static const char **split_names(const struct program *program, u32 *n)
+{
+	const char *list = program->section.rest, **names;
+	size_t len = strlen(list), max = len / 2 + 1, used = 0;
+	char name[512], *text;
+
+	*n = 0;
+	names = malloc(max * sizeof(*names) + len + 1);
+	if (!names)
+		return NULL;
+	text = (char *)(names + max);
+	while (section__next_function(&list, name, sizeof(name))) {
+		if (strpbrk(name, "*?["))
+			continue;
+		names[(*n)++] = strcpy(text + used, name);
+		used += strlen(name) + 1;
+	}
+	qsort(names, *n, sizeof(*names), compare_names);
+	for (u32 i = len = 0; i < *n; i++)
+		if (!i || strcmp(names[i], names[i - 1]))
+			names[len++] = names[i];
+	*n = len;
+	return names;
+}
+
+/* Asks the process that has the opener for a debug file. A descriptor or negative errno. */
+static int ask_debug(struct find *p, u32 kind, u32 own_root, const char *text)
+{
+	struct debug_reply reply;
+	int fd = -1;
+
+	if (answer__send(p->sock, kind, own_root, text, strlen(text) + 1) ||
+	    message__receive(p->sock, &reply, sizeof(reply), &fd) != sizeof(reply))
+		return -EPIPE;
+	return reply.result ? reply.result : fd;
+}
+
+static int open_debug(u32 pid, const char *path, void *arg)
+{
+	return ask_debug(arg, ANSWER_DEBUG, pid != 0, path);
+}
+
+static int fetch_debug(const char *build_id, void *arg)
+{
+	return ask_debug(arg, ANSWER_SERVER, 0, build_id);
+}
+
+/* Looks for symbols that the file was stripped of, once. true: there are more now. */
+static bool add_debug(struct find *p)
+{
+	const struct debug_search search = {
+		/* whose it is knows the other process */
+		.pid = !p->q->ahead,
+		.path = p->q->path,
+		.open = open_debug,
+		.fetch = p->s->args->debuginfod ? fetch_debug : NULL,
+		.arg = p,
+	};
+	char why[512];
+
+	if (p->debug_sought || !elf__stripped(p->elf))
+		return false;
+	p->debug_sought = true;
+	if (!debug__add(p->elf, &search, why, sizeof(why)))
+		return true;
+	if (*why)
+		answer__send(p->sock, ANSWER_NOTE, 0, why, strlen(why) + 1);
+	return false;
+}
+
+/* The functions that a program's section names, as far as this file has them. */
+static void find_names(struct find *p, const struct program *program)
+{
+	struct elf_symbol *found;
+	const char **names;
+	u32 n;
+
+	p->program = program;
+	names = split_names(program, &n);
+	found = names ? calloc(n + 1, sizeof(*found)) : NULL;
+	if (!found)
+		p->error = -ENOMEM;
+	else if (elf__find_symbols(p->elf, names, n, found) == n && n && add_debug(p))
+		elf__find_symbols(p->elf, names, n, found);
+	for (u32 i = 0; found && i < n; i++)
+		if (found[i].name)
+			add_function(p, &found[i]);
+	free(found);
+	free(names);
+}
+
+/* The functions that the globs in its section match. */
+static void find_globs(struct find *p, const struct program *program)
+{
+	const char *list = program->section.rest;
+	char name[512];
+
+	p->program = program;
+	p->pattern = name;
+	while (section__next_function(&list, name, sizeof(name)))
+		if (strpbrk(name, "*?["))
+			elf__each_symbol(p->elf, on_symbol, p);
+}
+
+/* How NVIDIA's static libraries begin the names of what they don't export: libcudart.so's are libcudart_static_HASH. */
+static bool holds_copy(const struct find *p, const char *library)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(library, "."), library);
+	return elf__names_hold(p->elf, text);
+}
+
+/* By what the file holds. One that only goes by the library's name is named, as its calls will not be seen. */
+static bool is_library(struct find *p, const struct program *program)
+{
+	const struct section *section = &program->section;
+	struct found_library library = { .program = number_of(p, program) };
+
+	library.match = library__match(p->elf, &p->s->embedded.probes, section->library);
+	if (library.match == LIBRARY_YES || !section__matches_library(section, p->q->path) || p->q->ahead ||
+	    holds_copy(p, section->library))
+		return library.match == LIBRARY_YES;
+	if (p->n_libraries++ < FILE_LIBRARIES_MAX)
+		answer__send(p->sock, ANSWER_LIBRARY, 0, &library, sizeof(library));
+	return false;
+}
+
+/*
+ * true: the object is a library that the family probes, or has one linked in. Names
+ * first: a function is the program's that names it, whatever another's glob says.
+ */
+static bool find_library(struct find *p, const struct schema_family *f)
+{
+	const struct probes *probes = &p->s->embedded.probes;
+	const char *asked = "";
+	bool whole = false, copy = false, found = false;
+
+	for (u32 i = 0; i < 2 * probes->n_programs; i++) {
+		const struct program *program = &probes->programs[i % probes->n_programs];
+		const struct section *section = &program->section;
+
+		if (!program->enabled || program->family != f || !section->library[0])
+			continue;
+		if (strcmp(asked, section->library)) {
+			asked = section->library;
+			whole = is_library(p, program);
+			copy = !whole && holds_copy(p, asked);
+		}
+		if (!whole && !copy)
+			continue;
+		p->copy = copy;
+		if (i < probes->n_programs)
+			find_names(p, program);
+		else
+			find_globs(p, program);
+		found = true;
+	}
+	return found;
+}
+
+/* A stripped copy is found by its debug file, or at least told. */
+static bool find_hidden(struct find *p, const struct schema_family *f, char *why, size_t len)
+{
+	const struct family_host *h = family_host__find(f->name);
+
+	if (!h || !h->hides_library || !elf__stripped(p->elf) || !h->hides_library(p->elf, why, len))
+		return false;
+	if (add_debug(p) && find_library(p, f))
+		*why = '\0';
+	return true;
+}
+
+/* The places that the family's host code finds. true: it is a runtime of the family. */
+static bool find_sites(struct find *p, const struct family_host *h, void *own, char *why, size_t len)
+{
+	struct elf_symbol sym;
+	bool python = family_host__python_asked(p->s, h) && !elf__find_symbol(p->elf, "_PyRuntime", &sym);
+	struct site_list sites = {};
+
+	if (!h || !h->is_runtime || !h->is_runtime(p->elf, p->q->path))
+		return python;
+	if (h->sites) {
+		int err = h->sites(p->s, p->elf, p->q->path, &sites, why, len);
+
+		if (err && !*why)
+			snprintf(why, len, "%s", strerror(-err));
+	}
+	if (h->learn)
+		h->learn(p->elf, own);
+	for (u32 i = 0; i < sites.n; i++) {
+		const struct site *site = &sites.sites[i];
+		const struct program *program = probes__program(&p->s->embedded.probes, site->program);
+
+		if (program && program->enabled && take(p, site->offset, SECTION_SITE))
+			add_place(p, &(struct found_place){ .program = number_of(p, program),
+							    .name = PLACE_NO_NAME,
+							    .offset = site->offset,
+							    .bits = site->cookie,
+							    .counter = site->counter });
+	}
+	free(sites.sites);
+	return true;
+}
+
+static int find_family(struct find *p, const struct schema_family *f, struct file_facts *facts)
+{
+	const struct family_host *h = family_host__find(f->name);
+	struct found_family out = { .id = f->id };
+	bool runtime;
+
+	map__init(&p->taken, 2 * sizeof(u64), sizeof(bool));
+	p->functions = p->unplaced = 0;
+	*p->why = '\0';
+	p->error = 0;
+	if (h && h->hint)
+		*h->hint = p->q->hints & FAMILY_BIT(f->id);
+	runtime = find_library(p, f);
+	if (!runtime) {
+		out.hidden = find_hidden(p, f, out.why, sizeof(out.why));
+		runtime = out.hidden;
+	}
+	runtime |= find_sites(p, h, facts->own[FAMILY_INDEX(f->id)], out.why, sizeof(out.why));
+	if (p->unplaced && !*out.why)
+		snprintf(out.why, sizeof(out.why), "%u of %u functions are not traced: %s", p->unplaced, p->functions,
+			 p->why);
+	map__free(&p->taken);
+	flush(p);
+	out.error = p->error;
+	p->any |= runtime;
+	return runtime ? answer__send(p->sock, ANSWER_FAMILY, 0, &out, sizeof(out)) : 0;
+}
+
+static void learn(struct elf *elf, struct file_facts *facts)
+{
+	u64 offset, addr, size;
+
+	if (facts->n_segments)
+		return;
+	snprintf(facts->build_id, sizeof(facts->build_id), "%s", elf__build_id(elf));
+	for (u32 i = 0; facts->n_segments < FILE_SEGMENTS_MAX && elf__text(elf, i, &addr, &size); i++)
+		if (!elf__offset(elf, addr, &offset))
+			facts->segments[facts->n_segments++] =
+				(struct file_segment){ .addr = addr, .size = size, .offset = offset };
+	facts->python.error =
+		python__identify(elf, &facts->python.runtime, facts->python.why, sizeof(facts->python.why));
+}
+
+int find__file(struct session *s, struct elf *elf, int sock, const struct file_question *q, struct file_facts *facts)
+{
+	struct find *p = calloc(1, sizeof(*p));
+	struct elf_symbol sym;
+	int err = 0;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct find){ .s = s, .elf = elf, .sock = sock, .q = q };
+	if (python__is_walked(s) && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
+		learn(elf, facts);
+		err = answer__send(sock, ANSWER_FACTS, 0, facts, sizeof(*facts));
+	}
+	for (u32 i = 0; i < s->schema->n_families && !err; i++) {
+		const struct schema_family *f = &s->schema->families[i];
+
+		if (s->family_on[f->id] && !(q->families & FAMILY_BIT(f->id)))
+			err = find_family(p, f, facts);
+	}
+	/* of other files nothing is kept */
+	if (!err && p->any) {
+		learn(elf, facts);
+		err = answer__send(sock, ANSWER_FACTS, 0, facts, sizeof(*facts));
+	}
+	placer__free(p->placer);
+	free(p);
+	return err;
+}
