@@ -118,6 +118,7 @@ struct vma_record {
 	u32 pid;
 	u32 path_len; /* with its NUL, 0: not known */
 	u32 magic; /* of its file system, as statfs(2) has it in f_type */
+	char comm[16]; /* the process's name */
 };
 
 #ifdef __bpf__

@@ -39,6 +39,7 @@ struct attacher_request {
 	u32 n; /* sites; bytes of the path; the signal; ticks a second */
 	u64 seq; /* of this request; its answers have the same */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
+	u64 magic; /* OP_OPEN: of its file system, 0: not known */
 	char data[ATTACHER_SITES_MAX * 3 * sizeof(u64)];
 };
 

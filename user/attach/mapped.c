@@ -38,15 +38,21 @@ static bool is_inode(int fd, u64 ino)
 
 int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_files, const char **remote)
 {
-	int fd = find_mapping(m);
-	bool is_named = fd < 0;
+	char type[64];
+	bool known = m->dev && filesystem__type(m->dev >> 20, m->dev & 0xfffff, m->pid, type, sizeof(type)), is_named;
+	int fd;
 
-	*remote = NULL;
+	/* even to name a file of NFS may ask its server */
+	*remote = known && !remote_files ? filesystem__remote_type(type) : NULL;
+	if (*remote)
+		return -EREMOTE;
+	fd = find_mapping(m);
+	is_named = fd < 0;
 	if (fd < 0)
 		fd = find_path(m);
 	if (fd < 0)
 		return fd;
-	if (!remote_files)
+	if (!remote_files && !known)
 		*remote = filesystem__remote_file(fd, m->pid);
 	if (!*remote && (!is_named || by_path == MAPPED_ANY || is_inode(fd, m->ino)))
 		return file__reopen_regular(fd);

@@ -39,9 +39,21 @@ struct opener {
 	int reply_fd; /* -1: none */
 };
 
-static bool is_remote(int place)
+/* A mapping's file system is known by its number and device; what has FUSE's number may be virtiofs, which is local. */
+static bool is_remote(const struct opener *s, int place)
 {
-	return filesystem__remote(filesystem__magic(place));
+	const struct attacher_request *r = &s->request;
+	u64 magic = r->op == OP_OPEN && r->magic == FILESYSTEM_FUSE ? FILESYSTEM_FUSE : filesystem__magic(place);
+	char type[64];
+	struct statx st;
+	u64 dev = r->op == OP_OPEN ? r->dev : 0;
+
+	if (magic != FILESYSTEM_FUSE)
+		return filesystem__remote(magic);
+	if (!dev && !statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st))
+		dev = (u64)st.stx_dev_major << 20 | st.stx_dev_minor;
+	return !filesystem__type(dev >> 20, dev & 0xfffff, r->pid > 0 ? r->pid : 0, type, sizeof(type)) ||
+	       filesystem__remote_type(type);
 }
 
 /* Opens for reading what a descriptor names, if it is an ELF file: no device, no other file of anybody's leaves here. */
@@ -51,7 +63,7 @@ static int open_elf(const struct opener *s, int place)
 	struct stat st;
 	int fd;
 
-	if (!s->remote_files && is_remote(place))
+	if (!s->remote_files && is_remote(s, place))
 		return -EREMOTE;
 	if (fstat(place, &st) || !S_ISREG(st.st_mode))
 		return -ENOEXEC;
@@ -104,7 +116,7 @@ static bool send_note(struct opener *s, int place)
 {
 	struct inode_note note;
 
-	if ((!s->remote_files && is_remote(place)) || !ownership__note(place, s->request.pid, &note) ||
+	if ((!s->remote_files && is_remote(s, place)) || !ownership__note(place, s->request.pid, &note) ||
 	    (note.dev == s->noted.dev && note.ino == s->noted.ino))
 		return true;
 	if (write(s->notes, &note, sizeof(note)) < 0)

@@ -63,6 +63,7 @@ int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(
 			.generation = r.generation,
 			.magic = r.magic,
 		};
+		memcpy(m.comm, r.comm, sizeof(m.comm));
 		if (r.path_len)
 			buf[pos + r.path_len - 1] = '\0';
 		m.path = r.path_len ? buf + pos : read_path(a, &m, path, sizeof(path));

@@ -32,9 +32,13 @@ static void add(const struct mapping *m, void *arg)
 		s->max = s->max * 2 + 64;
 	}
 	if (path)
-		s->codes[s->n++] = (struct code){
-			.start = m->start, .end = m->end, .offset = m->offset, .ino = m->ino, .path = path, .fd = -1
-		};
+		s->codes[s->n++] = (struct code){ .start = m->start,
+						  .end = m->end,
+						  .offset = m->offset,
+						  .dev = m->dev,
+						  .ino = m->ino,
+						  .path = path,
+						  .fd = -1 };
 }
 
 static size_t read_auxv(u32 pid, u8 *to)
@@ -150,7 +154,9 @@ bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino)
 /* The very file by its mapping, which takes a capability; else by its path, in the process's root. */
 static int open_code(struct space *s, const struct code *c)
 {
-	const struct mapping m = { .pid = s->pid, .start = c->start, .end = c->end, .ino = c->ino, .path = c->path };
+	const struct mapping m = {
+		.pid = s->pid, .start = c->start, .end = c->end, .dev = c->dev, .ino = c->ino, .path = c->path
+	};
 	const char *remote = NULL;
 	int fd = mapped__open(&m, MAPPED_SAME, s->remote_files, &remote);
 

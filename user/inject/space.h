@@ -13,7 +13,7 @@
 
 struct code {
 	u64 start, end, offset; /* as mapped */
-	u64 ino;
+	u64 dev, ino;
 	char *path;
 	/* opened when first asked for */
 	bool opened;

@@ -2,12 +2,8 @@
 /* Files and processes about which the kernel does not answer in time: each costs itself alone, and is named. */
 #include "record/objects.h"
 
-#include "attach/filesystem.h"
-
 #include <errno.h>
 #include <string.h>
-
-#define LINES_MAX 8 /* about files that lie on remote file systems */
 
 bool session__is_stopping(const struct session *s)
 {
@@ -46,29 +42,6 @@ void process__set_hung(struct session *s, u32 pid)
 		"process %u: not examined: the kernel did not answer in time what it runs or maps; it may wait for a "
 		"file system whose server does not answer",
 		pid);
-}
-
-static bool is_python(const char *path)
-{
-	const char *name = strrchr(path, '/');
-
-	name = name ? name + 1 : path;
-	return !strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10);
-}
-
-void object__refuse_remote(struct session *s, const struct object *o, u32 magic)
-{
-	const char *name = filesystem__remote(magic), *fs = name ? name : "a network or FUSE file system";
-	bool library = object__is_probed_library(s, o);
-
-	if (library)
-		s->not_attached++;
-	if (s->n_remote == LINES_MAX || (s->n_remote && !library && !is_python(o->path)))
-		return;
-	s->n_remote++;
-	session__warn(
-		s, "%s: not examined: it lies on %s, whose server may never answer; --remote-files examines such files",
-		o->path, fs);
 }
 
 void object__refuse_hung(struct session *s, const struct object *o)

@@ -116,7 +116,8 @@ struct session {
 	bool memory_warned;
 	u32 hung[HUNG_MAX]; /* processes that are not asked about any more; the last ones */
 	u32 n_hung;
-	u32 n_remote; /* lines about files on remote file systems */
+	struct remote_files *remote; /* left out since the last line about such; NULL: none were */
+	u32 remote_lines;
 	bool stuck_noted; /* the attacher's not answering is reported */
 	bool draining;
 	struct kept_records kept_records;
@@ -240,6 +241,10 @@ int privileged__start(struct session *s, char *err, size_t len);
 
 /* maps.c: leaves this process those maps that it reads, to be read alone; what can't be had is added to lacks */
 void maps__give_up(struct session *s, char *lacks, size_t len);
+
+/* remote.c: a line about files on remote file systems that were left out since the last one, if there are any. */
+void remote__report(struct session *s);
+void remote__free(struct session *s);
 
 /* captured.c, for tests */
 void captured__try(struct session *s);

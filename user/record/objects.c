@@ -125,7 +125,8 @@ static int open_mapped(struct session *s, const struct mapping *m)
 {
 	if (session__is_stopping(s))
 		return -EINTR;
-	if (!s->args->remote_files && filesystem__remote(m->magic))
+	/* of what has FUSE's number the opener finds out whether it is */
+	if (!s->args->remote_files && m->magic != FILESYSTEM_FUSE && filesystem__remote(m->magic))
 		return -EREMOTE;
 	return attacher__open(s->attacher, m);
 }
@@ -153,7 +154,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 	o->pid = m->pid;
 	if (o->fd == -EREMOTE || o->fd == -ETIMEDOUT) {
 		if (o->fd == -EREMOTE)
-			object__refuse_remote(s, o, m->magic);
+			remote__refuse(s, o, m->magic);
 		else
 			object__refuse_hung(s, o);
 		o->fd = -1;
@@ -223,6 +224,8 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 		return NULL;
 	if (!o->examined)
 		examine(s, o, m);
+	if (o->remote)
+		remote__note_process(s, m);
 	if (o->families)
 		process__set(s, m->pid, PROCESS_RUNTIME);
 	s->objects->probed += !o->mapped && o->live;

@@ -30,6 +30,7 @@ struct object {
 	u32 pid; /* the process in whose root path is, 0: this one's */
 	bool examined;
 	bool debug_sought; /* and what came of it reported */
+	bool remote; /* left out, as it lies on a file system that is served remotely */
 	bool ahead; /* probed before any process mapped it */
 	bool mapped; /* by a process, since it is live */
 	bool unmapped; /* no process mapped it at the last scan */
@@ -78,8 +79,10 @@ void object__note_unlike(struct session *s, const struct object *o, const struct
 void object__refuse(struct session *s, const struct object *o, const char *why);
 /* Has it the name of a library that a family probes? */
 bool object__is_probed_library(struct session *s, const struct object *o);
-/* hung.c: it lies on a file system that is served remotely (magic 0: on one that is not known), or does not answer. */
-void object__refuse_remote(struct session *s, const struct object *o, u32 magic);
+/* remote.c: it lies on a file system that is served remotely (magic 0: on one that is not known); a process maps such a file. */
+void remote__refuse(struct session *s, struct object *o, u32 magic);
+void remote__note_process(struct session *s, const struct mapping *m);
+/* hung.c: its file system does not answer. */
 void object__refuse_hung(struct session *s, const struct object *o);
 
 #endif

@@ -162,6 +162,7 @@ int session__start(struct session *s, char *err, size_t len)
 	/* what families say of that moment is not to wait for the first tick */
 	family_host__each(s, host_tick, &s->started);
 	timing__step("families begun");
+	remote__report(s);
 	return 0;
 }
 
@@ -243,6 +244,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		about__clock(s);
 		features__ended(&s->features);
 		process__forget_hung(s);
+		remote__report(s);
 		s->next_second = now + SECOND_NS;
 		if (now >= s->next_tables)
 			memory__write_tables(s);
@@ -334,6 +336,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		about__cost(s);
 		memory__write_tables(s);
 		attacher__note_stuck(s);
+		remote__report(s);
 	}
 	end.event = session__event(s, ID_meta_end);
 	end.stop = s->stopped;
@@ -404,6 +407,7 @@ void session__free(struct session *s)
 	examiner__free(s->examiner);
 	attacher__free(s->attacher);
 	fetcher__free(s->fetcher);
+	remote__free(s);
 	drain__close(s);
 	mmaps__close(s->mmaps);
 	if (s->statm_fd > 0)

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Files on file systems that are served remotely and left out for that (--remote-files). Where programs lie on NFS there are
+ * hundreds, so one line names the first that matters, how many there are, which processes map them, and the command that
+ * examines them; later ones come together once a second.
+ */
+#include "record/objects.h"
+
+#include "attach/filesystem.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINES_MAX 8
+#define NAMED_MAX 3 /* processes in a line */
+#define KNOWN_MAX 4096 /* processes that are counted once */
+
+struct remote_files {
+	u32 n_files;
+	char path[PATH_MAX]; /* of the first one, or the first that a family would probe */
+	char fs[64];
+	bool matters;
+	struct {
+		u32 pid;
+		char comm[16];
+	} named[NAMED_MAX];
+	u32 n_named;
+	u32 n_processes;
+	u32 known[KNOWN_MAX]; /* their numbers */
+};
+
+static struct remote_files *get(struct session *s)
+{
+	if (!s->remote)
+		s->remote = calloc(1, sizeof(*s->remote));
+	return s->remote;
+}
+
+static bool is_python(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	name = name ? name + 1 : path;
+	return !strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10);
+}
+
+void remote__refuse(struct session *s, struct object *o, u32 magic)
+{
+	const char *name = filesystem__remote(magic);
+	struct remote_files *r = get(s);
+	bool library = object__is_probed_library(s, o), matters = library || is_python(o->path);
+
+	o->remote = true;
+	s->not_attached += library;
+	if (!r)
+		return;
+	if (!r->n_files++ || (matters && !r->matters)) {
+		snprintf(r->path, sizeof(r->path), "%s", o->path);
+		snprintf(r->fs, sizeof(r->fs), "%s", name ? name : "a network or FUSE file system");
+	}
+	r->matters |= matters;
+}
+
+void remote__note_process(struct session *s, const struct mapping *m)
+{
+	struct remote_files *r = s->remote;
+	u32 i;
+
+	/* of a file that was named already: not worth a line */
+	if (!r || !r->n_files || r->n_processes == KNOWN_MAX)
+		return;
+	for (i = 0; i < r->n_processes && r->known[i] != m->pid; i++)
+		;
+	if (i < r->n_processes)
+		return;
+	r->known[r->n_processes++] = m->pid;
+	if (r->n_named == NAMED_MAX)
+		return;
+	r->named[r->n_named].pid = m->pid;
+	memcpy(r->named[r->n_named].comm, m->comm, sizeof(m->comm) - 1);
+	r->n_named++;
+}
+
+static void list_processes(const struct remote_files *r, char *text, size_t len)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (u32 i = 0; i < r->n_named && used < len; i++)
+		used += snprintf(text + used, len - used, "%s%s %u", i ? ", " : "",
+				 *r->named[i].comm ? r->named[i].comm : "process", r->named[i].pid);
+	if (r->n_processes > r->n_named && used < len)
+		snprintf(text + used, len - used, " and %u more", r->n_processes - r->n_named);
+}
+
+/* The user's own command line with the option behind the command: "sonde record --remote-files -d 10". */
+static void add_option(const struct session *s, char *text, size_t len)
+{
+	const char *command = s->args->command, *name = command ? strchr(command, ' ') : NULL;
+	int head = name ? (int)(name + 1 - command + strcspn(name + 1, " ")) : 0;
+
+	if (!command || strncmp(command, "sonde ", 6))
+		snprintf(text, len, "sonde record --remote-files ..");
+	else
+		snprintf(text, len, "%s%.*s --remote-files%.300s%s", getenv("SUDO_UID") ? "sudo " : "", head, command,
+			 command + head, strlen(command + head) > 300 ? " .." : "");
+}
+
+void remote__report(struct session *s)
+{
+	struct remote_files *r = s->remote;
+	char processes[256], command[512], others[64] = "";
+
+	if (!r || !r->n_files || s->remote_lines == LINES_MAX)
+		return;
+	s->remote_lines++;
+	list_processes(r, processes, sizeof(processes));
+	add_option(s, command, sizeof(command));
+	if (r->n_files > 1)
+		snprintf(others, sizeof(others), " and %u more file%s", r->n_files - 1, r->n_files == 2 ? "" : "s");
+	session__warn(
+		s,
+		"%s%s: not examined, and no call into %s traced: %s on %s, whose server may never answer; mapped by %s. "
+		"`%s` examines such files, \"remote-files = yes\" in /etc/sonde.conf has every recording do so",
+		r->path, others, r->n_files > 1 ? "them is" : "it is", r->n_files > 1 ? "they lie" : "it lies", r->fs,
+		*processes ? processes : "no process any more", command);
+	r->n_files = 0;
+	r->matters = false;
+	r->n_named = r->n_processes = 0;
+	memset(r->named, 0, sizeof(r->named));
+}
+
+void remote__free(struct session *s)
+{
+	free(s->remote);
+	s->remote = NULL;
+}
