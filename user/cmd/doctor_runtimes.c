@@ -248,9 +248,9 @@ void doctor__runtimes(struct doctor *d)
 	if (s.n_remote)
 		report_output__note(
 			&d->out,
-			"%u mapped files lie on %s or the like, whose server may never answer, and were not opened; "
+			"Mapped files on %s or the like, whose server may never answer, were not opened (%u); "
 			"--remote-files opens them.",
-			s.n_remote, s.remote);
+			s.remote, s.n_remote);
 	if (!s.table->n_rows)
 		report_output__note(
 			&d->out,
