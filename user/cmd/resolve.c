@@ -307,8 +307,8 @@ static void print_left_out(const struct resolver *r)
 {
 	if (r->n_remote)
 		cmd__error(
-			"process %u: %u file%s on %s left out, whose server may never answer; --remote-files examines such files",
-			r->pid, r->n_remote, r->n_remote == 1 ? " is" : "s are", r->remote);
+			"process %u: left out: %u file%s on %s, whose server may never answer; --remote-files examines such files",
+			r->pid, r->n_remote, r->n_remote == 1 ? "" : "s", r->remote);
 	if (r->n_untrusted)
 		cmd__error(
 			"process %u: %u file%s neither to root nor to its user, and get no probes (--trusted-files, %s)",
