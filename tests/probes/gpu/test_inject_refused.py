@@ -130,7 +130,8 @@ def states():
         os.chmod(folder, 0o755)
         shutil.copy(SHIM, folder)
         r = inject(t.pid, prefix=NOBODY, sonde=shutil.copy(SONDE, folder))
-    ok(r.returncode == 1 and "run sonde as root" in r.stderr and not has_shim(t.pid), "not allowed: refused", r.stderr)
+    ok(r.returncode == 1 and "belongs to root and is left out" in r.stderr and "sudo sonde inject" in r.stderr and
+       not has_shim(t.pid), "not allowed: refused", r.stderr)
     t.kill()
     child = subprocess.Popen([ODD, "vfork"], stdout=subprocess.PIPE, text=True)
     child.stdout.readline()

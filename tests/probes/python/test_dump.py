@@ -206,7 +206,7 @@ def check_errors(python):
         if "execut" in p.stderr or p.returncode == 126:
             tap.skip("another user's process", "nobody may not run this build")
         else:
-            tap.ok(p.returncode == 1 and "may not be read" in p.stderr and "run sonde as root" in p.stderr,
+            tap.ok(p.returncode == 1 and "is left out by --scope user" in p.stderr and "sudo sonde dump" in p.stderr,
                    "another user's process: refused, with what to do", "%d %s" % (p.returncode, p.stderr))
         sleep.kill()
         sleep.wait()
