@@ -176,14 +176,6 @@ static int open_events(struct server *s)
 	return 0;
 }
 
-/* What this process may not open any more once it has given up its privileges. */
-static int open_first(struct server *s, const struct attacher_options *options)
-{
-	if (options->perf_events)
-		links__shorten_closing(s->links);
-	return open_events(s);
-}
-
 static int attach_event_of(struct server *s, const struct program *p, int *event, u64 period)
 {
 	int fd = *event;
@@ -410,7 +402,7 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	attacher__raise_limits();
 	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints ||
-	    attacher__close_others(sock, s->command_fd, probes, s->maps) || open_first(s, options) ||
+	    attacher__close_others(sock, s->command_fd, probes, s->maps) || open_events(s) ||
 	    privileges__attacher(s->command, options->perf_events, s->lacks, sizeof(s->lacks)) ||
 	    prepare_notes(s, options))
 		_exit(1);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/link.h"
 
-#include "attach/grace.h"
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -44,21 +42,11 @@ struct link {
 struct links {
 	struct link *list;
 	u32 n, max;
-	int grace; /* see attach/grace.h, -1: not there */
 };
 
 struct links *links__new(void)
 {
-	struct links *l = calloc(1, sizeof(*l));
-
-	if (l)
-		l->grace = -1;
-	return l;
-}
-
-void links__shorten_closing(struct links *l)
-{
-	l->grace = grace__open();
+	return calloc(1, sizeof(struct links));
 }
 
 static void close_link(const struct link *link)
@@ -231,8 +219,6 @@ static void close_together(struct link *list, u32 n)
 /* The last n of them */
 static void close_last(struct links *l, u32 n)
 {
-	bool shortened = n > 1 && grace__shorten(l->grace);
-
 	while (n) {
 		u32 some = n < CLOSERS ? n : CLOSERS;
 
@@ -240,8 +226,6 @@ static void close_last(struct links *l, u32 n)
 		l->n -= some;
 		n -= some;
 	}
-	if (shortened)
-		grace__restore(l->grace);
 }
 
 u32 links__close_some(struct links *l)
@@ -287,8 +271,6 @@ void links__free(struct links *l)
 	if (!l)
 		return;
 	close_last(l, l->n);
-	if (l->grace >= 0)
-		close(l->grace);
 	free(l->list);
 	free(l);
 }

@@ -33,8 +33,6 @@ struct link_sites {
 
 /* Links of this process: see attach/attacher.h for which that is. */
 struct links *links__new(void);
-/* With grace periods shortened meanwhile (attach/grace.h): for perf events, and while files may be opened to write. */
-void links__shorten_closing(struct links *l);
 /*
  * Thousands of sites go into links of so many, with such a pause in between:
  * while the kernel puts breakpoints in, a target that maps or faults waits for its
