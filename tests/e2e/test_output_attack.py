@@ -3,6 +3,7 @@
 """What another user puts where root's sonde is to write: it is neither written to nor followed, and nothing hangs."""
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -153,6 +154,25 @@ def kept(tmp):
     ok(r.returncode == 0 and i[0] == 0, "record -o /dev/stdout into a pipe", r.stderr, i)
 
 
+def by_user(account, tmp):
+    """A user who is not root, into a folder of their own: what reads the trace may name no file, what started it may."""
+    folder, program = os.path.join(tmp, "own"), os.path.join(tmp, "sonde")
+    os.mkdir(folder)
+    os.chown(folder, account.uid, account.gid)
+    shutil.copy(SONDE, program)
+    trace = shutil.copy(TRACE, os.path.join(tmp, "readable.sonde"))
+    os.chmod(trace, 0o644)
+    for to in ("text", "perfetto", "sqlite"):
+        for switch in ("", "no-tmpfile"):
+            path = os.path.join(folder, to)
+            r = subprocess.run(account.command(program, "export", trace, "--to", to, "-f", "-o", path), capture_output=True,
+                               timeout=60, env={**os.environ, "SONDE_TEST": switch})
+            ok(r.returncode == 0 and os.path.getsize(path) > 100, f"by a user: export --to {to} {switch}", r)
+    r = subprocess.run(account.command(program, "report", trace), capture_output=True, timeout=60)
+    ok(r.returncode == 0 and r.stdout, "by a user: report", r)
+    ok(sorted(os.listdir(folder)) == ["perfetto", "sqlite", "text"], "by a user: nothing else is left there", os.listdir(folder))
+
+
 def default_xfsz():
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
@@ -185,6 +205,7 @@ def attack(account, tmp):
     links(account, folder, roots)
     swapped(account, tmp, roots)
     kept(tmp)
+    by_user(account, tmp)
     ends(tmp)
 
 

@@ -137,16 +137,18 @@ static int take(const struct activity_interval *i, void *arg)
 
 static const char *read_all(u32 tid, u32 flags, u32 window)
 {
-	u32 before = activity_window;
+	u32 before = activity_window, most = activity_windows_max;
 	int err;
 
 	r = (struct read){ .tid = tid };
 	activity_window = window;
+	activity_windows_max = ~0u;
 	err = activity__new(&r.activity, &query, flags);
 	if (!err)
 		err = activity__read(r.activity, take, NULL);
 	activity__free(r.activity);
 	activity_window = before;
+	activity_windows_max = most;
 	return err ? "failed" : r.text;
 }
 

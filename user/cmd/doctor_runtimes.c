@@ -241,10 +241,10 @@ void doctor__runtimes(struct doctor *d)
 		report_output__note(&d->out, "%d processes could not be looked into: not allowed; run it as root.",
 				    unread);
 	if (s.n_foreign)
-		report_output__note(
-			&d->out,
-			"%u processes of other users are left out (--scope user, %s); --scope all looks at them, too.",
-			s.n_foreign, d->scope.whose_from);
+		report_output__note(&d->out, "%u process%s of other users left out (--scope user, %s); %s.",
+				    s.n_foreign, s.n_foreign == 1 ? " is" : "es are", d->scope.whose_from,
+				    d->root ? "--scope all examines them, too" :
+					      "`sudo sonde doctor` examines them, too");
 	if (s.n_remote)
 		report_output__note(
 			&d->out,

@@ -260,7 +260,7 @@ static int convert(struct export *e, const struct request *r, struct inputs *in)
 	return EXIT_FAILED;
 }
 
-/* The same in a child: this process keeps the rights that it takes to give the file its name. */
+/* The same in a child: what reads traces may open and name no files, and this process still has to give the output its name. */
 static int convert_apart(struct export *e, const struct request *r, struct inputs *in)
 {
 	int status = 0;
@@ -306,8 +306,7 @@ static int cmd_export(int argc, char **argv)
 	}
 	e.path = r.out;
 	e.fd = output.fd;
-	status = geteuid() ? convert(&e, &r, &in) : convert_apart(&e, &r, &in);
-	return finish_output(e.out, &output, status);
+	return finish_output(e.out, &output, convert_apart(&e, &r, &in));
 }
 
 COMMAND(export) = {

@@ -162,6 +162,7 @@ void record_inject__run(struct record_args *a)
 	const struct inject_options options = { .remote_files = a->session.remote_files };
 	struct pids pids = {};
 	char shim[PATH_MAX], why[512];
+	u32 left_out = 0;
 
 	if (!a->inject)
 		return;
@@ -177,13 +178,17 @@ void record_inject__run(struct record_args *a)
 	for (u32 i = 0; i < pids.n; i++) {
 		struct inject_result r;
 
-		if (!scope__allows(&a->scope, pids.list[i], why, sizeof(why)))
+		if (!scope__allows(&a->scope, pids.list[i], why, sizeof(why))) {
+			left_out++;
 			continue;
+		}
 		inject__process(pids.list[i], shim, &options, &r);
 		if (r.outcome != INJECT_REFUSED && r.outcome != INJECT_FAILED)
 			continue;
 		cmd__error("--inject: process %u will have no device times: %s", pids.list[i], r.why);
 		a->not_injected++;
 	}
+	if (left_out)
+		cmd__error("--inject: %s (%u in all will have no device times)", why, left_out);
 	free(pids.list);
 }

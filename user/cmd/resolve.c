@@ -311,8 +311,9 @@ static void print_left_out(const struct resolver *r)
 			r->pid, r->n_remote, r->n_remote == 1 ? "" : "s", r->remote);
 	if (r->n_untrusted)
 		cmd__error(
-			"process %u: %u file%s neither to root nor to its user, and get no probes (--trusted-files, %s)",
-			r->pid, r->n_untrusted, r->n_untrusted == 1 ? " belongs" : "s belong", r->scope->trusted_from);
+			"process %u: %u file%s neither to root nor to its user, and get%s no probes (--trusted-files, %s)",
+			r->pid, r->n_untrusted, r->n_untrusted == 1 ? " belongs" : "s belong",
+			r->n_untrusted == 1 ? "s" : "", r->scope->trusted_from);
 }
 
 static void on_mapping(const struct mapping *m, void *arg)

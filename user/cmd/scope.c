@@ -221,7 +221,12 @@ bool scope__apply_to_processes(struct scope *s, const char *command)
 		return false;
 	if (s->whose != SCOPE_SELF)
 		return true;
-	cmd__usage(command, "--scope self (%s) is for `sonde record -- CMD`: here it is user or all", s->whose_from);
+	/* what is configured for `record -- CMD` is no error of other commands */
+	if (strcmp(s->whose_from, COMMAND_LINE) != 0) {
+		s->whose = SCOPE_USER;
+		return true;
+	}
+	cmd__usage(command, "--scope self is for `sonde record -- CMD`: here it is user or all");
 	return false;
 }
 

@@ -10,6 +10,7 @@
 #include "model/sched_span.h"
 
 u32 activity_window = 128u << 10;
+u32 activity_windows_max = 64;
 
 static bool has_sched(const struct trace *t)
 {
@@ -296,6 +297,18 @@ static int hand_over_thread(struct cutting *c, struct trace_window all)
 	return err ? err : cut(c, known, to);
 }
 
+/*
+ * As many as the events of that time need, if they came evenly. Each window reads the chunks that reach into it, and looks at
+ * each thread, so that there are never many.
+ */
+static u32 windows(const struct trace_summary *t, const struct trace_window *all)
+{
+	double part = (double)(all->to - all->from) / (double)(t->last - t->first + 1);
+	double n = part * (double)t->events / activity_window + 1;
+
+	return n < activity_windows_max ? (u32)n : activity_windows_max;
+}
+
 int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg)
 {
 	const struct trace_summary *t = trace__summary(a->q.trace);
@@ -303,7 +316,7 @@ int activity__read(struct activity *a, int (*fn)(const struct activity_interval 
 		.from = a->asked->from > t->first ? a->asked->from : t->first,
 		.to = a->asked->to && a->asked->to <= t->last ? a->asked->to : t->last + 1,
 	};
-	u64 step = all.to > all.from ? (all.to - all.from) / (t->events / activity_window + 1) + 1 : 0;
+	u64 step = all.to > all.from ? (all.to - all.from) / windows(t, &all) + 1 : 0;
 	int err = 0;
 
 	for (u64 at = all.from; !err && at < all.to; at += step) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What each thread did with its time: the one model that reports, exports and findings read.
+ * What each thread did with its time: the one model that reports and findings read.
  *
  * The time of a thread is cut into intervals, each of one state and one cause. The contract:
  *
@@ -11,8 +11,10 @@
  *	Order	activity__read hands over the intervals of a thread in order of time. It reads the trace in windows; those
  *		of one window come thread by thread, and windows in order of time. The time before a thread's first window
  *		comes with that window.
- *	Bounds	Memory for the spans of one window (activity_window events, some 40 bytes each), and a few words for each
- *		thread of the trace and each second in which a quota held a process back. A wait that began in an earlier window is the same wait (`begins` is false).
+ *	Bounds	Memory for the spans of one window, some 40 bytes each, and a few words for each thread of the trace and each
+ *		second in which a quota held a process back. Windows are equally long: one has activity_window events, if
+ *		these come evenly, and more in a trace that would need more than activity_windows_max. A wait that began
+ *		in an earlier window is the same wait (`begins` is false).
  *	Threads Those with scheduler events; with ACTIVITY_IN_CALLS those of any other span, too.
  *
  * Where several spans of families are open at a time, model/waits.h says which one counts.
@@ -84,6 +86,6 @@ const char *activity__name(const struct activity *a, u32 what);
 enum activity_cause activity__cause(const struct activity *a, u32 what);
 
 /* Events of a trace for each window in which it is read; tests make it small. */
-extern u32 activity_window;
+extern u32 activity_window, activity_windows_max;
 
 #endif

@@ -119,7 +119,7 @@ static int on_throttles(const struct rows *rows, void *arg)
 		struct listed_span span = { .from = (u64)view__get(&v, "since"), .to = (u64)view__get(&v, "time") };
 		u64 throttled = (u64)view__get(&v, "throttled_periods");
 
-		if (!throttled || throttled < (u64)view__get(&v, "periods") / 2)
+		if (!throttled || 2 * throttled < (u64)view__get(&v, "periods"))
 			continue;
 		pid = (u32)view__get(&v, "pid");
 		l = map__get(&a->quotas, &pid);

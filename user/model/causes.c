@@ -36,7 +36,6 @@ struct what {
 
 struct sums {
 	u64 wall_ns; /* of a process: its longest thread's */
-	u64 run_ns;
 	struct sum kinds[CAUSE_KINDS];
 };
 

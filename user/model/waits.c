@@ -357,7 +357,10 @@ static int by_start(const void *a, const void *b)
 {
 	const struct wait_span *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	/* the inner one last */
+	return x->end > y->end ? -1 : x->end < y->end;
 }
 
 static void sort(struct thread_waits *t)
