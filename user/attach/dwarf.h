@@ -42,6 +42,8 @@ int dwarf_job__start(struct dwarf_job *job, struct forkserver *server, int fd, c
  * the job is over.
  */
 int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *members, u32 n);
+/* Ends a job that is running. */
+void dwarf_job__give_up(struct dwarf_job *job);
 
 /* What the child is asked: its kind tells it from the server's other questions. */
 #define DWARF_QUESTION 0x44574152

@@ -88,5 +88,11 @@ int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *
 		return -EFAULT;
 	for (u32 i = 0; i < n && i < DWARF_MEMBERS; i++)
 		members[i].offset = a.offsets[i];
-	return a.err;
+	return a.err > 0 ? -EPROTO : a.err;
+}
+
+void dwarf_job__give_up(struct dwarf_job *job)
+{
+	sandbox__end(&job->child);
+	job->running = false;
 }

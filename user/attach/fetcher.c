@@ -158,6 +158,8 @@ static int ask(struct fetcher *f, const char *id, struct answer *a, int *fd, con
 	if (!err && message__receive(f->sock, a, sizeof(*a), fd) != sizeof(*a))
 		err = -EPIPE;
 	if (err) {
+		if (*fd >= 0)
+			close(*fd);
 		end(f);
 		return err;
 	}

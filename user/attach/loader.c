@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define THREADS_MAX 16
@@ -295,6 +296,26 @@ static void put_in_place(struct pending *p)
 	}
 }
 
+/*
+ * The programs' variables are memory that libbpf shares with the kernel, for writing. A process that this one makes does not
+ * get them: a parser that a file has taken over could otherwise stop programs and spoil ids.
+ */
+static void hide_variables(const struct bpf_object *obj)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
+	const void *variables;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj)
+	{
+		if (!bpf_map__is_internal(map) || bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
+			continue;
+		variables = bpf_map__initial_value(map, &size);
+		if (variables)
+			madvise((void *)variables, (size + page - 1) / page * page, MADV_DONTFORK);
+	}
+}
+
 int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused)
 {
 	int ret;
@@ -310,6 +331,7 @@ int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct ref
 		ret = sonde_bpf__load(skel);
 	timing__step("maps, relocation");
 	if (!ret) {
+		hide_variables(skel->obj);
 		load_all();
 		timing__step("verifier");
 		print_times();

@@ -80,14 +80,14 @@ int privileges__opener(void)
 	return keep(list, sizeof(list) / sizeof(list[0]), NULL, 0);
 }
 
-int privileges__injector(void)
+int privileges__injector(bool opens)
 {
 	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN,
-					    CAP_KILL,	    CAP_SYS_NICE };
+					    CAP_KILL,	    CAP_SYS_NICE,	 CAP_DAC_OVERRIDE };
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(list, sizeof(list) / sizeof(list[0]), NULL, 0);
+	return keep(list, sizeof(list) / sizeof(list[0]) - !opens, NULL, 0);
 }
 
 static bool has(cap_value_t c)

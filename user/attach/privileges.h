@@ -21,8 +21,11 @@
 int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len);
 /* Of the attacher's those that opening what other processes map takes. 0 or negative errno. */
 int privileges__opener(void);
-/* For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be kept waiting. 0 or negative errno. */
-int privileges__injector(void);
+/*
+ * For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be
+ * kept waiting. opens: the one to open another user's /proc/PID/mem for writing, too (CAP_DAC_OVERRIDE). 0 or negative errno.
+ */
+int privileges__injector(bool opens);
 /*
  * The filter of the process that does it, for good. A process that has one is not shown the filter of another
  * (kernel/seccomp.c, seccomp_get_filter): first the process that is loaded into must have been looked at.

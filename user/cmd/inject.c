@@ -117,7 +117,7 @@ static int cmd_inject(int argc, char **argv)
 	if (!scope__apply_to_processes(&scope, "inject"))
 		return EXIT_USAGE;
 	options.remote_files = scope.remote_files == ANSWER_YES;
-	err = privileges__injector();
+	err = privileges__injector(true);
 	if (err) {
 		cmd__error("cannot give up privileges: %s", strerror(-err));
 		return EXIT_FAILED;

@@ -192,7 +192,7 @@ static void run_child(int out, u32 pid, const char *shim, const struct inject_op
 	/* what kills sonde's group (timeout -s KILL) is not to catch it with a thread in its hands */
 	setsid();
 	space__open(&s, pid);
-	if (privileges__injector())
+	if (privileges__injector(false))
 		_exit(1);
 	inject(&s, pid, shim, options->force, &r);
 	space__free(&s);

@@ -93,6 +93,8 @@ static void evict(struct session *s, struct object *o)
 		s->objects->evicted_attached++;
 	}
 	object__unwatch(s, o);
+	/* an unwatched file may be overwritten in place */
+	python__forget_file(s, o->dev, o->ino, o->generation);
 	tdelete(o, &s->objects->by_inode, object__compare);
 	object__free(o);
 	s->objects->n--;

@@ -11,8 +11,9 @@
 #include <string.h>
 
 /* Processes whose data is not mapped yet: further ones are left to BPF. */
-#define LATE_MAX 64
-#define LATE_NS	 5000000000ULL
+#define LATE_MAX     64
+#define LATE_NS	     5000000000ULL
+#define LATE_EACH_NS 20000000ULL
 
 /* The largest struct of all versions, _PyRuntimeState, has half a MiB. */
 #define RUNTIME_MAX (4U << 20)
@@ -85,6 +86,7 @@ static struct {
 	u32 last_id;
 	struct late late[LATE_MAX];
 	u32 n_late;
+	u64 late_again; /* ns: not before */
 } known;
 
 int mapping__bias(const struct file_facts *f, const struct mapping *m, u64 *bias)
@@ -149,7 +151,8 @@ static bool is_entered(struct session *s, u32 pid, const struct python_process *
 {
 	struct python_process old;
 
-	return !bpf_map_lookup_elem(session__map_fd(s, "python_processes"), &pid, &old) && old.runtime == p->runtime;
+	return !bpf_map_lookup_elem(session__map_fd(s, "python_processes"), &pid, &old) && old.runtime == p->runtime &&
+	       old.code_type == p->code_type && old.layout == p->layout;
 }
 
 static void enter_process(struct session *s, u32 pid, const struct python_process *p)
@@ -171,6 +174,11 @@ void python__enter_late(struct session *s)
 {
 	u64 now = known.n_late ? session__now(s) : 0;
 	u32 left = 0;
+
+	/* each is a question to the attacher, which reads the process's mappings */
+	if (now < known.late_again)
+		return;
+	known.late_again = now + LATE_EACH_NS;
 
 	for (u32 i = 0; i < known.n_late; i++) {
 		const struct late *l = &known.late[i];

@@ -29,6 +29,7 @@ struct remote_files {
 	u32 n_named;
 	u32 n_processes;
 	u32 known[KNOWN_MAX]; /* their numbers */
+	u32 last; /* the one that was noted last */
 };
 
 static struct remote_files *get(struct session *s)
@@ -71,6 +72,10 @@ void remote__note_process(struct session *s, const struct mapping *m)
 	/* of a file that was named already: not worth a line */
 	if (!r || !r->n_files || r->n_processes == KNOWN_MAX)
 		return;
+	/* the mappings of a process come one after the other */
+	if (r->n_processes && r->last == m->pid)
+		return;
+	r->last = m->pid;
 	for (i = 0; i < r->n_processes && r->known[i] != m->pid; i++)
 		;
 	if (i < r->n_processes)

@@ -34,6 +34,7 @@ static const struct dwarf_member members[MEMBERS] = {
 
 struct library {
 	struct dwarf_job job;
+	u64 asked; /* ns: when the job began */
 	struct nccl_library event;
 	u32 generation; /* of the inode's number */
 };
@@ -43,6 +44,9 @@ static struct {
 	struct library list[NCCL_LAYOUTS];
 	u32 n;
 } libraries;
+
+/* A job that takes longer is given up. */
+#define JOB_NS 15000000000ULL
 
 /* Bytes into a communicator, which has some 100 KiB. */
 #define COMM_MAX (16U << 20)
@@ -116,6 +120,11 @@ static void poll_job(struct session *s, struct library *l, int timeout_ms)
 
 	memcpy(m, members, sizeof(m));
 	err = dwarf_job__poll(&l->job, timeout_ms, m, MEMBERS);
+	/* a child that uses no CPU meets none of its limits */
+	if (err == -EAGAIN && session__now(s) > l->asked + JOB_NS) {
+		dwarf_job__give_up(&l->job);
+		err = -ETIMEDOUT;
+	}
 	if (err != -EAGAIN)
 		answered(s, l, err, m);
 }
@@ -125,12 +134,13 @@ static void add_library(struct session *s, struct library *l, const struct mappi
 	int err;
 
 	l->generation = m->generation;
+	l->asked = session__now(s);
 	l->event = (struct nccl_library){
 		.event = { .id = ID_nccl_library, .pid = m->pid, .tid = m->pid },
 		.dev = m->dev,
 		.ino = m->ino,
 		.path = session__intern(s, session__path(s, m->path)),
-		.took = -session__now(s),
+		.took = -l->asked,
 	};
 	err = session__start_dwarf(s, &l->job, m, "ncclComm", members, MEMBERS);
 	if (err)
