@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #define CHILDREN_MAX 64 /* at once */
+#define DYING_MAX    64 /* at once; further ones that a file system holds are left behind */
+#define DYING_MS     400 /* that its children have to end */
+#define ENDING_MS    500 /* that the server has for that */
 
 struct forkserver {
 	int sock;
@@ -27,19 +30,36 @@ struct command {
 struct server {
 	int sock;
 	pid_t children[CHILDREN_MAX]; /* 0: none */
+	pid_t dying[DYING_MAX]; /* killed, not ended yet; 0: none */
 	sandbox_serve *serve;
 	void *arg;
 };
+
+static void forget(pid_t *list, u32 n, pid_t pid)
+{
+	for (u32 i = 0; i < n; i++)
+		if (list[i] == pid)
+			list[i] = 0;
+}
 
 /* A number is free, and may be another process's, only once the child is forgotten here. */
 static void reap(struct server *s)
 {
 	pid_t pid;
 
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-		for (u32 i = 0; i < CHILDREN_MAX; i++)
-			if (s->children[i] == pid)
-				s->children[i] = 0;
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+		forget(s->children, CHILDREN_MAX, pid);
+		forget(s->dying, DYING_MAX, pid);
+	}
+}
+
+static u32 n_dying(const struct server *s)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < DYING_MAX; i++)
+		n += s->dying[i] > 0;
+	return n;
 }
 
 static void end_child(struct server *s, u32 number)
@@ -49,7 +69,12 @@ static void end_child(struct server *s, u32 number)
 	if (*pid <= 0)
 		return;
 	kill(*pid, SIGKILL);
-	waitpid(*pid, NULL, 0);
+	/* it is waited for later: one that reads of a file system that does not answer can't end */
+	for (u32 i = 0; i < DYING_MAX; i++)
+		if (!s->dying[i]) {
+			s->dying[i] = *pid;
+			break;
+		}
 	*pid = 0;
 }
 
@@ -92,6 +117,11 @@ static void __attribute__((noreturn)) run(struct server *s)
 	/* the system's first process, which gets the children, may wait for none in a container */
 	for (u32 i = 0; i < CHILDREN_MAX; i++)
 		end_child(s, i);
+	reap(s);
+	for (u32 ms = 0; ms < DYING_MS && n_dying(s); ms++) {
+		usleep(1000);
+		reap(s);
+	}
 	_exit(0);
 }
 
@@ -156,7 +186,7 @@ void forkserver__free(struct forkserver *f)
 	if (!f)
 		return;
 	close(f->sock);
-	while (waitpid(f->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	for (u32 ms = 0; ms < ENDING_MS && waitpid(f->pid, NULL, WNOHANG) == 0; ms++)
+		usleep(1000);
 	free(f);
 }
