@@ -2,8 +2,15 @@
 /* What a child that parses a file may answer when the file has taken it over: nothing of it is believed unchecked. */
 #include <errno.h>
 #include <stdlib.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "attach/message.h"
 #include "record/objects.h"
 #include "test.h"
 
@@ -121,6 +128,63 @@ TEST(lengths_and_counts_agree)
 	strcpy(answer.facts.build_id, "../../etc");
 	CHECK(take(ANSWER_FACTS, 0, sizeof(answer.facts)) == -EPROTO);
 	CHECK(take(ANSWER_SYMBOL + 100, 0, 0) == -EPROTO);
+	memset(answer.text, 'a', sizeof(answer.places));
+	answer.text[FILE_NAME_MAX - 1] = '\0';
+	CHECK(!take(ANSWER_NAME, 0, FILE_NAME_MAX));
+	answer.text[FILE_NAME_MAX - 1] = 'a';
+	answer.text[FILE_NAME_MAX] = '\0';
+	CHECK(take(ANSWER_NAME, 0, FILE_NAME_MAX + 1) == -EPROTO);
+}
+
+/* However often it comes, an answer is taken as often as an honest process sends it, and only to what was asked. */
+TEST(answers_are_counted_and_fit_the_question)
+{
+	begin();
+	memset(&answer, 0, sizeof(answer));
+	for (u32 i = 0; i < FILE_FACTS_MAX; i++)
+		CHECK(!take(ANSWER_FACTS, 0, sizeof(answer.facts)));
+	CHECK(take(ANSWER_FACTS, 0, sizeof(answer.facts)) == -EPROTO);
+	memset(&answer, 0, sizeof(answer));
+	CHECK(!take(ANSWER_NOTE, 0, 1));
+	CHECK(take(ANSWER_NOTE, 0, 1) == -EPROTO);
+	CHECK(take(ANSWER_SYMBOL, 0, sizeof(answer.symbol)) == -EPROTO);
+	CHECK(take(ANSWER_CODE, 0, sizeof(answer.code)) == -EPROTO);
+	begin();
+	x.op = FILE_CODE;
+	CHECK(take(ANSWER_FACTS, 0, sizeof(answer.facts)) == -EPROTO);
+	CHECK(take_name("call", 5) == -EPROTO);
+	memset(&answer, 0, sizeof(answer));
+	CHECK(!take(ANSWER_CODE, 0, sizeof(answer.code)));
+	CHECK(take(ANSWER_CODE, 0, sizeof(answer.code)) == -EPROTO);
+}
+
+static u32 idles;
+
+static void on_idle(void *arg)
+{
+	idles++;
+}
+
+/* A process that never reads does not keep its parent waiting, and one that never stops answering has no more time. */
+TEST(messages_have_limits)
+{
+	struct message_wait wait = { .limit_ms = 120, .idle = on_idle };
+	static char bytes[4096], small[16];
+	int pair[2], err = 0, fd;
+
+	REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	CHECK(!message__pending(pair[0]));
+	for (u32 i = 0; i < 100000 && !err; i++)
+		err = message__send_now(pair[0], bytes, sizeof(bytes), STDERR_FILENO);
+	CHECK(err == -EAGAIN);
+	CHECK(message__pending(pair[1]));
+	CHECK(message__receive(pair[1], small, sizeof(small), &fd) == -EMSGSIZE && fd < 0);
+	for (err = 0; !err;)
+		err = message__await(pair[1], &wait);
+	CHECK(err == -ETIMEDOUT && idles);
+	close(pair[0]);
+	CHECK(message__pending(pair[1]));
+	close(pair[1]);
 }
 
 /* Whatever comes, there is an answer, and no more is kept than a file may have. */
@@ -144,6 +208,51 @@ TEST(noise)
 	examination__free(&x);
 	for (u32 i = 0; i < session.n_warnings; i++)
 		free(session.warnings[i]);
+}
+
+/* This program's file, as one of a user's own. */
+static int copy_self(char *path)
+{
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkostemp(path, O_CLOEXEC);
+
+	while (from >= 0 && to >= 0 && sendfile(to, from, NULL, 1 << 20) > 0)
+		;
+	close(from);
+	if (!geteuid() && fchown(to, 65534, 65534))
+		return -1;
+	return to;
+}
+
+static volatile sig_atomic_t stopping;
+
+/* A process names functions; one that a file keeps busy is not waited for long, and its owner's other files not at all. */
+TEST(functions_are_named_in_time)
+{
+	static const struct session_args args = { .stop = &stopping };
+	char path[] = "/tmp/sonde-examine-XXXXXX", name[256];
+	struct elf_symbol sym;
+	struct elf *elf;
+	u64 begins, begun;
+	int fd = copy_self(path);
+
+	REQUIRE(fd >= 0 && !elf__open(&elf, fd));
+	REQUIRE(!elf__find_symbol(elf, "main", &sym));
+	session.args = &args;
+	setenv("SONDE_TEST", "examine-loop:/busy", 1);
+	REQUIRE(!examiner__start(&session));
+	for (u32 i = 0; i < 3; i++) {
+		CHECK(!session__symbol(&session, fd, path, sym.offset + 1, name, sizeof(name), &begins));
+		CHECK(!strcmp(name, "main") && begins == sym.offset);
+	}
+	begun = message__now();
+	CHECK(session__symbol(&session, fd, "/busy", sym.offset, name, sizeof(name), &begins) == -ETIMEDOUT);
+	CHECK(message__now() - begun < 5000);
+	CHECK(session__symbol(&session, fd, path, sym.offset, name, sizeof(name), &begins) == -ECANCELED);
+	examiner__free(session.examiner);
+	session.examiner = NULL;
+	elf__close(elf);
+	close(fd);
+	unlink(path);
 }
 
 TEST_MAIN()

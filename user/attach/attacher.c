@@ -110,7 +110,7 @@ static u64 now_ms(void)
 /* -ETIMEDOUT: no answer came within the time, which is shorter once the end was asked for. */
 static int await(const struct attacher *a, int sock, int limit_ms, int stopping_ms)
 {
-	const struct message_wait wait = {
+	struct message_wait wait = {
 		.limit_ms = limit_ms,
 		.stopping_ms = stopping_ms,
 		.stop = a->stop,

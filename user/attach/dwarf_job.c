@@ -62,7 +62,7 @@ int dwarf_job__start(struct dwarf_job *job, struct forkserver *server, int fd, c
 		err = server ? forkserver__fork(server, &job->child) : sandbox__fork(&job->child, serve, NULL);
 	if (err)
 		return err;
-	err = message__send(job->child.sock, &q, sizeof(q), fd);
+	err = message__send_now(job->child.sock, &q, sizeof(q), fd);
 	if (err)
 		sandbox__end(&job->child);
 	job->running = !err;
@@ -71,7 +71,7 @@ int dwarf_job__start(struct dwarf_job *job, struct forkserver *server, int fd, c
 
 int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *members, u32 n)
 {
-	const struct message_wait wait = { .limit_ms = timeout_ms };
+	struct message_wait wait = { .limit_ms = timeout_ms };
 	struct answer a;
 	ssize_t got;
 	int fd;

@@ -103,7 +103,8 @@ static int prepare(struct verifier *v, int fd)
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return -EINVAL;
-	if (v->file >= 0 && is_same(&st, &v->st))
+	/* a child that answers before it is asked was taken over, and one that has ended answers nothing */
+	if (v->file >= 0 && is_same(&st, &v->st) && !message__pending(v->child.sock))
 		return 0;
 	end_child(v);
 	v->file = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -115,12 +116,12 @@ static int prepare(struct verifier *v, int fd)
 
 static bool ask(struct verifier *v, u8 *verdicts)
 {
-	const struct message_wait wait = { .limit_ms = WAIT_MS };
+	struct message_wait wait = { .limit_ms = WAIT_MS };
 	struct question *q = &v->question;
 	ssize_t n;
 	int fd;
 
-	n = message__send(v->child.sock, q, QUESTION_HEAD + q->n * sizeof(u64), v->sent ? -1 : v->file);
+	n = message__send_now(v->child.sock, q, QUESTION_HEAD + q->n * sizeof(u64), v->sent ? -1 : v->file);
 	v->sent = true;
 	if (n || message__await(v->child.sock, &wait))
 		return false;

@@ -7,22 +7,50 @@
 #include "attach/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define CHILDREN_MAX 16 /* the least used one goes */
 #define WAIT_MS	     8000 /* libtorch_cuda takes 1 s or so on a busy machine */
 #define PATIENT	     3 /* files given up, after which one is waited for less long */
 #define IMPATIENT_MS 1500
+#define FORGIVEN     64 /* files parsed in time, after which one that was given up counts no more */
 #define STOPPING_MS  200
+#define OWNERS_MAX   64 /* the least used one is forgotten */
+/*
+ * Functions are asked for while the rings are read, and nothing else reads them meanwhile. Tables of the largest files take
+ * some hundred ms.
+ */
+#define NAME_MS	     500
+#define ROOT_NAME_MS 2000 /* of a file that root alone may write */
 
-/* Who could have written the files that share a child; a file that others may write has an inode of its own here. */
+/* The time that a user's files take is that user's: others' are waited for no less long. */
+struct owner {
+	u64 uid;
+	u64 used; /* when, in questions; 0: free */
+	u32 late; /* files that could not be parsed in time */
+	u32 answered; /* files that were, since the last of these */
+	bool nameless; /* functions of its files are not asked for any more */
+};
+
+/* What is known of a file by its inode. */
+struct file_of {
+	u64 dev, ino, uid, gid, size;
+	u32 mode;
+};
+
+/*
+ * Who could have written the files that share a child: their owner, and their group if it may write them. A file that all
+ * may write has an inode of its own here.
+ */
 struct child_key {
-	u64 dev, ino, uid;
+	u64 dev, ino, uid, gid, group; /* group: 1: it may write them, 0: gid is 0 */
 };
 
 struct child {
@@ -35,7 +63,7 @@ struct examiner {
 	struct forkserver *server;
 	struct child children[CHILDREN_MAX];
 	u64 questions;
-	u32 late; /* files that could not be parsed in time */
+	struct owner owners[OWNERS_MAX];
 	struct answer answer;
 };
 
@@ -73,27 +101,98 @@ void examiner__free(struct examiner *e)
 	free(e);
 }
 
-static struct child_key key_of(const struct stat *st)
+/* Without asking a server of files, which may not answer. */
+static int look_at(int fd, struct file_of *f)
 {
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
+		return -errno;
+	*f = (struct file_of){
+		.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.ino = st.stx_ino,
+		.uid = st.stx_uid,
+		.gid = st.stx_gid,
+		.size = st.stx_size,
+		.mode = st.stx_mode,
+	};
+	return 0;
+}
+
+static struct child_key key_of(const struct file_of *f)
+{
+	bool group = f->mode & S_IWGRP;
+
 	return (struct child_key){
-		.dev = st->st_dev,
-		.ino = st->st_mode & (S_IWGRP | S_IWOTH) ? st->st_ino : 0,
-		.uid = st->st_uid,
+		.dev = f->dev,
+		.ino = f->mode & S_IWOTH ? f->ino : 0,
+		.uid = f->uid,
+		.gid = group ? f->gid : 0,
+		.group = group,
 	};
 }
 
-/* The child for such files; one is forked if there is none. NULL: it can't be. */
-static struct child *child_of(struct examiner *e, const struct stat *st)
+static struct owner *owner_of(struct examiner *e, u64 uid)
 {
-	struct child_key key = key_of(st);
+	struct owner *least = &e->owners[0];
+
+	for (u32 i = 0; i < OWNERS_MAX; i++) {
+		struct owner *o = &e->owners[i];
+
+		if (o->used && o->uid == uid) {
+			o->used = ++e->questions;
+			return o;
+		}
+		if (o->used < least->used)
+			least = o;
+	}
+	*least = (struct owner){ .uid = uid, .used = ++e->questions };
+	return least;
+}
+
+static bool is_roots(const struct file_of *f)
+{
+	return !f->uid && !(f->mode & (S_IWGRP | S_IWOTH));
+}
+
+static int limit_of(const struct owner *o, const struct file_of *f, u32 op)
+{
+	if (op != FILE_FIND)
+		return is_roots(f) ? ROOT_NAME_MS : NAME_MS;
+	return o->late < PATIENT ? WAIT_MS : IMPATIENT_MS;
+}
+
+static void note_result(struct owner *o, const struct file_of *f, u32 op, int err)
+{
+	if (err == -ETIMEDOUT && op != FILE_FIND)
+		o->nameless |= !is_roots(f);
+	if (op != FILE_FIND)
+		return;
+	if (err == -ETIMEDOUT) {
+		o->late++;
+		o->answered = 0;
+	} else if (!err && o->late && ++o->answered == FORGIVEN) {
+		o->late--;
+		o->answered = 0;
+	}
+}
+
+/* The child for such files; one is forked if there is none. NULL: it can't be. */
+static struct child *child_of(struct examiner *e, const struct file_of *f)
+{
+	struct child_key key = key_of(f);
 	struct child *c = &e->children[0];
 
 	for (u32 i = 0; i < CHILDREN_MAX; i++) {
 		struct child *other = &e->children[i];
 
 		if (other->sandbox.sock >= 0 && !memcmp(&other->key, &key, sizeof(key))) {
-			other->used = ++e->questions;
-			return other;
+			c = other;
+			/* one that answers before it is asked was taken over, and one that has ended answers nothing */
+			if (message__pending(c->sandbox.sock))
+				break;
+			c->used = ++e->questions;
+			return c;
 		}
 		if (other->used < c->used)
 			c = other;
@@ -125,22 +224,24 @@ static int give_debug(struct session *s, struct child *c, const struct object *o
 	struct debug_reply reply;
 	int fd, err;
 
-	if (!o || n < ANSWER_HEAD + 2 || a->text[n - ANSWER_HEAD - 1] || x->n_debug++ == FILE_DEBUG_MAX)
+	if (!o || x->op != FILE_FIND || n < ANSWER_HEAD + 2 || n > ANSWER_HEAD + ANSWER_TEXT_MAX ||
+	    a->text[n - ANSWER_HEAD - 1] || x->n_debug++ == FILE_DEBUG_MAX)
 		return -EPROTO;
 	fd = object__open_debug(s, o, a->head.kind == ANSWER_SERVER, a->head.n, a->text);
 	reply.result = fd < 0 ? fd : 0;
-	err = message__send(c->sandbox.sock, &reply, sizeof(reply), fd);
+	err = message__send_now(c->sandbox.sock, &reply, sizeof(reply), fd);
 	if (fd >= 0)
 		close(fd);
-	return err;
+	/* an honest one waits for it */
+	return err == -EAGAIN ? -EPROTO : err;
 }
 
 /* The answer in its parts; o, m: the object and a mapping of it, NULL: none is asked about. */
-static int take_answer(struct session *s, struct child *c, const struct object *o, const struct mapping *m,
-		       const struct stat *st, struct examination *x)
+static int take_answer(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
+		       int limit_ms, struct examination *x)
 {
-	const struct message_wait wait = {
-		.limit_ms = s->examiner->late < PATIENT ? WAIT_MS : IMPATIENT_MS,
+	struct message_wait wait = {
+		.limit_ms = limit_ms,
 		.stopping_ms = STOPPING_MS,
 		.stop = s->args->stop,
 		.idle = on_idle,
@@ -160,10 +261,14 @@ static int take_answer(struct session *s, struct child *c, const struct object *
 			close(fd);
 		if (n <= 0)
 			return -EPIPE;
-		if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER))
+		if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER)) {
+			u64 since = message__now();
+
 			err = give_debug(s, c, o, x, a, n);
-		else
-			err = examination__take(x, s, o, a, n, st->st_size);
+			message__exclude(&wait, since);
+		} else {
+			err = examination__take(x, s, o, a, n, size);
+		}
 		/* a CPython's come first: its processes are known before it is probed */
 		if (!err && m && a->head.kind == ANSWER_FACTS)
 			python__examined(s, &x->facts, m);
@@ -177,30 +282,37 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	       const struct file_question *q, struct examination *x)
 {
 	size_t size = offsetof(struct file_question, path) + strlen(q->path) + 1;
+	struct owner *owner;
+	struct file_of f = {};
 	struct child *c;
-	struct stat st;
 	int err;
 
 	memset(x, 0, sizeof(*x));
-	if (fstat(fd, &st))
-		return -errno;
-	c = child_of(s->examiner, &st);
+	x->op = q->op;
+	err = look_at(fd, &f);
+	if (err)
+		return err;
+	owner = owner_of(s->examiner, f.uid);
+	if (q->op != FILE_FIND && owner->nameless && !is_roots(&f))
+		return -ECANCELED;
+	c = child_of(s->examiner, &f);
 	if (!c)
 		return -EAGAIN;
-	err = message__send(c->sandbox.sock, q, size, fd);
+	err = message__send_now(c->sandbox.sock, q, size, fd);
 	if (err) {
 		/* it has ended since its last answer: that says nothing of this file */
 		end_child(c);
-		c = child_of(s->examiner, &st);
-		err = c ? message__send(c->sandbox.sock, q, size, fd) : -EAGAIN;
+		c = child_of(s->examiner, &f);
+		err = c ? message__send_now(c->sandbox.sock, q, size, fd) : -EAGAIN;
 	}
 	if (!c)
 		return err;
 	if (!err)
-		err = take_answer(s, c, o, m, &st, x);
+		err = take_answer(s, c, o, m, f.size, limit_of(owner, &f, q->op), x);
 	if (err || x->end.last)
 		end_child(c);
-	s->examiner->late += err == -ETIMEDOUT && !session__is_stopping(s);
+	if (!session__is_stopping(s))
+		note_result(owner, &f, q->op, err);
 	return err;
 }
 
@@ -227,6 +339,7 @@ const char *examine__why(int err)
 		       "the process that parsed it crashed, or took more memory or time of the CPU than it may" :
 	       err == -ETIMEDOUT ? "it could not be parsed in time" :
 	       err == -EPROTO	 ? "the process that parsed it answered what makes no sense" :
+	       err == -ECANCELED ? "another file of its owner could not be parsed in time" :
 	       err == -EAGAIN	 ? "the process that is to parse it (sonde-examiner) can't be started" :
 				   strerror(-err);
 }

@@ -64,6 +64,9 @@ struct answer_head {
 #define FILE_PLACES_MAX	   131072
 #define FILE_LIBRARIES_MAX 32
 #define FILE_DEBUG_MAX	   16 /* debug files asked for */
+#define FILE_FACTS_MAX	   2 /* of a CPython they come first as well */
+#define FILE_PROBES_MAX	   2048 /* names that the recording does not know yet */
+#define FILE_NAME_MAX	   1024 /* bytes of a name with its NUL */
 
 #define PLACES_BATCH  1024
 #define PLACE_NO_NAME 0xffffffffu /* it is the program's */
@@ -143,6 +146,7 @@ int find__file(struct session *s, struct elf *elf, int sock, const struct file_q
 
 /* What is known of a file then. */
 struct examination {
+	u32 op; /* enum file_op: what was asked */
 	struct file_facts facts;
 	struct examined_family {
 		struct found_family found;
@@ -153,7 +157,7 @@ struct examination {
 	u32 n_places, max_places;
 	char **names;
 	u32 n_names, max_names;
-	u32 n_libraries, n_debug;
+	u32 n_libraries, n_debug, n_facts, n_notes, n_answers; /* of what has come */
 	char note[512];
 	struct found_symbol symbol;
 	struct found_code code;

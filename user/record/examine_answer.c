@@ -47,7 +47,8 @@ static int take_name(struct examination *x, const struct answer *a, size_t n)
 {
 	char **bigger, *name;
 
-	if (n < ANSWER_HEAD + 2 || a->text[n - ANSWER_HEAD - 1] || x->n_names == FILE_NAMES_MAX)
+	if (n < ANSWER_HEAD + 2 || n > ANSWER_HEAD + FILE_NAME_MAX || a->text[n - ANSWER_HEAD - 1] ||
+	    x->n_names == FILE_NAMES_MAX)
 		return -EPROTO;
 	if (x->n_names == x->max_names) {
 		bigger = reallocarray(x->names, x->max_names * 2 + 64, sizeof(*bigger));
@@ -144,7 +145,7 @@ static int take_facts(struct examination *x, const struct answer *a, size_t n)
 	struct file_facts *f = &x->facts;
 	u32 reported;
 
-	if (!has(n, sizeof(*f), 1))
+	if (!has(n, sizeof(*f), 1) || x->n_facts++ == FILE_FACTS_MAX)
 		return -EPROTO;
 	reported = f->python.reported;
 	*f = a->facts;
@@ -159,7 +160,7 @@ static int take_note(struct examination *x, const struct answer *a, size_t n)
 {
 	size_t len = n - ANSWER_HEAD;
 
-	if (!len || len > sizeof(x->note) || a->text[len - 1])
+	if (x->n_notes++ || !len || len > sizeof(x->note) || a->text[len - 1])
 		return -EPROTO;
 	memcpy(x->note, a->text, len);
 	return clean(x->note, sizeof(x->note)) ? 0 : -EPROTO;
@@ -167,7 +168,7 @@ static int take_note(struct examination *x, const struct answer *a, size_t n)
 
 static int take_symbol(struct examination *x, const struct answer *a, size_t n)
 {
-	if (!has(n, sizeof(a->symbol), 1))
+	if (!has(n, sizeof(a->symbol), 1) || x->n_answers++)
 		return -EPROTO;
 	x->symbol = a->symbol;
 	return strnlen(x->symbol.name, sizeof(x->symbol.name)) < sizeof(x->symbol.name) ? 0 : -EPROTO;
@@ -177,16 +178,31 @@ static int take_code(struct examination *x, const struct answer *a, size_t n)
 {
 	struct found_code *c = &x->code;
 
-	if (!has(n, sizeof(*c), 1))
+	if (!has(n, sizeof(*c), 1) || x->n_answers++)
 		return -EPROTO;
 	*c = a->code;
 	return strnlen(c->name, sizeof(c->name)) < sizeof(c->name) && c->unwind_error <= 0 ? 0 : -EPROTO;
 }
 
+/* Is it among what the question is answered with? */
+static bool fits(u32 op, u32 kind)
+{
+	switch (kind) {
+	case ANSWER_END:
+		return true;
+	case ANSWER_SYMBOL:
+		return op == FILE_SYMBOL;
+	case ANSWER_CODE:
+		return op == FILE_CODE;
+	default:
+		return op == FILE_FIND;
+	}
+}
+
 int examination__take(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
 		      size_t n, u64 file_size)
 {
-	if (n < ANSWER_HEAD)
+	if (n < ANSWER_HEAD || !fits(x->op, a->head.kind))
 		return -EPROTO;
 	switch (a->head.kind) {
 	case ANSWER_NAME:

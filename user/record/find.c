@@ -82,7 +82,7 @@ static u32 number_of(const struct find *p, const struct program *program)
 /* The number by which the places of a function know its name. */
 static u32 send_name(struct find *p, const char *name)
 {
-	char text[ANSWER_TEXT_MAX];
+	char text[FILE_NAME_MAX];
 
 	if (p->n_names == FILE_NAMES_MAX) {
 		p->error = -E2BIG;
