@@ -15,12 +15,16 @@
 TEST(takes_section_names_apart)
 {
 	struct section s;
+	unsigned int group;
 
 	REQUIRE(!section__parse(&s, "span+all/libcudart.so:cudaA,cudaB;cudaC"));
 	CHECK(s.kind == SECTION_SPAN && !s.on_demand);
 	CHECK_TEXT(s.option, "all");
 	CHECK_TEXT(s.library, "libcudart.so");
-	CHECK(section__group(&s, "cudaA") == 0 && section__group(&s, "cudaB") == 0 && section__group(&s, "cudaC") == 1);
+	CHECK(section__has(&s, "cudaA", &group) && !group);
+	CHECK(section__has(&s, "cudaB", &group) && !group);
+	CHECK(section__has(&s, "cudaC", &group) && group == 1);
+	CHECK(!section__has(&s, "cudaD", &group));
 	REQUIRE(!section__parse(&s, "?tp_btf/sched_waking"));
 	CHECK(s.kind == SECTION_TRACEPOINT && s.on_demand);
 	CHECK_TEXT(s.rest, "sched_waking");
@@ -88,11 +92,12 @@ TEST(opens_the_embedded_object)
 	REQUIRE(e.probes.n_programs > 0);
 	for (u32 i = 0; i < e.probes.n_programs; i++)
 		CHECK(e.probes.programs[i].family);
-	number = probes__number(&e.probes, &e.probes.programs[0], "f");
+	number = probes__number(&e.probes, &e.probes.programs[0], "f", true);
 	CHECK(number == 1);
-	CHECK(probes__number(&e.probes, &e.probes.programs[0], "g") == 2);
-	CHECK(probes__number(&e.probes, &e.probes.programs[0], "f") == 1);
-	CHECK(probes__number(&e.probes, &e.probes.programs[1], "f") == 3);
+	CHECK(probes__number(&e.probes, &e.probes.programs[0], "g", true) == 2);
+	CHECK(probes__number(&e.probes, &e.probes.programs[0], "f", true) == 1);
+	CHECK(!probes__number(&e.probes, &e.probes.programs[1], "f", false));
+	CHECK(probes__number(&e.probes, &e.probes.programs[1], "f", true) == 3);
 	embedded__close(&e);
 }
 

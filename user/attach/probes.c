@@ -130,14 +130,14 @@ struct program *probes__program(const struct probes *p, const char *name)
 	return NULL;
 }
 
-u16 probes__number(struct probes *p, const struct program *program, const char *function)
+u16 probes__number(struct probes *p, const struct program *program, const char *function, bool add)
 {
 	struct probe *bigger;
 
 	for (u32 i = 0; i < p->n; i++)
 		if (p->list[i].program == program && !strcmp(p->list[i].name, function))
 			return p->list[i].number;
-	if (p->n + 1 >= MAX_PROBES)
+	if (!add || p->n + 1 >= MAX_PROBES)
 		return 0;
 	if (p->n == p->max) {
 		bigger = realloc(p->list, (p->max + 64) * sizeof(*p->list));

@@ -42,7 +42,7 @@ void probes__free(struct probes *p);
 struct program *probes__program(const struct probes *p, const char *name);
 /* Does a program name this function of the library? Globs do not count. */
 bool probes__names(const struct probes *p, const char *library, const char *function);
-/* The number of a program's probe on a function, the same in every object; 0: no memory or more than MAX_PROBES. */
-u16 probes__number(struct probes *p, const struct program *program, const char *function);
+/* The number of a program's probe on a function, the same in every object; 0: no memory or more than MAX_PROBES. add: to one that has none. */
+u16 probes__number(struct probes *p, const struct program *program, const char *function, bool add);
 
 #endif

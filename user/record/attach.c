@@ -25,11 +25,12 @@ struct places {
 	struct object *o;
 	struct place *list;
 	u32 n;
+	u32 probes; /* that were known before the file */
 	int error;
 };
 
 /* Of an end of a placed call, or of where its beginning or another function is probed. */
-static u64 bits_of(const struct program *program, const struct found_place *found, const char *name)
+static u64 bits_of(const struct program *program, const struct found_place *found, u32 group)
 {
 	const u64 ends = COOKIE_EXIT | COOKIE_UNWIND,
 		  end = ends | COOKIE_BY_FRAME_POINTER | 0xffffULL << COOKIE_ABOVE_SHIFT;
@@ -38,13 +39,59 @@ static u64 bits_of(const struct program *program, const struct found_place *foun
 		return found->bits & ~0xffffULL;
 	if (program->section.kind == SECTION_PLACED && found->bits & ends)
 		return found->bits & end;
-	return (u64)section__group(&program->section, name) << COOKIE_GROUP_SHIFT;
+	return (u64)group << COOKIE_GROUP_SHIFT;
+}
+
+/* A program's probe on a function: found once for all places of it. */
+struct numbered {
+	u32 group;
+	u16 number; /* 0: not known yet */
+};
+
+/* 0, -E2BIG, -ENOMEM or -EPROTO: the program does not name the function. */
+static int number_function(struct places *p, const struct program *program, const char *name, struct numbered *out)
+{
+	struct probes *probes = &p->s->embedded.probes;
+	unsigned int group = 0;
+	u32 before = probes->n;
+
+	if (program->section.kind != SECTION_SITE && !section__has(&program->section, name, &group))
+		return -EPROTO;
+	out->group = group;
+	out->number = probes__number(probes, program, name, before - p->probes < FILE_PROBES_MAX);
+	return out->number ? 0 : -E2BIG;
+}
+
+static int number_place(struct places *p, const struct examination *x, const struct found_place *found,
+			struct map *numbers)
+{
+	const struct program *program = &p->s->embedded.probes.programs[found->program];
+	const char *name = found->name == PLACE_NO_NAME ? program->section.rest : x->names[found->name];
+	const struct {
+		u32 program, name;
+	} key = { found->program, found->name };
+	struct numbered *n = numbers->n < FILE_NAMES_MAX ? map__get(numbers, &key) : map__find(numbers, &key);
+	int err;
+
+	if (!n)
+		return -E2BIG;
+	if (!n->number) {
+		err = number_function(p, program, name, n);
+		if (err)
+			return err;
+	}
+	p->list[p->n++] = (struct place){ .program = program,
+					  .offset = found->offset,
+					  .cookie = n->number | bits_of(program, found, n->group),
+					  .counter = found->counter };
+	return 0;
 }
 
 /* The places that were found, with the numbers of their probes. */
 static void number_places(struct places *p, const struct examination *x, const struct examined_family *f)
 {
-	struct probes *probes = &p->s->embedded.probes;
+	struct map numbers;
+	int err = 0;
 
 	p->error = f->found.error;
 	p->list = calloc(f->n + 1, sizeof(*p->list));
@@ -52,21 +99,16 @@ static void number_places(struct places *p, const struct examination *x, const s
 		p->error = -ENOMEM;
 		return;
 	}
-	for (u32 i = 0; i < f->n; i++) {
-		const struct found_place *found = &x->places[f->first + i];
-		const struct program *program = &probes->programs[found->program];
-		const char *name = found->name == PLACE_NO_NAME ? program->section.rest : x->names[found->name];
-		u16 number = probes__number(probes, program, name);
-
-		if (!number) {
-			p->error = -E2BIG;
-			continue;
-		}
-		p->list[p->n++] = (struct place){ .program = program,
-						  .offset = found->offset,
-						  .cookie = number | bits_of(program, found, name),
-						  .counter = found->counter };
+	map__init(&numbers, 2 * sizeof(u32), sizeof(struct numbered));
+	for (u32 i = 0; i < f->n && err != -EPROTO; i++) {
+		err = number_place(p, x, &x->places[f->first + i], &numbers);
+		if (err)
+			p->error = err;
 	}
+	map__free(&numbers);
+	/* of a process that was taken over nothing is believed */
+	if (err == -EPROTO)
+		p->n = 0;
 }
 
 /* Without session links: returns only in the processes that -p chose, a link each. */
@@ -178,6 +220,7 @@ static void say_refused(const struct session *s, const struct object *o, int err
 	else
 		snprintf(why, len, "the kernel refused probes: %s",
 			 err == -ENOTSUPP ? "an instruction that it can't probe" :
+			 err == -EPROTO	  ? "the process that parsed the file answered what makes no sense" :
 			 err == -EPIPE	  ? "the process that attaches them is gone" :
 					    strerror(-err));
 }
@@ -200,11 +243,12 @@ static int attach_programs(struct places *p, const struct schema_family *f, u32 
 	return err ? err : p->error;
 }
 
+/* before: how many probes had numbers before the file. */
 static void attach_family(struct session *s, struct object *o, const struct examination *x,
-			  const struct examined_family *e)
+			  const struct examined_family *e, u32 before)
 {
 	const struct schema_family *f = schema__family_by_id(s->schema, e->found.id);
-	struct places p = { .s = s, .o = o };
+	struct places p = { .s = s, .o = o, .probes = before };
 	u32 attached = 0, probes = s->embedded.probes.n;
 	char why[sizeof(e->found.why)];
 	bool span = false;
@@ -243,7 +287,9 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 
 bool object__attach(struct session *s, struct object *o, const struct examination *x)
 {
+	u32 before = s->embedded.probes.n;
+
 	for (u32 i = 0; i < x->n_families; i++)
-		attach_family(s, o, x, &x->families[i]);
+		attach_family(s, o, x, &x->families[i], before);
 	return o->families;
 }

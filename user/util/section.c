@@ -74,19 +74,18 @@ bool section__next_function(const char **list, char *buf, size_t len)
 	return true;
 }
 
-unsigned int section__group(const struct section *s, const char *function)
+bool section__has(const struct section *s, const char *function, unsigned int *group)
 {
 	const char *list = s->rest;
-	unsigned int group = 0;
 	char name[512];
 
-	for (;;) {
+	for (*group = 0;;) {
 		for (; *list == ',' || *list == ';'; list++)
-			group += *list == ';';
+			*group += *list == ';';
 		if (!section__next_function(&list, name, sizeof(name)))
-			return 0;
+			return false;
 		if (!fnmatch(name, function, 0))
-			return group;
+			return true;
 	}
 }
 

@@ -35,8 +35,8 @@ struct section {
 int section__parse(struct section *out, const char *name);
 /* Takes the next function of the list at *list into buf; false: no more. */
 bool section__next_function(const char **list, char *buf, size_t len);
-/* The group of the first entry in the section's list that names the function or, as a glob, matches it. */
-unsigned int section__group(const struct section *s, const char *function);
+/* Does an entry in the section's list name the function or, as a glob, match it? group: of the first one that does. */
+bool section__has(const struct section *s, const char *function, unsigned int *group);
 /* Does the file called path (its last component) belong to the section's library? */
 bool section__matches_library(const struct section *s, const char *path);
 /*
