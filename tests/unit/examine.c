@@ -6,13 +6,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "attach/message.h"
+#include "attach/sandbox.h"
 #include "record/objects.h"
 #include "test.h"
+#include "util/sanitizer.h"
 
 #define FILE_SIZE 65536
 
@@ -208,6 +211,43 @@ TEST(noise)
 	examination__free(&x);
 	for (u32 i = 0; i < session.n_warnings; i++)
 		free(session.warnings[i]);
+}
+
+static bool has_memory(int flags)
+{
+	int prot = PROT_READ | PROT_WRITE;
+
+	return mmap(NULL, 1 << 16, prot, flags | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+}
+
+static void try_memory(int sock, void *arg)
+{
+	u8 had[5] = {
+		has_memory(MAP_PRIVATE),
+		has_memory(MAP_SHARED),
+		has_memory(MAP_PRIVATE | MAP_GROWSDOWN),
+		memfd_create("memory", MFD_CLOEXEC) >= 0,
+		mmap(NULL, 2ULL << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED,
+	};
+
+	message__send(sock, had, sizeof(had), -1);
+}
+
+/* All the memory that the process can have is of the kind that its limit counts. */
+TEST(memory_of_a_process_is_limited)
+{
+	struct message_wait wait = { .limit_ms = 10000 };
+	struct sandbox child;
+	u8 had[5];
+	int fd;
+
+	if (SANITIZED)
+		return;
+	REQUIRE(!sandbox__fork(&child, try_memory, NULL));
+	REQUIRE(!message__await(child.sock, &wait));
+	REQUIRE(message__receive(child.sock, had, sizeof(had), &fd) == sizeof(had));
+	sandbox__end(&child);
+	CHECK(had[0] && !had[1] && !had[2] && !had[3] && !had[4]);
 }
 
 /* This program's file, as one of a user's own. */

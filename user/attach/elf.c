@@ -98,15 +98,31 @@ bool elf__is_native(const struct elf *elf)
 #endif
 }
 
+static int native(struct elf **elf)
+{
+	if (elf__is_native(*elf))
+		return 0;
+	elf__close(*elf);
+	*elf = NULL;
+	return -ENOEXEC;
+}
+
 int elf__open(struct elf **out, int fd)
 {
 	int err = elf__open_any(out, fd);
 
-	if (err || elf__is_native(*out))
-		return err;
-	elf__close(*out);
-	*out = NULL;
-	return -ENOEXEC;
+	return err ? err : native(out);
+}
+
+static ssize_t read_at(const struct elf *elf, void *data, size_t len, u64 offset)
+{
+	if (!elf->image)
+		return pread(elf->fd, data, len, (off_t)offset);
+	if (offset >= elf->size)
+		return 0;
+	len = len < elf->size - offset ? len : elf->size - offset;
+	memcpy(data, elf->image + offset, len);
+	return (ssize_t)len;
 }
 
 u16 elf__machine(const struct elf *elf)
@@ -123,37 +139,35 @@ static int check_sections(const struct elf *elf)
 	Elf64_Ehdr eh;
 	Elf64_Shdr first;
 
-	if (pread(elf->fd, &eh, sizeof(eh), 0) != (ssize_t)sizeof(eh) || eh.e_ident[EI_CLASS] != ELFCLASS64)
+	if (read_at(elf, &eh, sizeof(eh), 0) != (ssize_t)sizeof(eh) || eh.e_ident[EI_CLASS] != ELFCLASS64)
 		return -ENOEXEC;
 	if (eh.e_shnum || !eh.e_shoff)
 		return 0;
 	/* there are more than the header's field can say: the first section's size is their number */
-	if (pread(elf->fd, &first, sizeof(first), (off_t)eh.e_shoff) == (ssize_t)sizeof(first) &&
-	    first.sh_size > SECTIONS_MAX)
+	if (read_at(elf, &first, sizeof(first), eh.e_shoff) == (ssize_t)sizeof(first) && first.sh_size > SECTIONS_MAX)
 		return -ENOEXEC;
 	return 0;
 }
 
-int elf__open_any(struct elf **out, int fd)
+static void begin(struct elf *elf)
 {
-	struct stat st;
-	struct elf *elf;
+	elf->elf = elf->image ? elf_memory((char *)elf->image, elf->size) : elf_begin(elf->fd, ELF_C_READ, NULL);
+}
+
+static int open_elf(struct elf **out, const struct elf *file)
+{
+	struct elf *elf = calloc(1, sizeof(*elf));
 	int err;
 
-	*out = NULL;
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOEXEC;
-	elf_version(EV_CURRENT);
-	elf = calloc(1, sizeof(*elf));
-	if (!elf)
+	if (!elf) {
+		free(file->image);
 		return -ENOMEM;
-	elf->fd = fd;
-	elf->size = st.st_size;
+	}
+	*elf = *file;
+	elf_version(EV_CURRENT);
 	err = check_sections(elf);
 	if (!err) {
-		elf->elf = elf_begin(fd, ELF_C_READ, NULL);
+		begin(elf);
 		err = elf->elf ? read_headers(elf) : -ENOEXEC;
 	}
 	if (err) {
@@ -162,6 +176,28 @@ int elf__open_any(struct elf **out, int fd)
 	}
 	*out = elf;
 	return 0;
+}
+
+int elf__open_any(struct elf **out, int fd)
+{
+	struct stat st;
+
+	*out = NULL;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	return open_elf(out, &(struct elf){ .fd = fd, .size = st.st_size });
+}
+
+int elf__open_image(struct elf **out, u8 *image, u64 size)
+{
+	int err;
+
+	*out = NULL;
+	err = open_elf(out, &(struct elf){ .fd = -1, .image = image, .size = size });
+
+	return err ? err : native(out);
 }
 
 /* All that was read but the segments and the build id. */
@@ -186,7 +222,7 @@ static void drop_contents(struct elf *elf)
 int elf__trim(struct elf *elf)
 {
 	drop_contents(elf);
-	elf->elf = elf_begin(elf->fd, ELF_C_READ, NULL);
+	begin(elf);
 	return elf->elf ? 0 : -ENOEXEC;
 }
 
@@ -198,6 +234,7 @@ void elf__close(struct elf *elf)
 	free(elf->segments);
 	if (elf->own_fd)
 		close(elf->fd);
+	free(elf->image);
 	free(elf);
 }
 
@@ -335,7 +372,7 @@ static const u8 *read_block(struct elf *elf, u64 offset, u64 len)
 	b->size = to - from;
 	b->data = malloc(b->size);
 	for (done = 0; b->data && done < b->size; done += n) {
-		n = pread(elf->fd, b->data + done, b->size - done, from + done);
+		n = read_at(elf, b->data + done, b->size - done, from + done);
 		if (n <= 0) {
 			free(b->data);
 			b->data = NULL;

@@ -8,7 +8,6 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,24 +18,34 @@
 #define CRC_MAX	      (4ULL << 30)
 #define TEXT_MAX      (256ULL << 20)
 
-static int write_all(int fd, const u8 *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
+struct unpacked {
+	u8 *data;
+	u64 size, room;
+};
 
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		data += n;
-		len -= n;
+static int append(struct unpacked *u, const u8 *data, size_t len)
+{
+	u64 room = u->room * 2 + (1 << 16);
+	u8 *bigger;
+
+	if (u->size + len > DEBUGDATA_MAX)
+		return -EFBIG;
+	if (u->size + len > u->room) {
+		bigger = realloc(u->data, room);
+		if (!bigger)
+			return -ENOMEM;
+		u->data = bigger;
+		u->room = room;
 	}
+	memcpy(u->data + u->size, data, len);
+	u->size += len;
 	return 0;
 }
 
 /* The size that is claimed for the unpacked data is not asked: what comes out is counted. */
-static int unpack(const u8 *data, u64 size, int fd)
+static int unpack(const u8 *data, u64 size, struct unpacked *u)
 {
 	lzma_stream lz = LZMA_STREAM_INIT;
-	u64 total = 0;
 	lzma_ret ret;
 	u8 out[65536];
 	int err = 0;
@@ -49,13 +58,10 @@ static int unpack(const u8 *data, u64 size, int fd)
 		lz.next_out = out;
 		lz.avail_out = sizeof(out);
 		ret = lzma_code(&lz, LZMA_FINISH);
-		total += sizeof(out) - lz.avail_out;
 		if (ret != LZMA_OK && ret != LZMA_STREAM_END)
 			err = ret == LZMA_MEM_ERROR ? -ENOMEM : -EBADMSG;
-		else if (total > DEBUGDATA_MAX)
-			err = -EFBIG;
 		else
-			err = write_all(fd, out, sizeof(out) - lz.avail_out);
+			err = append(u, out, sizeof(out) - lz.avail_out);
 	} while (!err && ret == LZMA_OK);
 	lzma_end(&lz);
 	return err;
@@ -77,22 +83,19 @@ int elf__add_debugdata(struct elf *elf)
 	struct elf_section sec;
 	u32 index = 0;
 	const u8 *data = elf__section_data(elf, ".gnu_debugdata", 0, &index, &sec);
-	int fd, err;
+	struct unpacked u = {};
+	int err;
 
 	if (!data || elf->more[0])
 		return -ENOENT;
-	fd = memfd_create("debugdata", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = unpack(data, sec.size, fd);
-	/* a memfd is memory */
-	if (!err && !elf__take(elf, (u64)lseek(fd, 0, SEEK_CUR)))
-		err = -EFBIG;
+	err = unpack(data, sec.size, &u);
+	if (!err && (!u.size || !elf__take(elf, u.size)))
+		err = u.size ? -EFBIG : -ENOEXEC;
 	if (err) {
-		close(fd);
+		free(u.data);
 		return err;
 	}
-	return add(elf, 0, fd);
+	return elf__open_image(&elf->more[0], u.data, u.size);
 }
 
 static int checksum(int fd, u32 *crc)

@@ -17,8 +17,9 @@ struct elf_block {
 #define ELF_MORE 2
 
 struct elf {
-	int fd;
+	int fd; /* -1: there is an image */
 	bool own_fd; /* close it */
+	u8 *image; /* the file in memory, to be freed; NULL: there is a descriptor */
 	Elf *elf;
 	u64 size; /* of the file */
 	u16 machine; /* EM_... */
@@ -47,6 +48,8 @@ struct elf_symbols {
 	u64 names_size;
 };
 
+/* As elf__open, of a file in memory, which is freed in any case. */
+int elf__open_image(struct elf **out, u8 *image, u64 size);
 /*
  * The next section after *index with this name (NULL: any) and type (0: any) that
  * has bytes in the file: its data, NULL if there is none. Begin with *index = 0.

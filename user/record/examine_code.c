@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define FILES_MAX 12 /* each has up to two descriptors, of which the child may have few */
+#define FILES_MAX 64 /* each has up to two descriptors, of which the child may have few */
 #define BYTES_MAX (64ULL << 20) /* of their tables; the least used goes */
 
 struct code_file {
