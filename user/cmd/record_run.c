@@ -189,8 +189,8 @@ static void print_losses(struct session *s)
 
 	session__each_loss(s, take_loss, &losses);
 	for (u32 i = 0; i < losses.n; i++)
-		if (loss__is_inside(&losses.list[i], &t))
-			cmd__error("lost %s", loss__text(text, sizeof(text), &losses.list[i], &t));
+		if (*losses__line(text, sizeof(text), losses.list, losses.n, i, &t))
+			cmd__error("lost %s", text);
 	losses__outside_text(text, sizeof(text), losses.list, losses.n);
 	if (*text)
 		cmd__error("%s", text);

@@ -13,6 +13,9 @@
 /* From here on a sum is said to be too low: below, noise of the machine is as large. */
 #define LOW_PERCENT 1.0
 
+/* Attach gaps of a family that have a line each. */
+#define GAPS_SHOWN 3
+
 #define FAMILY_CORE 0x00
 #define FAMILY_GPU  0x0d
 
@@ -202,6 +205,52 @@ char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss
 	else
 		snprintf(buf, size, "%s: %s %s between %s and %s s: %s; %s", family, count, things(l), from, to,
 			 loss__reason(l->reason), change);
+	return buf;
+}
+
+static bool is_gap_of(const struct loss *l, const struct loss_times *t, u16 family)
+{
+	return l->reason == LOSS_BLIND && l->family == family && loss__is_inside(l, t);
+}
+
+/* Attach gaps of the family from `list` on, and the time that they span together. */
+static u32 gaps_of(const struct loss *list, u32 n, const struct loss_times *t, u16 family, struct loss *span)
+{
+	u32 gaps = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		if (!is_gap_of(&list[i], t, family))
+			continue;
+		span->first = !gaps || list[i].first < span->first ? list[i].first : span->first;
+		span->last = !gaps || list[i].last > span->last ? list[i].last : span->last;
+		gaps++;
+	}
+	return gaps;
+}
+
+char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i, const struct loss_times *t)
+{
+	const struct loss *l = &list[i];
+	struct loss span = *l, before;
+	char from[TEXT_NUMBER], to[TEXT_NUMBER];
+	u32 shown, more;
+
+	buf[0] = '\0';
+	if (!loss__is_inside(l, t))
+		return buf;
+	if (l->reason != LOSS_BLIND)
+		return loss__text(buf, size, l, t);
+	shown = gaps_of(list, i, t, l->family, &before);
+	more = gaps_of(list + i, n - i, t, l->family, &span);
+	if (shown < GAPS_SHOWN || (shown == GAPS_SHOWN && more == 1))
+		return loss__text(buf, size, l, t);
+	if (shown == GAPS_SHOWN)
+		snprintf(
+			buf, size,
+			"%s: what began in %u more files between %s and %s s, before they were probed; `sonde report FILE losses` lists them",
+			l->family_name ? l->family_name : "unknown family", more,
+			clock__seconds(from, sizeof(from), span.first, t->start, 3),
+			clock__seconds(to, sizeof(to), span.last, t->start, 3));
 	return buf;
 }
 

@@ -51,6 +51,11 @@ bool loss__is_inside(const struct loss *l, const struct loss_times *t);
 char *losses__outside_text(char *buf, size_t size, const struct loss *list, u32 n);
 /* What was lost when and why, and what that changes. Returns buf. */
 char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
+/*
+ * The line of the list's i-th loss below a report: as loss__text, "" of one outside of the traced time. Of many attach gaps of a
+ * family the first have a line each and the others one together. Returns buf.
+ */
+char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i, const struct loss_times *t);
 /* What it changes, alone. Returns buf. */
 char *loss__consequence(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
 /* A sentence on whether counts and sums hold, from all losses together; "" if there are none. Returns buf. */

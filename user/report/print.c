@@ -310,10 +310,10 @@ static void print_losses(FILE *file, const struct output_options *options, const
 		return;
 	}
 	for (i = 0; i < f->n_losses; i++) {
-		if (!loss__is_inside(&f->losses[i], &times))
+		if (!*losses__line(text, sizeof(text), f->losses, f->n_losses, i, &times))
 			continue;
 		fprintf(file, "%s%slost%s ", prefix, paint(options, RED), paint(options, PLAIN));
-		print_clean(file, loss__text(text, sizeof(text), &f->losses[i], &times));
+		print_clean(file, text);
 		putc('\n', file);
 	}
 	losses__outside_text(text, sizeof(text), f->losses, f->n_losses);
