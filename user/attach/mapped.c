@@ -18,7 +18,9 @@ static int find_mapping(const struct mapping *m)
 
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
 	fd = open(path, O_PATH | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static int find_path(const struct mapping *m)
