@@ -241,10 +241,10 @@ void doctor__runtimes(struct doctor *d)
 		report_output__note(&d->out, "%d processes could not be looked into: not allowed; run it as root.",
 				    unread);
 	if (s.n_foreign)
-		report_output__note(&d->out, "%u process%s of other users left out (--scope user, %s); %s.",
-				    s.n_foreign, s.n_foreign == 1 ? " is" : "es are", d->scope.whose_from,
-				    d->root ? "--scope all examines them, too" :
-					      "`sudo sonde doctor` examines them, too");
+		report_output__note(
+			&d->out, "%u process%s of other users %s left out (--scope user, %s); %s.", s.n_foreign,
+			s.n_foreign == 1 ? "" : "es", s.n_foreign == 1 ? "is" : "are", d->scope.whose_from,
+			d->root ? "--scope all examines them, too" : "`sudo sonde doctor` examines them, too");
 	if (s.n_remote)
 		report_output__note(
 			&d->out,
