@@ -8,6 +8,7 @@
 #include "model/activity_private.h"
 #include "model/gil.h"
 #include "model/sched_span.h"
+#include "util/search.h"
 
 u32 activity_window = 128u << 10;
 u32 activity_windows_max = 64;
@@ -348,16 +349,7 @@ int activity__load(struct activity *a, u64 from, u64 to)
 /* The first that ends after `time` */
 static void seek(struct sched_times *l, u64 time)
 {
-	u32 low = 0, high = l->n, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (l->spans[mid].to <= time)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	l->at = low;
+	l->at = SEARCH(l->n, i, l->spans[i].to <= time);
 }
 
 int activity__of(struct activity *a, u32 pid, u32 tid, u64 from, u64 to,

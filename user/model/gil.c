@@ -8,6 +8,7 @@
 #include "core/event.h"
 #include "model/gil_line.h"
 #include "model/order.h"
+#include "util/search.h"
 
 /* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
 enum { WAIT_SIGNAL = 1, WAIT_TIMEOUT = 2 };
@@ -144,16 +145,9 @@ static int end_lines(struct model *m)
 
 static u32 slice_at(const struct model *m, u64 time)
 {
-	u32 low = 0, high = m->n_slices, mid;
+	u32 at = SEARCH(m->n_slices, i, m->slices[i].to < time);
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (m->slices[mid].to < time)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < m->n_slices && m->slices[low].from <= time ? low + 1 : 0;
+	return at < m->n_slices && m->slices[at].from <= time ? at + 1 : 0;
 }
 
 static u64 get(const struct view *v, const struct schema_field *f)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/search.h"
+
 struct stretch {
 	u64 from, to;
 	u64 since; /* when this hold began, as far as is known */
@@ -259,16 +261,7 @@ void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack)
 /* The first stretch that ends after `time`, n if none does. */
 static u32 find(const struct gil_line *l, u64 time)
 {
-	u32 low = 0, high = l->n, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (stretch(l, mid)->to <= time)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return SEARCH(l->n, i, stretch(l, i)->to <= time);
 }
 
 static void put_holder(struct gil_piece *p, const struct stretch *s, const struct gil_pending *w)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model/explainer.h"
+#include "util/search.h"
 
 /* Events of the trace for each window: what threads did in it is held in memory. */
 u32 gpu_gaps__window = 4u << 20;
@@ -71,18 +72,11 @@ static bool waits_for_event(const struct explaining *e, const struct gpu_gap *g)
 {
 	struct event_wait key = { gpu_busy__key(e->gaps->busy, g->device)->pid, g->context, g->stream,
 				  g->launch_before };
-	u32 low = 0, high = e->n_waits, mid;
+	u32 at = SEARCH(e->n_waits, i, by_stream(&e->waits[i], &key) < 0);
 
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (by_stream(&e->waits[mid], &key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	key.time = g->launch_start;
-	return low < e->n_waits && e->waits[low].pid == key.pid && e->waits[low].context == key.context &&
-	       e->waits[low].stream == key.stream && e->waits[low].time <= key.time;
+	return at < e->n_waits && e->waits[at].pid == key.pid && e->waits[at].context == key.context &&
+	       e->waits[at].stream == key.stream && e->waits[at].time <= key.time;
 }
 
 static int on_part(enum gap_cause cause, u32 of, u64 ns, void *arg)

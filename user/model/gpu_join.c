@@ -7,6 +7,7 @@
  * before it in its buffer has ended.
  */
 #include "model/gpu_private.h"
+#include "util/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,19 +27,10 @@ static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
 /* Index of the first span that ends at `end` or later. */
 static u32 first_ending(const struct gpu_thread *t, u64 end)
 {
-	u32 low = 0, high = t->n, mid;
-
 	/* mostly one of the last */
-	if (t->n > 8 && t->spans[t->n - 8].end < end)
-		low = t->n - 7;
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (t->spans[mid].end < end)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	u32 from = t->n > 8 && t->spans[t->n - 8].end < end ? t->n - 7 : 0;
+
+	return from + SEARCH(t->n - from, i, t->spans[from + i].end < end);
 }
 
 /* Of all threads, the older half. */

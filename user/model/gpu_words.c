@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/gpu_private.h"
 
+#include "util/search.h"
+
 /* CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5: those that the shim asks for. They are never renumbered. */
 static const struct {
 	u16 cbid;
@@ -106,17 +108,9 @@ static const struct {
 
 const char *gpu_driver__function(u32 cbid)
 {
-	u32 low = 0, high = sizeof(functions) / sizeof(functions[0]), mid;
+	u32 n = sizeof(functions) / sizeof(functions[0]), at = SEARCH(n, i, functions[i].cbid < cbid);
 
-	while (low < high) {
-		mid = (low + high) / 2;
-		if (functions[mid].cbid < cbid)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < sizeof(functions) / sizeof(functions[0]) && functions[low].cbid == cbid ? functions[low].name :
-											       NULL;
+	return at < n && functions[at].cbid == cbid ? functions[at].name : NULL;
 }
 
 const char *gpu_work__operation(const struct gpu_work *w)

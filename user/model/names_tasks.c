@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "model/names_private.h"
+#include "util/search.h"
 
 struct candidate {
 	u32 number;
@@ -100,24 +101,16 @@ u32 names__number(const struct names *n, u32 id)
 
 void names__held(const struct names *n, u32 id, u64 *since, u64 *until)
 {
-	u32 low = 0, high = n->n_numbering, number = names__number(n, id);
+	u32 number = names__number(n, id), at = SEARCH(n->n_numbering, i, n->numbering[i].number < number);
 
 	*since = 0;
 	*until = ~0ull;
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-
-		if (n->numbering[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < n->n_numbering && n->numbering[low].number == number; low++) {
-		if (n->numbering[low].id != id)
+	for (; at < n->n_numbering && n->numbering[at].number == number; at++) {
+		if (n->numbering[at].id != id)
 			continue;
-		*since = n->numbering[low].start;
-		if (low + 1 < n->n_numbering && n->numbering[low + 1].number == number)
-			*until = n->numbering[low + 1].start;
+		*since = n->numbering[at].start;
+		if (at + 1 < n->n_numbering && n->numbering[at + 1].number == number)
+			*until = n->numbering[at + 1].start;
 	}
 }
 

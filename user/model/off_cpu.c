@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model/sched_span.h"
+#include "util/search.h"
 
 struct off_span {
 	u64 start, end;
@@ -78,19 +79,12 @@ int off_cpu__read(struct off_cpu *o, const struct query *args)
 /* ns off the CPU from the thread's first span to time. */
 static u64 until(const struct off_thread *t, u64 time)
 {
-	u32 low = 0, high = t->n, middle;
+	u32 begun = SEARCH(t->n, i, t->spans[i].start < time);
 	const struct off_span *s;
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (t->spans[middle].start < time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	if (!begun)
 		return 0;
-	s = &t->spans[low - 1];
+	s = &t->spans[begun - 1];
 	return s->before + (time < s->end ? time : s->end) - s->start;
 }
 

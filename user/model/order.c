@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/search.h"
+
 #define WINDOW	  2000000000ull /* ns */
 #define MARGIN	  (WINDOW / 4) /* ns: handing on seldom spares sorting */
 #define MAX_BYTES (32u << 20)
@@ -101,17 +103,7 @@ static void sort(struct entry *e, size_t n, struct entry *room)
 /* How many of the first n entries, which are in order, come before e or are equal. */
 static size_t count_before(const struct entry *entries, size_t n, const struct entry *e)
 {
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (comes_before(e, &entries[middle]))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return SEARCH(n, i, !comes_before(e, &entries[i]));
 }
 
 static int make_merging_room(struct order *o, size_t n)

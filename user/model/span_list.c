@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "model/span_list.h"
+#include "util/search.h"
 
 int span_list__add(struct span_list *l, const struct listed_span *span)
 {
@@ -48,16 +49,7 @@ void span_list__sort(struct span_list *l)
 
 u32 span_list__find(const struct span_list *l, u64 time)
 {
-	u32 low = 0, high = l->n, mid;
-
-	while (low < high) {
-		mid = low + (high - low) / 2;
-		if (l->spans[mid].to <= time)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return SEARCH(l->n, i, l->spans[i].to <= time);
 }
 
 const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64 *until)

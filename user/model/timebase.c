@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model/view.h"
+#include "util/search.h"
 
 static int add(struct timebase *b, u64 monotonic, u64 realtime)
 {
@@ -66,24 +67,15 @@ void timebase__free(struct timebase *b)
 
 s64 timebase__ahead(const struct timebase *b, u64 monotonic)
 {
-	u32 low = 0, high = b->n;
+	u32 after = SEARCH(b->n, i, b->list[i].monotonic <= monotonic);
 	const struct snapshot *x, *y;
 
-	/* the first snapshot after it */
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (b->list[mid].monotonic <= monotonic)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low)
+	if (!after)
 		return b->list[0].ahead;
-	x = &b->list[low - 1];
-	if (low == b->n)
+	x = &b->list[after - 1];
+	if (after == b->n)
 		return x->ahead;
-	y = &b->list[low];
+	y = &b->list[after];
 	return x->ahead + (s64)((double)(y->ahead - x->ahead) * (double)(monotonic - x->monotonic) /
 				(double)(y->monotonic - x->monotonic));
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/syscalls.h"
+#include "util/search.h"
 
 struct wait_span {
 	u64 start, end;
@@ -379,17 +380,7 @@ static void sort(struct thread_waits *t)
 /* How many spans of the thread begin before `time`. */
 static u32 begun_before(const struct thread_waits *t, u64 time)
 {
-	u32 low = 0, high = t->n;
-
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (t->spans[mid].start < time)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return SEARCH(t->n, i, t->spans[i].start < time);
 }
 
 /* The span that counts at `at`, NULL: none; *until: as long as that holds, at most what it was. */

@@ -6,6 +6,7 @@
  * sample counts once, however many threads waited just then.
  */
 #include "report/gil.h"
+#include "util/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -223,18 +224,9 @@ void gil_natives__free(struct gil_natives *n)
 /* The first sample of the thread at that time or later, or where it would be */
 static u32 first_from(const struct gil_natives *n, u32 tid, u64 time)
 {
-	struct gil_sample wanted = { .time = time, .tid = tid };
-	u32 low = 0, high = n->n;
+	struct gil_sample searched = { .time = time, .tid = tid };
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (by_thread_and_time(&n->samples[mid], &wanted) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return SEARCH(n->n, i, by_thread_and_time(&n->samples[i], &searched) < 0);
 }
 
 int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_piece *p)

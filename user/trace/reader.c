@@ -12,6 +12,7 @@
 #include "trace/reader_priv.h"
 #include "trace/schema_build.h"
 #include "util/file.h"
+#include "util/search.h"
 
 #define STRINGS_MAX (1ULL << 30) /* bytes of interned texts that are kept */
 
@@ -309,19 +310,9 @@ const struct kind_summary *trace__kinds(const struct trace *t, u32 *n)
 
 const char *trace__string(const struct trace *t, u32 id)
 {
-	size_t low = 0, high = t->n_texts;
+	size_t at = id ? SEARCH(t->n_texts, i, t->texts[i].id < id) : t->n_texts;
 
-	while (id && low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (t->texts[middle].id == id)
-			return (const char *)t->text.at + t->texts[middle].at;
-		if (t->texts[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return "";
+	return at < t->n_texts && t->texts[at].id == id ? (const char *)t->text.at + t->texts[at].at : "";
 }
 
 u64 trace__damaged(const struct trace *t)

@@ -4,6 +4,7 @@
 
 #include "core/event.h"
 #include "trace/reader_priv.h"
+#include "util/search.h"
 
 void trace__set_tasks(struct trace *t, const struct trace_task *tasks, u32 n)
 {
@@ -14,17 +15,9 @@ void trace__set_tasks(struct trace *t, const struct trace_task *tasks, u32 n)
 /* The first task of the number, or NULL. */
 static const struct trace_task *find(const struct trace *t, u32 number)
 {
-	u32 low = 0, high = t->n_tasks;
+	u32 at = SEARCH(t->n_tasks, i, t->tasks[i].number < number);
 
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-
-		if (t->tasks[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < t->n_tasks && t->tasks[low].number == number ? &t->tasks[low] : NULL;
+	return at < t->n_tasks && t->tasks[at].number == number ? &t->tasks[at] : NULL;
 }
 
 /* The last of its number that had begun; a number may have been used very often. */
