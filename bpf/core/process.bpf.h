@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which processes are recorded, and whose threads a family follows: what programs ask before they do anything else. */
+#ifndef SONDE_PROCESS_BPF_H
+#define SONDE_PROCESS_BPF_H
+
+#include <bpf/bpf_helpers.h>
+
+#include "maps.h"
+
+static __always_inline u32 process__flags(u32 tgid)
+{
+	u32 *flags = bpf_map_lookup_elem(&processes, &tgid);
+
+	return flags ? *flags : 0;
+}
+
+/* Does the user want this process? To be asked before anything is reserved. */
+static __always_inline bool process__wanted(u32 tgid)
+{
+	return !filter_on || (process__flags(tgid) & PROCESS_SELECTED);
+}
+
+/* Flags of a task, from include/linux/sched.h. */
+#define PF_EXITING 0x00000004
+#define PF_KTHREAD 0x00200000
+
+/*
+ * Does a family that follows threads follow those of this process? With a filter, of the processes that it selects; else
+ * of those with a runtime, or of everybody where the family's option `all` says so.
+ */
+static __always_inline bool process__followed(u32 tgid, bool all)
+{
+	if (filter_on)
+		return process__flags(tgid) & PROCESS_SELECTED;
+	return all || (process__flags(tgid) & PROCESS_RUNTIME);
+}
+
+/* The same for a task. A kernel thread has no runtime, and its flag says so without a lookup in a map. */
+static __always_inline bool task__followed(struct task_struct *task, bool all)
+{
+	if (!filter_on && !all && task->flags & PF_KTHREAD)
+		return false;
+	return process__followed(task->tgid, all);
+}
+
+/* What a program's task storage has for a task, or NULL. Most tasks of a machine have no storage, and one load says so. */
+#define task__stored(map, task) ((task)->bpf_storage ? bpf_task_storage_get(map, task, 0, 0) : NULL)
+
+#endif
