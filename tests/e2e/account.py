@@ -19,6 +19,16 @@ def ok(passed, name, *why):
         print("# " + str(w)[:1500].replace("\n", "\n# "), flush=True)
 
 
+def skip(name, why):
+    global count
+    count += 1
+    print(f"ok {count} - {name} # SKIP {why}", flush=True)
+
+
+def plan():
+    print(f"1..{count}")
+
+
 def skip_all(why):
     print(f"ok 1 - everything # SKIP {why}\n1..1")
 
@@ -31,7 +41,7 @@ def run_with_account(test):
             sys.exit(0)
         let_pass(tmp)
         test(account, tmp)
-    print(f"1..{count}")
+    plan()
     sys.exit(failed > 0)
 
 

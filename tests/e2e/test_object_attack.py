@@ -9,14 +9,13 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from account import Account, let_pass  # noqa: E402
+from account import Account, let_pass, ok, plan, skip  # noqa: E402
 
 SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
 sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
 from sonde_trace import Trace  # noqa: E402
 
 CALLS = 500
-number = 0
 
 LIBRARY = """
     .globl {0}
@@ -73,20 +72,6 @@ print("mapped", flush=True)
 sys.stdin.read()
 """
 SPACE = ("unshare", "--user", "--map-root-user", "--mount")
-
-
-def ok(passed, name, *why):
-    global number
-    number += 1
-    print(f"{'ok' if passed else 'not ok'} {number} - {name}", flush=True)
-    for w in () if passed else why:
-        print("# " + str(w)[:1500].replace("\n", "\n# "), flush=True)
-
-
-def skip(name, why):
-    global number
-    number += 1
-    print(f"ok {number} - {name} # SKIP {why}", flush=True)
 
 
 class Recording:
@@ -235,7 +220,7 @@ def main():
         else:
             skip("a forged debug file", "there is no folder /usr/lib/debug to mount on")
         attack_debug(account, tmp, "stale", True)
-    print(f"1..{number}")
+    plan()
 
 
 main()

@@ -8,13 +8,14 @@ import sys
 import tempfile
 
 SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
+sys.path[:0] = [os.path.join(ROOT, "tests", d) for d in ("reader", "e2e")]
+from account import ok, plan  # noqa: E402
 from sonde_trace import Trace  # noqa: E402
 
 CALLS = 200
 BUDGET = 13  # enum loss_reason
 LIBRARY = "int cudaMalloc(void **p, unsigned long n) { *p = (void *)n; return 0; }\n"
-# says when a library is mapped and calls it when it is told to
+# maps a library and calls it as often as a line of its input says, and answers
 CALLER = """
 import ctypes, sys
 for line in sys.stdin:
@@ -24,15 +25,6 @@ for line in sys.stdin:
         f(ctypes.byref(ctypes.c_void_p()), 16)
     print("done", flush=True)
 """
-number = 0
-
-
-def ok(passed, name, *why):
-    global number
-    number += 1
-    print(f"{'ok' if passed else 'not ok'} {number} - {name}", flush=True)
-    for w in () if passed else why:
-        print("# " + str(w)[:1500].replace("\n", "\n# "), flush=True)
 
 
 class Caller:
@@ -95,7 +87,7 @@ def main():
         check(tmp, "crash", "examine-crash", "crashed")
         check(tmp, "lie", "examine-lie", "makes no sense")
         check(tmp, "loop", "examine-loop", "in time")
-    print(f"1..{number}")
+    plan()
 
 
 main()

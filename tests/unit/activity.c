@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Intervals of threads: they tile, whatever the file holds, and say what the thread was in and who ended it. */
-#include <cjson/cJSON.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "model/activity.h"
 #include "test.h"
-#include "trace/writer.h"
+#include "trace_made.h"
 
+/* clang-format off */
 #define FIELD(name, size, offset, unit) \
 	"{\"name\":\"" name "\",\"type\":\"unsigned\",\"size\":" #size ",\"offset\":" #offset ",\"unit\":\"" unit "\"}"
-#define FIELDS                                                                                                      \
-	FIELD("time", 8, 0, "ns")                                                                                   \
-	"," FIELD("pid", 4, 8, "") "," FIELD("tid", 4, 12, "") "," FIELD("id", 2, 16, "") "," FIELD(                \
-		"probe", 2, 18, "") "," FIELD("cpu", 2, 20, "") "," FIELD("flags", 2, 22, "") "," FIELD("start", 8, \
-													24, "ns")
+#define FIELDS \
+	FIELD("time", 8, 0, "ns") "," FIELD("pid", 4, 8, "") "," FIELD("tid", 4, 12, "") "," FIELD("id", 2, 16, "") "," \
+	FIELD("probe", 2, 18, "") "," FIELD("cpu", 2, 20, "") "," FIELD("flags", 2, 22, "") "," FIELD("start", 8, 24, "ns")
 /* One struct is enough for all: each kind names the fields that it has. */
 #define KIND(id, name, more) \
 	"{\"id\":" #id ",\"name\":\"" name "\",\"doc\":\"\",\"size\":64,\"fields\":[" FIELDS more "]}"
@@ -22,30 +17,16 @@
 #define WAIT  "," FIELD("stack", 4, 44, "stack")
 
 static const char schema_json[] =
-	"{\"families\":[{\"id\":0,\"name\":\"core\",\"doc\":\"\",\"default\":true}],\"options\":[],\"enums\":[],\"events\":[" KIND(513, "sched_run", SCHED) "," KIND(
-		514, "sched_off",
-		SCHED "," FIELD(
-			"wake",
-			8, 48,
-			"moment")) "," KIND(515, "sched_throttle",
-					    "," FIELD("periods", 4, 32, "") "," FIELD("throttled_periods", 4, 36, "") "," FIELD(
-						    "since", 8,
-						    48,
-						    "moment")) "," KIND(769, "cuda_sync",
-									WAIT) "," KIND(1025, "gil_wait",
-										       WAIT
-										       "," FIELD("gil", 8, 48, "hex") "," FIELD("dropper", 4, 36, "") "," FIELD(
-											       "holder",
-											       4, 40,
-											       "") "," FIELD("result",
-													     4, 32,
-													     "") "," FIELD("number",
-															   4,
-															   56,
-															   "") "," FIELD("locked",
-																	 4,
-																	 60,
-																	 "")) "]}";
+	"{\"families\":[{\"id\":0,\"name\":\"core\",\"doc\":\"\",\"default\":true}],\"options\":[],\"enums\":[],\"events\":["
+	KIND(513, "sched_run", SCHED) ","
+	KIND(514, "sched_off", SCHED "," FIELD("wake", 8, 48, "moment")) ","
+	KIND(515, "sched_throttle", "," FIELD("periods", 4, 32, "") "," FIELD("throttled_periods", 4, 36, "") ","
+				    FIELD("since", 8, 48, "moment")) ","
+	KIND(769, "cuda_sync", WAIT) ","
+	KIND(1025, "gil_wait", WAIT "," FIELD("gil", 8, 48, "hex") "," FIELD("dropper", 4, 36, "") "," FIELD("holder", 4, 40, "")
+			       "," FIELD("result", 4, 32, "") "," FIELD("number", 4, 56, "") "," FIELD("locked", 4, 60, ""))
+	"]}";
+/* clang-format on */
 
 enum { RUN = 513, OFF = 514, THROTTLE = 515, CUDA = 769, GIL = 1025 };
 enum { RUNNABLE, SLEEP, BLOCKED };
@@ -60,44 +41,22 @@ struct record {
 	u32 number, locked;
 };
 
-static struct trace *trace;
-static struct names *names;
-static struct schema *schema;
+static struct made_trace made;
 static struct trace_facts facts;
 static struct query query;
 
 static void forget(void)
 {
-	names__free(names);
-	trace__close(trace);
-	schema__free(schema);
+	made_trace__free(&made);
 }
 
 /* A trace of these, asked for as a whole. */
 static bool prepare(const struct record *records, u32 n)
 {
-	static struct trace_head head;
-	struct trace_writer *w;
-	char path[64] = "activity-XXXXXX", err[256] = "";
-	cJSON *json = cJSON_Parse(schema_json);
-	int fd;
-
-	if (getenv("TMPDIR"))
-		snprintf(path, sizeof(path), "%s/activity-XXXXXX", getenv("TMPDIR"));
-	fd = mkstemp(path);
-	if (fd < 0 || schema__from_json(&schema, json, err, sizeof(err)) || trace_writer__create(&w, fd, schema, &head))
+	if (!made_trace__of(&made, schema_json, records, sizeof(*records), n))
 		return false;
-	for (u32 i = 0; i < n; i++)
-		trace_writer__append(w, &records[i], sizeof(records[i]));
-	trace_writer__finish(w);
-	trace_writer__free(w);
-	close(fd);
-	cJSON_Delete(json);
-	if (trace__open(&trace, path, err, sizeof(err)) || names__create(&names, trace__schema(trace)))
-		return false;
-	unlink(path);
 	facts = (struct trace_facts){ 0 };
-	query = (struct query){ .trace = trace, .names = names, .facts = &facts };
+	query = (struct query){ .trace = made.trace, .names = made.names, .facts = &facts };
 	return true;
 }
 

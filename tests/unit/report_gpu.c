@@ -163,7 +163,7 @@ TEST(devices_in_windows)
 
 /* What the launching thread was in, in each ns */
 static struct doings {
-	u8 sched[SPAN]; /* enum doing_state of model/doing.h */
+	u8 sched[SPAN]; /* UNKNOWN, RUNS, .. */
 	u8 gil[SPAN], lock[SPAN], nccl[SPAN], cuda[SPAN], call[SPAN];
 } did;
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a thread was in the middle of: the higher rank, then the inner one, and nothing where nothing was. */
-#include <cjson/cJSON.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "model/waits.h"
 #include "test.h"
-#include "trace/writer.h"
+#include "trace_made.h"
 
 #define FIELDS                                                                               \
 	"{\"name\":\"time\",\"type\":\"unsigned\",\"size\":8,\"offset\":0,\"unit\":\"ns\"}," \
@@ -41,9 +37,7 @@ struct record {
 };
 
 static struct waits *waits;
-static struct trace *trace;
-static struct names *names;
-static struct schema *schema;
+static struct made_trace made;
 static char said[512];
 
 static int feed(const struct rows *rows, void *arg)
@@ -75,30 +69,13 @@ static const char *explain(u32 tid, u64 from, u64 to)
 /* A trace of these spans, read into `waits`. */
 static bool prepare(const struct record *records, u32 n)
 {
-	static struct trace_head head;
-	struct trace_writer *w;
-	char path[64] = "waits-XXXXXX", err[256] = "";
 	struct trace_filter filter = {};
-	cJSON *json = cJSON_Parse(schema_json);
-	int fd;
 
-	if (getenv("TMPDIR"))
-		snprintf(path, sizeof(path), "%s/waits-XXXXXX", getenv("TMPDIR"));
-	fd = mkstemp(path);
-	if (fd < 0 || schema__from_json(&schema, json, err, sizeof(err)) || trace_writer__create(&w, fd, schema, &head))
+	if (!made_trace__of(&made, schema_json, records, sizeof(*records), n) ||
+	    waits__new(&waits, trace__schema(made.trace), made.names, NULL, false))
 		return false;
-	for (u32 i = 0; i < n; i++)
-		trace_writer__append(w, &records[i], sizeof(records[i]));
-	trace_writer__finish(w);
-	trace_writer__free(w);
-	close(fd);
-	if (trace__open(&trace, path, err, sizeof(err)) || names__create(&names, trace__schema(trace)) ||
-	    waits__new(&waits, trace__schema(trace), names, NULL, false))
-		return false;
-	unlink(path);
-	cJSON_Delete(json);
 	filter.kinds = waits__kinds(waits);
-	return !trace__read(trace, &filter, feed, waits);
+	return !trace__read(made.trace, &filter, feed, waits);
 }
 
 TEST(cuts_a_wait_by_what_counts)
@@ -145,9 +122,7 @@ TEST(cuts_a_wait_by_what_counts)
 	waits__forget(waits);
 	CHECK_TEXT(explain(1, 130, 131), "130-131 -");
 	waits__free(waits);
-	names__free(names);
-	trace__close(trace);
-	schema__free(schema);
+	made_trace__free(&made);
 }
 
 TEST_MAIN()

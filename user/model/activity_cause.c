@@ -5,38 +5,16 @@
 
 #include "util/text.h"
 
-static const struct {
-	const char *word, *text;
-} causes[ACTIVITY_CAUSES] = {
-	[ACTIVITY_ON_CPU] = { "on-cpu", "on a CPU" },
-	[ACTIVITY_CPU] = { "cpu", "wanted a CPU" },
-	[ACTIVITY_QUOTA] = { "cpu-quota", "wanted a CPU, beyond its quota" },
-	[ACTIVITY_GIL] = { "gil", NULL },
-	[ACTIVITY_LOCK] = { "lock", NULL },
-	[ACTIVITY_CONDITION] = { "condition", NULL },
-	[ACTIVITY_CUDA] = { "cuda", NULL },
-	[ACTIVITY_CUDA_SYNC] = { "cuda-sync", NULL },
-	[ACTIVITY_NCCL] = { "nccl", NULL },
-	[ACTIVITY_GC] = { "gc", NULL },
-	[ACTIVITY_LIBRARY] = { "library", NULL },
-	[ACTIVITY_DISK] = { "disk", NULL },
-	[ACTIVITY_FAULT] = { "page-fault", NULL },
-	[ACTIVITY_RECLAIM] = { "memory", NULL },
-	[ACTIVITY_CONNECT] = { "connect", NULL },
-	[ACTIVITY_SLEEP] = { "sleep", NULL },
-	[ACTIVITY_EVENTS] = { "events", NULL },
-	[ACTIVITY_FUTEX] = { "futex", NULL },
-	[ACTIVITY_SEND] = { "send", NULL },
-	[ACTIVITY_RECEIVE] = { "receive", NULL },
-	[ACTIVITY_SYNC] = { "sync", NULL },
-	[ACTIVITY_TRANSFER] = { "transfer", NULL },
-	[ACTIVITY_SYSCALL] = { "syscall", NULL },
-	[ACTIVITY_ASLEEP] = { "asleep", "asleep (not recorded in what)" },
-	[ACTIVITY_UNINTERRUPTIBLE] = { "blocked", "uninterruptible (not recorded in what)" },
-	[ACTIVITY_STOPPED] = { "stopped", "stopped" },
-	[ACTIVITY_NOT_RECORDED] = { "not-recorded", "not known (no scheduling was recorded)" },
-	[ACTIVITY_LOST] = { "lost", "not known (records were lost)" },
-	[ACTIVITY_UNOBSERVED] = { "unobserved", "not known (not followed)" },
+static const char *const texts[ACTIVITY_CAUSES] = {
+	[ACTIVITY_ON_CPU] = "on a CPU",
+	[ACTIVITY_CPU] = "wanted a CPU",
+	[ACTIVITY_QUOTA] = "wanted a CPU, beyond its quota",
+	[ACTIVITY_ASLEEP] = "asleep (not recorded in what)",
+	[ACTIVITY_UNINTERRUPTIBLE] = "uninterruptible (not recorded in what)",
+	[ACTIVITY_STOPPED] = "stopped",
+	[ACTIVITY_NOT_RECORDED] = "not known (no scheduling was recorded)",
+	[ACTIVITY_LOST] = "not known (records were lost)",
+	[ACTIVITY_UNOBSERVED] = "not known (not followed)",
 };
 
 static const struct {
@@ -56,14 +34,9 @@ static const struct {
 	  ACTIVITY_TRANSFER },
 };
 
-const char *activity_cause__word(enum activity_cause cause)
-{
-	return causes[cause].word;
-}
-
 const char *activity_cause__text(enum activity_cause cause)
 {
-	return causes[cause].text;
+	return texts[cause];
 }
 
 enum activity_cause activity_cause__of_syscall(const char *name)

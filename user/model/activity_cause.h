@@ -44,8 +44,6 @@ enum activity_cause {
 	ACTIVITY_CAUSES
 };
 
-/* "gil", for machines */
-const char *activity_cause__word(enum activity_cause cause);
 /* As in a sentence, for the causes that need no name of a call: "wanted a CPU"; NULL: one that has a name */
 const char *activity_cause__text(enum activity_cause cause);
 /* Of a system call by its name without SYS_: "futex" */
