@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Intervals of threads: they tile, whatever the file holds, and say what the thread was in and who ended it. */
+/* Intervals of threads: they tile, also in a damaged file, and say what the thread was in and who ended it. */
 #include "model/activity.h"
 #include "test.h"
 #include "trace_made.h"

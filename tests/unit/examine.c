@@ -190,7 +190,7 @@ TEST(messages_have_limits)
 	close(pair[1]);
 }
 
-/* Whatever comes, there is an answer, and no more is kept than a file may have. */
+/* Random answers: each has a result, and no more is stored than a file may have. */
 TEST(noise)
 {
 	srand(1);

@@ -47,7 +47,7 @@ TEST(virtiofs_is_local_and_what_calls_itself_that_is_not)
 	CHECK(!strcmp(filesystem__remote_type("lustre"), "Lustre") && !strcmp(filesystem__remote_type("9p"), "9P"));
 }
 
-/* The number that is not told apart, and the others. */
+/* The magic number that FUSE and virtiofs share, and the others. */
 TEST(numbers_are_known)
 {
 	CHECK(!strcmp(filesystem__remote(FILESYSTEM_FUSE), "FUSE") && !strcmp(filesystem__remote(0x6969), "NFS"));

@@ -45,7 +45,7 @@ int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *
 /* Ends a job that is running. */
 void dwarf_job__give_up(struct dwarf_job *job);
 
-/* What the child is asked: its kind tells it from the server's other questions. */
+/* The question to the child: its kind distinguishes it from the server's other questions. */
 #define DWARF_QUESTION 0x44574152
 
 struct dwarf_question {

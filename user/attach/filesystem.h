@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* FUSE's number is also that of virtiofs, by which a virtual machine has files of its host: filesystem__type() tells them apart. */
+/* FUSE's number is also that of virtiofs, by which a virtual machine has files of its host: filesystem__type() distinguishes them. */
 #define FILESYSTEM_FUSE 0x65735546
 
 /* The name of the file system with this magic number (statfs(2), f_type) if it is such a one, else NULL. */

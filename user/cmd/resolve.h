@@ -10,7 +10,7 @@
 struct resolve_options {
 	const char *what; /* a file or a pid */
 	const char *
-		placed; /* a glob of functions that are examined as placed calls, whatever family wants them; or NULL */
+		placed; /* a glob of functions that are examined as placed calls, with or without a family that probes them; or NULL */
 	struct scope scope; /* resolved */
 };
 

@@ -20,7 +20,7 @@ struct scope {
 	const char *whose_from, *trusted_from, *remote_from;
 	/* set by scope__resolve */
 	const char *command;
-	bool by_sudo, usual; /* usual: nobody has said whose */
+	bool by_sudo, usual; /* usual: neither the command line nor the configuration has a scope */
 	uid_t user; /* who asks, also behind sudo */
 };
 

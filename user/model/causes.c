@@ -168,7 +168,7 @@ static int add_to_thread(struct causes *c, const struct part_key *key, const str
 	return 0;
 }
 
-/* A quota holds up whoever wants a CPU in most of its periods; how long, the scheduler's spans say. */
+/* In most of its periods, a quota holds back each thread that wants a CPU; the scheduler's spans say how long. */
 static bool is_quota(const struct causes *c, u32 pid, u64 wanted)
 {
 	const struct quota *q = map__find(&c->quotas, &pid);
@@ -267,8 +267,8 @@ static bool comes_before(const struct cause *a, const struct cause *b)
 }
 
 /*
- * Whoever lived for 50 ms and wanted a CPU for 40 of them explains nothing of a job of two seconds that slept: what is
- * both short and little of the longest process's time comes after what is not, be it sleep or idleness.
+ * A process that lived for 50 ms and wanted a CPU for 40 of them explains nothing of a job of two seconds that slept: a cause
+ * that is both short and little of the longest process's time comes after one that is not, even after sleep or idleness.
  */
 #define SHORT_NS 100000000ULL
 

@@ -11,7 +11,7 @@
 enum cause_kind {
 	CAUSE_RUN, /* it worked: nothing else held it up as long */
 	CAUSE_GIL,
-	CAUSE_LOCK, /* somebody had it */
+	CAUSE_LOCK, /* another thread held it */
 	CAUSE_DISK,
 	CAUSE_MEMORY, /* had to free some */
 	CAUSE_QUOTA, /* wanted a CPU that its cgroup might not use */
@@ -21,8 +21,8 @@ enum cause_kind {
 	CAUSE_CALL, /* another system call that has to do something */
 	CAUSE_BLOCKED, /* uninterruptible in nothing that was recorded */
 	CAUSE_SLEEP, /* asked for */
-	CAUSE_PEER, /* for data of somebody else: a pipe, a socket */
-	CAUSE_FUTEX, /* a lock or a condition: family lock tells which */
+	CAUSE_PEER, /* for data of another thread or machine: a pipe, a socket */
+	CAUSE_FUTEX, /* a lock or a condition: family lock distinguishes them */
 	CAUSE_IDLE, /* for something to do: poll, accept, a condition, a child */
 	CAUSE_ASLEEP, /* in nothing that was recorded */
 	CAUSE_KINDS

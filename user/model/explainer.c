@@ -140,7 +140,7 @@ static int emit_running(const struct explaining *t, u64 from, u64 to)
 	return err;
 }
 
-/* Without the scheduler's spans: each sample stands for some time on a CPU before it, the rest is not known. */
+/* Without the scheduler's spans: each sample represents some time on a CPU before it, the rest is not known. */
 static int emit_unknown(const struct explaining *t, u64 from, u64 to)
 {
 	int err = 0;

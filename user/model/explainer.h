@@ -41,7 +41,7 @@ enum explainer_source { EXPLAINER_CALLS, EXPLAINER_SAMPLES, EXPLAINER_SOURCES };
 /* Of EXPLAINER_CALLS, in `what`; `of`: a text */
 enum explainer_call { EXPLAINER_READS = 1, EXPLAINER_WRITES, EXPLAINER_POLLS };
 
-/* Of EXPLAINER_SAMPLES, in `what`; the span is the CPU time before it that it stands for, `of` the function, 0: not known */
+/* Of EXPLAINER_SAMPLES, in `what`; the span is the CPU time before it that it represents, `of` the function, 0: not known */
 enum explainer_function { EXPLAINER_PYTHON = 1, EXPLAINER_LOADER = 2 };
 
 struct explainer_thread {

@@ -15,7 +15,7 @@ struct explainer_thread *explainer_sources__thread(const struct explainer_source
 	return map__find(&s->threads, &key);
 }
 
-/* The thread of a row, NULL: nobody asked for it. */
+/* The thread of a row, NULL: it was not added. */
 static struct explainer_thread *thread_of(const struct explainer_sources *s, const struct view *v,
 					  const struct common_fields *f)
 {

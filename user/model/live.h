@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What happens now, for `sonde top`: records as they come, summed up over the last interval. Memory is bounded,
- * whatever the targets do: what was not used for long is forgotten, and named again when it comes again.
+ * What happens now, for `sonde top`: records as they come, summed up over the last interval. Memory is bounded
+ * regardless of what the targets do: what was not used for long is forgotten, and named again when it comes again.
  */
 #ifndef SONDE_MODEL_LIVE_H
 #define SONDE_MODEL_LIVE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The scheduler's events: when a thread was on a CPU and when off it. Whatever reads them reads them through this: no
+ * The scheduler's events: when a thread was on a CPU and when off it. All readers get them from here: no
  * other file decodes the kinds sched_run and sched_off.
  */
 #ifndef SONDE_MODEL_SCHED_SPAN_H

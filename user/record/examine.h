@@ -4,8 +4,8 @@
  * probe it, what they need to know of it. The children are sonde-examiner's, which is forked before anything foreign is
  * read. Their answers are records of fixed size, which examine_answer.c checks.
  *
- * Files of one owner on one file system share a child, if no other user may write them: whoever could take the child over could
- * have written the other files too. Each other file has a child of its own.
+ * Files on one file system that the same owner, or owner and group, may write share a child: a user who could take the child
+ * over could have written the other files too. A file that all users may write has a child of its own.
  */
 #ifndef SONDE_RECORD_EXAMINE_H
 #define SONDE_RECORD_EXAMINE_H

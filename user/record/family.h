@@ -72,7 +72,7 @@ struct family_host {
 	/* It asks session__native() for stacks: mappings are kept from the start on, so that processes may end. */
 	bool native;
 	/*
-	 * These three, with `sites` and `learn`, look into a file that belongs to whoever runs the target. In a recording they run in a
+	 * These three, with `sites` and `learn`, look into a file that the target's user may have written. In a recording they run in a
 	 * child process without privileges (record/examine.h): what they change in memory is lost, and of the session they
 	 * may ask for options and test switches alone.
 	 *

@@ -323,7 +323,7 @@ static bool is_library(struct find *p, const struct program *program)
 
 /*
  * true: the object is a library that the family probes, or has one linked in. Names
- * first: a function is the program's that names it, whatever another's glob says.
+ * first: a function that a program names is that program's, also where the glob of another one matches it.
  */
 static bool find_library(struct find *p, const struct schema_family *f)
 {
@@ -354,7 +354,7 @@ static bool find_library(struct find *p, const struct schema_family *f)
 	return found;
 }
 
-/* A stripped copy is found by its debug file, or at least told. */
+/* A stripped copy is found by its debug file, or at least reported. */
 static bool find_hidden(struct find *p, const struct schema_family *f, char *why, size_t len)
 {
 	const struct family_host *h = family_host__find(f->name);

@@ -133,7 +133,7 @@ static int open_mapped(struct session *s, const struct mapping *m)
 
 static void refuse(struct session *s, struct object *o)
 {
-	/* nobody asked for what lies on disk; it is told when a process maps it */
+	/* no process maps what was found on disk; it is reported when one does */
 	if (o->ahead)
 		o->examined = o->ahead = false;
 	else

@@ -53,7 +53,7 @@ void object__free(void *object);
 bool object__attach(struct session *s, struct object *o, const struct examination *x);
 /* file_facts.c: closes its file, of which nothing is known then. */
 void object__forget_file(struct object *o);
-/* Keeps what an examination found, beside what other families have learned before, and tells the families. */
+/* Keeps what an examination found, beside what other families have learned before, and calls the `found` of each. */
 void object__keep_facts(struct session *s, struct object *o, const struct examination *x);
 /* objects.c: NULL: it is not known. */
 struct object *objects__find(struct session *s, const struct mapping *m);

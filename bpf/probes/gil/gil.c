@@ -168,7 +168,7 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	}
 	reason = why_not_in_runtime(elf, places, &n);
 	if (reason) {
-		/* for those that are asked next: a recording is told by found() */
+		/* for the functions that are called next in this process; found() notes the same in a recording's worker */
 		gil.libc_wanted = gil.needs_libc = true;
 		if (full)
 			snprintf(why, len, "no hold times: %s", reason);
