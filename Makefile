@@ -181,7 +181,7 @@ test-all:
 # sleeps for an hour, and an hour of churn whose recording must not grow. M=10: ten minutes of that alone
 ifdef M
 stress: all $(FAKES)
-	@tests/stress/memory $(M)
+	@tests/stress/memory.py $(M)
 else
 stress:
 	@scripts/deps.sh build test
@@ -192,7 +192,7 @@ stress:
 	@STRESS=1 ROUNDS=1000 tests/run 'probes/gpu/test_inject.py'
 	@STRESS=1 DORMANT=3600 tests/run 'probes/gpu/test_dormant'
 	@$(MAKE) --no-print-directory all $(FAKES)
-	@tests/stress/memory
+	@tests/stress/memory.py
 endif
 
 # Inputs made up by libFuzzer: two minutes for each target, or S=600 seconds each, or TOTAL=60 for all; T=elf: one of them
@@ -227,7 +227,7 @@ readme:
 # CPython's own tests, in four ways each: some ten more
 real: all
 	tests/real/run
-	tests/real/python
+	tests/real/python.py
 
 fresh:
 	@scripts/deps.sh fresh
@@ -244,7 +244,7 @@ vm:
 	@scripts/deps.sh build test vm
 	@scripts/cuda.sh 12 13 || true
 	@$(MAKE) --no-print-directory all workloads $(B)/tests/vm/load_each
-	@$(if $(QUICK),,tests/vm/compilers || true)
+	@$(if $(QUICK),,tests/vm/compilers.sh || true)
 	@tests/vm/run $(if $(QUICK),--quick) $(if $(K),K=$(K))
 
 # Compiles everything with warnings as errors: into a folder of its own, unless the caller's whole build is such a one

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """doc-tables.py SONDE: docs/events.md on stdout, from what `sonde list` reads out of the BPF object.
 
-`make docs` writes it, tests/e2e/test_docs says when it is stale.
+`make docs` writes it, tests/e2e/test_docs.py says when it is stale.
 """
 import json
 import subprocess

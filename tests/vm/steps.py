@@ -58,12 +58,12 @@ def options():
 
 
 def compilers():
-    """The programs as other compilers make them, each by itself: see tests/vm/compilers."""
+    """The programs as other compilers make them, each by itself: see tests/vm/compilers.sh."""
     objects = sorted(glob.glob(os.path.join(os.environ["B"], "tests/vm/*.bpf.o")))
     for o in objects:
         load_each(o)
     if not objects:
-        skip("programs of other compilers", "none were made by tests/vm/compilers")
+        skip("programs of other compilers", "none were made by tests/vm/compilers.sh")
 
 
 def load_each(*options):
@@ -96,13 +96,13 @@ def record():
 
 # Of what a test looks for: records that these have lost may be what a check of it misses
 FAMILIES = {
-    "probes/proc/test_life": "proc", "probes/syscall/test_calls": "syscall", "probes/lock/test_waits": "lock",
-    "probes/net/test_talk": "net", "probes/sched/test_wakers": "sched", "probes/disk/test_io": "disk syscall sched",
+    "probes/proc/test_life.py": "proc", "probes/syscall/test_calls.py": "syscall", "probes/lock/test_waits.py": "lock",
+    "probes/net/test_talk.py": "net", "probes/sched/test_wakers.py": "sched", "probes/disk/test_io.py": "disk syscall sched",
     "probes/gil/test_waits.py": "gil", "probes/cuda/test_counts.py": "cuda cudadrv", "probes/nccl/test_fake.py": "nccl",
 }
 TOGETHER = [
-    ["probes/proc/test_life"], ["probes/syscall/test_calls"], ["probes/lock/test_waits"], ["probes/net/test_talk"],
-    ["probes/sched/test_wakers"], ["probes/disk/test_io", "direct"], ["probes/gil/test_waits.py"],
+    ["probes/proc/test_life.py"], ["probes/syscall/test_calls.py"], ["probes/lock/test_waits.py"], ["probes/net/test_talk.py"],
+    ["probes/sched/test_wakers.py"], ["probes/disk/test_io.py", "direct"], ["probes/gil/test_waits.py"],
     ["probes/cuda/test_counts.py", "CUDA 12, session", "CUDA 13, session"],
 ]
 # Its process is named, and before 6.13 that is how a return is seen
@@ -250,7 +250,7 @@ def live():
 
 def detach():
     """On and off a busy program: its text is the file's afterwards, no link or program is left, no call is missing."""
-    test("e2e/test_rounds", ROUNDS="2", TMPDIR="/tmp")
+    test("e2e/test_rounds.py", ROUNDS="2", TMPDIR="/tmp")
 
 
 def inject():

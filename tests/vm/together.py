@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs several of the live tests as they are, with one recording of all families of the whole machine beside them.
 
-A test's `sonde` is tests/vm/joined, which waits here. A round begins when each test that still runs waits for a recording, and
+A test's `sonde` is tests/vm/joined.py, which waits here. A round begins when each test that still runs waits for a recording, and
 ends when each of them has had what it asked for; a test that makes three recordings takes part in three rounds.
 """
 import glob
@@ -71,7 +71,7 @@ class Test:
 class Together:
     def __init__(self, tests, environment, rounds):
         self.dir, self.rounds, self.sondes = tempfile.mkdtemp(prefix="together-"), rounds, []
-        env = dict(os.environ, **environment, SONDE_REAL=SONDE, JOINED=self.dir, SONDE=os.path.join(ROOT, "tests/vm/joined"))
+        env = dict(os.environ, **environment, SONDE_REAL=SONDE, JOINED=self.dir, SONDE=os.path.join(ROOT, "tests/vm/joined.py"))
         self.tests = [Test(path, env, args) for path, *args in tests]
 
     def those(self, what):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where the time of a start goes: with SONDE_TEST=timing each step is a line on stderr, for tests/bench/bench_start. */
+/* Where the time of a start goes: with SONDE_TEST=timing each step is a line on stderr, for tests/bench/bench_start.py. */
 #ifndef SONDE_ATTACH_TIMING_H
 #define SONDE_ATTACH_TIMING_H
 

@@ -67,8 +67,8 @@ def _runtime_of(exe):
 
 @functools.lru_cache(maxsize=None)
 def sid_root():
-    """Where tests/env/sid-root put it, "" if it could not."""
-    p = subprocess.run([os.path.join(TOP, "tests", "env", "sid-root")], stdout=subprocess.PIPE, timeout=300,
+    """Where tests/env/sid-root.sh put it, "" if it could not."""
+    p = subprocess.run([os.path.join(TOP, "tests", "env", "sid-root.sh")], stdout=subprocess.PIPE, timeout=300,
                        universal_newlines=True)
     return p.stdout.strip() if p.returncode == 0 else ""
 
@@ -95,7 +95,7 @@ def pythons():
         if root and os.path.exists(root + "/usr/bin/python" + v):
             found[name] = Python(name, "/usr/bin/python" + v, root, os.path.realpath(root + "/usr/bin/python" + v))
         else:
-            missing[name] = "tests/env/sid-root made none"
+            missing[name] = "tests/env/sid-root.sh made none"
     for name in REQUIRED:
         if name not in found:
             missing.setdefault(name, "not installed")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The example of docs/adding-a-family.md; tests/e2e/test_new_family builds it. */
+/* The example of docs/adding-a-family.md; tests/e2e/test_new_family.sh builds it. */
 #ifndef SONDE_TINY_H
 #define SONDE_TINY_H
 

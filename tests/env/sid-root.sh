@@ -14,14 +14,14 @@ if [ -x "$root/usr/bin/python3.14" ] && [ -x "$root/usr/bin/python3.15" ]; then
 	echo "$root"
 	exit 0
 fi
-[ "$(id -u)" = 0 ] || { echo "sid-root: needs root for debootstrap" >&2; exit 1; }
-command -v debootstrap >/dev/null || { echo "sid-root: install debootstrap" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || { echo "sid-root.sh: needs root for debootstrap" >&2; exit 1; }
+command -v debootstrap >/dev/null || { echo "sid-root.sh: install debootstrap" >&2; exit 1; }
 
 # one-line and deb822 sources; the first Debian mirror that is not a security one
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
 	sed -n -e 's/^deb  *\(\[[^]]*\] *\)\{0,1\}\([^ ]*\) .*/\2/p' -e 's/^URIs: *\([^ ]*\).*/\1/p' |
 	grep -v security | grep -m1 '/debian/\{0,1\}$') ||
-	{ echo "sid-root: no Debian mirror in the apt sources" >&2; exit 1; }
+	{ echo "sid-root.sh: no Debian mirror in the apt sources" >&2; exit 1; }
 
 # debootstrap fetches with wget, which knows nothing of apt's proxy
 proxy=$(apt-config shell p Acquire::http::Proxy | sed -n "s/^p='\(.*\)'$/\1/p")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Old traces must stay readable, so ids, fields and their places keep their meaning: each family's events and fields
 as `sonde list` gives them, against tests/probes/FAMILY/schema.golden. What is new is a failure too, until
-`tests/e2e/test_schema --update` has written it down; lines that the update changes or takes away break old traces.
+`tests/e2e/test_schema.py --update` has written it down; lines that the update changes or takes away break old traces.
 test: parallel"""
 import json
 import os

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tests/vm/compilers [CLANG..]: builds the BPF object with each of them, by default all versions of clang that are installed,
+# tests/vm/compilers.sh [CLANG..]: builds the BPF object with each of them, by default all versions of clang that are installed,
 # and puts it where the step `compilers` of the machines finds it, build/tests/vm/NAME.bpf.o.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -2,10 +2,10 @@
 # shellcheck shell=dash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The first process in the initramfs: loads the modules, mounts the root and goes on there with the kernel's
-# arguments: the tree, whose tests/vm/guest runs, and the names of its steps.
+# arguments: the tree, whose tests/vm/guest.sh runs, and the names of its steps.
 /bin/busybox mount -t devtmpfs dev /dev
 /bin/busybox mount -t proc proc /proc
-/bin/busybox echo "tests/vm/init runs" > /dev/console
+/bin/busybox echo "tests/vm/init.sh runs" > /dev/console
 /bin/busybox mount -t sysfs sys /sys
 for module in /modules/*; do
 	/bin/busybox insmod "$module" 2> /dev/null
@@ -14,4 +14,4 @@ done
 for dir in dev proc sys; do
 	/bin/busybox mount -o move /$dir /root/$dir
 done
-exec /bin/busybox switch_root /root "$1/tests/vm/guest" "$@"
+exec /bin/busybox switch_root /root "$1/tests/vm/guest.sh" "$@"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""What a recording keeps in memory has bounds. tests/stress/memory does this for an hour and looks at the processes' memory; here it
+"""What a recording keeps in memory has bounds. tests/stress/memory.py does this for an hour and looks at the processes' memory; here it
 is half a minute, with tables made small, and it is their sizes that are looked at, as the trace has them (meta_table).
 
 Then: a recording that comes to the limit of its memory ends in order, with a line that says so and a trace that is whole. And
@@ -95,7 +95,7 @@ def kernel_tables(sonde):
 
 def test_bounds():
     path = f"{TMP}/bounds.sonde"
-    command = f"{ROOT}/tests/stress/churn {TMP} {ROUNDS}; exec sleep 1000"
+    command = f"{ROOT}/tests/stress/churn.py {TMP} {ROUNDS}; exec sleep 1000"
     child = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", FAMILIES, "-F", "99", "--off-cpu", "--cuda=stacks",
                               "--syscall-threshold", "100000", "--", "/bin/sh", "-c", command],
                              env=dict(os.environ, SONDE_TEST="small-tables"), stdout=subprocess.PIPE,

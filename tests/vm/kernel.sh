@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# kernel WHICH DIR: puts one of Debian's kernels under DIR, once: DIR/vmlinuz, DIR/version and
+# kernel.sh WHICH DIR: puts one of Debian's kernels under DIR, once: DIR/vmlinuz, DIR/version and
 # DIR/modules/, what an initramfs needs to mount the root, numbered in the order of loading.
 # WHICH is a series such as 6.1, or "newest". Prints the version. Exit status 2: there is no such kernel.
 set -euo pipefail

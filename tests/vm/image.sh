@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# image FILE: makes an ext4 image of a small root: this system's shell, Python and tools with their libraries, and
+# image.sh FILE: makes an ext4 image of a small root: this system's shell, Python and tools with their libraries, and
 # of the tree what the guest needs, at the path that it has here. The user land is that which sonde was built with.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""tests/stress/churn FOLDER [ROUNDS]: makes what a recording keeps tables of, always new, and lets it end.
+"""tests/stress/churn.py FOLDER [ROUNDS]: makes what a recording keeps tables of, always new, and lets it end.
 
 In turn: processes forked, executed and ended, of fresh copies of a program; threads; fresh copies of libraries (a runtime that is
 probed and one that is not) loaded, called, unloaded, and replaced by renaming; Python scripts with functions of new names, whose

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""tests/stress/memory [MINUTES]: records the whole machine with all families while tests/stress/churn runs beside it, an hour or
+"""tests/stress/memory.py [MINUTES]: records the whole machine with all families while tests/stress/churn.py runs beside it, an hour or
 MINUTES, and prints what memory each process of sonde has, a line a minute. Fails unless it is flat after the warm-up.
 
 The warm-up is a third of the time, 15 minutes at most. Flat: the line that fits the worker's figures after it best rises by less
@@ -92,7 +92,7 @@ def main():
         with open(f"{folder}/log", "w+") as log:
             sonde = subprocess.Popen(argv, stdout=log, stderr=log)
             time.sleep(3)
-            churn = subprocess.Popen([os.path.join(ROOT, "tests", "stress", "churn"), folder], stdout=subprocess.PIPE,
+            churn = subprocess.Popen([os.path.join(ROOT, "tests", "stress", "churn.py"), folder], stdout=subprocess.PIPE,
                                      universal_newlines=True)
             try:
                 figures = watch(sonde, minutes)

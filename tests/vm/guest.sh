@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# guest TREE STEP..: the first process of the virtual machine's root. Mounts what a system has, runs each step of
+# guest.sh TREE STEP..: the first process of the virtual machine's root. Mounts what a system has, runs each step of
 # tests/vm/steps.py, and leaves output and kernel log as a tar on the second disk.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
 tree=$1

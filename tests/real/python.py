@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Real Python programs under sonde: tests/real/python [--seconds S] [--keep DIR] [--no-install] [gunicorn] [torch] [cpython]
+"""Real Python programs under sonde: tests/real/python.py [--seconds S] [--keep DIR] [--no-install] [gunicorn] [torch] [cpython]
 
 Runs gunicorn with four threads under load, a PyTorch training loop with a DataLoader and a helper thread that spins, and
 CPython's own test modules. Records each as `record`, with -F 99, with --gil=full and with -t +python, and leaves the traces and
@@ -168,10 +168,10 @@ def main():
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
     args = parser.parse_args()
     if os.geteuid():
-        sys.exit("tests/real/python: tracing wants root")
+        sys.exit("tests/real/python.py: tracing wants root")
     for name in args.programs or PROGRAMS:
         if name not in PROGRAMS:
-            sys.exit(f"tests/real/python: no program '{name}'; there are: {', '.join(PROGRAMS)}")
+            sys.exit(f"tests/real/python.py: no program '{name}'; there are: {', '.join(PROGRAMS)}")
         kind = PROGRAMS[name]
         if not kind.there() and not args.no_install:
             kind.install()
