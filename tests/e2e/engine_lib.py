@@ -125,10 +125,10 @@ def check_blame(truth, engine, path, label):
     want = collections.Counter()
     for line in p.stdout.splitlines():
         frames, _, ns = line.rpartition(" ")
-        for words in ("-- free: woken, not running yet --", "-- holder not seen --"):
+        for words in ("-- free: woken, not running yet --", "-- holder unknown --"):
             if words in frames.split(";"):
                 want[words[3:-3]] += int(ns)
-    ok(all(holders[k] == want[k] for k in ("free: woken, not running yet", "holder not seen")),
+    ok(all(holders[k] == want[k] for k in ("free: woken, not running yet", "holder unknown")),
        f"{label}: engine: time in which no thread had the GIL is as in the folded stacks", (holders.most_common(3), want))
 
 

@@ -11,7 +11,7 @@ COMMON = (("time", 8, "moment"), ("pid", 4, "task"), ("tid", 4, "task"), ("id", 
           ("flags", 2, ""))
 PYTHON, NATIVE, KERNEL, CUT = 1, 2, 3, 4
 MAKE_TRACE = os.path.join(os.environ["B"], "tests", "golden", "make_trace")
-HELD, NOT_SEEN, NO_STACK = "-- held by --", "-- holder not seen --", "[no stack]"
+HELD, NOT_SEEN, NO_STACK = "-- held by --", "-- holder unknown --", "[no stack]"
 FREE = "-- free: woken, not running yet --"
 
 

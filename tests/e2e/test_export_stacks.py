@@ -341,7 +341,7 @@ def check_trace_processor(stacks, path):
         if holder in stacks.frames:
             want[shown_label(*stacks.path(holder)[-1])] += ns
         else:
-            want["free: woken, not running yet" if holder else "holder not seen"] += ns
+            want["free: woken, not running yet" if holder else "holder unknown"] += ns
     ok(got == want, "trace_processor: the GIL's holders and their time", {k: (got.get(k), want.get(k)) for k in {*got, *want}
                                                                         if got.get(k) != want.get(k)})
     got = tp.query("SELECT count(*) FROM slice s JOIN thread_track t ON t.id = s.track_id WHERE t.name = 'GIL blame' AND "

@@ -45,14 +45,14 @@ with tempfile.TemporaryDirectory() as folder:
     # the worst of one process is not the worst of all
     trace = workers(folder, "spread", (30, 30, 40))
     line = finding(trace)
-    ok(line.startswith("60% of all waiting was caused by app.py:5 encode in 2 interpreters, holding up to ") and
-       line.endswith("felt by app.py:22 handle."), "the same function in two processes is added up", line)
+    ok(line.startswith("60% of all waiting for the GIL was caused by app.py:5 encode in 2 interpreters, holding the GIL for up to ") and
+       line.endswith("affected: app.py:22 handle."), "the same function in two processes is added up", line)
     line = finding(trace, "-p", "300")
-    ok(line.startswith("100% of all waiting was caused by other.py:9 other, "), "of one process: nothing is added", line)
+    ok(line.startswith("100% of all waiting for the GIL was caused by other.py:9 other, "), "of one process: nothing is added", line)
     rows = json.loads(subprocess.run([SONDE, "report", trace, "gil", "--format", "json"], stdout=subprocess.PIPE,
                                      check=True).stdout)["tables"]["blame"]
     ok(sorted((r["pid"], round(r["share_percent"])) for r in rows) == [(100, 30), (200, 30), (300, 40)],
        "the rows are each process's", rows)
     line = finding(workers(folder, "alone", (10, 10, 80)))
-    ok(line.startswith("80% of all waiting was caused by other.py:9 other in worker 300, "), "one of several is named", line)
+    ok(line.startswith("80% of all waiting for the GIL was caused by other.py:9 other in worker 300, "), "one of several is named", line)
 print(f"1..{checked}")

@@ -127,19 +127,21 @@ TEST(says_state_and_cause)
 	};
 
 	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
-	CHECK_TEXT(read_all(1, 0, 1000),
-		   "1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
-		   "1240-1250 wait asleep (not recorded in what), 1250-1300 want wanted a CPU, 1300-1400 run on a CPU, "
-		   "1400-1450 want wanted a CPU, 1450-1600 ? not known (not followed), "
-		   "1600-1700 wait uninterruptible (not recorded in what), 1700-1701 ? not known (not followed)");
+	CHECK_TEXT(
+		read_all(1, 0, 1000),
+		"1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
+		"1240-1250 wait asleep (not recorded in what), 1250-1300 want waiting for a CPU, 1300-1400 run on a CPU, "
+		"1400-1450 want waiting for a CPU, 1450-1600 ? not known (not followed), "
+		"1600-1700 wait uninterruptible (not recorded in what), 1700-1701 ? not known (not followed)");
 	CHECK(!r.torn && r.sum[1] == 701 && r.sum[2] == 701 && !r.sum[3]);
 	CHECK(r.begun[1] == 10);
-	CHECK_TEXT(read_all(1, ACTIVITY_IN_CALLS, 1000),
-		   "1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
-		   "1240-1250 wait asleep (not recorded in what), 1250-1300 want wanted a CPU, 1300-1310 run on a CPU, "
-		   "1310-1320 run cuda_sync, 1320-1400 run on a CPU, 1400-1450 want wanted a CPU, "
-		   "1450-1600 ? not known (not followed), 1600-1700 wait uninterruptible (not recorded in what), "
-		   "1700-1701 ? not known (not followed)");
+	CHECK_TEXT(
+		read_all(1, ACTIVITY_IN_CALLS, 1000),
+		"1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
+		"1240-1250 wait asleep (not recorded in what), 1250-1300 want waiting for a CPU, 1300-1310 run on a CPU, "
+		"1310-1320 run cuda_sync, 1320-1400 run on a CPU, 1400-1450 want waiting for a CPU, "
+		"1450-1600 ? not known (not followed), 1600-1700 wait uninterruptible (not recorded in what), "
+		"1700-1701 ? not known (not followed)");
 	/* a thread that has no scheduler events is one only if calls are asked for */
 	CHECK_TEXT(read_all(3, ACTIVITY_IN_CALLS, 1000), "1000-1010 ? cuda_sync, 1010-1701 ? not known (not followed)");
 	forget();
@@ -195,10 +197,10 @@ TEST(a_quota_is_the_cause_where_it_was_used_up)
 
 	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
 	CHECK_TEXT(read_all(1, 0, 1000),
-		   "1000-1100 run on a CPU, 1100-1200 want wanted a CPU, beyond its quota, 1200-1300 run on a CPU, "
-		   "1300-1500 want wanted a CPU, 1500-1600 run on a CPU, 1600-1601 ? not known (not followed)");
+		   "1000-1100 run on a CPU, 1100-1200 want throttled by its CPU quota, 1200-1300 run on a CPU, "
+		   "1300-1500 want waiting for a CPU, 1500-1600 run on a CPU, 1600-1601 ? not known (not followed)");
 	read_all(2, 0, 1000);
-	CHECK(strstr(r.text, "1100-1200 want wanted a CPU,") && !strstr(r.text, "quota"));
+	CHECK(strstr(r.text, "1100-1200 want waiting for a CPU,") && !strstr(r.text, "quota"));
 	forget();
 }
 
@@ -260,11 +262,11 @@ TEST(a_wait_for_the_gil_is_cut_by_who_held_it)
 	query.to = 2000;
 	read_all(1, ACTIVITY_DETAILS, 1000);
 	CHECK(strstr(r.text, "1000-1100 wait asleep (not recorded in what) by 2/0, 1100-1300 wait GIL by 2/0 at 7"));
-	CHECK(strstr(r.text, "1450-1500 want wanted a CPU, 1500-2000 run on a CPU"));
+	CHECK(strstr(r.text, "1450-1500 want waiting for a CPU, 1500-2000 run on a CPU"));
 	CHECK(!r.torn && r.sum[1] == 1000);
 	/* without details the same time is one wait */
 	CHECK_TEXT(read_all(1, 0, 1000), "1000-1100 wait asleep (not recorded in what), 1100-1450 wait GIL, "
-					 "1450-1500 want wanted a CPU, 1500-2000 run on a CPU");
+					 "1450-1500 want waiting for a CPU, 1500-2000 run on a CPU");
 	forget();
 }
 
@@ -423,7 +425,7 @@ TEST(answers_for_moments_of_chosen_threads)
 	REQUIRE(!activity__add_thread(r.activity, 1, 1));
 	REQUIRE(!activity__load(r.activity, 1000, 2000));
 	CHECK(!activity__of(r.activity, 1, 1, 1700, 1950, take, NULL));
-	CHECK_TEXT(r.text, "1700-1800 wait asleep (not recorded in what), 1800-1900 want wanted a CPU, "
+	CHECK_TEXT(r.text, "1700-1800 wait asleep (not recorded in what), 1800-1900 want waiting for a CPU, "
 			   "1900-1950 ? not known (not followed)");
 	/* moments may be asked for in any order */
 	r.at[1] = 0;

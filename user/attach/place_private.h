@@ -39,7 +39,7 @@ enum callee callee__by_name(const char *name);
 #define WHY_JUMPED_TO	     "a jump goes to where a probe would be emulated"
 #define WHY_SHADOW_STACK     "an emulated call would break a shadow stack"
 #define WHY_EXIT_STEPPED     "a way out has no instruction on it that is emulated"
-#define WHY_SAME_PLACE	     "its entry and its ways out can't be told apart"
+#define WHY_SAME_PLACE	     "its entry and its exits can't be distinguished"
 #define WHY_MANY_EXITS	     "it has too many ways out"
 #define WHY_MANY_UNWINDS     "it has too many ways out by an exception"
 #define WHY_UNWIND	     "a way out by an exception has no instruction on it that is emulated"

@@ -43,7 +43,7 @@ static const char *kind_word(const struct section *s)
 	case SECTION_PLACED:
 		return "call, its ends placed";
 	case SECTION_SITE:
-		return "place found by analysis";
+		return "probe site found by analysis";
 	case SECTION_TRACEPOINT:
 		return "tracepoint";
 	case SECTION_ITER:

@@ -131,7 +131,7 @@ static void add_family(struct doctor *d, struct table *table, const struct schem
 	d->usable += !strcmp(usable, "yes") ? 2 : !strcmp(usable, "partly");
 	snprintf(hit, sizeof(hit), "%s%s",
 		 k.calls   ? "call with its return" :
-		 k.entries ? "place in a program" :
+		 k.entries ? "probe site in a program" :
 			     "",
 		 traps && k.tracepoints ? ", kernel tracepoints too" :
 		 k.tracepoints		? "kernel tracepoints" :
@@ -163,10 +163,10 @@ void doctor__families(struct doctor *d)
 	for (u32 i = 0; i < schema->n_families; i++)
 		if (schema->families[i].id)
 			add_family(d, table, &schema->families[i], t);
-	report_output__note(&d->out,
-			    "A hit of a place or call: an empty program's; what the program does comes on top. Of a "
-			    "tracepoint: the program's own time over a mix of the family's events, and for a thread "
-			    "that is not followed; some 20 ns of it are the measuring. \"Elsewhere\": it could not be "
-			    "measured here, and the figure is that of docs/design.md, \"Cost\".");
+	report_output__note(
+		&d->out, "A hit of a probe site or call: an empty program's; what the program does comes on top. Of a "
+			 "tracepoint: the program's own time over a mix of the family's events, and for a thread "
+			 "that is not followed; some 20 ns of it are the measuring. \"Elsewhere\": it could not be "
+			 "measured here, and the figure is that of docs/design.md, \"Cost\".");
 	free(t);
 }

@@ -55,7 +55,7 @@ static void privileges(struct doctor *d)
 		      *lacks ? lacks : "as recording needs");
 	if (*lacks)
 		doctor__missing(
-			d, "privileges", "nothing can be recorded; of other users' processes little can be seen",
+			d, "privileges", "nothing can be recorded; of other users' processes little can be read",
 			geteuid() ? AS_ROOT : "run it with these capabilities: docker run --privileged --pid=host");
 }
 

@@ -89,7 +89,7 @@ static bool find_library(const struct doctor *d, const struct schema_family *f, 
 	if (!elf || !h || !h->hides_library || !elf__stripped(elf) || !h->hides_library(elf, text, sizeof(text)))
 		return false;
 	snprintf(n->runtime, sizeof(n->runtime), "a stripped copy, linked in");
-	snprintf(n->how, sizeof(n->how), "not seen without its debug file");
+	snprintf(n->how, sizeof(n->how), "not recorded without its debug file");
 	return true;
 }
 
@@ -238,7 +238,7 @@ void doctor__runtimes(struct doctor *d)
 	s.table = REPORT_TABLE(&d->out, "runtimes", "Runtimes that are mapped now", runtime_columns);
 	unread = procs__each_mapping(on_mapping, &s);
 	if (unread > 0 && !d->root)
-		report_output__note(&d->out, "%d processes could not be looked into: not allowed; run it as root.",
+		report_output__note(&d->out, "%d processes could not be examined: not allowed; run it as root.",
 				    unread);
 	if (s.n_foreign)
 		report_output__note(

@@ -162,13 +162,13 @@ static const char *perf_paranoid(long value, bool *bad)
 
 static const char *kptr(long value, bool *bad)
 {
-	return value > 1 ? "no matter to tracing; kernel addresses are hidden from everybody" : "no matter to tracing";
+	return value > 1 ? "does not affect tracing; kernel addresses are hidden from all users" :
+			   "no matter to tracing";
 }
 
 static const char *ptrace(long value, bool *bad)
 {
-	return value > 2 ? "nobody may ptrace: no matter to tracing, which does not" :
-			   "no matter: tracing does not ptrace";
+	return value > 2 ? "no process may ptrace: tracing does not need it" : "no matter: tracing does not ptrace";
 }
 
 static const struct setting settings[] = {

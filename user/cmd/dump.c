@@ -270,7 +270,7 @@ static int print_people(const struct dump *d)
 				printf("; the GIL is held by %u", holder->task.tid);
 			else
 				printf("; %s",
-				       l->interpreters[k].gil ? "nobody holds the GIL" : "its GIL is not known");
+				       l->interpreters[k].gil ? "no thread holds the GIL" : "its GIL is not known");
 			if (waiters)
 				printf(", %u wait%s for it", waiters, waiters == 1 ? "s" : "");
 		}

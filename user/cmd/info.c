@@ -144,7 +144,7 @@ static int verify(struct trace *t, const char *file, struct report_output *out)
 		return EXIT_DONE;
 	}
 	if (err == -EBADMSG)
-		cmd__error("%s: damaged in %llu place%s; the first: %s\nreports leave out the damaged chunks", file,
+		cmd__error("%s: damaged in %llu part%s; the first: %s\nreports leave out the damaged chunks", file,
 			   faults, faults == 1 ? "" : "s", why);
 	else
 		cmd__error("%s: cannot verify: %s", file, *why ? why : strerror(-err));

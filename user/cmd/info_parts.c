@@ -55,7 +55,7 @@ int info__objects(struct trace *t, const struct trace_facts *facts, const struct
 		{ "sites", "Sites", VALUE_U64, SHOW_COUNT },
 		{ "first_ns", "Mapped (s)", VALUE_S64, SHOW_SECONDS },
 		{ "live_ns", "Live (s)", VALUE_S64, SHOW_SECONDS },
-		{ "blind_ns", "Blind", VALUE_U64, SHOW_NS },
+		{ "attach_gap_ns", "Attach gap", VALUE_U64, SHOW_NS },
 		{ "method", "Method", VALUE_TEXT, SHOW_NEVER },
 		{ "found", "Found", VALUE_TEXT, SHOW_PLAIN },
 		{ "build_id", "Build id", VALUE_TEXT, SHOW_NEVER },

@@ -15,7 +15,7 @@
 static const char help[] =
 	"Usage: sonde inject [--force] [--scope user|all] [--remote-files] PID..\n"
 	"\n"
-	"Loads the library that tells what GPUs do (libsonde-cupti.so) into running processes, so that\n"
+	"Loads the library that records GPU work (libsonde-cupti.so) into running processes, so that\n"
 	"`sonde record -t gpu -p PID` has device times of them. One thread of each is interrupted where it\n"
 	"holds no lock, calls dlopen and goes on as it was; the others are not stopped. In a container that\n"
 	"does not see the library's file, it comes in memory. The library stays, asleep, to the process's end.\n"
@@ -29,8 +29,8 @@ static const char help[] =
 	"      --force         also where a seccomp filter can't be read: it may kill the process\n" SCOPE_HELP
 	"  -h, --help          this text\n"
 	"\n"
-	"Exit status: 0 all have it now (also: had it already), 1 none could be loaded into, 2 wrong usage,\n"
-	"3 some could not.\n"
+	"Exit status: 0 the library is in all of them now, 1 it could be loaded into none, 2 wrong usage,\n"
+	"3 it is in some of them only.\n"
 	"\n"
 	"Examples:\n"
 	"  sudo sonde inject 4711\n"
@@ -62,10 +62,10 @@ static bool inject(u32 pid, const char *shim, const struct inject_options *optio
 			   r.why);
 		return false;
 	}
-	printf("process %u: loaded%s; thread %u was borrowed for %.1f ms and stood still for %.1f ms of these, no other did\n",
+	printf("process %u: loaded%s; thread %u was used for %.1f ms and stopped for %.1f ms of these; no other thread was stopped\n",
 	       pid, r.memfd ? " from memory" : "", r.tid, r.held_ns / 1e6, r.stopped_ns / 1e6);
 	if (!r.cuda)
-		cmd__error("process %u maps neither libcuda nor libcudart: there is nothing to be told until it does",
+		cmd__error("process %u maps neither libcuda nor libcudart: there is nothing to record until it does",
 			   pid);
 	return true;
 }
@@ -133,7 +133,7 @@ static int cmd_inject(int argc, char **argv)
 
 COMMAND(inject_command) = {
 	.name = "inject",
-	.doc = "load the library that tells what GPUs do into running processes",
+	.doc = "load the library that records GPU work into running processes",
 	.order = 15,
 	.run = cmd_inject,
 };

@@ -12,8 +12,8 @@
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
-	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=WORD]\n"
-	"                    [--FAMILY-WORD NUMBER] [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
+	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
+	"                    [--FAMILY-OPTION NUMBER] [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
 	"\n"
 	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
@@ -44,14 +44,14 @@ static const char help[] =
 	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
 	"      --no-args         keep command lines out of the trace, and of paths all but the file's name\n"
 	"                        (of Python's own library also where in it)\n"
-	"      --FAMILY=WORD     a switch of a family, such as --cuda=all or --sched=all\n"
+	"      --FAMILY=OPTION   a switch of a family, such as --cuda=all or --sched=all\n"
 	"                        (`sonde list families`)\n"
-	"      --FAMILY-WORD N   a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
+	"      --FAMILY-OPTION N a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
 	"      --debuginfod      ask the servers of DEBUGINFOD_URLS for debug files of stripped libraries\n"
 	"      --remote-files    examine libraries on network and FUSE file systems too, whose server may not\n"
 	"                        answer; without it they are named and left alone (=no: not, whatever\n"
 	"                        /etc/sonde.conf says, which has defaults for these three)\n"
-	"      --inject          device times of what runs already: before it begins, the library that tells them\n"
+	"      --inject          device times of what runs already: before it begins, the library that records them\n"
 	"                        is loaded into the processes of -p and into those with CUDA that the filters\n"
 	"                        name (`sonde inject --help`); adds family gpu\n"
 	"      --print           also print each event as it comes, a line each\n"
@@ -231,7 +231,7 @@ static int parse_off_cpu(struct record_args *a, const char *arg)
 }
 
 /*
- * --FAMILY=WORD, --FAMILY-WORD NUMBER: which there are is known only once the BPF object is open.
+ * --FAMILY=OPTION, --FAMILY-OPTION NUMBER: which there are is known only once the BPF object is open.
  * next is the word after it; returns 1 if that was its number.
  */
 static int parse_family_option(struct record_args *a, const char *arg, const char *next)
@@ -269,7 +269,7 @@ static int parse_command(struct record_args *a, int argc, char **argv)
 	}
 	if (optind == argc)
 		return 0;
-	fprintf(stderr, "sonde record: unexpected argument '%s'; a command to be traced stands behind --\n",
+	fprintf(stderr, "sonde record: unexpected argument '%s'; put the command to be traced after --\n",
 		argv[optind]);
 	return -EINVAL;
 }

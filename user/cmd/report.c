@@ -33,11 +33,11 @@ static const char options_help[] =
 	"examples:\n"
 	"  sonde report run.sonde                           a summary\n"
 	"  sonde report run.sonde cuda-api -p 4711          CUDA calls of one process\n"
-	"  sonde report run.sonde cuda-kern                 kernels by name, and whose code launched most\n"
+	"  sonde report run.sonde cuda-kern                 kernels by name, and which code launched most\n"
 	"  sonde report run.sonde cuda-trace -n 100         what the GPUs did, one after the other\n"
 	"  sonde report run.sonde gil --time 10..20         who waited for the GIL in these ten seconds\n"
 	"  sonde report run.sonde gpu                       how busy GPUs were, and why not more\n"
-	"  sonde report run.sonde sched --sort runnable_ns  threads that wanted to run and could not\n"
+	"  sonde report run.sonde sched --sort runnable_ns  threads that were runnable and had no CPU\n"
 	"  sonde report rank0.sonde rank1.sonde gil         two machines' traces, laid together by their clocks\n"
 	"  sonde report run.sonde cuda-api --format json | jq '.tables.calls[0]'\n";
 

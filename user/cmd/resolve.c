@@ -400,7 +400,7 @@ static int look_at_file(struct resolver *r, const char *what, char *err, size_t 
 	else if (!r->n_found)
 		snprintf(err, len,
 			 "%s: no family probes a library of this name, or none of its functions is in it; "
-			 "--placed GLOB looks at any",
+			 "--placed GLOB examines any",
 			 what);
 	return ret ? ret : r->n_found ? 0 : -ENOENT;
 }

@@ -24,7 +24,7 @@ static const char help[] =
 	"                 [--interval S] [--count N] [--plain]\n"
 	"\n"
 	"Shows once a second what Python processes do, all of the machine or those of PID and their children:\n"
-	"how much of the time somebody waited for each interpreter's GIL, whose code kept whose waiting, and\n"
+	"how much of the time a thread waited for each interpreter's GIL, which code made which wait, and\n"
 	"the functions that take the CPU time. Nothing is stopped or changed, and no trace is written: for\n"
 	"that there is `sonde record`. Needs root.\n"
 	"\n"
@@ -43,8 +43,8 @@ static const char help[] =
 	"      --trusted-files no probes in files that belong neither to root nor to the user of a process that\n"
 	"                      maps them (=no: in these too)\n"
 	"      --remote-files  examine libraries on network and FUSE file systems too, whose server may not answer\n"
-	"      --interval S    seconds between two looks (1), fractions allowed\n"
-	"      --count N       ends after N looks\n"
+	"      --interval S    seconds between two updates (1), fractions allowed\n"
+	"      --count N       ends after N updates\n"
 	"      --plain         lines, also on a terminal\n"
 	"  -h, --help          this text\n"
 	"\n"
@@ -413,7 +413,7 @@ static int cmd_top(int argc, char **argv)
 
 COMMAND(top_command) = {
 	.name = "top",
-	.doc = "show live whose code waits for whose GIL, and which functions run",
+	.doc = "show live which code waits for the GIL, which code holds it, and which functions run",
 	.order = 15,
 	.names_refused = true,
 	.run = cmd_top,

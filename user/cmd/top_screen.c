@@ -110,7 +110,8 @@ static void draw_help(void)
 	line(0, "  ?  this help, and back");
 	line(0, " ");
 	line(0, "GIL load: the share of the time in which at least one thread waited for this interpreter's GIL.");
-	line(0, "Holder -> waiter: whose code had the GIL while whose wanted it, by the user's own functions.");
+	line(0,
+	     "Holder -> waiter: which code held the GIL while which code waited for it, by the user's own functions.");
 	line(0, "Functions: CPU time by samples, of all that is traced; self is without what it calls.");
 }
 
@@ -127,7 +128,7 @@ static void draw_gils(const struct live_view *v, int rows)
 		     text__ns(waited, sizeof(waited), g->wait_ns), g->threads, g->deepest);
 	}
 	if (!v->n_gils)
-		line(A_DIM, "%8s nobody waited for a GIL", "");
+		line(A_DIM, "%8s no thread waited for a GIL", "");
 }
 
 static void draw_pairs(const struct live_view *v, int rows)

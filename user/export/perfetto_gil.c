@@ -18,7 +18,7 @@ struct pass {
 static const char *holder_label(const struct perfetto *p, const struct gil_piece *piece, char *buf, size_t size)
 {
 	if (piece->had == GIL_UNSEEN)
-		return "holder not seen";
+		return "holder unknown";
 	if (piece->had == GIL_FREE)
 		return "free: woken, not running yet";
 	if (piece->holder_stack)

@@ -144,7 +144,7 @@ static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *o
 static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_piece *piece, u32 *node)
 {
 	static const char *const notes[] = {
-		[GIL_UNSEEN] = "-- holder not seen --",
+		[GIL_UNSEEN] = "-- holder unknown --",
 		[GIL_HELD] = "-- held by --",
 		[GIL_FREE] = "-- free: woken, not running yet --",
 	};

@@ -145,7 +145,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 	}
 	/* from here on an exec is told; one before it left nothing where it was */
 	if (!space__is_current(s, tid)) {
-		snprintf(why, len, "it began another program while it was looked at; try again");
+		snprintf(why, len, "it executed another program while it was examined; try again");
 		return -ENOTSUP;
 	}
 	if (has_shadow_stack(t)) {

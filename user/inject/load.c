@@ -295,7 +295,7 @@ static void explain_memfd(struct load *l, int err)
 	else if (err == -EBADFD)
 		snprintf(
 			why, len,
-			"it can't see the library's file, and what it has in the stead of a memfd with the library is not one");
+			"it can't see the library's file, and what it has instead of a memfd with the library is not one");
 	else
 		snprintf(why, len, "it can't see the library's file, and a memfd for it can't be made: %s",
 			 strerror(-err));

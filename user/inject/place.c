@@ -227,15 +227,14 @@ bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t l
 	}
 	for (u32 i = 0; i < FRAMES_MAX && more > 0; i++) {
 		if (is_danger(s, f.pc - !f.first, &what)) {
-			snprintf(why, len,
-				 "thread %u is amidst of %.64s (its loader, allocator or another lock's holder)",
+			snprintf(why, len, "thread %u is inside %.64s (its loader, allocator or another lock's holder)",
 				 t->tid, what);
 			return false;
 		}
 		more = step(s, &f);
 	}
 	if (more && scan_stack(s, f.sp, &what)) {
-		snprintf(why, len, "thread %u may be amidst of %.64s: its stack can't be unwound", t->tid, what);
+		snprintf(why, len, "thread %u may be inside %.64s: its stack can't be unwound", t->tid, what);
 		return false;
 	}
 	return true;

@@ -7,8 +7,8 @@
 
 static const char *const texts[ACTIVITY_CAUSES] = {
 	[ACTIVITY_ON_CPU] = "on a CPU",
-	[ACTIVITY_CPU] = "wanted a CPU",
-	[ACTIVITY_QUOTA] = "wanted a CPU, beyond its quota",
+	[ACTIVITY_CPU] = "waiting for a CPU",
+	[ACTIVITY_QUOTA] = "throttled by its CPU quota",
 	[ACTIVITY_ASLEEP] = "asleep (not recorded in what)",
 	[ACTIVITY_UNINTERRUPTIBLE] = "uninterruptible (not recorded in what)",
 	[ACTIVITY_STOPPED] = "stopped",

@@ -93,7 +93,7 @@ static int emit_gil(const struct explaining *t, const struct activity_interval *
 	char label[64];
 
 	if (i->is_free)
-		return emit_text(t, GAP_GIL, "nobody (it had been woken and was not running yet)", i->from, i->to);
+		return emit_text(t, GAP_GIL, "no thread (the woken thread was not running yet)", i->from, i->to);
 	if (i->by_stack)
 		of = explainer_sources__function(&t->d->sources, i->by_stack, &what);
 	if (!of && i->by.tid)

@@ -195,7 +195,7 @@ int live__sum_pairs(struct live *l, double weight)
 		struct live_pair *p = &v->pairs[v->n_pairs++];
 
 		p->pid = k->pid;
-		name_function(l, k->holder, p->holder, sizeof(p->holder), "holder not seen");
+		name_function(l, k->holder, p->holder, sizeof(p->holder), "holder unknown");
 		name_function(l, k->waiter, p->waiter, sizeof(p->waiter), "?");
 		p->waits = (u64)((double)sum->waits * weight);
 		p->wait_ns = (u64)((double)sum->ns * weight);

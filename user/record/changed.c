@@ -108,7 +108,7 @@ static void report(struct session *s, const struct object *o, int err)
 	else
 		session__warn(
 			s,
-			"%s: it was overwritten in place while it was probed: %s; what runs now is not seen, what "
+			"%s: it was overwritten in place while it was probed: %s; what runs now is not recorded, what "
 			"maps it anew is. Replacing a library by renaming (mv, install) has no such gap",
 			o->path, off);
 }

@@ -224,7 +224,7 @@ int session__link_process(struct session *s, const char *program, const struct m
 void session__unlink_process(struct session *s, u32 object);
 /* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */
 bool session__test_switch(const char *word);
-/* Was --FAMILY=WORD given? */
+/* Was --FAMILY=OPTION given? */
 bool session__option(struct session *s, const char *family, const char *word);
 /* What --FAMILY-WORD was given, 0: it was not */
 u64 session__number(struct session *s, const char *family, const char *word);

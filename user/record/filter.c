@@ -68,7 +68,7 @@ static void warn_of_brackets(struct session *s)
 		const char *open = strchr(s->args->comms[i], '[');
 
 		if (open && (open == s->args->comms[i] || open[-1] != '\\') && !strchr(open, ']'))
-			session__warn(s, "--comm '%s': no ']' follows the '[', which stands for itself then",
+			session__warn(s, "--comm '%s': no ']' follows the '[', which then matches itself",
 				      s->args->comms[i]);
 	}
 }

@@ -323,17 +323,17 @@ static const struct phrase {
 	[CAUSE_LOCK] = { "waited", " for a lock" },
 	[CAUSE_DISK] = { "waited", " for the disk" },
 	[CAUSE_MEMORY] = { "freed or moved memory", " because it was short" },
-	[CAUSE_QUOTA] = { "wanted a CPU", " and was held back by its CPU quota" },
-	[CAUSE_CPU] = { "wanted a CPU", " and had none: others had them" },
+	[CAUSE_QUOTA] = { "waited", " for a CPU: it was throttled by its CPU quota" },
+	[CAUSE_CPU] = { "waited", " for a CPU while other threads ran" },
 	[CAUSE_NETWORK] = { "waited", " for the network" },
 	[CAUSE_LIBRARY] = { "waited", " in a library" },
 	[CAUSE_CALL] = { "waited", " in a system call" },
-	[CAUSE_BLOCKED] = { "waited uninterruptibly", ", as for a disk: -t +disk,syscall records what for" },
+	[CAUSE_BLOCKED] = { "waited uninterruptibly", ", as for a disk: -t +disk,syscall records the reason" },
 	[CAUSE_SLEEP] = { "slept", " because it asked to" },
-	[CAUSE_PEER] = { "waited", " for data from others" },
+	[CAUSE_PEER] = { "waited", " for data from another process" },
 	[CAUSE_FUTEX] = { "waited", " for a lock or a condition: -t +lock records which" },
-	[CAUSE_IDLE] = { "had nothing to do", "" },
-	[CAUSE_ASLEEP] = { "was asleep", ": -t +syscall,lock records in what" },
+	[CAUSE_IDLE] = { "was idle", "" },
+	[CAUSE_ASLEEP] = { "was asleep", ": -t +syscall,lock records in which call" },
 };
 
 static void tell_calls(struct words *w, const struct cause *c)

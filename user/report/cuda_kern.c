@@ -201,7 +201,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(cuda_kern) = {
 	.name = "cuda-kern",
-	.doc = "kernels by name: count and device time, and whose code launched most",
+	.doc = "kernels by name: count and device time, and which code launched most",
 	.kinds = "gpu_kernel,gpu_graph",
 	.run = run,
 };

@@ -80,7 +80,7 @@ void cuda_work__say_unwatched(const struct gpu_told *t, struct report_output *ou
 	if (t->unwatched)
 		report_output__note(
 			out,
-			"%s call%s for kernels, copies, sets and graphs came while sonde's CUPTI library was not on yet in their process (it looks once a second), or no more: what the device did for them is not known.",
+			"%s call%s for kernels, copies, sets and graphs came while sonde's CUPTI library was inactive in their process (it polls once a second): what the device did for them is not known.",
 			text__count(n, sizeof(n), t->unwatched), plural(t->unwatched));
 }
 
@@ -136,13 +136,13 @@ static void tabulate(const struct gpu_told *t, struct report_output *out)
 		{ "unprobed", "By CUPTI alone", VALUE_U64, SHOW_COUNT },
 		{ "host_time", "By calls alone", VALUE_U64, SHOW_COUNT },
 		{ "open", "Not ended", VALUE_U64, SHOW_COUNT },
-		{ "unseen", "Not seen to run", VALUE_U64, SHOW_COUNT },
+		{ "unseen", "No device record", VALUE_U64, SHOW_COUNT },
 		{ "unwatched", "While off", VALUE_U64, SHOW_COUNT },
 		{ "dropped_records", "Dropped", VALUE_U64, SHOW_COUNT },
 		{ "dropped_bytes", "Dropped bytes", VALUE_U64, SHOW_BYTES },
 		{ "clock_error_ns", "Clock error", VALUE_U64, SHOW_NS },
 	};
-	struct table *table = REPORT_TABLE(out, "told", "What the figures hold", columns);
+	struct table *table = REPORT_TABLE(out, "coverage", "What the figures cover", columns);
 
 	table->machine_only = true;
 	table__add(table, V_U64(t->kernels), V_U64(t->copies), V_U64(t->sets), V_U64(t->graphs), V_U64(t->joined),

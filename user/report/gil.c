@@ -268,7 +268,7 @@ void gil_report__find(const struct gil_report *g, struct report_output *out, u64
 		text__ns(waited, sizeof(waited), (u64)one->inside);
 		report_output__finding(
 			out,
-			"%s: for %.1f%% of the time somebody waited for the GIL (%u thread%s, %s in %llu timed waits).",
+			"%s: for %.1f%% of the time at least one thread waited for the GIL (%u thread%s, %s in %llu timed waits).",
 			who, 100.0 * one->busy / (double)duration, one->threads, one->threads == 1 ? "" : "s", waited,
 			gil_waits__count(&one->waits));
 		REPORT_FIGURES(out, FIGURE("pid", V_U64(pid)),
@@ -311,7 +311,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(gil) = {
 	.name = "gil",
-	.doc = "waits for Python's GIL: by interpreter, by thread, and whose code made whose wait",
+	.doc = "waits for Python's GIL: by interpreter, by thread, and which code made which code wait",
 	.kinds = "gil_wait,gil_hold",
 	.run = run,
 };

@@ -193,7 +193,7 @@ static void label(const struct gil_report *g, const struct gil_side *side, const
 	if (side->kind == SIDE_NOBODY)
 		snprintf(buf, size, "(free: woken, not running yet)");
 	else if (side->kind == SIDE_UNSEEN)
-		snprintf(buf, size, "(holder not seen)");
+		snprintf(buf, size, "(holder unknown)");
 	else if (side->kind == SIDE_THREAD)
 		snprintf(buf, size, "%s", names__label(g->names, who, sizeof(who), side->gil.pid, side->id));
 	else
@@ -208,18 +208,18 @@ static const struct column blame_columns[] = {
 	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
 	{ "native_percent", "of its samples (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "native_samples", "Samples", VALUE_U64, SHOW_NEVER },
-	{ "waiter", "Felt by", VALUE_TEXT, SHOW_PLAIN },
+	{ "waiter", "Affected", VALUE_TEXT, SHOW_PLAIN },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
 	{ "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "held_max_ns", "For one hold at most", VALUE_U64, SHOW_NS },
+	{ "held_max_ns", "Longest hold", VALUE_U64, SHOW_NS },
 };
 
 static const struct column stacks_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
 	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
-	{ "waiter", "Felt by", VALUE_TEXT, SHOW_PLAIN },
+	{ "waiter", "Affected", VALUE_TEXT, SHOW_PLAIN },
 	{ "holder_tid", "Holder", VALUE_U64, SHOW_PLAIN },
 	{ "waiter_tid", "Waiter", VALUE_U64, SHOW_PLAIN },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
@@ -295,7 +295,7 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 	const struct gil_blame *b = &g->blame;
 	struct table *blame, *stacks;
 
-	blame = REPORT_TABLE(out, "blame", "Whose code made whose code wait", blame_columns);
+	blame = REPORT_TABLE(out, "blame", "Which code made which code wait", blame_columns);
 	blame->limit = 20;
 	fill_pairs(g, blame);
 	if (b->pairs.n)
@@ -423,9 +423,10 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
 	else if (ns < 0.9 * worst.most)
 		snprintf(part, sizeof(part), " and others");
-	report_output__finding(out, "%.0f%% of all waiting was caused by %s%s, holding up to %s%s; felt by %s%s.",
-			       share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, c_text,
-			       waiter, part);
+	report_output__finding(
+		out,
+		"%.0f%% of all waiting for the GIL was caused by %s%s, holding the GIL for up to %s%s; affected: %s%s.",
+		share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, c_text, waiter, part);
 	REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, worst.ns))),
 		       FIGURE("wait_ns", V_U64((u64)(worst.ns + 0.5))), FIGURE("holder", V_TEXT(holder)),
 		       FIGURE("held_max_ns", V_U64(worst.held)), FIGURE("native", V_TEXT(native)),
@@ -435,12 +436,12 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,
-			"In %.0f%% of all waiting nobody held the GIL: who had been woken for it was not running yet.",
+			"In %.0f%% of all waiting for the GIL no thread held it: the thread woken for it was not running yet.",
 			share(b, b->free_ns));
 	if (b->free_ns > b->ns / 10)
 		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->free_ns))));
 	if (b->unseen_ns > b->ns / 10)
-		report_output__finding(out, "For %.0f%% of all waiting the holder was not seen.",
+		report_output__finding(out, "For %.0f%% of all waiting for the GIL the holder is not known.",
 				       share(b, b->unseen_ns));
 	if (b->unseen_ns > b->ns / 10)
 		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->unseen_ns))));

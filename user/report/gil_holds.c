@@ -60,7 +60,7 @@ static void fill(const struct gil_blame *b, struct table *t)
 
 		stacks__label(b->stacks, h->frame.id, holder, sizeof(holder));
 		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
-			   V_TEXT(h->frame.id ? holder : "(nobody was waiting)"), V_U64((u64)(h->count + 0.5)),
+			   V_TEXT(h->frame.id ? holder : "(no thread was waiting)"), V_U64((u64)(h->count + 0.5)),
 			   V_U64((u64)(h->ns + 0.5)), V_U64(h->max));
 	}
 	table__sort(t, "hold_ns");

@@ -7,7 +7,7 @@
 #include "util/text.h"
 
 /* Gaps that get a row */
-#define GAPS_TOLD 200
+#define GAPS_MAX 200
 
 int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max)
 {
@@ -240,7 +240,7 @@ static void fill(const struct gpu_report *r, struct report_output *out)
 static int run(const struct query *args, struct report_output *out)
 {
 	struct gpu_report r;
-	int err = gpu_report__read(&r, args, GAPS_TOLD);
+	int err = gpu_report__read(&r, args, GAPS_MAX);
 
 	if (!err) {
 		if (!gpu_report__any(&r))

@@ -110,18 +110,18 @@ static void find_unknown(const struct gpu_report *r, struct report_output *out)
 	if (unknown > idle / 5)
 		report_output__finding(out,
 				       "What the launching threads did in %.0f%% of the idle time was not recorded: "
-				       "`sonde record -t +gpu,sched,syscall,lock` tells.",
+				       "`sonde record -t +gpu,sched,syscall,lock` records it.",
 				       table__percent(unknown, idle));
 	else if (off > idle / 5)
 		report_output__finding(out,
 				       "In %.0f%% of the idle time the launching threads waited for what was not "
-				       "recorded: `sonde record -t +gpu,sched,syscall,lock` tells.",
+				       "recorded: `sonde record -t +gpu,sched,syscall,lock` records it.",
 				       table__percent(off, idle));
 	else if (runs > idle / 5)
 		report_output__finding(
 			out,
 			"In %.0f%% of the idle time the launching threads ran code that has no name here: "
-			"samples tell it, `sonde record -F 999`.",
+			"samples name it: `sonde record -F 999`.",
 			table__percent(runs, idle));
 }
 
@@ -186,8 +186,8 @@ void gpu_report__find_asked(const struct gpu_report *r, struct report_output *ou
 		report_output__finding(
 			out,
 			"%s asked for kernels %s times and for copies or sets %s times; what its GPU did in the meantime is not "
-			"known, for want of sonde's CUPTI library in it. `sonde record -t +gpu -- COMMAND` brings one; `sonde doctor` says "
-			"how else a process can have it.",
+			"known, because sonde's CUPTI library is not in it. `sonde record -t +gpu -- COMMAND` loads it; `sonde doctor` says "
+			"how else a process can get it.",
 			names__label(r->busy.args->names, who, sizeof(who), pid, 0),
 			text__count(kernels, sizeof(kernels), a->kernels + a->graphs),
 			text__count(copies, sizeof(copies), a->copies + a->sets));
@@ -243,7 +243,7 @@ void gpu_report__limits(const struct gpu_report *r, struct report_output *out)
 	if (graphs)
 		report_output__note(
 			out,
-			"Launched graphs are told as a whole and count as busy (%s): --gpu=nodes tells their nodes.",
+			"Launched graphs are recorded as a whole and count as busy (%s): --gpu=nodes records their nodes.",
 			text__count(count, sizeof(count), graphs));
 	if (r->busy.shortest)
 		report_output__note(out, "Gaps below %s are only summed up: there are too many.",

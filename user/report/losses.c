@@ -10,7 +10,7 @@
 
 struct losses {
 	const struct query *args;
-	struct table *losses, *blind, *skipped;
+	struct table *losses, *attach_gaps, *skipped;
 };
 
 static const struct column loss_columns[] = {
@@ -24,9 +24,9 @@ static const struct column loss_columns[] = {
 	{ "path", "Object", VALUE_TEXT, SHOW_PLAIN },
 };
 
-static const struct column blind_columns[] = {
+static const struct column attach_gap_columns[] = {
 	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },		 { "from_ns", "Mapped (s)", VALUE_S64, SHOW_SECONDS },
-	{ "live_ns", "Probed (s)", VALUE_S64, SHOW_SECONDS },	 { "blind_ns", "Blind", VALUE_U64, SHOW_NS },
+	{ "live_ns", "Probed (s)", VALUE_S64, SHOW_SECONDS },	 { "attach_gap_ns", "Attach gap", VALUE_U64, SHOW_NS },
 	{ "why", "Not probed because", VALUE_TEXT, SHOW_PLAIN }, { "path", "Object", VALUE_TEXT, SHOW_PLAIN },
 };
 
@@ -69,8 +69,8 @@ static int on_objects(const struct rows *rows, void *arg)
 			continue;
 		if (live && live <= l->args->from && !*why)
 			continue;
-		table__add(l->blind, V_TEXT(family_name(l, (u64)view__get(&v, "family"))), V_S64((s64)(first - start)),
-			   live ? V_S64((s64)(live - start)) : V_NONE,
+		table__add(l->attach_gaps, V_TEXT(family_name(l, (u64)view__get(&v, "family"))),
+			   V_S64((s64)(first - start)), live ? V_S64((s64)(live - start)) : V_NONE,
 			   live ? V_U64(live > first ? live - first : 0) : V_NONE, V_TEXT(*why ? why : NULL),
 			   V_TEXT(names__string(l->args->names, (u32)view__get(&v, "path"))));
 	}
@@ -137,10 +137,10 @@ static void find(const struct losses *l, struct report_output *out)
 		find_lost(out, lost, outside);
 	else
 		report_output__finding(out, "No record is missing%s.",
-				       l->blind->n_rows ? " where the probes were in place" : "");
-	if (l->blind->n_rows)
-		report_output__finding(out, "%u object%s not probed from the start or not in full.", l->blind->n_rows,
-				       l->blind->n_rows == 1 ? " was" : "s were");
+				       l->attach_gaps->n_rows ? " where the probes were in place" : "");
+	if (l->attach_gaps->n_rows)
+		report_output__finding(out, "%u object%s not probed from the start or not in full.",
+				       l->attach_gaps->n_rows, l->attach_gaps->n_rows == 1 ? " was" : "s were");
 }
 
 static void add_refused(const struct trace_facts *f, struct report_output *out)
@@ -168,8 +168,9 @@ static int run(const struct query *args, struct report_output *out)
 	int err;
 
 	l.losses = REPORT_TABLE(out, "losses", "Lost records", loss_columns);
-	l.blind = REPORT_TABLE(out, "blind", "Objects that were mapped before they were probed, or not probed in full",
-			       blind_columns);
+	l.attach_gaps = REPORT_TABLE(out, "attach_gaps",
+				     "Objects that were mapped before they were probed, or not probed in full",
+				     attach_gap_columns);
 	l.skipped = REPORT_TABLE(out, "skipped",
 				 "Hits of probes that are not recorded, as asked: of no target, or within another call",
 				 skipped_columns);
@@ -185,7 +186,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err)
 		err = read_all(args, "meta_hits", on_hits, &l);
 	table__sort(l.losses, "count");
-	table__sort(l.blind, "blind_ns");
+	table__sort(l.attach_gaps, "attach_gap_ns");
 	table__sort(l.skipped, "skipped");
 	find(&l, out);
 	add_refused(f, out);

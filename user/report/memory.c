@@ -322,8 +322,8 @@ static void say_limits(const struct memory_report *r, struct report_output *out)
 			    r->sums.unseen ? text__count(count, sizeof(count), r->sums.unseen) : "",
 			    r->sums.unseen ? "." : "");
 	report_output__note(
-		out, "An allocator on top of CUDA's is seen by what it takes from CUDA: PyTorch's takes segments "
-		     "with cudaMalloc and keeps them, so tensors within are not seen.");
+		out, "An allocator on top of CUDA's is recorded by what it takes from CUDA: PyTorch's takes segments "
+		     "with cudaMalloc and keeps them, so the tensors in them are not recorded.");
 	if (host)
 		report_output__note(
 			out,

@@ -101,7 +101,7 @@ static void find_tops(struct offcpu *o)
 static const struct column thread_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },      { "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN }, { "wall_ns", "Time", VALUE_U64, SHOW_NS },
-	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },   { "runnable_ns", "Wanted CPU", VALUE_U64, SHOW_NS },
+	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },   { "runnable_ns", "Runnable", VALUE_U64, SHOW_NS },
 	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },  { "top_percent", "Mostly (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "top", "for", VALUE_TEXT, SHOW_PLAIN },
 };

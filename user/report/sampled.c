@@ -161,7 +161,7 @@ bool sampled__say(const struct sampled *s, const struct query *args, struct repo
 			"%.2f%% of the clock's ticks did not come: the hypervisor had the CPU, or the kernel put them off.",
 			100.0 * (double)s->missed / (double)(s->ticks + s->missed));
 	if (s->threshold)
-		report_output__note(out, "Off-CPU time is of stretches from %s on.",
+		report_output__note(out, "Off-CPU time counts intervals of at least %s.",
 				    text__ns(buf, sizeof(buf), s->threshold));
 	return true;
 }

@@ -101,7 +101,7 @@ static const struct column columns[] = {
 	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
 	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },
-	{ "runnable_ns", "Wanted CPU", VALUE_U64, SHOW_NS },
+	{ "runnable_ns", "Runnable", VALUE_U64, SHOW_NS },
 	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
 	{ "blocked_ns", "Blocked", VALUE_U64, SHOW_NS },
 	{ "other_ns", "Stopped etc.", VALUE_U64, SHOW_NEVER },

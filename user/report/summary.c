@@ -65,12 +65,9 @@ static const struct column process_columns[] = PROCESS_COLUMNS(SHOW_NEVER);
 static const struct column contained_columns[] = PROCESS_COLUMNS(SHOW_PLAIN);
 
 static const struct column thread_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
-	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
-	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },
-	{ "runnable_ns", "Wanted CPU", VALUE_U64, SHOW_NS },
-	{ "switches", "Switches", VALUE_U64, SHOW_COUNT },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },	   { "run_ns", "On CPU", VALUE_U64, SHOW_NS },
+	{ "runnable_ns", "Runnable", VALUE_U64, SHOW_NS }, { "switches", "Switches", VALUE_U64, SHOW_COUNT },
 };
 
 /* Numbers are used again: whose events and times are told apart by when they were. */

@@ -228,7 +228,7 @@ static void fill(const struct timeline *t, const struct query *args, struct tabl
 static const struct column bin_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "from_ns", "From", VALUE_S64, SHOW_SECONDS },	   { "run_ns", "On CPU", VALUE_U64, SHOW_NS },
-	{ "runnable_ns", "Wanted", VALUE_U64, SHOW_NS },   { "gil_ns", "GIL", VALUE_U64, SHOW_NS },
+	{ "runnable_ns", "Runnable", VALUE_U64, SHOW_NS }, { "gil_ns", "GIL", VALUE_U64, SHOW_NS },
 	{ "lock_ns", "Locks", VALUE_U64, SHOW_NS },	   { "nccl_ns", "NCCL", VALUE_U64, SHOW_NS },
 	{ "library_ns", "Libraries", VALUE_U64, SHOW_NS }, { "syscall_ns", "System calls", VALUE_U64, SHOW_NS },
 	{ "blocked_ns", "Blocked", VALUE_U64, SHOW_NS },   { "idle_ns", "Idle", VALUE_U64, SHOW_NS },

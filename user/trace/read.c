@@ -213,11 +213,12 @@ int trace__verify(struct trace *t, u64 *faults, char *err, size_t err_len)
 
 	for (i = 0; i < scanned.n && !res; i++) {
 		if (scanned.chunks[i].number != (i ? scanned.chunks[i - 1].number + 1 : 0))
-			FAULT(&c, "chunk %llu stands where another is missing", scanned.chunks[i].number);
+			FAULT(&c, "chunk %llu is out of sequence", scanned.chunks[i].number);
 		res = check_chunk(&c, t, &r, &scanned.chunks[i]);
 	}
 	if (scanned.faults)
-		FAULT(&c, "in %llu places something else stands than a frame", scanned.faults);
+		FAULT(&c, "%llu part%s of the file hold no valid frame", scanned.faults,
+		      scanned.faults == 1 ? "" : "s");
 	if (scanned.torn && t->summary.has_index)
 		FAULT(&c, "%llu bytes at the end are no whole frame", scanned.torn);
 	if (!res)

@@ -60,7 +60,7 @@ struct schema_family {
 	bool by_default;
 };
 
-struct schema_option { /* --FAMILY=WORD, or --FAMILY-WORD NUMBER */
+struct schema_option { /* --FAMILY=OPTION, or --FAMILY-OPTION NUMBER */
 	char *family;
 	char *word;
 	char *doc;

@@ -327,7 +327,7 @@ static int add_option(struct builder *b, u32 type, const char *tag)
 	u32 i;
 
 	if (!equal || equal == tag || !equal[1])
-		return FAIL(b, -EINVAL, "the tag option:%s is not FAMILY=WORD", tag);
+		return FAIL(b, -EINVAL, "the tag option:%s is not FAMILY=OPTION", tag);
 	for (i = 0; i < s->n_options; i++)
 		if (!strncmp(tag, s->options[i].family, equal - tag) && !s->options[i].family[equal - tag] &&
 		    same_text(s->options[i].word, equal + 1))

@@ -114,8 +114,8 @@ def check_scene(python, scene, out):
     worst = collections.Counter()
     for (holder, _), ns in true.items():
         worst[holder] += ns
-    if "% of all waiting was caused by gil_planted.py:" not in finding or \
-            " %s, holding up to " % worst.most_common(1)[0][0] not in finding:
+    if "% of all waiting for the GIL was caused by gil_planted.py:" not in finding or \
+            " %s, holding the GIL for up to " % worst.most_common(1)[0][0] not in finding:
         wrong.append(finding)
     return apart, wrong
 

@@ -49,7 +49,7 @@ def check_named(name, out, pid):
     planted = "planted_burn (gil_plant.so)"
     tap.ok(mine == {planted}, f"{name}: the holder's C function is named", mine)
     tap.ok(planted not in others, f"{name}: no other's is", others)
-    tap.ok(re.search(rf", \d+% of \d+ samples in C: {re.escape(planted)}; felt by gil_planted.py:", people.split("\n")[0]), f"{name}: in words too",
+    tap.ok(re.search(rf", \d+% of \d+ samples in C: {re.escape(planted)}; affected: gil_planted.py:", people.split("\n")[0]), f"{name}: in words too",
            people.split("\n")[0])
 
 

@@ -38,7 +38,7 @@ def one(args, container, tmp, again):
     time.sleep(0.1)
     before, loader = State(t.pid), "-l" in args
     r = inject(t.pid)
-    m = re.search(r"borrowed for ([\d.]+) ms and stood still for ([\d.]+) ms", r.stdout)
+    m = re.search(r"used for ([\d.]+) ms and stopped for ([\d.]+) ms", r.stdout)
     bad = []
     if r.returncode or not m or ("from memory" in r.stdout) != bool(container):
         bad.append(("sonde", r.returncode, r.stdout, r.stderr))

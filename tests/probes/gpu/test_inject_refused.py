@@ -192,7 +192,7 @@ def filters():
 def places():
     t = Target([ODD, "forks"])
     time.sleep(0.2)
-    refused("all its threads hold locks", t.pid, "amidst of libc.so.6")
+    refused("all its threads hold locks", t.pid, "inside libc.so.6")
     t.kill()
 
 

@@ -123,7 +123,7 @@ def none_and_many():
     run = Run(v, "-n", "2000", "-k", "500", "-u", "1", "-s", "8", "-p", "4000")
     whole("1,000,000 kernels", run)
     sums("1,000,000 kernels", run)
-    told = report(run.path, "cuda-kern")["tables"]["told"][0]
+    told = report(run.path, "cuda-kern")["tables"]["coverage"][0]
     ok(told["kernels"] == 1000000 and not told["unjoined"] and not told["unprobed"] and not told["unseen"],
        "1,000,000 kernels: each has its launch", told)
 
@@ -152,7 +152,7 @@ def stacks():
 def lost():
     v = versions()[-1]
     run = Run(v, "-n", "20", cupti="drop=77")
-    told = report(run.path, "cuda-kern")["tables"]["told"][0]
+    told = report(run.path, "cuda-kern")["tables"]["coverage"][0]
     ok(told["dropped_records"] == 77, "what CUPTI dropped is told", told)
     run = Run(v, "-n", "200", "-k", "2000", "-u", "1", SONDE_CUPTI_BUFFERS="1")
     dropped = sum(e["records"] for e in run.trace.events("gpu_dropped"))

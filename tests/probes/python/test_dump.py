@@ -131,7 +131,7 @@ def check_parked(python):
                (t["asleep_ns"] is None or 10000000 < t["asleep_ns"] < 60000000000) for t in asleep),
            "parked threads, %s: asleep since some time, no part in the GIL" % python.name, asleep)
     tap.ok(tables["interpreters"][0]["gil"] and tables["interpreters"][0]["holder_tid"] is None,
-           "parked threads, %s: nobody holds the GIL" % python.name, tables["interpreters"])
+           "parked threads, %s: no thread holds the GIL" % python.name, tables["interpreters"])
 
 
 def check_gil(python):
