@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "attach/embedded.h"
-#include "attach/features.h"
 #include "attach/link.h"
 #include "util/section.h"
+#include "util/test_switch.h"
 
 TEST(takes_section_names_apart)
 {
@@ -104,10 +104,10 @@ TEST(opens_the_embedded_object)
 TEST(reads_test_switches)
 {
 	setenv("SONDE_TEST", "no-multi,gil-pattern", 1);
-	CHECK(features__test_switch("no-multi") && features__test_switch("gil-pattern"));
-	CHECK(!features__test_switch("no-session") && !features__test_switch("no") && !features__test_switch("gil"));
+	CHECK(test_switch__is_set("no-multi") && test_switch__is_set("gil-pattern"));
+	CHECK(!test_switch__is_set("no-session") && !test_switch__is_set("no") && !test_switch__is_set("gil"));
 	unsetenv("SONDE_TEST");
-	CHECK(!features__test_switch("no-multi"));
+	CHECK(!test_switch__is_set("no-multi"));
 }
 
 /* So that the kernel, with a process's address space held, finds it there */

@@ -42,19 +42,6 @@ struct attacher {
 	int refused;
 };
 
-void attacher__withstand_signals(const char *name)
-{
-	/* SIGKILL can't be ignored: `timeout -s KILL` sends it to the whole group, `killall -9 sonde` to all of that name */
-	setsid();
-	prctl(PR_SET_NAME, name);
-	/* what started sonde may send these to processes that it finds in other ways */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-}
-
 int attacher__start(struct attacher **out, const struct probes *probes, const struct attacher_options *options)
 {
 	struct attacher *a = calloc(1, sizeof(*a));

@@ -114,7 +114,4 @@ bool attacher__stuck(const struct attacher *a);
 /* Has it detach what is left, and waits until it has ended, unless it is stuck. NULL-safe. */
 void attacher__free(struct attacher *a);
 
-/* In a child that is in the kernel about probes, which is to end by itself: in a session of its own, by a name of its own. */
-void attacher__withstand_signals(const char *name);
-
 #endif

@@ -4,13 +4,14 @@
  * been taken over by what it reads: every number is checked, nothing is parsed.
  */
 #include "attach/attacher_wire.h"
-#include "attach/features.h"
 #include "attach/opener.h"
 #include "attach/ownership.h"
 #include "attach/privileges.h"
 #include "attach/semaphores.h"
 #include "attach/syscalls.h"
 #include "attach/verifier.h"
+#include "util/signals.h"
+#include "util/test_switch.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -220,7 +221,7 @@ static int serve_attach(struct server *s)
 	struct bpf_link **link;
 
 	/* SONDE_TEST=refuse-attach:NAME */
-	if (p && features__test_names("refuse-attach", p->name))
+	if (p && test_switch__matches("refuse-attach", p->name))
 		return -EINVAL;
 	if (p && has_events(p))
 		return p->prog ? attach_events(s, p) : -EINVAL;
@@ -386,7 +387,7 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 {
 	struct server *s = calloc(1, sizeof(*s));
 
-	attacher__withstand_signals("sonde-attacher");
+	signals__withstand("sonde-attacher");
 	if (!s)
 		_exit(1);
 	s->probes = probes;

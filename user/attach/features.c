@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/features.h"
 
-#include "attach/attacher.h"
 #include "attach/kernel_btf.h"
+#include "attach/link.h"
 #include "attach/trial.h"
+#include "util/signals.h"
+#include "util/test_switch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,42 +19,6 @@
 
 #define OLDEST_MAJOR 6U
 #define OLDEST_MINOR 1U
-
-/* The next word of SONDE_TEST at *list into buf; false: no more. */
-static bool next_word(const char **list, char *buf, size_t len)
-{
-	const char *start = *list, *end;
-
-	if (!start || !*start)
-		return false;
-	end = strchrnul(start, ',');
-	snprintf(buf, len, "%.*s", (int)(end - start), start);
-	*list = *end ? end + 1 : end;
-	return true;
-}
-
-bool features__test_switch(const char *word)
-{
-	const char *list = getenv("SONDE_TEST");
-	char one[128];
-
-	while (next_word(&list, one, sizeof(one)))
-		if (!strcmp(one, word))
-			return true;
-	return false;
-}
-
-bool features__test_names(const char *prefix, const char *name)
-{
-	const char *list = getenv("SONDE_TEST");
-	size_t len = strlen(prefix);
-	char one[128];
-
-	while (next_word(&list, one, sizeof(one)))
-		if (!strncmp(one, prefix, len) && one[len] == ':' && !fnmatch(one + len + 1, name, 0))
-			return true;
-	return false;
-}
 
 static u64 now_ns(void)
 {
@@ -83,14 +48,12 @@ static u64 time_calls(enum trial_target target)
 /* The kernel's version; SONDE_TEST=kernel:5.10 stands in for it. */
 static void read_version(u32 *major, u32 *minor)
 {
-	const char *list = getenv("SONDE_TEST");
 	struct utsname un;
-	char one[128];
+	char text[32];
 
 	*major = *minor = 0;
-	while (next_word(&list, one, sizeof(one)))
-		if (sscanf(one, "kernel:%u.%u", major, minor) == 2)
-			return;
+	if (test_switch__text("kernel", text, sizeof(text)) && sscanf(text, "%u.%u", major, minor) == 2)
+		return;
 	if (uname(&un) || sscanf(un.release, "%u.%u", major, minor) != 2)
 		*major = OLDEST_MAJOR + 1;
 }
@@ -129,9 +92,9 @@ static void probe_here(struct features *f, struct trials *t)
 	if (!f->bpf)
 		return;
 	close(fd);
-	if (!features__test_switch("no-multi"))
+	if (!test_switch__is_set("no-multi"))
 		f->multi = !trial__open(&t->multi, TRIAL_MULTI, ATTACH_TYPE_UPROBE_MULTI, getpid(), false);
-	if (!features__test_switch("no-session"))
+	if (!test_switch__is_set("no-session"))
 		f->session = !trial__open(&t->session, TRIAL_SESSION, ATTACH_TYPE_UPROBE_SESSION, getpid(), false);
 	f->returns = !f->multi || trial__return(&t->confined, f->session);
 }
@@ -144,7 +107,7 @@ static void answer(int fd)
 	struct costs costs = {};
 	struct features f = {};
 
-	attacher__withstand_signals("sonde-features");
+	signals__withstand("sonde-features");
 	probe_here(&f, &t);
 	/* a short answer is no answer: the parent sees to that */
 	if (write(fd, &f, sizeof(f)) < 0)

@@ -36,9 +36,5 @@ void features__finish(struct features *f);
 bool features__old_kernel(char *why, size_t len);
 /* Does this kernel have a tracepoint that tp_btf programs can attach to? */
 bool features__tracepoint(const char *name);
-/* Is the word in the environment's SONDE_TEST, a list with commas? */
-bool features__test_switch(const char *word);
-/* Is there a word "PREFIX:GLOB" in it whose glob matches the name? */
-bool features__test_names(const char *prefix, const char *name);
 
 #endif

@@ -5,6 +5,7 @@
 #include "attach/debuginfod.h"
 #include "attach/privileges.h"
 #include "attach/syscalls.h"
+#include "util/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +71,7 @@ static void __attribute__((noreturn)) serve(int sock)
 	ssize_t n;
 	int fd;
 
-	attacher__withstand_signals("sonde-fetcher");
+	signals__withstand("sonde-fetcher");
 	if (!close_others(sock) || privileges__fetcher(lacks, sizeof(lacks)))
 		_exit(1);
 	/* forgotten when the account changes */

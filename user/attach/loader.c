@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/loader.h"
 
-#include "attach/features.h"
 #include "attach/kernel_btf.h"
 #include "attach/kernel_types.h"
-#include "attach/timing.h"
+#include "util/timing.h"
 #include "sonde.skel.h"
+#include "util/test_switch.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -154,7 +154,7 @@ int loader__register(void)
 /* SONDE_TEST=refuse:NAME: the first instruction reads above the stack, which no verifier lets pass. */
 static void spoil(struct pending *p)
 {
-	if (!features__test_names("refuse", p->program->name))
+	if (!test_switch__matches("refuse", p->program->name))
 		return;
 	/* an instruction of two slots */
 	if (p->insns[0].code == (BPF_LD | BPF_IMM | BPF_DW))
@@ -276,7 +276,7 @@ static void load_all(void)
 
 static void print_times(void)
 {
-	for (u32 i = 0; features__test_switch("timing") && i < load.n; i++)
+	for (u32 i = 0; test_switch__is_set("timing") && i < load.n; i++)
 		fprintf(stderr, "timing: program %-32s %6zu insns %8.1f ms\n", load.list[i].program->name,
 			load.list[i].n, load.list[i].ns / 1e6);
 }

@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #include "attach/captured.h"
-#include "attach/features.h"
 #include "attach/namespaces.h"
 #include "attach/syscalls.h"
 #include "util/sanitizer.h"
 #include "util/sudo.h"
+#include "util/test_switch.h"
 
 #define SYSTEM_MAX 999 /* the highest number of accounts that packages make */
 
@@ -186,7 +186,7 @@ void privileges__filter_injector(void)
 		return;
 	filtered = true;
 	filter_calls(SYSCALLS_INJECTOR, lacks, sizeof(lacks));
-	if (features__test_switch("captured")) {
+	if (test_switch__is_set("captured")) {
 		captured__try_files();
 		captured__try_kernel();
 	}
@@ -243,7 +243,7 @@ int privileges__observer(void)
 	hide();
 	if (!err)
 		filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
-	if (features__test_switch("captured"))
+	if (test_switch__is_set("captured"))
 		captured__try_calls();
 	return err;
 }
@@ -321,7 +321,7 @@ int privileges__reader(bool sources)
 	hide();
 	if (!err)
 		filter_calls(sources ? SYSCALLS_SOURCES : SYSCALLS_READER, lacks, sizeof(lacks));
-	if (features__test_switch("captured"))
+	if (test_switch__is_set("captured"))
 		captured__try_calls();
 	return err;
 }

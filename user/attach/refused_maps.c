@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/refused_maps.h"
 
-#include "attach/features.h"
+#include "util/test_switch.h"
 
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
@@ -49,7 +49,7 @@ bool refused_maps__add(struct refused_maps *r, const struct bpf_object *obj, con
 /* SONDE_TEST=refuse-map:NAME: a size that the kernel does not take for any kind of map. */
 static void spoil(struct bpf_map *map)
 {
-	if (!bpf_map__is_internal(map) && features__test_names("refuse-map", bpf_map__name(map)))
+	if (!bpf_map__is_internal(map) && test_switch__matches("refuse-map", bpf_map__name(map)))
 		bpf_map__set_max_entries(map, bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE ? 1 : 0);
 }
 

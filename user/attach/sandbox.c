@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/sandbox_private.h"
 
-#include "attach/features.h"
 #include "util/sanitizer.h"
+#include "util/test_switch.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -80,7 +80,7 @@ static int filter(void)
 		code[4 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N - 1 - i + END, 0);
 	memcpy(code + 4 + N, end, sizeof(end));
 	code[4 + N + END] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	if (features__test_switch("no-seccomp"))
+	if (test_switch__is_set("no-seccomp"))
 		return -EINVAL;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) ? -errno : 0;
 }

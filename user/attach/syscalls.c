@@ -19,8 +19,8 @@
 #include <termios.h>
 #include <ucontext.h>
 
-#include "attach/features.h"
 #include "util/sanitizer.h"
+#include "util/test_switch.h"
 
 #define NEW_NAMESPACES \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
@@ -337,7 +337,7 @@ static int add_paths(scmp_filter_ctx ctx, enum syscalls_role role)
 int syscalls__confine(enum syscalls_role role)
 {
 	struct sigaction sa = { .sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER };
-	bool has_none = features__test_switch("no-seccomp");
+	bool has_none = test_switch__is_set("no-seccomp");
 	scmp_filter_ctx ctx = has_none ? NULL : seccomp_init(SCMP_ACT_TRAP);
 	int err = ctx ? 0 : has_none ? -ENOSYS : -ENOMEM;
 	sigset_t set;

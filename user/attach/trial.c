@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/trial.h"
 
-#include "attach/features.h"
 #include "attach/link.h"
+#include "util/test_switch.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ static void return_confined(int go)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
-	bool die = features__test_switch("no-returns");
+	bool die = test_switch__is_set("no-returns");
 	char byte;
 
 	if (read(go, &byte, 1) != 1 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||

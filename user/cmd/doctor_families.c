@@ -3,6 +3,7 @@
 #include "cmd/doctor.h"
 
 #include "record/calibrate.h"
+#include "util/test_switch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +61,7 @@ static void try_programs(struct doctor *d, struct trial_costs *t)
 	char all[512] = "", err[600];
 	size_t used = 0;
 
-	if (!d->allowed || !d->features.btf || features__test_switch("no-trial"))
+	if (!d->allowed || !d->features.btf || test_switch__is_set("no-trial"))
 		return;
 	for (u32 i = 0; i < schema->n_families; i++)
 		if (schema->families[i].id && used < sizeof(all))

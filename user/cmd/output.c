@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/features.h"
 #include "util/file.h"
 #include "util/folder.h"
 #include "util/sudo.h"
+#include "util/test_switch.h"
 
 static void default_path(char *buf, size_t len)
 {
@@ -162,7 +162,7 @@ static int create(struct output *out)
 	struct stat st;
 	int ret;
 
-	if (!features__test_switch("no-tmpfile"))
+	if (!test_switch__is_set("no-tmpfile"))
 		out->fd = openat(out->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	else
 		errno = EOPNOTSUPP;

@@ -12,6 +12,7 @@
 #include "record/internal.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
+#include "util/test_switch.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -90,7 +91,7 @@ static int attach_all(struct session *s, char *err, size_t len)
 
 		if (!is_tried(s, p) || (p->family->id == 0) != (i < probes->n_programs))
 			continue;
-		if (features__test_names("refuse-attach", p->name))
+		if (test_switch__matches("refuse-attach", p->name))
 			ret = -EINVAL;
 		else if (bpf_raw_tracepoint_open(NULL, bpf_program__fd(p->prog)) < 0)
 			ret = -errno;

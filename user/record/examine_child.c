@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a child of sonde-examiner does (record/examine.h). */
-#include "attach/features.h"
 #include "attach/message.h"
 #include "record/examine.h"
 #include "record/internal.h"
+#include "util/test_switch.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -30,11 +30,11 @@ static void misbehave(int sock, const struct file_question *q)
 {
 	const struct found_place nowhere = { .program = 0xfffffff, .offset = ~0ULL };
 
-	if (features__test_names("examine-crash", q->path))
+	if (test_switch__matches("examine-crash", q->path))
 		abort();
-	while (features__test_names("examine-loop", q->path))
+	while (test_switch__matches("examine-loop", q->path))
 		;
-	if (features__test_names("examine-lie", q->path))
+	if (test_switch__matches("examine-lie", q->path))
 		answer__send(sock, ANSWER_PLACES, 1, &nowhere, sizeof(nowhere));
 }
 

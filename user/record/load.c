@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From the embedded BPF object to loaded programs: which families, which options, what this kernel can do. */
 #include "attach/loader.h"
-#include "attach/timing.h"
+#include "util/timing.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
+#include "util/test_switch.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -336,7 +337,7 @@ static u64 ring_size(u32 cpus)
 {
 	u64 size = 4 << 20;
 
-	if (features__test_switch("small-ring"))
+	if (test_switch__is_set("small-ring"))
 		return 2 * RECORD_MAX;
 	while (size > (256 << 10) && size * cpus > (64 << 20))
 		size /= 2;

@@ -2,7 +2,7 @@
 /* The last steps of a recording's start that take privileges, and giving them up. */
 #include "attach/fetcher.h"
 #include "attach/privileges.h"
-#include "attach/timing.h"
+#include "util/timing.h"
 #include "record/examine.h"
 #include "record/internal.h"
 #include "record/refused.h"

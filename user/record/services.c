@@ -6,6 +6,7 @@
 #include "record/native.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
+#include "util/test_switch.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -139,7 +140,7 @@ void session__lost(struct session *s, const char *family, u32 reason, u64 count)
 
 bool session__test_switch(const char *word)
 {
-	return features__test_switch(word);
+	return test_switch__is_set(word);
 }
 
 int session__run_iter(struct session *s, const char *name)

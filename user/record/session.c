@@ -5,7 +5,7 @@
 #include "attach/fetcher.h"
 #include "attach/kernel_btf.h"
 #include "attach/syscalls.h"
-#include "attach/timing.h"
+#include "util/timing.h"
 #include "record/examine.h"
 #include "record/native.h"
 #include "record/refused.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "attach/timing.h"
+#include "util/timing.h"
 
-#include "attach/features.h"
+#include "util/test_switch.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -19,7 +19,7 @@ void timing__step(const char *what)
 	static u64 last;
 	u64 now = timing__now();
 
-	if (features__test_switch("timing")) {
+	if (test_switch__is_set("timing")) {
 		/* the first step began with the process */
 		struct timespec cpu;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Where the time of a start goes: with SONDE_TEST=timing each step is a line on stderr, for tests/bench/bench_start.py. */
-#ifndef SONDE_ATTACH_TIMING_H
-#define SONDE_ATTACH_TIMING_H
+#ifndef SONDE_UTIL_TIMING_H
+#define SONDE_UTIL_TIMING_H
 
 #include "core/types.h"
 

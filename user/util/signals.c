@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "util/signals.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+void signals__withstand(const char *name)
+{
+	/* SIGKILL can't be ignored: `timeout -s KILL` sends it to the whole group, `killall -9 sonde` to all of that name */
+	setsid();
+	prctl(PR_SET_NAME, name);
+	/* what started sonde may send these to processes that it finds in other ways */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+}
