@@ -51,16 +51,20 @@ compiles() {
 
 # A folder of user/ includes headers of itself and of those named here: dependencies point downward only.
 declare -A below=(
-	[util]="" [trace]="util" [model]="trace util" [report]="model trace util" [export]="model trace util"
-	[attach]="trace util" [python]="attach util" [inject]="attach util" [record]="attach python trace util"
-	[cmd]="attach export inject model python record report trace util"
+	[util]="" [schema]="util" [trace]="schema util" [model]="schema trace util" [report]="model schema trace util"
+	[export]="model schema trace util" [sandbox]="util" [process]="util" [elf]="process sandbox util" [site]="elf util"
+	[kernel]="schema util" [attach]="elf kernel process sandbox schema site util" [python]="elf process sandbox util"
+	[inject]="elf process sandbox util" [record]="attach elf kernel process python sandbox schema site trace util"
+	[cmd]="attach elf export inject kernel model process python record report sandbox schema site trace util"
 )
 
 directions() {
-	local folder bad=0
-	for folder in "${!below[@]}"; do
-		local allowed="$folder ${below[$folder]}"
-		grep -nE '^#include "(util|trace|model|report|export|attach|python|inject|record|cmd)/' "user/$folder"/*.[ch] |
+	local folder bad=0 folders="${!below[*]}"
+	for folder in user/*/; do
+		folder=$(basename "$folder")
+		[[ -v "below[$folder]" ]] || { echo "user/$folder: scripts/lint.sh does not say what it may include" && bad=1; }
+		local allowed="$folder ${below[$folder]-}"
+		grep -nE "^#include \"(${folders// /|})/" "user/$folder"/*.[ch] |
 			grep -vE "#include \"(${allowed// /|})/" && bad=1
 	done
 	return $bad

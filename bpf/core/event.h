@@ -2,7 +2,7 @@
 /*
  * How an event is defined: once, as a C struct with BTF tags.
  *
- * The BPF object's BTF is the only table of events: user/trace/schema.c reads
+ * The BPF object's BTF is the only table of events: user/schema/schema.c reads
  * it into the schema that every trace carries, and `sonde list`, the docs'
  * tables and the tests' mirrors are made from that. See docs/adding-a-family.md.
  *

@@ -6,7 +6,7 @@
  *
  * SITES a link with a pause between them, else as sonde does it. Prints "attached MS", waits for a line, detaches, prints "detached MS".
  */
-#include "attach/link.h"
+#include "kernel/link.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

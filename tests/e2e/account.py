@@ -82,7 +82,7 @@ def let_pass(path):
 
 
 def sondes_account():
-    """The uid that sonde takes on instead of root's: its account's, or else the number of user/attach/privileges.h."""
+    """The uid that sonde takes on instead of root's: its account's, or else the number of user/sandbox/privileges.h."""
     try:
         return pwd.getpwnam("sonde").pw_uid
     except KeyError:

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "attach/elf.h"
+#include "elf/elf.h"
 #include "fuzz.h"
 
 #define TABLES	 0x400 /* offset and address of the tables */

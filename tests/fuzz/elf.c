@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as an ELF file: every question of attach/elf.h, the GIL's finders, and where its functions would be probed.
+ * Any bytes as an ELF file: every question of elf/elf.h, the GIL's finders, and where its functions would be probed.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,10 +11,10 @@
 
 #include "../../bpf/probes/gil/gil_find.h"
 #include "../../bpf/probes/python/python_find.h"
-#include "attach/elf.h"
-#include "attach/place.h"
-#include "attach/usdt.h"
+#include "elf/elf.h"
+#include "elf/usdt.h"
 #include "fuzz.h"
+#include "site/place.h"
 
 struct seen {
 	struct elf *elf;

@@ -3,8 +3,8 @@
 #include <cjson/cJSON.h>
 
 #include "fuzz.h"
+#include "schema/schema.h"
 #include "trace/head.h"
-#include "trace/schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -35,8 +35,8 @@
 #define options_help export_options_help
 #include "cmd/export.c"
 
-#include "attach/probes.h"
 #include "fuzz.h"
+#include "kernel/probes.h"
 #include "model/clock.h"
 #include "record/comm_glob.h"
 

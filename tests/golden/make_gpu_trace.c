@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/embedded.h"
 #include "core/meta.h"
+#include "kernel/embedded.h"
 #include "probes/cuda/cuda.h"
 #include "probes/gpu/gpu.h"
 #include "probes/proc/proc.h"

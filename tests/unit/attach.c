@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "attach/embedded.h"
-#include "attach/link.h"
+#include "kernel/embedded.h"
+#include "kernel/link.h"
 #include "util/section.h"
 #include "util/test_switch.h"
 

@@ -2,7 +2,7 @@
 /* Symbols of a file that was stripped in each of the usual ways, made here with binutils. */
 #include "test.h"
 
-#include "attach/debug.h"
+#include "elf/debug.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The attacher against a worker that has been taken over: nonsense is refused, nothing but ELF files is opened. */
 #include "attach/attacher_wire.h"
-#include "attach/elf.h"
-#include "attach/verify_site.h"
+#include "elf/elf.h"
+#include "site/verify_site.h"
 #include "test.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Cgroup paths as runtimes make them, and such as nobody should. */
-#include "attach/container.h"
+#include "process/container.h"
 #include "test.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach/dwarf.h"
+#include "elf/dwarf.h"
 #include "test.h"
 
 struct dwarf_declared;

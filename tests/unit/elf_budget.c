@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "attach/elf.h"
+#include "elf/elf.h"
 #include "test.h"
 
 #define MIB   (1ULL << 20)

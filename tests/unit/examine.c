@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "attach/message.h"
-#include "attach/sandbox.h"
 #include "record/objects.h"
+#include "sandbox/message.h"
+#include "sandbox/sandbox.h"
 #include "test.h"
 #include "util/sanitizer.h"
 

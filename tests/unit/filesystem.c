@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Which file systems are local: by the types of /proc/PID/mountinfo, of which virtiofs has FUSE's number. */
-#include "attach/filesystem.h"
+#include "process/filesystem.h"
 #include "test.h"
 
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "attach/embedded.h"
+#include "kernel/embedded.h"
 #include "model/gpu.h"
 #include "probes/cuda/cuda.h"
 #include "probes/cudadrv/cudadrv.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The reduced kernel types against all of them: what relocation reads must be the same, and little else be there. */
-#include "attach/kernel_types.h"
+#include "kernel/kernel_types.h"
 
-#include "attach/embedded.h"
-#include "attach/kernel_btf.h"
+#include "kernel/embedded.h"
+#include "kernel/kernel_btf.h"
 #include "sonde.skel.h"
 #include "test.h"
 

@@ -3,8 +3,8 @@
 #include "../../bpf/probes/gil/gil.h"
 #include "../../bpf/probes/proc/proc.h"
 #include "../../bpf/probes/sample/sample.h"
-#include "attach/embedded.h"
 #include "core/meta.h"
+#include "kernel/embedded.h"
 #include "model/live.h"
 #include "test.h"
 

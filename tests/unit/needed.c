@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a program will map, against what the dynamic loader says; and programs that are damaged. */
-#include "attach/needed.h"
+#include "elf/needed.h"
 #include "test.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Where probes go in hand-written code of both machines, in this program's own functions, and with and without a cache. */
 #include "test.h"
 
-#include "attach/place_private.h"
+#include "site/place_private.h"
 
 #include <elf.h>
 #include <fcntl.h>

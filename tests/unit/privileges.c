@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a process can't do any more once it has become a recording's attacher or worker. Each attempt in a child of its own. */
-#include "attach/privileges.h"
-#include "attach/syscalls.h"
+#include "sandbox/privileges.h"
+#include "sandbox/syscalls.h"
 #include "test.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Every report is about events or families that exist: the summary's "More:" and what a report says without events go by it. */
 #include <string.h>
 
-#include "attach/embedded.h"
+#include "kernel/embedded.h"
 #include "report/report.h"
 #include "test.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "attach/elf.h"
+#include "elf/elf.h"
 #include "record/symbols.h"
 #include "test.h"
 

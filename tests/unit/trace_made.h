@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "model/names.h"
+#include "schema/schema.h"
 #include "trace/reader.h"
-#include "trace/schema.h"
 #include "trace/writer.h"
 
 struct made_trace {

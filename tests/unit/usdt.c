@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "attach/usdt.h"
+#include "elf/usdt.h"
 #include "test.h"
 
 static struct usdt_arg parsed(const char *text)

@@ -3,9 +3,9 @@
 #include "test.h"
 
 #include "attach/attacher.h"
-#include "attach/elf.h"
 #include "attach/verifier.h"
-#include "attach/verify_site.h"
+#include "elf/elf.h"
+#include "site/verify_site.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -17,11 +17,11 @@
  * libbpf gives up at the first program that is refused. So the call through which it reaches the kernel, syscall(3), is
  * replaced here: a refused program gets a descriptor of no use, and libbpf goes on to the next one with the same maps.
  */
-#include "attach/embedded.h"
-#include "attach/features.h"
-#include "attach/kernel_types.h"
-#include "attach/link.h"
 #include "core/maps.h"
+#include "kernel/embedded.h"
+#include "kernel/features.h"
+#include "kernel/kernel_types.h"
+#include "kernel/link.h"
 #include "sonde.skel.h"
 
 #include <bpf/bpf.h>

@@ -19,10 +19,10 @@
 #ifndef SONDE_ATTACH_ATTACHER_H
 #define SONDE_ATTACH_ATTACHER_H
 
-#include "attach/link.h"
-#include "attach/probes.h"
-#include "attach/process.h"
 #include "attach/steering.h"
+#include "kernel/link.h"
+#include "kernel/probes.h"
+#include "process/process.h"
 
 #include <signal.h>
 #include <sys/types.h>
@@ -94,7 +94,7 @@ int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
 int attacher__processes(struct attacher *a, char **out, size_t *len);
 /* All that can be read from an iterator's descriptor, likewise: it waits for locks of the processes that it passes. */
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len);
-/* What it lacks of its confinement (attach/privileges.h), as text; "": nothing. Its children lack the same. */
+/* What it lacks of its confinement (sandbox/privileges.h), as text; "": nothing. Its children lack the same. */
 int attacher__lacks(struct attacher *a, char *out, size_t len);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
 /* Sets a key of a steering map, or with value NULL deletes it; -EPERM: the attacher takes no such value. */

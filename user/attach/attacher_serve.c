@@ -6,10 +6,10 @@
 #include "attach/attacher_wire.h"
 #include "attach/opener.h"
 #include "attach/ownership.h"
-#include "attach/privileges.h"
 #include "attach/semaphores.h"
-#include "attach/syscalls.h"
 #include "attach/verifier.h"
+#include "sandbox/privileges.h"
+#include "sandbox/syscalls.h"
 #include "util/signals.h"
 #include "util/test_switch.h"
 

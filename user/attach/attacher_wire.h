@@ -4,7 +4,7 @@
 #define SONDE_ATTACH_ATTACHER_WIRE_H
 
 #include "attach/attacher.h"
-#include "attach/message.h"
+#include "sandbox/message.h"
 
 enum attacher_op {
 	/* n offsets and n cookies follow, with counters n of those too; the file's descriptor comes beside it; see -EBADMSG */

@@ -2,9 +2,9 @@
 #include "attach/fetcher.h"
 
 #include "attach/attacher_wire.h"
-#include "attach/debuginfod.h"
-#include "attach/privileges.h"
-#include "attach/syscalls.h"
+#include "elf/debuginfod.h"
+#include "sandbox/privileges.h"
+#include "sandbox/syscalls.h"
 #include "util/signals.h"
 
 #include <errno.h>

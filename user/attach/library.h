@@ -6,8 +6,8 @@
 #ifndef SONDE_ATTACH_LIBRARY_H
 #define SONDE_ATTACH_LIBRARY_H
 
-#include "attach/elf.h"
-#include "attach/probes.h"
+#include "elf/elf.h"
+#include "kernel/probes.h"
 
 enum library_match {
 	LIBRARY_NO,

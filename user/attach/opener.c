@@ -2,11 +2,11 @@
 #include "attach/opener.h"
 
 #include "attach/attacher_wire.h"
-#include "attach/filesystem.h"
 #include "attach/ownership.h"
-#include "attach/privileges.h"
-#include "attach/syscalls.h"
 #include "attach/trusted.h"
+#include "process/filesystem.h"
+#include "sandbox/privileges.h"
+#include "sandbox/syscalls.h"
 
 #include <dirent.h>
 #include <elf.h>

@@ -6,9 +6,9 @@
 #include "attach/verifier.h"
 
 #include "attach/attacher.h"
-#include "attach/message.h"
-#include "attach/sandbox.h"
-#include "attach/verify_site.h"
+#include "sandbox/message.h"
+#include "sandbox/sandbox.h"
+#include "site/verify_site.h"
 
 #include <errno.h>
 #include <fcntl.h>

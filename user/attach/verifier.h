@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The attacher's side of attach/verify_site.h: a child without privileges parses the file, one child a file. */
+/* The attacher's side of site/verify_site.h: a child without privileges parses the file, one child a file. */
 #ifndef SONDE_ATTACH_VERIFIER_H
 #define SONDE_ATTACH_VERIFIER_H
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attach/embedded.h"
+#include "kernel/embedded.h"
 
 void catalog__families(const struct embedded *bpf, struct report_output *out)
 {

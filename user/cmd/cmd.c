@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/syscalls.h"
 #include "report/table.h"
+#include "sandbox/syscalls.h"
 #include "trace/reader.h"
 #include "util/text.h"
 

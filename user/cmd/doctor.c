@@ -2,8 +2,8 @@
 /* What this kernel and user can do, which runtimes run now, what is missing and how to mend it. */
 #include "cmd/doctor.h"
 
-#include "attach/privileges.h"
 #include "cmd/cmd.h"
+#include "sandbox/privileges.h"
 
 #include <getopt.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #ifndef SONDE_CMD_DOCTOR_H
 #define SONDE_CMD_DOCTOR_H
 
-#include "attach/embedded.h"
-#include "attach/features.h"
 #include "cmd/scope.h"
+#include "kernel/embedded.h"
+#include "kernel/features.h"
 #include "report/table.h"
 
 /* Something that is not as it should be. Texts are ours. */

@@ -2,7 +2,7 @@
 /* What the processes of a recording would lack here of their confinement: children of doctor give their rights up as they do. */
 #include "cmd/doctor.h"
 
-#include "attach/privileges.h"
+#include "sandbox/privileges.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /* Of which processes with CUDA the times on the device can be had, and how. */
 #include "cmd/doctor.h"
 
-#include "attach/procs.h"
 #include "cmd/shim.h"
 #include "inject/inject.h"
+#include "process/procs.h"
 
 #include <limits.h>
 #include <stdio.h>

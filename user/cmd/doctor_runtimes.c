@@ -2,10 +2,10 @@
 /* Which processes run what the families trace, where, and how it can be traced. */
 #include "cmd/doctor.h"
 
-#include "attach/container.h"
 #include "attach/library.h"
-#include "attach/mapped.h"
-#include "attach/procs.h"
+#include "process/container.h"
+#include "process/mapped.h"
+#include "process/procs.h"
 #include "record/family.h"
 
 #include <stdio.h>

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/embedded.h"
-#include "attach/privileges.h"
 #include "cmd/pids.h"
 #include "cmd/scope.h"
+#include "kernel/embedded.h"
 #include "model/syscalls.h"
 #include "python/look.h"
 #include "report/table.h"
+#include "sandbox/privileges.h"
 #include "util/text.h"
 
 static const char help[] =

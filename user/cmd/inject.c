@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "attach/privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
 #include "cmd/scope.h"
 #include "cmd/shim.h"
 #include "inject/inject.h"
+#include "sandbox/privileges.h"
 
 #include <errno.h>
 #include <getopt.h>

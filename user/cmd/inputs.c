@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/privileges.h"
 #include "cmd/cmd.h"
 #include "model/merge.h"
+#include "sandbox/privileges.h"
 #include "trace/reader.h"
 
 /* In TMPDIR, or where it takes no such files in memory. */

@@ -4,7 +4,7 @@
 #include "cmd/cmd.h"
 #include "cmd/shim.h"
 
-#include "attach/needed.h"
+#include "elf/needed.h"
 #include "record/session.h"
 
 #include <errno.h>

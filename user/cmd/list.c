@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/embedded.h"
 #include "cmd/catalog.h"
 #include "cmd/cmd.h"
 #include "cmd/resolve.h"
 #include "export/export.h"
+#include "kernel/embedded.h"
 #include "report/report.h"
 
 static const char usage[] =

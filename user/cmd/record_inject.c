@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attach/procs.h"
 #include "inject/inject.h"
+#include "process/procs.h"
 #include "record/cgroup.h"
 
 #define FAMILIES_MAX 1024

@@ -2,12 +2,12 @@
 #include "cmd/resolve.h"
 
 #include "attach/library.h"
-#include "attach/mapped.h"
-#include "attach/place.h"
-#include "attach/privileges.h"
-#include "attach/procs.h"
 #include "cmd/cmd.h"
+#include "process/mapped.h"
+#include "process/procs.h"
 #include "record/family.h"
+#include "sandbox/privileges.h"
+#include "site/place.h"
 #include "util/map.h"
 
 #include <ctype.h>

@@ -3,8 +3,8 @@
 #ifndef SONDE_CMD_RESOLVE_H
 #define SONDE_CMD_RESOLVE_H
 
-#include "attach/embedded.h"
 #include "cmd/scope.h"
+#include "kernel/embedded.h"
 #include "report/table.h"
 
 struct resolve_options {

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "attach/privileges.h"
+#include "sandbox/privileges.h"
 #include "util/file.h"
 
 #define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel gives a program by default */

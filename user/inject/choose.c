@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/privileges.h"
 #include "inject/place.h"
 #include "inject/seccomp.h"
+#include "sandbox/privileges.h"
 
 #define ROUNDS	     100
 #define PAUSE_NS     20000000 /* between two: two seconds in all */

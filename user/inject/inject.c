@@ -19,10 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/privileges.h"
-#include "attach/syscalls.h"
 #include "inject/check.h"
 #include "inject/load.h"
+#include "sandbox/privileges.h"
+#include "sandbox/syscalls.h"
 #include "util/lock.h"
 
 #define LIBRARY	 "libsonde-cupti.so"

@@ -25,7 +25,7 @@ struct inject_result {
 	u64 held_ns; /* from its interruption to its release; no other thread was stopped meanwhile */
 	u64 stopped_ns; /* of these it stood still, and did not run the calls; also the longest that any other thread did */
 	u32 tried; /* threads that were looked at */
-	int refused; /* the first system call that its filter refused (attach/syscalls.h), -1: none */
+	int refused; /* the first system call that its filter refused (sandbox/syscalls.h), -1: none */
 };
 
 /* What can be known without touching the process. */

@@ -16,11 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/privileges.h"
 #include "inject/check.h"
 #include "inject/choose.h"
 #include "inject/place.h"
 #include "inject/tracee.h"
+#include "sandbox/privileges.h"
 #include "util/file.h"
 
 #define SCRATCH	      (512 * 1024) /* the stack for the calls, with texts below it */

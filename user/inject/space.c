@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "attach/mapped.h"
-#include "attach/procs.h"
+#include "process/mapped.h"
+#include "process/procs.h"
 #include "util/file.h"
 
 static void add(const struct mapping *m, void *arg)

@@ -3,8 +3,8 @@
 #ifndef SONDE_INJECT_SPACE_H
 #define SONDE_INJECT_SPACE_H
 
-#include "attach/elf.h"
 #include "core/types.h"
+#include "elf/elf.h"
 
 #include <stddef.h>
 

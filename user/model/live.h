@@ -6,7 +6,7 @@
 #ifndef SONDE_MODEL_LIVE_H
 #define SONDE_MODEL_LIVE_H
 
-#include "trace/schema.h"
+#include "schema/schema.h"
 
 struct live;
 

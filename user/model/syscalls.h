@@ -3,7 +3,7 @@
 #ifndef SONDE_MODEL_SYSCALLS_H
 #define SONDE_MODEL_SYSCALLS_H
 
-#include "trace/schema.h"
+#include "schema/schema.h"
 
 /*
  * Is it one of the calls that the kernel makes of a probed function's return or entry (x86-64, from Linux 6.11 and 6.18

@@ -3,8 +3,8 @@
 #ifndef SONDE_PYTHON_LAYOUTS_H
 #define SONDE_PYTHON_LAYOUTS_H
 
-#include "attach/elf.h"
 #include "core/python.h"
+#include "elf/elf.h"
 
 struct python_runtime {
 	struct python_layout layout;

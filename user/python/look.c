@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach/mapped.h"
-#include "attach/privileges.h"
-#include "attach/procs.h"
+#include "process/mapped.h"
+#include "process/procs.h"
 #include "python/layouts.h"
+#include "sandbox/privileges.h"
 
 #define INTERPRETERS_MAX 1024
 #define THREADS_MAX	 65536

@@ -9,10 +9,10 @@
  * long, and what is listed is limited: what is not found is probed when a process maps it.
  */
 #include "attach/attacher_wire.h"
-#include "attach/ldcache.h"
-#include "attach/privileges.h"
 #include "attach/vmas.h"
+#include "elf/ldcache.h"
 #include "record/internal.h"
+#include "sandbox/privileges.h"
 #include "util/file.h"
 
 #include <dirent.h>

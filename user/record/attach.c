@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The probes of one object: which of what was found in its file (record/examine.h) is attached, and its links. */
-#include "attach/verify_site.h"
 #include "record/objects.h"
+#include "site/verify_site.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

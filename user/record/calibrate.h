@@ -3,7 +3,7 @@
 #ifndef SONDE_RECORD_CALIBRATE_H
 #define SONDE_RECORD_CALIBRATE_H
 
-#include "attach/features.h"
+#include "kernel/features.h"
 
 /* ns a hit, by the kernel's own clock around each run of a program; 0: too few hits to tell. */
 struct family_cost {

@@ -3,9 +3,9 @@
  * For tests (SONDE_TEST=captured): does what a worker would that was taken over by what it reads, and prints what came of
  * it. docs/security.md claims that all of it is refused.
  */
-#include "attach/captured.h"
 #include "core/python.h"
 #include "record/internal.h"
+#include "sandbox/captured.h"
 
 #include <bpf/bpf.h>
 

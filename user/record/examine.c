@@ -4,7 +4,7 @@
 #include "record/family.h"
 #include "record/objects.h"
 
-#include "attach/message.h"
+#include "sandbox/message.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The examination of mapped files by children without privileges (attach/sandbox.h): which library a file is, where families
+ * The examination of mapped files by children without privileges (sandbox/sandbox.h): which library a file is, where families
  * probe it, what they need to know of it. The children are sonde-examiner's, which is forked before anything foreign is
  * read. Their answers are records of fixed size, which examine_answer.c checks.
  *
@@ -10,7 +10,7 @@
 #ifndef SONDE_RECORD_EXAMINE_H
 #define SONDE_RECORD_EXAMINE_H
 
-#include "attach/dwarf.h"
+#include "elf/dwarf.h"
 #include "record/file_facts.h"
 
 struct mapping;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a child of sonde-examiner does (record/examine.h). */
-#include "attach/message.h"
 #include "record/examine.h"
 #include "record/internal.h"
+#include "sandbox/message.h"
 #include "util/test_switch.h"
 
 #include <errno.h>

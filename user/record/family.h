@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 
-#include "attach/elf.h"
-#include "attach/process.h"
 #include "core/event.h"
+#include "elf/elf.h"
+#include "process/process.h"
 #include "record/tables.h"
 
 struct session;

@@ -3,13 +3,13 @@
  * Where each family's programs go in a file, and what its host code learns of it: in a child process (record/examine.h), which
  * may be taken over by the file. What it changes in memory, and in the session, ends with it.
  */
-#include "attach/debug.h"
 #include "attach/library.h"
-#include "attach/message.h"
-#include "attach/place.h"
+#include "elf/debug.h"
 #include "record/examine.h"
-#include "record/internal.h"
 #include "record/family.h"
+#include "record/internal.h"
+#include "sandbox/message.h"
+#include "site/place.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -3,9 +3,9 @@
 #ifndef SONDE_RECORD_INTERNAL_H
 #define SONDE_RECORD_INTERNAL_H
 
-#include "attach/embedded.h"
-#include "attach/refused_maps.h"
 #include "core/maps.h"
+#include "kernel/embedded.h"
+#include "kernel/refused_maps.h"
 #include "record/ring.h"
 #include "record/session.h"
 #include "record/tables.h"

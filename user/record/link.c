@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sites become links in portions, with the rings drained in between. */
-#include "attach/verify_site.h"
 #include "record/internal.h"
+#include "site/verify_site.h"
 
 #include <errno.h>
 #include <stdlib.h>

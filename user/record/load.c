@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From the embedded BPF object to loaded programs: which families, which options, what this kernel can do. */
-#include "attach/loader.h"
-#include "util/timing.h"
+#include "kernel/loader.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
 #include "util/test_switch.h"
+#include "util/timing.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

@@ -6,7 +6,7 @@
 #ifndef SONDE_RECORD_MAPPINGS_H
 #define SONDE_RECORD_MAPPINGS_H
 
-#include "attach/process.h"
+#include "process/process.h"
 #include "record/tables.h"
 
 struct session;

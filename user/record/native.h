@@ -7,8 +7,8 @@
 #ifndef SONDE_RECORD_NATIVE_H
 #define SONDE_RECORD_NATIVE_H
 
-#include "attach/process.h"
 #include "core/native.h"
+#include "process/process.h"
 #include "record/tables.h"
 
 struct session;

@@ -3,7 +3,7 @@
 #ifndef SONDE_RECORD_NATIVE_CODE_H
 #define SONDE_RECORD_NATIVE_CODE_H
 
-#include "attach/elf.h"
+#include "elf/elf.h"
 #include "record/native.h"
 #include "record/tables.h"
 

@@ -5,8 +5,8 @@
  */
 #include "record/objects.h"
 
-#include "attach/filesystem.h"
 #include "attach/vmas.h"
+#include "process/filesystem.h"
 #include "record/native.h"
 #include "util/file.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The last steps of a recording's start that take privileges, and giving them up. */
 #include "attach/fetcher.h"
-#include "attach/privileges.h"
-#include "util/timing.h"
 #include "record/examine.h"
 #include "record/internal.h"
 #include "record/refused.h"
+#include "sandbox/privileges.h"
 #include "sonde.skel.h"
+#include "util/timing.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

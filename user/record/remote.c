@@ -6,7 +6,7 @@
  */
 #include "record/objects.h"
 
-#include "attach/filesystem.h"
+#include "process/filesystem.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/internal.h"
 
-#include "attach/debug.h"
 #include "attach/fetcher.h"
-#include "attach/kernel_btf.h"
-#include "attach/syscalls.h"
-#include "util/timing.h"
+#include "elf/debug.h"
+#include "kernel/kernel_btf.h"
 #include "record/examine.h"
 #include "record/native.h"
 #include "record/refused.h"
+#include "sandbox/syscalls.h"
 #include "sonde.skel.h"
+#include "util/timing.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

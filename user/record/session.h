@@ -11,9 +11,9 @@
 #include <sys/types.h>
 
 #include "attach/attacher.h"
-#include "attach/features.h"
-#include "attach/mmaps.h"
-#include "attach/probes.h"
+#include "kernel/features.h"
+#include "kernel/probes.h"
+#include "process/mmaps.h"
 #include "record/family.h"
 #include "trace/writer.h"
 

@@ -6,7 +6,7 @@
 #ifndef SONDE_RECORD_SYMBOLS_H
 #define SONDE_RECORD_SYMBOLS_H
 
-#include "attach/elf.h"
+#include "elf/elf.h"
 
 struct symbols;
 

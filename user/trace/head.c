@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "trace/head.h"
-#include "trace/json.h"
+#include "util/json.h"
 
 static bool add_machine(struct cJSON *to, const struct trace_head *h)
 {

@@ -5,9 +5,9 @@
 
 #include <zstd.h>
 
+#include "schema/schema.h"
 #include "trace/bytes.h"
 #include "trace/column.h"
-#include "trace/schema.h"
 
 struct kind {
 	const struct schema_event *event;

@@ -2,9 +2,9 @@
 /* Going through a trace's chunks: for readers, and to check every byte. */
 #include <errno.h>
 
+#include "schema/schema_build.h"
 #include "trace/format.h"
 #include "trace/reader_priv.h"
-#include "trace/schema_build.h"
 
 static bool wanted(const struct trace_filter *f, const struct schema_event *e)
 {

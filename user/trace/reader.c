@@ -7,10 +7,10 @@
 #include <xxhash.h>
 
 #include "core/meta.h"
+#include "schema/schema_build.h"
 #include "trace/format.h"
 #include "trace/head.h"
 #include "trace/reader_priv.h"
-#include "trace/schema_build.h"
 #include "util/file.h"
 #include "util/search.h"
 

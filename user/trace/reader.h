@@ -14,7 +14,7 @@
 #ifndef SONDE_TRACE_READER_H
 #define SONDE_TRACE_READER_H
 
-#include "trace/schema.h"
+#include "schema/schema.h"
 #include "trace/writer.h"
 
 struct trace;

@@ -3,7 +3,7 @@
 #ifndef SONDE_TRACE_WRITER_H
 #define SONDE_TRACE_WRITER_H
 
-#include "trace/schema.h"
+#include "schema/schema.h"
 
 struct trace_writer;
 

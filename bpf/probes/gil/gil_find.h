@@ -3,7 +3,7 @@
 #ifndef SONDE_GIL_FIND_H
 #define SONDE_GIL_FIND_H
 
-#include "attach/elf.h"
+#include "elf/elf.h"
 
 #define GIL_SITES_MAX 16
 

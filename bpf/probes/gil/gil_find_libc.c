@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "attach/place.h"
 #include "gil_find.h"
+#include "site/place.h"
 
 #define FUNCTION_MAX 16384
 

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "attach/dwarf.h"
 #include "attach/library.h"
 #include "attach/steering.h"
+#include "elf/dwarf.h"
 #include "nccl.h"
 #include "record/family.h"
 

@@ -5,7 +5,7 @@
  * from /proc/PID is the target's to choose.
  */
 #include "proc.h"
-#include "attach/container.h"
+#include "process/container.h"
 #include "record/family.h"
 
 #define TEXT_MAX 2048

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attach/usdt.h"
+#include "elf/usdt.h"
 #include "python.h"
 #include "python_find.h"
 #include "record/family.h"

@@ -3,7 +3,7 @@
 #ifndef SONDE_PYTHON_FIND_H
 #define SONDE_PYTHON_FIND_H
 
-#include "attach/place.h"
+#include "site/place.h"
 
 #define IMPORT_ENDS_MAX 4
 

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Headers, sections and bytes of an ELF file.
+ *
+ * The file belongs to whoever runs the target, so every number in it is a
+ * claim: a section is taken as libelf hands it out raw (bounded by the file),
+ * structs are copied out of it, strings must end inside their table, and bytes
+ * are read with pread, never mapped (a file cut short under a mapping is SIGBUS).
+ */
+#include <elf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "elf/elf_private.h"
+
+#define BLOCK	     65536
+#define BYTES_MAX    (256ULL << 20) /* of one request; no text segment known is larger */
+#define FILE_MAX     (256ULL << 20) /* read of one file and kept in memory */
+#define ALL_MAX	     (384ULL << 20) /* of all files that are open */
+#define SECTIONS_MAX 65536 /* libelf has 200 bytes or so for each, from the start */
+
+static u64 all_held; /* bytes; of threads that look into different files */
+
+/* Counts memory that is about to be taken for the file. false: it would be too much, and is given up. */
+bool elf__take(struct elf *elf, u64 bytes)
+{
+	u64 all = __atomic_add_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+
+	if (bytes <= FILE_MAX && elf->held + bytes <= FILE_MAX && all <= ALL_MAX) {
+		elf->held += bytes;
+		return true;
+	}
+	__atomic_sub_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+	elf->over_budget = true;
+	return false;
+}
+
+static void give_back(struct elf *elf, u64 bytes)
+{
+	elf->held -= bytes;
+	__atomic_sub_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+}
+
+bool elf__over_budget(const struct elf *elf)
+{
+	return elf->over_budget || (elf->more[0] && elf->more[0]->over_budget) ||
+	       (elf->more[1] && elf->more[1]->over_budget);
+}
+
+u64 elf__held(const struct elf *elf)
+{
+	u64 bytes = elf->held;
+
+	for (u32 i = 0; i < ELF_MORE; i++)
+		bytes += elf->more[i] ? elf->more[i]->held : 0;
+	return bytes;
+}
+
+u64 elf__all_held(void)
+{
+	return __atomic_load_n(&all_held, __ATOMIC_RELAXED);
+}
+
+static int read_headers(struct elf *elf)
+{
+	GElf_Ehdr eh;
+	size_t n, i;
+
+	if (elf_kind(elf->elf) != ELF_K_ELF || !gelf_getehdr(elf->elf, &eh))
+		return -ENOEXEC;
+	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != ELFDATA2LSB)
+		return -ENOEXEC;
+	elf->machine = eh.e_machine;
+	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
+		return -ENOEXEC;
+	if (elf_getphdrnum(elf->elf, &n) || !n || n > 0xffff)
+		return -ENOEXEC;
+	elf->segments = calloc(n, sizeof(*elf->segments));
+	if (!elf->segments)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		if (!gelf_getphdr(elf->elf, i, &elf->segments[i]))
+			return -ENOEXEC;
+	elf->n_segments = n;
+	return 0;
+}
+
+bool elf__is_native(const struct elf *elf)
+{
+#ifdef __aarch64__
+	return elf->machine == EM_AARCH64;
+#else
+	return elf->machine == EM_X86_64;
+#endif
+}
+
+static int native(struct elf **elf)
+{
+	if (elf__is_native(*elf))
+		return 0;
+	elf__close(*elf);
+	*elf = NULL;
+	return -ENOEXEC;
+}
+
+int elf__open(struct elf **out, int fd)
+{
+	int err = elf__open_any(out, fd);
+
+	return err ? err : native(out);
+}
+
+static ssize_t read_at(const struct elf *elf, void *data, size_t len, u64 offset)
+{
+	if (!elf->image)
+		return pread(elf->fd, data, len, (off_t)offset);
+	if (offset >= elf->size)
+		return 0;
+	len = len < elf->size - offset ? len : elf->size - offset;
+	memcpy(data, elf->image + offset, len);
+	return (ssize_t)len;
+}
+
+u16 elf__machine(const struct elf *elf)
+{
+	return elf->machine;
+}
+
+/*
+ * libelf makes a table of all sections when it opens a file, as many as the header claims that the file has room for: in a
+ * sparse file billions.
+ */
+static int check_sections(const struct elf *elf)
+{
+	Elf64_Ehdr eh;
+	Elf64_Shdr first;
+
+	if (read_at(elf, &eh, sizeof(eh), 0) != (ssize_t)sizeof(eh) || eh.e_ident[EI_CLASS] != ELFCLASS64)
+		return -ENOEXEC;
+	if (eh.e_shnum || !eh.e_shoff)
+		return 0;
+	/* there are more than the header's field can say: the first section's size is their number */
+	if (read_at(elf, &first, sizeof(first), eh.e_shoff) == (ssize_t)sizeof(first) && first.sh_size > SECTIONS_MAX)
+		return -ENOEXEC;
+	return 0;
+}
+
+static void begin(struct elf *elf)
+{
+	elf->elf = elf->image ? elf_memory((char *)elf->image, elf->size) : elf_begin(elf->fd, ELF_C_READ, NULL);
+}
+
+static int open_elf(struct elf **out, const struct elf *file)
+{
+	struct elf *elf = calloc(1, sizeof(*elf));
+	int err;
+
+	if (!elf) {
+		free(file->image);
+		return -ENOMEM;
+	}
+	*elf = *file;
+	elf_version(EV_CURRENT);
+	err = check_sections(elf);
+	if (!err) {
+		begin(elf);
+		err = elf->elf ? read_headers(elf) : -ENOEXEC;
+	}
+	if (err) {
+		elf__close(elf);
+		return err;
+	}
+	*out = elf;
+	return 0;
+}
+
+int elf__open_any(struct elf **out, int fd)
+{
+	struct stat st;
+
+	*out = NULL;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	return open_elf(out, &(struct elf){ .fd = fd, .size = st.st_size });
+}
+
+int elf__open_image(struct elf **out, u8 *image, u64 size)
+{
+	int err;
+
+	*out = NULL;
+	err = open_elf(out, &(struct elf){ .fd = -1, .image = image, .size = size });
+
+	return err ? err : native(out);
+}
+
+/* All that was read but the segments and the build id. */
+static void drop_contents(struct elf *elf)
+{
+	for (u32 i = 0; i < elf->n_blocks; i++)
+		free(elf->blocks[i].data);
+	free(elf->blocks);
+	elf->blocks = NULL;
+	elf->n_blocks = 0;
+	free(elf->loaded);
+	elf->loaded = NULL;
+	for (u32 i = 0; i < ELF_MORE; i++) {
+		elf__close(elf->more[i]);
+		elf->more[i] = NULL;
+	}
+	elf_end(elf->elf);
+	elf->elf = NULL;
+	give_back(elf, elf->held);
+}
+
+int elf__trim(struct elf *elf)
+{
+	drop_contents(elf);
+	begin(elf);
+	return elf->elf ? 0 : -ENOEXEC;
+}
+
+void elf__close(struct elf *elf)
+{
+	if (!elf)
+		return;
+	drop_contents(elf);
+	free(elf->segments);
+	if (elf->own_fd)
+		close(elf->fd);
+	free(elf->image);
+	free(elf);
+}
+
+Elf_Data *elf__load(struct elf *elf, Elf_Scn *scn)
+{
+	size_t index = elf_ndxscn(scn), n;
+	GElf_Shdr sh;
+
+	if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS || elf_getshdrnum(elf->elf, &n) || index >= n)
+		return NULL;
+	if (!elf->loaded)
+		elf->loaded = calloc(n / 8 + 1, 1);
+	if (!elf->loaded)
+		return NULL;
+	/* libelf keeps what it has read */
+	if (!(elf->loaded[index / 8] & 1 << index % 8)) {
+		if (!elf__take(elf, sh.sh_size < elf->size ? sh.sh_size : elf->size))
+			return NULL;
+		elf->loaded[index / 8] |= (u8)(1 << index % 8);
+	}
+	return elf_rawdata(scn, NULL);
+}
+
+const char *elf__section_name(struct elf *elf, const GElf_Shdr *sh)
+{
+	size_t strings;
+	Elf_Data *data;
+	Elf_Scn *scn;
+
+	if (elf_getshdrstrndx(elf->elf, &strings))
+		return NULL;
+	scn = elf_getscn(elf->elf, strings);
+	data = scn ? elf__load(elf, scn) : NULL;
+	if (!data || !data->d_buf || sh->sh_name >= data->d_size ||
+	    !memchr((const char *)data->d_buf + sh->sh_name, 0, data->d_size - sh->sh_name))
+		return NULL;
+	return (const char *)data->d_buf + sh->sh_name;
+}
+
+const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out)
+{
+	Elf_Scn *scn = NULL;
+	const char *have;
+	GElf_Shdr sh;
+	Elf_Data *data;
+
+	while ((scn = elf_nextscn(elf->elf, scn))) {
+		if (elf_ndxscn(scn) <= *index || !gelf_getshdr(scn, &sh))
+			continue;
+		if (type && sh.sh_type != type)
+			continue;
+		have = name ? elf__section_name(elf, &sh) : NULL;
+		if (name && (!have || strcmp(have, name)))
+			continue;
+		data = elf__load(elf, scn);
+		if (!data || !data->d_buf)
+			continue;
+		*index = elf_ndxscn(scn);
+		out->addr = sh.sh_addr;
+		out->link = sh.sh_link;
+		out->size = data->d_size;
+		return data->d_buf;
+	}
+	return NULL;
+}
+
+/* The segment that loads addr from the file, and how much it has from there on. */
+static const GElf_Phdr *segment_of(struct elf *elf, u64 addr, u64 *left)
+{
+	const GElf_Phdr *p;
+	u32 i;
+
+	for (i = 0; i < elf->n_segments; i++) {
+		p = &elf->segments[i];
+		if (p->p_type != PT_LOAD || addr < p->p_vaddr || addr - p->p_vaddr >= p->p_filesz)
+			continue;
+		if (p->p_offset > elf->size || addr - p->p_vaddr >= elf->size - p->p_offset)
+			continue;
+		*left = p->p_filesz - (addr - p->p_vaddr);
+		if (*left > elf->size - p->p_offset - (addr - p->p_vaddr))
+			*left = elf->size - p->p_offset - (addr - p->p_vaddr);
+		return p;
+	}
+	return NULL;
+}
+
+int elf__offset(struct elf *elf, u64 addr, u64 *offset)
+{
+	const GElf_Phdr *p;
+	u64 left;
+	u32 i;
+
+	p = segment_of(elf, addr, &left);
+	if (p) {
+		*offset = addr - p->p_vaddr + p->p_offset;
+		return 0;
+	}
+	/* zero-filled data has an address but no place in the file: its symbols are still symbols */
+	for (i = 0; i < elf->n_segments; i++) {
+		p = &elf->segments[i];
+		if (p->p_type == PT_LOAD && addr >= p->p_vaddr && addr - p->p_vaddr < p->p_memsz) {
+			*offset = 0;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static const u8 *read_block(struct elf *elf, u64 offset, u64 len)
+{
+	struct elf_block *b;
+	u64 from, to, done;
+	ssize_t n;
+	u32 i;
+
+	for (i = 0; i < elf->n_blocks; i++) {
+		b = &elf->blocks[i];
+		if (offset >= b->offset && offset - b->offset <= b->size && len <= b->size - (offset - b->offset))
+			return b->data + (offset - b->offset);
+	}
+	from = offset & ~(u64)(BLOCK - 1);
+	to = (offset + len + BLOCK - 1) & ~(u64)(BLOCK - 1);
+	if (to > elf->size)
+		to = elf->size;
+	if (!elf__take(elf, to - from))
+		return NULL;
+	b = reallocarray(elf->blocks, elf->n_blocks + 1, sizeof(*b));
+	if (!b) {
+		give_back(elf, to - from);
+		return NULL;
+	}
+	elf->blocks = b;
+	b += elf->n_blocks;
+	b->offset = from;
+	b->size = to - from;
+	b->data = malloc(b->size);
+	for (done = 0; b->data && done < b->size; done += n) {
+		n = read_at(elf, b->data + done, b->size - done, from + done);
+		if (n <= 0) {
+			free(b->data);
+			b->data = NULL;
+		}
+	}
+	if (!b->data) {
+		give_back(elf, to - from);
+		return NULL;
+	}
+	elf->n_blocks++;
+	return b->data + (offset - from);
+}
+
+const u8 *elf__bytes(struct elf *elf, u64 addr, u64 *len)
+{
+	const GElf_Phdr *p;
+	u64 left;
+
+	p = segment_of(elf, addr, &left);
+	if (!p || !*len)
+		return NULL;
+	if (*len > left)
+		*len = left;
+	if (*len > BYTES_MAX)
+		*len = BYTES_MAX;
+	return read_block(elf, p->p_offset + (addr - p->p_vaddr), *len);
+}
+
+bool elf__text(struct elf *elf, u32 i, u64 *addr, u64 *size)
+{
+	const GElf_Phdr *p;
+	u32 k;
+
+	for (k = 0; k < elf->n_segments; k++) {
+		p = &elf->segments[k];
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || i--)
+			continue;
+		*addr = p->p_vaddr;
+		*size = p->p_filesz;
+		return true;
+	}
+	return false;
+}
+
+const u8 *elf__properties(struct elf *elf, u64 *size)
+{
+	u32 i;
+
+	for (i = 0; i < elf->n_segments; i++) {
+		if (elf->segments[i].p_type != PT_GNU_PROPERTY)
+			continue;
+		*size = elf->segments[i].p_filesz;
+		return elf__bytes(elf, elf->segments[i].p_vaddr, size);
+	}
+	return NULL;
+}
+
+/* A note section or segment: name size, descriptor size, type, "GNU", the id; all padded to four bytes. */
+static bool note_build_id(struct elf *elf, const u8 *data, u64 size)
+{
+	u64 pos = 0, name_len, desc_len, i;
+	Elf64_Nhdr note;
+
+	while (size - pos >= sizeof(note)) {
+		memcpy(&note, data + pos, sizeof(note));
+		pos += sizeof(note);
+		name_len = ((u64)note.n_namesz + 3) & ~3ULL;
+		desc_len = ((u64)note.n_descsz + 3) & ~3ULL;
+		if (name_len > size - pos || desc_len > size - pos - name_len)
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(data + pos, "GNU", 4) &&
+		    note.n_descsz && note.n_descsz * 2ULL < sizeof(elf->build_id)) {
+			for (i = 0; i < note.n_descsz; i++) {
+				elf->build_id[2 * i] = "0123456789abcdef"[data[pos + name_len + i] >> 4];
+				elf->build_id[2 * i + 1] = "0123456789abcdef"[data[pos + name_len + i] & 15];
+			}
+			return true;
+		}
+		pos += name_len + desc_len;
+	}
+	return false;
+}
+
+const char *elf__build_id(struct elf *elf)
+{
+	struct elf_section sec;
+	const u8 *data;
+	u32 index = 0, i;
+	u64 len;
+
+	if (elf->build_id[0])
+		return elf->build_id;
+	while ((data = elf__section_data(elf, NULL, SHT_NOTE, &index, &sec)))
+		if (note_build_id(elf, data, sec.size))
+			return elf->build_id;
+	for (i = 0; i < elf->n_segments; i++) {
+		if (elf->segments[i].p_type != PT_NOTE)
+			continue;
+		len = elf->segments[i].p_filesz;
+		data = elf__bytes(elf, elf->segments[i].p_vaddr, &len);
+		if (data && note_build_id(elf, data, len))
+			break;
+	}
+	return elf->build_id;
+}

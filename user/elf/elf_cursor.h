@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Reads numbers of unwind tables, which may hold anything. For elf_frame.c and elf_unwind.c. */
+#ifndef SONDE_ELF_ELF_CURSOR_H
+#define SONDE_ELF_ELF_CURSOR_H
+
+#include <string.h>
+
+#include "elf/elf_private.h"
+
+#define ENC_UDATA4 0x03 /* DW_EH_PE_udata4 */
+#define ENC_TABLE  0x3b /* DW_EH_PE_datarel | DW_EH_PE_sdata4 */
+#define ENC_PCREL  0x10
+#define ENC_FORMAT 0x0f
+#define ENC_APPLY  0x70
+#define ENC_NONE   0xff /* DW_EH_PE_omit */
+
+struct cursor {
+	const u8 *data;
+	u64 addr; /* of data */
+	u64 size;
+	u64 pos;
+	bool bad;
+};
+
+/* What stands at addr, at most `want` bytes of it. */
+static inline struct cursor at(struct elf *elf, u64 addr, u64 want)
+{
+	struct cursor c = { .addr = addr, .size = want };
+
+	c.data = elf__bytes(elf, addr, &c.size);
+	c.bad = !c.data;
+	return c;
+}
+
+static inline u64 get(struct cursor *c, u32 bytes)
+{
+	u64 v = 0;
+
+	if (c->bad || c->size - c->pos < bytes) {
+		c->bad = true;
+		return 0;
+	}
+	memcpy(&v, c->data + c->pos, bytes);
+	c->pos += bytes;
+	return v;
+}
+
+static inline u64 get_leb128(struct cursor *c)
+{
+	u64 v = 0, byte;
+	u32 shift = 0;
+
+	do {
+		byte = get(c, 1);
+		if (shift < 64)
+			v |= (byte & 0x7f) << shift;
+		shift += 7;
+	} while ((byte & 0x80) && !c->bad);
+	return v;
+}
+
+/* A pointer as the encoding says; `relative` is false for a length, which has the same format. */
+static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
+{
+	u64 here = c->addr + c->pos, v;
+
+	switch (encoding & ENC_FORMAT) {
+	case 0x00: /* absptr */
+	case 0x04: /* udata8 */
+	case 0x0c: /* sdata8 */
+		v = get(c, 8);
+		break;
+	case 0x03: /* udata4 */
+		v = get(c, 4);
+		break;
+	case 0x0b: /* sdata4; as a length it is not negative */
+		v = get(c, 4);
+		if (relative)
+			v = (u64)(s64)(s32)v;
+		break;
+	default:
+		c->bad = true;
+		return 0;
+	}
+	if (!relative)
+		return v;
+	if ((encoding & ENC_APPLY) == ENC_PCREL)
+		return v + here;
+	if (encoding & ENC_APPLY)
+		c->bad = true;
+	return v;
+}
+
+/* The address of the description (FDE) of the function around addr, and where its code is. 0 or -ENOENT. */
+int elf__find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size);
+
+#endif

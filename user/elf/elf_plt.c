@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How a binary calls functions of other objects: the linker gives each one a
+ * slot (a word of the GOT, named by a relocation) that the loader fills, and
+ * mostly a stub in .plt, .plt.sec or .plt.got that jumps through the slot.
+ * Neither needs a symbol of its own, so stripped binaries keep both.
+ */
+#include <elf.h>
+#include <string.h>
+
+#include "elf/elf_private.h"
+
+#ifdef __aarch64__
+#define RELOC_SLOT R_AARCH64_JUMP_SLOT
+#define RELOC_DATA R_AARCH64_GLOB_DAT
+#else
+#define RELOC_SLOT R_X86_64_JUMP_SLOT
+#define RELOC_DATA R_X86_64_GLOB_DAT
+#endif
+
+u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max)
+{
+	struct elf_symbols all;
+	struct elf_section sec;
+	const char *have;
+	Elf64_Rela rela;
+	Elf64_Sym sym;
+	const u8 *data;
+	u32 n = 0, index = 0, type;
+	u64 i;
+
+	if (!elf__symbols(elf, SHT_DYNSYM, &all))
+		return 0;
+	while ((data = elf__section_data(elf, NULL, SHT_RELA, &index, &sec))) {
+		for (i = 0; n < max && i < sec.size / sizeof(rela); i++) {
+			memcpy(&rela, data + i * sizeof(rela), sizeof(rela));
+			type = ELF64_R_TYPE(rela.r_info);
+			if (type != RELOC_SLOT && type != RELOC_DATA)
+				continue;
+			have = elf_symbols__get(&all, ELF64_R_SYM(rela.r_info), &sym);
+			if (have && !strcmp(have, name))
+				addrs[n++] = rela.r_offset;
+		}
+	}
+	return n;
+}
+
+#ifdef __x86_64__
+/* Where the stub begins whose `jmp *slot(%rip)` stands at pos: endbr64 and a bnd prefix may precede it. */
+static u64 stub_start(const u8 *data, u64 pos)
+{
+	static const u8 endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+
+	if (pos >= 1 && data[pos - 1] == 0xf2)
+		pos--;
+	if (pos >= sizeof(endbr64) && !memcmp(data + pos - sizeof(endbr64), endbr64, sizeof(endbr64)))
+		pos -= sizeof(endbr64);
+	return pos;
+}
+
+static u32 stubs_in(const u8 *data, const struct elf_section *sec, const u64 *slots, u32 n_slots, u64 *addrs, u32 max)
+{
+	u32 n = 0, k;
+	u64 pos;
+	s32 rel;
+
+	for (pos = 0; sec->size >= 6 && pos <= sec->size - 6 && n < max; pos++) {
+		if (data[pos] != 0xff || data[pos + 1] != 0x25)
+			continue;
+		memcpy(&rel, data + pos + 2, sizeof(rel));
+		for (k = 0; k < n_slots; k++)
+			if (sec->addr + pos + 6 + (u64)(s64)rel == slots[k])
+				break;
+		if (k < n_slots)
+			addrs[n++] = sec->addr + stub_start(data, pos);
+	}
+	return n;
+}
+#else
+static u32 stubs_in(const u8 *data, const struct elf_section *sec, const u64 *slots, u32 n_slots, u64 *addrs, u32 max)
+{
+	return 0;
+}
+#endif
+
+u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max)
+{
+	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
+	struct elf_section sec;
+	u64 slots[8];
+	const u8 *data;
+	u32 n_slots, n = 0, i, index;
+
+	n_slots = elf__got_slots(elf, name, slots, sizeof(slots) / sizeof(slots[0]));
+	for (i = 0; n_slots && i < sizeof(sections) / sizeof(sections[0]); i++) {
+		index = 0;
+		while (n < max && (data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
+			n += stubs_in(data, &sec, slots, n_slots, addrs + n, max - n);
+	}
+	return n;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by the files that implement elf.h, and by nothing else. */
+#ifndef SONDE_ELF_ELF_PRIVATE_H
+#define SONDE_ELF_ELF_PRIVATE_H
+
+#include <gelf.h>
+
+#include "elf/elf.h"
+
+/* Part of the file, read once and kept. */
+struct elf_block {
+	u64 offset;
+	u64 size;
+	u8 *data;
+};
+
+#define ELF_MORE 2
+
+struct elf {
+	int fd; /* -1: there is an image */
+	bool own_fd; /* close it */
+	u8 *image; /* the file in memory, to be freed; NULL: there is a descriptor */
+	Elf *elf;
+	u64 size; /* of the file */
+	u16 machine; /* EM_... */
+	GElf_Phdr *segments;
+	u32 n_segments;
+	struct elf_block *blocks;
+	u32 n_blocks;
+	u8 *loaded; /* bit by section: libelf has its bytes; NULL: of none */
+	u64 held; /* bytes of the file in memory */
+	bool over_budget; /* more would have been too much */
+	char build_id[129];
+	const char *soname; /* NULL: not looked up yet */
+	struct elf *more[ELF_MORE]; /* what has symbols of this file: .gnu_debugdata, the debug file */
+};
+
+struct elf_section {
+	u64 addr;
+	u64 size; /* of its data in the file */
+	u32 link;
+};
+
+struct elf_symbols {
+	const u8 *syms; /* Elf64_Sym, maybe not aligned */
+	u64 n;
+	const char *names; /* ends with a NUL */
+	u64 names_size;
+};
+
+/* As elf__open, of a file in memory, which is freed in any case. */
+int elf__open_image(struct elf **out, u8 *image, u64 size);
+/*
+ * The next section after *index with this name (NULL: any) and type (0: any) that
+ * has bytes in the file: its data, NULL if there is none. Begin with *index = 0.
+ */
+const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out);
+/* The section's bytes, counted as held; NULL: it has none, or they are too many. */
+Elf_Data *elf__load(struct elf *elf, Elf_Scn *scn);
+/* NULL: it has none. */
+const char *elf__section_name(struct elf *elf, const GElf_Shdr *sh);
+/* Counts bytes that are about to be taken for the file. false: they are too many. */
+bool elf__take(struct elf *elf, u64 bytes);
+/* Text of a string table's section, which is known to end with a NUL. */
+const char *elf__string_table(struct elf *elf, u32 section, u64 *size);
+/* The symbol table of type SHT_DYNSYM or SHT_SYMTAB. */
+bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out);
+/* The ith symbol and its name; NULL if it has none or i is out of range. */
+const char *elf_symbols__get(const struct elf_symbols *s, u64 i, Elf64_Sym *sym);
+
+#endif

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Symbols of a file, wherever they are: its dynamic ones, its .symtab, and what
+ * stripping has put elsewhere: .gnu_debugdata inside it, a separate debug file.
+ * The latter two have the same addresses; offsets are always the file's own.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/elf_private.h"
+
+const char *elf__string_table(struct elf *elf, u32 section, u64 *size)
+{
+	Elf_Scn *scn = elf_getscn(elf->elf, section);
+	Elf_Data *data;
+	GElf_Shdr sh;
+
+	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_type != SHT_STRTAB)
+		return NULL;
+	data = elf__load(elf, scn);
+	if (!data || !data->d_buf || !data->d_size || ((const char *)data->d_buf)[data->d_size - 1])
+		return NULL;
+	*size = data->d_size;
+	return data->d_buf;
+}
+
+bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out)
+{
+	struct elf_section sec;
+	u32 index = 0;
+
+	out->syms = elf__section_data(elf, NULL, type, &index, &sec);
+	if (!out->syms)
+		return false;
+	out->n = sec.size / sizeof(Elf64_Sym);
+	out->names = elf__string_table(elf, sec.link, &out->names_size);
+	return out->names;
+}
+
+const char *elf_symbols__get(const struct elf_symbols *s, u64 i, Elf64_Sym *sym)
+{
+	if (i >= s->n)
+		return NULL;
+	memcpy(sym, s->syms + i * sizeof(*sym), sizeof(*sym));
+	return sym->st_name < s->names_size ? s->names + sym->st_name : NULL;
+}
+
+/* One table: the file's own, or of one that has symbols of it. */
+struct table {
+	struct elf *elf; /* whose the symbols are */
+	struct elf_symbols symbols;
+	const u8 *versions; /* NULL: none */
+	u64 versions_size;
+	bool dynamic;
+};
+
+static bool open_table(struct table *t, struct elf *elf, struct elf *from, bool dynamic)
+{
+	struct elf_section sec = {};
+	u32 index = 0;
+
+	*t = (struct table){ .elf = elf, .dynamic = dynamic };
+	if (!from || !elf__symbols(from, dynamic ? SHT_DYNSYM : SHT_SYMTAB, &t->symbols))
+		return false;
+	if (dynamic)
+		t->versions = elf__section_data(from, NULL, SHT_GNU_versym, &index, &sec);
+	t->versions_size = sec.size;
+	return true;
+}
+
+/* In the order of lookup; i from 0. false: no more. */
+static bool next_table(struct elf *elf, u32 *i, struct table *t)
+{
+	struct elf *from[] = { elf, elf, elf->more[0], elf->more[1] };
+
+	while (*i < sizeof(from) / sizeof(from[0])) {
+		u32 k = (*i)++;
+
+		if (open_table(t, elf, from[k], k == 0))
+			return true;
+	}
+	return false;
+}
+
+/* The name of the ith symbol if it is defined and something that has an address. */
+static const char *defined(const struct table *t, u64 i, Elf64_Sym *sym)
+{
+	const char *name = elf_symbols__get(&t->symbols, i, sym);
+	u32 type = name ? ELF64_ST_TYPE(sym->st_info) : STT_SECTION;
+
+	if (!name || !*name || sym->st_shndx == SHN_UNDEF || type == STT_SECTION || type == STT_FILE || type == STT_TLS)
+		return NULL;
+	return name;
+}
+
+static bool fill(const struct table *t, u64 i, const char *name, const Elf64_Sym *sym, struct elf_symbol *out)
+{
+	u32 type = ELF64_ST_TYPE(sym->st_info);
+	u16 v;
+
+	*out = (struct elf_symbol){
+		.name = name,
+		.addr = sym->st_value,
+		.size = sym->st_size,
+		.dynamic = t->dynamic,
+		.function = type == STT_FUNC || type == STT_GNU_IFUNC,
+		.default_version = true,
+	};
+	if (t->versions && (i + 1) * sizeof(v) <= t->versions_size) {
+		memcpy(&v, t->versions + i * sizeof(v), sizeof(v));
+		out->default_version = !(v & 0x8000);
+	}
+	return !elf__offset(t->elf, out->addr, &out->offset);
+}
+
+int elf__each_symbol(struct elf *elf, int (*fn)(const struct elf_symbol *sym, void *arg), void *arg)
+{
+	struct elf_symbol s;
+	struct table t;
+	Elf64_Sym sym;
+	u32 which = 0;
+	int err;
+
+	while (next_table(elf, &which, &t))
+		for (u64 i = 1; i < t.symbols.n; i++) {
+			const char *name = defined(&t, i, &sym);
+
+			if (!name || !fill(&t, i, name, &sym, &s))
+				continue;
+			err = fn(&s, arg);
+			if (err)
+				return err;
+		}
+	return 0;
+}
+
+static int by_name(const void *name, const void *entry)
+{
+	return strcmp(name, *(const char *const *)entry);
+}
+
+u32 elf__find_symbols(struct elf *elf, const char *const *names, u32 n, struct elf_symbol *out)
+{
+	u32 which = 0, missing = n;
+	struct elf_symbol s;
+	struct table t;
+	Elf64_Sym sym;
+
+	memset(out, 0, n * sizeof(*out));
+	while (missing && next_table(elf, &which, &t))
+		for (u64 i = 1; i < t.symbols.n && missing; i++) {
+			const char *name = defined(&t, i, &sym);
+			const char *const *found = name ? bsearch(name, names, n, sizeof(*names), by_name) : NULL;
+
+			if (!found || out[found - names].name || !fill(&t, i, name, &sym, &s) || !s.default_version)
+				continue;
+			out[found - names] = s;
+			missing--;
+		}
+	return missing;
+}
+
+int elf__find_symbol(struct elf *elf, const char *name, struct elf_symbol *out)
+{
+	return elf__find_symbols(elf, &name, 1, out) ? -ENOENT : 0;
+}
+
+bool elf__stripped(struct elf *elf)
+{
+	struct table t;
+
+	return !open_table(&t, elf, elf, false);
+}
+
+bool elf__names_hold(struct elf *elf, const char *text)
+{
+	size_t len = strlen(text);
+	u32 which = 1; /* not the dynamic ones */
+	struct table t;
+
+	while (next_table(elf, &which, &t))
+		if (memmem(t.symbols.names, t.symbols.names_size, text, len))
+			return true;
+	return false;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The BPF object inside this program: opened, not loaded, so no privilege is needed. */
+#ifndef SONDE_KERNEL_EMBEDDED_H
+#define SONDE_KERNEL_EMBEDDED_H
+
+#include "kernel/probes.h"
+
+struct sonde_bpf;
+
+struct embedded {
+	struct sonde_bpf *skel;
+	struct schema *schema;
+	struct probes probes;
+};
+
+/* 0 or negative errno with a message. e must be zeroed; close it in any case. */
+int embedded__open(struct embedded *e, char *err, size_t len);
+void embedded__close(struct embedded *e);
+/* What libbpf said since the last call of embedded__open or this; "" if nothing. */
+const char *embedded__log(void);
+void embedded__clear_log(void);
+
+#endif

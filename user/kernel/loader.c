@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "kernel/loader.h"
+
+#include "kernel/kernel_btf.h"
+#include "kernel/kernel_types.h"
+#include "sonde.skel.h"
+#include "util/test_switch.h"
+#include "util/timing.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define THREADS_MAX 16
+/* Before Linux 6.4 the verifier drops the end of a log that does not fit, and the end has the reason. */
+#define LOG_BYTES (16 << 20)
+
+/* What libbpf was about to ask the kernel for. */
+struct pending {
+	struct program *program;
+	struct bpf_insn *insns;
+	size_t n;
+	enum bpf_prog_type type;
+	struct bpf_prog_load_opts opts;
+	int fd; /* or negative errno */
+	u64 ns;
+};
+
+/* libbpf's callbacks have no argument of the caller's, so there is one load at a time in a process. */
+static struct load {
+	struct probes *probes; /* NULL: libbpf loads by itself */
+	const struct refused_maps *refused_maps;
+	struct pending *list;
+	u32 n, next;
+} load;
+
+static struct program *program_of(const struct bpf_program *prog)
+{
+	for (u32 i = 0; load.probes && i < load.probes->n_programs; i++)
+		if (load.probes->programs[i].prog == prog)
+			return &load.probes->programs[i];
+	return NULL;
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/*
+ * libbpf reads all of the kernel's types for a program of type tracing, to find what it attaches to. That is
+ * known from kernel_btf.c, so libbpf takes these for another type.
+ */
+static enum bpf_prog_type type_of(const struct bpf_program *prog)
+{
+	const char *section = bpf_program__section_name(prog);
+
+	return begins(section, "tp_btf/") || begins(section, "iter") ? BPF_PROG_TYPE_TRACING : bpf_program__type(prog);
+}
+
+/* What libbpf does for the kinds of sections that it knows itself. */
+static int prepare_options(const struct bpf_program *prog, struct bpf_prog_load_opts *opts)
+{
+	const char *section = bpf_program__section_name(prog), *name = strchr(section, '/');
+
+	name = name ? name + 1 : "";
+	if (begins(section, "tp_btf/"))
+		opts->attach_btf_id = kernel_btf__tracepoint(name);
+	else if (begins(section, "iter"))
+		opts->attach_btf_id = kernel_btf__iterator(name);
+	if (begins(section, "iter.s/") || !strcmp(section, "syscall"))
+		opts->prog_flags |= BPF_F_SLEEPABLE;
+	return 0;
+}
+
+/* libbpf loads this in the program's place: no types, no lines, nothing to attach to. */
+static int stand_in(struct bpf_program *prog, struct bpf_prog_load_opts *opts)
+{
+	static struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+
+	opts->prog_btf_fd = opts->func_info_cnt = opts->line_info_cnt = 0;
+	opts->func_info = opts->line_info = NULL;
+	opts->attach_btf_id = opts->prog_flags = 0;
+	opts->expected_attach_type = 0;
+	return bpf_program__set_type(prog, BPF_PROG_TYPE_SOCKET_FILTER) ?:
+		       bpf_program__set_insns(prog, insns, sizeof(insns) / sizeof(insns[0]));
+}
+
+static int on_prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
+{
+	struct program *program = program_of(prog);
+	struct pending *p;
+	int ret = prepare_options(prog, opts);
+
+	if (ret)
+		return ret;
+	if (!program)
+		return bpf_program__set_type(prog, type_of(prog));
+	p = &load.list[load.n];
+	*p = (struct pending){
+		.program = program,
+		.n = bpf_program__insn_cnt(prog),
+		.type = type_of(prog),
+		.opts = *opts,
+	};
+	/* libbpf frees it after its own loading; only functions of modules need it */
+	p->opts.fd_array = NULL;
+	p->insns = malloc(p->n * sizeof(*p->insns));
+	if (!p->insns)
+		return -ENOMEM;
+	memcpy(p->insns, bpf_program__insns(prog), p->n * sizeof(*p->insns));
+	load.n++;
+	return stand_in(prog, opts);
+}
+
+int loader__register(void)
+{
+	static const struct {
+		const char *section; /* NULL: any that libbpf does not know is a uprobe whose links sonde makes */
+		enum bpf_prog_type type;
+		enum bpf_attach_type attach;
+	} kinds[] = {
+		/* see type_of() */
+		{ "tp_btf+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_RAW_TP },
+		{ "iter+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_ITER },
+		{ "iter.s+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_ITER },
+		{ "perf_event", BPF_PROG_TYPE_PERF_EVENT, 0 },
+		{ "clock+", BPF_PROG_TYPE_PERF_EVENT, 0 },
+		{ "syscall", BPF_PROG_TYPE_SYSCALL, 0 },
+		{ NULL, BPF_PROG_TYPE_KPROBE, 0 },
+	};
+	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = on_prepare);
+	static bool registered;
+
+	for (u32 i = 0; !registered && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (libbpf_register_prog_handler(kinds[i].section, kinds[i].type, kinds[i].attach, &opts) < 0)
+			return -EINVAL;
+	registered = true;
+	return 0;
+}
+
+/* SONDE_TEST=refuse:NAME: the first instruction reads above the stack, which no verifier lets pass. */
+static void spoil(struct pending *p)
+{
+	if (!test_switch__matches("refuse", p->program->name))
+		return;
+	/* an instruction of two slots */
+	if (p->insns[0].code == (BPF_LD | BPF_IMM | BPF_DW))
+		p->insns[1] = (struct bpf_insn){ .code = BPF_JMP | BPF_JA };
+	p->insns[0] = (struct bpf_insn){
+		.code = BPF_LDX | BPF_MEM | BPF_DW,
+		.dst_reg = BPF_REG_0,
+		.src_reg = BPF_REG_10,
+		.off = 8,
+	};
+}
+
+static int load_one(struct pending *p, char *log, u32 size)
+{
+	struct bpf_prog_load_opts opts = p->opts;
+	int fd;
+
+	opts.log_level = log ? 1 : 0;
+	opts.log_buf = log;
+	opts.log_size = size;
+	fd = bpf_prog_load(p->type, bpf_program__name(p->program->prog), "Dual BSD/GPL", p->insns, p->n, &opts);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The last line of the verifier's log that is not a statistic says why. */
+static char *last_reason(char *log)
+{
+	char *end = log + strlen(log), *line;
+
+	while (end > log) {
+		while (end > log && end[-1] == '\n')
+			*--end = '\0';
+		for (line = end; line > log && line[-1] != '\n'; line--)
+			;
+		if (*line && strncmp(line, "processed ", 10) && strncmp(line, "verification time", 17) &&
+		    strncmp(line, "stack depth", 11) && strncmp(line, "mark_precise", 12))
+			return strdup(line);
+		end = line;
+	}
+	return NULL;
+}
+
+static void find_reason(struct pending *p)
+{
+	char *log = malloc(LOG_BYTES);
+	int fd;
+
+	if (log) {
+		*log = '\0';
+		fd = load_one(p, log, LOG_BYTES);
+		/* it was refused for want of memory, which there is now */
+		if (fd >= 0)
+			p->fd = fd;
+		else
+			p->program->refusal = last_reason(log);
+	}
+	free(log);
+}
+
+/* true: the program uses a map that the kernel refused, so there is nothing to load. */
+static bool lacks_map(struct pending *p)
+{
+	char why[160];
+
+	if (!refused_maps__used(load.refused_maps, p->insns, p->n, why, sizeof(why)))
+		return false;
+	p->fd = -ENOTSUP;
+	p->program->refusal = strdup(why);
+	return true;
+}
+
+static void *load_some(void *arg)
+{
+	u32 i;
+
+	while ((i = __atomic_fetch_add(&load.next, 1, __ATOMIC_RELAXED)) < load.n) {
+		struct pending *p = &load.list[i];
+		u64 start = timing__now();
+
+		if (lacks_map(p))
+			continue;
+		spoil(p);
+		p->fd = load_one(p, NULL, 0);
+		p->ns = timing__now() - start;
+		if (p->fd < 0)
+			find_reason(p);
+	}
+	return NULL;
+}
+
+/* The longest first, so that no CPU is left with one at the end. */
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct pending *p = a, *q = b;
+
+	return p->n < q->n ? 1 : p->n > q->n ? -1 : 0;
+}
+
+static u32 cpus_allowed(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (u32)CPU_COUNT(&set);
+}
+
+static void load_all(void)
+{
+	pthread_t threads[THREADS_MAX];
+	u32 n = cpus_allowed(), started = 0;
+
+	load.next = 0;
+	qsort(load.list, load.n, sizeof(*load.list), compare_sizes);
+	for (u32 i = 1; i < n && i < THREADS_MAX && i < load.n; i++)
+		started += !pthread_create(&threads[started], NULL, load_some, NULL);
+	load_some(NULL);
+	for (u32 i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void print_times(void)
+{
+	for (u32 i = 0; test_switch__is_set("timing") && i < load.n; i++)
+		fprintf(stderr, "timing: program %-32s %6zu insns %8.1f ms\n", load.list[i].program->name,
+			load.list[i].n, load.list[i].ns / 1e6);
+}
+
+/* The program's own descriptor goes where the object has that of its stand-in. */
+static void put_in_place(struct pending *p)
+{
+	if (p->fd >= 0 && dup3(p->fd, bpf_program__fd(p->program->prog), O_CLOEXEC) < 0) {
+		close(p->fd);
+		p->fd = -errno;
+	} else if (p->fd >= 0) {
+		close(p->fd);
+	}
+	if (p->fd < 0) {
+		p->program->load_error = p->fd;
+		p->program->enabled = false;
+	}
+}
+
+/*
+ * The programs' variables are memory that libbpf shares with the kernel, for writing. A process that this one makes does not
+ * get them: a parser that a file has taken over could otherwise stop programs and spoil ids.
+ */
+static void hide_variables(const struct bpf_object *obj)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size;
+	const void *variables;
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj)
+	{
+		if (!bpf_map__is_internal(map) || bpf_map__map_flags(map) & BPF_F_RDONLY_PROG)
+			continue;
+		variables = bpf_map__initial_value(map, &size);
+		if (variables)
+			madvise((void *)variables, (size + page - 1) / page * page, MADV_DONTFORK);
+	}
+}
+
+int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused)
+{
+	int ret;
+
+	load = (struct load){ .probes = probes, .refused_maps = refused };
+	load.list = calloc(probes->n_programs, sizeof(*load.list));
+	if (!load.list)
+		return -ENOMEM;
+	refused_maps__leave_out(refused, skel->obj);
+	ret = kernel_types__write(bpf_object__btf(skel->obj));
+	timing__step("kernel's types reduced");
+	if (!ret)
+		ret = sonde_bpf__load(skel);
+	timing__step("maps, relocation");
+	if (!ret) {
+		hide_variables(skel->obj);
+		load_all();
+		timing__step("verifier");
+		print_times();
+	}
+	for (u32 i = 0; i < load.n; i++) {
+		if (!ret)
+			put_in_place(&load.list[i]);
+		free(load.list[i].insns);
+	}
+	free(load.list);
+	load = (struct load){};
+	return ret;
+}

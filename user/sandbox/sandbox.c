@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sandbox/sandbox_private.h"
+
+#include "util/sanitizer.h"
+#include "util/test_switch.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SECONDS_MAX 10 /* of CPU; libtorch takes 0.1 */
+#define MEMORY_MAX  (1ULL << 30) /* the largest files with debug information take some hundred MiB */
+#define FILES_MAX   160 /* record/examine_code.c keeps 64 with a debug file each */
+#define SOCKET_FD   0
+
+/* Unhandled, it would be a core dump and a line in the kernel log. */
+static void crashed(int signal)
+{
+	_exit(1);
+}
+
+static void limit(int what, u64 max)
+{
+	struct rlimit l, now;
+
+	l.rlim_cur = l.rlim_max = max;
+	if (!getrlimit(what, &now) && now.rlim_max < max)
+		l.rlim_cur = l.rlim_max = now.rlim_max;
+	setrlimit(what, &l);
+}
+
+/*
+ * Reading, memory (sysinfo: qsort asks how much there is), messages and the end; any other system call fails. MEMORY_MAX counts
+ * private memory alone, without stacks and huge pages: no other is to be had.
+ */
+static int filter(void)
+{
+#ifdef __x86_64__
+	const u32 arch = AUDIT_ARCH_X86_64;
+#else
+	const u32 arch = AUDIT_ARCH_AARCH64;
+#endif
+	static const u32 allowed[] = {
+		SYS_pread64,	SYS_read,	SYS_fstat,   SYS_lseek,	       SYS_munmap,
+		SYS_mremap,	SYS_brk,	SYS_madvise, SYS_futex,	       SYS_mprotect,
+		SYS_recvmsg,	SYS_sendmsg,	SYS_close,   SYS_rt_sigreturn, SYS_fcntl,
+		SYS_newfstatat, SYS_exit_group, SYS_exit,    SYS_sysinfo,      SYS_clock_gettime
+	};
+	enum { N = sizeof(allowed) / sizeof(allowed[0]) };
+	struct sock_filter code[N + 11] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+	const struct sock_filter end[] = {
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		/* the half with the flags: both machines are little-endian */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, MAP_TYPE | MAP_GROWSDOWN | MAP_HUGETLB),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAP_PRIVATE, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	};
+	enum { END = sizeof(end) / sizeof(end[0]) };
+	struct sock_fprog program = { .len = 4 + N + END + 1, .filter = code };
+
+	for (u32 i = 0; i < N; i++)
+		code[4 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N - 1 - i + END, 0);
+	memcpy(code + 4 + N, end, sizeof(end));
+	code[4 + N + END] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (test_switch__is_set("no-seccomp"))
+		return -EINVAL;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) ? -errno : 0;
+}
+
+/* Keeps the socket alone, and no privilege. false: something could not be given up. */
+static bool confine(int sock)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = {};
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU };
+	int err;
+
+	if (dup2(sock, SOCKET_FD) < 0 || close_range(SOCKET_FD + 1, ~0u, 0))
+		return false;
+	prctl(PR_SET_NAME, "sonde-file");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (u32 i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		signal(signals[i], crashed);
+	/* for the process that reads the answers */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	limit(RLIMIT_CPU, SECONDS_MAX);
+	limit(RLIMIT_FSIZE, 0);
+	limit(RLIMIT_NOFILE, FILES_MAX);
+	limit(RLIMIT_CORE, 0);
+	if (syscall(SYS_capset, &head, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return false;
+	if (SANITIZED) /* which needs more memory and system calls than that */
+		return true;
+	limit(RLIMIT_DATA, MEMORY_MAX);
+	err = filter();
+	/* a kernel without filters, which is reported at the start: it has no rights and no other descriptors all the same */
+	return !err || err == -EINVAL;
+}
+
+void sandbox__serve(int sock, sandbox_serve *serve, void *arg)
+{
+	if (!confine(sock))
+		_exit(1);
+	serve(SOCKET_FD, arg);
+	_exit(0);
+}
+
+int sandbox__fork(struct sandbox *s, sandbox_serve *serve, void *arg)
+{
+	int pair[2], err;
+
+	*s = SANDBOX_NONE;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	s->pid = fork();
+	if (!s->pid)
+		sandbox__serve(pair[1], serve, arg);
+	err = s->pid < 0 ? -errno : 0;
+	close(pair[1]);
+	s->sock = pair[0];
+	if (err) {
+		s->pid = 0;
+		sandbox__end(s);
+	}
+	return err;
+}
+
+void sandbox__end(struct sandbox *s)
+{
+	if (s->pid > 0)
+		kill(s->pid, SIGKILL);
+	if (s->server)
+		forkserver__end(s->server, s->number);
+	if (s->sock >= 0)
+		close(s->sock);
+	*s = SANDBOX_NONE;
+}
+
+void sandbox__ended(struct sandbox *s, pid_t pid)
+{
+	if (s->pid == pid)
+		s->pid = 0;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by sandbox.c and forkserver.c. */
+#ifndef SONDE_SANDBOX_SANDBOX_PRIVATE_H
+#define SONDE_SANDBOX_SANDBOX_PRIVATE_H
+
+#include "sandbox/sandbox.h"
+
+/* In the child: gives everything up and serves. */
+void sandbox__serve(int sock, sandbox_serve *serve, void *arg) __attribute__((noreturn));
+/* Kills a child of the server. */
+void forkserver__end(struct forkserver *f, u32 number);
+
+#endif

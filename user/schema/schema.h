@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What kinds of event there are, their fields, families and options: read from
+ * the BPF object's BTF when recording, from a trace's first frame when reading.
+ */
+#ifndef SONDE_SCHEMA_SCHEMA_H
+#define SONDE_SCHEMA_SCHEMA_H
+
+#include "core/event.h"
+
+struct btf;
+
+enum field_type {
+	FIELD_UNSIGNED,
+	FIELD_SIGNED,
+	FIELD_FLOAT, /* IEEE 754, 4 or 8 bytes */
+	FIELD_ENUM, /* a number with names, see ->values */
+	FIELD_TEXT, /* char[size], NUL-padded */
+	FIELD_TAIL, /* the rest of the record, text without a NUL; last field, size 0 */
+};
+
+struct schema_enum_value {
+	char *name;
+	s64 value;
+};
+
+struct schema_enum {
+	char *name;
+	struct schema_enum_value *values;
+	u32 n;
+};
+
+struct schema_field {
+	char *name;
+	char *doc; /* never NULL */
+	char *unit; /* "ns", "bytes", "hex", "string", ...; "" if none */
+	enum field_type type;
+	u32 size; /* bytes */
+	u32 offset; /* in the record */
+	u32 index; /* in the event's fields */
+	bool is_signed;
+	const struct schema_enum *values; /* FIELD_ENUM only */
+};
+
+struct schema_event {
+	char *name;
+	char *doc;
+	u16 id;
+	u32 size; /* of the record without its tail */
+	bool is_span; /* has a start */
+	bool is_call; /* and a ret */
+	struct schema_field *fields;
+	u32 n;
+};
+
+struct schema_family {
+	char *name;
+	char *doc;
+	u8 id;
+	bool by_default;
+};
+
+struct schema_option { /* --FAMILY=OPTION, or --FAMILY-OPTION NUMBER */
+	char *family;
+	char *word;
+	char *doc;
+	char *number; /* what the number is, "" for a switch; not kept in traces: NULL */
+};
+
+struct schema {
+	struct schema_family *families; /* by id */
+	u32 n_families;
+	struct schema_event *events; /* by id */
+	u32 n_events;
+	struct schema_enum *enums;
+	u32 n_enums;
+	struct schema_option *options;
+	u32 n_options;
+};
+
+/* Negative errno and a message in err (of size err_len) when the tags make no sense or an id is used twice. */
+int schema__from_btf(struct schema **out, const struct btf *btf, char *err, size_t err_len);
+/* The JSON that stands in a trace's first frame under "schema" (docs/format.md); malloc'ed, NULL: no memory. */
+struct cJSON *schema__to_json(const struct schema *s);
+/* From untrusted JSON: every size, offset and type is checked. */
+int schema__from_json(struct schema **out, const struct cJSON *json, char *err, size_t err_len);
+void schema__free(struct schema *s);
+
+const struct schema_event *schema__event(const struct schema *s, const char *name);
+const struct schema_event *schema__event_by_id(const struct schema *s, u16 id);
+const struct schema_family *schema__family(const struct schema *s, const char *name);
+const struct schema_family *schema__family_by_id(const struct schema *s, u8 id);
+const struct schema_field *schema_event__field(const struct schema_event *e, const char *name);
+/* The name of an enum field's value, NULL if it has none. */
+const char *schema_field__value_name(const struct schema_field *f, s64 value);
+
+/* Is it the number of a process or thread? */
+bool schema_field__is_task(const struct schema_field *f);
+
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "site/arch.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INSN_BYTES 16
+#define BACK_MAX   48
+
+struct decoder {
+	const struct arch *arch;
+	csh handle;
+	cs_insn *insn; /* decoded last */
+};
+
+struct decoder *decoder__new(u16 machine)
+{
+	static const struct arch *const known[] = { &arch_x86_64, &arch_arm64 };
+	struct decoder *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	for (u32 i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i]->machine == machine)
+			d->arch = known[i];
+	if (!d->arch || cs_open(d->arch->cs_arch, d->arch->cs_mode, &d->handle)) {
+		free(d);
+		return NULL;
+	}
+	cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_ON);
+	d->insn = cs_malloc(d->handle);
+	if (!d->insn) {
+		decoder__free(d);
+		return NULL;
+	}
+	return d;
+}
+
+void decoder__free(struct decoder *d)
+{
+	if (!d)
+		return;
+	if (d->insn)
+		cs_free(d->insn, 1);
+	cs_close(&d->handle);
+	free(d);
+}
+
+const struct arch *decoder__arch(const struct decoder *d)
+{
+	return d->arch;
+}
+
+bool decoder__insn(struct decoder *d, const u8 *code, u64 len, u64 addr, struct insn *out)
+{
+	size_t left = len < INSN_BYTES ? len : INSN_BYTES;
+	uint64_t at = addr;
+
+	if (!cs_disasm_iter(d->handle, &code, &left, &at, d->insn))
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->addr = addr;
+	out->len = d->insn->size;
+	d->arch->classify(d->insn, out);
+	return true;
+}
+
+bool decoder__keeps_arguments(struct decoder *d)
+{
+	return d->arch->keeps_arguments(d->handle, d->insn);
+}
+
+const char *decoder__text(struct decoder *d, char *buf, size_t len)
+{
+	u8 bytes[INSN_BYTES] = {};
+	const u8 *code = bytes;
+	size_t left = d->insn->size;
+	uint64_t at = d->insn->address;
+	bool x86 = d->arch->cs_arch == CS_ARCH_X86;
+
+	memcpy(bytes, d->insn->bytes, left < sizeof(bytes) ? left : sizeof(bytes));
+	/* AT&T, as the rest of the field writes it; operands would come in its order too, so not for classify() */
+	if (x86)
+		cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+	if (cs_disasm_iter(d->handle, &code, &left, &at, d->insn))
+		snprintf(buf, len, "%s%s%s", d->insn->mnemonic, *d->insn->op_str ? " " : "", d->insn->op_str);
+	else
+		snprintf(buf, len, "?");
+	if (x86)
+		cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_INTEL);
+	return buf;
+}
+
+bool decoder__jump_table(struct decoder *d, const u8 *const *code, const u64 *addrs, u32 n, struct jump_table *out)
+{
+	cs_insn *back[BACK_MAX];
+	bool found = false;
+	u32 i, have;
+
+	if (n > BACK_MAX)
+		n = BACK_MAX;
+	for (have = 0; have < n; have++) {
+		const u8 *p = code[have];
+		size_t left = INSN_BYTES;
+		uint64_t at = addrs[have];
+
+		back[have] = cs_malloc(d->handle);
+		if (!back[have])
+			break;
+		if (!cs_disasm_iter(d->handle, &p, &left, &at, back[have])) {
+			cs_free(back[have], 1);
+			break;
+		}
+	}
+	memset(out, 0, sizeof(*out));
+	if (have)
+		found = d->arch->jump_table((const cs_insn *const *)back, have, out);
+	for (i = 0; i < have; i++)
+		cs_free(back[i], 1);
+	return found;
+}

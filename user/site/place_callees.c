@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What is known of the functions that a function calls, by name: through its
+ * own symbols, and through the relocations that name imports and the PLT stubs
+ * that jump through them.
+ */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/elf_private.h"
+#include "site/place_private.h"
+
+struct known {
+	u64 addr;
+	u64 size; /* of a cold part */
+	u32 callee; /* enum callee */
+};
+
+struct list {
+	struct known *v;
+	u32 n, max;
+};
+
+struct callees {
+	struct elf *elf;
+	struct list code, slots, cold;
+	u64 *starts; /* of functions, sorted; made when it is asked for */
+	u32 n_starts, max_starts;
+	bool failed;
+};
+
+static const struct {
+	const char *name; /* with a trailing '*': begins like this */
+	enum callee callee;
+} names[] = {
+	{ "free", CALLEE_HARMLESS },
+	{ "cfree", CALLEE_HARMLESS },
+	{ "memcpy", CALLEE_HARMLESS },
+	{ "memmove", CALLEE_HARMLESS },
+	{ "memset", CALLEE_HARMLESS },
+	{ "__tls_get_addr", CALLEE_HARMLESS },
+	{ "pthread_mutex_unlock", CALLEE_HARMLESS },
+	{ "_ZdlPv*", CALLEE_HARMLESS }, /* operator delete */
+	{ "_ZdaPv*", CALLEE_HARMLESS },
+	{ "__cxa_end_catch", CALLEE_HARMLESS },
+	{ "_ZN3c106SymInt8release_Ev", CALLEE_HARMLESS },
+	{ "_ZN2at13StepCallbacksD*", CALLEE_HARMLESS },
+	{ "__stack_chk_fail", CALLEE_DIES },
+	{ "__stack_chk_fail_local", CALLEE_DIES },
+	{ "abort", CALLEE_DIES },
+	{ "_exit", CALLEE_DIES },
+	{ "__assert_fail", CALLEE_DIES },
+	{ "__fortify_fail", CALLEE_DIES },
+	{ "__chk_fail", CALLEE_DIES },
+	{ "_ZSt9terminatev", CALLEE_DIES },
+	{ "__clang_call_terminate", CALLEE_DIES },
+	{ "__cxa_call_unexpected", CALLEE_UNWINDS },
+	{ "__cxa_throw", CALLEE_UNWINDS },
+	{ "__cxa_rethrow", CALLEE_UNWINDS },
+	{ "__cxa_bad_cast", CALLEE_UNWINDS },
+	{ "__cxa_bad_typeid", CALLEE_UNWINDS },
+	{ "__cxa_throw_bad_array_new_length", CALLEE_UNWINDS },
+	{ "_Unwind_Resume", CALLEE_UNWINDS },
+	{ "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE", CALLEE_UNWINDS },
+	{ "_ZN3c106detail14torchCheckFail*", CALLEE_UNWINDS },
+	{ "_ZN3c106detail23torchInternalAssertFail*", CALLEE_UNWINDS },
+};
+
+/* c10::intrusive_ptr<T, ...>::reset_() and reset_not_null_() of any T: drop one reference */
+static bool drops_reference(const char *name)
+{
+	return !strncmp(name, "_ZN3c1013intrusive_ptrI", 23) &&
+	       (strstr(name, "E6reset_Ev") || strstr(name, "E15reset_not_null_EP"));
+}
+
+/* std::__throw_NAME(...) */
+static bool throws(const char *name)
+{
+	if (strncmp(name, "_ZSt", 4))
+		return false;
+	for (name += 4; *name >= '0' && *name <= '9'; name++)
+		;
+	return !strncmp(name, "__throw_", 8);
+}
+
+enum callee callee__by_name(const char *name)
+{
+	if (name[0] == '_' && name[1] == 'Z') {
+		if (drops_reference(name))
+			return CALLEE_HARMLESS;
+		if (throws(name))
+			return CALLEE_UNWINDS;
+	}
+	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *want = names[i].name;
+		size_t len = strcspn(want, "*");
+
+		if (want[0] != name[0])
+			continue;
+		/* a compiler's copy of a function has a suffix: .isra.0, .part.0 */
+		if (!strncmp(name, want, len) && (want[len] || !name[len] || name[len] == '.'))
+			return names[i].callee;
+	}
+	return CALLEE_UNKNOWN;
+}
+
+static void add(struct callees *c, struct list *list, u64 addr, u64 size, enum callee callee)
+{
+	if (list->n == list->max) {
+		struct known *bigger = reallocarray(list->v, list->max * 2 + 64, sizeof(*bigger));
+
+		if (!bigger) {
+			c->failed = true;
+			return;
+		}
+		list->v = bigger;
+		list->max = list->max * 2 + 64;
+	}
+	list->v[list->n++] = (struct known){ addr, size, callee };
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct known *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void sort(struct list *list)
+{
+	if (list->n)
+		qsort(list->v, list->n, sizeof(*list->v), by_address);
+}
+
+/* The last entry that begins at or before addr. */
+static const struct known *find(const struct list *list, u64 addr)
+{
+	u32 lo = 0, hi = list->n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (list->v[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &list->v[lo - 1] : NULL;
+}
+
+static int on_symbol(const struct elf_symbol *sym, void *arg)
+{
+	struct callees *c = arg;
+	enum callee callee;
+
+	if (!sym->function)
+		return c->failed;
+	callee = callee__by_name(sym->name);
+	if (callee != CALLEE_UNKNOWN)
+		add(c, &c->code, sym->addr, 0, callee);
+	if (!sym->dynamic && sym->size && strstr(sym->name, ".cold"))
+		add(c, &c->cold, sym->addr, sym->size, 0);
+	return c->failed;
+}
+
+/* Words that the loader fills with the address of an import. */
+static void find_slots(struct callees *c)
+{
+	struct elf_symbols all;
+	struct elf_section sec;
+	const char *name;
+	Elf64_Rela rela;
+	const u8 *data;
+	Elf64_Sym sym;
+	u32 index = 0, type;
+	bool arm = elf__machine(c->elf) == EM_AARCH64;
+	u64 i;
+
+	if (!elf__symbols(c->elf, SHT_DYNSYM, &all))
+		return;
+	while ((data = elf__section_data(c->elf, NULL, SHT_RELA, &index, &sec))) {
+		for (i = 0; i < sec.size / sizeof(rela) && !c->failed; i++) {
+			memcpy(&rela, data + i * sizeof(rela), sizeof(rela));
+			type = ELF64_R_TYPE(rela.r_info);
+			if (arm ? type != R_AARCH64_JUMP_SLOT && type != R_AARCH64_GLOB_DAT :
+				  type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
+				continue;
+			name = elf_symbols__get(&all, ELF64_R_SYM(rela.r_info), &sym);
+			if (name && callee__by_name(name) != CALLEE_UNKNOWN)
+				add(c, &c->slots, rela.r_offset, 0, callee__by_name(name));
+		}
+	}
+}
+
+/* x86-64: `jmp *slot(%rip)`, behind endbr64 and a bnd prefix or not. */
+static void stubs_x86(struct callees *c, const u8 *data, const struct elf_section *sec)
+{
+	static const u8 endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	u64 pos, start;
+	s32 rel;
+
+	for (pos = 0; sec->size >= 6 && pos <= sec->size - 6; pos++) {
+		enum callee callee;
+
+		if (data[pos] != 0xff || data[pos + 1] != 0x25)
+			continue;
+		memcpy(&rel, data + pos + 2, sizeof(rel));
+		callee = callees__slot(c, sec->addr + pos + 6 + (u64)(s64)rel);
+		if (callee == CALLEE_UNKNOWN)
+			continue;
+		start = pos && data[pos - 1] == 0xf2 ? pos - 1 : pos;
+		if (start >= 4 && !memcmp(data + start - 4, endbr64, 4))
+			start -= 4;
+		add(c, &c->code, sec->addr + start, 0, callee);
+	}
+}
+
+/* arm64: `adrp x16, page; ldr x17, [x16, #low]`, behind bti c or not. */
+static void stubs_arm64(struct callees *c, const u8 *data, const struct elf_section *sec)
+{
+	u64 pos;
+	u32 w[2], bti;
+
+	for (pos = 0; sec->size >= 8 && pos <= sec->size - 8; pos += 4) {
+		enum callee callee;
+		s64 pages;
+
+		memcpy(w, data + pos, sizeof(w));
+		if ((w[0] & 0x9f00001f) != 0x90000010 || (w[1] & 0xffc003ff) != 0xf9400211)
+			continue;
+		pages = (s64)(s32)((w[0] >> 5 & 0x7ffff) << 13) >> 11 | (w[0] >> 29 & 3);
+		callee = callees__slot(c, ((sec->addr + pos) & ~4095ULL) + (u64)pages * 4096 +
+						  (u64)(w[1] >> 10 & 0xfff) * 8);
+		if (callee == CALLEE_UNKNOWN)
+			continue;
+		bti = 0;
+		if (pos >= 4)
+			memcpy(&bti, data + pos - 4, sizeof(bti));
+		add(c, &c->code, sec->addr + pos - (bti == 0xd503245f ? 4 : 0), 0, callee);
+	}
+}
+
+struct callees *callees__new(struct elf *elf)
+{
+	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
+	struct callees *c = calloc(1, sizeof(*c));
+	struct elf_section sec;
+	const u8 *data;
+	u32 i, index;
+
+	if (!c)
+		return NULL;
+	c->elf = elf;
+	find_slots(c);
+	sort(&c->slots);
+	for (i = 0; c->slots.n && i < sizeof(sections) / sizeof(sections[0]); i++) {
+		index = 0;
+		while ((data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
+			(elf__machine(elf) == EM_AARCH64 ? stubs_arm64 : stubs_x86)(c, data, &sec);
+	}
+	elf__each_symbol(elf, on_symbol, c);
+	sort(&c->code);
+	sort(&c->cold);
+	if (c->failed) {
+		callees__free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void callees__free(struct callees *c)
+{
+	if (!c)
+		return;
+	free(c->code.v);
+	free(c->slots.v);
+	free(c->cold.v);
+	free(c->starts);
+	free(c);
+}
+
+enum callee callees__at(const struct callees *c, u64 addr)
+{
+	const struct known *k = find(&c->code, addr);
+
+	return k && k->addr == addr ? (enum callee)k->callee : CALLEE_UNKNOWN;
+}
+
+enum callee callees__slot(const struct callees *c, u64 slot)
+{
+	const struct known *k = find(&c->slots, slot);
+
+	return k && k->addr == slot ? (enum callee)k->callee : CALLEE_UNKNOWN;
+}
+
+bool callees__cold(const struct callees *c, u64 addr, u64 *start, u64 *size)
+{
+	const struct known *k = find(&c->cold, addr);
+
+	if (!k || addr - k->addr >= k->size)
+		return false;
+	*start = k->addr;
+	*size = k->size;
+	return true;
+}
+
+static int on_start(const struct elf_symbol *sym, void *arg)
+{
+	struct callees *c = arg;
+
+	if (!sym->function)
+		return 0;
+	if (c->n_starts == c->max_starts) {
+		u64 *bigger = reallocarray(c->starts, c->max_starts * 2 + 1024, sizeof(*bigger));
+
+		if (!bigger) {
+			c->failed = true;
+			return 1;
+		}
+		c->starts = bigger;
+		c->max_starts = c->max_starts * 2 + 1024;
+	}
+	c->starts[c->n_starts++] = sym->addr;
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+bool callees__symbol_between(struct callees *c, u64 from, u64 to)
+{
+	u32 lo = 0, hi;
+
+	if (!c->starts) {
+		elf__each_symbol(c->elf, on_start, c);
+		if (c->n_starts)
+			qsort(c->starts, c->n_starts, sizeof(*c->starts), by_number);
+	}
+	if (c->failed)
+		return true;
+	for (hi = c->n_starts; lo < hi;) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (c->starts[mid] <= from)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->n_starts && c->starts[lo] <= to;
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Which instructions to probe so that every way out passes exactly one of them,
+ * exactly once: a minimum cut of the control-flow graph.
+ *
+ * Each instruction has a side in front of it and one behind it. The cut divides
+ * all these into a part before the probes and a part after them. What goes
+ * on to the next instruction lies in one part, and what lies after must never
+ * lead back before, or a probe would be hit twice: so an edge of the graph binds
+ * its two ends together whichever way it points, and so does an instruction that
+ * can't carry a probe. What is left to be cut are the instructions that can, as
+ * arcs between the sets of places that are bound together. That graph is small.
+ *
+ * Before: the entry, landing pads and what is behind each call that may run
+ * foreign code. After: the ways out. Of all minimum cuts the one nearest to the
+ * ways out is taken, since it tells the time best.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "site/place_private.h"
+
+#define CHEAP	   2
+#define CHEAP_CALL 3 /* rather a jump */
+#define DEAR	   400
+
+struct arc {
+	u32 node;
+	u32 from, to; /* sets */
+	u32 capacity;
+	s32 flow;
+};
+
+struct cut {
+	const struct graph *g;
+	const struct cut_request *r;
+	u32 *parent; /* of sets: 2 * node in front of it, + 1 behind it, then source and sink */
+	u32 source, sink;
+	struct arc *arcs;
+	u32 n_arcs;
+	u32 *first; /* by set: into by_set */
+	u32 *by_set; /* arcs that begin or end there */
+	u32 *queue, *came; /* by which arc a set was reached, NONE */
+};
+
+static u32 find(struct cut *c, u32 x)
+{
+	while (c->parent[x] != x) {
+		c->parent[x] = c->parent[c->parent[x]];
+		x = c->parent[x];
+	}
+	return x;
+}
+
+static void bind(struct cut *c, u32 a, u32 b)
+{
+	c->parent[find(c, a)] = find(c, b);
+}
+
+/* What a probe on the instruction would cost, 0: it can't have one. */
+static u32 capacity_of(const struct cut *c, const struct node *n)
+{
+	bool call = n->insn.kind == INSN_CALL || n->insn.kind == INSN_CALL_INDIRECT;
+	bool last = n->role == NODE_EXIT;
+
+	if (n->not_code || n->insn.refused || (!n->frame.sp_known && !n->frame.bp_known && !last))
+		return 0;
+	if (call && !c->r->calls)
+		return 0;
+	if (n->insn.emulated)
+		return call ? CHEAP_CALL : CHEAP;
+	return last && c->r->stepped ? DEAR : 0;
+}
+
+static bool before(const struct cut *c, const struct node *n)
+{
+	if (c->r->sink == NODE_UNWIND)
+		return n->role == NODE_EXIT || (n->role == NODE_FOREIGN && !c->r->foreign_after);
+	return n->role == NODE_UNWIND || n->role == NODE_FOREIGN;
+}
+
+static void bind_all(struct cut *c, bool *sinks)
+{
+	const struct graph *g = c->g;
+	u64 entry = g->nodes[0].insn.addr;
+
+	*sinks = false;
+	for (u32 i = 0; i < g->n; i++) {
+		const struct node *n = &g->nodes[i];
+
+		if (n->next != NONE)
+			bind(c, 2 * i + 1, 2 * n->next);
+		if (n->target != NONE)
+			bind(c, 2 * i + 1, 2 * n->target);
+		for (u32 k = 0; k < n->n_extra; k++)
+			bind(c, 2 * i + 1, 2 * g->extra[n->extra + k]);
+		if (!capacity_of(c, n))
+			bind(c, 2 * i, 2 * i + 1);
+		if (n->pad)
+			bind(c, c->source, 2 * i);
+		if ((n->insn.addr >= entry && n->insn.addr <= c->r->after && !n->not_code) || before(c, n)) {
+			bind(c, c->source, 2 * i);
+			bind(c, c->source, 2 * i + 1);
+		}
+		if (n->role == c->r->sink) {
+			*sinks = true;
+			bind(c, c->sink, 2 * i + 1);
+		}
+	}
+	bind(c, c->source, 0);
+}
+
+/*
+ * An arc's head in the part before has its tail there too. What that forces into
+ * it is bound to the source, in one pass for each that is found.
+ */
+static void collect_arcs(struct cut *c)
+{
+	const struct graph *g = c->g;
+
+	for (u32 i = 0; i < g->n; i++) {
+		u32 capacity = capacity_of(c, &g->nodes[i]);
+		u32 from = find(c, 2 * i), to = find(c, 2 * i + 1);
+
+		if (capacity && from != to)
+			c->arcs[c->n_arcs++] = (struct arc){ i, from, to, capacity, 0 };
+	}
+}
+
+static int index_arcs(struct cut *c)
+{
+	u32 sets = 2 * c->g->n + 2, i;
+
+	c->first = calloc(sets + 1, sizeof(u32));
+	c->by_set = calloc(2 * (u64)c->n_arcs + 1, sizeof(u32));
+	c->queue = calloc(sets, sizeof(u32));
+	c->came = calloc(sets, sizeof(u32));
+	if (!c->first || !c->by_set || !c->queue || !c->came)
+		return -ENOMEM;
+	for (i = 0; i < c->n_arcs; i++) {
+		c->first[c->arcs[i].from]++;
+		c->first[c->arcs[i].to]++;
+	}
+	for (i = 1; i <= sets; i++)
+		c->first[i] += c->first[i - 1];
+	for (i = 0; i < c->n_arcs; i++) {
+		c->by_set[--c->first[c->arcs[i].from]] = i;
+		c->by_set[--c->first[c->arcs[i].to]] = i;
+	}
+	return 0;
+}
+
+/* How much more can flow through an arc, forwards or backwards; backwards there is no limit. */
+static u32 room(const struct arc *a, bool forwards)
+{
+	return forwards ? a->capacity - a->flow : 0x7fffffff;
+}
+
+/* A way from source to sink with room: true, and in came[]. */
+static bool search(struct cut *c)
+{
+	u32 sets = 2 * c->g->n + 2, source = find(c, c->source), sink = find(c, c->sink);
+	u32 head = 0, tail = 0, i, k;
+
+	for (i = 0; i < sets; i++)
+		c->came[i] = NONE;
+	c->queue[tail++] = source;
+	c->came[source] = NONE - 1;
+	while (head < tail && c->came[sink] == NONE) {
+		u32 at = c->queue[head++];
+
+		for (k = c->first[at]; k < c->first[at + 1]; k++) {
+			const struct arc *a = &c->arcs[c->by_set[k]];
+			u32 to = a->from == at ? a->to : a->from;
+
+			if (c->came[to] != NONE || !room(a, a->from == at))
+				continue;
+			c->came[to] = c->by_set[k];
+			c->queue[tail++] = to;
+		}
+	}
+	return c->came[sink] != NONE;
+}
+
+static u32 push_flow(struct cut *c)
+{
+	u32 source = find(c, c->source), sink = find(c, c->sink), least = 0x7fffffff, at;
+
+	for (at = sink; at != source;) {
+		const struct arc *a = &c->arcs[c->came[at]];
+		bool forwards = a->to == at;
+
+		if (room(a, forwards) < least)
+			least = room(a, forwards);
+		at = forwards ? a->from : a->to;
+	}
+	for (at = sink; at != source && least != 0x7fffffff;) {
+		struct arc *a = &c->arcs[c->came[at]];
+		bool forwards = a->to == at;
+
+		a->flow += forwards ? (s32)least : -(s32)least;
+		at = forwards ? a->from : a->to;
+	}
+	return least;
+}
+
+/* The part after: what can still reach the sink. Its border is the cut. */
+static int border(struct cut *c, u32 *nodes, u32 max)
+{
+	u32 sets = 2 * c->g->n + 2, head = 0, tail = 0, i, k;
+	int n = 0;
+
+	for (i = 0; i < sets; i++)
+		c->came[i] = NONE;
+	c->queue[tail++] = find(c, c->sink);
+	c->came[find(c, c->sink)] = 0;
+	while (head < tail) {
+		u32 at = c->queue[head++];
+
+		for (k = c->first[at]; k < c->first[at + 1]; k++) {
+			const struct arc *a = &c->arcs[c->by_set[k]];
+			u32 from = a->to == at ? a->from : a->to;
+
+			/* from `from` to `at` */
+			if (c->came[from] != NONE || !room(a, a->to == at))
+				continue;
+			c->came[from] = 0;
+			c->queue[tail++] = from;
+		}
+	}
+	for (i = 0; i < c->n_arcs; i++) {
+		if (c->came[c->arcs[i].from] != NONE || c->came[c->arcs[i].to] == NONE)
+			continue;
+		if ((u32)n == max)
+			return -1;
+		nodes[n++] = c->arcs[i].node;
+	}
+	return n;
+}
+
+static int solve(struct cut *c, u32 *nodes, u32 max)
+{
+	u32 total = 0, flow;
+
+	if (find(c, c->source) == find(c, c->sink))
+		return 0;
+	collect_arcs(c);
+	if (index_arcs(c))
+		return -ENOMEM;
+	while (search(c)) {
+		flow = push_flow(c);
+		total += flow;
+		if (flow == 0x7fffffff)
+			return 0;
+		if (total > DEAR * max)
+			return -1;
+	}
+	return border(c, nodes, max);
+}
+
+int cut__find(const struct graph *g, const struct cut_request *r, u32 *nodes, u32 max, bool *sinks)
+{
+	struct cut c = { .g = g, .r = r, .source = 2 * g->n, .sink = 2 * g->n + 1 };
+	u32 i;
+	int n = -ENOMEM;
+
+	c.parent = calloc(2 * (u64)g->n + 2, sizeof(*c.parent));
+	c.arcs = calloc((u64)g->n + 1, sizeof(*c.arcs));
+	for (i = 0; c.parent && i < 2 * g->n + 2; i++)
+		c.parent[i] = i;
+	if (c.parent && c.arcs) {
+		bind_all(&c, sinks);
+		n = solve(&c, nodes, max);
+	}
+	free(c.parent);
+	free(c.arcs);
+	free(c.first);
+	free(c.by_set);
+	free(c.queue);
+	free(c.came);
+	return n;
+}

@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A function's control flow, read from its code. Instructions are found from
+ * the entry and the landing pads on, never by reading ahead, and each carries
+ * what is known of the stack pointer: that tells a jump to a part of the same
+ * function, which still has its frame, from one to another function. Whatever
+ * does not fit (two instructions that overlap, a jump whose targets are not
+ * known) makes the function one that is not understood.
+ *
+ * Nothing here is recursive, and everything has a limit: the code is anybody's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "site/place_private.h"
+
+#define CODE_MAX   (1 << 20) /* bytes of a function */
+#define NODES_MAX  200000
+#define TABLE_MAX  4096 /* targets of one jump */
+#define EXTRA_MAX  100000 /* of all */
+#define BACK_MAX   48 /* instructions that a jump table is looked for in */
+#define CALLS_MAX  20000 /* call sites of one function */
+#define MAP_INSIDE 0xffffffffu
+
+struct call_site {
+	u64 start, size, pad;
+};
+
+struct builder {
+	struct placer *p;
+	struct graph *g;
+	u64 entry;
+	u32 *work; /* nodes to look at: a stack */
+	u32 n_work, max_work;
+	struct call_site *calls;
+	u32 n_calls, max_calls;
+	u32 parts_seen; /* whose call sites have been read */
+	int error;
+};
+
+static void refuse(struct builder *b, const char *why)
+{
+	if (!b->g->why)
+		b->g->why = why;
+}
+
+static struct part *part_of(struct graph *g, u64 addr)
+{
+	for (u32 i = 0; i < g->n_parts; i++)
+		if (addr >= g->parts[i].addr && addr - g->parts[i].addr < g->parts[i].size)
+			return &g->parts[i];
+	return NULL;
+}
+
+u32 graph__at(const struct graph *g, u64 addr)
+{
+	const struct part *part = part_of((struct graph *)g, addr);
+	u32 at = part ? part->map[addr - part->addr] : 0;
+
+	return at && at != MAP_INSIDE ? at - 1 : NONE;
+}
+
+static struct part *add_part(struct builder *b, u64 addr, u64 size)
+{
+	struct graph *g = b->g;
+	struct part *part = &g->parts[g->n_parts];
+	u64 len = size;
+
+	if (g->n_parts == PARTS_MAX || !size || size > CODE_MAX) {
+		refuse(b, size > CODE_MAX ? WHY_TOO_LARGE : WHY_PARTS);
+		return NULL;
+	}
+	part->code = elf__bytes(b->p->elf, addr, &len);
+	if (!part->code || len != size) {
+		refuse(b, WHY_NO_CODE);
+		return NULL;
+	}
+	part->map = calloc(size, sizeof(*part->map));
+	if (!part->map) {
+		b->error = -ENOMEM;
+		return NULL;
+	}
+	part->addr = addr;
+	part->size = size;
+	g->n_parts++;
+	return part;
+}
+
+static u32 new_node(struct builder *b)
+{
+	struct graph *g = b->g;
+	struct node *bigger;
+
+	if (g->n == NODES_MAX) {
+		refuse(b, WHY_TOO_LARGE);
+		return NONE;
+	}
+	if (g->n == g->max) {
+		bigger = reallocarray(g->nodes, g->max * 2 + 256, sizeof(*bigger));
+		if (!bigger) {
+			b->error = -ENOMEM;
+			return NONE;
+		}
+		g->nodes = bigger;
+		g->max = g->max * 2 + 256;
+	}
+	memset(&g->nodes[g->n], 0, sizeof(*g->nodes));
+	g->nodes[g->n].next = g->nodes[g->n].target = g->nodes[g->n].before = NONE;
+	return g->n++;
+}
+
+static void push_work(struct builder *b, u32 node)
+{
+	u32 *bigger;
+
+	if (b->n_work == b->max_work) {
+		bigger = reallocarray(b->work, b->max_work * 2 + 256, sizeof(*bigger));
+		if (!bigger) {
+			b->error = -ENOMEM;
+			return;
+		}
+		b->work = bigger;
+		b->max_work = b->max_work * 2 + 256;
+	}
+	b->work[b->n_work++] = node;
+}
+
+/* The node of an address in a part, decoded if it is new. NONE: refused. */
+static u32 visit(struct builder *b, struct part *part, u64 addr, u32 before, struct frame frame)
+{
+	u64 at = addr - part->addr, i;
+	struct insn insn;
+	u32 node;
+
+	if (part->map[at] == MAP_INSIDE) {
+		refuse(b, WHY_OVERLAP);
+		return NONE;
+	}
+	if (part->map[at])
+		return part->map[at] - 1;
+	if (!decoder__insn(b->p->decoder, part->code + at, part->size - at, addr, &insn)) {
+		refuse(b, WHY_UNKNOWN_INSN);
+		return NONE;
+	}
+	for (i = 1; i < insn.len; i++) {
+		if (part->map[at + i]) {
+			refuse(b, WHY_OVERLAP);
+			return NONE;
+		}
+		part->map[at + i] = MAP_INSIDE;
+	}
+	node = new_node(b);
+	if (node == NONE)
+		return NONE;
+	part->map[at] = node + 1;
+	b->g->nodes[node].insn = insn;
+	b->g->nodes[node].before = before;
+	b->g->nodes[node].frame = frame;
+	push_work(b, node);
+	return node;
+}
+
+static void change(bool *known, s32 *value, const struct reg_change *c, const struct frame *was)
+{
+	s64 result;
+
+	switch (c->effect) {
+	case REG_SAME:
+		return;
+	case REG_ADD:
+		result = (s64)*value - c->by;
+		break;
+	case REG_FROM_SP:
+		*known = was->sp_known;
+		result = (s64)was->sp - c->by;
+		break;
+	case REG_FROM_BP:
+		*known = was->bp_known;
+		result = (s64)was->bp - c->by;
+		break;
+	default:
+		*known = false;
+		result = 0;
+	}
+	if (result < -(1 << 24) || result > 1 << 24)
+		*known = false;
+	*value = *known ? (s32)result : 0;
+}
+
+static struct frame frame_after(const struct node *n)
+{
+	struct frame f = n->frame;
+
+	change(&f.sp_known, &f.sp, &n->insn.sp, &n->frame);
+	change(&f.bp_known, &f.bp, &n->insn.bp, &n->frame);
+	return f;
+}
+
+/* A way out of the function that shares its instruction with a way on. */
+static u32 add_way_out(struct builder *b, u64 addr)
+{
+	u32 node = new_node(b);
+
+	if (node == NONE)
+		return NONE;
+	b->g->nodes[node].insn = (struct insn){ .addr = addr, .kind = INSN_STOP };
+	b->g->nodes[node].not_code = true;
+	b->g->nodes[node].role = NODE_EXIT;
+	return node;
+}
+
+/* The part of this function that a jump with a frame goes to, or that its own .cold is. NULL: another function. */
+static struct part *part_to(struct builder *b, u64 addr, const struct frame *f)
+{
+	struct part *part = part_of(b->g, addr);
+	u64 start, size;
+
+	if (part)
+		return part;
+	if (callees__cold(b->p->callees, addr, &start, &size))
+		return add_part(b, start, size);
+	if (f->sp_known && !f->sp)
+		return NULL;
+	if (!f->sp_known) {
+		refuse(b, WHY_LEAVES_STACK);
+		return NULL;
+	}
+	if (elf__function_at(b->p->elf, addr, &start, &size)) {
+		refuse(b, WHY_LEAVES_CODE);
+		return NULL;
+	}
+	return add_part(b, start, size);
+}
+
+/* Where a direct jump goes: a node of the function, or a way out (jumps only have role NODE_EXIT then). */
+static void follow_jump(struct builder *b, u32 node, const struct frame *f)
+{
+	struct node *n = &b->g->nodes[node];
+	u64 target = n->insn.target;
+	bool cond = n->insn.kind == INSN_COND;
+	struct part *part = part_to(b, target, f);
+	bool self = target == b->entry && f->sp_known && !f->sp && n->insn.addr != b->entry;
+	u32 to;
+
+	if (b->g->why || b->error)
+		return;
+	if (part && !self) {
+		to = visit(b, part, target, node, *f);
+		b->g->nodes[node].target = to;
+	} else if (cond) {
+		to = add_way_out(b, target);
+		b->g->nodes[node].target = to;
+	} else {
+		n->role = NODE_EXIT;
+	}
+}
+
+static bool add_extra(struct builder *b, u32 to)
+{
+	struct graph *g = b->g;
+	u32 *bigger;
+
+	if (g->n_extra == EXTRA_MAX) {
+		refuse(b, WHY_JUMP_TABLES);
+		return false;
+	}
+	if (g->n_extra == g->max_extra) {
+		bigger = reallocarray(g->extra, g->max_extra * 2 + 64, sizeof(*bigger));
+		if (!bigger) {
+			b->error = -ENOMEM;
+			return false;
+		}
+		g->extra = bigger;
+		g->max_extra = g->max_extra * 2 + 64;
+	}
+	g->extra[g->n_extra++] = to;
+	return true;
+}
+
+static u32 find_table(struct builder *b, u32 node, struct jump_table *table)
+{
+	const u8 *code[BACK_MAX];
+	u64 addrs[BACK_MAX];
+	struct part *part;
+	u32 n = 0;
+
+	for (u32 at = node; at != NONE && n < BACK_MAX; at = b->g->nodes[at].before) {
+		const struct node *i = &b->g->nodes[at];
+
+		part = part_of(b->g, i->insn.addr);
+		if (!part || part->size - (i->insn.addr - part->addr) < i->insn.len)
+			break;
+		addrs[n] = i->insn.addr;
+		code[n++] = part->code + (i->insn.addr - part->addr);
+	}
+	return decoder__jump_table(b->p->decoder, code, addrs, n, table) ? n : 0;
+}
+
+static u64 table_entry(const struct jump_table *t, const u8 *p)
+{
+	u64 value = 0;
+
+	memcpy(&value, p, t->entry_size);
+	if (t->entry_size == 4)
+		value = (u64)(s64)(s32)value;
+	return t->base + value;
+}
+
+/* true: the targets are known */
+static bool follow_table(struct builder *b, u32 node, const struct frame *f)
+{
+	struct jump_table t;
+	struct part *part;
+	u32 i, to, first = b->g->n_extra;
+	const u8 *data;
+	u64 len;
+
+	if (!find_table(b, node, &t))
+		return false;
+	len = (u64)(t.n ? t.n : TABLE_MAX) * t.entry_size;
+	data = elf__bytes(b->p->elf, t.addr, &len);
+	if (!data || (t.n && len / t.entry_size < t.n))
+		return false;
+	for (i = 0; i < len / t.entry_size; i++) {
+		u64 target = table_entry(&t, data + (u64)i * t.entry_size);
+		u64 start, size;
+
+		part = part_of(b->g, target);
+		if (!part && callees__cold(b->p->callees, target, &start, &size) &&
+		    elf__function_at(b->p->elf, b->entry, &start, &size) && t.n)
+			part = add_part(b, start, size);
+		if (!part) {
+			if (t.n) /* it must be ours: the bound is known */
+				return false;
+			break;
+		}
+		to = visit(b, part, target, node, *f);
+		if (to == NONE || !add_extra(b, to))
+			return false;
+	}
+	b->g->nodes[node].extra = first;
+	b->g->nodes[node].n_extra = b->g->n_extra - first;
+	return b->g->n_extra > first;
+}
+
+static void follow_indirect(struct builder *b, u32 node, const struct frame *f)
+{
+	if (follow_table(b, node, f) || b->error)
+		return;
+	if (f->sp_known && !f->sp)
+		b->g->nodes[node].role = NODE_EXIT; /* to another function, through a pointer */
+	else
+		refuse(b, WHY_INDIRECT);
+}
+
+static void follow_next(struct builder *b, u32 node)
+{
+	struct node *n = &b->g->nodes[node];
+	u64 addr = n->insn.addr + n->insn.len;
+	struct part *part = part_of(b->g, n->insn.addr);
+	u32 to;
+
+	if (addr - part->addr >= part->size) {
+		/* a call that never returns, of a function that we don't know by name */
+		if (n->insn.kind == INSN_CALL || n->insn.kind == INSN_CALL_INDIRECT)
+			return;
+		part = part_of(b->g, addr);
+		if (!part) {
+			refuse(b, WHY_PAST_END);
+			return;
+		}
+	}
+	to = visit(b, part, addr, node, frame_after(n));
+	b->g->nodes[node].next = to;
+}
+
+static void follow_call(struct builder *b, u32 node)
+{
+	struct node *n = &b->g->nodes[node];
+	enum callee callee = CALLEE_UNKNOWN;
+
+	if (n->insn.kind == INSN_CALL)
+		callee = callees__at(b->p->callees, n->insn.target);
+	else if (n->insn.target)
+		callee = callees__slot(b->p->callees, n->insn.target);
+	switch (callee) {
+	case CALLEE_DIES:
+		n->role = NODE_DEAD;
+		return;
+	case CALLEE_UNWINDS:
+		n->role = NODE_UNWIND;
+		return;
+	case CALLEE_HARMLESS:
+		break;
+	default:
+		n->role = NODE_FOREIGN;
+	}
+	follow_next(b, node);
+}
+
+static void follow(struct builder *b, u32 node)
+{
+	struct frame f = frame_after(&b->g->nodes[node]);
+
+	switch (b->g->nodes[node].insn.kind) {
+	case INSN_COND:
+		follow_jump(b, node, &f);
+		if (!b->g->why && !b->error)
+			follow_next(b, node);
+		break;
+	case INSN_JUMP:
+		follow_jump(b, node, &f);
+		break;
+	case INSN_JUMP_INDIRECT:
+		follow_indirect(b, node, &f);
+		break;
+	case INSN_CALL:
+	case INSN_CALL_INDIRECT:
+		follow_call(b, node);
+		break;
+	case INSN_RET:
+		b->g->nodes[node].role = NODE_EXIT;
+		break;
+	case INSN_STOP:
+		b->g->nodes[node].role = NODE_DEAD;
+		break;
+	default:
+		follow_next(b, node);
+	}
+}
+
+static void discover(struct builder *b)
+{
+	while (b->n_work && !b->g->why && !b->error)
+		follow(b, b->work[--b->n_work]);
+}
+
+static void on_call_site(u64 start, u64 size, u64 pad, void *arg)
+{
+	struct builder *b = arg;
+	struct call_site *bigger;
+
+	if (!pad || b->error || b->n_calls == CALLS_MAX)
+		return;
+	if (b->n_calls == b->max_calls) {
+		bigger = reallocarray(b->calls, b->max_calls * 2 + 64, sizeof(*bigger));
+		if (!bigger) {
+			b->error = -ENOMEM;
+			return;
+		}
+		b->calls = bigger;
+		b->max_calls = b->max_calls * 2 + 64;
+	}
+	b->calls[b->n_calls++] = (struct call_site){ start, size, pad };
+}
+
+/*
+ * The frame that a landing pad finds is the one of its calls, without what was
+ * pushed for them alone: the smallest.
+ */
+static struct frame frame_of_calls(struct graph *g, const struct call_site *c)
+{
+	struct frame f = {};
+	struct part *part = part_of(g, c->start);
+	u64 i;
+
+	for (i = 0; part && i < c->size && c->start - part->addr + i < part->size; i++) {
+		u32 at = part->map[c->start - part->addr + i];
+		const struct node *n;
+
+		if (!at || at == MAP_INSIDE)
+			continue;
+		n = &g->nodes[at - 1];
+		if (n->insn.kind != INSN_CALL && n->insn.kind != INSN_CALL_INDIRECT)
+			continue;
+		if (n->frame.sp_known && (!f.sp_known || n->frame.sp < f.sp)) {
+			f.sp_known = true;
+			f.sp = n->frame.sp;
+		}
+		if (n->frame.bp_known) {
+			f.bp_known = true;
+			f.bp = n->frame.bp;
+		}
+	}
+	return f;
+}
+
+static bool holds_call(struct graph *g, const struct call_site *c)
+{
+	struct part *part = part_of(g, c->start);
+
+	for (u64 i = 0; part && i < c->size && c->start - part->addr + i < part->size; i++) {
+		u32 at = part->map[c->start - part->addr + i];
+
+		if (at && at != MAP_INSIDE &&
+		    (g->nodes[at - 1].insn.kind == INSN_CALL || g->nodes[at - 1].insn.kind == INSN_CALL_INDIRECT))
+			return true;
+	}
+	return false;
+}
+
+static void add_pad(struct builder *b, const struct call_site *c)
+{
+	struct frame f = frame_of_calls(b->g, c);
+	struct part *part = part_of(b->g, c->pad);
+	u64 start, size;
+	u32 node;
+
+	if (!part && (callees__cold(b->p->callees, c->pad, &start, &size) ||
+		      !elf__function_at(b->p->elf, c->pad, &start, &size)))
+		part = add_part(b, start, size);
+	if (!part) {
+		refuse(b, WHY_PAD);
+		return;
+	}
+	node = visit(b, part, c->pad, NONE, f);
+	if (node == NONE)
+		return;
+	b->g->nodes[node].pad = true;
+	b->g->pads = true;
+	discover(b);
+}
+
+/* Code that exceptions reach, which may call and so reach more of it. */
+static void find_pads(struct builder *b)
+{
+	bool has, more = true;
+	u32 i;
+
+	while (more && !b->g->why && !b->error) {
+		more = false;
+		for (; b->parts_seen < b->g->n_parts && !b->error; b->parts_seen++)
+			if (elf__each_call_site(b->p->elf, b->g->parts[b->parts_seen].addr, on_call_site, b, &has))
+				refuse(b, WHY_TABLES);
+		for (i = 0; i < b->n_calls && !b->g->why && !b->error; i++) {
+			struct call_site c = b->calls[i];
+			u32 at = graph__at(b->g, c.pad);
+
+			if (at != NONE && b->g->nodes[at].pad)
+				continue;
+			if (!holds_call(b->g, &c))
+				continue;
+			add_pad(b, &c);
+			more = true;
+		}
+	}
+	/* a call that throws and is caught here is no way out */
+	for (i = 0; i < b->n_calls && !b->g->why && !b->error; i++) {
+		struct part *part = part_of(b->g, b->calls[i].start);
+		u64 at, from = part ? b->calls[i].start - part->addr : 0;
+
+		for (at = from; part && at < part->size && at - from < b->calls[i].size; at++)
+			if (part->map[at] && part->map[at] != MAP_INSIDE &&
+			    b->g->nodes[part->map[at] - 1].role == NODE_UNWIND)
+				b->g->nodes[part->map[at] - 1].role = NODE_FOREIGN;
+	}
+}
+
+/* Takes from `to` what is not the same on all ways to it. true: something was. */
+static bool merge(struct node *to, const struct frame *f)
+{
+	bool was_sp = to->frame.sp_known, was_bp = to->frame.bp_known;
+
+	to->frame.sp_known &= f->sp_known && f->sp == to->frame.sp;
+	to->frame.bp_known &= f->bp_known && f->bp == to->frame.bp;
+	return was_sp != to->frame.sp_known || was_bp != to->frame.bp_known;
+}
+
+/* Each node's frame was the one on the first way to it: now for all of them. */
+static void settle_frames(struct builder *b)
+{
+	struct graph *g = b->g;
+	u32 i, k;
+
+	b->n_work = 0;
+	for (i = 0; i < g->n; i++)
+		push_work(b, i);
+	/* a node can change twice, so this ends */
+	while (b->n_work && !b->error) {
+		u32 at = b->work[--b->n_work];
+		struct frame f;
+
+		if (g->nodes[at].not_code)
+			continue;
+		f = frame_after(&g->nodes[at]);
+		if (g->nodes[at].next != NONE && merge(&g->nodes[g->nodes[at].next], &f))
+			push_work(b, g->nodes[at].next);
+		if (g->nodes[at].target != NONE && merge(&g->nodes[g->nodes[at].target], &f))
+			push_work(b, g->nodes[at].target);
+		for (k = 0; k < g->nodes[at].n_extra; k++)
+			if (merge(&g->nodes[g->extra[g->nodes[at].extra + k]], &f))
+				push_work(b, g->extra[g->nodes[at].extra + k]);
+	}
+}
+
+int graph__build(struct placer *p, struct graph *g, u64 addr, u64 size)
+{
+	struct builder b = { .p = p, .g = g, .entry = addr };
+	struct frame f = { .sp_known = true };
+	struct part *part;
+	u64 start;
+
+	memset(g, 0, sizeof(*g));
+	if (!size && (elf__function_at(p->elf, addr, &start, &size) || start != addr))
+		refuse(&b, WHY_NO_SIZE);
+	part = g->why ? NULL : add_part(&b, addr, size);
+	if (part) {
+		visit(&b, part, addr, NONE, f);
+		discover(&b);
+		find_pads(&b);
+		settle_frames(&b);
+	}
+	free(b.work);
+	free(b.calls);
+	return b.error;
+}
+
+void graph__free(struct graph *g)
+{
+	for (u32 i = 0; i < g->n_parts; i++)
+		free(g->parts[i].map);
+	free(g->nodes);
+	free(g->extra);
+	memset(g, 0, sizeof(*g));
+}

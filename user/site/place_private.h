@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by the files that implement place.h. */
+#ifndef SONDE_SITE_PLACE_PRIVATE_H
+#define SONDE_SITE_PLACE_PRIVATE_H
+
+#include "site/arch.h"
+#include "site/place.h"
+
+/* What is known of a function that is called. */
+enum callee {
+	CALLEE_UNKNOWN, /* may run anybody's code */
+	CALLEE_HARMLESS, /* comes back and calls nothing of the user's */
+	CALLEE_DIES, /* ends the process */
+	CALLEE_UNWINDS, /* never comes back: an exception begins or goes on */
+};
+
+struct callees;
+struct cache;
+
+/* NULL: no memory */
+struct callees *callees__new(struct elf *elf);
+void callees__free(struct callees *c);
+enum callee callees__at(const struct callees *c, u64 addr);
+/* Of the function whose address the loader puts into the word at slot. */
+enum callee callees__slot(const struct callees *c, u64 slot);
+/* The part that a compiler moved away from its function (NAME.cold) around addr. */
+bool callees__cold(const struct callees *c, u64 addr, u64 *start, u64 *size);
+/* Does a function's symbol lie in (from, to]? */
+bool callees__symbol_between(struct callees *c, u64 from, u64 to);
+enum callee callee__by_name(const char *name);
+
+/* Why a function has no probe, or a dear one, where one was wanted. */
+#define WHY_STEPPED	     "its first instructions are single-stepped"
+#define WHY_STEPPED_JUMP     "its first instructions are single-stepped, up to one that jumps or calls"
+#define WHY_STEPPED_STACK    "its first instructions are single-stepped, up to one that moves the stack pointer"
+#define WHY_STEPPED_ARGUMENT "its first instructions are single-stepped, up to one that changes an argument"
+#define WHY_UNKNOWN_INSN     "an instruction of it is not known"
+#define WHY_ENTERED	     "it could be entered behind its first instruction"
+#define WHY_JUMPED_TO	     "a jump goes to where a probe would be emulated"
+#define WHY_SHADOW_STACK     "an emulated call would break a shadow stack"
+#define WHY_EXIT_STEPPED     "a way out has no instruction on it that is emulated"
+#define WHY_SAME_PLACE	     "its entry and its exits can't be distinguished"
+#define WHY_MANY_EXITS	     "it has too many ways out"
+#define WHY_MANY_UNWINDS     "it has too many ways out by an exception"
+#define WHY_UNWIND	     "a way out by an exception has no instruction on it that is emulated"
+#define WHY_OVERLAP	     "two of its instructions overlap"
+#define WHY_INDIRECT	     "it has an indirect jump whose targets are not known"
+#define WHY_LEAVES_STACK     "a jump leaves it with a stack that is not understood"
+#define WHY_LEAVES_CODE	     "a jump leaves it into code that is not known"
+#define WHY_TABLES	     "its exception tables make no sense"
+#define WHY_PAD		     "it has a landing pad that is not in it"
+#define WHY_PAST_END	     "it runs on past its end"
+#define WHY_TOO_LARGE	     "it is too large"
+#define WHY_PARTS	     "it has too many parts"
+#define WHY_JUMP_TABLES	     "its jump tables are too large"
+#define WHY_NO_SIZE	     "its size is not known"
+#define WHY_NO_CODE	     "its code is not in the file"
+
+#define NONE	  0xffffffffu
+#define PARTS_MAX PLACE_PARTS_MAX
+
+enum node_role {
+	NODE_PLAIN,
+	NODE_FOREIGN, /* a call that may run anybody's code */
+	NODE_EXIT, /* the function is left by it: a return or a jump to another */
+	NODE_UNWIND, /* left by an exception */
+	NODE_DEAD, /* nothing comes after it */
+};
+
+struct frame { /* what is known of stack and frame pointer */
+	bool sp_known, bp_known;
+	s32 sp, bp; /* bytes below the stack pointer at the entry */
+};
+
+struct node {
+	struct insn insn;
+	u8 role; /* enum node_role */
+	bool not_code; /* stands for a way out, is no instruction */
+	bool pad; /* exceptions come in here */
+	struct frame frame;
+	u32 next, target; /* nodes */
+	u32 extra, n_extra; /* further targets, in graph.extra */
+	u32 before; /* from where it was found first, NONE */
+};
+
+struct part {
+	u64 addr, size;
+	const u8 *code;
+	u32 *map; /* by byte: node + 1, MAP_INSIDE */
+};
+
+/* A function's control flow. */
+struct graph {
+	struct node *nodes;
+	u32 n, max;
+	u32 *extra;
+	u32 n_extra, max_extra;
+	struct part parts[PARTS_MAX];
+	u32 n_parts;
+	bool pads; /* has landing pads */
+	const char *why; /* it is not understood */
+};
+
+struct placer {
+	struct elf *elf;
+	struct decoder *decoder;
+	struct callees *callees;
+	struct cache *cache;
+	bool cache_tried;
+	bool shadow_stack;
+};
+
+/* NULL: there is none to be had */
+struct cache *cache__open(struct placer *p);
+void cache__close(struct cache *c, struct placer *p);
+bool cache__get(struct cache *c, struct placer *p, u64 addr, u64 size, struct placement *out);
+void cache__put(struct cache *c, struct placer *p, u64 addr, u64 size, const struct placement *pl);
+
+/* 0 with g->why NULL or not, or -ENOMEM; free it in any case. */
+int graph__build(struct placer *p, struct graph *g, u64 addr, u64 size);
+void graph__free(struct graph *g);
+/* The node of an address, NONE. */
+u32 graph__at(const struct graph *g, u64 addr);
+
+struct cut_request {
+	enum node_role sink; /* NODE_EXIT or NODE_UNWIND */
+	u64 after; /* no site in [entry, after] */
+	bool calls; /* may a site be a call? */
+	bool stepped; /* may it be dear? */
+	bool foreign_after; /* may foreign code run after it? */
+};
+
+/*
+ * The fewest sites that every way from the entry (or a landing pad) to a sink
+ * passes exactly one of, once. Returns how many, 0 if there are none, -1 if
+ * they would be more than max, -ENOMEM. *sinks: there is a way to a sink at all.
+ */
+int cut__find(const struct graph *g, const struct cut_request *r, u32 *nodes, u32 max, bool *sinks);
+
+#endif

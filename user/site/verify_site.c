@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Nothing that is not in the file itself counts here: no debug file, no symbol that a server sent. The file may be
+ * hostile, but then its tables speak of its own code alone, which its owner could have written in any way.
+ */
+#include "site/verify_site.h"
+
+#include <capstone/capstone.h>
+#include <elf.h>
+#include <stdlib.h>
+
+#include "elf/elf.h"
+#include "site/arch.h"
+
+/* Decoded from one start at most, in bytes: CPython's largest function has 100 KiB. */
+#define DECODE_MAX   (1u << 20)
+#define STRAIGHT_MAX 64 /* bytes between a function's entry and its probe, as in place.c */
+
+struct site_checker {
+	struct elf *elf;
+	csh handle;
+	cs_insn *insn;
+	struct decoder *decoder; /* made when it is needed */
+	u64 *starts; /* of functions by symbols, sorted; read when they are needed */
+	u32 n_starts, max_starts;
+	bool starts_read;
+	/* where the last linear decoding is */
+	u64 from, at;
+};
+
+struct site_checker *site_checker__new(int fd)
+{
+	struct site_checker *c = calloc(1, sizeof(*c));
+	bool arm;
+
+	if (!c)
+		return NULL;
+	if (elf__open(&c->elf, fd)) {
+		free(c);
+		return NULL;
+	}
+	arm = elf__machine(c->elf) == EM_AARCH64;
+	if (cs_open(arm ? CS_ARCH_ARM64 : CS_ARCH_X86, arm ? CS_MODE_ARM : CS_MODE_64, &c->handle))
+		c->handle = 0;
+	c->insn = c->handle ? cs_malloc(c->handle) : NULL;
+	if (!c->insn) {
+		site_checker__free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void site_checker__free(struct site_checker *c)
+{
+	if (!c)
+		return;
+	if (c->insn)
+		cs_free(c->insn, 1);
+	if (c->handle)
+		cs_close(&c->handle);
+	decoder__free(c->decoder);
+	elf__close(c->elf);
+	free(c->starts);
+	free(c);
+}
+
+static int add_start(const struct elf_symbol *sym, void *arg)
+{
+	struct site_checker *c = arg;
+	u64 *bigger;
+
+	if (!sym->function)
+		return 0;
+	if (c->n_starts == c->max_starts) {
+		bigger = reallocarray(c->starts, c->max_starts * 2 + 1024, sizeof(*bigger));
+		if (!bigger)
+			return 1;
+		c->starts = bigger;
+		c->max_starts = c->max_starts * 2 + 1024;
+	}
+	c->starts[c->n_starts++] = sym->addr;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The nearest function at or before addr by the file's own symbols. */
+static bool symbol_before(struct site_checker *c, u64 addr, u64 *start)
+{
+	u32 lo = 0, hi;
+
+	if (!c->starts_read) {
+		elf__each_symbol(c->elf, add_start, c);
+		if (c->n_starts)
+			qsort(c->starts, c->n_starts, sizeof(*c->starts), compare);
+		c->starts_read = true;
+	}
+	hi = c->n_starts;
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (c->starts[mid] <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return false;
+	*start = c->starts[lo - 1];
+	return addr - *start <= DECODE_MAX;
+}
+
+/* Does a linear decoding from start come to addr? Goes on from where the last one was, if it is the same. */
+static bool reaches(struct site_checker *c, u64 start, u64 addr)
+{
+	const u8 *code;
+	size_t left;
+	uint64_t at;
+	u64 len;
+
+	if (addr < start || addr - start > DECODE_MAX)
+		return false;
+	if (c->from != start || c->at > addr) {
+		c->from = start;
+		c->at = start;
+	}
+	if (c->at == addr)
+		return true;
+	if (elf__machine(c->elf) == EM_AARCH64)
+		return !((addr - start) & 3);
+	/* the last instruction before addr may be longer */
+	len = addr - c->at + 16;
+	code = elf__bytes(c->elf, c->at, &len);
+	if (!code)
+		return false;
+	left = len;
+	at = c->at;
+	while (at < addr && cs_disasm_iter(c->handle, &code, &left, &at, c->insn))
+		;
+	/* where it got stuck it begins anew */
+	c->at = at <= addr ? at : start;
+	return at == addr;
+}
+
+/* The file's code at this offset. */
+static bool address_of(struct elf *elf, u64 offset, u64 *addr)
+{
+	u64 segment, size, first;
+
+	for (u32 i = 0; elf__text(elf, i, &segment, &size); i++) {
+		if (elf__offset(elf, segment, &first) || offset < first || offset - first >= size)
+			continue;
+		*addr = segment + (offset - first);
+		return true;
+	}
+	return false;
+}
+
+/* Nothing from start to addr jumps or moves the stack pointer. */
+static bool is_straight(struct site_checker *c, u64 start, u64 addr)
+{
+	u64 len = addr - start + 16;
+	const u8 *code;
+	struct insn insn;
+
+	if (addr - start > STRAIGHT_MAX)
+		return false;
+	if (!c->decoder)
+		c->decoder = decoder__new(elf__machine(c->elf));
+	code = elf__bytes(c->elf, start, &len);
+	if (!c->decoder || !code)
+		return false;
+	for (u64 at = start; at < addr; at += insn.len)
+		if (!decoder__insn(c->decoder, code + (at - start), len - (at - start), at, &insn) ||
+		    insn.kind != INSN_PLAIN || insn.sp.effect != REG_SAME)
+			return false;
+	return true;
+}
+
+/* By the unwind table, which says where the return address is, else from a function's entry on. */
+static bool return_on_top(struct site_checker *c, u64 start, u64 addr)
+{
+	struct elf_unwind u;
+
+	if (elf__machine(c->elf) == EM_X86_64 && !elf__unwind(c->elf, addr, &u))
+		return !u.outermost && !u.by_frame_pointer && u.cfa == 8;
+	return is_straight(c, start, addr);
+}
+
+static enum site_verdict check(struct site_checker *c, u64 offset, bool returns)
+{
+	u64 addr, start, size, symbol;
+	bool known, found;
+
+	if (!address_of(c->elf, offset, &addr))
+		return SITE_NO_CODE;
+	known = !elf__function_at(c->elf, addr, &start, &size);
+	found = known && reaches(c, start, addr);
+	/* code without unwind tables, or with data before it */
+	if (!found && symbol_before(c, addr, &symbol) && (!known || symbol > start)) {
+		known = true;
+		start = symbol;
+		found = reaches(c, start, addr);
+	}
+	if (!found)
+		return known ? SITE_INSIDE : SITE_NO_START;
+	return !returns || return_on_top(c, start, addr) ? SITE_OK : SITE_NO_RETURN;
+}
+
+void site_checker__check(struct site_checker *c, const u64 *offsets, u32 n, bool returns, u8 *verdicts)
+{
+	for (u32 i = 0; i < n; i++)
+		verdicts[i] = check(c, offsets[i], returns);
+}
+
+const char *site_verdict__text(u32 verdict)
+{
+	static const char *const texts[SITE_VERDICTS] = {
+		[SITE_OK] = "it may be probed",
+		[SITE_UNREADABLE] = "the file could not be examined in time, or is no intact ELF file of this machine",
+		[SITE_NO_CODE] = "the file has no code there",
+		[SITE_NO_START] = "no table of the file says where the code around it begins",
+		[SITE_INSIDE] = "it is in the middle of an instruction",
+		[SITE_NO_RETURN] = "a return probe there would replace something other than the return address",
+	};
+
+	return verdict < SITE_VERDICTS ? texts[verdict] : texts[SITE_UNREADABLE];
+}
