@@ -66,7 +66,7 @@ static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *no
 }
 
 /* Does one of the globs match? See user/record/comm_glob.h for the tables. */
-static __always_inline bool comm__wanted(const char *comm)
+static __always_inline bool comm__is_selected(const char *comm)
 {
 	for (u32 i = 0; i < COMM_GLOBS; i++) {
 		struct comm_glob *g = bpf_map_lookup_elem(&comm_globs, &i);
@@ -88,7 +88,7 @@ static __always_inline bool comm__wanted(const char *comm)
 }
 
 /* Is it one of the cgroups named, or below one? */
-static __always_inline bool cgroup__wanted(struct cgroup *cgroup)
+static __always_inline bool cgroup__is_selected(struct cgroup *cgroup)
 {
 	int level = BPF_CORE_READ(cgroup, level);
 
@@ -118,7 +118,7 @@ static __always_inline u32 comm__flag(struct task_struct *task)
 	if (!(filter_need & PROCESS_COMM))
 		return 0;
 	bpf_probe_read_kernel_str(comm, sizeof(comm), task->comm);
-	return comm__wanted(comm) ? PROCESS_COMM : 0;
+	return comm__is_selected(comm) ? PROCESS_COMM : 0;
 }
 
 /* By the default hierarchy, cgroup v2; of the others the loader reads who is in. */
@@ -126,7 +126,7 @@ static __always_inline u32 cgroup__flag(struct task_struct *task)
 {
 	if (!(filter_need & PROCESS_CGROUP) || filter_hierarchy || !bpf_core_field_exists(task->cgroups))
 		return 0;
-	return cgroup__wanted(BPF_CORE_READ(task, cgroups, dfl_cgrp)) ? PROCESS_CGROUP : 0;
+	return cgroup__is_selected(BPF_CORE_READ(task, cgroups, dfl_cgrp)) ? PROCESS_CGROUP : 0;
 }
 
 /* Of a setuid program real and effective user differ: it is neither's. */
@@ -193,7 +193,7 @@ int BPF_PROG(core_rename, struct task_struct *task, const char *comm)
 		return 0;
 	if (filter_need & PROCESS_COMM) {
 		bpf_probe_read_kernel_str(name, sizeof(name), comm);
-		if (comm__wanted(name))
+		if (comm__is_selected(name))
 			set = PROCESS_COMM;
 		else
 			clear = PROCESS_COMM;
@@ -219,7 +219,7 @@ int BPF_PROG(core_moved, struct cgroup *to, const char *path, struct task_struct
 		return 0;
 	if (!threadgroup && task->pid != task->tgid)
 		return 0;
-	in = cgroup__wanted(to);
+	in = cgroup__is_selected(to);
 	before = process__change(task->tgid, in ? PROCESS_CGROUP : 0, in ? 0 : PROCESS_CGROUP, &now);
 	report_member(task, task->comm, before, now, false);
 	return 0;
@@ -264,7 +264,7 @@ int BPF_PROG(core_exit, struct task_struct *task)
 
 	if (task->signal->live.counter)
 		return 0;
-	if (process__wanted(tgid))
+	if (process__is_selected(tgid))
 		bpf_map_update_elem(&ended, &tgid, &started, BPF_ANY);
 	else if (!process__has_ended(task))
 		bpf_map_delete_elem(&ended, &tgid); /* of an earlier process with this number */

@@ -15,7 +15,7 @@ static __always_inline u32 process__flags(u32 tgid)
 }
 
 /* Does the user want this process? To be asked before anything is reserved. */
-static __always_inline bool process__wanted(u32 tgid)
+static __always_inline bool process__is_selected(u32 tgid)
 {
 	return !filter_on || (process__flags(tgid) & PROCESS_SELECTED);
 }

@@ -330,7 +330,7 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 
 	th = filter_on ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
 	if (!th || th->selected != version) {
-		if (!process__wanted(tgid)) {
+		if (!process__is_selected(tgid)) {
 			if (h)
 				h->skipped++;
 			return NULL;

@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 {
 	u32 i, n = argc > 1 ? (u32)atoi(argv[1]) : 1000000;
 	const struct gpu_listener listener = { .work = on_work };
-	struct gpu_told told;
+	struct gpu_coverage told;
 	struct made g;
 	u64 began, works = 0, before;
 	int err;

@@ -180,7 +180,7 @@ def quota(version, directory, why):
         os.rmdir(directory)
     p = Planted("spin", "cpu-quota", recorded=rec)
     name = os.path.basename(directory)
-    p.says(rf"held back by its CPU quota: cgroup \S*/{name} may use 20.000 ms in each 100.000 ms", f"the cgroup ({version})")
+    p.says(rf"throttled by its CPU quota: cgroup \S*/{name} may use 20.000 ms in each 100.000 ms", f"the cgroup ({version})")
     events = [e for e in rec.of("sched_throttle") if e["cgroup"].endswith(name)]
     told = [sum(e[k] for e in events) for k in ("periods", "throttled_periods", "throttled")]
     # periods go on to be counted for a while after the process; the last one may be in the middle at its end

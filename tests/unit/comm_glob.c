@@ -7,7 +7,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* bpf/core/filter.bpf.c, comm__wanted */
+/* bpf/core/filter.bpf.c, comm__is_selected */
 static bool follow(const struct comm_glob *g, const char *comm)
 {
 	u32 state = 1;

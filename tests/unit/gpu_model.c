@@ -12,7 +12,7 @@ static struct gpu_launch launches[MOST]; /* of works[i], number 0: none */
 static struct gpu_host_call calls[MOST];
 static struct gpu_allocation allocations[MOST];
 static u32 n_works, n_calls, n_allocations;
-static struct gpu_told told;
+static struct gpu_coverage told;
 
 static int on_work(const struct gpu_work *w, void *arg)
 {

@@ -307,18 +307,18 @@ static void check_random_doings(u32 window, u32 number)
 
 		got[key->cause] += ((const struct gap_sum *)map__value(&r.gaps.sums, i))->ns;
 	}
-	for (u32 i = 0; i < r.gaps.n_told; i++) {
+	for (u32 i = 0; i < r.gaps.n_details; i++) {
 		u64 sum = 0;
 
-		for (u32 k = 0; k < r.gaps.told[i].n; k++) {
-			sum += r.gaps.told[i].parts[k].ns;
-			told[r.gaps.told[i].parts[k].cause] += r.gaps.told[i].parts[k].ns;
+		for (u32 k = 0; k < r.gaps.details[i].n; k++) {
+			sum += r.gaps.details[i].parts[k].ns;
+			told[r.gaps.details[i].parts[k].cause] += r.gaps.details[i].parts[k].ns;
 		}
-		CHECK(sum == r.gaps.told[i].gap->to - r.gaps.told[i].gap->from);
+		CHECK(sum == r.gaps.details[i].gap->to - r.gaps.details[i].gap->from);
 	}
 	for (u32 i = 0; i < GAP_CAUSES; i++)
 		if (!CHECK(got[i] == want[i] && told[i] == want[i]))
-			printf("# %s: %llu and %llu, not %llu\n", gap_cause__word(i), got[i], told[i], want[i]);
+			printf("# %s: %llu and %llu, not %llu\n", gap_cause__key(i), got[i], told[i], want[i]);
 	gpu_report__free(&r);
 	made__end(&made);
 }
@@ -336,10 +336,10 @@ TEST(gaps_in_windows)
 }
 
 /* One gap of a thread of which this is known. */
-static const struct gap_told *one_gap(struct gpu_report *r)
+static const struct gap_detail *one_gap(struct gpu_report *r)
 {
 	CHECK(!gpu_report__read(r, &args, 10));
-	return r->gaps.n_told == 1 ? &r->gaps.told[0] : NULL;
+	return r->gaps.n_details == 1 ? &r->gaps.details[0] : NULL;
 }
 
 static void add_gap(u32 from, u32 launch, u32 launched, u32 to, u32 stream)
@@ -354,7 +354,7 @@ static void add_gap(u32 from, u32 launch, u32 launched, u32 to, u32 stream)
 
 TEST(says_what_the_device_itself_did)
 {
-	const struct gap_told *t;
+	const struct gap_detail *t;
 	struct gpu_report r;
 
 	/* launched before the gap began */
@@ -414,12 +414,12 @@ TEST(claims_nothing_without_device_times)
 		ADD(&made, cuda_launch, .call = CALL_AT(PID, TID, BASE + 100 * i, BASE + 100 * i + 7));
 	REQUIRE(open_made());
 	CHECK(!gpu_report__read(&r, &args, 10));
-	CHECK(!r.busy.devices.n && !r.gaps.n_told && r.busy.asked.n == 1);
+	CHECK(!r.busy.devices.n && !r.gaps.n_details && r.busy.asked.n == 1);
 	if (r.busy.asked.n)
 		CHECK(((const struct gpu_asked *)map__value(&r.busy.asked, 0))->kernels == 10 &&
 		      ((const struct gpu_asked *)map__value(&r.busy.asked, 0))->ns == 70);
-	gpu_report__find(&r, &out, 3);
-	gpu_report__find_asked(&r, &out);
+	gpu_report__add_findings(&r, &out, 3);
+	gpu_report__add_asked(&r, &out);
 	CHECK(out.n_findings == 1 && strstr(out.findings[0].text, "not known") &&
 	      !strstr(out.findings[0].text, "busy"));
 	report_output__free(&out);

@@ -119,7 +119,7 @@ TEST(from_btf)
 	CHECK(schema__family(m.s, "test") && schema__family(m.s, "test")->by_default);
 	CHECK(schema__family_by_id(m.s, 0x7f) == schema__family(m.s, "test"));
 	CHECK_TEXT(m.s->options[0].family, "test");
-	CHECK_TEXT(m.s->options[0].word, "all");
+	CHECK_TEXT(m.s->options[0].name, "all");
 	CHECK_TEXT(m.s->options[0].doc, "more");
 	schema__free(m.s);
 }

@@ -33,7 +33,7 @@ void catalog__families(const struct embedded *bpf, struct report_output *out)
 	}
 }
 
-static const char *kind_word(const struct section *s)
+static const char *kind_name(const struct section *s)
 {
 	switch (s->kind) {
 	case SECTION_SPAN:
@@ -70,7 +70,7 @@ static void add_probes(struct table *t, const struct program *p)
 		more = section__next_function(&list, function, sizeof(function));
 	while (more) {
 		table__add(t, V_TEXT(p->family->name), V_TEXT(*s->library ? s->library : NULL),
-			   V_TEXT(functions ? function : s->rest), V_TEXT(kind_word(s)),
+			   V_TEXT(functions ? function : s->rest), V_TEXT(kind_name(s)),
 			   V_TEXT(*s->option ? option : NULL), V_TEXT(s->on_demand ? "while needed" : "always"),
 			   V_TEXT(p->name), V_TEXT(p->full_section));
 		more = functions && section__next_function(&list, function, sizeof(function));
@@ -119,14 +119,14 @@ void catalog__events(const struct embedded *bpf, struct report_output *out)
 	}
 }
 
-static const char *type_word(const struct schema_field *f)
+static const char *type_name(const struct schema_field *f)
 {
-	static const char *const words[] = {
+	static const char *const names[] = {
 		[FIELD_UNSIGNED] = "unsigned", [FIELD_SIGNED] = "signed", [FIELD_FLOAT] = "float",
 		[FIELD_ENUM] = "enum",	       [FIELD_TEXT] = "text",	  [FIELD_TAIL] = "text to the end",
 	};
 
-	return f->values ? f->values->name : words[f->type];
+	return f->values ? f->values->name : names[f->type];
 }
 
 void catalog__fields(const struct embedded *bpf, struct report_output *out)
@@ -147,7 +147,7 @@ void catalog__fields(const struct embedded *bpf, struct report_output *out)
 		e = &schema->events[i];
 		for (j = 0; j < e->n; j++) {
 			f = &e->fields[j];
-			table__add(t, V_TEXT(e->name), V_TEXT(f->name), V_TEXT(type_word(f)), V_U64(f->size),
+			table__add(t, V_TEXT(e->name), V_TEXT(f->name), V_TEXT(type_name(f)), V_U64(f->size),
 				   V_U64(f->offset), V_TEXT(f->unit), V_TEXT(f->doc));
 		}
 	}
@@ -169,9 +169,9 @@ void catalog__options(const struct embedded *bpf, struct report_output *out)
 	for (i = 0; i < schema->n_options; i++) {
 		o = &schema->options[i];
 		if (*o->number)
-			snprintf(option, sizeof(option), "--%s-%s %s", o->family, o->word, o->number);
+			snprintf(option, sizeof(option), "--%s-%s %s", o->family, o->name, o->number);
 		else
-			snprintf(option, sizeof(option), "--%s=%s", o->family, o->word);
+			snprintf(option, sizeof(option), "--%s=%s", o->family, o->name);
 		table__add(t, V_TEXT(option), V_TEXT(o->family), V_TEXT(o->doc));
 	}
 }

@@ -68,18 +68,18 @@ int cmd__check_calls(int status)
 	return EXIT_FAILED;
 }
 
-bool cmd__parse_format(const char *command, const char *word, struct output_options *options)
+bool cmd__parse_format(const char *command, const char *value, struct output_options *options)
 {
-	static const char *const words[] = { [OUTPUT_TABLE] = "table", [OUTPUT_CSV] = "csv", [OUTPUT_JSON] = "json" };
+	static const char *const names[] = { [OUTPUT_TABLE] = "table", [OUTPUT_CSV] = "csv", [OUTPUT_JSON] = "json" };
 	u32 i;
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (!strcmp(word, words[i])) {
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(value, names[i])) {
 			options->format = (enum output_format)i;
 			return true;
 		}
 	}
-	cmd__usage(command, "there is no format '%s': it is table, csv or json", word);
+	cmd__usage(command, "there is no format '%s': it is table, csv or json", value);
 	return false;
 }
 
@@ -90,15 +90,15 @@ bool cmd__color(FILE *file)
 	return isatty(fileno(file)) && (!no || !*no) && term && strcmp(term, "dumb");
 }
 
-bool cmd__parse_number(const char *command, const char *option, const char *word, u64 min, u64 max, u64 *out)
+bool cmd__parse_number(const char *command, const char *option, const char *value, u64 min, u64 max, u64 *out)
 {
 	char *end;
 
 	errno = 0;
-	*out = strtoull(word, &end, 10);
-	if (*word >= '0' && *word <= '9' && !*end && !errno && *out >= min && *out <= max)
+	*out = strtoull(value, &end, 10);
+	if (*value >= '0' && *value <= '9' && !*end && !errno && *out >= min && *out <= max)
 		return true;
-	cmd__usage(command, "%s wants a number from %llu to %llu, not '%s'", option, min, max, word);
+	cmd__usage(command, "%s wants a number from %llu to %llu, not '%s'", option, min, max, value);
 	return false;
 }
 

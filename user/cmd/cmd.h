@@ -63,11 +63,11 @@ struct trace *inputs__read(struct inputs *in, char **notes);
 void inputs__close(struct inputs *in);
 struct output_options;
 /* --format; false: said that there is no such. */
-bool cmd__parse_format(const char *command, const char *word, struct output_options *options);
+bool cmd__parse_format(const char *command, const char *value, struct output_options *options);
 /* Colours only where a person sees them and has not set NO_COLOR. */
 bool cmd__color(FILE *file);
 /* A number from 1 (a pid); false: said what is wrong. */
-bool cmd__parse_number(const char *command, const char *option, const char *word, u64 min, u64 max, u64 *out);
+bool cmd__parse_number(const char *command, const char *option, const char *value, u64 min, u64 max, u64 *out);
 struct report_output;
 /* Prints to stdout; returns the exit status. */
 int cmd__print(const struct report_output *out, const struct output_options *options);

@@ -107,12 +107,12 @@ static const char *call_name(const struct dump *d, const struct look_task *t)
 	return name && !strncmp(name, "SYS_", 4) ? name + 4 : name;
 }
 
-static const char *gil_word(const struct look_thread *t)
+static const char *gil_text(const struct look_thread *t)
 {
 	return t->holds ? "holds" : t->waits ? "waits" : NULL;
 }
 
-static const char *stack_word(const struct look_thread *t)
+static const char *stack_text(const struct look_thread *t)
 {
 	return t->torn ? "torn" : t->cut ? "cut" : t->state ? "whole" : NULL;
 }
@@ -155,8 +155,8 @@ static void fill_threads(const struct dump *d, const struct look *l, struct tabl
 		table__add(threads, V_U64(l->pid), V_U64(t->task.tid), V_TEXT(t->task.comm),
 			   t->state ? V_U64(number_of(l, t)) : V_NONE, V_TEXT(state_name(t->task.state)),
 			   V_TEXT(call_name(d, &t->task)),
-			   t->task.asleep_ns >= 0 ? V_U64((u64)t->task.asleep_ns) : V_NONE, V_TEXT(gil_word(t)),
-			   V_TEXT(stack_word(t)), V_U64(t->n_frames));
+			   t->task.asleep_ns >= 0 ? V_U64((u64)t->task.asleep_ns) : V_NONE, V_TEXT(gil_text(t)),
+			   V_TEXT(stack_text(t)), V_U64(t->n_frames));
 		for (u32 k = 0; k < t->n_frames; k++)
 			table__add(frames, V_U64(l->pid), V_U64(t->task.tid), V_U64(number_of(l, t)), V_U64(k),
 				   V_TEXT(t->frames[k].name), V_TEXT(t->frames[k].file),

@@ -26,7 +26,7 @@ static int say_why(int error, const char *name, char *err, size_t len)
 /* What the kernel would say only after the recording has begun: a script's interpreter is not there. */
 static int check_interpreter(const char *program, char *err, size_t len)
 {
-	char head[256], name[sizeof(head) + 4200], *word;
+	char head[256], name[sizeof(head) + 4200], *interpreter;
 	int fd = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof(head) - 1);
 
@@ -35,11 +35,11 @@ static int check_interpreter(const char *program, char *err, size_t len)
 	head[n < 0 ? 0 : n] = '\0';
 	if (strncmp(head, "#!", 2))
 		return 0;
-	word = head + 2 + strspn(head + 2, " \t");
-	word[strcspn(word, " \t\n")] = '\0';
-	if (!access(word, X_OK))
+	interpreter = head + 2 + strspn(head + 2, " \t");
+	interpreter[strcspn(interpreter, " \t\n")] = '\0';
+	if (!access(interpreter, X_OK))
 		return 0;
-	snprintf(name, sizeof(name), "%s, whose interpreter is '%s'", program, word);
+	snprintf(name, sizeof(name), "%s, whose interpreter is '%s'", program, interpreter);
 	return say_why(errno, name, err, len);
 }
 

@@ -66,7 +66,7 @@ static void list_formats(const struct embedded *bpf, struct report_output *out)
 }
 
 static const struct {
-	const char *word;
+	const char *name;
 	void (*add)(const struct embedded *bpf, struct report_output *out);
 	bool by_default;
 } lists[] = {
@@ -92,7 +92,7 @@ static const struct option long_options[] = {
 };
 
 /* An exit status, or -1: go on. */
-static int parse(struct output_options *options, struct resolve_options *resolve, u32 *wanted, int argc, char **argv)
+static int parse(struct output_options *options, struct resolve_options *resolve, u32 *selected, int argc, char **argv)
 {
 	u64 rows;
 	u32 i;
@@ -132,15 +132,15 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 		}
 	}
 	for (; optind < argc; optind++) {
-		for (i = 0; i < N_LISTS && strcmp(lists[i].word, argv[optind]); i++)
+		for (i = 0; i < N_LISTS && strcmp(lists[i].name, argv[optind]); i++)
 			;
 		if (i == N_LISTS)
 			return cmd__usage("list", "there is no list '%s'", argv[optind]);
-		*wanted |= 1u << i;
+		*selected |= 1u << i;
 	}
 	if (resolve->placed && !resolve->what)
 		return cmd__usage("list", "--placed wants --resolve FILE or PID beside it");
-	if (resolve->what && *wanted != 1u << LIST_PROBES)
+	if (resolve->what && *selected != 1u << LIST_PROBES)
 		return cmd__usage("list", "--resolve goes with `probes` alone");
 	if (resolve->what && !scope__apply_to_processes(&resolve->scope, "list"))
 		return EXIT_USAGE;
@@ -154,8 +154,8 @@ static int cmd_list(int argc, char **argv)
 	struct resolve_options resolve = { 0 };
 	struct embedded bpf = { 0 };
 	char why[512] = "";
-	u32 i, wanted = 0;
-	int err, status = parse(&options, &resolve, &wanted, argc, argv);
+	u32 i, selected = 0;
+	int err, status = parse(&options, &resolve, &selected, argc, argv);
 
 	if (status >= 0)
 		return status;
@@ -169,7 +169,7 @@ static int cmd_list(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	for (i = 0; i < N_LISTS && !resolve.what; i++) {
-		if (wanted ? wanted >> i & 1 : lists[i].by_default)
+		if (selected ? selected >> i & 1 : lists[i].by_default)
 			lists[i].add(&bpf, &out);
 	}
 	options.color = options.format == OUTPUT_TABLE && cmd__color(stdout);

@@ -78,12 +78,12 @@ bool pid_list__add(struct pid_list *pids, const char *command, const char *optio
 	return true;
 }
 
-int pid_list__add_words(struct pid_list *pids, const char *command, const char *option, char **words)
+int pid_list__add_arguments(struct pid_list *pids, const char *command, const char *option, char **arguments)
 {
 	int n = 0;
 
-	for (; words[n] && pid_list__parses(words[n]); n++)
-		if (!pid_list__add(pids, command, option, words[n]))
+	for (; arguments[n] && pid_list__parses(arguments[n]); n++)
+		if (!pid_list__add(pids, command, option, arguments[n]))
 			return -EINVAL;
 	return n;
 }

@@ -98,7 +98,7 @@ static void print_record(const struct schema *schema, const void *record, u32 si
 		line__print_record(stdout, &p->context, record, size);
 }
 
-/* The words of sonde's own command line, for the trace. */
+/* The arguments of sonde's own command line, for the trace. */
 static void command_line(int argc, char **argv, char *buf, size_t len)
 {
 	size_t used = 0;
@@ -107,7 +107,7 @@ static void command_line(int argc, char **argv, char *buf, size_t len)
 		used += snprintf(buf + used, len - used, "%s%s", i ? " " : "", argv[i]);
 }
 
-/* -p PIDS; the words behind it may be further ones. How many of these there are, or negative errno. */
+/* -p PIDS; the arguments after it may be further ones. How many of these there are, or negative errno. */
 static int parse_pids(struct record_args *a, const char *list, char **next)
 {
 	if (!*list) {
@@ -116,24 +116,24 @@ static int parse_pids(struct record_args *a, const char *list, char **next)
 	}
 	if (!pid_list__add(&a->pids, "record", "-p", list))
 		return -EINVAL;
-	return pid_list__add_words(&a->pids, "record", "-p", next);
+	return pid_list__add_arguments(&a->pids, "record", "-p", next);
 }
 
-/* --comm A,B: cuts the word at its commas. */
-static int add_words(const char **list, u32 *n, u32 max, char *words)
+/* --comm A,B: splits the value at its commas. */
+static int add_items(const char **list, u32 *n, u32 max, char *value)
 {
-	char *save, *word = strtok_r(words, ",", &save);
+	char *save, *item = strtok_r(value, ",", &save);
 
-	if (!word)
+	if (!item)
 		return -EINVAL;
-	for (; word && *n < max; word = strtok_r(NULL, ",", &save))
-		list[(*n)++] = word;
+	for (; item && *n < max; item = strtok_r(NULL, ",", &save))
+		list[(*n)++] = item;
 	return 0;
 }
 
-static int parse_comms(struct record_args *a, char *words)
+static int parse_comms(struct record_args *a, char *value)
 {
-	if (!add_words(a->comms, &a->session.n_comms, COMM_GLOBS + 1, words))
+	if (!add_items(a->comms, &a->session.n_comms, COMM_GLOBS + 1, value))
 		return 0;
 	fprintf(stderr, "sonde record: --comm names no process; without it all names are traced\n");
 	return -EINVAL;
@@ -173,7 +173,7 @@ static int add_number(struct record_args *a, const char *option, unsigned long l
 
 	if (a->n_options + 1 >= sizeof(a->options) / sizeof(a->options[0]))
 		return -EINVAL;
-	/* kept to the end of the program, as the words of its command line are */
+	/* kept to the end of the program, as its command line is */
 	if (asprintf(&text, "%s=%llu", option, number) < 0)
 		return -ENOMEM;
 	a->options[a->n_options++] = text;
@@ -232,7 +232,7 @@ static int parse_off_cpu(struct record_args *a, const char *arg)
 
 /*
  * --FAMILY=OPTION, --FAMILY-OPTION NUMBER: which there are is known only once the BPF object is open.
- * next is the word after it; returns 1 if that was its number.
+ * next is the argument after it; returns 1 if that was its number.
  */
 static int parse_family_option(struct record_args *a, const char *arg, const char *next)
 {
@@ -240,7 +240,7 @@ static int parse_family_option(struct record_args *a, const char *arg, const cha
 	    a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
 		char *option;
 
-		/* kept to the end of the program, as the words of its command line are */
+		/* kept to the end of the program, as its command line is */
 		if (asprintf(&option, "%s=%s", arg + 2, next) < 0)
 			return -ENOMEM;
 		a->options[a->n_options++] = option;

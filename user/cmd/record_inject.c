@@ -23,7 +23,7 @@ const char *record_inject__families(const char *families)
 {
 	static char with[FAMILIES_MAX];
 
-	if (shim__wanted(families))
+	if (shim__is_needed(families))
 		return families;
 	if (!families)
 		return "+gpu";

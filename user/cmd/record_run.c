@@ -288,7 +288,7 @@ static void choose_shim(struct record_args *a)
 {
 	const char *other = getenv("CUDA_INJECTION64_PATH");
 
-	if (!shim__wanted(a->session.families))
+	if (!shim__is_needed(a->session.families))
 		return;
 	if (other && *other)
 		cmd__error("CUDA_INJECTION64_PATH is set already, to %s: there will be no device times", other);

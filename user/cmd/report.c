@@ -79,36 +79,37 @@ static const struct option long_options[] = {
 	{ 0 },
 };
 
-/* The words that are no options: FILE [REPORT]. An exit status, or -1: go on. */
-static int parse_words(struct request *r, int n, char **words)
+/* The arguments that are no options: FILE [REPORT]. An exit status, or -1: go on. */
+static int parse_arguments(struct request *r, int n, char **arguments)
 {
 	if (n > 1) {
-		r->report = report__find(words[n - 1]);
+		r->report = report__find(arguments[n - 1]);
 		n -= r->report != NULL;
 	}
 	if (!n)
 		return cmd__usage("report", "which trace? `sonde report FILE.. [REPORT]`");
-	if (r->report && report__find(words[n - 1]) && access(words[n - 1], F_OK))
-		return cmd__usage("report", "one report at a time: '%s' and '%s' are both", words[n - 1],
+	if (r->report && report__find(arguments[n - 1]) && access(arguments[n - 1], F_OK))
+		return cmd__usage("report", "one report at a time: '%s' and '%s' are both", arguments[n - 1],
 				  r->report->name);
-	if (n > 1 && strchr(words[n - 1], '.') == NULL && strchr(words[n - 1], '/') == NULL)
-		return cmd__usage("report", "there is no report '%s': `sonde list reports` names them", words[n - 1]);
-	r->files = words;
+	if (n > 1 && strchr(arguments[n - 1], '.') == NULL && strchr(arguments[n - 1], '/') == NULL)
+		return cmd__usage("report", "there is no report '%s': `sonde list reports` names them",
+				  arguments[n - 1]);
+	r->files = arguments;
 	r->n_files = (u32)n;
 	if (n > 1)
-		snprintf(r->label, sizeof(r->label), "%s and %d more", words[0], n - 1);
+		snprintf(r->label, sizeof(r->label), "%s and %d more", arguments[0], n - 1);
 	else
-		snprintf(r->label, sizeof(r->label), "%s", words[0]);
+		snprintf(r->label, sizeof(r->label), "%s", arguments[0]);
 	if (!r->report)
 		r->report = report__find("summary");
 	return -1;
 }
 
-/* -p PIDS; the words behind it may be further ones, as in `-p $(pgrep -f x)`. */
+/* -p PIDS; the arguments after it may be further ones, as in `-p $(pgrep -f x)`. */
 static bool choose_pids(struct request *r, char **argv)
 {
 	int n = pid_list__add(&r->pids, "report", "-p", optarg) ?
-			pid_list__add_words(&r->pids, "report", "-p", argv + optind) :
+			pid_list__add_arguments(&r->pids, "report", "-p", argv + optind) :
 			-EINVAL;
 
 	if (n > 0)
@@ -155,7 +156,7 @@ static int parse(struct request *r, int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	return parse_words(r, argc - optind, argv + optind);
+	return parse_arguments(r, argc - optind, argv + optind);
 }
 
 static int sort_failed(const struct report_output *out, const char *column)

@@ -19,25 +19,25 @@
 static const char *const scopes[] = { [SCOPE_SELF] = "self", [SCOPE_USER] = "user", [SCOPE_ALL] = "all" };
 
 /* Each value counts if none was given before, as the command line goes first. */
-static bool set_whose(struct scope *s, const char *command, const char *word, const char *from)
+static bool set_scope(struct scope *s, const char *command, const char *value, const char *from)
 {
 	for (int i = SCOPE_SELF; i <= SCOPE_ALL; i++)
-		if (!strcmp(word, scopes[i])) {
+		if (!strcmp(value, scopes[i])) {
 			s->whose = s->whose ? s->whose : (enum scope_whose)i;
 			s->whose_from = s->whose_from ? s->whose_from : from;
 			return true;
 		}
-	cmd__usage(command, "--scope is self, user or all, not '%s'", word);
+	cmd__usage(command, "--scope is self, user or all, not '%s'", value);
 	return false;
 }
 
 static bool set_answer(enum scope_answer *answer, const char **answer_from, const char *command, const char *option,
-		       const char *word, const char *from)
+		       const char *value, const char *from)
 {
-	bool no = word && !strcmp(word, "no");
+	bool no = value && !strcmp(value, "no");
 
-	if (word && !no && strcmp(word, "yes") != 0) {
-		cmd__usage(command, "%s is yes or no, not '%s'", option, word);
+	if (value && !no && strcmp(value, "yes") != 0) {
+		cmd__usage(command, "%s is yes or no, not '%s'", option, value);
 		return false;
 	}
 	if (!*answer) {
@@ -48,17 +48,17 @@ static bool set_answer(enum scope_answer *answer, const char **answer_from, cons
 }
 
 /* One setting by its name; from: NULL: of the command line. -ENOENT: there is no such. */
-static int set(struct scope *s, const char *command, const char *name, const char *word, const char *from)
+static int set(struct scope *s, const char *command, const char *name, const char *value, const char *from)
 {
 	bool good;
 
 	if (!strcmp(name, "scope"))
-		good = set_whose(s, command, word, from ? from : COMMAND_LINE);
+		good = set_scope(s, command, value, from ? from : COMMAND_LINE);
 	else if (!strcmp(name, "trusted-files"))
-		good = set_answer(&s->trusted_files, &s->trusted_from, command, "--trusted-files", word,
+		good = set_answer(&s->trusted_files, &s->trusted_from, command, "--trusted-files", value,
 				  from ? from : COMMAND_LINE);
 	else if (!strcmp(name, "remote-files"))
-		good = set_answer(&s->remote_files, &s->remote_from, command, "--remote-files", word,
+		good = set_answer(&s->remote_files, &s->remote_from, command, "--remote-files", value,
 				  from ? from : COMMAND_LINE);
 	else
 		return -ENOENT;

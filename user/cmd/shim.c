@@ -13,7 +13,7 @@
 #define INJECTION "CUDA_INJECTION64_PATH" /* what cuInit loads */
 #define WAIT_MS	  "300" /* within cuInit, until the library has been found and probed; mostly a few */
 
-bool shim__wanted(const char *families)
+bool shim__is_needed(const char *families)
 {
 	char name[64];
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Does -t ask for family gpu? */
-bool shim__wanted(const char *families);
+bool shim__is_needed(const char *families);
 /* The library beside this program, or where `make install` puts it. 0 or -ENOENT. */
 int shim__find(char *path, size_t size);
 /* In the command, before it runs: has CUDA load it, and wait a moment for the probes. */

@@ -113,12 +113,12 @@ static void take(const struct schema *schema, const void *record, u32 size, void
 		t->error = live__feed(t->live, record, size);
 }
 
-static bool parse_seconds(const char *word, double *out)
+static bool parse_seconds(const char *value, double *out)
 {
 	char *end;
 
-	*out = strtod(word, &end);
-	return end != word && !*end && *out >= 0.05 && *out <= 3600;
+	*out = strtod(value, &end);
+	return end != value && !*end && *out >= 0.05 && *out <= 3600;
 }
 
 /* -1: go on, else the exit status */

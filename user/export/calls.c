@@ -156,7 +156,7 @@ int call_tree__child(struct call_tree *t, u32 parent, u32 function, u32 line, u3
 	if (!known)
 		return -ENOMEM;
 	if (!*known) {
-		if (t->n == CALLS_MOST)
+		if (t->n == CALLS_MAX)
 			return -E2BIG;
 		if (t->n == t->allocated) {
 			bigger = realloc(t->nodes, (size_t)t->allocated * 2 * sizeof(*bigger));

@@ -14,7 +14,7 @@
 enum { CALL_PROCESS = 100, CALL_NOTE = 101 };
 
 /* Nodes of one tree at most: some 800 MB. No machine's stacks are so many; a hostile file's may be. */
-#define CALLS_MOST (8u << 20)
+#define CALLS_MAX (8u << 20)
 
 struct call_function {
 	const char *name; /* untrusted, never empty */
@@ -57,7 +57,7 @@ void call_functions__free(struct call_functions *f);
 /* The number of a function that is no frame's. The name is copied. 0 or negative errno. */
 int call_functions__note(struct call_functions *f, u32 kind, const char *name, u32 *out);
 
-/* 0, -ENOMEM, -E2BIG: more than CALLS_MOST; so do the others. */
+/* 0, -ENOMEM, -E2BIG: more than CALLS_MAX; so do the others. */
 int call_tree__init(struct call_tree *t, struct call_functions *f, bool lines);
 void call_tree__free(struct call_tree *t);
 int call_tree__child(struct call_tree *t, u32 parent, u32 function, u32 line, u32 *out);

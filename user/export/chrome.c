@@ -50,23 +50,23 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 	struct chrome *c = e->data;
 	struct task_key key = { pid, tid };
 	const char *comm;
-	u8 *told;
+	u8 *named;
 
-	told = map__get(&c->tasks, &key);
-	if (!told)
+	named = map__get(&c->tasks, &key);
+	if (!named)
 		return -ENOMEM;
-	if (*told || (!pid && !tid))
+	if (*named || (!pid && !tid))
 		return 0;
-	*told = 1;
+	*named = 1;
 	comm = names__comm(e->names, pid, tid);
 	if (comm)
 		chrome__put_name(e, "thread_name", pid, tid, comm);
 	key.tid = 0;
-	told = map__get(&c->tasks, &key);
-	if (!told)
+	named = map__get(&c->tasks, &key);
+	if (!named)
 		return -ENOMEM;
-	comm = *told ? NULL : names__comm(e->names, pid, 0);
-	*told = 1;
+	comm = *named ? NULL : names__comm(e->names, pid, 0);
+	*named = 1;
 	if (comm)
 		chrome__put_name(e, "process_name", pid, pid, comm);
 	if (comm && pid >= TRACE_TASK_IDS)
@@ -136,8 +136,8 @@ static void put_args(struct export *e, const struct view *v, s64 cpu, u16 flags)
 		put_value(e, v, &event->fields[i]);
 	}
 	for (i = 0; i < 16; i++) {
-		if ((flags >> i & 1) && event_flag__words((u16)(1u << i)))
-			fprintf(e->out, ",\"%s\":true", event_flag__words((u16)(1u << i)));
+		if ((flags >> i & 1) && event_flag__text((u16)(1u << i)))
+			fprintf(e->out, ",\"%s\":true", event_flag__text((u16)(1u << i)));
 	}
 	fputs("}}", e->out);
 }

@@ -71,7 +71,7 @@ static int place(struct pass *p, const struct gpu_work *w, const struct interval
 	struct stream_lane *l = find_lane(p, &key, span);
 	u32 gpu = gpus__number(&p->gpus, w->pid, w->device), *same;
 
-	if (!l || gpu == GPUS_MOST)
+	if (!l || gpu == GPUS_MAX)
 		return -ENOMEM;
 	if (!l->thread.tid) {
 		*out = (struct thread_key){ gpu, w->stream };
@@ -125,9 +125,9 @@ static int put_launch(struct pass *p, const struct gpu_work *w)
 }
 
 /* "Pinned" */
-static char *capitalized(const char *word, char *buf, size_t size)
+static char *capitalized(const char *text, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s", word);
+	snprintf(buf, size, "%s", text);
 	if (*buf >= 'a' && *buf <= 'z')
 		*buf -= 'a' - 'A';
 	return buf;
@@ -139,10 +139,10 @@ static void put_title(struct pass *p, const struct gpu_work *w)
 	const char *category = w->kind == GPU_COPY ? "gpu_memcpy" : w->kind == GPU_SET ? "gpu_memset" : "kernel";
 	char name[96], from[32], to[32];
 
-	capitalized(gpu_memory__word(w->from_memory), from, sizeof(from));
-	capitalized(gpu_memory__word(w->to_memory), to, sizeof(to));
+	capitalized(gpu_memory__name(w->from_memory), from, sizeof(from));
+	capitalized(gpu_memory__name(w->to_memory), to, sizeof(to));
 	if (w->kind == GPU_COPY)
-		snprintf(name, sizeof(name), "Memcpy %s (%s -> %s)", gpu_copy__word(w->copy_kind), from, to);
+		snprintf(name, sizeof(name), "Memcpy %s (%s -> %s)", gpu_copy__name(w->copy_kind), from, to);
 	else if (w->kind == GPU_SET)
 		snprintf(name, sizeof(name), "Memset (%s)", to);
 	put_head(p, "X", category, w->kind == GPU_COPY || w->kind == GPU_SET ? name : gpu_work__title(p->model, w));

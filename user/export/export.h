@@ -35,7 +35,7 @@ struct exporter {
 	bool one_kind; /* takes a single kind of event: --event */
 	bool needs_file; /* can't be written to a pipe */
 	/* A format that takes what it likes for --event: -EINVAL with a message. NULL: it takes none, unless one_kind */
-	int (*check)(const struct trace *t, const char *word, char *why, size_t len);
+	int (*check)(const struct trace *t, const char *option, char *why, size_t len);
 	/* All return 0 or negative errno, which ends the export. */
 	int (*begin)(struct export *e); /* once, before all rows; may set data. NULL: nothing to do */
 	int (*rows)(struct export *e, const struct rows *rows); /* in file order: one kind of one chunk */

@@ -90,7 +90,7 @@ static void put_view(FILE *out, const struct profile *p)
 	put_text(out, p->kind.title);
 	fputs(",\"doc\":", out);
 	put_text(out, p->kind.doc);
-	fprintf(out, ",\"parts\":\"%s\"", p->kind.from == PROFILE_GIL_PIECES ? "parts of waits" : "events");
+	fprintf(out, ",\"parts\":\"%s\"", p->kind.from == PROFILE_GIL_SEGMENTS ? "parts of waits" : "events");
 	fprintf(out, ",\"unit\":\"%s\",\"events\":%llu,\"without\":%llu,\"nodes\":[",
 		p->in_ns || !p->event ? "ns" : "count", p->events, p->without);
 	for (u32 i = 0; i < p->tree.n; i++) {

@@ -43,10 +43,10 @@ static int grow(struct gpus *g, u32 n)
 /* A new GPU gets its process's number for it, if that is free. */
 static int take_number(struct gpus *g, u32 device, u32 *out)
 {
-	bool is_free = device < GPUS_MOST && (device >= g->n || !g->list[device].taken);
+	bool is_free = device < GPUS_MAX && (device >= g->n || !g->list[device].taken);
 	int err;
 
-	*out = is_free ? device : g->n < GPUS_MOST ? g->n : GPUS_MOST - 1;
+	*out = is_free ? device : g->n < GPUS_MAX ? g->n : GPUS_MAX - 1;
 	err = grow(g, *out + 1);
 	if (!err)
 		g->list[*out].taken = true;
@@ -156,10 +156,10 @@ u32 gpus__number(struct gpus *g, u32 pid, u32 device)
 	u32 number, *known = map__get(&g->by_device, &key);
 
 	if (!known)
-		return GPUS_MOST;
+		return GPUS_MAX;
 	if (!*known) {
 		if (number_of(g, &none, device, &number))
-			return GPUS_MOST;
+			return GPUS_MAX;
 		*known = number + 1;
 	}
 	return *known - 1;
@@ -211,13 +211,13 @@ bool gpus__traced(const struct trace *t)
 	return false;
 }
 
-const char *gpu_work__word(const struct gpu_work *w)
+const char *gpu_work__name(const struct gpu_work *w)
 {
-	static const char *const words[] = {
+	static const char *const names[] = {
 		[GPU_KERNEL] = "kernel", [GPU_COPY] = "memcpy", [GPU_SET] = "memset", [GPU_GRAPH] = "graph"
 	};
 
-	return words[w->kind];
+	return names[w->kind];
 }
 
 const char *gpu_work__title(struct gpu_model *m, const struct gpu_work *w)
@@ -229,9 +229,9 @@ const char *gpu_work__title(struct gpu_model *m, const struct gpu_work *w)
 	return name ? name : w->kind == GPU_KERNEL ? "[kernel]" : gpu_work__operation(w);
 }
 
-const char *gpu_memory__word(u32 kind)
+const char *gpu_memory__name(u32 kind)
 {
-	static const char *const words[] = {
+	static const char *const names[] = {
 		[GPU_MEMORY_UNKNOWN] = "unknown",
 		[GPU_MEMORY_PAGEABLE] = "pageable",
 		[GPU_MEMORY_PINNED] = "pinned",
@@ -242,40 +242,40 @@ const char *gpu_memory__word(u32 kind)
 		[GPU_MEMORY_MANAGED_STATIC] = "managed static",
 	};
 
-	return kind < sizeof(words) / sizeof(*words) ? words[kind] : words[0];
+	return kind < sizeof(names) / sizeof(*names) ? names[kind] : names[0];
 }
 
-const char *gpu_copy__word(u32 kind)
+const char *gpu_copy__name(u32 kind)
 {
-	static const char *const words[] = {
+	static const char *const names[] = {
 		[GPU_COPY_UNKNOWN] = "unknown", [GPU_COPY_HTOD] = "HtoD", [GPU_COPY_DTOH] = "DtoH",
 		[GPU_COPY_HTOA] = "HtoA",	[GPU_COPY_ATOH] = "AtoH", [GPU_COPY_ATOA] = "AtoA",
 		[GPU_COPY_ATOD] = "AtoD",	[GPU_COPY_DTOA] = "DtoA", [GPU_COPY_DTOD] = "DtoD",
 		[GPU_COPY_HTOH] = "HtoH",	[GPU_COPY_PTOP] = "PtoP",
 	};
 
-	return kind < sizeof(words) / sizeof(*words) ? words[kind] : words[0];
+	return kind < sizeof(names) / sizeof(*names) ? names[kind] : names[0];
 }
 
-const char *gpu_launch__gil_word(const struct gpu_launch *l)
+const char *gpu_launch__gil_state(const struct gpu_launch *l)
 {
 	return l->gil == GIL_HELD_YES ? "held" : l->gil == GIL_HELD_NO ? "not held" : NULL;
 }
 
 bool gpu_launches__first(struct gpu_launches *l, u64 number)
 {
-	if (!l->told)
-		l->told = calloc(KEPT, sizeof(*l->told));
+	if (!l->emitted)
+		l->emitted = calloc(KEPT, sizeof(*l->emitted));
 	/* without memory one too many is told */
-	if (!l->told)
+	if (!l->emitted)
 		return true;
-	if (l->told[number % KEPT] == number)
+	if (l->emitted[number % KEPT] == number)
 		return false;
-	l->told[number % KEPT] = number;
+	l->emitted[number % KEPT] = number;
 	return true;
 }
 
 void gpu_launches__free(struct gpu_launches *l)
 {
-	free(l->told);
+	free(l->emitted);
 }

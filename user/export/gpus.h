@@ -12,7 +12,7 @@
 #include "model/stacks.h"
 #include "util/map.h"
 
-#define GPUS_MOST 1024 /* more come from no machine: they share the last one's number */
+#define GPUS_MAX 1024 /* more come from no machine: they share the last one's number */
 
 struct gpu {
 	bool taken; /* some device has this number */
@@ -34,7 +34,7 @@ struct gpus {
 /* 0 or -ENOMEM and other negative errno of reading */
 int gpus__load(struct gpus *g, struct trace *t);
 void gpus__free(struct gpus *g);
-/* Of a process's device. GPUS_MOST: no memory. */
+/* Of a process's device. GPUS_MAX: no memory. */
 u32 gpus__number(struct gpus *g, u32 pid, u32 device);
 /* "NVIDIA H100 80GB HBM3", of several equal ones with their number, "GPU 3" if there is no name. */
 char *gpus__name(const struct gpus *g, u32 number, char *buf, size_t size);
@@ -47,19 +47,19 @@ u64 gpus__start(struct gpus *g, const struct gpu_work *w);
 bool gpus__traced(const struct trace *t);
 
 /* "kernel", "memcpy", "memset", "graph" */
-const char *gpu_work__word(const struct gpu_work *w);
+const char *gpu_work__name(const struct gpu_work *w);
 /* What a viewer calls it: the demangled kernel, else the operation. */
 const char *gpu_work__title(struct gpu_model *m, const struct gpu_work *w);
 /* "pinned" of enum gpu_memory_kind; "unknown" */
-const char *gpu_memory__word(u32 kind);
+const char *gpu_memory__name(u32 kind);
 /* "HtoD" of enum gpu_copy_kind; "unknown" */
-const char *gpu_copy__word(u32 kind);
+const char *gpu_copy__name(u32 kind);
 /* Of enum gil_held; NULL: not known */
-const char *gpu_launch__gil_word(const struct gpu_launch *l);
+const char *gpu_launch__gil_state(const struct gpu_launch *l);
 
 /* The launches that were told last. A launch may come back with each of its graph's nodes: true the first time. */
 struct gpu_launches {
-	u64 *told; /* numbers, by their low bits */
+	u64 *emitted; /* numbers, by their low bits */
 };
 bool gpu_launches__first(struct gpu_launches *l, u64 number);
 void gpu_launches__free(struct gpu_launches *l);

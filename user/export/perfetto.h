@@ -95,7 +95,7 @@ struct track {
 };
 
 /* Something that is told once a frame. */
-struct told {
+struct interned {
 	u32 number, frame; /* frame of the file in which it was told last */
 };
 
@@ -152,7 +152,7 @@ u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, siz
 /* The same of a text that does not stay, by a number that does. */
 u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const void *data, size_t len);
 /* The number of something that is told once a frame; *again: it has to be told in this packet. */
-u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool *again);
+u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *again);
 int perfetto__load_clocks(struct perfetto *p);
 u64 perfetto__boottime(const struct perfetto *p, u64 monotonic);
 void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime);
@@ -231,7 +231,7 @@ int perfetto__gpu_host_time(struct perfetto *p, const struct gpu_work *w);
 void perfetto__gpu_clock(struct perfetto *p, const struct view *v);
 void perfetto__gpu_dropped(struct perfetto *p, const struct view *v);
 void perfetto__gpu_shim(struct perfetto *p, const struct view *v);
-void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *told);
+void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_coverage *coverage);
 void perfetto__free_gpu_counters(struct perfetto *p);
 
 /* perfetto_marks.c */

@@ -12,40 +12,41 @@ struct waiter_key {
 
 struct pass {
 	struct perfetto *p;
-	struct map waiting; /* struct waiter_key -> struct gil_piece: the last, which may go on */
+	struct map waiting; /* struct waiter_key -> struct gil_segment: the last, which may go on */
 };
 
-static const char *holder_label(const struct perfetto *p, const struct gil_piece *piece, char *buf, size_t size)
+static const char *holder_label(const struct perfetto *p, const struct gil_segment *segment, char *buf, size_t size)
 {
-	if (piece->had == GIL_UNSEEN)
+	if (segment->had == GIL_UNKNOWN)
 		return "holder unknown";
-	if (piece->had == GIL_FREE)
+	if (segment->had == GIL_FREE)
 		return "free: woken, not running yet";
-	if (piece->holder_stack)
-		return stacks__label(p->e->stacks, piece->holder_stack, buf, size);
-	return names__label(p->e->names, buf, size, piece->gil.pid, piece->holder);
+	if (segment->holder_stack)
+		return stacks__label(p->e->stacks, segment->holder_stack, buf, size);
+	return names__label(p->e->names, buf, size, segment->gil.pid, segment->holder);
 }
 
-static void put_arguments(struct perfetto *p, const struct gil_piece *piece, const char *holder)
+static void put_arguments(struct perfetto *p, const struct gil_segment *segment, const char *holder)
 {
 	char buf[STACK_LABEL];
-	u32 user = stacks__top_user(p->e->stacks, piece->holder_stack);
+	u32 user = stacks__top_user(p->e->stacks, segment->holder_stack);
 
 	event__argument(p, "holder", holder);
 	if (user)
 		event__argument(p, "holder_code", stacks__label(p->e->stacks, user, buf, sizeof(buf)));
-	if (piece->had == GIL_HELD && piece->holder)
+	if (segment->had == GIL_HELD && segment->holder)
 		event__argument(p, "holder_thread",
-				names__label(p->e->names, buf, sizeof(buf), piece->gil.pid, piece->holder));
-	event__argument(p, "waiter", stacks__label(p->e->stacks, piece->waiter_stack, buf, sizeof(buf)));
-	event__argument(p, "waiter_thread", names__label(p->e->names, buf, sizeof(buf), piece->gil.pid, piece->waiter));
+				names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->holder));
+	event__argument(p, "waiter", stacks__label(p->e->stacks, segment->waiter_stack, buf, sizeof(buf)));
+	event__argument(p, "waiter_thread",
+			names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->waiter));
 }
 
-static int put_piece(struct perfetto *p, const struct gil_piece *piece)
+static int put_segment(struct perfetto *p, const struct gil_segment *segment)
 {
-	struct interval span = { piece->from, piece->to };
+	struct interval span = { segment->from, segment->to };
 	char buf[STACK_LABEL];
-	const char *holder = holder_label(p, piece, buf, sizeof(buf));
+	const char *holder = holder_label(p, segment, buf, sizeof(buf));
 	const struct track *t;
 	u64 callstack;
 	size_t at;
@@ -53,13 +54,13 @@ static int put_piece(struct perfetto *p, const struct gil_piece *piece)
 	if (span.end <= span.start)
 		return 0;
 	perfetto__maybe_next_frame(p);
-	t = perfetto__place_thread(p, piece->gil.pid, piece->waiter, TRACK_GIL_BLAME, "GIL blame", &span);
+	t = perfetto__place_thread(p, segment->gil.pid, segment->waiter, TRACK_GIL_BLAME, "GIL blame", &span);
 	if (!t)
 		return -ENOMEM;
 	at = event__begin(p, span.start, t, EVENT_BEGIN);
 	event__name(p, holder);
-	put_arguments(p, piece, holder);
-	callstack = perfetto__callstack(p, piece->holder_stack);
+	put_arguments(p, segment, holder);
+	callstack = perfetto__callstack(p, segment->holder_stack);
 	event__callstack(p, callstack);
 	event__end(p, at);
 	at = event__begin(p, span.end, t, EVENT_END);
@@ -68,43 +69,43 @@ static int put_piece(struct perfetto *p, const struct gil_piece *piece)
 }
 
 /* A wait is cut at each switch interval: what goes on in the next piece is one slice. */
-static bool goes_on(const struct gil_piece *a, const struct gil_piece *b)
+static bool goes_on(const struct gil_segment *a, const struct gil_segment *b)
 {
 	return a->to == b->from && a->gil.gil == b->gil.gil && a->had == b->had && a->attempt == b->attempt &&
 	       a->holder == b->holder && a->holder_stack == b->holder_stack && a->waiter_stack == b->waiter_stack;
 }
 
-static int on_piece(const struct gil_piece *piece, void *arg)
+static int on_segment(const struct gil_segment *segment, void *arg)
 {
 	struct pass *pass = arg;
-	struct waiter_key key = { piece->gil.pid, piece->waiter };
-	struct gil_piece *last = map__get(&pass->waiting, &key);
+	struct waiter_key key = { segment->gil.pid, segment->waiter };
+	struct gil_segment *last = map__get(&pass->waiting, &key);
 	int err;
 
 	if (!last)
 		return -ENOMEM;
-	if (last->to && goes_on(last, piece)) {
-		last->to = piece->to;
+	if (last->to && goes_on(last, segment)) {
+		last->to = segment->to;
 		return 0;
 	}
-	err = put_piece(pass->p, last);
-	*last = *piece;
+	err = put_segment(pass->p, last);
+	*last = *segment;
 	return err;
 }
 
 int perfetto__blame(struct perfetto *p)
 {
-	const struct gil_listener listener = { .piece = on_piece };
+	const struct gil_listener listener = { .segment = on_segment };
 	struct pass pass = { .p = p };
 	int err;
 
 	/* before there were stacks, the slices of waits say all there is */
 	if (!stacks__count(p->e->stacks))
 		return 0;
-	map__init(&pass.waiting, sizeof(struct waiter_key), sizeof(struct gil_piece));
+	map__init(&pass.waiting, sizeof(struct waiter_key), sizeof(struct gil_segment));
 	err = gil_model__read(p->e->trace, 0, 0, NULL, &listener, &pass, NULL);
 	for (u32 i = 0; !err && i < pass.waiting.n; i++)
-		err = put_piece(p, map__value(&pass.waiting, i));
+		err = put_segment(p, map__value(&pass.waiting, i));
 	map__free(&pass.waiting);
 	return err;
 }

@@ -72,7 +72,7 @@ struct kernel_key {
 struct gpu_drawing {
 	struct perfetto *p;
 	struct gpu_model *model; /* has names that are interned by address: lives as long as the file is written */
-	struct map contexts, specifications, kernels; /* -> struct told */
+	struct map contexts, specifications, kernels; /* -> struct interned */
 	struct map first_contexts; /* u64 pid and device -> u32 context */
 	struct gpu_launches launches;
 	u64 alone; /* pieces of work without a launch */
@@ -166,7 +166,7 @@ static u64 put_stage(struct gpu_drawing *g, const struct gpu_work *w)
 	struct specification_key key = { .what = OF_STAGE, .stage = w->kind };
 	bool computes = w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
 
-	return put_specification(g, &key, gpu_work__word(w), computes ? CATEGORY_COMPUTE : CATEGORY_OTHER);
+	return put_specification(g, &key, gpu_work__name(w), computes ? CATEGORY_COMPUTE : CATEGORY_OTHER);
 }
 
 /* Most processes have one context a device: another one is told with the stream. */
@@ -229,7 +229,7 @@ static void put_number(struct perfetto *p, const char *name, u64 value)
 	pb__end(&p->packet, at);
 }
 
-static void put_word(struct perfetto *p, const char *name, enum intern_by by, u64 key, const char *text)
+static void put_interned(struct perfetto *p, const char *name, enum intern_by by, u64 key, const char *text)
 {
 	size_t at = begin_argument(p, name);
 
@@ -239,7 +239,7 @@ static void put_word(struct perfetto *p, const char *name, enum intern_by by, u6
 
 static void put_text(struct perfetto *p, const char *name, const char *text)
 {
-	put_word(p, name, BY_ADDRESS, (u64)(uintptr_t)text, text);
+	put_interned(p, name, BY_ADDRESS, (u64)(uintptr_t)text, text);
 }
 
 static void put_dimensions(struct perfetto *p, u32 field, const u32 *xyz)
@@ -272,10 +272,10 @@ static void put_transfer(struct perfetto *p, const struct gpu_work *w)
 		pb__end(&p->packet, at);
 	}
 	if (w->kind == GPU_COPY) {
-		put_text(p, "copy", gpu_copy__word(w->copy_kind));
-		put_text(p, "from", gpu_memory__word(w->from_memory));
+		put_text(p, "copy", gpu_copy__name(w->copy_kind));
+		put_text(p, "from", gpu_memory__name(w->from_memory));
 	}
-	put_text(p, "to", gpu_memory__word(w->to_memory));
+	put_text(p, "to", gpu_memory__name(w->to_memory));
 	put_number(p, "asynchronous", w->asynchronous);
 }
 
@@ -288,12 +288,13 @@ static void put_launch_arguments(struct perfetto *p, const struct gpu_work *w)
 	if (l->function)
 		put_text(p, "launched_by", l->function);
 	if (l->tid)
-		put_word(p, "launching_thread", BY_THREAD, (u64)l->pid << 32 | l->tid,
-			 names__label(p->e->names, label, sizeof(label), l->pid, l->tid));
+		put_interned(p, "launching_thread", BY_THREAD, (u64)l->pid << 32 | l->tid,
+			     names__label(p->e->names, label, sizeof(label), l->pid, l->tid));
 	if (l->stack)
-		put_word(p, "launched_at", BY_STACK, l->stack, stacks__label(p->e->stacks, l->stack, buf, sizeof(buf)));
-	if (gpu_launch__gil_word(l))
-		put_text(p, "gil_at_launch", gpu_launch__gil_word(l));
+		put_interned(p, "launched_at", BY_STACK, l->stack,
+			     stacks__label(p->e->stacks, l->stack, buf, sizeof(buf)));
+	if (gpu_launch__gil_state(l))
+		put_text(p, "gil_at_launch", gpu_launch__gil_state(l));
 	put_number(p, "queued_ns", w->queued);
 	if (w->stream_free > l->end)
 		put_number(p, "stream_busy_ns", w->stream_free - l->end);
@@ -380,8 +381,8 @@ static int on_work(const struct gpu_work *w, void *arg)
 		return perfetto__gpu_host_time(p, w);
 	perfetto__maybe_next_frame(p);
 	gpu = gpus__number(&p->gpus, w->pid, w->device);
-	if (gpu == GPUS_MOST || w->end < w->start)
-		return gpu == GPUS_MOST ? -ENOMEM : 0;
+	if (gpu == GPUS_MAX || w->end < w->start)
+		return gpu == GPUS_MAX ? -ENOMEM : 0;
 	if (w->launch)
 		put_launch(g, w->launch);
 	put_work(g, w, gpu, gpus__start(&p->gpus, w));
@@ -402,7 +403,7 @@ static int on_allocation(const struct gpu_allocation *a, void *arg)
 int perfetto__gpu_work(struct perfetto *p)
 {
 	const struct gpu_listener listener = { .work = on_work, .allocation = on_allocation };
-	struct gpu_told told = { 0 };
+	struct gpu_coverage coverage = { 0 };
 	struct gpu_drawing *g = calloc(1, sizeof(*g));
 	int err;
 
@@ -410,15 +411,15 @@ int perfetto__gpu_work(struct perfetto *p)
 		return -ENOMEM;
 	p->gpu = g;
 	g->p = p;
-	map__init(&g->contexts, sizeof(struct context_key), sizeof(struct told));
-	map__init(&g->specifications, sizeof(struct specification_key), sizeof(struct told));
-	map__init(&g->kernels, sizeof(struct kernel_key), sizeof(struct told));
+	map__init(&g->contexts, sizeof(struct context_key), sizeof(struct interned));
+	map__init(&g->specifications, sizeof(struct specification_key), sizeof(struct interned));
+	map__init(&g->kernels, sizeof(struct kernel_key), sizeof(struct interned));
 	map__init(&g->first_contexts, sizeof(u64), sizeof(u32));
 	err = gpu_model__new(&g->model, p->e->trace, p->e->names);
 	if (!err)
-		err = gpu_model__read(g->model, 0, 0, NULL, &listener, g, &told);
+		err = gpu_model__read(g->model, 0, 0, NULL, &listener, g, &coverage);
 	if (!err)
-		perfetto__finish_gpu_counters(p, &told);
+		perfetto__finish_gpu_counters(p, &coverage);
 	return err;
 }
 

@@ -60,7 +60,7 @@ struct gpu_counters {
 	struct map memory; /* struct memory_key -> struct memory */
 	struct map host_time; /* u32 pid -> struct host_time */
 	struct map lost; /* u32 pid -> u64 records */
-	struct map descriptors; /* u32 gpu -> struct told */
+	struct map descriptors; /* u32 gpu -> struct interned */
 };
 
 static struct gpu_counters *counters_of(struct perfetto *p)
@@ -83,7 +83,7 @@ static struct gpu_counters *counters_of(struct perfetto *p)
 	map__init(&c->memory, sizeof(struct memory_key), sizeof(struct memory));
 	map__init(&c->host_time, sizeof(u32), sizeof(struct host_time));
 	map__init(&c->lost, sizeof(u32), sizeof(u64));
-	map__init(&c->descriptors, sizeof(u32), sizeof(struct told));
+	map__init(&c->descriptors, sizeof(u32), sizeof(struct interned));
 	p->gpu_counters = c;
 	return c;
 }
@@ -250,7 +250,7 @@ int perfetto__gpu_memory(struct perfetto *p, const struct gpu_allocation *a)
 		return c ? 0 : -ENOMEM;
 	key.pid = a->device == GPU_NO_DEVICE ? a->pid : 0;
 	key.gpu = key.pid ? 0 : gpus__number(&p->gpus, a->pid, a->device);
-	m = c && key.gpu != GPUS_MOST ? map__get(&c->memory, &key) : NULL;
+	m = c && key.gpu != GPUS_MAX ? map__get(&c->memory, &key) : NULL;
 	if (!m)
 		return -ENOMEM;
 	before = m->live;
@@ -300,10 +300,10 @@ void perfetto__gpu_clock(struct perfetto *p, const struct view *v)
 
 static const char *reason_of(u32 reason)
 {
-	static const char *const words[] = { "", "no buffer was free", "by CUPTI itself", "they made no sense",
+	static const char *const names[] = { "", "no buffer was free", "by CUPTI itself", "they made no sense",
 					     "the process ended first" };
 
-	return reason && reason < sizeof(words) / sizeof(*words) ? words[reason] : "for a reason not known here";
+	return reason && reason < sizeof(names) / sizeof(*names) ? names[reason] : "for a reason not known here";
 }
 
 void perfetto__gpu_dropped(struct perfetto *p, const struct view *v)
@@ -369,7 +369,7 @@ static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h
 	event__end(p, at);
 }
 
-void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *told)
+void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_coverage *coverage)
 {
 	u64 last = p->e->facts->summary->last;
 	struct gpu_counters *c = p->gpu_counters;
@@ -387,9 +387,10 @@ void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_told *to
 		finish_memory(p, map__key(&c->memory, i), map__value(&c->memory, i), last);
 	for (u32 i = 0; c && i < c->host_time.n; i++)
 		put_host_time(p, *(const u32 *)map__key(&c->host_time, i), map__value(&c->host_time, i));
-	if (!told->unjoined)
+	if (!coverage->unjoined)
 		return;
-	snprintf(text, sizeof(text), "gpu: who asked for %llu kernels, copies and sets is not known", told->unjoined);
+	snprintf(text, sizeof(text), "gpu: who asked for %llu kernels, copies and sets is not known",
+		 coverage->unjoined);
 	perfetto__mark(p, &(struct interval){ last, last }, text);
 }
 

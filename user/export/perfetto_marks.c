@@ -34,7 +34,7 @@ struct gil_counts {
 	struct map gils; /* struct gil_key -> struct gil_waiters */
 	struct gil_point *points; /* not told yet */
 	u32 n, allocated;
-	u64 newest, told;
+	u64 newest, emitted;
 };
 
 void perfetto__counter(struct perfetto *p, u64 time, const struct track *t, u64 value)
@@ -125,7 +125,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Tells the counts up to a moment; of changes at one moment the sum. */
-static void tell_gils(struct perfetto *p, u64 before)
+static void emit_gils(struct perfetto *p, u64 before)
 {
 	struct gil_counts *g = p->gils;
 	const struct gil_key *key;
@@ -150,7 +150,7 @@ static void tell_gils(struct perfetto *p, u64 before)
 	}
 	memmove(g->points, g->points + i, (g->n - i) * sizeof(*g->points));
 	g->n -= i;
-	g->told = before;
+	g->emitted = before;
 }
 
 static int add_point(struct gil_counts *g, u64 time, s32 change, u32 gil)
@@ -194,9 +194,9 @@ int perfetto__count_gil(struct perfetto *p, const struct view *v)
 		return -ENOMEM;
 	g->newest = end > g->newest ? end : g->newest;
 	if (g->n > MAX_POINTS)
-		tell_gils(p, g->points[g->n / 2].time);
-	else if (g->newest > g->told + 3 * WINDOW)
-		tell_gils(p, g->newest - WINDOW);
+		emit_gils(p, g->points[g->n / 2].time);
+	else if (g->newest > g->emitted + 3 * WINDOW)
+		emit_gils(p, g->newest - WINDOW);
 	return 0;
 }
 
@@ -228,7 +228,7 @@ void perfetto__finish_marks(struct perfetto *p)
 	u64 damaged = trace__damaged(p->e->trace);
 
 	if (p->gils)
-		tell_gils(p, ~0ull);
+		emit_gils(p, ~0ull);
 	put_windows(p, facts);
 	if (damaged > facts->damaged)
 		damaged = facts->damaged ? facts->damaged : damaged;

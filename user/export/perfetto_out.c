@@ -114,7 +114,7 @@ int perfetto__open(struct perfetto *p)
 			return -ENOMEM;
 		ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
 	}
-	map__init(&p->interns, sizeof(struct intern_key), sizeof(struct told));
+	map__init(&p->interns, sizeof(struct intern_key), sizeof(struct interned));
 	begin_frame(p);
 	return p->err;
 }
@@ -166,9 +166,9 @@ void packet__end(struct perfetto *p, bool on_sequence)
 	p->frame_bytes += head.len + p->packet.len;
 }
 
-u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool *again)
+u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *again)
 {
-	struct told *t = map__get(told, key);
+	struct interned *t = map__get(interned, key);
 
 	*again = false;
 	if (!t) {
@@ -176,7 +176,7 @@ u64 perfetto__number(struct perfetto *p, struct map *told, const void *key, bool
 		return 0;
 	}
 	if (!t->number)
-		t->number = told->n;
+		t->number = interned->n;
 	*again = t->frame != p->frame;
 	t->frame = p->frame;
 	return t->number;

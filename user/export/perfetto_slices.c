@@ -141,7 +141,7 @@ static void put_argument(struct perfetto *p, const struct view *v, const struct 
 static void put_arguments(struct perfetto *p, const struct view *v, const struct common_fields *f)
 {
 	u16 flags = (u16)view__s64(v, f->flags);
-	const char *words;
+	const char *text;
 	size_t at;
 	u32 i;
 
@@ -161,10 +161,10 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 	}
 	event__callstack(p, callstack);
 	for (i = 0; i < 16; i++) {
-		words = flags >> i & 1 ? event_flag__words((u16)(1u << i)) : NULL;
-		if (!words)
+		text = flags >> i & 1 ? event_flag__text((u16)(1u << i)) : NULL;
+		if (!text)
 			continue;
-		at = begin_argument(p, words);
+		at = begin_argument(p, text);
 		pb__int(&p->packet, ARGUMENT_BOOL, 1);
 		pb__end(&p->packet, at);
 	}

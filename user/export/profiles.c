@@ -14,7 +14,7 @@ static const struct profile_kind kinds[PROFILES] = {
 	{ "off-cpu", "Off-CPU", "sample_off", "stack", PROFILE_EVENTS, "time off the CPU: record with --off-cpu" },
 	{ "gil-wait", "GIL wait", "gil_wait", "stack", PROFILE_GIL_WAITS,
 	  "waits for the GIL by what waited (family gil)" },
-	{ "gil-blame", "GIL blame", "gil_wait", "stack", PROFILE_GIL_PIECES,
+	{ "gil-blame", "GIL blame", "gil_wait", "stack", PROFILE_GIL_SEGMENTS,
 	  "waits for the GIL by what waited, and above it, upside down, what held it (family gil)" },
 };
 
@@ -27,37 +27,37 @@ static const struct schema_field *stack_field(const struct schema_event *e, cons
 }
 
 /* Of "KIND" and "KIND:FIELD" the kind, if it is in the trace and has stacks. */
-static const struct schema_event *find_event(const struct schema *s, const char *word,
+static const struct schema_event *find_event(const struct schema *s, const char *option,
 					     const struct schema_field **field)
 {
-	const char *colon = strchr(word, ':');
+	const char *colon = strchr(option, ':');
 	const struct schema_event *e;
 	char name[128];
 
-	snprintf(name, sizeof(name), "%.*s", (int)(colon ? colon - word : (long)strlen(word)), word);
+	snprintf(name, sizeof(name), "%.*s", (int)(colon ? colon - option : (long)strlen(option)), option);
 	e = schema__event(s, name);
 	*field = stack_field(e, colon ? colon + 1 : NULL);
 	/* a frame has stacks, but is none that something happened in */
 	return *field && EVENT_FAMILY(e->id) ? e : NULL;
 }
 
-static bool is_kind(const char *word)
+static bool is_kind(const char *option)
 {
 	for (u32 i = 0; i < PROFILES; i++)
-		if (!strcmp(kinds[i].name, word))
+		if (!strcmp(kinds[i].name, option))
 			return true;
 	return false;
 }
 
-int profiles__check(const struct trace *t, const char *word, char *why, size_t len)
+int profiles__check(const struct trace *t, const char *option, char *why, size_t len)
 {
 	const struct schema *s = trace__schema(t);
 	const struct schema_field *field;
 	size_t used;
 
-	if (!word || is_kind(word) || find_event(s, word, &field))
+	if (!option || is_kind(option) || find_event(s, option, &field))
 		return 0;
-	used = (size_t)snprintf(why, len, "--event '%s' has no stacks; what has:", word);
+	used = (size_t)snprintf(why, len, "--event '%s' has no stacks; what has:", option);
 	for (u32 i = 0; i < PROFILES && used < len; i++)
 		used += (size_t)snprintf(why + used, len - used, " %s", kinds[i].name);
 	for (u32 i = 0; i < s->n_events && used < len; i++)
@@ -141,25 +141,25 @@ static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *o
 }
 
 /* Who held it stands on their head: what they were at is next to what waited for it. */
-static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_piece *piece, u32 *node)
+static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_segment *segment, u32 *node)
 {
 	static const char *const notes[] = {
-		[GIL_UNSEEN] = "-- holder unknown --",
+		[GIL_UNKNOWN] = "-- holder unknown --",
 		[GIL_HELD] = "-- held by --",
 		[GIL_FREE] = "-- free: woken, not running yet --",
 	};
 	char label[64];
 	u32 function;
-	int err = call_functions__note(&p->functions, CALL_NOTE, notes[piece->had], &function);
+	int err = call_functions__note(&p->functions, CALL_NOTE, notes[segment->had], &function);
 
 	if (!err)
 		err = call_tree__child(t, *node, function, 0, node);
-	if (err || piece->had != GIL_HELD)
+	if (err || segment->had != GIL_HELD)
 		return err;
-	if (piece->holder_stack || !piece->holder)
-		return call_tree__upside_down(t, *node, piece->holder_stack, node);
+	if (segment->holder_stack || !segment->holder)
+		return call_tree__upside_down(t, *node, segment->holder_stack, node);
 	/* its stack could not be read: the thread, then */
-	names__label(p->e->names, label, sizeof(label), piece->gil.pid, piece->holder);
+	names__label(p->e->names, label, sizeof(label), segment->gil.pid, segment->holder);
 	err = call_functions__note(&p->functions, CALL_NOTE, label, &function);
 	return err ? err : call_tree__child(t, *node, function, 0, node);
 }
@@ -247,20 +247,20 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	return err;
 }
 
-static int on_piece(const struct gil_piece *piece, void *arg)
+static int on_segment(const struct gil_segment *segment, void *arg)
 {
-	struct profile *profile = find_profile(arg, PROFILE_GIL_PIECES);
+	struct profile *profile = find_profile(arg, PROFILE_GIL_SEGMENTS);
 	u32 node = 0;
 	int err;
 
-	if (!is_traced(arg, piece->from, piece->to))
+	if (!is_traced(arg, segment->from, segment->to))
 		return 0;
-	err = find_node(arg, profile, piece->gil.pid, piece->waiter_stack, &node);
+	err = find_node(arg, profile, segment->gil.pid, segment->waiter_stack, &node);
 	if (!err)
-		err = put_holder(arg, &profile->tree, piece, &node);
+		err = put_holder(arg, &profile->tree, segment, &node);
 	if (!err)
-		add_amount(profile, node, piece->waiter_stack,
-			   (u64)llround((double)inside(arg, piece->from, piece->to) * piece->weight));
+		add_amount(profile, node, segment->waiter_stack,
+			   (u64)llround((double)inside(arg, segment->from, segment->to) * segment->weight));
 	return err;
 }
 
@@ -268,10 +268,10 @@ int profiles__finish(struct profiles *p)
 {
 	const struct gil_listener listener = {
 		.wait = find_profile(p, PROFILE_GIL_WAITS) ? on_wait : NULL,
-		.piece = find_profile(p, PROFILE_GIL_PIECES) ? on_piece : NULL,
+		.segment = find_profile(p, PROFILE_GIL_SEGMENTS) ? on_segment : NULL,
 	};
 
-	return listener.wait || listener.piece ?
+	return listener.wait || listener.segment ?
 		       gil_model__read(p->e->trace, p->e->facts->live, p->e->facts->stop, NULL, &listener, p, NULL) :
 		       0;
 }

@@ -17,7 +17,7 @@ struct profile_kind {
 	enum {
 		PROFILE_EVENTS,
 		PROFILE_GIL_WAITS,
-		PROFILE_GIL_PIECES
+		PROFILE_GIL_SEGMENTS
 	} from; /* events as they are, or what model/gil.h says */
 	const char *doc; /* what is added up, and how it comes into a trace */
 };
@@ -44,8 +44,8 @@ struct profiles {
 	char name[128]; /* of a kind that is none of the known ones */
 };
 
-/* Can `word`, of --event, be shown? NULL: all. -EINVAL with a message in why that names what can. */
-int profiles__check(const struct trace *t, const char *word, char *why, size_t len);
+/* Can `option`, of --event, be shown? NULL: all. -EINVAL with a message in why that names what can. */
+int profiles__check(const struct trace *t, const char *option, char *why, size_t len);
 /* 0 or negative errno; free it in both cases. */
 int profiles__init(struct profiles *p, const struct export *e, bool lines);
 int profiles__add(struct profiles *p, const struct rows *rows);

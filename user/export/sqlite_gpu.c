@@ -86,9 +86,9 @@ static void put_transfer(struct pass *p, const struct gpu_work *w)
 		return;
 	}
 	put(p, w->bytes);
-	put_text(p, copies ? gpu_copy__word(w->copy_kind) : NULL);
-	put_text(p, copies ? gpu_memory__word(w->from_memory) : NULL);
-	put_text(p, gpu_memory__word(w->to_memory));
+	put_text(p, copies ? gpu_copy__name(w->copy_kind) : NULL);
+	put_text(p, copies ? gpu_memory__name(w->from_memory) : NULL);
+	put_text(p, gpu_memory__name(w->to_memory));
 	put(p, w->asynchronous);
 }
 
@@ -110,7 +110,7 @@ static void put_launch(struct pass *p, const struct gpu_work *w)
 	put(p, l->end);
 	put_known(p, l->stack);
 	put_text(p, l->stack ? stacks__label(p->s->e->stacks, l->stack, label, sizeof(label)) : NULL);
-	put_text(p, gpu_launch__gil_word(l));
+	put_text(p, gpu_launch__gil_state(l));
 }
 
 static int prepare(struct pass *p)
@@ -133,7 +133,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	if (err)
 		return err;
 	p->column = 0;
-	put_text(p, gpu_work__word(w));
+	put_text(p, gpu_work__name(w));
 	put(p, w->start);
 	put(p, w->end);
 	put(p, w->host_time);

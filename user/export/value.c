@@ -15,7 +15,7 @@ static void set_text(struct field_value *out, const char *text)
 	out->lasts = true;
 }
 
-static const char *word(const struct schema_field *f, s64 value)
+static const char *symbol(const struct schema_field *f, s64 value)
 {
 	if (!strcmp(f->unit, "errno") && value < 0)
 		return strerrorname_np((int)-value);
@@ -25,7 +25,7 @@ static const char *word(const struct schema_field *f, s64 value)
 }
 
 void field_value__get(struct field_value *out, const struct names *names, const struct view *v,
-		      const struct schema_field *f, bool words)
+		      const struct schema_field *f, bool symbolic)
 {
 	const char *name;
 
@@ -49,7 +49,7 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 		set_text(out, name);
 		return;
 	}
-	name = f->type == FIELD_ENUM ? schema_field__value_name(f, out->s) : words ? word(f, out->s) : NULL;
+	name = f->type == FIELD_ENUM ? schema_field__value_name(f, out->s) : symbolic ? symbol(f, out->s) : NULL;
 	if (name)
 		set_text(out, name);
 	else if (!strcmp(f->unit, "string"))
@@ -91,7 +91,7 @@ const char *event__title(const struct names *names, const struct view *v, u16 pr
 	return name ? name : v->event->name;
 }
 
-const char *event_flag__words(u16 bit)
+const char *event_flag__text(u16 bit)
 {
 	switch (bit) {
 	case EVENT_OPEN:

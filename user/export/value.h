@@ -17,9 +17,9 @@ struct field_value {
 	bool lasts; /* text stays where it is while the trace is open */
 };
 
-/* words: errors and signals by name too. */
+/* symbolic: errors and signals by name too. */
 void field_value__get(struct field_value *out, const struct names *names, const struct view *v,
-		      const struct schema_field *f, bool words);
+		      const struct schema_field *f, bool symbolic);
 /* Is f one of struct event's or struct span's? */
 bool field__is_common(const struct schema_event *e, const struct schema_field *f);
 /* Does f hold the id of a stack? */
@@ -30,7 +30,7 @@ bool event__is_inventory(const struct schema_event *e);
 const char *event__title(const struct names *names, const struct view *v, u16 probe);
 
 /* "not returned", "return not seen", .. for the bit of enum event_flags; NULL: no such bit */
-const char *event_flag__words(u16 bit);
+const char *event_flag__text(u16 bit);
 
 /* A JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
 void json__print_text(FILE *out, const char *text, size_t len);

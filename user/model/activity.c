@@ -38,7 +38,7 @@ int activity__new(struct activity **out, const struct query *q, u32 flags)
 	a->has_sched = has_sched(q->trace);
 	map__init(&a->threads, sizeof(struct thread_key), sizeof(struct activity_thread));
 	map__init(&a->quotas, sizeof(u32), sizeof(struct span_list));
-	err = lock_words__load(&a->locks, q->trace);
+	err = lock_futexes__load(&a->locks, q->trace);
 	if (err)
 		return err;
 	return waits__new(&a->waits, trace__schema(q->trace), q->names, a->locks, flags & ACTIVITY_DETAILS);
@@ -55,7 +55,7 @@ void activity__free(struct activity *a)
 		span_list__free(map__value(&a->quotas, i));
 	map__free(&a->quotas);
 	waits__free(a->waits);
-	lock_words__free(a->locks);
+	lock_futexes__free(a->locks);
 	free(a);
 }
 

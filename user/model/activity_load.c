@@ -75,7 +75,7 @@ static void sort(struct sched_times *l)
 	l->n = n;
 }
 
-static int on_piece(const struct gil_piece *p, void *arg)
+static int on_segment(const struct gil_segment *p, void *arg)
 {
 	struct activity_thread *t = thread_of(arg, p->gil.pid, p->waiter);
 	struct listed_span span = { p->from, p->to, p->had, p->holder_stack, p->holder };
@@ -147,7 +147,7 @@ static int load_quotas(struct activity *a)
 
 static int load_details(struct activity *a)
 {
-	const struct gil_listener gil = { .piece = on_piece };
+	const struct gil_listener gil = { .segment = on_segment };
 	int err = query__read_kind(&a->q, "sample_off", on_off_stacks, a);
 
 	return err ? err : gil_model__read(a->q.trace, a->q.from, a->q.to, &a->q.pids, &gil, a, NULL);

@@ -22,7 +22,7 @@ struct sched_times {
 
 struct activity_thread {
 	struct sched_times on, off;
-	struct span_list gil; /* what: enum gil_had, by: the holder, of: its stack */
+	struct span_list gil; /* what: enum gil_holding, by: the holder, of: its stack */
 	struct span_list off_stacks; /* of: the stack */
 	u64 done; /* intervals were handed over until then, 0: none was */
 	u64 span_from; /* start of the scheduler's span that the last interval was in */
@@ -35,7 +35,7 @@ struct activity {
 	u32 flags;
 	bool has_sched; /* the trace has scheduler events */
 	bool chosen; /* threads were added */
-	struct lock_words *locks;
+	struct lock_futexes *locks;
 	struct waits *waits;
 	struct map threads; /* struct thread_key -> struct activity_thread */
 	bool has_quotas; /* they were read */

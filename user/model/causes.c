@@ -169,11 +169,11 @@ static int add_to_thread(struct causes *c, const struct part_key *key, const str
 }
 
 /* In most of its periods, a quota holds back each thread that wants a CPU; the scheduler's spans say how long. */
-static bool is_quota(const struct causes *c, u32 pid, u64 wanted)
+static bool is_quota(const struct causes *c, u32 pid, u64 runnable_ns)
 {
 	const struct quota *q = map__find(&c->quotas, &pid);
 
-	return q && q->throttled_periods && (2 * q->throttled_periods >= q->periods || 2 * q->throttled >= wanted);
+	return q && q->throttled_periods && (2 * q->throttled_periods >= q->periods || 2 * q->throttled >= runnable_ns);
 }
 
 /* A thread counts for a kind that took a tenth of its time. */

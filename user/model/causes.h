@@ -41,7 +41,7 @@ int causes__rank(struct causes *c, const struct activity *activity);
 /* causes_kinds.c: of ACTIVITY_TRANSFER the file decides in the end */
 enum cause_kind cause__kind_of(enum activity_cause cause);
 /* "lock", for machines */
-const char *cause__word(enum cause_kind kind);
+const char *cause__key(enum cause_kind kind);
 /* 0: costs something, 1: sleeps and waits for others, 2: idles; after them what took little time */
 u32 cause__tier(enum cause_kind kind);
 #define CAUSE_TIER_LITTLE 3

@@ -3,7 +3,7 @@
 #include "model/causes.h"
 
 static const struct kind {
-	const char *word;
+	const char *key;
 	u32 tier;
 } kinds[CAUSE_KINDS] = {
 	[CAUSE_RUN] = { "on-cpu", 0 },	  [CAUSE_GIL] = { "gil", 0 },	      [CAUSE_LOCK] = { "lock", 0 },
@@ -14,9 +14,9 @@ static const struct kind {
 	[CAUSE_ASLEEP] = { "asleep", 2 },
 };
 
-const char *cause__word(enum cause_kind kind)
+const char *cause__key(enum cause_kind kind)
 {
-	return kinds[kind].word;
+	return kinds[kind].key;
 }
 
 u32 cause__tier(enum cause_kind kind)

@@ -70,11 +70,11 @@ struct model {
 	void *arg;
 };
 
-static int piece(const struct gil_piece *p, void *arg)
+static int segment(const struct gil_segment *p, void *arg)
 {
 	struct model *m = arg;
 
-	return m->listener->piece ? m->listener->piece(p, m->arg) : 0;
+	return m->listener->segment ? m->listener->segment(p, m->arg) : 0;
 }
 
 static double weight(const struct model *m)
@@ -137,7 +137,7 @@ static int end_lines(struct model *m)
 	for (i = 0; !err && i < m->gils.n; i++) {
 		g = map__value(&m->gils, i);
 		if (g->line)
-			err = gil_line__cut(g->line, 0, true, piece, m);
+			err = gil_line__cut(g->line, 0, true, segment, m);
 		retire_busy(m, g);
 	}
 	return err;
@@ -171,7 +171,7 @@ static struct waiter *waiter_of(struct model *m, const struct gil_timed_wait *w,
 	return t;
 }
 
-static int tell_wait(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
+static int emit_wait(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
 		     struct gil_timed_wait *w)
 {
 	struct waiter *t = waiter_of(m, w, get(v, f->number));
@@ -202,7 +202,7 @@ static int on_wait(struct model *m, struct gil_state *g, const struct view *v, c
 		.waiters = (u32)get(v, f->waiters),
 		.weight = weight(m),
 	};
-	int err = tell_wait(m, g, v, f, &w);
+	int err = emit_wait(m, g, v, f, &w);
 
 	if (err || !w.result)
 		return err;
@@ -270,7 +270,7 @@ static int on_event(const struct view *v, void *arg)
 						     m->arg) :
 			       0;
 	}
-	return err ? err : gil_line__cut(g->line, time, false, piece, m);
+	return err ? err : gil_line__cut(g->line, time, false, segment, m);
 }
 
 static int on_rows(const struct rows *rows, void *arg)
@@ -346,7 +346,7 @@ static u32 find_kinds(struct model *m, const struct schema *schema, const struct
 	return n;
 }
 
-static int tell_busy(struct model *m)
+static int emit_busy(struct model *m)
 {
 	const struct gil_state *g;
 	int err = 0;
@@ -369,7 +369,7 @@ static int read_all(struct model *m, struct trace *t, const struct trace_filter 
 		err = order__finish(m->order);
 	if (!err)
 		err = end_lines(m);
-	return err ? err : tell_busy(m);
+	return err ? err : emit_busy(m);
 }
 
 int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,

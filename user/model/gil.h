@@ -25,8 +25,8 @@ struct gil_key {
 	u32 unused;
 };
 
-enum gil_had {
-	GIL_UNSEEN, /* it is not known who had it */
+enum gil_holding {
+	GIL_UNKNOWN, /* it is not known who had it */
 	GIL_HELD,
 	GIL_FREE, /* nobody: a waiter had been woken and was on its way, or wanted a CPU */
 };
@@ -43,9 +43,9 @@ struct gil_timed_wait {
 };
 
 /* A part of a wait: all of it was for one holder. In order of time for each waiter. */
-struct gil_piece {
+struct gil_segment {
 	struct gil_key gil;
-	enum gil_had had;
+	enum gil_holding had;
 	u32 waiter, waiter_stack;
 	u32 holder, holder_stack; /* thread and stack, 0: not known */
 	u64 from, to; /* ns */
@@ -73,7 +73,7 @@ struct gil_switched {
 /* Each may be NULL; 0 or negative errno, which ends it. */
 struct gil_listener {
 	int (*wait)(const struct gil_timed_wait *w, void *arg);
-	int (*piece)(const struct gil_piece *p, void *arg);
+	int (*segment)(const struct gil_segment *p, void *arg);
 	int (*held)(const struct gil_held *h, void *arg);
 	int (*switched)(const struct gil_switched *s, void *arg);
 	/* Once a GIL, at the end: ns in which at least one thread waited, weighted; who waited cut to [from, to) of trace. */

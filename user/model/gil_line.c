@@ -7,11 +7,11 @@
 
 #include "util/search.h"
 
-struct stretch {
+struct gil_interval {
 	u64 from, to;
 	u64 since; /* when this hold began, as far as is known */
 	u32 holder, stack;
-	enum gil_had had;
+	enum gil_holding had;
 	bool exact; /* since is when it was taken */
 };
 
@@ -27,7 +27,7 @@ enum point { POINT_NONE, POINT_DROP, POINT_SEEN, POINT_TAKE };
 
 struct gil_line {
 	const struct gil_key *gil;
-	struct stretch *stretches; /* a ring of `allocated`, a power of 2 */
+	struct gil_interval *intervals; /* a ring of `allocated`, a power of 2 */
 	u32 first, n, allocated;
 	struct gil_pending *pending;
 	u32 done, n_pending, pending_allocated; /* the first `done` of them have been cut */
@@ -54,25 +54,25 @@ void gil_line__free(struct gil_line *l)
 {
 	if (!l)
 		return;
-	free(l->stretches);
+	free(l->intervals);
 	free(l->pending);
 	free(l);
 }
 
-static struct stretch *stretch(const struct gil_line *l, u32 i)
+static struct gil_interval *interval_at(const struct gil_line *l, u32 i)
 {
-	return &l->stretches[(l->first + i) & (l->allocated - 1)];
+	return &l->intervals[(l->first + i) & (l->allocated - 1)];
 }
 
 /* Room for one more: by growing, else by forgetting the oldest. */
 static int make_room(struct gil_line *l)
 {
 	u32 want = l->allocated ? 2 * l->allocated : 64, i;
-	struct stretch *more;
+	struct gil_interval *more;
 
 	if (l->n < l->allocated)
 		return 0;
-	if (l->allocated == GIL_STRETCHES) {
+	if (l->allocated == GIL_INTERVALS_MAX) {
 		l->first++;
 		l->n--;
 		return 0;
@@ -81,9 +81,9 @@ static int make_room(struct gil_line *l)
 	if (!more)
 		return -ENOMEM;
 	for (i = 0; i < l->n; i++)
-		more[i] = *stretch(l, i);
-	free(l->stretches);
-	l->stretches = more;
+		more[i] = *interval_at(l, i);
+	free(l->intervals);
+	l->intervals = more;
 	l->allocated = want;
 	l->first = 0;
 	return 0;
@@ -92,11 +92,11 @@ static int make_room(struct gil_line *l)
 /* Where the holder's stack could not be read, as it was running, what it was seen at next in the same hold stands for it. */
 static void fill_in(struct gil_line *l)
 {
-	const struct stretch *last = stretch(l, l->n - 1);
+	const struct gil_interval *last = interval_at(l, l->n - 1);
 	u32 i;
 
 	for (i = l->n - 1; last->stack && i-- > 0;) {
-		struct stretch *s = stretch(l, i);
+		struct gil_interval *s = interval_at(l, i);
 
 		if (s->had != GIL_HELD || s->holder != last->holder || s->since != last->since || s->stack)
 			return;
@@ -105,9 +105,9 @@ static void fill_in(struct gil_line *l)
 }
 
 /* The line goes on to `to`. */
-static int add(struct gil_line *l, u64 to, enum gil_had had, u32 holder, u32 stack, bool exact)
+static int add(struct gil_line *l, u64 to, enum gil_holding had, u32 holder, u32 stack, bool exact)
 {
-	struct stretch *s;
+	struct gil_interval *s;
 	int err;
 
 	if (!l->at || to <= l->at) {
@@ -117,8 +117,8 @@ static int add(struct gil_line *l, u64 to, enum gil_had had, u32 holder, u32 sta
 	err = make_room(l);
 	if (err)
 		return err;
-	s = stretch(l, l->n++);
-	*s = (struct stretch){ l->at, to, l->since ? l->since : l->at, holder, stack, had, exact };
+	s = interval_at(l, l->n++);
+	*s = (struct gil_interval){ l->at, to, l->since ? l->since : l->at, holder, stack, had, exact };
 	l->at = to;
 	fill_in(l);
 	return 0;
@@ -180,7 +180,7 @@ int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper)
 	if (l->last == POINT_DROP)
 		err = add(l, time, GIL_FREE, 0, 0, false);
 	else if (l->last == POINT_NONE)
-		err = add(l, time, dropper ? GIL_HELD : GIL_UNSEEN, dropper, 0, false);
+		err = add(l, time, dropper ? GIL_HELD : GIL_UNKNOWN, dropper, 0, false);
 	else /* its drop was not seen; what it was at is known if it has been seen at it */
 		err = add(l, time, GIL_HELD, dropper ? dropper : l->holder,
 			  !dropper || dropper == l->holder ? l->stack : 0, false);
@@ -211,7 +211,7 @@ int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
 
 	l->full = true;
 	if (start && start > l->at)
-		err = add(l, start, l->at && l->last == POINT_DROP ? GIL_FREE : GIL_UNSEEN, 0, 0, false);
+		err = add(l, start, l->at && l->last == POINT_DROP ? GIL_FREE : GIL_UNKNOWN, 0, 0, false);
 	l->since = start ? start : l->at;
 	if (!err)
 		err = add_sighted(l, start ? start : l->at, end, tid, stack);
@@ -243,7 +243,7 @@ void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack)
 	u32 i;
 
 	for (i = l->n; i-- > 0;) {
-		struct stretch *s = stretch(l, i);
+		struct gil_interval *s = interval_at(l, i);
 
 		if (s->to > time)
 			continue;
@@ -261,10 +261,10 @@ void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack)
 /* The first stretch that ends after `time`, n if none does. */
 static u32 find(const struct gil_line *l, u64 time)
 {
-	return SEARCH(l->n, i, stretch(l, i)->to <= time);
+	return SEARCH(l->n, i, interval_at(l, i)->to <= time);
 }
 
-static void put_holder(struct gil_piece *p, const struct stretch *s, const struct gil_pending *w)
+static void put_holder(struct gil_segment *p, const struct gil_interval *s, const struct gil_pending *w)
 {
 	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
 
@@ -278,23 +278,23 @@ static void put_holder(struct gil_piece *p, const struct stretch *s, const struc
 }
 
 static int cut_wait(const struct gil_line *l, const struct gil_pending *w,
-		    int (*fn)(const struct gil_piece *p, void *arg), void *arg)
+		    int (*fn)(const struct gil_segment *p, void *arg), void *arg)
 {
-	struct gil_piece p;
+	struct gil_segment p;
 	u64 at = w->start;
 	u32 i = find(l, at);
 	int err = 0;
 
 	while (!err && at < w->end) {
-		const struct stretch *s = i < l->n ? stretch(l, i) : NULL;
+		const struct gil_interval *s = i < l->n ? interval_at(l, i) : NULL;
 
-		p = (struct gil_piece){ .gil = *l->gil,
-					.waiter = w->tid,
-					.waiter_stack = w->stack,
-					.from = at,
-					.to = w->end,
-					.attempt = w->attempt,
-					.weight = w->weight };
+		p = (struct gil_segment){ .gil = *l->gil,
+					  .waiter = w->tid,
+					  .waiter_stack = w->stack,
+					  .from = at,
+					  .to = w->end,
+					  .attempt = w->attempt,
+					  .weight = w->weight };
 		if (s && s->from > at) {
 			p.to = s->from < w->end ? s->from : w->end;
 		} else if (s) {
@@ -333,7 +333,7 @@ static void forget_done(struct gil_line *l)
 	l->done = 0;
 }
 
-int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_piece *p, void *arg), void *arg)
+int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_segment *p, void *arg), void *arg)
 {
 	bool full = l->n_pending - l->done > GIL_PENDING;
 	const struct gil_pending *w;

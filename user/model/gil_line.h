@@ -6,7 +6,7 @@
 #include "model/gil.h"
 
 /* Stretches of one GIL that are kept: waits that reach back further than that are cut short, as not seen. */
-#define GIL_STRETCHES 16384u
+#define GIL_INTERVALS_MAX 16384u
 /* How long waits are kept before they are cut, ns: what the holder did next may tell what it had been at. */
 #define GIL_DELAY 50000000ull
 /* Waits whose holder is yet to be told; more make the line go on with who was seen last. */
@@ -43,6 +43,6 @@ void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack);
  * Hands over the pieces of the waits that the line has come past a while before now; all: also of those that it has
  * not, as good as that is known.
  */
-int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_piece *p, void *arg), void *arg);
+int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_segment *p, void *arg), void *arg);
 
 #endif

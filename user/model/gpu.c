@@ -14,17 +14,17 @@
 #define STEP  1000000000ull
 #define AHEAD 100000000ull /* calls are told so much earlier, as their work has to be among the work then */
 /* Work whose driver call is not there waits for it so long, and all that ended after it. */
-#define HOLD	   15000000000ull
-#define QUEUE_MOST (128u << 10) /* items: 24 MiB of work */
+#define HOLD	  15000000000ull
+#define QUEUE_MAX (128u << 10) /* items: 24 MiB of work */
 
 struct stream_key {
 	u32 pid, device, context, stream;
 };
 
-#define STREAMS_MOST (64u << 10)
+#define STREAMS_MAX (64u << 10)
 
 /* Telling calls may add work: those first. */
-static int tell_calls(struct gpu_model *m, u64 before)
+static int emit_calls(struct gpu_model *m, u64 before)
 {
 	struct gpu_host_item *c;
 	int err = gpu_queue__sort(&m->calls);
@@ -41,8 +41,8 @@ static int tell_calls(struct gpu_model *m, u64 before)
 		if (c->end >= before)
 			break;
 		if (gpu_model__wants(m, c->span.start, c->end))
-			m->told.open_calls += c->open;
-		err = gpu_host__tell(m, c);
+			m->coverage.open_calls += c->open;
+		err = gpu_host__emit(m, c);
 	}
 	gpu_queue__drop(&m->calls, i);
 	return err;
@@ -66,7 +66,7 @@ static int take_driver(struct gpu_model *m, u64 before)
 
 static void count(struct gpu_model *m, const struct gpu_work *w)
 {
-	struct gpu_told *t = &m->told;
+	struct gpu_coverage *t = &m->coverage;
 
 	t->kernels += w->kind == GPU_KERNEL;
 	t->copies += w->kind == GPU_COPY;
@@ -82,17 +82,17 @@ static void count(struct gpu_model *m, const struct gpu_work *w)
 static int place_in_stream(struct gpu_model *m, struct gpu_work *w)
 {
 	struct stream_key key = { w->pid, w->device, w->context, w->stream };
-	u64 *last = m->streams.n < STREAMS_MOST ? map__get(&m->streams, &key) : map__find(&m->streams, &key);
+	u64 *last = m->streams.n < STREAMS_MAX ? map__get(&m->streams, &key) : map__find(&m->streams, &key);
 
 	if (!last)
-		return m->streams.n < STREAMS_MOST ? -ENOMEM : 0;
+		return m->streams.n < STREAMS_MAX ? -ENOMEM : 0;
 	if (w->launch && *last > w->launch->end)
 		w->stream_free = *last;
 	*last = w->end > *last ? w->end : *last;
 	return 0;
 }
 
-int gpu_model__tell_work(struct gpu_model *m, const struct gpu_work_item *i)
+int gpu_model__emit_work(struct gpu_model *m, const struct gpu_work_item *i)
 {
 	struct gpu_work w = i->work;
 	struct gpu_launch launch;
@@ -122,7 +122,7 @@ static bool waits(const struct gpu_model *m, const struct gpu_work_item *i, u64 
 }
 
 /* hold: what ended before does not wait */
-static int tell_all_work(struct gpu_model *m, u64 before, u64 hold)
+static int emit_all_work(struct gpu_model *m, u64 before, u64 hold)
 {
 	struct gpu_work_item *w;
 	int err = gpu_queue__sort(&m->work);
@@ -135,13 +135,13 @@ static int tell_all_work(struct gpu_model *m, u64 before, u64 hold)
 		if (!w->work.host_time && gpu_order__wants(m, w->work.pid))
 			err = gpu_order__take_work(m, w);
 		else
-			err = gpu_model__tell_work(m, w);
+			err = gpu_model__emit_work(m, w);
 	}
 	gpu_queue__drop(&m->work, i);
 	return err;
 }
 
-static int tell_memory(struct gpu_model *m, u64 before)
+static int emit_memory(struct gpu_model *m, u64 before)
 {
 	struct gpu_memory_item *a;
 	int err = gpu_queue__sort(&m->memory);
@@ -151,22 +151,22 @@ static int tell_memory(struct gpu_model *m, u64 before)
 		a = gpu_queue__at(&m->memory, i);
 		if (a->time >= before)
 			break;
-		err = gpu_memory__tell(m, a);
+		err = gpu_memory__emit(m, a);
 	}
 	gpu_queue__drop(&m->memory, i);
 	return err;
 }
 
-static int tell_before(struct gpu_model *m, u64 before, u64 hold)
+static int emit_before(struct gpu_model *m, u64 before, u64 hold)
 {
 	u64 ahead = before < ~0ull - AHEAD ? before + AHEAD : ~0ull;
-	int err = tell_calls(m, ahead);
+	int err = emit_calls(m, ahead);
 
 	if (!err)
 		err = take_driver(m, ahead);
 	if (!err)
-		err = tell_all_work(m, before, hold);
-	return err ? err : tell_memory(m, before);
+		err = emit_all_work(m, before, hold);
+	return err ? err : emit_memory(m, before);
 }
 
 /* The middle of a queue that is full, so that half of it goes; else 0. */
@@ -174,7 +174,7 @@ static u64 pressure(struct gpu_queue *q, int *err)
 {
 	u64 time = 0;
 
-	if (q->n < QUEUE_MOST)
+	if (q->n < QUEUE_MAX)
 		return 0;
 	*err = gpu_queue__sort(q);
 	if (!*err)
@@ -205,7 +205,7 @@ static int settle(struct gpu_model *m)
 	if (err || (!full && m->newest < m->flushed + STEP))
 		return err;
 	m->flushed = m->newest;
-	return tell_before(m, later(before, full), hold);
+	return emit_before(m, later(before, full), hold);
 }
 
 static int on_rows(const struct rows *rows, void *arg)
@@ -229,7 +229,7 @@ static void begin(struct gpu_model *m, u64 from, u64 to, const struct trace_ids 
 	m->pids = pids ? *pids : (struct trace_ids){};
 	m->listener = listener;
 	m->arg = arg;
-	m->told = (struct gpu_told){ 0 };
+	m->coverage = (struct gpu_coverage){ 0 };
 	m->launches = m->newest = m->flushed = 0;
 	m->last_kind = 0;
 	m->calls.size = sizeof(struct gpu_host_item);
@@ -258,7 +258,7 @@ static void end(struct gpu_model *m)
 	m->fields = NULL;
 }
 
-static void tell_clock_error(struct gpu_model *m)
+static void count_clock_error(struct gpu_model *m)
 {
 	u32 i;
 
@@ -266,12 +266,12 @@ static void tell_clock_error(struct gpu_model *m)
 		const struct gpu_process *p = map__value(&m->processes, i);
 
 		if (trace_ids__have(&m->pids, *(const u32 *)map__key(&m->processes, i)))
-			m->told.clock_error = later(m->told.clock_error, p->clock_error);
+			m->coverage.clock_error = later(m->coverage.clock_error, p->clock_error);
 	}
 }
 
 int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_ids *pids,
-		    const struct gpu_listener *listener, void *arg, struct gpu_told *told)
+		    const struct gpu_listener *listener, void *arg, struct gpu_coverage *coverage)
 {
 	struct trace_filter filter = {
 		.from = from > BEFORE ? from - BEFORE : 0,
@@ -290,15 +290,15 @@ int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_id
 	if (!err && kinds[0])
 		err = trace__read(m->trace, &filter, on_rows, m);
 	if (!err)
-		err = tell_before(m, ~0ull, ~0ull);
+		err = emit_before(m, ~0ull, ~0ull);
 	if (!err)
 		err = gpu_order__end(m);
 	if (!err) {
 		gpu_join__end(m);
-		tell_clock_error(m);
+		count_clock_error(m);
 	}
-	if (told)
-		*told = m->told;
+	if (coverage)
+		*coverage = m->coverage;
 	free(kinds);
 	end(m);
 	return err;

@@ -101,7 +101,7 @@ struct gpu_device_facts {
 };
 
 /* What a reader has to be told with the figures. */
-struct gpu_told {
+struct gpu_coverage {
 	u64 kernels, copies, sets, graphs;
 	u64 joined, unjoined; /* work with and without a launch */
 	u64 unprobed; /* joined by CUPTI alone: no stack */
@@ -122,10 +122,10 @@ int gpu_model__new(struct gpu_model **out, struct trace *t, const struct names *
 void gpu_model__free(struct gpu_model *m);
 /*
  * Reads [from, to) (to 0: no limit) of some processes (NULL: of all) and hands over what is in it: work and calls that overlap it. In
- * bounded memory but for what is live: allocations, names. May be called again. told may be NULL.
+ * bounded memory but for what is live: allocations, names. May be called again. coverage may be NULL.
  */
 int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_ids *pids,
-		    const struct gpu_listener *listener, void *arg, struct gpu_told *told);
+		    const struct gpu_listener *listener, void *arg, struct gpu_coverage *coverage);
 /* After a read. NULL: the shim did not tell. */
 const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 pid, u32 device);
 /* A kernel's name as people write it: "void gemm<128>(float*, float*, float*, int)"; as mangled if it is no C++ name. */

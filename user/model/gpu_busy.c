@@ -186,7 +186,7 @@ static int by_start(const void *a, const void *b)
 }
 
 /* error: of the clock; kernels one after the other may seem to overlap by that */
-static void sum_stretch(struct gpu_device_sum *d, u32 kernels, u32 copies, u64 ns, u64 error)
+static void add_interval_time(struct gpu_device_sum *d, u32 kernels, u32 copies, u64 ns, u64 error)
 {
 	d->busy_ns += kernels || copies ? ns : 0;
 	d->kernel_ns += kernels ? ns : 0;
@@ -209,8 +209,8 @@ static int sum_edges(struct reading *r)
 		bool was = kernels || copies, is;
 
 		if (was)
-			sum_stretch(gpu_busy__sum(r->busy, e->device), kernels, copies, e->time - r->edges[i - 1].time,
-				    r->busy->told.clock_error);
+			add_interval_time(gpu_busy__sum(r->busy, e->device), kernels, copies,
+					  e->time - r->edges[i - 1].time, r->busy->coverage.clock_error);
 		kernels += (u32)e->kernel;
 		copies += (u32)e->copy;
 		is = kernels || copies;
@@ -353,7 +353,7 @@ static int find_gaps(struct reading *r)
 	return err;
 }
 
-static void add_told(struct gpu_told *to, const struct gpu_told *t)
+static void add_coverage(struct gpu_coverage *to, const struct gpu_coverage *t)
 {
 	to->joined += t->joined;
 	to->unjoined += t->unjoined;
@@ -369,12 +369,12 @@ static int read_window(struct reading *r)
 {
 	struct gpu_busy *b = r->busy;
 	const struct gpu_listener listener = { .work = on_work };
-	struct gpu_told told = { 0 };
+	struct gpu_coverage coverage = { 0 };
 	int err;
 
 	r->n = 0;
-	err = gpu_model__read(b->model, r->from, r->to, &b->args->pids, &listener, r, &told);
-	add_told(&b->told, &told);
+	err = gpu_model__read(b->model, r->from, r->to, &b->args->pids, &listener, r, &coverage);
+	add_coverage(&b->coverage, &coverage);
 	if (err || !r->n)
 		return err;
 	qsort(r->edges, 2 * (size_t)r->n, sizeof(*r->edges), by_time);

@@ -75,7 +75,7 @@ struct gpu_asked {
 struct gpu_busy {
 	const struct query *args;
 	struct gpu_model *model; /* names live as long */
-	struct gpu_told told;
+	struct gpu_coverage coverage;
 	struct map devices; /* struct gpu_device_key -> struct gpu_device_sum */
 	struct map streams; /* struct gpu_stream_key -> struct gpu_stream_sum */
 	struct map kernels; /* struct gpu_kernel_key -> struct gpu_sum */

@@ -5,7 +5,7 @@
 #include "model/gpu_gaps.h"
 
 static const struct phrase {
-	const char *word;
+	const char *key;
 	const char *alone; /* what the thread did */
 	const char *with; /* the same with the name of what it was */
 } phrases[GAP_CAUSES] = {
@@ -32,9 +32,9 @@ static const struct phrase {
 	[GAP_SHORT] = { "short", "was not examined: too many gaps, too short", "was not examined: %s" },
 };
 
-const char *gap_cause__word(enum gap_cause cause)
+const char *gap_cause__key(enum gap_cause cause)
 {
-	return phrases[cause].word;
+	return phrases[cause].key;
 }
 
 char *gap_cause__say(enum gap_cause cause, const char *of, char *buf, size_t size)

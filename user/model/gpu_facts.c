@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Of all names together: targets choose them. */
-#define TEXT_MOST (64u << 20)
+#define TEXTS_BYTES_MAX (64u << 20)
 
 struct device_key {
 	u32 pid, device;
@@ -40,7 +40,7 @@ static int set_text(struct gpu_model *m, struct map *map, u32 pid, u64 handle, c
 	struct handle_key key = { handle, pid, 0 };
 	struct gpu_text *t;
 
-	if (m->text_bytes + len > TEXT_MOST)
+	if (m->text_bytes + len > TEXTS_BYTES_MAX)
 		return 0;
 	t = map__get(map, &key);
 	if (!t)

@@ -292,8 +292,8 @@ static int take_dropped(struct gpu_model *m, const struct gpu_fields *f, const s
 	u64 time = GET(common.time);
 
 	if (gpu_model__wants(m, time, time)) {
-		m->told.dropped += GET(records);
-		m->told.dropped_bytes += GET(bytes);
+		m->coverage.dropped += GET(records);
+		m->coverage.dropped_bytes += GET(bytes);
 	}
 	return 0;
 }

@@ -141,7 +141,7 @@ static int add_to_sums(struct explaining *e, const struct gpu_gap *g)
 	return 0;
 }
 
-static int add_to_told(struct explaining *e, struct gap_told *t)
+static int add_to_detail(struct explaining *e, struct gap_detail *t)
 {
 	struct gap_part *more;
 
@@ -168,12 +168,12 @@ static int add_to_told(struct explaining *e, struct gap_told *t)
 
 static int add_to_tail(struct explaining *e, const struct gpu_gap *g)
 {
-	struct gap_told *t = map__get(&e->gaps->tails, &g->device);
+	struct gap_detail *t = map__get(&e->gaps->tails, &g->device);
 
 	if (!t)
 		return -ENOMEM;
 	t->gap = g;
-	return add_to_told(e, t);
+	return add_to_detail(e, t);
 }
 
 /* Gaps of several devices overlap; first is brought forward to what later windows can have. */
@@ -195,14 +195,14 @@ static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 		if (!err && g->tail)
 			err = add_to_tail(e, g);
 		if (!err && g->rank)
-			err = add_to_told(e, &e->gaps->told[g->rank - 1]);
+			err = add_to_detail(e, &e->gaps->details[g->rank - 1]);
 	}
 	return err;
 }
 
 static int by_length(const void *a, const void *b)
 {
-	const struct gpu_gap *x = ((const struct gap_told *)a)->gap, *y = ((const struct gap_told *)b)->gap;
+	const struct gpu_gap *x = ((const struct gap_detail *)a)->gap, *y = ((const struct gap_detail *)b)->gap;
 	u64 m = x->tail ? 0 : x->to - x->from, n = y->tail ? 0 : y->to - y->from;
 
 	return m != n ? (m > n ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
@@ -212,7 +212,7 @@ static int by_length(const void *a, const void *b)
 static int choose(struct gpu_gaps *g, u32 max)
 {
 	struct gpu_busy *b = g->busy;
-	struct gap_told *all = calloc((size_t)b->n_gaps + 1, sizeof(*all)), *fewer;
+	struct gap_detail *all = calloc((size_t)b->n_gaps + 1, sizeof(*all)), *fewer;
 	u32 tails = 0;
 
 	if (!all)
@@ -222,11 +222,11 @@ static int choose(struct gpu_gaps *g, u32 max)
 		tails += b->gaps[i].tail;
 	}
 	qsort(all, b->n_gaps, sizeof(*all), by_length);
-	g->n_told = b->n_gaps - tails < max ? b->n_gaps - tails : max;
-	for (u32 i = 0; i < g->n_told; i++)
+	g->n_details = b->n_gaps - tails < max ? b->n_gaps - tails : max;
+	for (u32 i = 0; i < g->n_details; i++)
 		b->gaps[all[i].gap - b->gaps].rank = i + 1;
-	fewer = realloc(all, ((size_t)g->n_told + 1) * sizeof(*all));
-	g->told = fewer ? fewer : all;
+	fewer = realloc(all, ((size_t)g->n_details + 1) * sizeof(*all));
+	g->details = fewer ? fewer : all;
 	return 0;
 }
 
@@ -257,7 +257,7 @@ static int by_ns(const void *a, const void *b)
 	return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : (int)x->cause - (int)y->cause;
 }
 
-static void sort_parts(struct gap_told *t)
+static void sort_parts(struct gap_detail *t)
 {
 	if (t->n)
 		qsort(t->parts, t->n, sizeof(*t->parts), by_ns);
@@ -286,7 +286,7 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 
 	*g = (struct gpu_gaps){ .busy = b };
 	texts__init(&g->texts);
-	map__init(&g->tails, sizeof(u32), sizeof(struct gap_told));
+	map__init(&g->tails, sizeof(u32), sizeof(struct gap_detail));
 	map__init(&g->sums, sizeof(struct gap_sum_key), sizeof(struct gap_sum));
 	all.tids.n = 0;
 	err = choose(g, max);
@@ -302,8 +302,8 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 	}
 	if (!err)
 		err = add_short(g);
-	for (u32 i = 0; i < g->n_told; i++)
-		sort_parts(&g->told[i]);
+	for (u32 i = 0; i < g->n_details; i++)
+		sort_parts(&g->details[i]);
 	for (u32 i = 0; i < g->tails.n; i++)
 		sort_parts(map__value(&g->tails, i));
 	free(e.waits);
@@ -313,14 +313,14 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 
 void gpu_gaps__free(struct gpu_gaps *g)
 {
-	for (u32 i = 0; i < g->n_told; i++)
-		free(g->told[i].parts);
+	for (u32 i = 0; i < g->n_details; i++)
+		free(g->details[i].parts);
 	for (u32 i = 0; i < g->tails.n; i++)
-		free(((struct gap_told *)map__value(&g->tails, i))->parts);
+		free(((struct gap_detail *)map__value(&g->tails, i))->parts);
 	map__free(&g->tails);
-	free(g->told);
+	free(g->details);
 	map__free(&g->texts);
 	map__free(&g->sums);
-	g->told = NULL;
-	g->n_told = 0;
+	g->details = NULL;
+	g->n_details = 0;
 }

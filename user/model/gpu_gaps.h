@@ -48,7 +48,7 @@ struct gap_sum {
 };
 
 /* One of the longest gaps. */
-struct gap_told {
+struct gap_detail {
 	const struct gpu_gap *gap;
 	struct gap_part *parts; /* largest first */
 	u32 n, allocated;
@@ -58,9 +58,9 @@ struct gpu_gaps {
 	struct gpu_busy *busy;
 	struct map texts; /* texts.h: what causes are of */
 	struct map sums; /* struct gap_sum_key -> struct gap_sum */
-	struct gap_told *told; /* by rank, the longest first */
-	u32 n_told;
-	struct map tails; /* u32 device -> struct gap_told: the time after its last work, if that is long */
+	struct gap_detail *details; /* by rank, the longest first */
+	u32 n_details;
+	struct map tails; /* u32 device -> struct gap_detail: the time after its last work, if that is long */
 	bool guessed; /* a function's name is that of the next launch's stack */
 };
 
@@ -71,7 +71,7 @@ extern u32 gpu_busy__window, gpu_gaps__window;
 int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max);
 void gpu_gaps__free(struct gpu_gaps *g);
 /* gpu_causes.c: "gil", for machines */
-const char *gap_cause__word(enum gap_cause cause);
+const char *gap_cause__key(enum gap_cause cause);
 /* "waited for the GIL, held by decode (loader.py)" */
 char *gap_cause__say(enum gap_cause cause, const char *of, char *buf, size_t size);
 

@@ -95,10 +95,10 @@ static void count_unwatched(struct gpu_model *m, const struct gpu_process *p, co
 {
 	bool off = (p->on && c->end < p->on) || (p->off > p->on_again && c->span.start > p->off);
 
-	m->told.unwatched += off && !c->open && gpu_model__wants(m, c->span.start, c->span.start);
+	m->coverage.unwatched += off && !c->open && gpu_model__wants(m, c->span.start, c->span.start);
 }
 
-int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c)
+int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c)
 {
 	const struct gpu_span *outer = outermost(m, c);
 	struct gpu_host_call call;

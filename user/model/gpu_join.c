@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPANS_MOST   (512u << 10) /* 28 MiB */
-#define DRIVERS_SOME (256u << 10) /* 28 MiB */
-#define DRIVERS_MOST (1u << 20) /* if their work has not come */
+#define SPANS_MAX	 (512u << 10) /* 28 MiB */
+#define DRIVERS_SOFT_MAX (256u << 10) /* 28 MiB */
+#define DRIVERS_MAX	 (1u << 20) /* if their work has not come */
 
 #define THREADS_TRIED 4096u /* where a thread is looked for by what it did */
 
@@ -70,7 +70,7 @@ int gpu_join__push(struct gpu_model *m, const struct gpu_host_item *c)
 	const struct gpu_span *s = &c->span;
 	u32 at, from;
 
-	if (m->spans >= SPANS_MOST)
+	if (m->spans >= SPANS_MAX)
 		forget_spans(m);
 	t = map__get(&m->threads, &key);
 	if (!t || make_room(t))
@@ -164,7 +164,7 @@ static bool is_launch(const struct gpu_driver *d)
 static void count_unseen(struct gpu_model *m, const struct gpu_driver *d)
 {
 	if (!d->used && gpu_model__wants(m, d->start, d->end) && is_launch(d))
-		m->told.unseen++;
+		m->coverage.unseen++;
 }
 
 static void forget_oldest(struct gpu_model *m)
@@ -188,7 +188,7 @@ int gpu_join__take_driver(struct gpu_model *m, const struct gpu_driver_item *ite
 	u32 i;
 
 	if (d->n == d->size) {
-		if (d->size >= DRIVERS_MOST || (d->size >= DRIVERS_SOME && d->ring[d->first].used))
+		if (d->size >= DRIVERS_MAX || (d->size >= DRIVERS_SOFT_MAX && d->ring[d->first].used))
 			forget_oldest(m);
 		else if (grow_drivers(d))
 			return -ENOMEM;
@@ -287,13 +287,13 @@ static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driv
 static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u64 slack)
 {
 	const struct task *process = names__task(m->names, d->pid, 0);
-	bool told = process && process->ns_pid, same = told && process->ns_pid == d->pid;
+	bool known = process && process->ns_pid, same = known && process->ns_pid == d->pid;
 	struct gpu_thread_key key = { d->pid, d->ns_tid };
 	struct gpu_span *s;
 	u32 tid = 0, others;
 
 	/* most likely in no namespace of its own: its threads have these numbers */
-	if (same || (!told && map__find(&m->threads, &key))) {
+	if (same || (!known && map__find(&m->threads, &key))) {
 		d->tid = d->ns_tid;
 		return gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
 	}
@@ -301,7 +301,7 @@ static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u
 	if (s && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
 		d->tid = tid;
 	/* a process's threads have larger numbers than it has, unless these are another namespace's */
-	else if (!told && !others && d->ns_tid >= d->pid)
+	else if (!known && !others && d->ns_tid >= d->pid)
 		d->tid = d->ns_tid;
 	return s;
 }

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 /* More addresses are not remembered: allocators use theirs again. */
-#define ADDRESSES_MOST (1u << 20)
+#define ADDRESSES_MAX (1u << 20)
 
 struct address_key {
 	u64 address;
@@ -27,7 +27,7 @@ static struct address *address_of(struct gpu_model *m, u32 pid, u64 address)
 
 	if (!m->addresses.key_size)
 		map__init(&m->addresses, sizeof(key), sizeof(struct address));
-	return m->addresses.n < ADDRESSES_MOST ? map__get(&m->addresses, &key) : map__find(&m->addresses, &key);
+	return m->addresses.n < ADDRESSES_MAX ? map__get(&m->addresses, &key) : map__find(&m->addresses, &key);
 }
 
 static bool is_memory(const struct gpu_host_item *c)
@@ -35,7 +35,7 @@ static bool is_memory(const struct gpu_host_item *c)
 	return c->span.ask == ASK_ALLOCATION || c->span.ask == ASK_RELEASE;
 }
 
-static int tell(struct gpu_model *m, struct gpu_allocation *i)
+static int emit(struct gpu_model *m, struct gpu_allocation *i)
 {
 	struct address *a = address_of(m, i->pid, i->address);
 
@@ -55,7 +55,7 @@ static int tell(struct gpu_model *m, struct gpu_allocation *i)
 	}
 	if (!gpu_model__wants(m, i->time, i->time))
 		return 0;
-	m->told.allocations++;
+	m->coverage.allocations++;
 	return m->listener->allocation(i, m->arg);
 }
 
@@ -90,7 +90,7 @@ int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 	return 0;
 }
 
-int gpu_memory__tell(struct gpu_model *m, struct gpu_memory_item *i)
+int gpu_memory__emit(struct gpu_model *m, struct gpu_memory_item *i)
 {
 	const struct gpu_span *s;
 
@@ -99,5 +99,5 @@ int gpu_memory__tell(struct gpu_model *m, struct gpu_memory_item *i)
 	s = i->a.host_time ? NULL : gpu_join__memory(m, &i->a, &i->a.tid);
 	if (s)
 		i->a.stack = s->stack;
-	return tell(m, &i->a);
+	return emit(m, &i->a);
 }

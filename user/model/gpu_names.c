@@ -12,10 +12,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define MANGLED_MOST   4000 /* bytes; what the shim hands over at most */
-#define DEMANGLED_MOST (32 << 10)
-#define CACHED_MOST    (64u << 10) /* names */
-#define BYTES_MOST     (64u << 20) /* of all */
+#define MANGLED_MAX   4000 /* bytes; what the shim hands over at most */
+#define DEMANGLED_MAX (32 << 10)
+#define CACHED_MAX    (64u << 10) /* names */
+#define BYTES_MAX     (64u << 20) /* of all */
 
 struct gpu_cpp_name {
 	char *full; /* NULL: as mangled */
@@ -23,7 +23,7 @@ struct gpu_cpp_name {
 };
 
 struct writing {
-	char text[DEMANGLED_MOST];
+	char text[DEMANGLED_MAX];
 	size_t len;
 	jmp_buf too_long;
 };
@@ -107,7 +107,7 @@ static int fill(struct gpu_model *m, struct gpu_cpp_name *n, const char *mangled
 	struct writing *w;
 	size_t len = strlen(mangled);
 
-	if (len > MANGLED_MOST || strncmp(mangled, "_Z", 2))
+	if (len > MANGLED_MAX || strncmp(mangled, "_Z", 2))
 		return 0;
 	w = malloc(sizeof(*w));
 	if (!w)
@@ -130,7 +130,7 @@ static const struct gpu_cpp_name *name_of(struct gpu_model *m, const char *mangl
 	if (!m->demangled.key_size)
 		map__init(&m->demangled, sizeof(hash), sizeof(*n));
 	n = map__find(&m->demangled, &hash);
-	if (n || m->demangled.n >= CACHED_MOST || m->text_bytes > BYTES_MOST)
+	if (n || m->demangled.n >= CACHED_MAX || m->text_bytes > BYTES_MAX)
 		return n;
 	n = map__get(&m->demangled, &hash);
 	return n && !fill(m, n, mangled) ? n : NULL;

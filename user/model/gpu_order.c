@@ -3,7 +3,7 @@
  * Joining without driver calls, where CUPTI is too old to tell them. What is left is order: a process's calls, if no two of them
  * overlap, are in the order of the correlations of their work. Work is put beside the calls at each place where there are enough of
  * them, and if at exactly one place every piece fits its call (what it is, its grid or bytes, and that it began no sooner), that is
- * how they belong together. Else nothing of the process is joined. That takes all of a process at once: up to ORDER_MOST.
+ * how they belong together. Else nothing of the process is joined. That takes all of a process at once: up to ORDER_MAX.
  */
 #include "model/gpu_private.h"
 
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDER_MOST (64u << 10) /* pieces of work: 14 MiB */
-#define TRIES_MOST 20000000u /* comparisons, for one process */
+#define ORDER_MAX (64u << 10) /* pieces of work: 14 MiB */
+#define TRIES_MAX 20000000u /* comparisons, for one process */
 
 static int by_start(const void *a, const void *b)
 {
@@ -100,7 +100,7 @@ static int only_place(const struct both *b)
 		for (i = 0; i < b->n && fits(b->calls[at + i], &b->work[b->first[i]]->work, b->slack); i++)
 			;
 		tries += i + 1;
-		if ((i == b->n && found >= 0) || tries > TRIES_MOST)
+		if ((i == b->n && found >= 0) || tries > TRIES_MAX)
 			return -1;
 		if (i == b->n)
 			found = (int)at;
@@ -164,7 +164,7 @@ int gpu_order__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 	/* nothing runs for nothing */
 	if ((c->span.ask == ASK_COPY || c->span.ask == ASK_SET) && !c->bytes)
 		return 0;
-	if (m->order_calls.n >= 4 * ORDER_MOST)
+	if (m->order_calls.n >= 4 * ORDER_MAX)
 		return gpu_order__give_up(m);
 	to = gpu_queue__add(&m->order_calls);
 	if (!to)
@@ -180,16 +180,16 @@ int gpu_order__take_work(struct gpu_model *m, const struct gpu_work_item *w)
 	if (!to)
 		return -ENOMEM;
 	*to = *w;
-	return m->order_work.n >= ORDER_MOST ? gpu_order__give_up(m) : 0;
+	return m->order_work.n >= ORDER_MAX ? gpu_order__give_up(m) : 0;
 }
 
-static int tell(struct gpu_model *m)
+static int emit(struct gpu_model *m)
 {
 	int err = 0;
 	u32 i;
 
 	for (i = 0; !err && i < m->order_work.n; i++)
-		err = gpu_model__tell_work(m, gpu_queue__at(&m->order_work, i));
+		err = gpu_model__emit_work(m, gpu_queue__at(&m->order_work, i));
 	gpu_queue__free(&m->order_work);
 	gpu_queue__free(&m->order_calls);
 	return err;
@@ -198,7 +198,7 @@ static int tell(struct gpu_model *m)
 int gpu_order__give_up(struct gpu_model *m)
 {
 	m->order_full = true;
-	return tell(m);
+	return emit(m);
 }
 
 int gpu_order__end(struct gpu_model *m)
@@ -214,5 +214,5 @@ int gpu_order__end(struct gpu_model *m)
 	err = calls && work ? join_all(m, calls, work) : -ENOMEM;
 	free(calls);
 	free(work);
-	return err ? err : tell(m);
+	return err ? err : emit(m);
 }

@@ -157,7 +157,7 @@ struct gpu_model {
 	struct trace_ids pids;
 	const struct gpu_listener *listener;
 	void *arg;
-	struct gpu_told told;
+	struct gpu_coverage coverage;
 	struct gpu_fields *fields; /* of each event of the schema; gpu_fields.c */
 	struct gpu_queue calls, driver, work, memory;
 	struct gpu_queue order_calls, order_work; /* gpu_order.c */
@@ -215,19 +215,19 @@ int gpu_order__give_up(struct gpu_model *m);
 int gpu_order__end(struct gpu_model *m);
 
 /* gpu.c */
-int gpu_model__tell_work(struct gpu_model *m, const struct gpu_work_item *i);
+int gpu_model__emit_work(struct gpu_model *m, const struct gpu_work_item *i);
 
 /* gpu_host.c */
 const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe);
 /* The call was read; tells it, and puts the work that it alone tells of among the work. */
-int gpu_host__tell(struct gpu_model *m, const struct gpu_host_item *c);
+int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c);
 
 /* gpu_memory.c */
 /* In a process without a shim the call is an allocation or release. */
 int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c);
-int gpu_memory__tell(struct gpu_model *m, struct gpu_memory_item *i);
+int gpu_memory__emit(struct gpu_model *m, struct gpu_memory_item *i);
 
-/* gpu_words.c: "cuLaunchKernel"; NULL: not known here */
+/* gpu_driver_names.c: "cuLaunchKernel"; NULL: not known here */
 const char *gpu_driver__function(u32 cbid);
 
 /* gpu_names.c */

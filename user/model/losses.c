@@ -21,7 +21,7 @@
 
 const char *loss__reason(s64 reason)
 {
-	static const char *const words[LOSS_REASONS] = {
+	static const char *const texts[LOSS_REASONS] = {
 		[LOSS_RING_FULL] = "ring full",
 		[LOSS_STORAGE] = "no memory for a thread's state",
 		[LOSS_DEPTH] = "calls nested too deep",
@@ -38,7 +38,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
 	};
 
-	return reason > 0 && reason < LOSS_REASONS && words[reason] ? words[reason] :
+	return reason > 0 && reason < LOSS_REASONS && texts[reason] ? texts[reason] :
 								      "for a reason unknown to this version";
 }
 

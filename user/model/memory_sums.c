@@ -207,7 +207,7 @@ static int read_once(struct memory_sums *m, bool at_peaks)
 
 	m->at_peaks = at_peaks;
 	return gpu_model__read(m->model, 0, m->args->to, &m->args->pids, at_peaks ? &second : &first, m,
-			       at_peaks ? NULL : &m->told);
+			       at_peaks ? NULL : &m->coverage);
 }
 
 static int note_end(struct memory_sums *m)

@@ -65,7 +65,7 @@ struct memory_pool {
 struct memory_sums {
 	const struct query *args;
 	struct gpu_model *model;
-	struct gpu_told told;
+	struct gpu_coverage coverage;
 	struct map sums; /* struct memory_key -> struct memory_sum */
 	struct map blocks; /* struct memory_block_key -> struct memory_block */
 	struct map places; /* struct memory_place_key -> struct memory_place */

@@ -439,9 +439,9 @@ static void begin_early(struct merge *m, struct trace_head *head)
 	head->monotonic = first;
 }
 
-static bool in_list(const char *list, const char *word, size_t len)
+static bool in_list(const char *list, const char *item, size_t len)
 {
-	for (const char *at = list; (at = strstr(at, word)) != NULL; at++)
+	for (const char *at = list; (at = strstr(at, item)) != NULL; at++)
 		if ((at == list || at[-1] == ',') && (!at[len] || at[len] == ','))
 			return true;
 	return false;
@@ -455,14 +455,14 @@ static void join_families(struct merge *m, char *buf, size_t len)
 	*buf = 0;
 	for (u32 i = 0; i < m->n; i++) {
 		const char *at = trace__head(m->inputs[i].trace)->families;
-		char word[64];
+		char item[64];
 		size_t n;
 
 		for (; at && *at; at += n + (at[n] == ',')) {
 			n = strcspn(at, ",");
-			snprintf(word, sizeof(word), "%.*s", (int)n, at);
-			if (used + n + 2 < len && n < sizeof(word) && !in_list(buf, word, n))
-				used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? "," : "", word);
+			snprintf(item, sizeof(item), "%.*s", (int)n, at);
+			if (used + n + 2 < len && n < sizeof(item) && !in_list(buf, item, n))
+				used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? "," : "", item);
 		}
 	}
 }

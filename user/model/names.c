@@ -248,8 +248,8 @@ int names__load(struct names *n, struct trace *t)
 {
 	static const char *const kinds[] = { "meta_probe", "proc_task",	  "proc_fork",	"proc_exec",
 					     "proc_exit",  "proc_rename", "proc_image", "gpu_name" };
-	const struct schema_event *wanted[sizeof(kinds) / sizeof(kinds[0]) + 1] = { 0 };
-	struct trace_filter filter = { .kinds = wanted };
+	const struct schema_event *selected[sizeof(kinds) / sizeof(kinds[0]) + 1] = { 0 };
+	struct trace_filter filter = { .kinds = selected };
 	const struct schema_event *e;
 	u32 i, found = 0;
 	int err;
@@ -257,12 +257,12 @@ int names__load(struct names *n, struct trace *t)
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		e = schema__event(n->schema, kinds[i]);
 		if (e)
-			wanted[found++] = e;
+			selected[found++] = e;
 	}
 	n->trace = t;
 	n->kernels.table.max = ~0U;
 	err = found ? trace__read(t, &filter, on_rows, n) : 0;
-	return err ? err : names__tell_apart(n);
+	return err ? err : names__distinguish(n);
 }
 
 const char *names__string(const struct names *n, u32 id)

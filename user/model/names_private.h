@@ -53,7 +53,7 @@ struct names {
 /* The task of a pid and tid of readings, each a number or an id; NULL: never seen. */
 const struct named_task *names__find(const struct names *n, u32 pid, u32 tid);
 /* names_tasks.c: gives ids to tasks that had a number after another one. All has been fed. 0 or -ENOMEM. */
-int names__tell_apart(struct names *n);
+int names__distinguish(struct names *n);
 /* names_recent.c: the text of an event that is fed, by a key. 0 or -ENOMEM. */
 int recent_texts__feed(struct recent_texts *t, const void *key, const struct view *v);
 /* NULL: there is none. */

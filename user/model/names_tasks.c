@@ -70,7 +70,7 @@ static int add(struct names *names, const struct candidate *list, u32 n)
 	return 0;
 }
 
-int names__tell_apart(struct names *n)
+int names__distinguish(struct names *n)
 {
 	u32 count, same;
 	struct candidate *list = list_all(n, &count);

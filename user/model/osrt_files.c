@@ -12,7 +12,7 @@
  * A descriptor's file. It is recorded once for a number of a process, also if several processes have the number one after
  * the other; files' numbers are a trace's own.
  */
-struct told_key {
+struct number_key {
 	u32 pid, file; /* pid: the number */
 };
 
@@ -23,7 +23,7 @@ struct file_name {
 
 struct osrt_files {
 	const struct names *process_names;
-	struct map told; /* struct told_key -> struct osrt_file */
+	struct map numbers; /* struct number_key -> struct osrt_file */
 	struct map names; /* struct file_name -> u32, its index plus one */
 };
 
@@ -77,10 +77,11 @@ static char *describe(const struct view *v, const struct schema_field *path)
 
 static int on_file(struct osrt_files *f, const struct view *v, const struct schema_field *path)
 {
-	struct told_key key = { names__number(f->process_names, (u32)view__get(v, "pid")), (u32)view__get(v, "file") };
+	struct number_key key = { names__number(f->process_names, (u32)view__get(v, "pid")),
+				  (u32)view__get(v, "file") };
 	struct file_name name = { 0 };
 	char *text = describe(v, path);
-	struct osrt_file *told;
+	struct osrt_file *file;
 	u32 *known;
 
 	if (!text)
@@ -88,13 +89,13 @@ static int on_file(struct osrt_files *f, const struct view *v, const struct sche
 	snprintf(name.text, sizeof(name.text), "%s", text);
 	free(text);
 	known = map__get(&f->names, &name);
-	told = map__get(&f->told, &key);
-	if (!known || !told)
+	file = map__get(&f->numbers, &key);
+	if (!known || !file)
 		return -ENOMEM;
 	/* a new one is the last; the value of one that is known says where it is */
 	if (!*known)
 		*known = f->names.n;
-	*told = (struct osrt_file){ *known - 1, (u32)view__get(v, "kind") };
+	*file = (struct osrt_file){ *known - 1, (u32)view__get(v, "kind") };
 	return 0;
 }
 
@@ -118,7 +119,7 @@ int osrt_files__new(struct osrt_files **out, const struct query *args)
 	if (!f)
 		return -ENOMEM;
 	f->process_names = args->names;
-	map__init(&f->told, sizeof(struct told_key), sizeof(struct osrt_file));
+	map__init(&f->numbers, sizeof(struct number_key), sizeof(struct osrt_file));
 	map__init(&f->names, sizeof(struct file_name), sizeof(u32));
 	/* its first use may be another thread's and outside of the time asked for */
 	all.from = all.to = 0;
@@ -130,16 +131,16 @@ void osrt_files__free(struct osrt_files *f)
 {
 	if (!f)
 		return;
-	map__free(&f->told);
+	map__free(&f->numbers);
 	map__free(&f->names);
 	free(f);
 }
 
 const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file)
 {
-	struct told_key key = { names__number(f->process_names, pid), file };
+	struct number_key key = { names__number(f->process_names, pid), file };
 
-	return map__find(&f->told, &key);
+	return map__find(&f->numbers, &key);
 }
 
 const char *osrt_files__name(const struct osrt_files *f, u32 number)

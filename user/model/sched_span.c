@@ -5,9 +5,9 @@
 
 #include "core/event.h"
 
-static const struct schema_field *field(const struct schema_event *e, bool wanted, const char *name)
+static const struct schema_field *field(const struct schema_event *e, bool is_present, const char *name)
 {
-	return wanted ? schema_event__field(e, name) : NULL;
+	return is_present ? schema_event__field(e, name) : NULL;
 }
 
 struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32 parts)

@@ -32,7 +32,7 @@ struct reason_key {
 
 struct waits {
 	const struct names *names;
-	const struct lock_words *locks;
+	const struct lock_futexes *locks;
 	const struct map *chosen; /* keys are struct thread_key; NULL: all threads */
 	const struct schema_event **kinds;
 	struct map threads; /* struct thread_key -> struct thread_waits */
@@ -99,7 +99,7 @@ static bool is_wait(const struct schema_event *e)
 }
 
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
-	       const struct lock_words *locks, bool details)
+	       const struct lock_futexes *locks, bool details)
 {
 	struct waits *w = calloc(1, sizeof(*w));
 	u32 n = 0;
@@ -312,7 +312,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	const struct schema_field *name = schema_event__field(v.event, "name");
-	const struct schema_field *owner, *word;
+	const struct schema_field *owner, *futex;
 	struct common_fields f = common_fields__of(v.event);
 	const struct wait_class *class = class_of(v.event);
 	struct wait_span span = { .rank = class->rank, .blocked = class->blocked };
@@ -330,7 +330,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		details = detail_fields__of(v.event);
 	/* a futex that says whose it is, is a lock; another is one if it is used as one */
 	owner = schema_event__field(v.event, "owner");
-	word = owner ? schema_event__field(v.event, "lock") : NULL;
+	futex = owner ? schema_event__field(v.event, "lock") : NULL;
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		key = (struct thread_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
 		if (w->chosen && !map__find(w->chosen, &key))
@@ -340,7 +340,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		if (span.end <= span.start || (is_call && syscalls__is_of_probe(name, view__s64(&v, name))))
 			continue;
 		is_lock = owner &&
-			  (view__s64(&v, owner) || lock_words__has(w->locks, key.pid, (u64)view__s64(&v, word)));
+			  (view__s64(&v, owner) || lock_futexes__has(w->locks, key.pid, (u64)view__s64(&v, futex)));
 		if (owner)
 			span.rank = is_lock ? class->rank : CONDITION_RANK;
 		span.reason =

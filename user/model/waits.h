@@ -9,7 +9,7 @@
 #define SONDE_MODEL_WAITS_H
 
 #include "model/activity_cause.h"
-#include "model/lock_words.h"
+#include "model/lock_futexes.h"
 #include "model/names.h"
 
 struct waits;
@@ -38,7 +38,7 @@ struct wait_part {
  * 0 or -ENOMEM.
  */
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
-	       const struct lock_words *locks, bool details);
+	       const struct lock_futexes *locks, bool details);
 void waits__free(struct waits *w);
 /* Takes spans of these threads alone: keys are struct thread_key; threads must outlive the feeding. NULL: of all. */
 void waits__choose(struct waits *w, const struct map *threads);

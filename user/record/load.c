@@ -142,7 +142,7 @@ static const struct schema_option *find_option(const struct schema *schema, cons
 		const struct schema_option *o = &schema->options[i];
 		bool number = *o->number;
 
-		*value = option_value(given, o->family, number ? '-' : '=', o->word);
+		*value = option_value(given, o->family, number ? '-' : '=', o->name);
 		if (*value && (number || !**value))
 			return o;
 	}
@@ -165,7 +165,7 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 	}
 	/* asking for more of a family asks for the family */
 	s->family_on[schema__family(s->schema, known->family)->id] = true;
-	snprintf(var, sizeof(var), "option_%s_%s", known->family, known->word);
+	snprintf(var, sizeof(var), "option_%s_%s", known->family, known->name);
 	if (*known->number) {
 		errno = 0;
 		number = strtoull(value, &end, 10);

@@ -20,7 +20,7 @@ static void fill(const struct causes *c, const struct query *q, struct table *t)
 	const struct cause *r;
 
 	for (u32 i = 0; (r = causes__ranked(c, i)) != NULL; i++) {
-		table__add(t, V_U64(r->pid), V_TEXT(names__comm(q->names, r->pid, 0)), V_TEXT(cause__word(r->kind)),
+		table__add(t, V_U64(r->pid), V_TEXT(names__comm(q->names, r->pid, 0)), V_TEXT(cause__key(r->kind)),
 			   V_U64(r->ns), V_DBL(table__percent(r->ns, r->wall_ns)), V_U64(r->threads), V_U64(r->times),
 			   r->times ? V_DBL((double)r->ns / (double)r->times) : V_NONE, V_TEXT(r->what),
 			   r->what ? V_U64(r->what_ns) : V_NONE, r->what ? V_U64(r->what_times) : V_NONE);
@@ -48,7 +48,7 @@ static bool is_said(const struct causes *c, u32 i, u32 said)
 
 static void add_figures(const struct cause *r, struct report_output *out)
 {
-	REPORT_FIGURES(out, FIGURE("pid", V_U64(r->pid)), FIGURE("cause", V_TEXT(cause__word(r->kind))),
+	REPORT_FIGURES(out, FIGURE("pid", V_U64(r->pid)), FIGURE("cause", V_TEXT(cause__key(r->kind))),
 		       FIGURE("ns", V_U64(r->ns)), FIGURE("wall_ns", V_U64(r->wall_ns)),
 		       FIGURE("percent", V_DBL(table__percent(r->ns, r->wall_ns))),
 		       FIGURE("threads", V_U64(r->threads)), FIGURE("times", V_U64(r->times)),

@@ -13,7 +13,7 @@
 int causes__report(struct causes *c, const struct activity *activity, const struct query *q, struct report_output *out,
 		   u32 max);
 
-/* causes_words.c: one sentence; reads the trace for details. 0 or negative errno. */
+/* causes_text.c: one sentence; reads the trace for details. 0 or negative errno. */
 int cause__say(const struct causes *all, const struct query *args, const struct cause *cause, char *buf, size_t size);
 
 #endif

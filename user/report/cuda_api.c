@@ -229,7 +229,7 @@ static const struct cuda_return_key *worst_error(const struct cuda_api *a)
 	return worst;
 }
 
-void cuda_api__find(struct cuda_api *a, struct report_output *out, const struct table *summary)
+void cuda_api__add_findings(struct cuda_api *a, struct report_output *out, const struct table *summary)
 {
 	const struct cuda_return_key *worst = worst_error(a);
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64];
@@ -361,7 +361,7 @@ static int run(const struct query *args, struct report_output *out)
 	fill_returns(&a, returns, failures);
 	if (!a.calls)
 		report__nothing(args, out, "No CUDA calls were recorded", "cuda");
-	cuda_api__find(&a, out, summary);
+	cuda_api__add_findings(&a, out, summary);
 	cuda_api__free(&a);
 	return err;
 }

@@ -51,6 +51,6 @@ void cuda_api__free(struct cuda_api *a);
 /* Adds the table of functions that nsys calls cuda_api_sum. */
 struct table *cuda_api__table(struct cuda_api *a, struct report_output *out, const char *name);
 /* Says in words what the calls cost; nothing without calls. summary is that table. */
-void cuda_api__find(struct cuda_api *a, struct report_output *out, const struct table *summary);
+void cuda_api__add_findings(struct cuda_api *a, struct report_output *out, const struct table *summary);
 
 #endif

@@ -103,7 +103,7 @@ static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *
 }
 
 /* The one launched most often, where no more is known. */
-static void find_host(struct kern_report *r, struct report_output *out)
+static void add_host_finding(struct kern_report *r, struct report_output *out)
 {
 	char all[TEXT_NUMBER], count[TEXT_NUMBER];
 	const struct kernel *top = NULL;
@@ -123,7 +123,7 @@ static void find_host(struct kern_report *r, struct report_output *out)
 				       text__count(count, sizeof(count), top->time.count));
 }
 
-static void find(struct kern_report *r, struct report_output *out)
+static void add_findings(struct kern_report *r, struct report_output *out)
 {
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], average[TEXT_NUMBER], label[STACK_LABEL];
 	const struct kernel *top = NULL;
@@ -139,7 +139,7 @@ static void find(struct kern_report *r, struct report_output *out)
 		}
 	}
 	if (!top) {
-		find_host(r, out);
+		add_host_finding(r, out);
 		return;
 	}
 	report_output__finding(out, "%.1f%% of %s of kernel time is %s: %s time%s, %s on average.",
@@ -161,7 +161,7 @@ static void free_kernels(struct kern_report *r, struct map *kernels)
 }
 
 /* A device that hangs, or work that is too long to be seen whole */
-static void find_running(const struct kern_report *r, struct report_output *out)
+static void add_running_finding(const struct kern_report *r, struct report_output *out)
 {
 	char ns[TEXT_NUMBER];
 
@@ -188,8 +188,8 @@ static int run(const struct query *args, struct report_output *out)
 				    columns);
 		host->limit = 30;
 		fill(&r, &r.host, r.host_total, host);
-		find(&r, out);
-		find_running(&r, out);
+		add_findings(&r, out);
+		add_running_finding(&r, out);
 		cuda_work__say(&r.work, out, r.kernels.n || r.host.n || r.unfinished ? NULL : "No kernel was recorded");
 	}
 	free_kernels(&r, &r.kernels);

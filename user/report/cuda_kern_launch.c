@@ -185,7 +185,7 @@ static void fill_stacks(struct launch_report *r, const struct map *map, bool who
 	table__sort(t, "kernel_ns");
 }
 
-static void find(struct launch_report *r, struct report_output *out)
+static void add_findings(struct launch_report *r, struct report_output *out)
 {
 	const struct stack_group *top = NULL;
 	char label[STACK_LABEL], ns[TEXT_NUMBER], number[TEXT_NUMBER];
@@ -252,7 +252,7 @@ static int run(const struct query *args, struct report_output *out)
 		t = REPORT_TABLE(out, "stacks", "Kernel time by the stack that launched", line_columns);
 		t->machine_only = true;
 		fill_stacks(&r, &r.stacks, true, t);
-		find(&r, out);
+		add_findings(&r, out);
 		cuda_work__say(&r.work, out,
 			       r.kernel_ns || r.groups.n ? NULL : "No kernel with device times was recorded");
 	}

@@ -22,7 +22,7 @@ static void fill(const struct map *groups, bool host, struct table *t)
 	table__sort(t, "total_bytes");
 }
 
-static void find(const struct cuda_mem *c, struct report_output *out)
+static void add_findings(const struct cuda_mem *c, struct report_output *out)
 {
 	char most[TEXT_NUMBER], all[TEXT_NUMBER], average[TEXT_NUMBER];
 	const struct map *maps[] = { &c->device, &c->host };
@@ -52,7 +52,7 @@ static int run(const struct query *args, struct report_output *out)
 		fill(&c.device, false, t);
 		t = REPORT_TABLE(out, "host", "Of processes without device times, by their calls", columns);
 		fill(&c.host, true, t);
-		find(&c, out);
+		add_findings(&c, out);
 		cuda_work__say(&c.work, out, c.device.n || c.host.n ? NULL : "No copy or set was recorded");
 	}
 	cuda_mem__free(&c);

@@ -26,7 +26,7 @@ static void fill(const struct map *groups, u64 total, bool device, struct table 
 	table__sort(t, "total_ns");
 }
 
-static void find(const struct cuda_mem *c, struct report_output *out)
+static void add_findings(const struct cuda_mem *c, struct report_output *out)
 {
 	char ns[TEXT_NUMBER], bytes[TEXT_NUMBER], rate[TEXT_NUMBER];
 	const struct cuda_mem_group *top = NULL;
@@ -56,7 +56,7 @@ static int run(const struct query *args, struct report_output *out)
 		t = REPORT_TABLE(out, "host_time", "Of processes without device times: the host's time in the call",
 				 columns);
 		fill(&c.host, c.host_total, false, t);
-		find(&c, out);
+		add_findings(&c, out);
 		cuda_work__say(&c.work, out, c.device.n || c.host.n ? NULL : "No copy or set was recorded");
 	}
 	cuda_mem__free(&c);

@@ -30,7 +30,7 @@ int cuda_work__read(struct cuda_work *c, const struct query *args, int (*fn)(con
 	if (!err)
 		err = gpu_model__new(&c->model, args->trace, args->names);
 	if (!err)
-		err = gpu_model__read(c->model, args->from, args->to, &args->pids, &listener, c, &c->told);
+		err = gpu_model__read(c->model, args->from, args->to, &args->pids, &listener, c, &c->coverage);
 	return err;
 }
 
@@ -73,7 +73,7 @@ static const char *plural(u64 n)
 	return n == 1 ? "" : "s";
 }
 
-void cuda_work__say_unwatched(const struct gpu_told *t, struct report_output *out)
+void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output *out)
 {
 	char n[TEXT_NUMBER];
 
@@ -84,7 +84,7 @@ void cuda_work__say_unwatched(const struct gpu_told *t, struct report_output *ou
 			text__count(n, sizeof(n), t->unwatched), plural(t->unwatched));
 }
 
-static void say_missing(const struct gpu_told *t, struct report_output *out)
+static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 {
 	u64 all = t->kernels + t->copies + t->sets + t->graphs;
 	char a[TEXT_NUMBER], b[TEXT_NUMBER];
@@ -124,7 +124,7 @@ static void say_missing(const struct gpu_told *t, struct report_output *out)
 }
 
 /* The same for machines */
-static void tabulate(const struct gpu_told *t, struct report_output *out)
+static void tabulate(const struct gpu_coverage *t, struct report_output *out)
 {
 	static const struct column columns[] = {
 		{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
@@ -152,7 +152,7 @@ static void tabulate(const struct gpu_told *t, struct report_output *out)
 
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing)
 {
-	const struct gpu_told *t = &c->told;
+	const struct gpu_coverage *t = &c->coverage;
 	char error[TEXT_NUMBER];
 
 	if (nothing)

@@ -24,7 +24,7 @@ struct cuda_work {
 	struct stacks *stacks;
 	struct map places; /* function and line -> the first frame that was there */
 	struct stats_pool pool;
-	struct gpu_told told;
+	struct gpu_coverage coverage;
 	int (*fn)(const struct gpu_work *w, void *arg);
 	void *arg;
 };
@@ -42,6 +42,6 @@ u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
 /* What the figures don't hold, and how far they are to be trusted. nothing: there was none, and that is said. */
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing);
 /* Calls in processes whose shim was off at that time, if there were any */
-void cuda_work__say_unwatched(const struct gpu_told *t, struct report_output *out);
+void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output *out);
 
 #endif

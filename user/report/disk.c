@@ -410,7 +410,7 @@ static void fill_processes(struct disk_report *d, struct table *t)
 	table__sort(t, "read_bytes");
 }
 
-static void find(const struct disk_report *d, struct report_output *out)
+static void add_findings(const struct disk_report *d, struct report_output *out)
 {
 	u64 n = 0, bytes = 0, queue = 0, device = 0, most = 0, errors = 0, stall = 0;
 	char number[TEXT_NUMBER], size[TEXT_NUMBER], who[64], file[96];
@@ -472,7 +472,7 @@ static int run(const struct query *args, struct report_output *out)
 					    "written stayed there.");
 	if (!d.ios.n && !d.memory.n && !d.stalls.n && !d.processes.n)
 		report__nothing(args, out, "No disk I/O was recorded", "disk");
-	find(&d, out);
+	add_findings(&d, out);
 	if (d.pool.approximate)
 		report_output__note(out, "Medians and p99 of groups beyond %u I/Os are within 0.4%%.", STATS_EXACT);
 	free_all(&d);

@@ -178,7 +178,7 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 }
 
 /* The process that lost most time to it, in words. */
-static void find(struct gc_report *g, const struct stacks *s, struct report_output *out)
+static void add_findings(struct gc_report *g, const struct stacks *s, struct report_output *out)
 {
 	char who[64], total[TEXT_NUMBER], longest[TEXT_NUMBER], code[STACK_LABEL];
 	const struct gc_group *worst = NULL;
@@ -228,7 +228,7 @@ static int run(const struct query *args, struct report_output *out)
 		err = stacks__load(&s, args->trace);
 	if (!err) {
 		fill(&g, s, out);
-		find(&g, s, out);
+		add_findings(&g, s, out);
 	}
 	if (!g.groups.n)
 		report__nothing(args, out, "No garbage collection was recorded", "python");

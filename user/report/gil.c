@@ -83,7 +83,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	return err;
 }
 
-static int on_piece(const struct gil_piece *p, void *arg)
+static int on_segment(const struct gil_segment *p, void *arg)
 {
 	struct gil_report *g = arg;
 	u64 ns = asked_for(g, p->waiter, p->from, p->to) ? query__inside(g->args, p->from, p->to) : 0;
@@ -127,7 +127,7 @@ static int on_busy(const struct gil_key *gil, double ns, void *arg)
 
 static const struct gil_listener listener = {
 	.wait = on_wait,
-	.piece = on_piece,
+	.segment = on_segment,
 	.held = on_held,
 	.switched = on_switched,
 	.busy = on_busy,
@@ -254,7 +254,7 @@ bool gil_report__matters(const struct gil_report *g, u64 duration)
 	return false;
 }
 
-void gil_report__find(const struct gil_report *g, struct report_output *out, u64 duration, u32 max)
+void gil_report__add_findings(const struct gil_report *g, struct report_output *out, u64 duration, u32 max)
 {
 	const struct gil_interpreter *one;
 	char who[64], waited[TEXT_NUMBER];
@@ -301,8 +301,8 @@ static int run(const struct query *args, struct report_output *out)
 	fill_threads(&g, threads);
 	if (!g.interpreters.n)
 		report__nothing(args, out, "No thread waited for a GIL", "gil");
-	gil_blame__find(&g, out);
-	gil_report__find(&g, out, query__duration(args), 3);
+	gil_blame__add_findings(&g, out);
+	gil_report__add_findings(&g, out, query__duration(args), 3);
 	if (g.pool.approximate)
 		report_output__note(out, "Medians and p99 of groups beyond %u waits are within 0.4%%.", STATS_EXACT);
 	gil_report__free(&g);

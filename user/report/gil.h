@@ -62,7 +62,7 @@ struct gil_blame {
 	struct map by_stack; /* struct gil_stacks_key -> struct gil_pair: by whole stacks */
 	struct map holds; /* struct gil_hold_key -> struct gil_hold_sum, with --gil=full */
 	struct gil_natives natives;
-	double ns, free_ns, unseen_ns; /* of all waiting; while nobody had the GIL; while it is not known who had */
+	double ns, free_ns, unknown_ns; /* of all waiting; while nobody had the GIL; while it is not known who had */
 	double left_out; /* ns of pairs for which there was no room */
 };
 
@@ -82,16 +82,16 @@ void gil_report__free(struct gil_report *g);
 /* Is there a GIL that somebody waited for in more than 5% of the time? duration is the report's, ns. */
 bool gil_report__matters(const struct gil_report *g, u64 duration);
 /* Says in words what the worst interpreters (max of them) cost. duration likewise. */
-void gil_report__find(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
+void gil_report__add_findings(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
 
 /* gil_blame.c: the part that names functions */
 int gil_blame__init(struct gil_blame *b, const struct query *args);
 void gil_blame__free(struct gil_blame *b);
 /* ns: those of the piece that count. */
-int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns);
+int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns);
 void gil_blame__tables(const struct gil_report *g, struct report_output *out);
 /* Says in words whose doing it was. */
-void gil_blame__find(const struct gil_report *g, struct report_output *out);
+void gil_blame__add_findings(const struct gil_report *g, struct report_output *out);
 
 /* gil_holds.c: how long it was held */
 void gil_holds__init(struct gil_blame *b);
@@ -103,7 +103,7 @@ void gil_holds__table(const struct gil_blame *b, struct report_output *out);
 int gil_natives__init(struct gil_blame *b, const struct query *args);
 void gil_natives__free(struct gil_natives *n);
 /* side: the holder's, an index in struct gil_blame.sides; function: its id, of a thread 0 */
-int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_piece *p);
+int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_segment *p);
 
 struct gil_native_share {
 	double percent; /* of the samples' time */

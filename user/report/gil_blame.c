@@ -18,7 +18,7 @@
 #define PAIRS_MAX  65536u
 #define STACKS_MAX 262144u
 
-enum side_kind { SIDE_UNSEEN, SIDE_NOBODY, SIDE_THREAD, SIDE_CODE, SIDE_FRAME };
+enum side_kind { SIDE_UNKNOWN, SIDE_NONE, SIDE_THREAD, SIDE_CODE, SIDE_FRAME };
 
 struct gil_side {
 	struct gil_key gil;
@@ -44,7 +44,7 @@ struct gil_stacks_key {
 	struct gil_key gil;
 	u32 holder, waiter; /* stacks */
 	u32 holder_tid, waiter_tid; /* where there is no stack */
-	enum gil_had had;
+	enum gil_holding had;
 	u32 unused;
 };
 
@@ -78,7 +78,7 @@ void gil_blame__free(struct gil_blame *b)
 struct who {
 	const struct gil_key *gil;
 	u32 tid, stack;
-	enum gil_had had;
+	enum gil_holding had;
 	bool waits;
 };
 
@@ -90,7 +90,7 @@ static struct gil_side side_of(const struct gil_blame *b, const struct who *w, u
 	*frame = stacks__top_user(b->stacks, w->stack);
 	f = stacks__frame(b->stacks, *frame);
 	if (w->had == GIL_FREE) {
-		side.kind = SIDE_NOBODY;
+		side.kind = SIDE_NONE;
 	} else if (f) {
 		side.kind = f->code ? SIDE_CODE : SIDE_FRAME;
 		side.id = f->code ? f->code : *frame;
@@ -122,7 +122,7 @@ static u32 add_side(struct gil_blame *b, const struct who *w, double ns, u64 hel
 }
 
 static int add_pair(struct gil_blame *b, struct map *m, u32 max, const void *key, double ns, bool new,
-		    const struct gil_piece *p)
+		    const struct gil_segment *p)
 {
 	struct gil_pair *pair = m->n < max ? map__get(m, key) : map__find(m, key);
 
@@ -136,7 +136,7 @@ static int add_pair(struct gil_blame *b, struct map *m, u32 max, const void *key
 	return 0;
 }
 
-static int add_stacks(struct gil_blame *b, const struct gil_piece *p, double ns, bool new)
+static int add_stacks(struct gil_blame *b, const struct gil_segment *p, double ns, bool new)
 {
 	bool held = p->had == GIL_HELD;
 	struct gil_stacks_key key = {
@@ -159,7 +159,7 @@ static u32 function_of(const struct gil_blame *b, u32 side)
 	return s->kind >= SIDE_CODE ? s->id : 0;
 }
 
-int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns)
+int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 {
 	struct gil_thread_key thread_key = { p->gil, p->waiter, 0 };
 	struct gil_thread *thread = map__get(&g->threads, &thread_key);
@@ -175,7 +175,7 @@ int gil_blame__add(struct gil_report *g, const struct gil_piece *p, double ns)
 		return -ENOMEM;
 	b->ns += ns;
 	b->free_ns += p->had == GIL_FREE ? ns : 0;
-	b->unseen_ns += p->had == GIL_UNSEEN || (held && !p->holder && !p->holder_stack) ? ns : 0;
+	b->unknown_ns += p->had == GIL_UNKNOWN || (held && !p->holder && !p->holder_stack) ? ns : 0;
 	/* one attempt that waited for several counts with each, and once with one that it came back to meanwhile */
 	new = thread->attempt != p->attempt || thread->blamed != key.holder;
 	thread->attempt = p->attempt;
@@ -190,9 +190,9 @@ static void label(const struct gil_report *g, const struct gil_side *side, const
 {
 	char who[64];
 
-	if (side->kind == SIDE_NOBODY)
+	if (side->kind == SIDE_NONE)
 		snprintf(buf, size, "(free: woken, not running yet)");
-	else if (side->kind == SIDE_UNSEEN)
+	else if (side->kind == SIDE_UNKNOWN)
 		snprintf(buf, size, "(holder unknown)");
 	else if (side->kind == SIDE_THREAD)
 		snprintf(buf, size, "%s", names__label(g->names, who, sizeof(who), side->gil.pid, side->id));
@@ -331,7 +331,7 @@ static bool sum_culprits(const struct gil_blame *b, struct map *culprits)
 		struct culprit_key key = { .kind = side->kind, .id = side->id };
 		struct culprit *c;
 
-		if (side->waits || side->kind == SIDE_NOBODY || side->kind == SIDE_UNSEEN)
+		if (side->waits || side->kind == SIDE_NONE || side->kind == SIDE_UNKNOWN)
 			continue;
 		key.pid = side->kind == SIDE_THREAD ? side->gil.pid : 0;
 		c = map__get(culprits, &key);
@@ -399,21 +399,21 @@ static const char *where_of(const struct gil_report *g, const struct culprit *c,
 	return buf;
 }
 
-void gil_blame__find(const struct gil_report *g, struct report_output *out)
+void gil_blame__add_findings(const struct gil_report *g, struct report_output *out)
 {
 	const struct gil_blame *b = &g->blame;
 	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER], part[32] = "";
 	struct culprit worst = worst_culprit(b);
 	double ns = 0;
-	u32 felt = worst.gils ? worst_waiter(b, worst.worst, &ns) : ~0u;
+	u32 affected = worst.gils ? worst_waiter(b, worst.worst, &ns) : ~0u;
 	struct gil_native_share in_c;
 	const char *native;
 	char where[80], c_text[STACK_LABEL] = "";
 
-	if (felt == ~0u)
+	if (affected == ~0u)
 		return;
 	label(g, map__key(&b->sides, worst.worst), map__value(&b->sides, worst.worst), holder, sizeof(holder));
-	label(g, map__key(&b->sides, felt), map__value(&b->sides, felt), waiter, sizeof(waiter));
+	label(g, map__key(&b->sides, affected), map__value(&b->sides, affected), waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), worst.held);
 	native = gil_natives__most(&b->natives, worst.worst, &in_c);
 	if (in_c.mostly)
@@ -440,9 +440,9 @@ void gil_blame__find(const struct gil_report *g, struct report_output *out)
 			share(b, b->free_ns));
 	if (b->free_ns > b->ns / 10)
 		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->free_ns))));
-	if (b->unseen_ns > b->ns / 10)
+	if (b->unknown_ns > b->ns / 10)
 		report_output__finding(out, "For %.0f%% of all waiting for the GIL the holder is not known.",
-				       share(b, b->unseen_ns));
-	if (b->unseen_ns > b->ns / 10)
-		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->unseen_ns))));
+				       share(b, b->unknown_ns));
+	if (b->unknown_ns > b->ns / 10)
+		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->unknown_ns))));
 }

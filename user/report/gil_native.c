@@ -229,7 +229,7 @@ static u32 first_from(const struct gil_natives *n, u32 tid, u64 time)
 	return SEARCH(n->n, i, by_thread_and_time(&n->samples[i], &searched) < 0);
 }
 
-int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_piece *p)
+int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct gil_segment *p)
 {
 	struct gil_native_key key = { .side = side };
 	struct gil_native_sum *sum;

@@ -103,7 +103,7 @@ static void fill_causes(const struct gpu_report *r, struct table *t)
 		const char *of = texts__text(&r->gaps.texts, key->of);
 		u64 idle = gpu_device__idle(gpu_busy__sum(&r->busy, key->device));
 
-		table__add(t, V_U64(k->pid), V_U64(k->device), V_TEXT(gap_cause__word(key->cause)), V_U64(s->ns),
+		table__add(t, V_U64(k->pid), V_U64(k->device), V_TEXT(gap_cause__key(key->cause)), V_U64(s->ns),
 			   V_DBL(table__percent(s->ns, idle)), V_U64(s->gaps), V_TEXT(of),
 			   V_TEXT(gap_cause__say(key->cause, of, did, sizeof(did))));
 	}
@@ -131,11 +131,11 @@ static void fill_gaps(const struct gpu_report *r, struct table *t)
 	const struct gpu_busy *b = &r->busy;
 	char did[TEXTS_LEN + 96];
 
-	for (u32 i = 0; i < r->gaps.n_told; i++) {
-		const struct gap_told *told = &r->gaps.told[i];
-		const struct gpu_gap *g = told->gap;
+	for (u32 i = 0; i < r->gaps.n_details; i++) {
+		const struct gap_detail *detail = &r->gaps.details[i];
+		const struct gpu_gap *g = detail->gap;
 		const struct gpu_device_key *k = gpu_busy__key(b, g->device);
-		const struct gap_part *first = told->n ? &told->parts[0] : NULL;
+		const struct gap_part *first = detail->n ? &detail->parts[0] : NULL;
 		const char *of = first ? texts__text(&r->gaps.texts, first->of) : NULL;
 
 		table__add(t, V_U64(i + 1), V_U64(k->pid), V_U64(k->device), report__moment(b->args, g->from),
@@ -143,7 +143,7 @@ static void fill_gaps(const struct gpu_report *r, struct table *t)
 			   V_TEXT(g->tid ? names__comm(b->args->names, k->pid, g->tid) : NULL), V_TEXT(g->call),
 			   V_TEXT(g->is_kernel && g->name ? gpu_model__short_name(b->model, g->name) : g->name),
 			   first ? V_DBL(table__percent(first->ns, g->to - g->from)) : V_NONE,
-			   V_TEXT(first ? gap_cause__word(first->cause) : NULL), V_TEXT(of),
+			   V_TEXT(first ? gap_cause__key(first->cause) : NULL), V_TEXT(of),
 			   V_TEXT(first ? gap_cause__say(first->cause, of, did, sizeof(did)) : NULL));
 	}
 }
@@ -158,11 +158,11 @@ static const struct column part_columns[] = {
 static void fill_parts(const struct gpu_report *r, struct table *t)
 {
 	t->machine_only = true;
-	for (u32 i = 0; i < r->gaps.n_told; i++)
-		for (u32 k = 0; k < r->gaps.told[i].n; k++) {
-			const struct gap_part *p = &r->gaps.told[i].parts[k];
+	for (u32 i = 0; i < r->gaps.n_details; i++)
+		for (u32 k = 0; k < r->gaps.details[i].n; k++) {
+			const struct gap_part *p = &r->gaps.details[i].parts[k];
 
-			table__add(t, V_U64(i + 1), V_TEXT(gap_cause__word(p->cause)),
+			table__add(t, V_U64(i + 1), V_TEXT(gap_cause__key(p->cause)),
 				   V_TEXT(texts__text(&r->gaps.texts, p->of)), V_U64(p->ns));
 		}
 }
@@ -245,8 +245,8 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err) {
 		if (!gpu_report__any(&r))
 			report__nothing(args, out, "No GPU did anything that was recorded", "gpu");
-		gpu_report__find(&r, out, 4);
-		gpu_report__find_asked(&r, out);
+		gpu_report__add_findings(&r, out, 4);
+		gpu_report__add_asked(&r, out);
 		fill(&r, out);
 		gpu_report__limits(&r, out);
 	}

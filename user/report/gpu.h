@@ -16,10 +16,10 @@ int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max);
 void gpu_report__free(struct gpu_report *r);
 /* Did a device have work, or was one asked for any? */
 bool gpu_report__any(const struct gpu_report *r);
-/* gpu_words.c: says in words how busy the devices were, max of them, and why not more */
-void gpu_report__find(const struct gpu_report *r, struct report_output *out, u32 max);
+/* gpu_findings.c: adds findings that say how busy at most max devices were, and why they were not busier */
+void gpu_report__add_findings(const struct gpu_report *r, struct report_output *out, u32 max);
 /* Says of which processes the devices tell nothing. */
-void gpu_report__find_asked(const struct gpu_report *r, struct report_output *out);
+void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out);
 /* Says what limits the figures. */
 void gpu_report__limits(const struct gpu_report *r, struct report_output *out);
 

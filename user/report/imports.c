@@ -207,7 +207,7 @@ static void fill(const struct imports *in, u32 top, const struct stacks *s, stru
 	table__sort(modules, "self_ns");
 }
 
-static void find(const struct imports *in, u32 top, struct report_output *out)
+static void add_findings(const struct imports *in, u32 top, struct report_output *out)
 {
 	char who[64], total[TEXT_NUMBER], longest[TEXT_NUMBER], own[TEXT_NUMBER], slow[TEXT_NUMBER];
 	const struct import *slowest, *first;
@@ -253,7 +253,7 @@ static int run(const struct query *args, struct report_output *out)
 		err = link_siblings(&in, &top);
 	}
 	if (!err) {
-		find(&in, top, out);
+		add_findings(&in, top, out);
 		fill(&in, top, s, out);
 	}
 	if (!in.n)

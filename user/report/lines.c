@@ -88,7 +88,7 @@ static void fill(struct lines_report *r, const struct query *args, struct table 
 	table__sort(t, all->cpu_ns ? "self_ns" : "off_ns");
 }
 
-static void find(struct lines_report *r, struct report_output *out)
+static void add_findings(struct lines_report *r, struct report_output *out)
 {
 	const struct sampled_weight *all = &r->s.all;
 	const struct line *busy = NULL;
@@ -131,7 +131,7 @@ static int run(const struct query *args, struct report_output *out)
 		err = add_stack(&r, i + 1, *(const u32 *)map__key(&r.s.by_stack, i), map__value(&r.s.by_stack, i));
 	if (!err && sampled__say(&r.s, args, out)) {
 		fill(&r, args, t);
-		find(&r, out);
+		add_findings(&r, out);
 	}
 	sources__free(&r.sources);
 	map__free(&r.lines);

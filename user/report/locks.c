@@ -359,7 +359,7 @@ static void fill_sites(struct locks *l, struct table *t)
  * What one thread alone waits for is often its work, which it has none of: the longest wait is then an idle thread's. If
  * the longest is such, the longest of those that several threads waited for is named too.
  */
-static void find_shared(struct locks *l, struct report_output *out, const struct table *t)
+static void add_shared_finding(struct locks *l, struct report_output *out, const struct table *t)
 {
 	char total[TEXT_NUMBER], who[64];
 	u32 i = 0;
@@ -379,7 +379,7 @@ static void find_shared(struct locks *l, struct report_output *out, const struct
 	}
 }
 
-static void find(struct locks *l, struct report_output *out, const struct table *t)
+static void add_findings(struct locks *l, struct report_output *out, const struct table *t)
 {
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64];
 	const struct value *top;
@@ -400,7 +400,7 @@ static void find(struct locks *l, struct report_output *out, const struct table 
 			       FIGURE("wait_ns", V_U64(l->total)), FIGURE("pid", top[0]), FIGURE("lock", top[2]),
 			       FIGURE("lock_ns", top[5]), FIGURE("site", top[17]));
 	}
-	find_shared(l, out, t);
+	add_shared_finding(l, out, t);
 	if (l->open)
 		report_output__finding(out, "%llu wait%s had not ended; the longest, of %s at 0x%llx, lasted %s.",
 				       l->open, l->open == 1 ? "" : "s",
@@ -456,7 +456,7 @@ static int run(const struct query *args, struct report_output *out)
 	fill_sites(&l, sites);
 	if (!l.locks.n)
 		report__nothing(args, out, "No wait for a lock was recorded", "lock");
-	find(&l, out, locks);
+	add_findings(&l, out, locks);
 	locks__free(&l);
 	return err;
 }

@@ -109,7 +109,7 @@ static int read_all(const struct query *args, const char *kind, int (*cb)(const 
 }
 
 /* "4,522 records are missing, 18 of them from outside of the traced time." */
-static void find_lost(struct report_output *out, u64 lost, u64 outside)
+static void add_lost_finding(struct report_output *out, u64 lost, u64 outside)
 {
 	char count[TEXT_NUMBER], part[TEXT_NUMBER];
 
@@ -123,7 +123,7 @@ static void find_lost(struct report_output *out, u64 lost, u64 outside)
 				       outside ? ", from outside of the traced time" : "");
 }
 
-static void find(const struct losses *l, struct report_output *out)
+static void add_findings(const struct losses *l, struct report_output *out)
 {
 	const struct trace_facts *f = l->args->facts;
 	u64 lost = 0, outside = 0;
@@ -134,7 +134,7 @@ static void find(const struct losses *l, struct report_output *out)
 	for (i = 0; i < f->n_losses; i++)
 		outside += f->losses[i].outside ? f->losses[i].count : 0;
 	if (lost)
-		find_lost(out, lost, outside);
+		add_lost_finding(out, lost, outside);
 	else
 		report_output__finding(out, "No record is missing%s.",
 				       l->attach_gaps->n_rows ? " where the probes were in place" : "");
@@ -188,7 +188,7 @@ static int run(const struct query *args, struct report_output *out)
 	table__sort(l.losses, "count");
 	table__sort(l.attach_gaps, "attach_gap_ns");
 	table__sort(l.skipped, "skipped");
-	find(&l, out);
+	add_findings(&l, out);
 	add_refused(f, out);
 	return err;
 }

@@ -24,11 +24,11 @@ struct memory_report {
 	const struct query *args;
 };
 
-static const char *where_word(u32 where)
+static const char *where_name(u32 where)
 {
-	static const char *const words[] = { "device", "pinned", "managed", "other" };
+	static const char *const names[] = { "device", "pinned", "managed", "other" };
 
-	return words[where];
+	return names[where];
 }
 
 static const struct memory_key *key_of(const struct memory_report *r, u32 sum)
@@ -140,7 +140,7 @@ static void fill_devices(const struct memory_report *r, struct table *t)
 		u64 all = device_memory(r, k);
 
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(r->args->names, k->pid, 0)), device_value(k),
-			   V_TEXT(where_word(k->where)), V_U64(s->peak),
+			   V_TEXT(where_name(k->where)), V_U64(s->peak),
 			   all ? V_DBL(table__percent(s->peak, all)) : V_NONE, report__moment(r->args, s->peak_time),
 			   V_U64(s->live), V_U64(s->live_n), V_U64(s->allocations), V_U64(s->releases), V_U64(s->bytes),
 			   V_U64(s->largest), V_U64(s->host_time));
@@ -168,7 +168,7 @@ static void add_place(const struct memory_report *r, struct table *t, u32 sum, c
 	const struct memory_key *k = key_of(r, sum);
 	const struct memory_sum *s = map__value(&r->sums.sums, sum);
 
-	table__add(t, V_U64(k->pid), device_value(k), V_TEXT(where_word(k->where)), V_U64(p->peak),
+	table__add(t, V_U64(k->pid), device_value(k), V_TEXT(where_name(k->where)), V_U64(p->peak),
 		   V_DBL(table__percent(p->peak, s->peak)), V_U64(p->live), V_U64(p->live_n), V_U64(p->allocations),
 		   V_U64(p->bytes), p->live_n ? V_U64(age_of(r, k->pid, p->oldest)) : V_NONE, V_TEXT(text));
 }
@@ -214,7 +214,7 @@ static void fill_live(struct memory_report *r, struct table *t)
 		const struct memory_key *sum = key_of(r, b->sum);
 
 		if (b->live)
-			table__add(t, V_U64(k->pid), device_value(sum), V_TEXT(where_word(sum->where)),
+			table__add(t, V_U64(k->pid), device_value(sum), V_TEXT(where_name(sum->where)),
 				   V_U64(k->address), V_U64(b->bytes), V_U64(age_of(r, k->pid, b->time)),
 				   V_TEXT(texts__text(&r->texts, line_of(r, k->pid, b->stack, b->tid))));
 	}
@@ -260,7 +260,7 @@ static const char *worst_line(const struct memory_report *r, u32 sum, bool at_en
 	return worst;
 }
 
-static void find_sum(const struct memory_report *r, struct report_output *out, u32 i)
+static void add_sum_findings(const struct memory_report *r, struct report_output *out, u32 i)
 {
 	const struct memory_key *k = key_of(r, i);
 	const struct memory_sum *s = map__value(&r->sums.sums, i);
@@ -285,7 +285,7 @@ static void find_sum(const struct memory_report *r, struct report_output *out, u
 			line ? line : "code that is not known");
 }
 
-static void find(const struct memory_report *r, struct report_output *out)
+static void add_findings(const struct memory_report *r, struct report_output *out)
 {
 	char count[TEXT_NUMBER];
 	u32 best = ~0u;
@@ -301,7 +301,7 @@ static void find(const struct memory_report *r, struct report_output *out)
 		}
 	}
 	if (best != ~0u)
-		find_sum(r, out, best);
+		add_sum_findings(r, out, best);
 	if (r->sums.failed)
 		report_output__finding(out, "%s call%s for memory failed: `sonde report FILE cuda-api` has the errors.",
 				       text__count(count, sizeof(count), r->sums.failed),
@@ -331,7 +331,7 @@ static void say_limits(const struct memory_report *r, struct report_output *out)
 			"allocated.");
 	if (!stacks)
 		report_output__note(out, "By line of Python: record with --cuda=stacks.");
-	if (r->sums.told.dropped || r->sums.told.dropped_bytes)
+	if (r->sums.coverage.dropped || r->sums.coverage.dropped_bytes)
 		report_output__note(out, "Records of sonde's CUPTI library were lost: these figures may be wrong.");
 }
 
@@ -365,7 +365,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err) {
 		if (!r.sums.sums.n)
 			report__nothing(args, out, "No memory of a GPU was allocated that was recorded", "gpu");
-		find(&r, out);
+		add_findings(&r, out);
 		fill(&r, out);
 		if (r.sums.sums.n)
 			say_limits(&r, out);

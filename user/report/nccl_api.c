@@ -433,7 +433,7 @@ static u32 longest_function(const struct nccl_api *a, u64 *ns)
 	return longest;
 }
 
-static void find_failures(struct nccl_api *a, struct report_output *out)
+static void add_failures_findings(struct nccl_api *a, struct report_output *out)
 {
 	const struct nccl_failure_key *k = NULL;
 	char count[TEXT_NUMBER], who[64], number[16];
@@ -456,7 +456,7 @@ static void find_failures(struct nccl_api *a, struct report_output *out)
 			       names__label(a->names, who, sizeof(who), k->pid, k->tid));
 }
 
-static void find_open(struct nccl_api *a, struct report_output *out)
+static void add_open_findings(struct nccl_api *a, struct report_output *out)
 {
 	char ns[TEXT_NUMBER], who[64], rank[48] = "";
 	const struct nccl_open *o, *longest = a->open;
@@ -473,7 +473,7 @@ static void find_open(struct nccl_api *a, struct report_output *out)
 			       *rank ? rank + 1 : "", text__ns(ns, sizeof(ns), longest->ns));
 }
 
-void nccl_api__find(struct nccl_api *a, struct report_output *out)
+void nccl_api__add_findings(struct nccl_api *a, struct report_output *out)
 {
 	char total[TEXT_NUMBER], count[TEXT_NUMBER];
 	u64 ns;
@@ -489,14 +489,14 @@ void nccl_api__find(struct nccl_api *a, struct report_output *out)
 	else
 		report_output__finding(out, "%s NCCL call%s.", text__count(count, sizeof(count), a->calls),
 				       a->calls == 1 ? "" : "s");
-	find_failures(a, out);
-	find_open(a, out);
+	add_failures_findings(a, out);
+	add_open_findings(a, out);
 }
 
 struct unread {
 	const struct query *args;
 	struct report_output *out;
-	bool told;
+	bool noted;
 };
 
 static int on_libraries(const struct rows *rows, void *arg)
@@ -512,19 +512,19 @@ static int on_libraries(const struct rows *rows, void *arg)
 			continue;
 		report_output__note(u->out, "Communicators of %s that are older than the trace are not described: %s.",
 				    path, why);
-		u->told = true;
+		u->noted = true;
 	}
 	return 0;
 }
 
-static int tell_unknown(const struct query *args, struct report_output *out, u32 n)
+static int note_unknown(const struct query *args, struct report_output *out, u32 n)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "nccl_library") };
 	struct trace_filter filter = { .kinds = kinds };
 	struct unread u = { .args = args, .out = out };
 	int err = n && kinds[0] ? trace__read(args->trace, &filter, on_libraries, &u) : 0;
 
-	if (n && !u.told)
+	if (n && !u.noted)
 		report_output__note(out, "%u communicator%s could not be read, and %s not described.", n,
 				    n == 1 ? "" : "s", n == 1 ? "is" : "are");
 	return err;
@@ -548,9 +548,9 @@ static int run(const struct query *args, struct report_output *out)
 	fill_failures(&a, failures);
 	if (!a.calls)
 		report__nothing(args, out, "No NCCL calls were recorded", "nccl");
-	nccl_api__find(&a, out);
+	nccl_api__add_findings(&a, out);
 	if (!err)
-		err = tell_unknown(args, out, unknown);
+		err = note_unknown(args, out, unknown);
 	if (a.pool.approximate)
 		report_output__note(out, "Medians of groups beyond %u calls are within 0.4%%.", STATS_EXACT);
 	nccl_api__free(&a);

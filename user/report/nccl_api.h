@@ -66,6 +66,6 @@ struct nccl_api {
 int nccl_api__read(struct nccl_api *a, const struct query *args);
 void nccl_api__free(struct nccl_api *a);
 /* Says in words what the calls cost; nothing without calls. */
-void nccl_api__find(struct nccl_api *a, struct report_output *out);
+void nccl_api__add_findings(struct nccl_api *a, struct report_output *out);
 
 #endif

@@ -142,7 +142,7 @@ static void fill(struct net_report *n, struct table *t)
 	table__sort(t, "sent_bytes");
 }
 
-static void find(const struct net_report *n, struct report_output *out)
+static void add_findings(const struct net_report *n, struct report_output *out)
 {
 	u64 connections = 0, failed = 0, sent = 0, received = 0, retransmits = 0, probes = 0;
 	char count[TEXT_NUMBER], a[TEXT_NUMBER], b[TEXT_NUMBER];
@@ -195,7 +195,7 @@ static int run(const struct query *args, struct report_output *out)
 	fill(&n, t);
 	if (!n.peers.n)
 		report__nothing(args, out, "No TCP connection was recorded", "net");
-	find(&n, out);
+	add_findings(&n, out);
 	for (u32 i = 0; i < n.peers.n; i++)
 		stats__free(&((struct peer *)map__value(&n.peers, i))->connect, &n.pool);
 	map__free(&n.peers);

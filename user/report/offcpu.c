@@ -10,7 +10,7 @@
 #include "util/text.h"
 
 struct thread_time {
-	u64 run_ns, wanted_ns, waited_ns;
+	u64 run_ns, runnable_ns, waited_ns;
 	u32 top; /* what it waited longest for, 0: for nothing */
 	u64 top_ns;
 };
@@ -77,7 +77,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 		return 0;
 	}
 	if (i->state == ACTIVITY_RUNNABLE) {
-		t->wanted_ns += ns;
+		t->runnable_ns += ns;
 		return 0;
 	}
 	t->waited_ns += ns;
@@ -111,10 +111,10 @@ static void fill_threads(struct offcpu *o, const struct query *args, struct tabl
 	for (u32 i = 0; i < o->threads.n; i++) {
 		const struct thread_key *k = map__key(&o->threads, i);
 		const struct thread_time *t = map__value(&o->threads, i);
-		u64 wall = t->run_ns + t->wanted_ns + t->waited_ns;
+		u64 wall = t->run_ns + t->runnable_ns + t->waited_ns;
 
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
-			   V_U64(wall), V_U64(t->run_ns), V_U64(t->wanted_ns), V_U64(t->waited_ns),
+			   V_U64(wall), V_U64(t->run_ns), V_U64(t->runnable_ns), V_U64(t->waited_ns),
 			   t->top ? V_DBL(table__percent(t->top_ns, wall)) : V_NONE,
 			   V_TEXT(t->top ? activity__name(o->activity, t->top) : NULL));
 	}
@@ -177,7 +177,7 @@ static int fill_parts(struct offcpu *o, const struct query *args, struct table *
 		table__add(table, V_U64(k->thread.pid), V_U64(k->thread.tid),
 			   V_TEXT(names__comm(args->names, k->thread.pid, k->thread.tid)),
 			   V_TEXT(activity__name(o->activity, k->what)), V_U64(p->ns),
-			   V_DBL(table__percent(p->ns, t->run_ns + t->wanted_ns + t->waited_ns)), V_U64(p->times),
+			   V_DBL(table__percent(p->ns, t->run_ns + t->runnable_ns + t->waited_ns)), V_U64(p->times),
 			   b ? V_U64(b->waker.pid) : V_NONE, b ? V_U64(b->waker.tid) : V_NONE, V_TEXT(b ? waker : NULL),
 			   b ? V_U64(b->ns) : V_NONE);
 	}

@@ -399,7 +399,7 @@ static void fill_errors(struct osrt *o, struct table *t)
 	table__sort(t, "calls");
 }
 
-static void find(struct osrt *o, struct report_output *out, const struct table *summary)
+static void add_findings(struct osrt *o, struct report_output *out, const struct table *summary)
 {
 	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64], name[128];
 	const struct value *top;
@@ -488,7 +488,7 @@ static int run(const struct query *args, struct report_output *out)
 	fill_errors(&o, errors);
 	if (!o.calls && !o.untimed)
 		report__nothing(args, out, "No system calls were recorded", "syscall");
-	find(&o, out, summary);
+	add_findings(&o, out, summary);
 	osrt__free(&o);
 	return err;
 }

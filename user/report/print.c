@@ -115,7 +115,7 @@ static char *format_cell(const struct column *c, const struct value *v)
 	return strdup(buf);
 }
 
-static u32 rows_wanted(const struct table *t, s64 rows, bool people)
+static u32 rows_shown(const struct table *t, s64 rows, bool people)
 {
 	u64 n = rows >= 0 ? (u64)rows : people ? t->limit : 0;
 
@@ -221,7 +221,7 @@ static void print_cells(FILE *file, const struct output_options *options, const 
 
 static void print_table(FILE *file, const struct output_options *options, const struct table *t)
 {
-	u32 i, c, rows = rows_wanted(t, options->rows, true);
+	u32 i, c, rows = rows_shown(t, options->rows, true);
 	size_t n = (size_t)(rows + 1) * t->n_columns, at = 0;
 	char **cells = calloc(n ? n : 1, sizeof(*cells));
 	bool whole = cells != NULL;
@@ -404,7 +404,7 @@ void print__csv(const struct report_output *out, const struct output_options *op
 		for (c = 0; c < t->n_columns; c++)
 			fprintf(file, "%s%s", c ? "," : "", t->columns[c].key);
 		putc('\n', file);
-		for (i = 0; i < rows_wanted(t, options->rows, false); i++) {
+		for (i = 0; i < rows_shown(t, options->rows, false); i++) {
 			for (c = 0; c < t->n_columns; c++) {
 				if (c)
 					putc(',', file);

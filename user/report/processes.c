@@ -75,7 +75,7 @@ static bool has_thread(const struct tree *t, const struct task *task)
 }
 
 /* Is it among what --time, -p and --tid ask for? */
-static bool wanted(const struct tree *t, const struct task *task)
+static bool is_selected(const struct tree *t, const struct task *task)
 {
 	const struct query *a = t->args;
 
@@ -91,7 +91,7 @@ static void print(struct tree *t, struct process *p, u32 depth)
 	char name[2 * DEPTH_MAX + 32];
 
 	p->printed = true;
-	if (!wanted(t, task))
+	if (!is_selected(t, task))
 		return;
 	names__container_of(names, task, &container, &pod);
 	snprintf(name, sizeof(name), "%*s%s", (int)(2 * depth), "", comm ? comm : "?");

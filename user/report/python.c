@@ -93,7 +93,7 @@ static void fill(struct python_report *p, struct table *t)
 	table__sort(t, p->s.all.cpu_ns ? "self_ns" : "off_ns");
 }
 
-static void find(struct python_report *p, struct report_output *out)
+static void add_findings(struct python_report *p, struct report_output *out)
 {
 	const struct sampled_weight *all = &p->s.all;
 	const struct function *busy = NULL, *waits = NULL;
@@ -140,7 +140,7 @@ static int run(const struct query *args, struct report_output *out)
 		err = add_stack(&p, i + 1, *(const u32 *)map__key(&p.s.by_stack, i), map__value(&p.s.by_stack, i));
 	if (!err && sampled__say(&p.s, args, out)) {
 		fill(&p, t);
-		find(&p, out);
+		add_findings(&p, out);
 	}
 	map__free(&p.functions);
 	sampled__free(&p.s);

@@ -145,7 +145,7 @@ static void fill(struct sched_report *s, const struct query *args, struct table 
 	table__sort(table, "run_ns");
 }
 
-void sched_report__find(const struct sched_report *s, const struct query *args, struct report_output *out)
+void sched_report__add_findings(const struct sched_report *s, const struct query *args, struct report_output *out)
 {
 	const struct sched_key *k;
 	const struct sched_thread *t, *worst = NULL;
@@ -195,7 +195,7 @@ static int run(const struct query *args, struct report_output *out)
 	fill(&s, args, t);
 	if (!s.threads.n)
 		report__nothing(args, out, "No scheduling was recorded", "sched");
-	sched_report__find(&s, args, out);
+	sched_report__add_findings(&s, args, out);
 	if (s.pool.approximate)
 		report_output__note(out, "Medians and p99 of threads beyond %u wake-ups are within 0.4%%.",
 				    STATS_EXACT);

@@ -35,6 +35,6 @@ struct sched_report {
 int sched_report__read(struct sched_report *s, const struct query *args);
 void sched_report__free(struct sched_report *s);
 /* Says in words how busy the CPUs were and who waited longest for one; nothing without threads. */
-void sched_report__find(const struct sched_report *s, const struct query *args, struct report_output *out);
+void sched_report__add_findings(const struct sched_report *s, const struct query *args, struct report_output *out);
 
 #endif

@@ -318,7 +318,7 @@ static int read_all(struct summary *s)
 }
 
 /* What each of the others finds first, if it has anything to show. */
-static int find_others(const struct summary *s, struct report_output *out)
+static int add_other_findings(const struct summary *s, struct report_output *out)
 {
 	int err = 0;
 
@@ -340,7 +340,7 @@ static int find_others(const struct summary *s, struct report_output *out)
 }
 
 /* Which flags would have shown more */
-static int find_unexplained(const struct summary *s, struct report_output *out)
+static int add_unexplained(const struct summary *s, struct report_output *out)
 {
 	struct explained *list = calloc(s->processes.n + 1, sizeof(*list));
 	u32 n = 0;
@@ -356,7 +356,7 @@ static int find_unexplained(const struct summary *s, struct report_output *out)
 							.cpu_ns = p->cpu_ns,
 							.ns = gil > p->cuda_ns ? gil : p->cuda_ns };
 	}
-	unexplained__find(s->args, list, n, out);
+	unexplained__add_findings(s->args, list, n, out);
 	free(list);
 	return 0;
 }
@@ -367,7 +367,7 @@ static int add_interval(const struct activity_interval *i, void *arg)
 }
 
 /* Why it was slow, before all else. */
-static int tell_causes(struct summary *s, struct report_output *out)
+static int add_cause_findings(struct summary *s, struct report_output *out)
 {
 	int err = activity__new(&s->activity, s->args, 0);
 
@@ -379,7 +379,7 @@ static int tell_causes(struct summary *s, struct report_output *out)
 }
 
 /* What was looked at: last, for it says nothing about why something was slow. */
-static void find_processes(const struct summary *s, struct report_output *out, u32 shown, u32 dull)
+static void add_processes_finding(const struct summary *s, struct report_output *out, u32 shown, u32 dull)
 {
 	const struct trace_facts *f = s->args->facts;
 	char duration[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
@@ -408,8 +408,8 @@ static int fill(struct summary *s, struct report_output *out)
 	int err;
 
 	/* where there is a GPU, that it idles is what matters */
-	gpu_report__find(&s->gpu, out, 2);
-	err = tell_causes(s, out);
+	gpu_report__add_findings(&s->gpu, out, 2);
+	err = add_cause_findings(s, out);
 	if (err)
 		return err;
 	processes = has_containers(s) ? REPORT_TABLE(out, "processes", "Processes", contained_columns) :
@@ -418,17 +418,17 @@ static int fill(struct summary *s, struct report_output *out)
 	dull = fill_processes(s, processes);
 	/* whose doing it was is worth a line where it mattered */
 	if (gil_report__matters(&s->gil, query__duration(s->args)))
-		gil_blame__find(&s->gil, out);
-	gil_report__find(&s->gil, out, query__duration(s->args), 3);
+		gil_blame__add_findings(&s->gil, out);
+	gil_report__add_findings(&s->gil, out, query__duration(s->args), 3);
 	calls = cuda_api__table(&s->cuda, out, "cuda_calls");
 	calls->limit = 10;
-	cuda_api__find(&s->cuda, out, calls);
-	nccl_api__find(&s->nccl, out);
-	sched_report__find(&s->sched, s->args, out);
-	err = find_others(s, out);
+	cuda_api__add_findings(&s->cuda, out, calls);
+	nccl_api__add_findings(&s->nccl, out);
+	sched_report__add_findings(&s->sched, s->args, out);
+	err = add_other_findings(s, out);
 	if (!err)
-		err = find_unexplained(s, out);
-	find_processes(s, out, processes->n_rows, dull);
+		err = add_unexplained(s, out);
+	add_processes_finding(s, out, processes->n_rows, dull);
 	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
 	threads->limit = 10;
 	fill_threads(s, threads);

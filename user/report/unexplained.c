@@ -23,7 +23,8 @@ static u64 unexplained(const struct explained *p, u64 life, bool sched, bool sam
 	return p->ns < life ? life - p->ns : 0;
 }
 
-void unexplained__find(const struct query *args, const struct explained *processes, u32 n, struct report_output *out)
+void unexplained__add_findings(const struct query *args, const struct explained *processes, u32 n,
+			       struct report_output *out)
 {
 	bool sched = query__has_family(args, "sched"), sample = query__has_family(args, "sample");
 	u64 most = 0, of = 0;

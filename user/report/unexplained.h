@@ -16,6 +16,7 @@ struct explained {
  * Adds a finding on the process of which most is not explained, if it is more than half of its time: without family sched
  * by nothing that was recorded, with it by no sample of what ran.
  */
-void unexplained__find(const struct query *args, const struct explained *processes, u32 n, struct report_output *out);
+void unexplained__add_findings(const struct query *args, const struct explained *processes, u32 n,
+			       struct report_output *out);
 
 #endif

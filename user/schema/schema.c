@@ -61,7 +61,7 @@ void schema__free(struct schema *s)
 	}
 	for (i = 0; i < s->n_options; i++) {
 		free(s->options[i].family);
-		free(s->options[i].word);
+		free(s->options[i].name);
 		free(s->options[i].doc);
 		free(s->options[i].number);
 	}

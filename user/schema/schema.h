@@ -62,7 +62,7 @@ struct schema_family {
 
 struct schema_option { /* --FAMILY=OPTION, or --FAMILY-OPTION NUMBER */
 	char *family;
-	char *word;
+	char *name;
 	char *doc;
 	char *number; /* what the number is, "" for a switch; not kept in traces: NULL */
 };

@@ -330,16 +330,16 @@ static int add_option(struct builder *b, u32 type, const char *tag)
 		return FAIL(b, -EINVAL, "the tag option:%s is not FAMILY=OPTION", tag);
 	for (i = 0; i < s->n_options; i++)
 		if (!strncmp(tag, s->options[i].family, equal - tag) && !s->options[i].family[equal - tag] &&
-		    same_text(s->options[i].word, equal + 1))
+		    same_text(s->options[i].name, equal + 1))
 			return 0;
 	if (!MORE(s->options, s->n_options))
 		return no_memory(b);
 	o = &s->options[s->n_options++];
 	o->family = strndup(tag, equal - tag);
-	o->word = strdup(equal + 1);
+	o->name = strdup(equal + 1);
 	o->doc = copy_tag(b, type, -1, "doc:");
 	o->number = copy_tag(b, type, -1, "number:");
-	return o->family && o->word && o->doc && o->number ? 0 : no_memory(b);
+	return o->family && o->name && o->doc && o->number ? 0 : no_memory(b);
 }
 
 static int collect_tags(struct builder *b)
@@ -391,7 +391,7 @@ static int check_declared(struct builder *b)
 	for (i = 0; i < s->n_options; i++)
 		if (!schema__family(s, s->options[i].family))
 			return FAIL(b, -EINVAL, "option %s=%s: there is no such family", s->options[i].family,
-				    s->options[i].word);
+				    s->options[i].name);
 	return 0;
 }
 

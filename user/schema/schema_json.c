@@ -113,7 +113,7 @@ static bool add_options(struct cJSON *to, const struct schema *s)
 		struct cJSON *o = add_object(array);
 
 		if (!o || !json__add_text(o, "family", s->options[i].family) ||
-		    !json__add_text(o, "word", s->options[i].word) || !add_optional(o, "doc", s->options[i].doc))
+		    !json__add_text(o, "word", s->options[i].name) || !add_optional(o, "doc", s->options[i].doc))
 			return false;
 	}
 	return array;
@@ -247,7 +247,7 @@ static int parse_option(struct parser *p, struct schema_option *to, const struct
 	bool ok = true;
 
 	to->family = copy_text(o, "family", true, &ok);
-	to->word = copy_text(o, "word", true, &ok);
+	to->name = copy_text(o, "word", true, &ok);
 	to->doc = copy_text(o, "doc", false, &ok);
 	return ok ? 0 : FAIL(p, -EBADMSG, "the schema has an option without family or word");
 }

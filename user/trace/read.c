@@ -6,7 +6,7 @@
 #include "trace/format.h"
 #include "trace/reader_priv.h"
 
-static bool wanted(const struct trace_filter *f, const struct schema_event *e)
+static bool is_selected(const struct trace_filter *f, const struct schema_event *e)
 {
 	u32 i;
 
@@ -18,9 +18,9 @@ static bool wanted(const struct trace_filter *f, const struct schema_event *e)
 	return false;
 }
 
-static bool wanted_id(const struct trace *t, const struct trace_filter *f, u16 id)
+static bool is_selected_id(const struct trace *t, const struct trace_filter *f, u16 id)
 {
-	return wanted(f, schema__event_by_id(t->schema, id));
+	return is_selected(f, schema__event_by_id(t->schema, id));
 }
 
 static bool overlaps(const struct trace_filter *f, u64 first, u64 last)
@@ -36,7 +36,7 @@ static bool touch(const struct trace *t, const struct trace_filter *f, const str
 	if (!overlaps(f, c->first, c->last))
 		return false;
 	for (i = 0; i < c->n; i++)
-		if (wanted_id(t, f, t->table.kinds[c->kinds + i].id))
+		if (is_selected_id(t, f, t->table.kinds[c->kinds + i].id))
 			return true;
 	return false;
 }
@@ -61,7 +61,8 @@ static int read_chunk(struct trace *t, struct rows *r, const struct chunk *c, st
 		const u8 *entry = h.entries + i * KIND_ENTRY;
 		const struct schema_event *e = schema__event_by_id(t->schema, get16(entry + KIND_ID));
 
-		if (wanted(g->filter, e) && overlaps(g->filter, get64(entry + KIND_FIRST), get64(entry + KIND_LAST))) {
+		if (is_selected(g->filter, e) &&
+		    overlaps(g->filter, get64(entry + KIND_FIRST), get64(entry + KIND_LAST))) {
 			err = rows__load(r, t, e, entry, offset);
 			if (!err && (g->filter->from || g->filter->to))
 				err = rows__cut(r, t, entry);

@@ -199,7 +199,7 @@ SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 	struct hit_count *h = probe__hit(cookie);
 	struct gil_state s;
 
-	if (paused() || !process__wanted(bpf_get_current_pid_tgid() >> 32)) {
+	if (paused() || !process__is_selected(bpf_get_current_pid_tgid() >> 32)) {
 		if (h)
 			h->skipped++;
 		return 0;
@@ -229,7 +229,7 @@ SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
 	struct gil_state s;
 
 	r = mutex - cond == COND_SIZE ? bpf_map_lookup_elem(&gil_ranges, &tgid) : NULL;
-	if (!r || paused() || !process__wanted(tgid))
+	if (!r || paused() || !process__is_selected(tgid))
 		goto skip;
 	if (bpf_probe_read_user(&caller, sizeof(caller), (const void *)sp))
 		goto skip;

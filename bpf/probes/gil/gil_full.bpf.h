@@ -19,7 +19,7 @@ static __always_inline struct gil_open *full__thread(u64 cookie, u64 *process)
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct gil_open *o;
 
-	if (paused() || !process__wanted(me->tgid)) {
+	if (paused() || !process__is_selected(me->tgid)) {
 		if (h)
 			h->skipped++;
 		return NULL;

@@ -169,7 +169,7 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 		.shift = clock_shift(task),
 	};
 
-	if (!process__wanted(task->tgid)) {
+	if (!process__is_selected(task->tgid)) {
 		if (h)
 			h->skipped++;
 		return 0;

@@ -33,7 +33,7 @@ int proc_snapshot(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct proc_task e = {};
 
-	if (!task || !process__wanted(task->tgid))
+	if (!task || !process__is_selected(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_task);
 	e.start_time = task->start_time;
@@ -50,7 +50,7 @@ int BPF_PROG(proc_forked, struct task_struct *parent, struct task_struct *child)
 {
 	struct proc_fork e = {};
 
-	if (!process__wanted(parent->tgid))
+	if (!process__is_selected(parent->tgid))
 		return 0;
 	event__of(&e.event, parent, ID_proc_fork);
 	e.child_pid = child->tgid;
@@ -83,7 +83,7 @@ int BPF_PROG(proc_execed, struct task_struct *task, pid_t old_pid, struct linux_
 	u32 key = 0;
 	long len;
 
-	if (!process__wanted(task->tgid))
+	if (!process__is_selected(task->tgid))
 		return 0;
 	e = bpf_map_lookup_elem(&exec_rooms, &key);
 	if (!e)
@@ -110,7 +110,7 @@ int BPF_PROG(proc_exited, struct task_struct *task)
 	struct proc_exit e = {};
 	bool late = process__has_ended(task);
 
-	if (!late && !process__wanted(task->tgid))
+	if (!late && !process__is_selected(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_exit);
 	/* include/uapi: as wait() reports it */
@@ -127,7 +127,7 @@ int BPF_PROG(proc_renamed, struct task_struct *task, const char *comm)
 {
 	struct proc_rename e = {};
 
-	if (!process__wanted(task->tgid))
+	if (!process__is_selected(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_rename);
 	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), comm);

@@ -12,7 +12,7 @@ static __always_inline bool wanted(u64 cookie)
 {
 	struct hit_count *h = probe__hit(cookie);
 
-	if (process__wanted(bpf_get_current_pid_tgid() >> 32))
+	if (process__is_selected(bpf_get_current_pid_tgid() >> 32))
 		return true;
 	if (h)
 		h->skipped++;

@@ -49,7 +49,7 @@ static u32 largest(const struct cause_total *totals)
 }
 
 /* "busy 62.0% of 10.2 s; in 61% of the rest the launching thread waited for the GIL, held by decode (loader.py)." */
-static void find_device(const struct gpu_report *r, struct report_output *out, u32 device)
+static void add_device_finding(const struct gpu_report *r, struct report_output *out, u32 device)
 {
 	const struct gpu_device_sum *d = gpu_busy__sum(&r->busy, device);
 	struct cause_total totals[GAP_CAUSES], *t;
@@ -75,9 +75,9 @@ static void find_device(const struct gpu_report *r, struct report_output *out, u
 }
 
 /* It hangs, or the program has done with it: what does the thread that gave it work last? */
-static void find_tail(const struct gpu_report *r, struct report_output *out, u32 device)
+static void add_tail_finding(const struct gpu_report *r, struct report_output *out, u32 device)
 {
-	const struct gap_told *t = map__find(&r->gaps.tails, &device);
+	const struct gap_detail *t = map__find(&r->gaps.tails, &device);
 	char label[96], time[TEXT_NUMBER], did[TEXTS_LEN + 96];
 	u64 ns = t ? t->gap->to - t->gap->from : 0;
 
@@ -96,7 +96,7 @@ static void find_tail(const struct gpu_report *r, struct report_output *out, u32
 }
 
 /* What would have to be recorded to know more. */
-static void find_unknown(const struct gpu_report *r, struct report_output *out)
+static void add_unknown_finding(const struct gpu_report *r, struct report_output *out)
 {
 	u64 idle = 0, unknown = 0, off = 0, runs = 0;
 	struct cause_total totals[GAP_CAUSES];
@@ -144,7 +144,7 @@ static u64 sum_kernel(const struct gpu_report *r, const char *name, u64 *works)
 	return ns;
 }
 
-static void find_kernel(const struct gpu_report *r, struct report_output *out)
+static void add_kernel_finding(const struct gpu_report *r, struct report_output *out)
 {
 	const struct map *kernels = &r->busy.kernels;
 	const struct gpu_sum *best = NULL;
@@ -175,7 +175,7 @@ static void find_kernel(const struct gpu_report *r, struct report_output *out)
 }
 
 /* A process whose devices tell nothing: no claim of busy or idle. */
-void gpu_report__find_asked(const struct gpu_report *r, struct report_output *out)
+void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out)
 {
 	char who[64], kernels[TEXT_NUMBER], copies[TEXT_NUMBER];
 
@@ -195,37 +195,37 @@ void gpu_report__find_asked(const struct gpu_report *r, struct report_output *ou
 }
 
 /* The device with the most time of all that have not been told; n: all have. */
-static u32 next_device(const struct gpu_report *r, const bool *told)
+static u32 next_device(const struct gpu_report *r, const bool *done)
 {
 	const struct gpu_busy *b = &r->busy;
 	u32 best = b->devices.n;
 
 	for (u32 i = 0; i < b->devices.n; i++)
-		if (!told[i] && gpu_device__time(gpu_busy__sum(b, i)) &&
+		if (!done[i] && gpu_device__time(gpu_busy__sum(b, i)) &&
 		    (best == b->devices.n ||
 		     gpu_device__time(gpu_busy__sum(b, i)) > gpu_device__time(gpu_busy__sum(b, best))))
 			best = i;
 	return best;
 }
 
-void gpu_report__find(const struct gpu_report *r, struct report_output *out, u32 max)
+void gpu_report__add_findings(const struct gpu_report *r, struct report_output *out, u32 max)
 {
-	bool *told = calloc((size_t)r->busy.devices.n + 1, sizeof(*told));
+	bool *done = calloc((size_t)r->busy.devices.n + 1, sizeof(*done));
 	u32 i;
 
-	for (u32 n = 0; told && n < max && (i = next_device(r, told)) < r->busy.devices.n; n++) {
-		find_device(r, out, i);
-		find_tail(r, out, i);
-		told[i] = true;
+	for (u32 n = 0; done && n < max && (i = next_device(r, done)) < r->busy.devices.n; n++) {
+		add_device_finding(r, out, i);
+		add_tail_finding(r, out, i);
+		done[i] = true;
 	}
-	free(told);
-	find_unknown(r, out);
-	find_kernel(r, out);
+	free(done);
+	add_unknown_finding(r, out);
+	add_kernel_finding(r, out);
 }
 
 void gpu_report__limits(const struct gpu_report *r, struct report_output *out)
 {
-	const struct gpu_told *t = &r->busy.told;
+	const struct gpu_coverage *t = &r->busy.coverage;
 	char error[TEXT_NUMBER], count[TEXT_NUMBER], shortest[TEXT_NUMBER];
 	u64 graphs = 0;
 

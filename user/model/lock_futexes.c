@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "model/lock_words.h"
+#include "model/lock_futexes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,37 +7,37 @@
 #include "model/view.h"
 #include "util/map.h"
 
-struct word_key {
-	u64 word;
+struct futex_key {
+	u64 futex;
 	u32 pid;
-	u32 tid; /* 0: the word itself */
+	u32 tid; /* 0: the futex itself */
 };
 
-/* What a thread does at a word */
+/* What a thread does at a futex */
 struct user {
 	u64 waits, woke;
-	u64 changes; /* waits for another value than the last one: a barrier counts its rounds in its word */
+	u64 changes; /* waits for another value than the last one: a barrier counts its rounds in its futex */
 	u32 value;
 };
 
-struct word {
+struct futex {
 	u64 waits, changes, woken;
 	u64 woken_by_waiters;
 	u32 both; /* threads that wait and wake */
 };
 
-struct lock_words {
-	struct map users; /* struct word_key -> struct user */
-	struct map words; /* struct word_key -> struct word */
-	struct map gils; /* struct word_key -> u8: these have events of their own */
+struct lock_futexes {
+	struct map users; /* struct futex_key -> struct user */
+	struct map futexes; /* struct futex_key -> struct futex */
+	struct map gils; /* struct futex_key -> u8: these have events of their own */
 };
 
 /* sizeof(pthread_cond_t), glibc and musl: gil_wait's `gil` is where it begins */
 #define CONDITION_BYTES 48
 
-static int on_wait(struct lock_words *l, const struct view *v)
+static int on_wait(struct lock_futexes *l, const struct view *v)
 {
-	struct word_key key = { (u64)view__get(v, "lock"), (u32)view__get(v, "pid"), (u32)view__get(v, "tid") };
+	struct futex_key key = { (u64)view__get(v, "lock"), (u32)view__get(v, "pid"), (u32)view__get(v, "tid") };
 	u32 value = (u32)view__get(v, "value"), waker = (u32)view__get(v, "waker_tid");
 	struct user *u;
 
@@ -73,10 +73,10 @@ static int on_waits(const struct rows *rows, void *arg)
 static int on_gils(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct lock_words *l = arg;
+	struct lock_futexes *l = arg;
 
 	for (; v.i < rows__count(rows); v.i++) {
-		struct word_key key = { (u64)view__get(&v, "gil"), (u32)view__get(&v, "pid"), 0 };
+		struct futex_key key = { (u64)view__get(&v, "gil"), (u32)view__get(&v, "pid"), 0 };
 
 		if (!map__get(&l->gils, &key))
 			return -ENOMEM;
@@ -84,7 +84,7 @@ static int on_gils(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int read_kind(struct lock_words *l, struct trace *trace, const char *kind,
+static int read_kind(struct lock_futexes *l, struct trace *trace, const char *kind,
 		     int (*fn)(const struct rows *rows, void *arg))
 {
 	const struct schema_event *kinds[] = { schema__event(trace__schema(trace), kind), NULL };
@@ -93,15 +93,15 @@ static int read_kind(struct lock_words *l, struct trace *trace, const char *kind
 	return kinds[0] ? trace__read(trace, &filter, fn, l) : 0;
 }
 
-static int sum_up(struct lock_words *l)
+static int sum_up(struct lock_futexes *l)
 {
 	for (u32 i = 0; i < l->users.n; i++) {
 		const struct user *u = map__value(&l->users, i);
-		struct word_key key = *(const struct word_key *)map__key(&l->users, i);
-		struct word *w;
+		struct futex_key key = *(const struct futex_key *)map__key(&l->users, i);
+		struct futex *w;
 
 		key.tid = 0;
-		w = map__get(&l->words, &key);
+		w = map__get(&l->futexes, &key);
 		if (!w)
 			return -ENOMEM;
 		w->waits += u->waits;
@@ -113,41 +113,41 @@ static int sum_up(struct lock_words *l)
 	return 0;
 }
 
-int lock_words__load(struct lock_words **out, struct trace *trace)
+int lock_futexes__load(struct lock_futexes **out, struct trace *trace)
 {
-	struct lock_words *l = calloc(1, sizeof(*l));
+	struct lock_futexes *l = calloc(1, sizeof(*l));
 	int err;
 
 	*out = l;
 	if (!l)
 		return -ENOMEM;
-	map__init(&l->users, sizeof(struct word_key), sizeof(struct user));
-	map__init(&l->words, sizeof(struct word_key), sizeof(struct word));
-	map__init(&l->gils, sizeof(struct word_key), sizeof(u8));
+	map__init(&l->users, sizeof(struct futex_key), sizeof(struct user));
+	map__init(&l->futexes, sizeof(struct futex_key), sizeof(struct futex));
+	map__init(&l->gils, sizeof(struct futex_key), sizeof(u8));
 	err = read_kind(l, trace, "lock_wait", on_waits);
 	if (!err && l->users.n)
 		err = read_kind(l, trace, "gil_wait", on_gils);
 	if (!err)
 		err = sum_up(l);
 	map__free(&l->users);
-	map__init(&l->users, sizeof(struct word_key), sizeof(struct user));
+	map__init(&l->users, sizeof(struct futex_key), sizeof(struct user));
 	return err;
 }
 
-void lock_words__free(struct lock_words *l)
+void lock_futexes__free(struct lock_futexes *l)
 {
 	if (!l)
 		return;
 	map__free(&l->users);
-	map__free(&l->words);
+	map__free(&l->futexes);
 	map__free(&l->gils);
 	free(l);
 }
 
-static bool is_gil(const struct lock_words *l, u32 pid, u64 word)
+static bool is_gil(const struct lock_futexes *l, u32 pid, u64 futex)
 {
-	for (u64 at = 0; at < CONDITION_BYTES && at <= word; at += 4) {
-		struct word_key key = { word - at, pid, 0 };
+	for (u64 at = 0; at < CONDITION_BYTES && at <= futex; at += 4) {
+		struct futex_key key = { futex - at, pid, 0 };
 
 		if (map__find(&l->gils, &key))
 			return true;
@@ -155,12 +155,12 @@ static bool is_gil(const struct lock_words *l, u32 pid, u64 word)
 	return false;
 }
 
-bool lock_words__has(const struct lock_words *l, u32 pid, u64 word)
+bool lock_futexes__has(const struct lock_futexes *l, u32 pid, u64 futex)
 {
-	struct word_key key = { word, pid, 0 };
-	const struct word *w = l ? map__find(&l->words, &key) : NULL;
+	struct futex_key key = { futex, pid, 0 };
+	const struct futex *w = l ? map__find(&l->futexes, &key) : NULL;
 
 	/* most of its waits end by somebody who waits for it too, and more than one thread does */
 	return w && w->both > 1 && 2 * w->woken_by_waiters > w->woken && 2 * w->changes <= w->waits &&
-	       !is_gil(l, pid, word);
+	       !is_gil(l, pid, futex);
 }

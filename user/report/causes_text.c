@@ -6,25 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/lock_words.h"
+#include "model/lock_futexes.h"
 #include "report/causes.h"
 #include "util/text.h"
 
-struct words {
+struct sentence {
 	char *buf;
 	size_t size, len;
 };
 
-static void __attribute__((format(printf, 2, 3))) words__add(struct words *w, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) sentence__add(struct sentence *s, const char *format, ...)
 {
 	va_list ap;
 	int n;
 
 	va_start(ap, format);
-	n = vsnprintf(w->buf + w->len, w->size - w->len, format, ap);
+	n = vsnprintf(s->buf + s->len, s->size - s->len, format, ap);
 	va_end(ap);
 	if (n > 0)
-		w->len = w->len + (size_t)n < w->size ? w->len + (size_t)n : w->size - 1;
+		s->len = s->len + (size_t)n < s->size ? s->len + (size_t)n : s->size - 1;
 }
 
 /* Counts by a key of two numbers, of which the largest counts. */
@@ -41,7 +41,7 @@ struct details {
 	const struct query *args;
 	const struct causes *all;
 	const struct cause *cause;
-	struct lock_words *locks;
+	struct lock_futexes *locks;
 	struct map by; /* struct tally_key -> struct tally */
 	struct map people; /* struct tally_key (a: as above, b: who) -> struct tally */
 	struct tally_key found; /* what on_names looks for */
@@ -103,7 +103,7 @@ static int on_locks(const struct rows *rows, void *arg)
 		bool says = owner.b != 0;
 
 		/* without an owner it may be a condition; -EAGAIN is no wait */
-		if (!counts(d, &v) || (!says && !lock_words__has(d->locks, d->cause->pid, lock.a)) ||
+		if (!counts(d, &v) || (!says && !lock_futexes__has(d->locks, d->cause->pid, lock.a)) ||
 		    view__get(&v, "result") == -EAGAIN)
 			continue;
 		/* who let go of it had it, at least then */
@@ -125,9 +125,9 @@ static u32 how_many(const struct map *m, u64 a)
 	return n;
 }
 
-static int tell_lock(struct details *d, struct words *w)
+static int describe_lock(struct details *d, struct sentence *s)
 {
-	int err = lock_words__load(&d->locks, d->args->trace);
+	int err = lock_futexes__load(&d->locks, d->args->trace);
 	const struct tally *lock, *owner;
 	struct tally_key key = { 0 }, who = { 0 };
 	char each[TEXT_NUMBER], label[64];
@@ -139,8 +139,8 @@ static int tell_lock(struct details *d, struct words *w)
 	lock = err ? NULL : largest(&d->by, 0, &key);
 	if (!lock)
 		return err;
-	words__add(w, ": %llu wait%s for 0x%llx, %s%s", lock->n, lock->n == 1 ? "" : "s", key.a,
-		   text__ns(each, sizeof(each), lock->ns / lock->n), lock->n == 1 ? "" : " each");
+	sentence__add(s, ": %llu wait%s for 0x%llx, %s%s", lock->n, lock->n == 1 ? "" : "s", key.a,
+		      text__ns(each, sizeof(each), lock->ns / lock->n), lock->n == 1 ? "" : " each");
 	owners = how_many(&d->people, key.a);
 	owner = largest(&d->people, key.a, &who);
 	if (!owner)
@@ -148,12 +148,12 @@ static int tell_lock(struct details *d, struct words *w)
 	verb = who.c ? "let go" : "held";
 	names__label(d->args->names, label, sizeof(label), d->cause->pid, (u32)who.b);
 	if (owners == 1)
-		words__add(w, ", %s by %s", verb, label);
+		sentence__add(s, ", %s by %s", verb, label);
 	else if (2 * owner->ns >= lock->ns)
-		words__add(w, ", mostly %s by %s", verb, label);
+		sentence__add(s, ", mostly %s by %s", verb, label);
 	else
-		words__add(w, ", %s by %u threads in turn (%s in %.0f%% of that time)", verb, owners, label,
-			   100.0 * (double)owner->ns / (double)lock->ns);
+		sentence__add(s, ", %s by %u threads in turn (%s in %.0f%% of that time)", verb, owners, label,
+			      100.0 * (double)owner->ns / (double)lock->ns);
 	return 0;
 }
 
@@ -204,7 +204,7 @@ static int on_names(const struct rows *rows, void *arg)
 }
 
 /* The largest group of requests; what the call's file was, where family disk has nothing. */
-static int tell_disk(struct details *d, struct words *w, const struct cause *c)
+static int describe_disk(struct details *d, struct sentence *s, const struct cause *c)
 {
 	static const char *const ops[] = { "read", "write", "flush", "discard", "write of zeroes", "command" };
 	struct query all = *d->args;
@@ -220,18 +220,18 @@ static int tell_disk(struct details *d, struct words *w, const struct cause *c)
 	t = err ? NULL : largest(&d->by, 0, &d->found);
 	if (!t) {
 		if (c->what)
-			words__add(w, ": %llu times in %s%s%s", c->what_times, c->what, c->file ? " of " : "",
-				   c->file ? c->file : "");
+			sentence__add(s, ": %llu times in %s%s%s", c->what_times, c->what, c->file ? " of " : "",
+				      c->file ? c->file : "");
 		return err;
 	}
 	err = query__read_kind(&all, "disk_file", on_names, d);
-	words__add(w, ": %llu %s%s", t->n, d->found.c == 16 ? "page fault" : ops[d->found.c < 5 ? d->found.c : 5],
-		   t->n == 1 ? "" : "s");
+	sentence__add(s, ": %llu %s%s", t->n, d->found.c == 16 ? "page fault" : ops[d->found.c < 5 ? d->found.c : 5],
+		      t->n == 1 ? "" : "s");
 	if (*d->name)
-		words__add(w, " of %s", d->name);
+		sentence__add(s, " of %s", d->name);
 	if (*t->disk)
-		words__add(w, " (%s)", t->disk);
-	words__add(w, ", %s each", text__ns(each, sizeof(each), t->ns / t->n));
+		sentence__add(s, " (%s)", t->disk);
+	sentence__add(s, ", %s each", text__ns(each, sizeof(each), t->ns / t->n));
 	return err;
 }
 
@@ -261,7 +261,7 @@ static int on_throttles(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int tell_quota(struct details *d, struct words *w)
+static int describe_quota(struct details *d, struct sentence *s)
 {
 	struct query all = *d->args;
 	char quota[TEXT_NUMBER], period[TEXT_NUMBER], held[TEXT_NUMBER];
@@ -270,10 +270,10 @@ static int tell_quota(struct details *d, struct words *w)
 	all.tids.n = 0;
 	err = query__read_kind(&all, "sched_throttle", on_throttles, d);
 	if (!err && *d->name)
-		words__add(w, ": cgroup %s may use %s in each %s, and was throttled in %llu of %llu periods, for %s",
-			   d->name, text__ns(quota, sizeof(quota), d->quota),
-			   text__ns(period, sizeof(period), d->period), d->throttled_periods, d->periods,
-			   text__ns(held, sizeof(held), d->throttled));
+		sentence__add(s, ": cgroup %s may use %s in each %s, and was throttled in %llu of %llu periods, for %s",
+			      d->name, text__ns(quota, sizeof(quota), d->quota),
+			      text__ns(period, sizeof(period), d->period), d->throttled_periods, d->periods,
+			      text__ns(held, sizeof(held), d->throttled));
 	return err;
 }
 
@@ -297,7 +297,7 @@ static int on_gil(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int tell_gil(struct details *d, struct words *w, const struct cause *c)
+static int describe_gil(struct details *d, struct sentence *s, const struct cause *c)
 {
 	int err = query__read_kind(d->args, "gil_wait", on_gil, d);
 	struct tally_key key = { 0 }, who = { 0 };
@@ -306,11 +306,11 @@ static int tell_gil(struct details *d, struct words *w, const struct cause *c)
 	char label[64], each[TEXT_NUMBER];
 
 	/* how often and how long: of the same waits as the time, which are those off the CPU */
-	words__add(w, ": %llu time%s, %s%s", c->times, c->times == 1 ? "" : "s",
-		   text__ns(each, sizeof(each), c->ns / (c->times ? c->times : 1)), c->times == 1 ? "" : " each");
+	sentence__add(s, ": %llu time%s, %s%s", c->times, c->times == 1 ? "" : "s",
+		      text__ns(each, sizeof(each), c->ns / (c->times ? c->times : 1)), c->times == 1 ? "" : " each");
 	if (holder)
-		words__add(w, ", %.0f%% of that for %s", 100.0 * (double)holder->ns / (double)all->ns,
-			   names__label(d->args->names, label, sizeof(label), d->cause->pid, (u32)who.b));
+		sentence__add(s, ", %.0f%% of that for %s", 100.0 * (double)holder->ns / (double)all->ns,
+			      names__label(d->args->names, label, sizeof(label), d->cause->pid, (u32)who.b));
 	return err;
 }
 
@@ -336,7 +336,7 @@ static const struct phrase {
 	[CAUSE_ASLEEP] = { "was asleep", ": -t +syscall,lock records in which call" },
 };
 
-static void tell_calls(struct words *w, const struct cause *c)
+static void describe_calls(struct sentence *s, const struct cause *c)
 {
 	const char *mostly = 10 * c->what_ns < 9 * c->ns ? "mostly " : "";
 	char each[TEXT_NUMBER];
@@ -344,37 +344,37 @@ static void tell_calls(struct words *w, const struct cause *c)
 	if (!c->what)
 		return;
 	if (c->what_times > 1)
-		words__add(w, ": %s%llu times in %s%s%s, %s each", mostly, c->what_times, c->what,
-			   c->file ? " of " : "", c->file ? c->file : "",
-			   text__ns(each, sizeof(each), c->what_ns / c->what_times));
+		sentence__add(s, ": %s%llu times in %s%s%s, %s each", mostly, c->what_times, c->what,
+			      c->file ? " of " : "", c->file ? c->file : "",
+			      text__ns(each, sizeof(each), c->what_ns / c->what_times));
 	else
-		words__add(w, ": %sin %s%s%s", mostly, c->what, c->file ? " of " : "", c->file ? c->file : "");
+		sentence__add(s, ": %sin %s%s%s", mostly, c->what, c->file ? " of " : "", c->file ? c->file : "");
 }
 
-static int tell_details(struct details *d, struct words *w, const struct cause *c)
+static int describe_details(struct details *d, struct sentence *s, const struct cause *c)
 {
 	switch (c->kind) {
 	case CAUSE_LOCK:
-		return tell_lock(d, w);
+		return describe_lock(d, s);
 	case CAUSE_DISK:
-		return tell_disk(d, w, c);
+		return describe_disk(d, s, c);
 	case CAUSE_QUOTA:
-		return tell_quota(d, w);
+		return describe_quota(d, s);
 	case CAUSE_GIL:
-		return tell_gil(d, w, c);
+		return describe_gil(d, s, c);
 	case CAUSE_FUTEX:
 	case CAUSE_RUN:
 	case CAUSE_CPU:
 		return 0;
 	default:
-		tell_calls(w, c);
+		describe_calls(s, c);
 		return 0;
 	}
 }
 
 int cause__say(const struct causes *all, const struct query *args, const struct cause *c, char *buf, size_t size)
 {
-	struct words w = { .buf = buf, .size = size };
+	struct sentence s = { .buf = buf, .size = size };
 	const struct phrase *p = &phrases[c->kind];
 	struct query own = *args;
 	struct details d = { .args = &own, .all = all, .cause = c };
@@ -387,15 +387,15 @@ int cause__say(const struct causes *all, const struct query *args, const struct 
 	map__init(&d.by, sizeof(struct tally_key), sizeof(struct tally));
 	map__init(&d.people, sizeof(struct tally_key), sizeof(struct tally));
 	names__label(args->names, label, sizeof(label), c->pid, args->tids.n ? args->tids.list[0] : 0);
-	words__add(&w, "%s ", label);
+	sentence__add(&s, "%s ", label);
 	if (c->threads > 1)
-		words__add(&w, "(%u threads) ", c->threads);
-	words__add(&w, "%s %.0f%% of %s%s%s", p->before, table__percent(c->ns, c->wall_ns),
-		   text__ns(wall, sizeof(wall), brief ? c->wall_ns : c->wall_ns / c->threads), brief ? " in all" : "",
-		   p->after);
-	err = tell_details(&d, &w, c);
-	words__add(&w, ".");
-	lock_words__free(d.locks);
+		sentence__add(&s, "(%u threads) ", c->threads);
+	sentence__add(&s, "%s %.0f%% of %s%s%s", p->before, table__percent(c->ns, c->wall_ns),
+		      text__ns(wall, sizeof(wall), brief ? c->wall_ns : c->wall_ns / c->threads),
+		      brief ? " in all" : "", p->after);
+	err = describe_details(&d, &s, c);
+	sentence__add(&s, ".");
+	lock_futexes__free(d.locks);
 	map__free(&d.by);
 	map__free(&d.people);
 	return err;

@@ -9,12 +9,12 @@
 
 #include "trace/reader.h"
 
-struct lock_words;
+struct lock_futexes;
 
 /* Reads all waits of the trace. 0 or negative errno; *out is to be freed in any case. */
-int lock_words__load(struct lock_words **out, struct trace *trace);
-void lock_words__free(struct lock_words *l);
+int lock_futexes__load(struct lock_futexes **out, struct trace *trace);
+void lock_futexes__free(struct lock_futexes *l);
 /* l NULL: no */
-bool lock_words__has(const struct lock_words *l, u32 pid, u64 word);
+bool lock_futexes__has(const struct lock_futexes *l, u32 pid, u64 futex);
 
 #endif
