@@ -51,11 +51,12 @@ compiles() {
 
 # A folder of user/ includes headers of itself and of those named here: dependencies point downward only.
 declare -A below=(
-	[util]="" [schema]="util" [trace]="schema util" [model]="schema trace util" [report]="model schema trace util"
-	[export]="model schema trace util" [sandbox]="util" [process]="util" [elf]="process sandbox util" [site]="elf util"
-	[kernel]="schema util" [attach]="elf kernel process sandbox schema site util" [python]="elf process sandbox util"
-	[inject]="elf process sandbox util" [record]="attach elf kernel process python sandbox schema site trace util"
-	[cmd]="attach elf export inject kernel model process python record report sandbox schema site trace util"
+	[util]="" [schema]="util" [output]="util" [trace]="schema util" [model]="output schema trace util"
+	[report]="model output schema trace util" [export]="model output schema trace util" [sandbox]="util" [process]="util"
+	[elf]="process sandbox util" [site]="elf util" [kernel]="schema util" [attach]="elf kernel process sandbox schema site util"
+	[python]="elf process sandbox util" [inject]="elf process sandbox util"
+	[record]="attach elf kernel process python sandbox schema site trace util"
+	[cmd]="attach elf export inject kernel model output process python record report sandbox schema site trace util"
 )
 
 directions() {

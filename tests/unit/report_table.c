@@ -3,7 +3,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 
-#include "report/table.h"
+#include "output/table.h"
 #include "test.h"
 
 static const struct column columns[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Text made harmless, numbers with units. */
+#include "output/text.h"
 #include "test.h"
-#include "util/text.h"
 
 static bool cleans(const char *text, size_t len, const char *expected)
 {

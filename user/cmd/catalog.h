@@ -3,7 +3,7 @@
 #ifndef SONDE_CMD_CATALOG_H
 #define SONDE_CMD_CATALOG_H
 
-#include "report/table.h"
+#include "output/table.h"
 
 struct embedded;
 

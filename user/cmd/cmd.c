@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report/table.h"
+#include "output/table.h"
+#include "output/text.h"
 #include "sandbox/syscalls.h"
 #include "trace/reader.h"
-#include "util/text.h"
 
 void (*cmd__inherited_sigpipe)(int) = SIG_DFL, (*cmd__inherited_sigxfsz)(int) = SIG_DFL;
 

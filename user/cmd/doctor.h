@@ -6,7 +6,7 @@
 #include "cmd/scope.h"
 #include "kernel/embedded.h"
 #include "kernel/features.h"
-#include "report/table.h"
+#include "output/table.h"
 
 /* Something that is not as it should be. Texts are ours. */
 struct finding {

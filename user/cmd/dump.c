@@ -12,10 +12,10 @@
 #include "cmd/scope.h"
 #include "kernel/embedded.h"
 #include "model/syscalls.h"
+#include "output/table.h"
+#include "output/text.h"
 #include "python/look.h"
-#include "report/table.h"
 #include "sandbox/privileges.h"
-#include "util/text.h"
 
 static const char help[] =
 	"Usage: sonde dump PID.. [--format table|csv|json] [--scope user|all] [--remote-files]\n"

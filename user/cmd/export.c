@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "cmd/output.h"
 #include "export/export.h"
+#include "output/file.h"
 
 static const char usage[] = "usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND]\n"
 			    "\n"

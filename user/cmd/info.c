@@ -9,7 +9,7 @@
 #include "cmd/info.h"
 #include "core/meta.h"
 #include "model/clock.h"
-#include "util/text.h"
+#include "output/text.h"
 
 static const char usage[] =
 	"usage: sonde info FILE [--verify] [--format table|csv|json]\n"

@@ -5,7 +5,7 @@
 
 #include "model/facts.h"
 #include "model/names.h"
-#include "report/table.h"
+#include "output/table.h"
 
 /* Probed files: live from when, blind how long. 0 or negative errno. */
 int info__objects(struct trace *t, const struct trace_facts *facts, const struct names *names,

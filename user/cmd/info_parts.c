@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 struct objects {
 	const struct trace_facts *facts;

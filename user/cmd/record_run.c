@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A recording from start to end: signals, waiting for the start, the command, what is said about it. */
 #include "cmd/cmd.h"
-#include "cmd/output.h"
 #include "cmd/record.h"
 #include "cmd/shim.h"
 #include "model/losses.h"
-#include "util/text.h"
+#include "output/file.h"
+#include "output/text.h"
 
 #include <errno.h>
 #include <signal.h>

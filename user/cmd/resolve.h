@@ -5,7 +5,7 @@
 
 #include "cmd/scope.h"
 #include "kernel/embedded.h"
-#include "report/table.h"
+#include "output/table.h"
 
 struct resolve_options {
 	const char *what; /* a file or a pid */

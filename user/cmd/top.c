@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "output/text.h"
 #include "record/session.h"
-#include "util/text.h"
 
 #define LINES_EACH 10 /* of each kind in an interval, off a terminal */
 #define FIRST_NS   100000000 /* on a terminal the first figures come after this, if the interval is longer */

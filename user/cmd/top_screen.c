@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 static struct {
 	SCREEN *screen;

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "export/export.h"
-#include "model/order.h"
 #include "export/value.h"
-#include "util/text.h"
+#include "model/order.h"
+#include "output/text.h"
 
 static void put_text(FILE *out, const char *text, size_t len)
 {

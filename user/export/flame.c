@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "export/profiles.h"
-#include "util/text.h"
+#include "output/text.h"
 
 #define MARK "@DATA@"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 const char *frame_text__file(const char *path)
 {

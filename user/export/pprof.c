@@ -13,7 +13,7 @@
 #include "export/frame_text.h"
 #include "export/profiles.h"
 #include "export/protobuf.h"
-#include "util/text.h"
+#include "output/text.h"
 
 /* Profile */
 enum {

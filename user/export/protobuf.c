@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_LEN = 2 };
 

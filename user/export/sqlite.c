@@ -12,7 +12,7 @@
 
 #include "export/sqlite.h"
 #include "export/value.h"
-#include "util/text.h"
+#include "output/text.h"
 
 struct task_key {
 	u32 pid, tid;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 static void set_text(struct field_value *out, const char *text)
 {

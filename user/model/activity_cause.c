@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 static const char *const texts[ACTIVITY_CAUSES] = {
 	[ACTIVITY_ON_CPU] = "on a CPU",

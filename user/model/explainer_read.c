@@ -6,7 +6,7 @@
 
 #include "model/explainer.h"
 #include "model/osrt_files.h"
-#include "util/text.h"
+#include "output/text.h"
 
 struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid)
 {

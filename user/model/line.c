@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "model/clock.h"
-#include "util/text.h"
+#include "output/text.h"
 
 #define WHO_WIDTH  26
 #define WHAT_WIDTH 24

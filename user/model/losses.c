@@ -8,7 +8,7 @@
 
 #include "core/meta.h"
 #include "model/clock.h"
-#include "util/text.h"
+#include "output/text.h"
 
 /* From here on a sum is said to be too low: below, noise of the machine is as large. */
 #define LOW_PERCENT 1.0

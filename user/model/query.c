@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/query.h"
 
-#include "util/text.h"
+#include "output/text.h"
 
 int query__read(const struct query *args, const struct schema_event *const *kinds,
 		int (*cb)(const struct rows *rows, void *arg), void *arg)

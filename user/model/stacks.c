@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 #define NONE 0xffffffffu
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "model/stacks.h"
+#include "output/text.h"
 #include "util/python_library.h"
-#include "util/text.h"
 
 static const char *base_name(const char *path)
 {

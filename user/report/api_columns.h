@@ -3,7 +3,7 @@
 #ifndef SONDE_REPORT_API_COLUMNS_H
 #define SONDE_REPORT_API_COLUMNS_H
 
-#include "report/table.h"
+#include "output/table.h"
 
 /* Indices of those that findings quote */
 enum { API_PERCENT = 0, API_NAME = 8, API_COLUMN_COUNT = 9 };

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "model/lock_futexes.h"
+#include "output/text.h"
 #include "report/causes.h"
-#include "util/text.h"
 
 struct sentence {
 	char *buf;

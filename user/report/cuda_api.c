@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "model/order.h"
+#include "output/text.h"
 #include "report/api_columns.h"
-#include "util/text.h"
 
 /*
  * A number that stands for a function: its probe's, or its kind's where the trace

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "output/text.h"
 #include "report/cuda_work.h"
-#include "util/text.h"
 
 struct kernel {
 	const char *name;

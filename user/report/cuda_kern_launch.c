@@ -7,8 +7,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "output/text.h"
 #include "report/cuda_work.h"
-#include "util/text.h"
 
 struct launch_key {
 	u64 api, name; /* hashes */

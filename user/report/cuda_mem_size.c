@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Copies and sets by what they do, and their size: nsys's cuda_gpu_mem_size_sum. */
+#include "output/text.h"
 #include "report/cuda_mem.h"
-#include "util/text.h"
 
 static const struct column columns[] = {
 	{ "total_bytes", "Total", VALUE_U64, SHOW_BYTES },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Copies and sets by what they do, and their time: nsys's cuda_gpu_mem_time_sum, with the bandwidth beside. */
+#include "output/text.h"
 #include "report/cuda_mem.h"
-#include "util/text.h"
 
 static const struct column columns[] = {
 	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },

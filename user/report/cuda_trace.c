@@ -2,8 +2,8 @@
 /* Every kernel, copy, set and graph by its start: nsys's cuda_gpu_trace. */
 #include <stdio.h>
 
+#include "output/text.h"
 #include "report/cuda_work.h"
-#include "util/text.h"
 
 struct trace_report {
 	struct cuda_work work;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 struct place {
 	u32 code, line;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "model/stats.h"
+#include "output/text.h"
 #include "report/report.h"
-#include "util/text.h"
 
 /* enums of bpf/probes/disk/disk.h; by number, as traces outlive headers */
 enum { ASKER_WRITEBACK = 1, ASKER_KERNEL = 2 };

@@ -6,9 +6,9 @@
 
 #include "model/stacks.h"
 #include "model/stats.h"
+#include "output/text.h"
 #include "report/report.h"
 #include "util/map.h"
-#include "util/text.h"
 
 #define LONGEST 50
 

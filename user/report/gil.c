@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 /* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
 enum { WAIT_SIGNAL = 1, WAIT_TIMEOUT = 2 };

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "model/vote.h"
-#include "util/text.h"
+#include "output/text.h"
 
 /* Pairs that are told apart, of functions and of whole stacks */
 #define PAIRS_MAX  65536u

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 /* Gaps that get a row */
 #define GAPS_MAX 200

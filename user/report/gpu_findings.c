@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/text.h"
 #include "report/cuda_work.h"
 #include "report/gpu.h"
-#include "util/text.h"
 
 /* One cause of a device's idle time, with what it was most of. */
 struct cause_total {

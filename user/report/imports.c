@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "model/stacks.h"
+#include "output/text.h"
 #include "report/report.h"
-#include "util/text.h"
 
 #define IMPORTS_MAX 1000000
 #define NAME_MAX_   128

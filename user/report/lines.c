@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "output/text.h"
 #include "report/sampled.h"
 #include "report/source.h"
-#include "util/text.h"
 
 struct line_key {
 	u32 code, line;

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "model/stats.h"
+#include "output/text.h"
 #include "report/report.h"
-#include "util/text.h"
 
 struct lock_key {
 	u64 lock;

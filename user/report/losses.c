@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "model/facts.h"
+#include "output/text.h"
 #include "report/report.h"
-#include "util/text.h"
 
 struct losses {
 	const struct query *args;

@@ -8,8 +8,8 @@
 #include "model/memory_sums.h"
 #include "model/stacks.h"
 #include "model/texts.h"
+#include "output/text.h"
 #include "report/report.h"
-#include "util/text.h"
 
 /* A line of code, or a thread where there are no stacks. */
 struct line_key {

@@ -5,7 +5,7 @@
 
 #include "model/clock.h"
 #include "model/facts.h"
-#include "util/text.h"
+#include "output/text.h"
 
 struct more {
 	const struct schema *schema;

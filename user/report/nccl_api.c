@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 #define IN_PROGRESS 7 /* of a communicator that does not block: no failure */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "model/stats.h"
+#include "output/text.h"
 #include "report/report.h"
-#include "util/text.h"
 
 /* enum net_side of bpf/probes/net/net.h */
 enum { SIDE_UNKNOWN = 0, SIDE_CONNECTED = 1, SIDE_ACCEPTED = 2 };

@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 
+#include "output/text.h"
 #include "report/causes.h"
-#include "util/text.h"
 
 struct thread_time {
 	u64 run_ns, runnable_ns, waited_ns;

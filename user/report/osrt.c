@@ -10,9 +10,9 @@
 #include "model/osrt_files.h"
 #include "model/stats.h"
 #include "model/syscalls.h"
+#include "output/text.h"
 #include "report/api_columns.h"
 #include "report/report.h"
-#include "util/text.h"
 
 /* bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
 enum { CALL_X32 = 0x4000, CALL_32 = 0x8000 };

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "output/text.h"
 #include "report/sampled.h"
-#include "util/text.h"
 
 struct function {
 	struct sampled_weight self, total;

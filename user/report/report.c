@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 /* made by the linker; weak: a program without a report links too */
 extern const struct report *const __start_sonde_reports[] __attribute__((weak));

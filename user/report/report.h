@@ -8,7 +8,7 @@
 #define SONDE_REPORT_H
 
 #include "model/query.h"
-#include "report/table.h"
+#include "output/table.h"
 
 struct report {
 	const char *name; /* "cuda-api" */

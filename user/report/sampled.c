@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/text.h"
+#include "output/text.h"
 
 /* enum sample_gil of bpf/probes/sample/sample.h; by number, as traces outlive headers */
 enum { GIL_HELD = 1, GIL_NOT_HELD = 2 };

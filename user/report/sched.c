@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "model/sched_span.h"
-#include "util/text.h"
+#include "output/text.h"
 
 /* Spans that cross a border of --time count as far as they are inside: these are sums, not calls. */
 struct read {

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "output/text.h"
 #include "report/sampled.h"
-#include "util/text.h"
 
 #define FOLDED_MAX (64 << 10)
 

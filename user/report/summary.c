@@ -7,6 +7,7 @@
 
 #include "model/clock.h"
 #include "model/facts.h"
+#include "output/text.h"
 #include "report/causes.h"
 #include "report/cuda_api.h"
 #include "report/gil.h"
@@ -15,7 +16,6 @@
 #include "report/nccl_api.h"
 #include "report/sched.h"
 #include "report/unexplained.h"
-#include "util/text.h"
 
 #define RUNTIMES_LEN 160
 

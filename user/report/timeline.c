@@ -6,8 +6,8 @@
 
 #include "model/activity.h"
 #include "model/gpu_busy.h"
+#include "output/text.h"
 #include "report/report.h"
-#include "util/text.h"
 
 #define BINS 60
 /* What a part of the time can hold */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report/unexplained.h"
 
-#include "util/text.h"
+#include "output/text.h"
 
 /* ns of the time asked for in which the process was there */
 static u64 lifetime(const struct query *args, u32 pid)

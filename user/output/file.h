@@ -5,8 +5,8 @@
  * published, so that a file under the path it is to have is replaced and never
  * written to or followed, and no unfinished one is found there.
  */
-#ifndef SONDE_CMD_OUTPUT_H
-#define SONDE_CMD_OUTPUT_H
+#ifndef SONDE_OUTPUT_FILE_H
+#define SONDE_OUTPUT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Text for people: untrusted names made harmless, numbers with units. */
-#ifndef SONDE_UTIL_TEXT_H
-#define SONDE_UTIL_TEXT_H
+#ifndef SONDE_OUTPUT_TEXT_H
+#define SONDE_OUTPUT_TEXT_H
 
 #include "core/types.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "report/table.h"
+#include "output/table.h"
 
 #include <assert.h>
 #include <errno.h>

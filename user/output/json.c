@@ -11,8 +11,8 @@
 
 #include "model/clock.h"
 #include "model/facts.h"
-#include "report/table.h"
-#include "util/text.h"
+#include "output/table.h"
+#include "output/text.h"
 
 /* All add_ functions return false without memory, as do cJSON's. */
 static bool add_u64(cJSON *object, const char *key, u64 u)

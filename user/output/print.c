@@ -10,8 +10,8 @@
 #include "core/meta.h"
 #include "model/clock.h"
 #include "model/facts.h"
-#include "report/table.h"
-#include "util/text.h"
+#include "output/table.h"
+#include "output/text.h"
 
 #define BOLD  "\033[1m"
 #define DIM   "\033[2m"

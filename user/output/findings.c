@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/table.h"
+#include "output/table.h"
 
 /* Room for one more of n elements of that size; NULL: no memory, which is noted */
 static void *grow(struct report_output *out, void *list, u32 n, size_t size)

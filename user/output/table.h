@@ -3,8 +3,8 @@
  * What a report says: findings in words, then tables of typed columns.
  * print.c shows it to people or as CSV, json.c as JSON.
  */
-#ifndef SONDE_REPORT_TABLE_H
-#define SONDE_REPORT_TABLE_H
+#ifndef SONDE_OUTPUT_TABLE_H
+#define SONDE_OUTPUT_TABLE_H
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "cmd/output.h"
+#include "output/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
