@@ -10,6 +10,7 @@
 #include "../unit/gpu_support.h"
 #include "export/export.h"
 #include "fuzz.h"
+#include "report/origin.h"
 #include "report/report.h"
 
 #define NAME_BYTES 16 /* of a text that follows */
@@ -82,7 +83,7 @@ static void run_report(const struct report *r, void *arg)
 {
 	static const enum output_format formats[] = { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
 	struct readers *with = arg;
-	struct report_output out = { .name = r->name, .facts = with->args.facts };
+	struct report_output out = { .name = r->name, .origin = trace_origin(with->args.facts) };
 
 	/* reads the sources that the trace names */
 	if (!strcmp(r->name, "lines"))

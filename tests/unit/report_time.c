@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "model/clock.h"
+#include "output/text.h"
 #include "test.h"
 
 #define SECOND 1000000000ull
@@ -92,10 +93,10 @@ TEST(moments_are_written)
 
 	setenv("TZ", "UTC", 1);
 	tzset();
-	CHECK(!strcmp(clock__date(buf, sizeof(buf), head.realtime), "2026-01-01 12:00:00.250 +0000"));
-	CHECK(!strcmp(clock__seconds(buf, sizeof(buf), START + 1, START, 9), "0.000000001"));
-	CHECK(!strcmp(clock__seconds(buf, sizeof(buf), START - SECOND / 2, START, 3), "-0.500"));
-	CHECK(!strcmp(clock__seconds(buf, sizeof(buf), START + 61 * SECOND, START, 1), "61.0"));
+	CHECK(!strcmp(text__date(buf, sizeof(buf), head.realtime), "2026-01-01 12:00:00.250 +0000"));
+	CHECK(!strcmp(text__seconds(buf, sizeof(buf), START + 1, START, 9), "0.000000001"));
+	CHECK(!strcmp(text__seconds(buf, sizeof(buf), START - SECOND / 2, START, 3), "-0.500"));
+	CHECK(!strcmp(text__seconds(buf, sizeof(buf), START + 61 * SECOND, START, 1), "61.0"));
 }
 
 TEST_MAIN()

@@ -8,8 +8,8 @@
 #include "cmd/cmd.h"
 #include "cmd/info.h"
 #include "core/meta.h"
-#include "model/clock.h"
 #include "output/text.h"
+#include "report/origin.h"
 
 static const char usage[] =
 	"usage: sonde info FILE [--verify] [--format table|csv|json]\n"
@@ -51,19 +51,19 @@ static void add_times(const struct trace_facts *f, struct table *t)
 	u64 first = f->summary->first, last = f->summary->last;
 
 	if (f->head->realtime) {
-		fact(t, "start_date", "begun", clock__date(buf, sizeof(buf), trace_facts__realtime(f, f->start)));
+		fact(t, "start_date", "begun", text__date(buf, sizeof(buf), trace_facts__realtime(f, f->start)));
 		if (f->summary->events)
 			fact(t, "end_date", "last event",
-			     clock__date(buf, sizeof(buf), trace_facts__realtime(f, last)));
+			     text__date(buf, sizeof(buf), trace_facts__realtime(f, last)));
 	}
 	if (f->summary->events) {
-		snprintf(buf, sizeof(buf), "%s to %s s", clock__seconds(a, sizeof(a), first, f->start, 6),
-			 clock__seconds(b, sizeof(b), last, f->start, 6));
+		snprintf(buf, sizeof(buf), "%s to %s s", text__seconds(a, sizeof(a), first, f->start, 6),
+			 text__seconds(b, sizeof(b), last, f->start, 6));
 		fact(t, "time_range", "events from", buf);
 	}
 	snprintf(buf, sizeof(buf), "%s, from %s to %s s", text__ns(c, sizeof(c), trace_facts__traced(f)),
-		 clock__seconds(a, sizeof(a), f->live, f->start, 6),
-		 clock__seconds(b, sizeof(b), f->stop, f->start, 6));
+		 text__seconds(a, sizeof(a), f->live, f->start, 6),
+		 text__seconds(b, sizeof(b), f->stop, f->start, 6));
 	fact(t, "traced", "traced for", buf);
 	fact(t, "ended", "ended because",
 	     f->summary->being_recorded ? "it has not: it is being recorded" :
@@ -231,7 +231,7 @@ static int cmd_info(int argc, char **argv)
 	if (!err)
 		err = fill(t, &facts, &out);
 	facts.damaged = trace__damaged(t);
-	out.facts = &facts;
+	out.origin = trace_origin(&facts);
 	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);
 	if (err)
 		cmd__error("%s: cannot read it: %s", r.file, strerror(-err));

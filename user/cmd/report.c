@@ -10,6 +10,7 @@
 #include "cmd/pids.h"
 #include "model/clock.h"
 #include "model/facts.h"
+#include "report/origin.h"
 #include "report/report.h"
 
 static const char usage[] = "usage: sonde report FILE.. [REPORT] [OPTIONS]\n"
@@ -229,7 +230,7 @@ static void put_numbers(struct report_output *out, const struct names *names)
 
 static int run_report(const struct request *r, struct query *args, struct trace_facts *facts)
 {
-	struct report_output out = { .name = r->report->name, .facts = facts };
+	struct report_output out = { .name = r->report->name, .origin = trace_origin(facts) };
 	int err, status;
 
 	err = r->report->run(args, &out);

@@ -12,6 +12,7 @@
 
 #include "export/chrome.h"
 #include "export/value.h"
+#include "output/json_writer.h"
 #include "output/text.h"
 
 struct task_key {

@@ -11,6 +11,7 @@
 #include "export/chrome.h"
 #include "export/gpus.h"
 #include "export/value.h"
+#include "output/json_writer.h"
 
 #define NEXT_SAME 1000000 /* to the thread number of a stream whose number is taken */
 

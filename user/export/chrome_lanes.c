@@ -10,6 +10,7 @@
 
 #include "export/chrome.h"
 #include "export/value.h"
+#include "output/json_writer.h"
 
 struct lane_key {
 	u32 pid, tid;

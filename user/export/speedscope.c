@@ -11,6 +11,7 @@
 #include "export/frame_text.h"
 #include "export/profiles.h"
 #include "export/value.h"
+#include "output/json_writer.h"
 
 struct writing {
 	struct export *e;

@@ -2,10 +2,7 @@
 #include "export/value.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "output/text.h"
 
 static void set_text(struct field_value *out, const char *text)
 {
@@ -105,37 +102,4 @@ const char *event_flag__text(u16 bit)
 	default:
 		return NULL;
 	}
-}
-
-/* Most texts need neither cleaning nor escapes. */
-static bool is_plain(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (text[i] < 0x20 || text[i] > 0x7e || text[i] == '"' || text[i] == '\\')
-			return false;
-	return true;
-}
-
-void json__print_text(FILE *out, const char *text, size_t len)
-{
-	const char *p;
-	char *clean;
-
-	putc('"', out);
-	if (is_plain(text, len)) {
-		fwrite(text, 1, len, out);
-		putc('"', out);
-		return;
-	}
-	clean = text__utf8(text, len);
-	for (p = clean ? clean : "?"; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else if ((unsigned char)*p < 0x20)
-			fprintf(out, "\\u%04x", (unsigned int)*p);
-		else
-			putc(*p, out);
-	}
-	putc('"', out);
-	free(clean);
 }

@@ -32,7 +32,4 @@ const char *event__title(const struct names *names, const struct view *v, u16 pr
 /* "not returned", "return not seen", .. for the bit of enum event_flags; NULL: no such bit */
 const char *event_flag__text(u16 bit);
 
-/* A JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
-void json__print_text(FILE *out, const char *text, size_t len);
-
 #endif

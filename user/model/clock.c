@@ -120,30 +120,3 @@ bad:
 		 text);
 	return -EINVAL;
 }
-
-char *clock__date(char *buf, size_t size, u64 realtime)
-{
-	time_t t = (time_t)(realtime / SECOND);
-	char day[32], zone[16];
-	struct tm tm;
-
-	if (!localtime_r(&t, &tm)) {
-		snprintf(buf, size, "?");
-		return buf;
-	}
-	strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm);
-	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(buf, size, "%s.%03llu %s", day, realtime % SECOND / 1000000, zone);
-	return buf;
-}
-
-char *clock__seconds(char *buf, size_t size, u64 time, u64 start, int digits)
-{
-	u64 ns = time >= start ? time - start : start - time, unit = 1;
-	int i;
-
-	for (i = digits; i < 9; i++)
-		unit *= 10;
-	snprintf(buf, size, "%s%llu.%0*llu", time < start ? "-" : "", ns / SECOND, digits, ns % SECOND / unit);
-	return buf;
-}

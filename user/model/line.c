@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/clock.h"
 #include "output/text.h"
 
 #define WHO_WIDTH  26
@@ -46,7 +45,7 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 		print_text(out, text, strlen(text));
 	} else if (value && (!strcmp(unit, "moment") || (!strcmp(unit, "ns") && c->start && (u64)value >= c->start))) {
 		/* the latter in older traces: nothing in one is longer than the machine's uptime at its start */
-		fprintf(out, "@%s", clock__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
+		fprintf(out, "@%s", text__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
 	} else if (!strcmp(unit, "errno") && value < 0 && strerrorname_np((int)-value)) {
 		fprintf(out, "-%s", strerrorname_np((int)-value));
 	} else if (!strcmp(unit, "signal") && value > 0 && sigabbrev_np((int)value)) {
@@ -139,7 +138,7 @@ int line__print(FILE *out, const struct line_context *c, const struct view *v)
 	char buf[TEXT_NUMBER];
 	u32 i;
 
-	fprintf(out, "%15s  ", clock__seconds(buf, sizeof(buf), time, c->start, 9));
+	fprintf(out, "%15s  ", text__seconds(buf, sizeof(buf), time, c->start, 9));
 	print_who(out, c, (u32)view__s64(v, f.pid), (u32)view__s64(v, f.tid));
 	fprintf(out, "  %-8s  ", family ? family->name : "?");
 	/* a call's probe is its function; elsewhere the probe is only how it was seen */

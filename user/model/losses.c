@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/meta.h"
-#include "model/clock.h"
 #include "output/text.h"
 
 /* From here on a sum is said to be too low: below, noise of the machine is as large. */
@@ -195,8 +194,8 @@ char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss
 	char from[TEXT_NUMBER], to[TEXT_NUMBER], count[TEXT_NUMBER], change[256];
 	const char *family = l->family_name ? l->family_name : "unknown family";
 
-	clock__seconds(from, sizeof(from), l->first, t->start, 3);
-	clock__seconds(to, sizeof(to), l->last, t->start, 3);
+	text__seconds(from, sizeof(from), l->first, t->start, 3);
+	text__seconds(to, sizeof(to), l->last, t->start, 3);
 	text__count(count, sizeof(count), l->count);
 	loss__consequence(change, sizeof(change), l, t);
 	if (l->reason == LOSS_BLIND)
@@ -249,8 +248,8 @@ char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i
 			buf, size,
 			"%s: what began in %u more files between %s and %s s, before they were probed; `sonde report FILE losses` lists them",
 			l->family_name ? l->family_name : "unknown family", more,
-			clock__seconds(from, sizeof(from), span.first, t->start, 3),
-			clock__seconds(to, sizeof(to), span.last, t->start, 3));
+			text__seconds(from, sizeof(from), span.first, t->start, 3),
+			text__seconds(to, sizeof(to), span.last, t->start, 3));
 	return buf;
 }
 

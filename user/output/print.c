@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A report for people and as CSV. */
+/* What people read: tables whose columns stand below each other, with colours on a terminal. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,23 +7,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "core/meta.h"
-#include "model/clock.h"
-#include "model/facts.h"
-#include "output/table.h"
+#include "output/print.h"
 #include "output/text.h"
 
-#define BOLD  "\033[1m"
-#define DIM   "\033[2m"
-#define RED   "\033[31m"
-#define PLAIN "\033[0m"
-
-static const char *paint(const struct output_options *options, const char *color)
+const char *print__color(const struct output_options *options, const char *color)
 {
 	return options->color ? color : "";
 }
 
-static void print_clean(FILE *file, const char *text)
+void print__clean(FILE *file, const char *text)
 {
 	char *clean = text__clean(text, strlen(text));
 
@@ -65,7 +57,7 @@ static void format_u64(char *buf, size_t size, enum column_show show, u64 u)
 		snprintf(buf, size, "0x%llx", u);
 		break;
 	case SHOW_SECONDS:
-		clock__seconds(buf, size, u, 0, 6);
+		text__seconds(buf, size, u, 0, 6);
 		break;
 	default:
 		snprintf(buf, size, "%llu", u);
@@ -102,7 +94,7 @@ static char *format_cell(const struct column *c, const struct value *v)
 	case VALUE_S64:
 		if (c->show == SHOW_SECONDS)
 			/* from 0 to v, whatever v's sign: a moment may lie before the trace's start */
-			clock__seconds(buf, sizeof(buf), v->s < 0 ? 0 : (u64)v->s, v->s < 0 ? 0 - (u64)v->s : 0, 6);
+			text__seconds(buf, sizeof(buf), v->s < 0 ? 0 : (u64)v->s, v->s < 0 ? 0 - (u64)v->s : 0, 6);
 		else
 			snprintf(buf, sizeof(buf), "%lld", v->s);
 		break;
@@ -115,7 +107,7 @@ static char *format_cell(const struct column *c, const struct value *v)
 	return strdup(buf);
 }
 
-static u32 rows_shown(const struct table *t, s64 rows, bool people)
+u32 print__rows(const struct table *t, s64 rows, bool people)
 {
 	u64 n = rows >= 0 ? (u64)rows : people ? t->limit : 0;
 
@@ -209,9 +201,9 @@ static void print_cells(FILE *file, const struct output_options *options, const 
 		if (t->columns[c].show != SHOW_NEVER)
 			at += widths[c] + 2;
 	}
-	fputs(paint(options, DIM), file);
+	fputs(print__color(options, COLOR_DIM), file);
 	print_line(file, t, cells, widths);
-	fprintf(file, "%s\n", paint(options, PLAIN));
+	fprintf(file, "%s\n", print__color(options, COLOR_PLAIN));
 	for (i = 1; i <= rows; i++) {
 		print_line(file, t, cells + i * t->n_columns, widths);
 		putc('\n', file);
@@ -221,12 +213,12 @@ static void print_cells(FILE *file, const struct output_options *options, const 
 
 static void print_table(FILE *file, const struct output_options *options, const struct table *t)
 {
-	u32 i, c, rows = rows_shown(t, options->rows, true);
+	u32 i, c, rows = print__rows(t, options->rows, true);
 	size_t n = (size_t)(rows + 1) * t->n_columns, at = 0;
 	char **cells = calloc(n ? n : 1, sizeof(*cells));
 	bool whole = cells != NULL;
 
-	fprintf(file, "%s%s%s\n", paint(options, BOLD), t->title, paint(options, PLAIN));
+	fprintf(file, "%s%s%s\n", print__color(options, COLOR_BOLD), t->title, print__color(options, COLOR_PLAIN));
 	if (!t->n_rows) {
 		fputs("(none)\n\n", file);
 		free(cells);
@@ -243,86 +235,12 @@ static void print_table(FILE *file, const struct output_options *options, const 
 	else
 		fputs("(no memory to print this)\n", file);
 	if (rows < t->n_rows)
-		fprintf(file, "%s... %u of %u rows; -n 0 shows all%s\n", paint(options, DIM), rows, t->n_rows,
-			paint(options, PLAIN));
+		fprintf(file, "%s... %u of %u rows; -n 0 shows all%s\n", print__color(options, COLOR_DIM), rows,
+			t->n_rows, print__color(options, COLOR_PLAIN));
 	putc('\n', file);
 	for (; cells && at; at--)
 		free(cells[at - 1]);
 	free(cells);
-}
-
-static void print_refused(FILE *file, const struct output_options *options, const struct refused *r, const char *prefix)
-{
-	fprintf(file, "%s%smissing%s %s: ", prefix, paint(options, RED), paint(options, PLAIN),
-		r->family_name ? r->family_name : "unknown family");
-	print_clean(file, r->lacks ? r->lacks : "");
-	fputs("; the program ", file);
-	print_clean(file, r->program ? r->program : "");
-	fputs(" did not run: ", file);
-	print_clean(file, r->why ? r->why : "");
-	putc('\n', file);
-}
-
-/* A part that is missing has one line, and where all of a family is missing that line alone. */
-static bool is_covered(const struct trace_facts *f, u32 index)
-{
-	const struct refused *r = &f->refused[index];
-
-	for (u32 i = 0; r->family_name && i < f->n_refused; i++) {
-		const struct refused *other = &f->refused[i];
-
-		if (i == index || !other->family_name || strcmp(other->family_name, r->family_name) != 0)
-			continue;
-		if (other->all && (i < index || !r->all))
-			return true;
-		if (i < index && other->lacks && r->lacks && !strcmp(other->lacks, r->lacks))
-			return true;
-	}
-	return false;
-}
-
-/* What is missing; ends everything that people read. prefix begins each line. */
-static void print_losses(FILE *file, const struct output_options *options, const struct trace_facts *f,
-			 const char *prefix)
-{
-	struct loss_times times = trace_facts__times(f);
-	char text[8192];
-	bool outside;
-	u32 i;
-
-	if (f->summary->being_recorded)
-		fprintf(file, "%s%sIt is being recorded%s: this is what was written so far.\n", prefix,
-			paint(options, BOLD), paint(options, PLAIN));
-	else if (!f->summary->has_index || !f->end_reason)
-		fprintf(file,
-			"%s%sThe recording was cut off%s: what was written before is here, what waited then (a second at most) is lost.\n",
-			prefix, paint(options, RED), paint(options, PLAIN));
-	if (f->damaged)
-		fprintf(file,
-			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` says more).\n",
-			prefix, paint(options, RED), paint(options, PLAIN));
-	for (i = 0; i < f->n_refused; i++)
-		if (!is_covered(f, i))
-			print_refused(file, options, &f->refused[i], prefix);
-	if (!f->n_losses) {
-		fprintf(file, "%s%s%s\n", prefix, f->n_refused ? "apart from that " : "",
-			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");
-		return;
-	}
-	for (i = 0; i < f->n_losses; i++) {
-		if (!*losses__line(text, sizeof(text), f->losses, f->n_losses, i, &times))
-			continue;
-		fprintf(file, "%s%slost%s ", prefix, paint(options, RED), paint(options, PLAIN));
-		print_clean(file, text);
-		putc('\n', file);
-	}
-	losses__outside_text(text, sizeof(text), f->losses, f->n_losses);
-	outside = *text;
-	if (outside)
-		fprintf(file, "%s%s\n", prefix, text);
-	losses__verdict(text, sizeof(text), f->losses, f->n_losses, &times);
-	if (*text || !outside)
-		fprintf(file, "%s%s\n", prefix, *text ? text : "no losses recorded");
 }
 
 void print__people(const struct report_output *out, const struct output_options *options, FILE *file)
@@ -331,7 +249,7 @@ void print__people(const struct report_output *out, const struct output_options 
 	u32 i;
 
 	for (i = 0; i < out->n_findings; i++) {
-		print_clean(file, out->findings[i].text);
+		print__clean(file, out->findings[i].text);
 		putc('\n', file);
 	}
 	if (out->n_findings && out->tables)
@@ -342,98 +260,23 @@ void print__people(const struct report_output *out, const struct output_options 
 			print_table(file, options, t);
 	}
 	for (i = 0; i < out->n_notes; i++) {
-		print_clean(file, out->notes[i]);
+		print__clean(file, out->notes[i]);
 		putc('\n', file);
 	}
-	if (out->facts)
-		print_losses(file, options, out->facts, "");
-}
-
-/* RFC 4180, but with \n for LF as every tool on Linux wants it. */
-static void csv_text(FILE *file, const char *text, enum column_show show)
-{
-	char *clean = text__clean(text, strlen(text));
-
-	if (!clean)
-		return;
-	/* the empty text; an empty field is an unknown one */
-	if (*clean && show == SHOW_OPTION)
-		text__put_own_csv(file, clean);
-	else if (*clean)
-		text__put_csv(file, clean);
-	else
-		fputs("\"\"", file);
-	free(clean);
-}
-
-static void csv_cell(FILE *file, const struct value *v, enum column_show show)
-{
-	char buf[TEXT_NUMBER];
-
-	switch (v->type) {
-	case VALUE_NONE:
-		break;
-	case VALUE_U64:
-		fprintf(file, "%llu", v->u);
-		break;
-	case VALUE_S64:
-		fprintf(file, "%lld", v->s);
-		break;
-	case VALUE_DOUBLE:
-		fputs(text__double(buf, sizeof(buf), v->d), file);
-		break;
-	case VALUE_TEXT:
-		csv_text(file, v->text, show);
-		break;
-	}
-}
-
-void print__csv(const struct report_output *out, const struct output_options *options, FILE *file)
-{
-	static const struct output_options plain = { 0 };
-	const struct table *t;
-	u32 i, c;
-
-	for (i = 0; i < out->n_findings; i++) {
-		fputs("# finding: ", file);
-		print_clean(file, out->findings[i].text);
-		putc('\n', file);
-	}
-	for (t = out->tables; t; t = t->next) {
-		fprintf(file, "# %s\n", t->name);
-		for (c = 0; c < t->n_columns; c++)
-			fprintf(file, "%s%s", c ? "," : "", t->columns[c].key);
-		putc('\n', file);
-		for (i = 0; i < rows_shown(t, options->rows, false); i++) {
-			for (c = 0; c < t->n_columns; c++) {
-				if (c)
-					putc(',', file);
-				csv_cell(file, &table__row(t, i)[c], t->columns[c].show);
-			}
-			putc('\n', file);
-		}
-	}
-	for (i = 0; i < out->n_notes; i++) {
-		fputs("# note: ", file);
-		print_clean(file, out->notes[i]);
-		putc('\n', file);
-	}
-	if (out->facts)
-		print_losses(file, &plain, out->facts, "# ");
+	if (out->origin.print)
+		out->origin.print(file, options, "", out->origin.arg);
 }
 
 int report_output__print(const struct report_output *out, const struct output_options *options, FILE *file)
 {
-	int err = 0;
-
 	errno = 0;
 	if (options->format == OUTPUT_JSON)
-		err = print__json(out, options, file);
+		print__json(out, options, file);
 	else if (options->format == OUTPUT_CSV)
 		print__csv(out, options, file);
 	else
 		print__people(out, options, file);
 	if (fflush(file) || ferror(file))
 		return errno ? -errno : -EIO;
-	return err;
+	return 0;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a report says: findings in words, then tables of typed columns.
- * print.c shows it to people or as CSV, json.c as JSON.
+ * What a command prints: findings in words, then tables of typed columns, in the format that the command line asks for.
  */
 #ifndef SONDE_OUTPUT_TABLE_H
 #define SONDE_OUTPUT_TABLE_H
 
 #include <stdio.h>
 
-#include "core/types.h"
+#include "output/json_writer.h"
 
 enum value_type {
 	VALUE_NONE, /* unknown: "-", an empty CSV field, null */
@@ -111,7 +110,14 @@ struct output_options {
 	bool color;
 };
 
-struct trace_facts; /* model/facts.h: the trace and its losses; NULL for output that has none */
+/* What the output is of, such as a trace with its losses: every format says it. All NULL: of nothing. */
+struct report_origin {
+	/* Lines behind all others, each with the prefix. */
+	void (*print)(FILE *file, const struct output_options *options, const char *prefix, const void *arg);
+	/* Members of the outermost object. */
+	void (*json)(struct json_writer *w, const void *arg);
+	const void *arg;
+};
 
 /* A number or text that a finding states, with its unit in the key as columns have it */
 struct figure {
@@ -132,7 +138,7 @@ struct report_output {
 	char **notes; /* lines after them */
 	u32 n_notes;
 	struct table *tables;
-	const struct trace_facts *facts;
+	struct report_origin origin;
 	bool failed; /* no memory for something; what is here would be incomplete */
 };
 
@@ -161,10 +167,5 @@ bool report_output__failed(const struct report_output *out);
 
 /* Writes it all. 0, or negative errno: the last is a failed write. */
 int report_output__print(const struct report_output *out, const struct output_options *options, FILE *file);
-
-/* For print.c: the formats */
-void print__people(const struct report_output *out, const struct output_options *options, FILE *file);
-void print__csv(const struct report_output *out, const struct output_options *options, FILE *file);
-int print__json(const struct report_output *out, const struct output_options *options, FILE *file);
 
 #endif

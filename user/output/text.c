@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Length of the UTF-8 sequence at p, 0 if it is none; *c is its code point. */
 static size_t utf8_decode(const unsigned char *p, size_t len, u32 *c)
@@ -185,6 +186,34 @@ char *text__double(char *buf, size_t size, double d)
 		if (strtod(buf, NULL) == d)
 			break;
 	}
+	return buf;
+}
+
+char *text__date(char *buf, size_t size, u64 realtime)
+{
+	time_t t = (time_t)(realtime / 1000000000ull);
+	char day[32], zone[16];
+	struct tm tm;
+
+	if (!localtime_r(&t, &tm)) {
+		snprintf(buf, size, "?");
+		return buf;
+	}
+	strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm);
+	strftime(zone, sizeof(zone), "%z", &tm);
+	snprintf(buf, size, "%s.%03llu %s", day, realtime % 1000000000ull / 1000000, zone);
+	return buf;
+}
+
+char *text__seconds(char *buf, size_t size, u64 time, u64 start, int digits)
+{
+	u64 ns = time >= start ? time - start : start - time, unit = 1;
+	int i;
+
+	for (i = digits; i < 9; i++)
+		unit *= 10;
+	snprintf(buf, size, "%s%llu.%0*llu", time < start ? "-" : "", ns / 1000000000ull, digits,
+		 ns % 1000000000ull / unit);
 	return buf;
 }
 

@@ -34,6 +34,10 @@ char *text__ns(char *buf, size_t size, u64 ns); /* "850 ns", "1.234 ms", "83.100
 char *text__bytes(char *buf, size_t size, u64 bytes); /* "512 B", "1.50 MiB" */
 char *text__count(char *buf, size_t size, u64 n); /* "1,234,567" */
 char *text__double(char *buf, size_t size, double d); /* shortest form that reads back the same */
+/* "2026-11-21 08:08:25.123 +0000", local time of a CLOCK_REALTIME moment */
+char *text__date(char *buf, size_t size, u64 realtime);
+/* "12.345678": seconds since start, may be negative. digits after the point, 9 at most. */
+char *text__seconds(char *buf, size_t size, u64 time, u64 start, int digits);
 
 /* Enough for any of them */
 #define TEXT_NUMBER 48

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "model/clock.h"
 #include "model/facts.h"
 #include "output/text.h"
 
@@ -42,8 +41,8 @@ static void add_outside(const struct query *args, struct report_output *out)
 		"Traced for %s, from %s to %s s of the trace%s: what was recorded while probes were being attached "
 		"or detached is in no figure (`--time 0..` counts it).",
 		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
-		clock__seconds(from, sizeof(from), f->live, f->start, 3),
-		clock__seconds(to, sizeof(to), f->stop, f->start, 3),
+		text__seconds(from, sizeof(from), f->live, f->start, 3),
+		text__seconds(to, sizeof(to), f->stop, f->start, 3),
 		f->n_windows > 1 ? " without the time between recordings" : "");
 }
 

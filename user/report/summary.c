@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/clock.h"
 #include "model/facts.h"
 #include "output/text.h"
 #include "report/causes.h"
@@ -388,8 +387,8 @@ static void add_processes_finding(const struct summary *s, struct report_output 
 	text__ns(duration, sizeof(duration), ns);
 	if (!shown && !ns)
 		report_output__finding(out, "None of this time was traced: the trace has %s to %s s.",
-				       clock__seconds(from, sizeof(from), f->live, f->start, 3),
-				       clock__seconds(to, sizeof(to), f->stop, f->start, 3));
+				       text__seconds(from, sizeof(from), f->live, f->start, 3),
+				       text__seconds(to, sizeof(to), f->stop, f->start, 3));
 	else if (!shown)
 		report_output__finding(out, "%s in which nothing was recorded.", duration);
 	else if (dull)

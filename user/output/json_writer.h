@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Writes JSON as it goes, so that no tree of it is built. Numbers are written in full: 64-bit ones and the shortest
+ * decimal that reads back as the same double.
+ */
+#ifndef SONDE_OUTPUT_JSON_WRITER_H
+#define SONDE_OUTPUT_JSON_WRITER_H
+
+#include <stdio.h>
+
+#include "core/types.h"
+
+struct json_writer {
+	FILE *file;
+	u32 depth; /* objects and lists that are open, 63 at the most */
+	u64 lists, filled; /* a bit each: is it a list, and does it have an element */
+};
+
+/* key: NULL for an element of a list and for the outermost object. */
+void json_writer__object(struct json_writer *w, const char *key);
+void json_writer__list(struct json_writer *w, const char *key);
+/* Ends the innermost object or list. */
+void json_writer__end(struct json_writer *w);
+void json_writer__u64(struct json_writer *w, const char *key, u64 u);
+void json_writer__s64(struct json_writer *w, const char *key, s64 s);
+/* JSON knows no infinity: null */
+void json_writer__double(struct json_writer *w, const char *key, double d);
+void json_writer__bool(struct json_writer *w, const char *key, bool b);
+/* NULL: null */
+void json_writer__text(struct json_writer *w, const char *key, const char *text);
+
+/* A JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
+void json__print_text(FILE *out, const char *text, size_t len);
+
+#endif

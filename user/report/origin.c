@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What every output says of its trace: in JSON where and when it was made, and in all formats what is missing. */
+#include "report/origin.h"
+
+#include <string.h>
+
+#include "output/print.h"
+#include "output/text.h"
+
+static void add_trace(struct json_writer *w, const struct trace_facts *f)
+{
+	const struct trace_summary *s = f->summary;
+	u64 realtime = trace_facts__realtime(f, f->start);
+	char date[64];
+
+	json_writer__object(w, "trace");
+	json_writer__text(w, "file", f->file);
+	json_writer__text(w, "hostname", f->head->hostname);
+	json_writer__text(w, "machine_id", f->head->machine_id);
+	json_writer__text(w, "boot_id", f->head->boot_id);
+	json_writer__text(w, "kernel", f->head->kernel);
+	json_writer__text(w, "arch", f->head->arch);
+	json_writer__u64(w, "cpus", f->head->cpus);
+	json_writer__text(w, "sonde_version", f->head->sonde_version);
+	json_writer__text(w, "command", f->head->command);
+	json_writer__text(w, "families", f->head->families);
+	json_writer__text(w, "start_date", f->head->realtime ? text__date(date, sizeof(date), realtime) : NULL);
+	json_writer__u64(w, "start_realtime_ns", realtime);
+	json_writer__u64(w, "start_ns", f->start);
+	json_writer__u64(w, "first_ns", s->first);
+	json_writer__u64(w, "last_ns", s->last);
+	json_writer__u64(w, "events", s->events);
+	json_writer__bool(w, "cut_off", !s->has_index || !f->end_reason);
+	if (s->being_recorded)
+		json_writer__bool(w, "being_recorded", true);
+	json_writer__bool(w, "damaged", f->damaged != 0);
+	/* what of it the report is about */
+	json_writer__u64(w, "from_ns", f->from ? f->from : f->live);
+	json_writer__u64(w, "to_ns", f->to ? f->to : f->stop);
+	json_writer__u64(w, "traced_ns", trace_facts__traced(f));
+	if (f->pids.n) {
+		json_writer__list(w, "only_pids");
+		for (u32 i = 0; i < f->pids.n; i++)
+			json_writer__u64(w, NULL, f->pids.list[i]);
+		json_writer__end(w);
+	}
+	if (f->tid)
+		json_writer__u64(w, "only_tid", f->tid);
+	json_writer__end(w);
+}
+
+static void add_losses(struct json_writer *w, const struct trace_facts *f)
+{
+	struct loss_times times = trace_facts__times(f);
+	char text[256];
+
+	json_writer__list(w, "losses");
+	for (u32 i = 0; i < f->n_losses; i++) {
+		const struct loss *l = &f->losses[i];
+
+		json_writer__object(w, NULL);
+		json_writer__text(w, "family", l->family_name);
+		json_writer__text(w, "reason", loss__reason(l->reason));
+		json_writer__u64(w, "count", l->count);
+		json_writer__u64(w, "first_ns", l->first);
+		json_writer__u64(w, "last_ns", l->last);
+		json_writer__text(w, "path", l->path);
+		json_writer__double(w, "share_percent", loss__percent(l));
+		json_writer__text(w, "changes", loss__consequence(text, sizeof(text), l, &times));
+		json_writer__end(w);
+	}
+	json_writer__end(w);
+}
+
+/* Only where there are some. */
+static void add_refused(struct json_writer *w, const struct trace_facts *f)
+{
+	if (!f->n_refused)
+		return;
+	json_writer__list(w, "refused_programs");
+	for (u32 i = 0; i < f->n_refused; i++) {
+		const struct refused *r = &f->refused[i];
+
+		json_writer__object(w, NULL);
+		json_writer__text(w, "family", r->family_name);
+		json_writer__text(w, "program", r->program);
+		json_writer__text(w, "why", r->why);
+		json_writer__text(w, "lacks", r->lacks);
+		json_writer__bool(w, "all", r->all);
+		json_writer__end(w);
+	}
+	json_writer__end(w);
+}
+
+static void add_members(struct json_writer *w, const void *arg)
+{
+	add_trace(w, arg);
+	add_losses(w, arg);
+	add_refused(w, arg);
+}
+
+static void print_refused(FILE *file, const struct output_options *options, const struct refused *r, const char *prefix)
+{
+	fprintf(file, "%s%smissing%s %s: ", prefix, print__color(options, COLOR_RED),
+		print__color(options, COLOR_PLAIN), r->family_name ? r->family_name : "unknown family");
+	print__clean(file, r->lacks ? r->lacks : "");
+	fputs("; the program ", file);
+	print__clean(file, r->program ? r->program : "");
+	fputs(" did not run: ", file);
+	print__clean(file, r->why ? r->why : "");
+	putc('\n', file);
+}
+
+/* A part that is missing has one line, and where all of a family is missing that line alone. */
+static bool is_covered(const struct trace_facts *f, u32 index)
+{
+	const struct refused *r = &f->refused[index];
+
+	for (u32 i = 0; r->family_name && i < f->n_refused; i++) {
+		const struct refused *other = &f->refused[i];
+
+		if (i == index || !other->family_name || strcmp(other->family_name, r->family_name) != 0)
+			continue;
+		if (other->all && (i < index || !r->all))
+			return true;
+		if (i < index && other->lacks && r->lacks && !strcmp(other->lacks, r->lacks))
+			return true;
+	}
+	return false;
+}
+
+/* What is missing; ends everything that people read. prefix begins each line. */
+static void print_losses(FILE *file, const struct output_options *options, const char *prefix, const void *arg)
+{
+	const struct trace_facts *f = arg;
+	struct loss_times times = trace_facts__times(f);
+	char text[8192];
+	bool outside;
+	u32 i;
+
+	if (f->summary->being_recorded)
+		fprintf(file, "%s%sIt is being recorded%s: this is what was written so far.\n", prefix,
+			print__color(options, COLOR_BOLD), print__color(options, COLOR_PLAIN));
+	else if (!f->summary->has_index || !f->end_reason)
+		fprintf(file,
+			"%s%sThe recording was cut off%s: what was written before is here, what waited then (a second at most) is lost.\n",
+			prefix, print__color(options, COLOR_RED), print__color(options, COLOR_PLAIN));
+	if (f->damaged)
+		fprintf(file,
+			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` says more).\n",
+			prefix, print__color(options, COLOR_RED), print__color(options, COLOR_PLAIN));
+	for (i = 0; i < f->n_refused; i++)
+		if (!is_covered(f, i))
+			print_refused(file, options, &f->refused[i], prefix);
+	if (!f->n_losses) {
+		fprintf(file, "%s%s%s\n", prefix, f->n_refused ? "apart from that " : "",
+			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");
+		return;
+	}
+	for (i = 0; i < f->n_losses; i++) {
+		if (!*losses__line(text, sizeof(text), f->losses, f->n_losses, i, &times))
+			continue;
+		fprintf(file, "%s%slost%s ", prefix, print__color(options, COLOR_RED),
+			print__color(options, COLOR_PLAIN));
+		print__clean(file, text);
+		putc('\n', file);
+	}
+	losses__outside_text(text, sizeof(text), f->losses, f->n_losses);
+	outside = *text;
+	if (outside)
+		fprintf(file, "%s%s\n", prefix, text);
+	losses__verdict(text, sizeof(text), f->losses, f->n_losses, &times);
+	if (*text || !outside)
+		fprintf(file, "%s%s\n", prefix, *text ? text : "no losses recorded");
+}
+
+struct report_origin trace_origin(const struct trace_facts *facts)
+{
+	return facts ? (struct report_origin){ .print = print_losses, .json = add_members, .arg = facts } :
+		       (struct report_origin){ 0 };
+}

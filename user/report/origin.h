@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SONDE_REPORT_ORIGIN_H
+#define SONDE_REPORT_ORIGIN_H
+
+#include "model/facts.h"
+#include "output/table.h"
+
+/* Which trace an output is of, and what is missing in it. NULL: of none. */
+struct report_origin trace_origin(const struct trace_facts *facts);
+
+#endif
