@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pairs
 
 RUNS = int(os.environ.get("RUNS", "20"))
@@ -40,6 +39,7 @@ long long jitter(long long ns)
 '''
 WORK = r'''
 import ctypes, sys, threading
+
 lib = ctypes.CDLL(sys.argv[1])
 lib.jitter.restype = ctypes.c_longlong
 lib.jitter.argtypes = [ctypes.c_longlong]

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pairs
 
 PYTHON = os.environ.get("GIL_PYTHON", "/usr/bin/python3.11")
@@ -24,6 +23,7 @@ SECONDS = 1.0
 
 WORK = r'''
 import os, sys, threading, time
+
 kind, n = sys.argv[1], 1 if sys.argv[1] == "uncontended" else 3
 done = [0] * n
 stop = False

@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pairs
 
 PAIRS = int(os.environ.get("PAIRS", "30"))
@@ -31,6 +30,7 @@ PYTHON = os.environ.get("BENCH_PYTHON") or (VENV if os.path.exists(VENV) else sy
 
 WORK = r'''
 import os, sys, threading, time, cProfile
+
 kind = sys.argv[1]
 fd = os.open("/dev/zero", os.O_RDONLY)
 

@@ -22,12 +22,13 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.path.join(ROOT, "build")
 SONDE = os.environ.get("SONDE", os.path.join(BUILD, "sonde"))
 WORK = os.path.join(BUILD, "tests", "workloads")
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
 
 # Functions of tests/fakes/libcudart.c that begin so and do nothing else
 ENTRIES = {"push": "cudaStreamDestroy", "endbr64": "cudaStreamSynchronize"}

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Perfetto's own engine (tests/reader/trace_processor.py) as the judge of an export: each slice's duration, each lane's sum,
+Perfetto's own engine (tests/lib/trace_processor.py) as the judge of an export: each slice's duration, each lane's sum,
 each wake-up against the events as the trace's own reader has them, and against the reports.
 """
 import collections
 import os
 import subprocess
+import sys
 
-from export_lib import SONDE, TMP, clean, export, ok, same, skip
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_processor
+from export_lib import SONDE, TMP, clean, export, same
+from tap import ok, skip
 
 COMPLAINTS = "SELECT name, value FROM stats WHERE (severity IN ('error', 'data_loss') OR name LIKE '%_skipped') AND value > 0"
 WORK = ("gpu_kernel", "gpu_memcpy", "gpu_memset", "gpu_graph")

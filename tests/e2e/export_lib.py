@@ -11,37 +11,16 @@ import sys
 
 ROOT, SONDE, TMP = os.environ["ROOT"], os.environ["SONDE"], os.environ["TMPDIR"]
 B = os.environ["B"]
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-import perfetto_file  # noqa: E402
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import perfetto_file
+from sonde_trace import Trace
+from tap import ok
 
 OPEN, NO_DURATION, BLIND = 1, 4, 8
 FLAGS = {1: "not returned", 2: "return not seen", 4: "entry alone", 8: "began before tracing"}
 INVENTORY = ("proc_task", "proc_image", "proc_map")
 COMMON = ("time", "pid", "tid", "id", "probe", "cpu", "flags")
 STATES = {0: 256, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 64, 7: 128, 8: 2}  # enum sched_state -> the kernel's prev_state
-count = failed = 0
-
-
-def ok(passed, name, why=""):
-    global count, failed
-    count += 1
-    failed += not passed
-    print(f"{'ok' if passed else 'not ok'} {count} - {name}", flush=True)
-    if not passed and why != "":
-        print("# " + str(why)[:2000].replace("\n", "\n# "), flush=True)
-    return passed
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print(f"ok {count} - {name} # SKIP {why}", flush=True)
-
-
-def done():
-    print(f"1..{count}")
-    sys.exit(failed > 0)
 
 
 def export(path, fmt, out, *args):

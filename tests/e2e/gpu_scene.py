@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 ROOT, B = os.environ["ROOT"], os.environ["B"]
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
 
 GOLDEN = os.path.join(B, "tests", "golden")
 BEGIN = 1000000000000  # ns, of make_trace

@@ -9,11 +9,10 @@ import sys
 import tempfile
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "probes"))
-from recording import Recording, done, ok, skip  # noqa: E402
-
-sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
-import pairs_lib  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import pairs_lib
+from recording import Recording
+from tap import done, ok, skip
 
 SLOW = os.path.join(B, "tests", "workloads", "slow")
 FAMILIES = "proc,sched,syscall,lock,disk"

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import ROOT, SONDE, TMP, Sonde, Trace, result  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import ROOT, SONDE, TMP, Sonde
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 END_DURATION, END_COMMAND = 2, 4
 LOSS_BLIND = 8
@@ -80,18 +82,18 @@ def first_instructions():
         status, _, err = run("--", main, "3", options=("-t", "cuda,proc"), env={"SONDE_TEST": mode})
         trace = Trace(path("t"))
         calls = sorted(e["bytes"] for e in trace.events("cuda_alloc"))
-        result(status == 3 and calls == list(range(1, 11)),
-               f"{how}: every call from its constructors on, once, and its status", (status, calls, err))
-        result(not [e for e in trace.events("meta_loss") if e["reason"] == LOSS_BLIND],
-               f"{how}: there was no blind time", list(trace.events("meta_loss")))
-        result(end_reason(trace) == [END_COMMAND], f"{how}: it ended with the command", end_reason(trace))
+        ok(status == 3 and calls == list(range(1, 11)),
+           f"{how}: every call from its constructors on, once, and its status", (status, calls, err))
+        ok(not [e for e in trace.events("meta_loss") if e["reason"] == LOSS_BLIND],
+           f"{how}: there was no blind time", list(trace.events("meta_loss")))
+        ok(end_reason(trace) == [END_COMMAND], f"{how}: it ended with the command", end_reason(trace))
 
 
 def late_library():
     main = build(path("build-late"))
     status, _, err = run("--", main, "0", os.path.join(os.path.dirname(main), "lib/libcudart.so.98"), options=("-t", "cuda"))
     blind = [e for e in Trace(path("t")).events("meta_loss") if e["reason"] == LOSS_BLIND]
-    result(status == 0 and len(blind) == 1, "a library that it loads later has a blind time, and it is told", (status, err))
+    ok(status == 0 and len(blind) == 1, "a library that it loads later has a blind time, and it is told", (status, err))
     for e in blind:
         print(f"# blind for {(e['last'] - e['first']) / 1e6:.1f} ms")
     # the kernel hands the script's own path over as the second argument
@@ -101,8 +103,8 @@ def late_library():
     os.chmod(script, 0o755)
     status, _, err = run("--", script, options=("-t", "cuda"))
     calls = sorted(e["bytes"] for e in Trace(path("t")).events("cuda_alloc"))
-    result(status == 99 and calls == list(range(1, 11)), "a script's interpreter is traced from its beginning too",
-           (status, calls, err))
+    ok(status == 99 and calls == list(range(1, 11)), "a script's interpreter is traced from its beginning too",
+       (status, calls, err))
 
 
 def statuses():
@@ -110,7 +112,7 @@ def statuses():
                              ("of a signal", ["sh", "-c", "kill -9 $$"], 137),
                              ("3, which is no word of sonde's then", ["sh", "-c", "exit 3"], 3)):
         status, _, err = run("--", *argv, options=("-t", "proc"))
-        result(status == want, f"status {what}", (status, err))
+        ok(status == want, f"status {what}", (status, err))
     os.remove(path("t"))
     open(path("data"), "w").close()
     with open(path("no-interpreter"), "w") as f:
@@ -120,25 +122,25 @@ def statuses():
                              ("not executable", [path("data")], 126), ("a directory", [TMP], 126),
                              ("no interpreter", [path("no-interpreter")], 127)):
         status, _, err = run("--", *argv)
-        result(status == want and argv[0] in err and not os.path.exists(path("t")),
-               f"{what}: {want}, says which, leaves no file", (status, err))
+        ok(status == want and argv[0] in err and not os.path.exists(path("t")),
+           f"{what}: {want}, says which, leaves no file", (status, err))
     for what, options in (("an unknown option", ["--frobnicate"]), ("an unknown family", ["-t", "cudda"]),
                           ("an output that can't be", ["-o", path("no/such/dir")]), ("no such cgroup", ["--cgroup", "/no/such"])):
         status, _, err = run("--", "touch", path("touched"), options=options)
-        result(status == 125 and not os.path.exists(path("touched")), f"{what}: 125, and the command is not run", (status, err))
+        ok(status == 125 and not os.path.exists(path("touched")), f"{what}: 125, and the command is not run", (status, err))
 
 
 def surroundings():
     status, out, err = run("--", "sh", "-c", 'echo "$0:$1"; pwd; ls /proc/$$/fd; cat', "a", "b c", cwd=TMP)
     lines = out.split("\n")
-    result(lines[:2] == ["a:b c", os.path.realpath(TMP)] and lines[2:6] == ["0", "1", "2", ""],
-           "its arguments, directory and files are its own", out + err)
+    ok(lines[:2] == ["a:b c", os.path.realpath(TMP)] and lines[2:6] == ["0", "1", "2", ""],
+       "its arguments, directory and files are its own", out + err)
     status, out, err = run("--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!", options=("-t", "proc"))
     os.kill(int(out), signal.SIGKILL)
-    result(status == 0 and end_reason(Trace(path("t"))) == [END_COMMAND], "what it leaves behind is not waited for", err)
+    ok(status == 0 and end_reason(Trace(path("t"))) == [END_COMMAND], "what it leaves behind is not waited for", err)
     status, out, err = run("--", "sh", "-c", "sleep 1.5; exit 4", options=("-t", "proc", "-d", "0.3"))
-    result(status == 4 and end_reason(Trace(path("t"))) == [END_DURATION], "-d ends the tracing, the command's end its wait",
-           (status, err))
+    ok(status == 4 and end_reason(Trace(path("t"))) == [END_DURATION], "-d ends the tracing, the command's end its wait",
+       (status, err))
 
 
 def nohup():
@@ -147,7 +149,7 @@ def nohup():
     sonde.process.send_signal(signal.SIGHUP)
     time.sleep(0.3)
     running = sonde.process.poll() is None
-    result(running and sonde.end() == 0, "under nohup a hangup ends nothing", sonde.messages)
+    ok(running and sonde.end() == 0, "under nohup a hangup ends nothing", sonde.messages)
 
 
 def signals():
@@ -160,8 +162,8 @@ def signals():
         while not os.path.exists(ready):
             time.sleep(0.01)
         status = sonde.end(sig)
-        result(status == 40 + sig, f"{sig.name} is passed on", (status, sonde.messages))
-        result(end_reason(Trace(path("s"))) == [END_COMMAND], "and the trace whole")
+        ok(status == 40 + sig, f"{sig.name} is passed on", (status, sonde.messages))
+        ok(end_reason(Trace(path("s"))) == [END_COMMAND], "and the trace whole")
 
 
 def on_terminal(script, ready, keys):
@@ -192,21 +194,21 @@ def terminal():
                               [b"\x03"])
     with open(count) as f:
         interrupts = f.read()
-    result(status == 5 and interrupts == "int\n", "Ctrl-C reaches the command, once, and sonde waits for its end",
-           (status, interrupts, out))
-    result(end_reason(Trace(path("tty"))) == [END_COMMAND], "and the trace is whole")
+    ok(status == 5 and interrupts == "int\n", "Ctrl-C reaches the command, once, and sonde waits for its end",
+       (status, interrupts, out))
+    ok(end_reason(Trace(path("tty"))) == [END_COMMAND], "and the trace is whole")
     ready = path("ready-tty-2")
     pidfile = path("pid")
     status, out = on_terminal(f"trap '' INT HUP; echo $$ >{pidfile}; touch {ready}; exec sleep 60", ready, [b"\x03", b"\x03"])
     with open(pidfile) as f:
         pid = int(f.read())
-    result(status == 130 and os.path.exists(f"/proc/{pid}"), "a second Ctrl-C quits sonde alone", (status, out))
+    ok(status == 130 and os.path.exists(f"/proc/{pid}"), "a second Ctrl-C quits sonde alone", (status, out))
     os.kill(pid, signal.SIGKILL)
 
 
 if not shutil.which("cc"):
-    print("ok 1 - record -- CMD # SKIP no C compiler")
-    sys.exit(0)
+    skip("record -- CMD", "no C compiler")
+    done()
 first_instructions()
 late_library()
 statuses()
@@ -214,3 +216,4 @@ surroundings()
 signals()
 nohup()
 terminal()
+done()

@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import LIBRARY, SONDE, TMP, Puppet, Sonde, Trace, allocs, numbered, result  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import LIBRARY, SONDE, TMP, Puppet, Sonde, allocs, numbered
+from sonde_trace import Trace
+from tap import done, ok
 
 INSIDE = os.path.join(TMP, "root")
 # its own mounts and cgroup namespace, as container runtimes make them; no tracefs, no bpffs, no /etc
@@ -57,12 +59,13 @@ for p in (a, b, c, stranger):
 status = sonde.end()
 trace = Trace(os.path.join(INSIDE, "tmp/t"))
 want = numbered(a.pid, 0, 7) + numbered(b.pid, 100, 7) + numbered(c.pid, 300, 7)
-result(status == 0, "it records from within", sonde.messages)
-result(allocs(trace) == sorted(want), "the calls of processes outside, each once; pids are the host's", allocs(trace))
+ok(status == 0, "it records from within", sonde.messages)
+ok(allocs(trace) == sorted(want), "the calls of processes outside, each once; pids are the host's", allocs(trace))
 paths = {str(e["path_text"]) for e in trace.events("meta_object")}
 # from the kernel's own root, which is not this test's where that runs in a chroot
-result(all(any(p.removesuffix(" (deleted)").endswith(f) for p in paths) for f in (library, deleted)),
-       "files that it can't name, and deleted ones", paths)
+ok(all(any(p.removesuffix(" (deleted)").endswith(f) for p in paths) for f in (library, deleted)),
+   "files that it can't name, and deleted ones", paths)
 images = {e["pid"]: str(e["command_text"]) for e in trace.events("proc_image")}
-result(a.pid in images and "python3" in images[a.pid], "what they run", images)
+ok(a.pid in images and "python3" in images[a.pid], "what they run", images)
 shutil.rmtree(INSIDE)
+done()

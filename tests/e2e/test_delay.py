@@ -8,8 +8,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import SONDE, TMP, Puppet, Sonde, Trace, allocs, numbered, result  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import SONDE, TMP, Puppet, Sonde, allocs, numbered
+from sonde_trace import Trace
+from tap import done, ok
 
 
 def path(name):
@@ -35,9 +37,9 @@ def by_signal():
     puppet.do("calls 21 10")
     status = sonde.end()
     trace = Trace(path("signal"))
-    result(status == 0 and allocs(trace) == numbered(puppet.pid, 11, 20), "signal: the calls after the start, and those alone",
-           (allocs(trace), sonde.messages))
-    result(all(t >= began for t in every_time(trace)), "signal: nothing is older than the signal")
+    ok(status == 0 and allocs(trace) == numbered(puppet.pid, 11, 20), "signal: the calls after the start, and those alone",
+       (allocs(trace), sonde.messages))
+    ok(all(t >= began for t in every_time(trace)), "signal: nothing is older than the signal")
     puppet.end()
 
 
@@ -55,11 +57,11 @@ def by_time():
     trace = Trace(path("time"))
     got = [n for _, n in allocs(trace)]
     times = every_time(trace)
-    result(status == 0 and got and got == list(range(1000, 1000 + len(got))),
-           "seconds: every call after the start up to the end, none before", got[:5])
-    result(min(times) >= began + 700_000_000, "seconds: nothing is older than that")
+    ok(status == 0 and got and got == list(range(1000, 1000 + len(got))),
+       "seconds: every call after the start up to the end, none before", got[:5])
+    ok(min(times) >= began + 700_000_000, "seconds: nothing is older than that")
     end = [e["time"] for e in trace.events("meta_end")]
-    result(len(end) == 1 and end[0] - min(times) >= 500_000_000, "-d counts from the start")
+    ok(len(end) == 1 and end[0] - min(times) >= 500_000_000, "-d counts from the start")
     puppet.end()
 
 
@@ -68,19 +70,20 @@ def with_ends():
     sonde = Sonde(path("ended"), "-t", "cuda", "-p", str(puppet.pid), "--delay", "1000", until="starts in")
     puppet.end()
     status = sonde.end(sig=None)
-    result(status == 0 and "nothing was recorded" in sonde.messages, "a target that ends before the start ends the wait",
-           sonde.messages)
+    ok(status == 0 and "nothing was recorded" in sonde.messages, "a target that ends before the start ends the wait",
+       sonde.messages)
     sonde = Sonde(path("int"), "-t", "cuda", "--delay", "signal", until="SIGUSR1")
     status = sonde.end()
     verify = subprocess.run([SONDE, "info", "--verify", path("int")], stdout=subprocess.DEVNULL)
-    result(status == 0 and verify.returncode == 0, "Ctrl-C before the start: a whole trace with nothing in it", sonde.messages)
+    ok(status == 0 and verify.returncode == 0, "Ctrl-C before the start: a whole trace with nothing in it", sonde.messages)
     sonde = Sonde(path("cmd"), "-t", "proc", "--delay", "signal", "--", "sleep", "60", until="SIGUSR1")
     sonde.process.send_signal(signal.SIGUSR1)
     sonde.wait_for("tracing into")
     status = sonde.end(signal.SIGTERM)
-    result(status == 128 + signal.SIGTERM, "with a command: its status", (status, sonde.messages))
+    ok(status == 128 + signal.SIGTERM, "with a command: its status", (status, sonde.messages))
 
 
 by_signal()
 by_time()
 with_ends()
+done()

@@ -11,8 +11,9 @@ import shlex
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import ROOT, SONDE, result  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import ROOT, SONDE
+from tap import done, ok
 
 os.chdir(ROOT)
 DOCS = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md"))]
@@ -35,7 +36,7 @@ def names(what):
 def events():
     made = subprocess.run(["scripts/doc-tables.py", SONDE], capture_output=True, text=True, check=True).stdout
     diff = list(difflib.unified_diff(text_of("docs/events.md").splitlines(), made.splitlines(), "docs/events.md", "made", lineterm=""))
-    result(not diff, "docs/events.md is what `make docs` would write", "\n".join(diff[:20]))
+    ok(not diff, "docs/events.md is what `make docs` would write", "\n".join(diff[:20]))
 
 
 def links():
@@ -47,11 +48,11 @@ def links():
             file = target.split("#")[0]
             if file and "://" not in file and not os.path.exists(os.path.join(os.path.dirname(path), file)):
                 broken.append(f"{path}: {target}")
-    result(not broken, "every file that a document links to is there", "\n".join(broken))
+    ok(not broken, "every file that a document links to is there", "\n".join(broken))
     # and what a sentence names by its path
     broken = [f"{path}: {name}" for path in DOCS for name in re.findall(r"`((?:docs|tests|scripts|user|bpf)/[\w./-]+\w)`", text_of(path))
               if not glob.glob(name) and not glob.glob(name + "*") and "FAMILY" not in name and "NAME" not in name]
-    result(not broken, "every path that a document names is there", "\n".join(broken))
+    ok(not broken, "every path that a document names is there", "\n".join(broken))
 
 
 def commands(path):
@@ -115,7 +116,7 @@ def commands_parse():
     for bad in ("sonde recrod", "sonde record --frobnicate", "sonde record -t cudda", "sonde report a.sonde nothing",
                 "sonde export a.sonde --to nothing"):
         if not grammar.wrong(bad):
-            result(False, "the check of commands can fail", bad)
+            ok(False, "the check of commands can fail", bad)
     total, wrong = 0, []
     for path in DOCS:
         for line in commands(path):
@@ -125,7 +126,7 @@ def commands_parse():
             why = grammar.wrong(line)
             if why:
                 wrong.append(f"{path}: {line}: {why}")
-    result(not wrong and total > 12, f"every command in the docs is one that the program takes ({total})", "\n".join(wrong))
+    ok(not wrong and total > 12, f"every command in the docs is one that the program takes ({total})", "\n".join(wrong))
 
 
 def is_title(line, following):
@@ -151,7 +152,7 @@ def blocks(path):
 
 def output_is_true():
     known = known_headings()
-    result(len(known) > 20, f"the tests' expected output has headings to compare with ({len(known)})")
+    ok(len(known) > 20, f"the tests' expected output has headings to compare with ({len(known)})")
     for path in WITH_OUTPUT:
         tables, wrong, empty = 0, [], []
         found = blocks(path)
@@ -169,18 +170,18 @@ def output_is_true():
                 extra = set(re.split(r" {2,}", heading.strip())) - columns
                 if extra:
                     wrong.append(f"{command}: {title}: {sorted(extra)}")
-        result(tables >= 5 and not wrong, f"{path}: headings and columns are the program's ({tables} tables); else `make readme`",
-               "\n".join(wrong))
-        result(found and not empty, f"{path}: every piece of output is there", empty)
+        ok(tables >= 5 and not wrong, f"{path}: headings and columns are the program's ({tables} tables); else `make readme`",
+           "\n".join(wrong))
+        ok(found and not empty, f"{path}: every piece of output is there", empty)
     for command, text in blocks("README.md"):
         if command.startswith("sonde list"):
             now = [line.rstrip() for line in say(*command.split()[1:]).rstrip("\n").split("\n")]
-            result(now == text.split("\n"), f"README.md: `{command}` says that now", "\n".join(now))
+            ok(now == text.split("\n"), f"README.md: `{command}` says that now", "\n".join(now))
 
 
 def readme_is_short():
     n = len(text_of("README.md").splitlines())
-    result(n <= 260, f"README.md can be read at one go: {n} lines")
+    ok(n <= 260, f"README.md can be read at one go: {n} lines")
 
 
 def options_leave_families_theirs():
@@ -188,7 +189,7 @@ def options_leave_families_theirs():
     families = re.findall(r"^(\w+)", say("list", "families").split("\n", 1)[1], re.M)
     options = re.findall(r"^ {2,6}(?:-\w, )?--([a-z-]+)", say("record", "--help"), re.M)
     taken = [(f, o) for f in families for o in options if o.startswith(f)]
-    result(len(families) > 8 and len(options) > 8 and not taken, "no option of record begins with a family's name", taken)
+    ok(len(families) > 8 and len(options) > 8 and not taken, "no option of record begins with a family's name", taken)
 
 
 events()
@@ -197,3 +198,4 @@ links()
 commands_parse()
 output_is_true()
 readme_is_short()
+done()

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import LIBRARY, SONDE, Puppet, result, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import LIBRARY, SONDE, Puppet
+from tap import done, ok, skip
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 # a mount namespace of its own, whose changes reach nobody
@@ -50,11 +51,11 @@ def listed_families():
 def here():
     status, t = doctor()
     listed = listed_families()
-    result(listed == {f["name"] for f in t["families"]}, "every family is judged", t["families"])
+    ok(listed == {f["name"] for f in t["families"]}, "every family is judged", t["families"])
     want = 0 if all(f["usable"] == "yes" for f in t["families"]) else 3
-    result(status == want, f"exit status {want} says whether all are usable", (status, t))
-    result(check(t, "kernel") == os.uname().release and check(t, "user") == "root" and check(t, "BPF") == "works",
-           "kernel and user", t["checks"])
+    ok(status == want, f"exit status {want} says whether all are usable", (status, t))
+    ok(check(t, "kernel") == os.uname().release and check(t, "user") == "root" and check(t, "BPF") == "works",
+       "kernel and user", t["checks"])
     # where others' events are most of all there is no figure, and it says so: then again
     for _ in range(8):
         asked = [family(t, name) for name in ("sched", "syscall", "lock")]
@@ -62,22 +63,22 @@ def here():
             break
         t = doctor()[1]
     for f in asked:
-        ok = f.get("measured") == "here" and 10 < f["hit_ns"] < 100000 and 5 < f["foreign_hit_ns"] < 100000
-        result(ok, f"{f.get('name')}: a hit of its tracepoints was measured, of followed threads and of others", f)
+        good = f.get("measured") == "here" and 10 < f["hit_ns"] < 100000 and 5 < f["foreign_hit_ns"] < 100000
+        ok(good, f"{f.get('name')}: a hit of its tracepoints was measured, of followed threads and of others", f)
     rows = [check(t, "confinement of sonde"), check(t, "confinement of sonde-attacher")]
-    result(rows == ["works"] * 2, "the processes of a recording can be confined in full here", t["checks"])
+    ok(rows == ["works"] * 2, "the processes of a recording can be confined in full here", t["checks"])
     f = family(t, "cuda")
-    result(f.get("hit_ns") and 50 < f["hit_ns"] < 1000000, "cuda: so was a call with its return", f)
+    ok(f.get("hit_ns") and 50 < f["hit_ns"] < 1000000, "cuda: so was a call with its return", f)
     text = subprocess.run([SONDE, "doctor"], capture_output=True, text=True).stdout
-    result("This machine" in text and "Families of probes" in text and ("missing" in text) == bool(t["missing"]),
-           "for people: what is missing is a table, nothing missing is none", text)
+    ok("This machine" in text and "Families of probes" in text and ("missing" in text) == bool(t["missing"]),
+       "for people: what is missing is a table, nothing missing is none", text)
     for path, name in (("/proc/sys/kernel/perf_event_paranoid", "kernel.perf_event_paranoid"),
                        ("/proc/sys/net/core/bpf_jit_enable", "net.core.bpf_jit_enable"),
                        ("/proc/sys/kernel/kptr_restrict", "kernel.kptr_restrict"),
                        ("/proc/sys/kernel/unprivileged_bpf_disabled", "kernel.unprivileged_bpf_disabled")):
         if os.path.exists(path):
             with open(path) as f:
-                result(check(t, name) == f.read().strip(), f"{name} is the kernel's", check(t, name))
+                ok(check(t, name) == f.read().strip(), f"{name} is the kernel's", check(t, name))
 
 
 def switched_off():
@@ -86,16 +87,16 @@ def switched_off():
         status, t = doctor(switches=switch)
         usable = family(t, "cuda").get("usable")
         want = (0, "yes") if switch == "no-multi" else (3, "partly")
-        ok = check(t, check_name) == "no" and (status, usable) == want and words in " ".join(mends(t))
-        result(ok, f"SONDE_TEST={switch}: {check_name} is missing, exit {want[0]}, and a newer kernel mends it", (status, usable, t))
+        good = check(t, check_name) == "no" and (status, usable) == want and words in " ".join(mends(t))
+        ok(good, f"SONDE_TEST={switch}: {check_name} is missing, exit {want[0]}, and a newer kernel mends it", (status, usable, t))
     _, t = doctor(switches="no-seccomp")
     lacks = {m["what"]: m["effect"] for m in t["missing"] if m["what"].startswith("confinement")}
-    result(len(lacks) == 2 and all("system calls are not filtered" in e for e in lacks.values()),
-           "SONDE_TEST=no-seccomp: what the worker and the attacher lack of their confinement is missing", t["missing"])
+    ok(len(lacks) == 2 and all("system calls are not filtered" in e for e in lacks.values()),
+       "SONDE_TEST=no-seccomp: what the worker and the attacher lack of their confinement is missing", t["missing"])
     status, t = doctor(switches="no-trial")
     f = family(t, "sched")
-    result(status == 0 and f.get("measured") == "elsewhere" and f["usable"] == "yes" and family(t, "cuda")["measured"] == "here",
-           "without the trial of tracepoints the documented figure stands there, and is marked", (status, t["families"]))
+    ok(status == 0 and f.get("measured") == "elsewhere" and f["usable"] == "yes" and family(t, "cuda")["measured"] == "here",
+       "without the trial of tracepoints the documented figure stands there, and is marked", (status, t["families"]))
 
 
 def unprivileged():
@@ -103,36 +104,36 @@ def unprivileged():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         status, t = doctor(NOBODY, sonde=shutil.copy(SONDE, folder))
-    result(status == 1 and {f["usable"] for f in t["families"]} == {"not allowed"}, "a user: exit 1, nothing is allowed", (status, t))
+    ok(status == 1 and {f["usable"] for f in t["families"]} == {"not allowed"}, "a user: exit 1, nothing is allowed", (status, t))
     states = [check(t, c) for c in ("BPF", "uprobe_multi", "uprobe_session")]
-    result(states == ["not allowed"] * 3, "what this user may not try is not said to be missing", states)
-    result(check(t, "capabilities") == "some are missing" and "sudo" in " ".join(mends(t)), "and root is what mends it", t["missing"])
-    result({f["measured"] for f in t["families"]} == {"no", "elsewhere"}, "no cost is said to be measured here", t["families"])
+    ok(states == ["not allowed"] * 3, "what this user may not try is not said to be missing", states)
+    ok(check(t, "capabilities") == "some are missing" and "sudo" in " ".join(mends(t)), "and root is what mends it", t["missing"])
+    ok({f["measured"] for f in t["families"]} == {"no", "elsewhere"}, "no cost is said to be measured here", t["families"])
 
 
 def no_file_systems():
     gone = "for m in $(findmnt -rno TARGET -t cgroup,cgroup2,tracefs); do umount -l $m; done"
     status, t = doctor(UNSHARED, before=gone)
-    result(status == 0 and check(t, "tracefs") == "not mounted", "without tracefs all is usable, and it is told", (status, t["checks"]))
+    ok(status == 0 and check(t, "tracefs") == "not mounted", "without tracefs all is usable, and it is told", (status, t["checks"]))
     mend = [m for m in mends(t) if "cgroup" in m]
-    result(check(t, "cgroup") == "not mounted" and len(mend) == 1, "without a cgroup file system: told, and the command", t["missing"])
+    ok(check(t, "cgroup") == "not mounted" and len(mend) == 1, "without a cgroup file system: told, and the command", t["missing"])
     if mend:
         status, t = doctor(UNSHARED, before=f"{gone}\n{mend[0]}")
-        result(check(t, "cgroup") == "v2" and not [m for m in mends(t) if "cgroup" in m], "the command mends it", t["checks"])
+        ok(check(t, "cgroup") == "v2" and not [m for m in mends(t) if "cgroup" in m], "the command mends it", t["checks"])
     status, t = doctor(UNSHARED, before="umount -l /sys")
     mend = [m for m in mends(t) if m.startswith("mount -t sysfs")]
-    result(status == 1 and check(t, "BTF") == "missing" and mend, "without /sys: exit 1, told, and the command", (status, t))
+    ok(status == 1 and check(t, "BTF") == "missing" and mend, "without /sys: exit 1, told, and the command", (status, t))
     if mend:
         status, t = doctor(UNSHARED, before=f"umount -l /sys\n{mend[0]}")
-        result(check(t, "BTF") == "there" and status in (0, 3), "the command mends it", (status, t["checks"]))
+        ok(check(t, "BTF") == "there" and status in (0, 3), "the command mends it", (status, t["checks"]))
     status, t = doctor([*UNSHARED], before="mount -t proc -o hidepid=2 proc /proc")
-    result(str(check(t, "/proc")).startswith("hidepid="), "a /proc that hides processes is told", t["checks"])
+    ok(str(check(t, "/proc")).startswith("hidepid="), "a /proc that hides processes is told", t["checks"])
 
 
 def pid_namespace():
     status, t = doctor(["unshare", "-fp", "--mount-proc"])
-    result(status == 1 and check(t, "pid namespace") == "one of its own" and "--pid=host" in " ".join(mends(t)),
-           "in a pid namespace of its own: exit 1, as record does, and what mends it", (status, t))
+    ok(status == 1 and check(t, "pid namespace") == "one of its own" and "--pid=host" in " ".join(mends(t)),
+       "in a pid namespace of its own: exit 1, as record does, and what mends it", (status, t))
 
 
 def setting():
@@ -144,11 +145,11 @@ def setting():
             f.write("1")
         _, t = doctor()
         mend = [m for m in mends(t) if "bpf_stats_enabled" in m]
-        result(len(mend) == 1, "a setting that makes each hit dearer is told", t["missing"])
+        ok(len(mend) == 1, "a setting that makes each hit dearer is told", t["missing"])
         for m in mend:
             subprocess.run(m.split(), check=True, capture_output=True)
             with open(path) as f:
-                result(f.read().strip() == "0", "its command mends it")
+                ok(f.read().strip() == "0", "its command mends it")
     finally:
         with open(path, "w") as f:
             f.write(was)
@@ -177,17 +178,17 @@ def runtimes():
                 f.write(str(puppet.pid))
         _, t = doctor()
         mine = {r["family"]: r for r in t["runtimes"] if r["pid"] == puppet.pid}
-        result(mine.get("gil", {}).get("runtime") == f"CPython {version}", f"a Python that runs, its version {version}", mine)
-        result("in the runtime" in mine.get("gil", {}).get("how", ""), "and how its GIL is traced", mine)
-        result(mine.get("cuda", {}).get("object") == os.path.realpath(LIBRARY), "its CUDA library", mine)
+        ok(mine.get("gil", {}).get("runtime") == f"CPython {version}", f"a Python that runs, its version {version}", mine)
+        ok("in the runtime" in mine.get("gil", {}).get("how", ""), "and how its GIL is traced", mine)
+        ok(mine.get("cuda", {}).get("object") == os.path.realpath(LIBRARY), "its CUDA library", mine)
         if cgroup:
-            result(mine.get("gil", {}).get("container") == "docker-" + "5a" * 6, "its container", mine)
+            ok(mine.get("gil", {}).get("container") == "docker-" + "5a" * 6, "its container", mine)
         else:
             skip("its container", "no cgroup v2 in which one can be made")
         _, t = doctor(switches="gil-pattern")
         mine = {r["family"]: r for r in t["runtimes"] if r["pid"] == puppet.pid}
-        result("through libc: the pattern is hidden" in mine.get("gil", {}).get("how", ""), "a GIL that is traced through libc, and why",
-               mine)
+        ok("through libc: the pattern is hidden" in mine.get("gil", {}).get("how", ""), "a GIL that is traced through libc, and why",
+           mine)
     finally:
         puppet.process.kill()
         puppet.process.wait()
@@ -205,7 +206,7 @@ def free_threaded():
     hows = [r["how"] for r in t["runtimes"] if r["pid"] == puppet.pid and r["family"] == "gil"]
     puppet.process.kill()
     puppet.process.wait()
-    result(hows and hows[0].startswith("not: free-threaded"), "a free-threaded CPython is said to have no GIL", hows)
+    ok(hows and hows[0].startswith("not: free-threaded"), "a free-threaded CPython is said to have no GIL", hows)
 
 
 here()
@@ -216,3 +217,4 @@ pid_namespace()
 setting()
 runtimes()
 free_threaded()
+done()

@@ -11,16 +11,10 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok
+
 SONDE, TMP, B = os.environ["SONDE"], os.environ["TMPDIR"], os.environ["B"]
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print("# " + str(why).replace("\n", "\n# "), flush=True)
 
 
 def run(*argv, prefix=(), env=None, timeout=30):
@@ -32,7 +26,7 @@ def run(*argv, prefix=(), env=None, timeout=30):
 def expect(name, status, words, *argv, **kw):
     code, out, err = run(*argv, **kw)
     missing = [w for w in words if w not in err + out]
-    result(code == status and not missing, name, f"exit {code}, wanted {status}; missing {missing}\n{err}{out}")
+    ok(code == status and not missing, name, f"exit {code}, wanted {status}; missing {missing}\n{err}{out}")
 
 
 def path(name):
@@ -50,8 +44,8 @@ def full_exports():
         expect(f"export --to {to} to a full disk", 1, ["No space left"], "export", path("whole"), "--to", to, "-f", "-o", "/dev/full")
         done = subprocess.run([SONDE, "export", path("whole"), "--to", to, "-o", out], capture_output=True, text=True,
                               preexec_fn=limit_files, restore_signals=False)
-        result(done.returncode == 1 and "File too large" in done.stderr and not os.path.exists(out),
-               f"export --to {to} that fails leaves no part", f"{done.returncode} {done.stderr} {os.path.exists(out)}")
+        ok(done.returncode == 1 and "File too large" in done.stderr and not os.path.exists(out),
+           f"export --to {to} that fails leaves no part", f"{done.returncode} {done.stderr} {os.path.exists(out)}")
 
 
 def usage():
@@ -88,8 +82,8 @@ def usage():
                               stdout=full, stderr=subprocess.PIPE, text=True)
         done2 = subprocess.run([SONDE, "record", "-t", "proc", "--print", "-d", "0.5", "-o", path("printed2")],
                                stdout=full, stderr=subprocess.PIPE, text=True)
-    result("cannot print" in done.stderr + done2.stderr and done2.returncode == 1, "--print into a full disk is a failure",
-           done.stderr + done2.stderr)
+    ok("cannot print" in done.stderr + done2.stderr and done2.returncode == 1, "--print into a full disk is a failure",
+       done.stderr + done2.stderr)
     expect("-d 0", 2, ["-d"], "record", "-d", "0")
     expect("-p with nothing", 2, ["-p"], "record", "-p", "")
     expect("--comm with nothing", 2, ["--comm"], "record", "--comm", ",", "-d", "0.2")
@@ -110,7 +104,7 @@ def usage():
     full_exports()
     for command in ("record", "report", "export", "info", "list", "doctor"):
         code, out, _ = run(command, "--help")
-        result(code == 0 and "xample" in out and "sonde " + command in out, f"{command} --help has examples", out)
+        ok(code == 0 and "xample" in out and "sonde " + command in out, f"{command} --help has examples", out)
 
 
 def privileges():
@@ -119,12 +113,12 @@ def privileges():
     binary = path("sonde-for-nobody")
     subprocess.run(["cp", SONDE, binary], check=True)
     done = subprocess.run([*nobody, binary, "record", "-d", "1", "-o", path("nobody")], capture_output=True, text=True)
-    result(done.returncode == 1 and "root" in done.stderr, "not root: says so", done.stderr)
-    result(not os.path.exists(path("nobody")), "and leaves no file")
+    ok(done.returncode == 1 and "root" in done.stderr, "not root: says so", done.stderr)
+    ok(not os.path.exists(path("nobody")), "and leaves no file")
     done = subprocess.run([*nobody, binary, "list", "families", "probes", "events"], capture_output=True, text=True)
-    result(done.returncode == 0 and "cudaMalloc" in done.stdout, "list works without privilege", done.stderr)
+    ok(done.returncode == 0 and "cudaMalloc" in done.stdout, "list works without privilege", done.stderr)
     done = subprocess.run([*nobody, binary, "doctor"], capture_output=True, text=True)
-    result(done.returncode == 1 and "root" in done.stdout, "doctor without privilege exits 1", done.stdout)
+    ok(done.returncode == 1 and "root" in done.stdout, "doctor without privilege exits 1", done.stdout)
     # root without the capability, and root with it: neither is sent to become root
     sleeper = subprocess.Popen(["setpriv", "--reuid=1", "--clear-groups", "sleep", "20"])
     time.sleep(0.1)
@@ -133,13 +127,13 @@ def privileges():
     expect("inject by such a root: the same", 1, ["not loaded", "CAP_SYS_PTRACE"], "inject", str(sleeper.pid),
            prefix=("setpriv", "--bounding-set=-sys_ptrace"))
     code, _, err = run("dump", "1")
-    result(os.geteuid() or code == 0 or "run sonde as root" not in err, "dump 1 as root: root is not what is missing", err)
+    ok(os.geteuid() or code == 0 or "run sonde as root" not in err, "dump 1 as root: root is not what is missing", err)
     sleeper.kill()
     sleeper.wait()
     os.mkdir(path("empty"))
     hide = ("unshare", "-m", "sh", "-c", f'mount --bind {path("empty")} /sys/kernel/btf && exec "$@"', "sh")
     expect("no BTF: says so", 1, ["BTF", "CONFIG_DEBUG_INFO_BTF"], "record", "-d", "1", "-o", path("nobtf"), prefix=hide)
-    result(not os.path.exists(path("nobtf")), "and leaves no file")
+    ok(not os.path.exists(path("nobtf")), "and leaves no file")
     hide = ("unshare", "-m", "sh", "-c", 'umount -l /sys/kernel/tracing /sys/kernel/debug /sys/fs/bpf 2>/dev/null; exec "$@"',
             "sh")
     expect("tracefs and bpffs are not needed", 0, [], "record", "-d", "0.2", "-o", path("nofs"), prefix=hide)
@@ -149,13 +143,13 @@ def targets():
     gone = subprocess.Popen(["true"])
     gone.wait()
     expect("vanished pid", 1, [str(gone.pid), "no such process"], "record", "-p", str(gone.pid), "-d", "1", "-o", path("b"))
-    result(not os.path.exists(path("b")), "and leaves no file")
+    ok(not os.path.exists(path("b")), "and leaves no file")
     expect("one of two pids vanished: exit 3", 3, [str(gone.pid)], "record", "-p", f"{gone.pid},{os.getpid()}", "-d", "0.2",
            "-o", path("c"))
     sleeper = subprocess.Popen(["sleep", "0.7"])
     began = time.monotonic()
     code, _, err = run("record", "-p", str(sleeper.pid), "-d", "20", "-o", path("d"))
-    result(code == 0 and time.monotonic() - began < 10, "ends when every -p target has ended", err)
+    ok(code == 0 and time.monotonic() - began < 10, "ends when every -p target has ended", err)
     with subprocess.Popen(["sleep", "1"]) as sleeper:
         expect("-p that ended without doing it: says so", 0, ["nothing was recorded: every process of -p ended"], "record", "-t",
                "cuda", "-p", str(sleeper.pid), "-d", "20", "-o", path("ended"))
@@ -184,13 +178,13 @@ def outputs():
     expect("an existing output wants -f", 1, [path("whole"), "-f"], "record", "-d", "0.2", "-o", path("whole"))
     before = os.path.getsize(path("whole"))
     expect("-f overwrites", 0, [], "record", "-f", "-d", "0.2", "-o", path("whole"))
-    result(before > 0, "what was there was left alone before")
-    result(stat.S_IMODE(os.stat(path("whole")).st_mode) == 0o600, "mode 0600")
+    ok(before > 0, "what was there was left alone before")
+    ok(stat.S_IMODE(os.stat(path("whole")).st_mode) == 0o600, "mode 0600")
     expect("a directory that is not there", 1, [path("no/such"), "No such file"], "record", "-d", "0.2", "-o",
            path("no/such"))
     run("record", "-d", "0.2", "-o", path("sudo"), env={"SUDO_UID": "1234", "SUDO_GID": "1235"})
     st = os.stat(path("sudo"))
-    result((st.st_uid, st.st_gid) == (1234, 1235), "owned by the user behind sudo", st)
+    ok((st.st_uid, st.st_gid) == (1234, 1235), "owned by the user behind sudo", st)
     first = subprocess.Popen([SONDE, "record", "-t", "proc", "-d", "20", "-o", path("taken")], stderr=subprocess.PIPE, text=True)
     first.stderr.readline()
     expect("-f leaves alone what another one is writing", 1, [path("taken"), "recorded into"], "record", "-f", "-d", "0.2", "-o",
@@ -201,7 +195,7 @@ def outputs():
     expect("and may be overwritten when that has ended", 0, [], "record", "-f", "-d", "0.2", "-o", path("taken"))
     os.symlink("/etc/hostname", path("link"))
     expect("-f replaces a symbolic link, never follows it", 0, [], "record", "-f", "-d", "0.2", "-o", path("link"))
-    result(not os.path.islink(path("link")) and os.path.getsize("/etc/hostname") < 300, "its target is untouched")
+    ok(not os.path.islink(path("link")) and os.path.getsize("/etc/hostname") < 300, "its target is untouched")
 
 
 def full_disk():
@@ -213,7 +207,7 @@ cp {path('small')}/t {path('cut')}; exit $status"""
     done = subprocess.run(["unshare", "-m", "sh", "-c", inside], capture_output=True, text=True)
     busy.kill()
     busy.wait()
-    result(done.returncode == 1 and "No space left" in done.stderr, "full disk: says so and ends", done.stderr)
+    ok(done.returncode == 1 and "No space left" in done.stderr, "full disk: says so and ends", done.stderr)
     expect("what was written before is readable", 0, ["cut off"], "report", path("cut"))
 
 
@@ -235,7 +229,7 @@ def files():
         code, out, err = run("report", path("torn"))
         if code not in (0, 1) or code == 0 and "cut off" not in out or code == 1 and not err:
             bad.append((cut, code, err))
-    result(not bad, "a truncated file opens and says that it was cut off, or has a clear error", bad[:3])
+    ok(not bad, "a truncated file opens and says that it was cut off, or has a clear error", bad[:3])
     damaged = bytearray(whole)
     damaged[len(damaged) // 2] ^= 0x55
     open(path("damaged"), "wb").write(damaged)
@@ -248,13 +242,13 @@ def stopping():
     line = sonde.stderr.readline()
     sonde.send_signal(signal.SIGINT)
     _, err = sonde.communicate(timeout=20)
-    result(sonde.returncode == 0 and "tracing into" in line, "Ctrl-C stops it in order, status 0", line + err)
+    ok(sonde.returncode == 0 and "tracing into" in line, "Ctrl-C stops it in order, status 0", line + err)
     expect("and the trace is whole", 0, [], "info", "--verify", path("int"))
 
 
 def main():
     code, _, err = run("record", "-d", "0.3", "-t", "+sched", "-o", path("whole"))
-    result(code == 0, "a short recording", err)
+    ok(code == 0, "a short recording", err)
     usage()
     privileges()
     targets()
@@ -264,7 +258,7 @@ def main():
     full_disk()
     files()
     stopping()
-    return 0
 
 
-sys.exit(main())
+main()
+done()

@@ -8,11 +8,11 @@ import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import engine_lib  # noqa: E402
-import export_lib  # noqa: E402
-import perfetto_file  # noqa: E402
-from export_lib import ROOT, SONDE, TMP, Truth, check_all, check_perfetto, export, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import engine_lib
+import perfetto_file
+from export_lib import ROOT, SONDE, TMP, Truth, check_all, check_perfetto, export
+from tap import done, ok, skip
 
 GOLDEN = os.path.join(ROOT, "tests", "golden")
 MAKE_TRACE = os.path.join(os.environ["B"], "tests", "golden", "make_trace")
@@ -182,7 +182,7 @@ def main():
         with open(TMP + "/empty.pftrace", "rb") as file:
             check_perfetto(Truth(TMP + "/empty.sonde"), pb, file.read(), "empty")
     check_refusals(run)
-    export_lib.done()
+    done()
 
 
 main()

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import engine_lib  # noqa: E402
-import export_lib  # noqa: E402
-import trace_processor  # noqa: E402
-from export_lib import B, ROOT, SONDE, TMP, Truth, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import engine_lib
+import export_lib
+import trace_processor
+from export_lib import ROOT, SONDE, TMP, B, Truth
+from tap import done, ok, skip
 
 GIL = ["/usr/bin/python3", os.path.join(ROOT, "tests", "workloads", "gil_contend.py")]
 TRAIN = ["/usr/bin/python3", os.path.join(ROOT, "tests", "workloads", "train.py")]
@@ -161,7 +162,7 @@ def main():
     library, why = trace_processor.library()
     if not library:
         skip("the engine's view", why)
-        export_lib.done()
+        done()
     try:
         for run in demo, contended, futexes, doubles, samples:
             run()
@@ -170,7 +171,7 @@ def main():
             if p.poll() is None:
                 p.kill()
                 p.wait()
-    export_lib.done()
+    done()
 
 
 main()

@@ -12,13 +12,13 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import export_lib  # noqa: E402
-import gpu_scene  # noqa: E402
-import perfetto_file  # noqa: E402
-import trace_processor  # noqa: E402
-from export_lib import B, SONDE, TMP, clean, export, ok, same, skip, split_frames  # noqa: E402
-from gpu_scene import LABEL, MODEL  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import gpu_scene
+import perfetto_file
+import trace_processor
+from export_lib import SONDE, TMP, B, clean, export, same, split_frames
+from gpu_scene import LABEL, MODEL
+from tap import done, ok, skip
 
 WORDS = {"GPU_MEMORY_PINNED": "pinned", "GPU_MEMORY_DEVICE": "device"}
 NAMES = {100: "python3 100", 101: "worker 101", 300: "other 300"}
@@ -294,7 +294,7 @@ def main():
     check_sqlite(scene, path)
     check_lines(scene, path)
     check_many(pb)
-    export_lib.done()
+    done()
 
 
 main()

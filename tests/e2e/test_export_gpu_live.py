@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.environ["ROOT"], "tests", "probes", "gpu"))
-import export_lib  # noqa: E402
-import perfetto_file  # noqa: E402
-import shim_lib  # noqa: E402
-import trace_processor  # noqa: E402
-from export_lib import SONDE, TMP, Truth, export, ok, same, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import export_lib
+import perfetto_file
+import shim_lib
+import trace_processor
+from export_lib import SONDE, TMP, Truth, export, same
+from tap import done, ok, skip
 
 DEMANGLED = {"_Z4gemmILi128EEvPfS0_S0_i": "void gemm<128>(float*, float*, float*, int)", "_Z7softmaxPfi": "softmax(float*, int)",
              "_Z10layer_normPfS_i": "layer_norm(float*, float*, int)", "_Z4adamPfS_S_f": "adam(float*, float*, float*, float)"}
@@ -215,7 +216,7 @@ def main():
     pb, why = perfetto_file.classes()
     if not pb:
         skip("Perfetto files", why)
-        export_lib.done()
+        done()
     whole = ["-d", "2", "-t", "2", "-n", "60", "-p", "2000", "-g"]
     for label, families, probed in (("with calls", "proc,cuda,gpu", True), ("CUPTI alone", "proc,gpu", False)):
         run = Run(label.replace(" ", "-"), *whole, families=families)
@@ -239,7 +240,7 @@ def main():
     if f:
         marks = [s.name for s in f.slices if f.tracks[s.track].name == "GPU work without device times"]
         ok(not f.work and len(marks) == 1 and not f.gpu_counter(0, "busy"), "no shim: no device's track, and a mark", marks)
-    export_lib.done()
+    done()
 
 
 main()

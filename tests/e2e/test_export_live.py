@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import export_lib  # noqa: E402
-import perfetto_file  # noqa: E402
-import trace_processor  # noqa: E402
-from export_lib import ROOT, SONDE, TMP, check_all, export, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import export_lib
+import perfetto_file
+import trace_processor
+from export_lib import ROOT, SONDE, TMP, check_all, export
+from tap import done, ok, skip
 
 WORK = os.path.join(ROOT, "tests", "workloads", "export_mix.py")
 FAKE = os.path.join(os.environ["B"], "tests", "fakes", "libcudart.so")
@@ -119,7 +120,7 @@ def main():
         check_trace_processor(TMP + "/live.pftrace")
     truth = check_all(record("killed", 3, kill=True), pb, "killed")
     ok(not truth.of("meta_end") and len(truth.of("cuda_copy")) > 0, "killed: it was, and has calls")
-    export_lib.done()
+    done()
 
 
 main()

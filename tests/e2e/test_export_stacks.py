@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import export_lib  # noqa: E402
-import perfetto_file  # noqa: E402
-import stacks_lib  # noqa: E402
-import trace_processor  # noqa: E402
-from export_lib import SONDE, TMP, check_all, export, ok, skip  # noqa: E402
-from stacks_lib import FREE, HELD, KERNEL, NASTY, NO_STACK, NOT_SEEN  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import export_lib
+import perfetto_file
+import stacks_lib
+import trace_processor
+from export_lib import SONDE, TMP, check_all, export
+from stacks_lib import FREE, HELD, KERNEL, NASTY, NO_STACK, NOT_SEEN
+from tap import done, ok, skip
 
 VIEWS = ("on-cpu", "off-cpu", "gil-wait", "gil-blame")
 PROCESSES = {100: "server 100", 200: "</title>\"& 200", 300: "py 300"}
@@ -377,7 +378,7 @@ def main():
     total = sum(int(line.rpartition(" ")[2]) for line in merged.stdout.splitlines())
     ok(merged.returncode == 0 and total == 2 * sum(stacks.weights["on-cpu"].values()), "folded: of two traces, both", merged.stderr)
     assert len(NASTY) > 5
-    export_lib.done()
+    done()
 
 
 main()

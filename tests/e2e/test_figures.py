@@ -11,13 +11,16 @@ import sqlite3
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok, skip_all
+
 ROOT, SONDE, TMP, B = (os.environ[n] for n in ("ROOT", "SONDE", "TMPDIR", "B"))
 CUDART = os.path.join(os.path.abspath(B), "tests/fakes/cuda/13/libcudart.so.13")
-number = failed = 0
 
 # threads that compete for the GIL, one that sleeps, one that collects garbage
 WORK = """
 import gc, threading, time
+
 def spin():
     while True:
         sum(range(2000))
@@ -32,18 +35,9 @@ time.sleep(60)
 """
 
 
-def result(ok, name, why=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print("# " + str(why)[:3000].replace("\n", "\n# "), flush=True)
-
-
 def sonde(*args):
     done = subprocess.run([SONDE, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    result(done.returncode == 0, "sonde " + " ".join(a.replace(TMP, "") for a in args), done.stdout)
+    ok(done.returncode == 0, "sonde " + " ".join(a.replace(TMP, "") for a in args), done.stdout)
     return done.stdout
 
 
@@ -55,7 +49,7 @@ def record(name, *args, env=None):
         done = subprocess.run([SONDE, "record", "-f", "-o", path, "-p", str(target.pid), "-d", "1.5", *args], text=True,
                               stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
         target.kill()
-    result(done.returncode == 0, f"{name}: recorded", done.stderr)
+    ok(done.returncode == 0, f"{name}: recorded", done.stderr)
     return path, done.stderr
 
 
@@ -97,23 +91,23 @@ def check_length(path, said):
     trace = json.loads(sonde("report", path, "--format", "json"))["trace"]
     ns = trace["traced_ns"]
     # longer only by what a busy machine lets record wait; detaching is not in it
-    result(ns >= 1500000000 and ns <= trace["last_ns"] - trace["first_ns"], "the traced time is what -d asked for", trace)
-    result(trace["to_ns"] - trace["from_ns"] == ns, "the report looks at the traced time", trace)
+    ok(ns >= 1500000000 and ns <= trace["last_ns"] - trace["first_ns"], "the traced time is what -d asked for", trace)
+    ok(trace["to_ns"] - trace["from_ns"] == ns, "the report looks at the traced time", trace)
     report, info = sonde("report", path), sonde("info", path)
-    result(re.search(rf"^{re.escape(told)} of 1 process\.$", report, re.M), f"report's length is record's, {told}", report)
-    result(re.search(rf"^traced for +{re.escape(told)}, from ", info, re.M), "info's too", info)
-    result("is in no figure" in report, "the report names what lies outside", report)
+    ok(re.search(rf"^{re.escape(told)} of 1 process\.$", report, re.M), f"report's length is record's, {told}", report)
+    ok(re.search(rf"^traced for +{re.escape(told)}, from ", info, re.M), "info's too", info)
+    ok("is in no figure" in report, "the report names what lies outside", report)
     out = os.path.join(TMP, "figures.db")
     sonde("export", path, "--to", "sqlite", "-f", "-o", out)
     db = dict(sqlite3.connect(out).execute("SELECT name, value FROM info"))
-    result(db["stop"] - db["live"] == ns, "sqlite's too", db)
+    ok(db["stop"] - db["live"] == ns, "sqlite's too", db)
     out = os.path.join(TMP, "figures.pb.gz")
     sonde("export", path, "--to", "pprof", "-f", "-o", out)
-    result(pprof_duration(out) == ns, "pprof's too", pprof_duration(out))
+    ok(pprof_duration(out) == ns, "pprof's too", pprof_duration(out))
     other = json.loads(sonde("export", path, "--to", "chrome"))["otherData"]
-    result(int(other["traced_ns"]) == ns, "chrome's too", other)
+    ok(int(other["traced_ns"]) == ns, "chrome's too", other)
     rows = json.loads(sonde("report", path, "gil", "--format", "json"))["tables"]["interpreters"]
-    result(rows and all(r["busy_percent"] <= 100 for r in rows), "no GIL was waited for longer than that", rows)
+    ok(rows and all(r["busy_percent"] <= 100 for r in rows), "no GIL was waited for longer than that", rows)
     return report
 
 
@@ -121,18 +115,18 @@ def check_losses(path, said, what):
     lost = int(re.search(r"; (\d+) lost$", said, re.M).group(1))
     losses = json.loads(sonde("report", path, "losses", "--format", "json"))["losses"]
     total = sum(x["count"] for x in losses if x["reason"] != "before the library was probed")
-    result(total == lost, f"{what}: record says {lost} lost, report too", (total, losses))
+    ok(total == lost, f"{what}: record says {lost} lost, report too", (total, losses))
     report = sonde("report", path, "gil")
     lines = [x for x in report.splitlines() if x.startswith("lost ")]
     told = [x[7:] for x in said.splitlines() if x.startswith("sonde: lost ")]
-    result(lines == told, f"{what}: the same lines of what was lost", f"{lines}\n{told}")
-    result(all(";" in x for x in lines), f"{what}: each says what it changes", lines)
+    ok(lines == told, f"{what}: the same lines of what was lost", f"{lines}\n{told}")
+    ok(all(";" in x for x in lines), f"{what}: each says what it changes", lines)
     outside = [x for x in report.splitlines() if OUTSIDE in x]
-    result(outside == [x[7:] for x in said.splitlines() if OUTSIDE in x], f"{what}: the same of what was lost outside of the traced time",
-           f"{outside}\n{said}")
+    ok(outside == [x[7:] for x in said.splitlines() if OUTSIDE in x], f"{what}: the same of what was lost outside of the traced time",
+       f"{outside}\n{said}")
     verdict = report.splitlines()[-1]
-    result(verdict in ("no losses recorded", *outside) if not lines else
-           "counts and sums" in verdict.lower() and "sonde: " + verdict in said, f"{what}: and whether conclusions hold", (verdict, said))
+    ok(verdict in ("no losses recorded", *outside) if not lines else
+       "counts and sums" in verdict.lower() and "sonde: " + verdict in said, f"{what}: and whether conclusions hold", (verdict, said))
     return losses
 
 
@@ -149,8 +143,8 @@ def check_objects():
     done = subprocess.run([SONDE, "record", "-f", "-t", "cuda", "-o", path, "--", "env", "LD_PRELOAD=" + library, program, "1"],
                           text=True, stderr=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(CUDART)})
     said, told = loss_lines(done.stderr), loss_lines(sonde("report", path, "losses"))
-    result(any("/libcudart.so.13 " in x for x in said), "record names the library that was probed late", done.stderr)
-    result(said == told, "report names the same file", f"{said}\n{told}")
+    ok(any("/libcudart.so.13 " in x for x in said), "record names the library that was probed late", done.stderr)
+    ok(said == told, "report names the same file", f"{said}\n{told}")
 
 
 def check_foreign():
@@ -165,31 +159,30 @@ def check_foreign():
             target.kill()
             said += recording.communicate()[1]
     told = sonde("report", path, "losses")
-    result("tracing into" in said and not loss_lines(said), "record -p: no losses by other processes' libraries", said)
-    result(not loss_lines(told), "report: none either", told)
+    ok("tracing into" in said and not loss_lines(said), "record -p: no losses by other processes' libraries", said)
+    ok(not loss_lines(told), "report: none either", told)
 
 
 def main():
     if os.geteuid():
-        print("1..0 # SKIP tracing needs root")
-        return 0
+        skip_all("tracing needs root")
     path, said = record("whole", "-F", "199", "--off-cpu", "-t", "+python")
     report = check_length(path, said)
     more = re.search(r"^More: `sonde report FILE (\S+)`\.$", report, re.M)
     more = set(more.group(1).split("|")) if more else set()
-    result({"gc", "gil", "lines", "processes", "python", "stacks"} <= more and not {"sched", "osrt", "cuda-api"} & more,
-           "the summary names the reports of all that was recorded, and no other", report)
+    ok({"gc", "gil", "lines", "processes", "python", "stacks"} <= more and not {"sched", "osrt", "cuda-api"} & more,
+       "the summary names the reports of all that was recorded, and no other", report)
     check_losses(path, said, "a usual recording")
     path, said = record("small", "-F", "997", "--off-cpu", "-t", "+python,sched", env={"SONDE_TEST": "small-ring"})
     losses = check_losses(path, said, "small rings")
-    result(any(x["reason"] == "ring full" and x["share_percent"] > 0 for x in losses), "small rings lose records", losses)
+    ok(any(x["reason"] == "ring full" and x["share_percent"] > 0 for x in losses), "small rings lose records", losses)
     check_objects()
     check_foreign()
     path, said = record("named", "-t", "sched", "--sched=all")
     rows = json.loads(sonde("report", path, "sched", "--format", "json"))["tables"]["threads"]
-    result(rows and all(r["name"] for r in rows), "-t sched: each thread has a name", rows)
-    print(f"1..{number}")
-    return failed > 0
+    ok(rows and all(r["name"] for r in rows), "-t sched: each thread has a name", rows)
+    done()
 
 
-sys.exit(main())
+main()
+done()

@@ -8,25 +8,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
 
-number = 0
 NO_DURATION = 4
 ROUNDS, THREADS = 50, 3
 A_ROUND = {"cudaMalloc": 1, "cudaMemcpyAsync": 1, "cudaLaunchKernel": 1, "cudaMemcpy": 1, "cudaStreamSynchronize": 1,
            "cudaFree": 1}
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def calls(path):
@@ -67,8 +58,8 @@ def record(program, mode):
 
 programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-??")))
 if not programs:
-    print("ok 1 - -p # SKIP no CUDA runtime library could be had")
-    sys.exit(0)
+    skip("-p", "no CUDA runtime library could be had")
+    done()
 r, gate = os.pipe()
 os.dup2(r, 3)
 os.set_inheritable(3, True)
@@ -79,13 +70,14 @@ try:
         name = {"": "session links", "no-session": "multi links", "no-session,no-multi": "perf events"}[mode]
         path, child, later, status = record(programs[0], mode)
         counts, short, skipped = calls(path)
-        result(status == 0, f"{name}: recorded", status)
-        result(counts.get(child) == expected, f"{name}: a child from before is followed, each call once", counts.get(child))
-        result(counts.get(later) == expected, f"{name}: a child forked later too", counts.get(later))
-        result(set(counts) == {child, later}, f"{name}: and nobody else", (set(counts), child, later))
-        result(skipped > 0, f"{name}: what the filter turned away is counted", skipped)
+        ok(status == 0, f"{name}: recorded", status)
+        ok(counts.get(child) == expected, f"{name}: a child from before is followed, each call once", counts.get(child))
+        ok(counts.get(later) == expected, f"{name}: a child forked later too", counts.get(later))
+        ok(set(counts) == {child, later}, f"{name}: and nobody else", (set(counts), child, later))
+        ok(skipped > 0, f"{name}: what the filter turned away is counted", skipped)
         if not mode:
-            result(not short, f"{name}: every call has its duration", short)
+            ok(not short, f"{name}: every call has its duration", short)
 finally:
     stranger.send_signal(signal.SIGKILL)
     stranger.wait()
+done()

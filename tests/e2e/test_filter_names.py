@@ -8,8 +8,10 @@ import os
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import TMP, Puppet, Sonde, Trace, allocs, numbered, result, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import TMP, Puppet, Sonde, allocs, numbered
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 MODES = {"": "session links", "no-session": "multi links", "no-session,no-multi": "perf events"}
 
@@ -69,24 +71,24 @@ def by_name(mode, how):
     status = sonde.end()
     trace = Trace(sonde.path)
     got = allocs(trace)
-    result(status == 0, f"--comm, {how}: recorded", sonde.messages)
-    result(got == sorted(want), f"--comm, {how}: the calls under a matching name, each once, and no other",
-           f"missing {sorted(set(want) - set(got))}\ntoo many {sorted(set(got) - set(want))}")
-    result(members(trace, late.pid) == [(1, 0, "pupq"), (0, 0, "stranger"), (1, 0, "zzz"), (0, 0, "zzzz")],
-           f"--comm, {how}: the trace says when it came and left", members(trace, late.pid))
-    result(members(trace, early.pid) == [(0, 1, "python3")] and members(trace, other.pid) == [(1, 1, "pupq")],
-           f"--comm, {how}: also by exec", (members(trace, early.pid), members(trace, other.pid)))
+    ok(status == 0, f"--comm, {how}: recorded", sonde.messages)
+    ok(got == sorted(want), f"--comm, {how}: the calls under a matching name, each once, and no other",
+       f"missing {sorted(set(want) - set(got))}\ntoo many {sorted(set(got) - set(want))}")
+    ok(members(trace, late.pid) == [(1, 0, "pupq"), (0, 0, "stranger"), (1, 0, "zzz"), (0, 0, "zzzz")],
+       f"--comm, {how}: the trace says when it came and left", members(trace, late.pid))
+    ok(members(trace, early.pid) == [(0, 1, "python3")] and members(trace, other.pid) == [(1, 1, "pupq")],
+       f"--comm, {how}: also by exec", (members(trace, early.pid), members(trace, other.pid)))
     if mode:
         return
     joined = min(e["time"] for e in trace.events("meta_member") if e["pid"] == late.pid)
     tasks = [e for e in trace.events("proc_task") if e["pid"] == late.pid]
     images = [e for e in trace.events("proc_image") if e["pid"] == late.pid]
-    result(tasks and images and all(e["time"] >= joined for e in tasks + images),
-           "who comes in is introduced: threads and program", (tasks, images))
+    ok(tasks and images and all(e["time"] >= joined for e in tasks + images),
+       "who comes in is introduced: threads and program", (tasks, images))
     maps = [e for e in trace.events("proc_map") if e["pid"] == late.pid and "libcudart" in str(e["path_text"])]
-    result(maps, "and libraries")
+    ok(maps, "and libraries")
     spans = [e for k in ("sched_run", "sched_off") for e in trace.events(k) if e["pid"] == late.pid]
-    result(spans and all(e["start"] >= joined for e in spans), "and followed by the scheduler's family from then on", spans[:3])
+    ok(spans and all(e["start"] >= joined for e in spans), "and followed by the scheduler's family from then on", spans[:3])
 
 
 def narrowing():
@@ -106,7 +108,7 @@ def narrowing():
     status = sonde.end(sig=None)
     want = numbered(a.pid, 1, 3) + numbered(b.pid, 31, 3) + numbered(child, 41, 3)
     got = allocs(Trace(sonde.path))
-    result(status == 0 and got == sorted(want), "-p and --comm: only what both name", got)
+    ok(status == 0 and got == sorted(want), "-p and --comm: only what both name", got)
 
 
 def mounts(kind):
@@ -160,20 +162,20 @@ def in_cgroups(base, shown, how, mode=""):
         status = sonde.end()
         trace = Trace(sonde.path)
         got = allocs(trace)
-        result(status == 0, f"--cgroup, {how}: recorded", sonde.messages)
-        result(got == sorted(want), f"--cgroup, {how}: the calls in it and below it, each once, and no other",
-               f"missing {sorted(set(want) - set(got))}\ntoo many {sorted(set(got) - set(want))}")
-        result([m[0] for m in members(trace, late.pid)] == [1] and [m[0] for m in members(trace, early.pid)] == [0],
-               f"--cgroup, {how}: the trace says who came and left", (members(trace, late.pid), members(trace, early.pid)))
+        ok(status == 0, f"--cgroup, {how}: recorded", sonde.messages)
+        ok(got == sorted(want), f"--cgroup, {how}: the calls in it and below it, each once, and no other",
+           f"missing {sorted(set(want) - set(got))}\ntoo many {sorted(set(got) - set(want))}")
+        ok([m[0] for m in members(trace, late.pid)] == [1] and [m[0] for m in members(trace, early.pid)] == [0],
+           f"--cgroup, {how}: the trace says who came and left", (members(trace, late.pid), members(trace, early.pid)))
         if not mode:
             images = {e["pid"]: e for e in trace.events("proc_image")}
             late_image = images.get(late.pid, {})
-            result(str(late_image.get("container_text")) == "docker-0123456789ab" and
-                   str(late_image.get("cgroup_text", "")).endswith("/in/" + docker),
-                   f"--cgroup, {how}: the container is known by its cgroup", late_image)
+            ok(str(late_image.get("container_text")) == "docker-0123456789ab" and
+               str(late_image.get("cgroup_text", "")).endswith("/in/" + docker),
+               f"--cgroup, {how}: the container is known by its cgroup", late_image)
             import subprocess
             report = subprocess.run([os.environ["SONDE"], "report", sonde.path], stdout=subprocess.PIPE, text=True).stdout
-            result("docker-0123456789ab" in report, f"--cgroup, {how}: and named in the summary", report)
+            ok("docker-0123456789ab" in report, f"--cgroup, {how}: and named in the summary", report)
     finally:
         for p in puppets:
             p.end()
@@ -211,3 +213,4 @@ for mode, how in MODES.items():
     by_name(mode, how)
 narrowing()
 cgroups()
+done()

@@ -3,23 +3,17 @@
 # test: parallel
 """The sentences at the top of a report: the same in every format, with their figures; and which flags would show more."""
 import csv
-import glob
 import json
 import os
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok
 
 ROOT, B, SONDE = (os.environ[n] for n in ("ROOT", "B", "SONDE"))
 GOLDEN = os.path.join(ROOT, "tests", "golden")
-checked = 0
-
-
-def ok(good, what, why=""):
-    global checked
-    checked += 1
-    print(("ok %d - %s" if good else "not ok %d - %s") % (checked, what))
-    if not good:
-        print("# " + str(why).replace("\n", "\n# "))
 
 
 def say(*args):
@@ -102,4 +96,4 @@ with tempfile.TemporaryDirectory() as there:
     lines = say("report", make(there, "sampled", events, "schema.json", "proc,gil,sched,sample")).splitlines()
     ok(not any("sonde record" in line for line in lines), "and nothing of what was recorded", lines[:6])
     ok(lines.index("8.000 s of 1 process.") > 0, "the count of processes is not the first line", lines[:3])
-print(f"1..{checked}")
+done()

@@ -8,11 +8,11 @@ import os
 import re
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import browser  # noqa: E402
-import export_lib  # noqa: E402
-import stacks_lib  # noqa: E402
-from export_lib import TMP, export, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import browser
+import stacks_lib
+from export_lib import TMP, export
+from tap import done, ok, skip
 
 VIEWS = (("on-cpu", "sample_cpu"), ("off-cpu", "sample_off"), ("gil-wait", "gil_wait"), ("gil-blame", "pieces"))
 FRAMES = """[...document.querySelectorAll('.f')].map(f => { const r = f.getBoundingClientRect();
@@ -173,12 +173,12 @@ def main():
     stacks, path = stacks_lib.sample_trace(TMP)
     out = os.path.join(TMP, "flame.html")
     if export(path, "flame", out) is None:
-        export_lib.done()
+        done()
     check_file(out)
     program = browser.find()
     if not program:
         skip("the page in a browser", "no chromium (Debian's package chromium)")
-        export_lib.done()
+        done()
     page = browser.Browser(program, TMP)
     try:
         page.open(out)
@@ -199,7 +199,7 @@ def main():
         ok(page.run("totals.textContent") == "The trace has none." and not page.complaints, "a trace without stacks says so")
     finally:
         page.close()
-    export_lib.done()
+    done()
 
 
 main()

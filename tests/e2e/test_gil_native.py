@@ -8,21 +8,13 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import stacks_lib  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import stacks_lib
+from tap import done, ok
 
 SONDE = os.environ.get("SONDE", "build/sonde")
 HELD, NOT_HELD = 1, 2
 HOLDER, WAITER = 101, 100
-checked = 0
-
-
-def ok(good, what, why=""):
-    global checked
-    checked += 1
-    print(("ok %d - %s" if good else "not ok %d - %s") % (checked, what))
-    if not good:
-        print("# " + str(why).replace("\n", "\n# "))
 
 
 class Trace:
@@ -146,4 +138,4 @@ ok(native == "deflate (libz.so.1)", "ctypes is passed over: the function that it
 
 native, finding, text = Trace().says()
 ok(native is None and "`sonde record -F 99` names the C function" in text, "without samples it is said how to get it", text)
-print(f"1..{checked}")
+done()

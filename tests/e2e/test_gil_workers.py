@@ -8,19 +8,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import stacks_lib  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import stacks_lib
+from tap import done, ok
 
 SONDE = os.environ.get("SONDE", "build/sonde")
-checked = 0
-
-
-def ok(good, what, why=""):
-    global checked
-    checked += 1
-    print(("ok %d - %s" if good else "not ok %d - %s") % (checked, what))
-    if not good:
-        print("# " + str(why).replace("\n", "\n# "))
 
 
 def finding(trace, *options):
@@ -55,4 +47,4 @@ with tempfile.TemporaryDirectory() as folder:
        "the rows are each process's", rows)
     line = finding(workers(folder, "alone", (10, 10, 80)))
     ok(line.startswith("80% of all waiting for the GIL was caused by other.py:9 other in worker 300, "), "one of several is named", line)
-print(f"1..{checked}")
+done()

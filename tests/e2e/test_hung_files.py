@@ -10,8 +10,9 @@ import threading
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 SERVER = os.path.join(B, "tests", "workloads", "hung_files")
 LIBRARY = os.path.join(B, "tests", "fakes", "libcudart.so")
@@ -23,15 +24,6 @@ sys.stdin.readline()
 for _ in range({CALLS}):
     library.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(100))"""
 PATIENCE = int(os.environ.get('PATIENCE', 30))  # a second passes more slowly on a loaded machine, a hang never ends
-number = 0
-
-
-def result(ok, name, *why):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    for w in () if ok else why:
-        print("# " + str(w)[:2000].replace("\n", "\n# "), flush=True)
 
 
 class Server:
@@ -105,7 +97,7 @@ class Beside:
 
 def give_up(r, server, other, name):
     """It hangs: the server's end frees it, so that nothing is left of this test."""
-    result(False, name, r.err)
+    ok(False, name, r.err)
     server.close()
     other.run()
     r.end(signal.SIGKILL)
@@ -124,16 +116,16 @@ def named_and_left_alone(library):
     took = r.end()
     lines = [line for line in r.err.splitlines() if server.path in line]
     server.close()
-    result(took is not None, "a recording beside a file whose server does not answer ends", r.err)
-    result(len(lines) == 1 and "FUSE" in lines[0] and "--remote-files" in lines[0],
-           "one line names the file, why it was not examined and how to allow it", r.err)
-    result(len(lines) == 1 and f"mapped by hung_files {server.victim}." in lines[0] and
-           f"sonde record --remote-files -o {r.path} -t cuda` examines" in lines[0],
-           "the process that maps it, and the command that examines it", r.err)
+    ok(took is not None, "a recording beside a file whose server does not answer ends", r.err)
+    ok(len(lines) == 1 and "FUSE" in lines[0] and "--remote-files" in lines[0],
+       "one line names the file, why it was not examined and how to allow it", r.err)
+    ok(len(lines) == 1 and f"mapped by hung_files {server.victim}." in lines[0] and
+       f"sonde record --remote-files -o {r.path} -t cuda` examines" in lines[0],
+       "the process that maps it, and the command that examines it", r.err)
     if took is None:
         return
     got = calls(Trace(r.path), pid)
-    result(got == CALLS, "each call of a process beside it is recorded", got)
+    ok(got == CALLS, "each call of a process beside it is recorded", got)
 
 
 def other_commands(library):
@@ -146,9 +138,9 @@ def other_commands(library):
                             (["list", "probes", "--resolve", pid], "left out: 1 file on FUSE")):
             done = subprocess.run([SONDE, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
             said = done.stdout + done.stderr
-            result(text in said and "--remote-files" in said, f"{words[0]} leaves such a file out, and says so", said[-1500:])
+            ok(text in said and "--remote-files" in said, f"{words[0]} leaves such a file out, and says so", said[-1500:])
     except subprocess.TimeoutExpired as e:
-        result(False, "other commands do not wait for such a file", e)
+        ok(False, "other commands do not wait for such a file", e)
     finally:
         server.close()
 
@@ -158,7 +150,7 @@ def mapped_later(library):
     other = Beside(library)
     r = Recording("later.sonde", "-t", "cuda")
     if not r.runs():
-        result(False, "a recording begins", r.err)
+        ok(False, "a recording begins", r.err)
         other.run()
         r.end(signal.SIGKILL)
         return
@@ -170,8 +162,8 @@ def mapped_later(library):
     took = r.end()
     server.close()
     got = took is not None and calls(Trace(r.path), pid)
-    result(server.path in r.err and got == CALLS,
-           "so is a file that is mapped while sonde records", took, got, r.err)
+    ok(server.path in r.err and got == CALLS,
+       "so is a file that is mapped while sonde records", took, got, r.err)
 
 
 def allowed(library):
@@ -181,12 +173,12 @@ def allowed(library):
     took = r.end()
     server.close()
     if took is None:
-        result(False, "with --remote-files such a file is probed", r.err)
+        ok(False, "with --remote-files such a file is probed", r.err)
         return
     trace = Trace(r.path)
     strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
     probed = [strings[o["path"]] for o in trace.events("meta_object") if o["sites"]]
-    result(begun and server.path in probed, "with --remote-files such a file is probed", probed, r.err)
+    ok(begun and server.path in probed, "with --remote-files such a file is probed", probed, r.err)
 
 
 def helper_given_up(library):
@@ -202,12 +194,12 @@ def helper_given_up(library):
     took = r.end()
     stuck = states("sonde-opener")
     server.close()
-    result(took is not None and "D" in stuck, "sonde ends while its helper is stuck in the kernel", took, stuck, r.err)
+    ok(took is not None and "D" in stuck, "sonde ends while its helper is stuck in the kernel", took, stuck, r.err)
     print(f"# {took} s from Ctrl-C to the end")
-    result(server.path + ": not examined: its file system did not answer" in r.err, "the file is named", r.err)
+    ok(server.path + ": not examined: its file system did not answer" in r.err, "the file is named", r.err)
     if took is not None:
         got = calls(Trace(r.path), pid)
-        result(got == CALLS, "and each call of a process beside it is recorded", got, r.err)
+        ok(got == CALLS, "and each call of a process beside it is recorded", got, r.err)
 
 
 def at_the_start(library):
@@ -221,7 +213,7 @@ def at_the_start(library):
     took = r.end(signal.SIGTERM)
     server.close()
     whole = took is not None and Trace(r.path).events("meta_end")
-    result(whole, "SIGTERM while sonde starts ends it with a whole trace", took, r.err)
+    ok(whole, "SIGTERM while sonde starts ends it with a whole trace", took, r.err)
     print(f"# {took} s from SIGTERM to the end")
 
 
@@ -238,12 +230,12 @@ def locked(library):
     pid = other.run()
     took = r.end()
     server.close()
-    result(took is not None and f"process {server.victim}: not examined" in r.err,
-           "a process whose mappings can't be listed is named", took, r.err)
+    ok(took is not None and f"process {server.victim}: not examined" in r.err,
+       "a process whose mappings can't be listed is named", took, r.err)
     print(f"# {took} s from Ctrl-C to the end")
     if took is not None:
         got = calls(Trace(r.path), pid)
-        result(got == CALLS, "and each call of a process beside it is recorded", got, r.err)
+        ok(got == CALLS, "and each call of a process beside it is recorded", got, r.err)
 
 
 def states(comm):
@@ -262,8 +254,8 @@ def states(comm):
 
 def main():
     if os.geteuid() or not os.path.exists("/dev/fuse"):
-        print("ok 1 - hung files # SKIP needs root and /dev/fuse")
-        return
+        skip("hung files", "needs root and /dev/fuse")
+        done()
     library = os.path.join(TMP, "libcudart.so.13")
     shutil.copy(LIBRARY, library)
     named_and_left_alone(library)
@@ -276,3 +268,4 @@ def main():
 
 
 main()
+done()

@@ -18,29 +18,15 @@ import time
 
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 TMP = os.environ["TMPDIR"]
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
+
 KILLS = int(os.environ.get("KILLS", 50))
 seed = int(os.environ.get("SEED", time.time_ns() & 0xffffff))
 rng = random.Random(seed)
 MARK = f"SONDE_TEST_KILL={os.getpid()}-{time.time_ns()}"  # in the environment of what is started here
 os.environ.update([MARK.split("=")])
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
-    return ok
-
-
-def skip(name, why):
-    global number
-    number += 1
-    print(f"ok {number} - {name} # SKIP {why}", flush=True)
 
 
 def text_differs(pid, library):
@@ -126,7 +112,7 @@ def check_text(pid):
     if differing and foreign:
         skip("the target's text equals its file", f"another sonde traces this machine: {foreign}")
     else:
-        result(differing == 0, "the target's text equals its file", f"{differing} bytes differ")
+        ok(differing == 0, "the target's text equals its file", f"{differing} bytes differ")
 
 
 def in_group(pid):
@@ -153,15 +139,15 @@ def killed_with_its_group():
     sonde.communicate()
     # those that parse files have no probes
     group = [name for name in group if name not in ("sonde-examiner", "sonde-file")]
-    result(begun and group == ["sonde"], "the process that has the probes is in another process group than sonde", group)
-    result(bool(own), "that process is known for this test's own while it is there", own)
+    ok(begun and group == ["sonde"], "the process that has the probes is in another process group than sonde", group)
+    ok(bool(own), "that process is known for this test's own while it is there", own)
 
 
 def main():
     workloads = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-??")))
     if not workloads:
-        print("ok 1 - killed at 50 random moments # SKIP no CUDA runtime library could be had")
-        return 0
+        skip("killed at 50 random moments", "no CUDA runtime library could be had")
+        done()
     print(f"# SEED={seed}")
     before = leaks()
     killed_with_its_group()
@@ -209,27 +195,27 @@ def main():
             os.unlink(path)
         why = "; ".join(problems[:5])
         print(f"# {early} more were killed before they had made a file")
-        result(traces == KILLS, f"{KILLS} made a trace", f"{traces} of {i}")
-        result(opened == KILLS, f"{KILLS} traces open", why)
-        result(verified == KILLS, f"{KILLS} traces verify", why)
-        result(framed == KILLS, "zstd -t accepts every complete frame", why)
-        result(fresh == KILLS, "at most the last second is missing", why)
-        result(target.poll() is None, "the target runs on", f"it ended with {target.returncode}")
+        ok(traces == KILLS, f"{KILLS} made a trace", f"{traces} of {i}")
+        ok(opened == KILLS, f"{KILLS} traces open", why)
+        ok(verified == KILLS, f"{KILLS} traces verify", why)
+        ok(framed == KILLS, "zstd -t accepts every complete frame", why)
+        ok(fresh == KILLS, "at most the last second is missing", why)
+        ok(target.poll() is None, "the target runs on", f"it ended with {target.returncode}")
         for _ in range(100):  # the attacher takes them off when sonde is gone, and ends
             if not attachers()[0]:
                 break
             time.sleep(0.1)
-        result(not attachers()[0], "no process of sonde's is left", attachers())
+        ok(not attachers()[0], "no process of sonde's is left", attachers())
         check_text(target.pid)
         if before is None:
             skip("the kernel took every probe off", "its log can't be read")
         else:
             new = leaks() - before
-            result(not new, "the kernel took every probe off", new)
+            ok(not new, "the kernel took every probe off", new)
     finally:
         target.kill()
         target.wait()
-    return 0
 
 
-sys.exit(main())
+main()
+done()

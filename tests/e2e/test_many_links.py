@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from account import Account, skip_all  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from account import Account
+from tap import done, note, ok, skip_all
 
 SONDE = os.environ["SONDE"]
 LINKS = 60  # at each of three steps of the path: 216,000 folders
@@ -41,7 +42,6 @@ def main():
         why = account.why or ("" if os.path.isdir("/home") and not os.path.exists(home) else "there is no /home for it")
         if why:
             skip_all(why)
-            return
         os.mkdir(home)
         try:
             plant(home)
@@ -49,17 +49,15 @@ def main():
             os.chmod(home, 0o755)
             status, text, memory = record(tmp)
             good = not status and "more than" in text and "are probed when a process maps them" in text
-            print(f"{'ok' if good else 'not ok'} 1 - what is listed is limited, and it says so")
+            ok(good, "what is listed is limited, and it says so", status, text)
             os.chmod(home, 0o700)
             status2, text2, _ = record(tmp)
             private = not status2 and "more than" not in text2
-            print(f"{'ok' if private else 'not ok'} 2 - what others may not list is not listed")
-            if not (good and private):
-                print("# " + f"{status} {text} {status2} {text2}".replace("\n", "\n# "))
-            print(f"# {memory} MB")
+            ok(private, "what others may not list is not listed", status2, text2)
+            note(f"{memory} MB")
         finally:
             shutil.rmtree(home)
-    print("1..2")
 
 
 main()
+done()

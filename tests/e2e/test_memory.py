@@ -18,8 +18,10 @@ import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
+
 ROUNDS = 16
 LOSS_BUDGET = 13  # enum loss_reason
 BPFTOOL = "/usr/sbin/bpftool"
@@ -30,15 +32,6 @@ LIVE = {"processes with mapped code": 3000, "paths of mappings": 3000, "mappings
 ENDED = ("processes", "python_processes", "gil_ranges", "nccl_processes", "lock_libraries", "net_connections", "syscall_shorts",
          "disk_caches")
 LEFT = 100  # those of the machine's other processes with a runtime
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def record(path, switches, *more):
@@ -105,30 +98,30 @@ def test_bounds():
     time.sleep(13)
     left = kernel_tables(child.pid)
     status, err = stop(child)
-    result(rounds == str(ROUNDS) and status == 128 + 2, f"recorded {ROUNDS} rounds of churn", f"{status}: {rounds} {err}")
+    ok(rounds == str(ROUNDS) and status == 128 + 2, f"recorded {ROUNDS} rounds of churn", f"{status}: {rounds} {err}")
     found = tables(path)
     # a Python code object is kept until its epoch has ended, 3 s after there were too many
     over = {n: e["entries"] for n, list_ in found.items() for e in list_
             if e["entries"] > (e["max"] or LIVE.get(n, 1 << 40)) and n != "Python code objects"}
-    result(found and not over, "no table has more entries than its bound", over)
+    ok(found and not over, "no table has more entries than its bound", over)
     for name in ("files with code", "files with probes", "native frames", "native functions", "Python functions",
                  "Python code objects", "texts"):
         last = found.get(name, [{"evicted": 0}])[-1]
-        result(last["evicted"] > 0, f"{name}: what is not used any more is evicted", last)
+        ok(last["evicted"] > 0, f"{name}: what is not used any more is evicted", last)
     probed = found["files with probes"][-1]
-    result(probed["evicted"] >= ROUNDS, "files that were deleted have no probes any more", probed)
+    ok(probed["evicted"] >= ROUNDS, "files that were deleted have no probes any more", probed)
     # all processes of the recording but two shells have ended
     codes = found["Python code objects"]
-    result(max(e["entries"] for e in codes) > 50 and codes[-1]["entries"] < 10, "code of processes that have ended is forgotten",
-           [e["entries"] for e in codes])
+    ok(max(e["entries"] for e in codes) > 50 and codes[-1]["entries"] < 10, "code of processes that have ended is forgotten",
+       [e["entries"] for e in codes])
     memory = sum(e[-1]["bytes"] for n, e in found.items() if not re.match("[a-z]+_|heap", n))
-    result(memory < 64 << 20, "the tables take less than 64 MiB", memory)
+    ok(memory < 64 << 20, "the tables take less than 64 MiB", memory)
     name = "what has ended is in none of the kernel's tables"
     if not os.path.exists(BPFTOOL):
-        result(True, f"{name} # SKIP no bpftool")
+        skip(name, "no bpftool")
     else:
         over = {n: entries for n, entries in left.items() if not 0 <= entries < LEFT}
-        result(len(left) > 5 and not over, name, f"{left}")
+        ok(len(left) > 5 and not over, name, f"{left}")
 
 
 def test_limit():
@@ -138,11 +131,11 @@ def test_limit():
         err = child.communicate(timeout=60)[1]
     except subprocess.TimeoutExpired:
         err = stop(child)[1]
-    result(child.returncode == 1 and "of memory that it allows itself, and ends before it runs out" in err,
-           "a recording that comes to its limit of memory ends, and says why", f"{child.returncode}: {err}")
+    ok(child.returncode == 1 and "of memory that it allows itself, and ends before it runs out" in err,
+       "a recording that comes to its limit of memory ends, and says why", f"{child.returncode}: {err}")
     info = subprocess.run([SONDE, "info", "--verify", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           universal_newlines=True)
-    result(info.returncode == 0 and len(list(Trace(path).events("meta_end"))) == 1, "its trace is whole", info.stdout)
+    ok(info.returncode == 0 and len(list(Trace(path).events("meta_end"))) == 1, "its trace is whole", info.stdout)
 
 
 def test_near_limit():
@@ -157,10 +150,10 @@ def test_near_limit():
         time.sleep(0.05)
     err = stop(child)[1]
     if "it forgets what it knows" not in err or "ends before it runs out" in err:
-        result(True, f"{name} # SKIP the recording did not stay near the limit")
+        skip(name, "the recording did not stay near the limit")
         return
     times = [e["text"] for e in Trace(path).events("meta_string")].count(program)
-    result(1 <= times <= 3, name, f"{program} is in the trace {times} times")
+    ok(1 <= times <= 3, name, f"{program} is in the trace {times} times")
 
 
 def sparse_library(path, size):
@@ -186,7 +179,7 @@ def test_sparse_files():
     child = record(path, "", "-t", "cuda")
     with open(f"/proc/{child.pid}/limits") as f:
         limit = re.search(r"^Max data size +(\d+)", f.read(), re.M)
-    result(limit and int(limit[1]) <= 1 << 30, "the kernel keeps it from having more than 1 GiB", limit and limit[0])
+    ok(limit and int(limit[1]) <= 1 << 30, "the kernel keeps it from having more than 1 GiB", limit and limit[0])
     for i in range(5):
         with open(f"{TMP}/{i}/libcudart.so.12", "rb") as f:
             maps.append(mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
@@ -194,10 +187,10 @@ def test_sparse_files():
     status, err = stop(child)
     named = re.findall(r"libcudart.so.12: given up: its tables take more memory", err)
     lost = [e for e in Trace(path).events("meta_loss") if e["reason"] == LOSS_BUDGET]
-    result(len(named) >= 2 and len(lost) >= 2 and status == 3, "files that take too much are given up, named, and in the trace",
-           f"{status} {lost} {err}")
+    ok(len(named) >= 2 and len(lost) >= 2 and status == 3, "files that take too much are given up, named, and in the trace",
+       f"{status} {lost} {err}")
     peak = max(e["memory"] for e in Trace(path).events("meta_cost"))
-    result(peak < 500 << 20, "all of them together took less than 500 MiB", peak >> 20)
+    ok(peak < 500 << 20, "all of them together took less than 500 MiB", peak >> 20)
 
 
 PROGRAM = """
@@ -237,10 +230,10 @@ def test_same_counts():
         evicted = [tables(path)[t][-1]["evicted"] for t in ("texts", "Python functions")]
         found.append((done.returncode, *collections(path), evicted))
     (status, before, report, kept), (status2, after, report2, evicted) = found
-    result(status == status2 == 0 and not any(kept) and all(evicted), f"{n} functions were met in turn, and forgotten",
-           f"{status} {status2} {kept} {evicted}")
-    result(before == after == {f"f{i}": 10 for i in range(n)}, "each function has its events", f"{len(before)} {len(after)}")
-    result(report == report2 and report.get(0, 0) >= 10 * n, "reports show the same", f"{report} {report2}")
+    ok(status == status2 == 0 and not any(kept) and all(evicted), f"{n} functions were met in turn, and forgotten",
+       f"{status} {status2} {kept} {evicted}")
+    ok(before == after == {f"f{i}": 10 for i in range(n)}, "each function has its events", f"{len(before)} {len(after)}")
+    ok(report == report2 and report.get(0, 0) >= 10 * n, "reports show the same", f"{report} {report2}")
 
 
 test_bounds()
@@ -248,4 +241,4 @@ test_limit()
 test_near_limit()
 test_sparse_files()
 test_same_counts()
-print(f"1..{number}")
+done()

@@ -8,23 +8,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 ROOT, SONDE, TMP = (os.environ[n] for n in ("ROOT", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 HOST = 1 << 22
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print("\n".join("# " + line for line in str(why).splitlines()), flush=True)
-    return ok
 
 
 def path(name):
@@ -83,30 +73,30 @@ def main():
         target.kill()
         target.wait()
     if why:
-        print(f"ok 1 - traces of two machines # SKIP no time or mount namespace here: {why.strip().splitlines()[-1]}")
-        return
+        skip("traces of two machines", f"no time or mount namespace here: {why.strip().splitlines()[-1]}")
+        done()
     a, b = Trace(path("a.sonde")), Trace(path("b.sonde"))
     true_a, true_b = moments(a, target.pid), moments(b, target.pid)
-    result(true_a and len(true_b.get(target.pid, [])) > 100, "both have recorded the same process",
-           (len(true_a), len(true_b)))
+    ok(true_a and len(true_b.get(target.pid, [])) > 100, "both have recorded the same process",
+       (len(true_a), len(true_b)))
     both = run("export", path("a.sonde"), path("b.sonde"), "--to", "text")
     if both.returncode:
-        return result(False, "two traces export as one", both.stderr)
+        return ok(False, "two traces export as one", both.stderr)
     times = exported(both.stdout, a.head["clocks"]["monotonic"])
-    result(times.get(target.pid) == true_a.get(target.pid), "the first trace's events are where they were",
-           f"{len(times.get(target.pid, []))} of {len(true_a[target.pid])}")
+    ok(times.get(target.pid) == true_a.get(target.pid), "the first trace's events are where they were",
+       f"{len(times.get(target.pid, []))} of {len(true_a[target.pid])}")
     moved = times.get(target.pid + HOST, [])
     error = max((abs(x - y) for x, y in zip(moved, true_b[target.pid])), default=None)
-    result(len(moved) == len(true_b[target.pid]) and error <= 1000,
-           f"the other's are right to 1 us ({error} ns at most)", f"{len(moved)} of {len(true_b[target.pid])}")
-    result(str(HOST) in both.stderr, "and it is said which pids are whose", both.stderr)
+    ok(len(moved) == len(true_b[target.pid]) and error <= 1000,
+       f"the other's are right to 1 us ({error} ns at most)", f"{len(moved)} of {len(true_b[target.pid])}")
+    ok(str(HOST) in both.stderr, "and it is said which pids are whose", both.stderr)
     one = run("report", path("a.sonde"), path("a.sonde"), "sched")
-    result(one.returncode == 0 and "twice" in one.stdout + one.stderr, "one machine and time twice: said", one.stdout[:500])
+    ok(one.returncode == 0 and "twice" in one.stdout + one.stderr, "one machine and time twice: said", one.stdout[:500])
     names = run("report", path("a.sonde"), path("b.sonde"), "sched", "-p", str(target.pid + HOST))
-    result("python3" in names.stdout, "texts and names came along", names.stdout + names.stderr)
+    ok("python3" in names.stdout, "texts and names came along", names.stdout + names.stderr)
     other = run("report", path("a.sonde"), "/etc/hostname")
-    result(other.returncode == 2 or other.returncode == 1, "a file that is no trace is refused", other.stderr)
+    ok(other.returncode == 2 or other.returncode == 1, "a file that is no trace is refused", other.stderr)
 
 
 main()
-print(f"1..{number}")
+done()

@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import LIBRARY, SONDE, TMP, Puppet, Sonde, Trace, allocs, numbered, result  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import LIBRARY, SONDE, TMP, Puppet, Sonde, allocs, numbered
+from sonde_trace import Trace
+from tap import done, ok
 
 SECRET = "hunter2secret"
 DIRECTORY = os.path.join(TMP, SECRET)
@@ -41,20 +43,20 @@ shutil.copy(LIBRARY, os.path.join(DIRECTORY, "libcudart.so.97"))
 shutil.copy("/bin/true", os.path.join(DIRECTORY, "program"))
 shutil.copy("/usr/bin/python3", os.path.join(DIRECTORY, "python3"))
 pid, status, messages = record()
-result(status == 0 and SECRET.encode() in unpacked(path("t")), "without it they are in the trace", messages)
+ok(status == 0 and SECRET.encode() in unpacked(path("t")), "without it they are in the trace", messages)
 pid, status, messages = record("--no-args")
-result(status == 0 and SECRET.encode() not in unpacked(path("t")), "with it they are not", messages)
+ok(status == 0 and SECRET.encode() not in unpacked(path("t")), "with it they are not", messages)
 trace = Trace(path("t"))
-result(set(numbered(pid, 1, 5)) <= set(allocs(trace)), "what is traced is the same", allocs(trace))
+ok(set(numbered(pid, 1, 5)) <= set(allocs(trace)), "what is traced is the same", allocs(trace))
 execs = {str(e["path"]) if not isinstance(e["path"], bytes) else e["path"].decode() for e in trace.events("proc_exec")}
-result("program" in execs and not any("/" in p for p in execs), "of paths the file's name is left", execs)
+ok("program" in execs and not any("/" in p for p in execs), "of paths the file's name is left", execs)
 maps = {str(e["path_text"]) for e in trace.events("proc_map")}
-result("libcudart.so.97" in maps and not any("/" in p for p in maps), "of libraries too", maps)
+ok("libcudart.so.97" in maps and not any("/" in p for p in maps), "of libraries too", maps)
 objects = {str(e["path_text"]) for e in trace.events("meta_object")}
-result(objects and not any("/" in p for p in objects), "and of what was probed", objects)
-result(not any(e["command"] or e["cgroup"] for e in trace.events("proc_image")), "no command lines, no cgroup paths")
+ok(objects and not any("/" in p for p in objects), "and of what was probed", objects)
+ok(not any(e["command"] or e["cgroup"] for e in trace.events("proc_image")), "no command lines, no cgroup paths")
 info = subprocess.run([SONDE, "info", path("t")], stdout=subprocess.PIPE, text=True).stdout
-result("--no-args" in info, "info says that it was recorded so", info)
+ok("--no-args" in info, "info says that it was recorded so", info)
 
 # stacks: the user's own code is told from Python's library by the path
 with open(os.path.join(DIRECTORY, "mine.py"), "w") as file:
@@ -69,5 +71,6 @@ while time.monotonic() < end:
 sonde = Sonde(path("t"), "-F", "499", "--no-args", "--", "/usr/bin/python3", "-S", os.path.join(DIRECTORY, "mine.py"))
 status = sonde.end(sig=None)
 files = {str(e["file_text"]) for e in Trace(path("t")).events("meta_code") if str(e["file_text"]).endswith(".py")}
-result(status == 0 and "mine.py" in files and any(f.startswith("/lib/python3.") and f.endswith("/json/encoder.py") for f in files) and
-       SECRET.encode() not in unpacked(path("t")), "of Python's own library it is kept where in it", files)
+ok(status == 0 and "mine.py" in files and any(f.startswith("/lib/python3.") and f.endswith("/json/encoder.py") for f in files) and
+   SECRET.encode() not in unpacked(path("t")), "of Python's own library it is kept where in it", files)
+done()

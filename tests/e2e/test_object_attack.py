@@ -8,12 +8,12 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from account import Account, let_pass, ok, plan, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from account import Account, let_pass
+from tap import done, ok, skip, skip_all
 
 SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+from sonde_trace import Trace
 
 CALLS = 500
 
@@ -201,17 +201,14 @@ def attack_debug(account, tmp, name, roots):
 
 def main():
     if os.uname().machine != "x86_64":
-        print("ok 1 - everything # SKIP the libraries are made of x86 instructions\n1..1")
-        return
+        skip_all("the libraries are made of x86 instructions")
     with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
         if account.why:
-            print(f"ok 1 - everything # SKIP {account.why}\n1..1")
-            return
+            skip_all(f"{account.why}")
         let_pass(tmp)
         os.chmod(tmp, 0o755)
         if subprocess.run(account.command(*SPACE, "mount", "-t", "tmpfs", "tmpfs", tmp), capture_output=True).returncode:
-            print("ok 1 - everything # SKIP this kernel lets no user without rights make namespaces of their own\n1..1")
-            return
+            skip_all("this kernel lets no user without rights make namespaces of their own")
         subprocess.run(["cc", "-x", "c", "-", "-o", os.path.join(tmp, "caller"), "-ldl"], input=CALLER.encode(), check=True)
         hidden(account, tmp)
         impostors(account, tmp)
@@ -220,7 +217,7 @@ def main():
         else:
             skip("a forged debug file", "there is no folder /usr/lib/debug to mount on")
         attack_debug(account, tmp, "stale", True)
-    plan()
+    done()
 
 
 main()

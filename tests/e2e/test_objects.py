@@ -10,20 +10,12 @@ import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 CALLS_A_ROUND = 6
 THREADS = 3
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def path(name):
@@ -94,10 +86,10 @@ def reused_inode(program, library):
             time.sleep(0.5)
             pid = run(program, copy, 20)
     if not copy:
-        print("ok 1 - an inode that is used again # SKIP this file system does not use one again soon")
+        skip("an inode that is used again", "this file system does not use one again soon")
         return
-    result(copy in r.objects(), "a library on an inode that was another file's is found", list(r.objects()))
-    result(r.calls().get(pid) == CALLS_A_ROUND * THREADS * 20, "and each of its calls is recorded", r.calls())
+    ok(copy in r.objects(), "a library on an inode that was another file's is found", list(r.objects()))
+    ok(r.calls().get(pid) == CALLS_A_ROUND * THREADS * 20, "and each of its calls is recorded", r.calls())
 
 
 def gone_at_once(program, library):
@@ -114,8 +106,8 @@ def gone_at_once(program, library):
     mapped = {r.strings[m["path"]] for m in r.trace.events("proc_map")}
     blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
     unseen = [c for c in copies if c not in objects or objects[c]["object"] not in blind]
-    result(not unseen, "the libraries of processes that ended at once are known, and their blind time", unseen)
-    result(not [c for c in copies if c not in mapped], "and so are their mappings", sorted(mapped)[:20])
+    ok(not unseen, "the libraries of processes that ended at once are known, and their blind time", unseen)
+    ok(not [c for c in copies if c not in mapped], "and so are their mappings", sorted(mapped)[:20])
 
 
 def impostors(program, library):
@@ -133,9 +125,9 @@ time.sleep(1)"""
     with Recording("impostors", "-t", "cuda") as r:
         subprocess.run([sys.executable, "-c", mapper, text, cut], check=True)
         time.sleep(0.3)
-    result(r.sonde.returncode == 3 and text in r.err and "not traced" in r.err, "what only looks like a library is named",
-           r.err)
-    result(Trace(r.path).events("meta_end"), "and the recording goes on to its end")
+    ok(r.sonde.returncode == 3 and text in r.err and "not traced" in r.err, "what only looks like a library is named",
+       r.err)
+    ok(Trace(r.path).events("meta_end"), "and the recording goes on to its end")
 
 
 # Two builds of a library: where the first has a function, the second has the middle of a constant that it checks.
@@ -211,20 +203,20 @@ def overwritten():
             wrong.append(p.stdout.readline())
             time.sleep(0.3)
             p.communicate("\n")
-    result(wrong == ["0\n"] * 5, "a library that is overwritten while it is probed runs as it is written", wrong)
-    result("can't notice writes" not in r.err, "writes to it are noticed", r.err)
-    result(r.sonde.returncode == 3, "and the exit status says that something was not seen", r.err)
+    ok(wrong == ["0\n"] * 5, "a library that is overwritten while it is probed runs as it is written", wrong)
+    ok("can't notice writes" not in r.err, "writes to it are noticed", r.err)
+    ok(r.sonde.returncode == 3, "and the exit status says that something was not seen", r.err)
     objects = [o for o in r.trace.events("meta_object") if r.strings[o["path"]] == library and o["sites"]]
-    result(len({o["object"] for o in objects}) == 2, "it is an object anew", objects)
+    ok(len({o["object"] for o in objects}) == 2, "it is an object anew", objects)
     probed = {e["object"] for e in r.trace.events("meta_object")}
     counted = [e for e in r.trace.events("meta_table") if r.strings[e["table"]] == "files with probes"][-1]
-    result(counted["entries"] + counted["evicted"] == len(probed) - 1, "and is counted once", (counted, probed))
+    ok(counted["entries"] + counted["evicted"] == len(probed) - 1, "and is counted once", (counted, probed))
     if objects:
         live, pids = max(o["live"] for o in objects), r.calls()
         missing = [pid for pid, at in began.items() if at > live and pids.get(pid) != 500]
-        result(not missing, "with each call of the programs that begin when it is live", (pids, began, live))
+        ok(not missing, "with each call of the programs that begin when it is live", (pids, began, live))
     blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
-    result({o["object"] for o in objects} <= blind, "and the time between is blind", blind)
+    ok({o["object"] for o in objects} <= blind, "and the time between is blind", blind)
 
 
 def unreadable():
@@ -240,7 +232,7 @@ def unreadable():
                 r.err += r.more()
             p.communicate("\n")
     said = [line for line in r.err.splitlines() if "can't notice writes" in line]
-    result(len(said) == 1 and names[0] in said[0], "a probed file that sonde may not follow is named, once", r.err)
+    ok(len(said) == 1 and names[0] in said[0], "a probed file that sonde may not follow is named, once", r.err)
 
 
 def main():
@@ -248,16 +240,16 @@ def main():
         overwritten()
         unreadable()
     else:
-        print("ok 1 - a library that is overwritten # SKIP it is made of x86 instructions")
+        skip("a library that is overwritten", "it is made of x86 instructions")
     programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-13")))
     if not programs:
-        print("ok 1 - files that come and go # SKIP no CUDA runtime library could be had")
-        return 0
+        skip("files that come and go", "no CUDA runtime library could be had")
+        done()
     library = glob.glob(os.path.join(os.environ["CUDA"], "13/lib/libcudart.so.13"))[0]
     reused_inode(programs[0], library)
     gone_at_once(programs[0], library)
     impostors(programs[0], library)
-    return 0
 
 
-sys.exit(main())
+main()
+done()

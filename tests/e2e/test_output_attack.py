@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from account import ok, run_with_account  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from account import run_with_account
+from tap import ok
 
 SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
 TRACE = os.path.join(ROOT, "tests", "golden", "v1.0-small.sonde")

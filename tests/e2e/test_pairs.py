@@ -10,20 +10,12 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import pairs_lib  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import pairs_lib
+from tap import done, ok
 
 ROOT, B, SONDE = (os.environ[n] for n in ("ROOT", "B", "SONDE"))
 GOLDEN = os.path.join(ROOT, "tests", "golden")
-checked = 0
-
-
-def ok(good, what, why=""):
-    global checked
-    checked += 1
-    print(("ok %d - %s" if good else "not ok %d - %s") % (checked, what))
-    if not good:
-        print("# " + str(why).replace("\n", "\n# "))
 
 
 def trace(folder, name, lines, schema):
@@ -107,4 +99,4 @@ with tempfile.TemporaryDirectory() as there:
     for path in paths:
         bad = pairs_lib.wrong(SONDE, path)
         ok(not bad, f"{os.path.basename(path)}: each mean is its time by its count", "\n".join(map(str, bad[:4])))
-print(f"1..{checked}")
+done()

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from export_lib import SONDE, TMP, done, ok, skip  # noqa: E402
-import engine_lib  # noqa: E402
-import trace_processor  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import engine_lib
+import trace_processor
+from export_lib import SONDE, TMP
+from tap import done, ok, skip
 
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
 WRITES = {"first": 7, "second": 19}

@@ -11,10 +11,11 @@ import sqlite3
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from export_lib import B, ROOT, SONDE, TMP, done, ok, skip  # noqa: E402
-import engine_lib  # noqa: E402
-import trace_processor  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import engine_lib
+import trace_processor
+from export_lib import ROOT, SONDE, TMP, B
+from tap import done, ok, skip
 
 MAKE_TRACE = os.path.join(B, "tests", "golden", "make_trace")
 GOLDEN = os.path.join(ROOT, "tests", "golden")

@@ -9,20 +9,11 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import stacks_lib  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import stacks_lib
+from tap import done, ok
 
 SONDE, TMP = os.environ["SONDE"], os.environ["TMPDIR"]
-number = failed = 0
-
-
-def result(ok, name, why=""):
-    global number, failed
-    number += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print("# " + str(why)[:3000].replace("\n", "\n# "), flush=True)
 
 
 def text_event(*args, text):
@@ -77,18 +68,18 @@ def three_with_one_number():
               (200, "first", 1, 1000000000, 1500000000), (300, "of-first", 2, 1200000000, None),
               (200, "third", 3, 3000000000, 3500000000),
               (200, "second-exec", 1, 2000000000, 2500000000), (301, "of-second", 2, 2200000000, None)]
-    result(sorted(got, key=str) == sorted(wanted, key=str), "three processes of one number are three, each with its own times",
-           got)
+    ok(sorted(got, key=str) == sorted(wanted, key=str), "three processes of one number are three, each with its own times",
+       got)
     order = [x[1] for x in got]
-    result(order.index("third") == order.index("of-first") + 1 and order.index("of-second") == order.index("second-exec") + 1,
-           "each is beneath its own parent", got)
+    ok(order.index("third") == order.index("of-first") + 1 and order.index("of-second") == order.index("second-exec") + 1,
+       "each is beneath its own parent", got)
     rows = report(path, "summary")
-    result(sorted((r["name"], r["start_ns"]) for r in rows if r["pid"] == 200) ==
-           [("first", 1000000000), ("second-exec", 2000000000), ("third", 3000000000)], "the summary's too", rows)
+    ok(sorted((r["name"], r["start_ns"]) for r in rows if r["pid"] == 200) ==
+       [("first", 1000000000), ("second-exec", 2000000000), ("third", 3000000000)], "the summary's too", rows)
     out = os.path.join(TMP, "three.db")
     subprocess.run([SONDE, "export", path, "--to", "sqlite", "-f", "-o", out], check=True)
     got = sqlite3.connect(out).execute("SELECT count(*), count(DISTINCT start) FROM processes WHERE pid = 200").fetchone()
-    result(got == (3, 3), "table processes of SQLite too", got)
+    ok(got == (3, 3), "table processes of SQLite too", got)
 
 
 def snapshot_and_fork():
@@ -98,7 +89,7 @@ def snapshot_and_fork():
         'proc_exec time=@2 pid=201 tid=201 comm="program"', "flush", fork(1.9, 100, 201, "child"),
     ])
     got = sorted((r["pid"], r["name"].strip(), r["start_ns"]) for r in report(path, "processes"))
-    result(got == [(200, "child", 1000200000), (201, "program", 1900000000)], "events out of order are of one process", got)
+    ok(got == [(200, "child", 1000200000), (201, "program", 1900000000)], "events out of order are of one process", got)
 
 
 def many():
@@ -114,14 +105,13 @@ def many():
     path = make("many", lines)
     began = time.process_time()
     rows = report(path, "processes")
-    result(len(rows) == n + 1, f"{n} processes of 32,500 numbers are {n} rows",
-           f"{len(rows)} in {time.process_time() - began} s")
-    result(all(r["end_ns"] is not None and 0 < r["end_ns"] - r["start_ns"] <= 50000 for r in rows if r["pid"] > 1),
-           "each with its own end", rows[:5])
+    ok(len(rows) == n + 1, f"{n} processes of 32,500 numbers are {n} rows",
+       f"{len(rows)} in {time.process_time() - began} s")
+    ok(all(r["end_ns"] is not None and 0 < r["end_ns"] - r["start_ns"] <= 50000 for r in rows if r["pid"] > 1),
+       "each with its own end", rows[:5])
 
 
 three_with_one_number()
 snapshot_and_fork()
 many()
-print(f"1..{number}")
-sys.exit(failed > 0)
+done()

@@ -9,12 +9,10 @@ import sys
 import tempfile
 
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
-sys.path[:0] = [os.path.join(ROOT, "tests", "e2e"), os.path.join(ROOT, "tests", "probes"),
-                os.path.join(ROOT, "tests", "reader")]
-from account import Account, let_pass  # noqa: E402
-from recording import done, skip_all  # noqa: E402
-import recording  # noqa: E402
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from account import Account, let_pass
+from sonde_trace import Trace
+from tap import done, ok, skip_all
 
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
 # Calls a library all the time; first it may become another user, without an exec
@@ -32,10 +30,6 @@ while True:
     cuda.cudaMalloc(ctypes.byref(at), 64)
     time.sleep(0.005)
 """
-
-
-def ok(condition, name, detail):
-    return recording.ok(condition, name, "" if condition else detail)
 
 
 class Caller:

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok, skip_all
+
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 DOC = os.path.join(ROOT, "docs/security.md")
 # Each line that user/record/captured.c prints, and what it must say
@@ -19,15 +22,6 @@ DENIED = {
     "remove a file": "Permission denied",
     "set a layout": "done",
 }
-count = 0
-
-
-def ok(passed, name, *why):
-    global count
-    count += 1
-    for line in "\n".join(map(str, why)).splitlines() if not passed else []:
-        print(f"# {line}")
-    print(f"{'' if passed else 'not '}ok {count} - {name}", flush=True)
 
 
 def record(tmp, switch, *words):
@@ -121,11 +115,9 @@ def table():
 
 def main():
     if os.geteuid():
-        print("1..0 # SKIP recording needs root")
-        return
+        skip_all("recording needs root")
     if subprocess.run(["unshare", "-mni", "true"], capture_output=True, check=False).returncode:
-        print("1..0 # SKIP no namespaces can be made here")
-        return
+        skip_all("no namespaces can be made here")
     with tempfile.TemporaryDirectory() as tmp:
         captured(tmp)
         confined(tmp)
@@ -135,5 +127,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(__file__))
     main()
+    done()

@@ -11,19 +11,12 @@ import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path[:0] = [os.path.join(ROOT, "tests", "reader"), os.path.join(ROOT, "tests", "e2e")]
-from account import sondes_account  # noqa: E402
-from sonde_trace import Trace  # noqa: E402
-number = 0
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from account import sondes_account
+from sonde_trace import Trace
+from tap import done, ok, skip
+
 CAPS = {"BPF": 39, "PERFMON": 38, "SYS_PTRACE": 19, "DAC_READ_SEARCH": 2, "CHECKPOINT_RESTORE": 40}  # linux/capability.h
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def status(pid):
@@ -92,32 +85,32 @@ def check_rights(target):
     sonde, attacher = start(path, target, {"SUDO_UID": "1234", "SUDO_GID": "5678"})
     worker, other = status(sonde.pid), status(attacher) if attacher else {}
     none = [worker[c] for c in ("CapInh", "CapPrm", "CapEff", "CapAmb")]
-    result(all(int(c, 16) == 0 for c in none), "the worker has no capability", none)
-    result(worker["NoNewPrivs"] == "1", "and gets none by exec", worker["NoNewPrivs"])
+    ok(all(int(c, 16) == 0 for c in none), "the worker has no capability", none)
+    ok(worker["NoNewPrivs"] == "1", "and gets none by exec", worker["NoNewPrivs"])
     own = [str(sondes_account())] * 4
-    result(worker["Uid"].split() == own and worker["Gid"].split() != ["0"] * 4 and not worker["Groups"].split(),
-           "it has an account of its own", (worker["Uid"], worker["Gid"], worker["Groups"]))
+    ok(worker["Uid"].split() == own and worker["Gid"].split() != ["0"] * 4 and not worker["Groups"].split(),
+       "it has an account of its own", (worker["Uid"], worker["Gid"], worker["Groups"]))
     st = os.stat(path)
-    result((st.st_uid, st.st_gid, st.st_mode & 0o777) == (1234, 5678, 0o600), "the trace belongs to the user behind sudo", st)
+    ok((st.st_uid, st.st_gid, st.st_mode & 0o777) == (1234, 5678, 0o600), "the trace belongs to the user behind sudo", st)
     # a process of the same user may not look into it
     look = subprocess.run(["cat", f"/proc/{sonde.pid}/environ"], user=1234, group=5678, extra_groups=[],
                           capture_output=True)
     if os.path.basename(os.path.dirname(SONDE)) != "san":
-        result(look.returncode != 0, "whose other processes can't read its memory", look)
+        ok(look.returncode != 0, "whose other processes can't read its memory", look)
     want = sum(1 << bit for bit in CAPS.values())
-    result(attacher and int(other["CapEff"], 16) == want == int(other["CapPrm"], 16), "the attacher has five capabilities",
-           other.get("CapEff"))
-    result(attacher and other["NoNewPrivs"] == "1", "and gets no other", other.get("NoNewPrivs"))
+    ok(attacher and int(other["CapEff"], 16) == want == int(other["CapPrm"], 16), "the attacher has five capabilities",
+       other.get("CapEff"))
+    ok(attacher and other["NoNewPrivs"] == "1", "and gets no other", other.get("NoNewPrivs"))
     files = [os.readlink(f) for f in glob.glob(f"/proc/{attacher}/fd/*")]
     strange = [f for f in files if not re.match(r"/dev/null$|socket:|anon_inode:\[?bpf[-_](prog|link)|anon_inode:bpf", f)]
     probed = [f for f in strange if "libcudart" in f]
-    result(strange == probed and len(probed) <= 1, "and nothing open but its socket, programs, links and what it probed last", strange)
+    ok(strange == probed and len(probed) <= 1, "and nothing open but its socket, programs, links and what it probed last", strange)
     sonde.send_signal(signal.SIGINT)
     _, err = sonde.communicate(timeout=60)
-    result(sonde.returncode == 0 and wait_gone(attacher), "both end", (sonde.returncode, err))
+    ok(sonde.returncode == 0 and wait_gone(attacher), "both end", (sonde.returncode, err))
 
     sonde, attacher = start(os.path.join(TMP, "nobody.sonde"), target)
-    result(status(sonde.pid)["Uid"].split() == [str(sondes_account())] * 4, "without sudo too", status(sonde.pid)["Uid"])
+    ok(status(sonde.pid)["Uid"].split() == [str(sondes_account())] * 4, "without sudo too", status(sonde.pid)["Uid"])
     sonde.send_signal(signal.SIGINT)
     sonde.communicate(timeout=60)
 
@@ -126,11 +119,11 @@ def check_perf_events(target):
     sonde, attacher = start(os.path.join(TMP, "perf.sonde"), target, {"SONDE_TEST": "no-session,no-multi"})
     want = sum(1 << bit for bit in CAPS.values()) | 1 << 21
     caps = status(attacher)["CapEff"]
-    result(int(caps, 16) == want, "for perf events it has CAP_SYS_ADMIN too", caps)
-    result(int(status(sonde.pid)["CapEff"], 16) == 0, "and the worker still nothing")
+    ok(int(caps, 16) == want, "for perf events it has CAP_SYS_ADMIN too", caps)
+    ok(int(status(sonde.pid)["CapEff"], 16) == 0, "and the worker still nothing")
     sonde.send_signal(signal.SIGINT)
     _, err = sonde.communicate(timeout=100)
-    result(sonde.returncode == 0, "which are attached", err)
+    ok(sonde.returncode == 0, "which are attached", err)
 
 
 def check_worker_killed(target):
@@ -138,8 +131,8 @@ def check_worker_killed(target):
     probed = text_differs(target.pid, "libcudart")
     sonde.kill()
     sonde.communicate()
-    result(probed > 0 and wait_gone(attacher), "the worker is killed: the attacher ends", probed)
-    result(not text_differs(target.pid, "libcudart"), "and has taken the probes off")
+    ok(probed > 0 and wait_gone(attacher), "the worker is killed: the attacher ends", probed)
+    ok(not text_differs(target.pid, "libcudart"), "and has taken the probes off")
 
 
 def check_attacher_killed(target):
@@ -148,22 +141,22 @@ def check_attacher_killed(target):
     time.sleep(1)
     os.kill(attacher, signal.SIGKILL)
     _, err = sonde.communicate(timeout=60)
-    result(sonde.returncode == 1 and "sonde-attacher" in err, "the attacher is killed: the worker says so", (sonde.returncode, err))
+    ok(sonde.returncode == 1 and "sonde-attacher" in err, "the attacher is killed: the worker says so", (sonde.returncode, err))
     verify = subprocess.run([SONDE, "info", path, "--verify"], capture_output=True, text=True)
-    result(verify.returncode == 0, "the trace verifies", verify.stderr)
-    result(any(True for _ in Trace(path).events("cuda_alloc")), "and has what came before")
+    ok(verify.returncode == 0, "the trace verifies", verify.stderr)
+    ok(any(True for _ in Trace(path).events("cuda_alloc")), "and has what came before")
     differing = wait_clean(target)
-    result(differing == 0, "and no breakpoint is left", f"{differing} bytes differ")
+    ok(differing == 0, "and no breakpoint is left", f"{differing} bytes differ")
 
 
 def main():
     if os.geteuid():
-        print("ok 1 - two processes # SKIP not root")
-        return
+        skip("two processes", "not root")
+        done()
     programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-??")))
     if not programs:
-        print("ok 1 - two processes # SKIP no CUDA runtime library could be had")
-        return
+        skip("two processes", "no CUDA runtime library could be had")
+        done()
     target = subprocess.Popen([programs[0], "600"])
     try:
         time.sleep(0.3)
@@ -171,10 +164,11 @@ def main():
         check_perf_events(target)
         check_worker_killed(target)
         check_attacher_killed(target)
-        result(target.poll() is None, "the target runs on", target.returncode)
+        ok(target.poll() is None, "the target runs on", target.returncode)
     finally:
         target.kill()
         target.wait()
 
 
 main()
+done()

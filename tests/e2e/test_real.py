@@ -12,10 +12,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from puppet import ROOT, SONDE, TMP, result, skip  # noqa: E402
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from puppet import ROOT, SONDE, TMP
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 sys.dont_write_bytecode = True
 loader = importlib.machinery.SourceFileLoader("real", os.path.join(ROOT, "tests/real/run"))
@@ -47,7 +47,7 @@ def record(program, families, work):
     recording = real.Recording(program.pids(), TRACE, families)
     work()
     status, said = recording.end()
-    result(status == 0 and not lost(), f"{program.name}: recorded, nothing lost", f"{lost()}\n{said}")
+    ok(status == 0 and not lost(), f"{program.name}: recorded, nothing lost", f"{lost()}\n{said}")
 
 
 def redis(tmp):
@@ -66,14 +66,14 @@ def redis(tmp):
     sent -= len(before)
     peers = report("net")["peers"]
     traced = [sum(p[c] or 0 for p in peers) for c in ("received_bytes", "sent_bytes", "connections")]
-    result(near(traced[0], got, 0.01) and near(traced[1], sent, 0.01), "redis: bytes by TCP are those that it counts, within 1%",
-           f"{traced} {got} {sent}")
+    ok(near(traced[0], got, 0.01) and near(traced[1], sent, 0.01), "redis: bytes by TCP are those that it counts, within 1%",
+       f"{traced} {got} {sent}")
     # redis-cli asked it too, before and after
-    result(made - 2 <= traced[2] <= made, f"redis: so are its {made} connections", traced)
+    ok(made - 2 <= traced[2] <= made, f"redis: so are its {made} connections", traced)
     calls = sum(row["calls"] for row in report("osrt")["summary"] if row["name"] == "read")
-    result(near(calls, reads, 0.02), "redis: and its reads, within 2%", f"{calls} {reads}")
+    ok(near(calls, reads, 0.02), "redis: and its reads, within 2%", f"{calls} {reads}")
     threads = report("sched")["threads"]
-    result(any(t["run_ns"] > 0 and t["pid"] == program.server.pid for t in threads), "redis: -p is enough for its scheduling", threads)
+    ok(any(t["run_ns"] > 0 and t["pid"] == program.server.pid for t in threads), "redis: -p is enough for its scheduling", threads)
 
 
 def postgres(tmp):
@@ -89,9 +89,9 @@ def postgres(tmp):
     finally:
         program.stop()
     calls = sum(row["calls"] for row in report("osrt")["files"] if row["name"] == "fdatasync" and "/pg_wal/" in (row["file"] or ""))
-    result(near(calls, synced, 0.05), "postgres: syncs of its log are those that it counts, within 5%", f"{calls} {synced}")
+    ok(near(calls, synced, 0.05), "postgres: syncs of its log are those that it counts, within 5%", f"{calls} {synced}")
     flushes = sum(row["ios"] for row in report("disk")["ios"] if row["op"] in ("flush", "write"))
-    result(flushes >= 0.9 * calls, "postgres: and each asked the disk for something", f"{flushes} {calls}")
+    ok(flushes >= 0.9 * calls, "postgres: and each asked the disk for something", f"{flushes} {calls}")
 
 
 for program, test in ((real.Redis, redis), (real.Postgres, postgres)):
@@ -102,3 +102,4 @@ for program, test in ((real.Redis, redis), (real.Postgres, postgres)):
     else:
         with tempfile.TemporaryDirectory(prefix="sonde-real-", dir="/tmp") as folder:
             test(folder)
+done()

@@ -10,19 +10,14 @@ import json
 import os
 import pty
 import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok
 
 SONDE, TMP = os.environ["SONDE"], os.environ["TMPDIR"]
 TRACE = os.path.join(TMP, "refused.sonde")
 REASON = "invalid read from stack"
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print("# " + str(why).replace("\n", "\n# "), flush=True)
 
 
 def run(*argv, test=""):
@@ -46,102 +41,102 @@ def report_json(name):
 def part():
     code, out, err = record("refuse:net_sent", "proc,net")
     lines = lines_with(err, "net_sent")
-    result(code == 0 and len(lines) == 1 and REASON in lines[0] and "reports lack bytes sent" in lines[0],
-           "a refused program is one line: its name, the reason, what reports lack", f"{code}\n{err}")
+    ok(code == 0 and len(lines) == 1 and REASON in lines[0] and "reports lack bytes sent" in lines[0],
+       "a refused program is one line: its name, the reason, what reports lack", f"{code}\n{err}")
     got = report_json("summary").get("refused_programs", [])
-    result([(r["family"], r["program"], r["lacks"], r["all"]) for r in got] == [("net", "net_sent", "bytes sent", False)]
-           and REASON in got[0]["why"], "the trace has it: report --format json", got)
+    ok([(r["family"], r["program"], r["lacks"], r["all"]) for r in got] == [("net", "net_sent", "bytes sent", False)]
+       and REASON in got[0]["why"], "the trace has it: report --format json", got)
     for name in ("net", "processes", "losses"):
         text = run("report", TRACE, name)[1]
-        result(lines_with(text, "missing net: bytes sent") and REASON in text, f"report {name} says what is missing", text)
+        ok(lines_with(text, "missing net: bytes sent") and REASON in text, f"report {name} says what is missing", text)
 
 
 def belongs_together():
     code, _, err = record("refuse:disk_completed", "disk")
     rows = [p for p in report_json("losses")["tables"]["refused"]]
-    result(code == 0 and [r["program"] for r in rows] == ["disk_completed"] and len(lines_with(err, "disk")) <= 2,
-           "an I/O without its end is not recorded: its beginning goes too", f"{code}\n{err}{rows}")
+    ok(code == 0 and [r["program"] for r in rows] == ["disk_completed"] and len(lines_with(err, "disk")) <= 2,
+       "an I/O without its end is not recorded: its beginning goes too", f"{code}\n{err}{rows}")
 
 
 def family():
     code, _, err = record("refuse:sched_switch", "proc,sched")
-    result(code == 3 and "reports lack all of the family" in err, "a family that needs the program is off, exit status 3",
-           f"{code}\n{err}")
+    ok(code == 3 and "reports lack all of the family" in err, "a family that needs the program is off, exit status 3",
+       f"{code}\n{err}")
     events = {e["name"]: e["events"] for e in json.loads(run("info", TRACE, "--format", "json")[1])["tables"]["events"]}
-    result(not any(n.startswith("sched_") for n in events) and events.get("proc_task", 0) > 0,
-           "the other family is recorded", events)
+    ok(not any(n.startswith("sched_") for n in events) and events.get("proc_task", 0) > 0,
+       "the other family is recorded", events)
     code, _, err = record("refuse:sched_*", "proc,sched")
-    result(code == 3 and len(lines_with(err, "family sched")) == 1, "all of a family's programs refused: one line", f"{code}\n{err}")
-    result("program sched_switch is missing" in err, "it names the program that the family needs", err)
+    ok(code == 3 and len(lines_with(err, "family sched")) == 1, "all of a family's programs refused: one line", f"{code}\n{err}")
+    ok("program sched_switch is missing" in err, "it names the program that the family needs", err)
     code, _, err = record("refuse:cuda_*", "proc,cuda")
-    result(code == 3 and len(lines_with(err, "family cuda")) == 1, "and of one that probes a library", f"{code}\n{err}")
+    ok(code == 3 and len(lines_with(err, "family cuda")) == 1, "and of one that probes a library", f"{code}\n{err}")
 
 
 def maps():
     code, _, err = record("refuse-map:net_connections", "proc,net")
     lines = lines_with(err, "net_connections")
-    result(code == 3 and len(lines) == 1 and "family net" in lines[0] and "Invalid argument" in lines[0]
-           and "reports lack all of the family" in lines[0], "a refused map costs its family, in one line", f"{code}\n{err}")
+    ok(code == 3 and len(lines) == 1 and "family net" in lines[0] and "Invalid argument" in lines[0]
+       and "reports lack all of the family" in lines[0], "a refused map costs its family, in one line", f"{code}\n{err}")
     rows = report_json("losses")["tables"]["refused"]
-    result(rows and all("net_connections" in r["why"] for r in rows), "the trace has it", rows)
+    ok(rows and all("net_connections" in r["why"] for r in rows), "the trace has it", rows)
     lines = lines_with(run("report", TRACE)[1], "missing net")
-    result(len(lines) == 1 and "all of the family; the program net_state did not run" in lines[0], "and its summary one line", lines)
+    ok(len(lines) == 1 and "all of the family; the program net_state did not run" in lines[0], "and its summary one line", lines)
     code, _, err = record("refuse-map:net_connections,refuse-map:sched_throttles", "proc,net,sched")
-    result(code == 3 and "sched_throttles" in err and "throttling" in err and "family sched" in err
-           and lines_with(run("info", TRACE)[1], "sched_off"), "two refused maps: a family and a part of another", f"{code}\n{err}")
+    ok(code == 3 and "sched_throttles" in err and "throttling" in err and "family sched" in err
+       and lines_with(run("info", TRACE)[1], "sched_off"), "two refused maps: a family and a part of another", f"{code}\n{err}")
     lines = lines_with(err, "throttling")
-    result(len(lines) == 1 and len(lines_with(run("report", TRACE)[1], "throttling")) == 1,
-           "what three programs and their map would have shown is missing once", lines)
+    ok(len(lines) == 1 and len(lines_with(run("report", TRACE)[1], "throttling")) == 1,
+       "what three programs and their map would have shown is missing once", lines)
     code, _, err = record("refuse-map:processes", "proc")
-    result(code == 1 and "the map processes" in err and "nothing can be recorded" in err,
-           "a map of the core: an error, exit status 1", f"{code}\n{err}")
+    ok(code == 1 and "the map processes" in err and "nothing can be recorded" in err,
+       "a map of the core: an error, exit status 1", f"{code}\n{err}")
 
 
 def unattached():
     code, _, err = record("refuse-attach:sched_waking", "proc,sched")
     lines = lines_with(err, "sched_waking")
-    result(code == 0 and len(lines) == 1 and "can't be attached" in lines[0] and "reports lack who woke a thread" in lines[0],
-           "a tracepoint that can't be attached to costs its part, in one line", f"{code}\n{err}")
+    ok(code == 0 and len(lines) == 1 and "can't be attached" in lines[0] and "reports lack who woke a thread" in lines[0],
+       "a tracepoint that can't be attached to costs its part, in one line", f"{code}\n{err}")
     got = report_json("summary").get("refused_programs", [])
-    result([(r["family"], r["program"], r["all"]) for r in got] == [("sched", "sched_waking", False)], "the trace has it", got)
+    ok([(r["family"], r["program"], r["all"]) for r in got] == [("sched", "sched_waking", False)], "the trace has it", got)
     code, _, err = record("refuse-attach:sched_switch", "proc,sched")
     events = {e["name"]: e["events"] for e in json.loads(run("info", TRACE, "--format", "json")[1])["tables"]["events"]}
-    result(code == 3 and len(lines_with(err, "family sched")) == 1 and not any(n.startswith("sched_") for n in events)
-           and events.get("proc_task", 0) > 0, "or its family, and the other one is recorded", f"{code}\n{err}{events}")
+    ok(code == 3 and len(lines_with(err, "family sched")) == 1 and not any(n.startswith("sched_") for n in events)
+       and events.get("proc_task", 0) > 0, "or its family, and the other one is recorded", f"{code}\n{err}{events}")
     code, _, err = run("record", "-d", "0.1", "-F", "99", "-t", "proc,sample", "-f", "-o", TRACE, test="refuse-attach:sample_tick")
-    result("sample_tick" in err and "tracing into" in err, "a clock that can't be attached to", f"{code}\n{err}")
+    ok("sample_tick" in err and "tracing into" in err, "a clock that can't be attached to", f"{code}\n{err}")
     code, _, err = record("refuse-attach:core_exec", "proc")
-    result(code == 1 and "core_exec" in err and "nothing can be recorded" in err, "one of the core: an error, exit status 1",
-           f"{code}\n{err}")
+    ok(code == 1 and "core_exec" in err and "nothing can be recorded" in err, "one of the core: an error, exit status 1",
+       f"{code}\n{err}")
 
 
 def core():
     code, _, err = record("refuse:core_exec", "proc")
-    result(code == 1 and "core_exec" in err and REASON in err and "nothing can be recorded" in err,
-           "a program of the core: an error, exit status 1", f"{code}\n{err}")
+    ok(code == 1 and "core_exec" in err and REASON in err and "nothing can be recorded" in err,
+       "a program of the core: an error, exit status 1", f"{code}\n{err}")
     code, _, err = record("refuse:core_open_calls", "proc")
-    result(code == 0 and lines_with(err, "core_open_calls"), "one of the core that is a part: a line", f"{code}\n{err}")
+    ok(code == 0 and lines_with(err, "core_open_calls"), "one of the core that is a part: a line", f"{code}\n{err}")
 
 
 def doctor():
     code, out, err = run("doctor", "--format", "json", test="refuse:sched_switch,refuse:net_sent,refuse:cuda_launch")
     rows = {r["name"]: (r["usable"], r["why"]) for r in json.loads(out)["tables"]["families"]}
-    result(code == 3 and rows["sched"][0] == "no" and rows["net"][0] == "partly" and rows["cuda"][0] == "partly",
-           "doctor tries the same programs", rows)
-    result(REASON in rows["sched"][1] and "bytes sent" in rows["net"][1] and "cudaLaunchKernel" in rows["cuda"][1],
-           "and says why and what is missing", rows)
+    ok(code == 3 and rows["sched"][0] == "no" and rows["net"][0] == "partly" and rows["cuda"][0] == "partly",
+       "doctor tries the same programs", rows)
+    ok(REASON in rows["sched"][1] and "bytes sent" in rows["net"][1] and "cudaLaunchKernel" in rows["cuda"][1],
+       "and says why and what is missing", rows)
 
 
 def doctor_agrees():
     test = "refuse-map:net_connections,refuse-attach:sched_waking,refuse:lock_*"
     code, out, err = run("doctor", "--format", "json", test=test)
     rows = {r["name"]: (r["usable"], r["why"]) for r in json.loads(out)["tables"]["families"]}
-    result(code == 3 and rows["net"][0] == "no" and "the map net_connections" in rows["net"][1],
-           "doctor names a refused map", rows)
+    ok(code == 3 and rows["net"][0] == "no" and "the map net_connections" in rows["net"][1],
+       "doctor names a refused map", rows)
     _, _, err = record("refuse:lock_*", "proc,lock")
-    result("lock_enter is missing" in rows["lock"][1] and "lock_enter is missing" in err, "doctor and record name the same program",
-           f"{rows['lock']}\n{err}")
-    result(rows["sched"][0] == "partly" and "who woke a thread" in rows["sched"][1], "and a program that can't be attached", rows)
+    ok("lock_enter is missing" in rows["lock"][1] and "lock_enter is missing" in err, "doctor and record name the same program",
+       f"{rows['lock']}\n{err}")
+    ok(rows["sched"][0] == "partly" and "who woke a thread" in rows["sched"][1], "and a program that can't be attached", rows)
 
 
 def terminal():
@@ -158,20 +153,20 @@ def terminal():
     os.waitpid(pid, 0)
     first = text.split(b"\r")[1:3]
     last = text.rfind(b"\r\x1b[K")
-    result(b"tracing 0 s" not in text.split(b"tracing into")[-1] and text.find(b" events in ", last) > last,
-           "the line of progress does not stay there", text)
-    result(b"loading programs" in text and text.find(b"loading programs") < text.find(b"tracing into"),
-           "on a terminal the first line says that programs are loaded", first)
+    ok(b"tracing 0 s" not in text.split(b"tracing into")[-1] and text.find(b" events in ", last) > last,
+       "the line of progress does not stay there", text)
+    ok(b"loading programs" in text and text.find(b"loading programs") < text.find(b"tracing into"),
+       "on a terminal the first line says that programs are loaded", first)
     err = run("record", "-d", "0.1", "-t", "proc", "-f", "-o", TRACE)[2]
-    result("loading programs" not in err, "and not in a file", err)
+    ok("loading programs" not in err, "and not in a file", err)
 
 
 def old_kernels():
     for version in ("5.10", "5.15", "6.0"):
         for argv in (["record", "-d", "0.1", "-o", TRACE, "-f"], ["top", "--plain", "--count", "1"], ["doctor"]):
             code, out, err = run(*argv, test=f"kernel:{version}")
-            result(code == 1 and f"sonde needs Linux 6.1 (this is {version})" in err and not out,
-                   f"Linux {version}: {argv[0]} says which is needed, exit status 1", f"{code}\n{out}{err}")
+            ok(code == 1 and f"sonde needs Linux 6.1 (this is {version})" in err and not out,
+               f"Linux {version}: {argv[0]} says which is needed, exit status 1", f"{code}\n{out}{err}")
 
 
 part()
@@ -184,4 +179,4 @@ doctor()
 doctor_agrees()
 terminal()
 old_kernels()
-print(f"1..{number}")
+done()

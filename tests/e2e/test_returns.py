@@ -8,19 +8,12 @@ import subprocess
 import sys
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
-number = 0
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
+
 NO_DURATION = 4
 CALLS = 500
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def doctor(mode):
@@ -54,18 +47,19 @@ def record(mode):
 def main():
     state, families = doctor("")
     if state is None:
-        print("ok 1 - returns under seccomp # SKIP no uprobe_multi links: returns do not go through a system call")
-        return
-    result(state in ("safe", "no"), "doctor tries a return under a strict seccomp filter", state)
+        skip("returns under seccomp", "no uprobe_multi links: returns do not go through a system call")
+        done()
+    ok(state in ("safe", "no"), "doctor tries a return under a strict seccomp filter", state)
     state, families = doctor("no-returns")
-    result(state == "no", "a process that dies of its return is found", state)
-    result(families["cuda"] == ("partly", "no durations: see returns"), "which makes calls partly usable", families)
+    ok(state == "no", "a process that dies of its return is found", state)
+    ok(families["cuda"] == ("partly", "no durations: see returns"), "which makes calls partly usable", families)
     status, calls, short, said = record("no-returns")
-    result(status == 0 and calls == short == CALLS, "then each call is recorded once, at its entry", (status, calls, short, said))
-    result("seccomp" in said, "and it says why there are no durations", said)
+    ok(status == 0 and calls == short == CALLS, "then each call is recorded once, at its entry", (status, calls, short, said))
+    ok("seccomp" in said, "and it says why there are no durations", said)
 
 
 if os.geteuid():
-    print("ok 1 - returns under seccomp # SKIP not root")
+    skip("returns under seccomp", "not root")
 else:
     main()
+done()

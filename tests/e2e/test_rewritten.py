@@ -14,21 +14,14 @@ import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 CHANGES_MAX = 4  # user/record/changed.c
 LIBRARY, TRACE = os.path.join(TMP, "libcudart.so.77"), os.path.join(TMP, "rewritten.sonde")
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
 number, lines, printed = 0, "", b""
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def listen(sonde, seconds):
@@ -69,32 +62,32 @@ def is_seen(sonde, seconds):
 
 def main():
     if not os.path.exists(FAKE):
-        print("ok 1 - a library that is rewritten # SKIP the library of the test is not built")
-        return
+        skip("a library that is rewritten", "the library of the test is not built")
+        done()
     shutil.copy(FAKE, LIBRARY)
     ctypes.CDLL(FAKE)
     sonde = subprocess.Popen([SONDE, "record", "-t", "cuda", "--cuda=all", "--print", "-f", "-o", TRACE], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, env=dict(os.environ, SONDE_TEST="short-rest"))
     while "tracing into" not in lines:
         listen(sonde, 0.2)
-    result(is_seen(sonde, 20), "the library is probed", lines)
+    ok(is_seen(sonde, 20), "the library is probed", lines)
     end = time.monotonic() + 50
     while "not probed again until" not in lines and time.monotonic() < end:
         rewrite(sonde, 0.5)
-    result(lines.count("it was overwritten in place") == CHANGES_MAX and lines.count("not probed again until") == 1,
-           f"overwritten {CHANGES_MAX} times it is left out, with a line that says so", lines)
+    ok(lines.count("it was overwritten in place") == CHANGES_MAX and lines.count("not probed again until") == 1,
+       f"overwritten {CHANGES_MAX} times it is left out, with a line that says so", lines)
     for _ in range(20):
         rewrite(sonde, 0.05)
-    result(lines.count("it was overwritten in place") == CHANGES_MAX, "it is not probed while it is overwritten", lines)
-    result(is_seen(sonde, 60), "and probed again when it has been quiet for a while", lines)
+    ok(lines.count("it was overwritten in place") == CHANGES_MAX, "it is not probed while it is overwritten", lines)
+    ok(is_seen(sonde, 60), "and probed again when it has been quiet for a while", lines)
     sonde.terminate()
     sonde.communicate(timeout=60)
     trace = Trace(TRACE)
     texts = {e["string"]: e["text"] for e in trace.events("meta_string")}
     objects = [e for e in trace.events("meta_object") if texts[e["path"]] == LIBRARY and e["sites"]]
-    result(sonde.returncode == 3 and len(objects) == CHANGES_MAX + 1, "each time that it was probed is in the trace",
-           (sonde.returncode, [o["object"] for o in objects]))
+    ok(sonde.returncode == 3 and len(objects) == CHANGES_MAX + 1, "each time that it was probed is in the trace",
+       (sonde.returncode, [o["object"] for o in objects]))
 
 
 main()
-print(f"1..{number}")
+done()

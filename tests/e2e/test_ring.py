@@ -13,21 +13,13 @@ import sys
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 FLOODS = int(os.environ.get("FLOODS", 2))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok
 
 THREADS = 4
 RING_FULL, BLIND = 1, 8
 RETURNS = 2  # what the fake library's cudaMemcpy does
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def record(library, calls, switch):
@@ -81,18 +73,18 @@ def main():
         # less than a ring holds, even if all comes to one CPU and is not read meanwhile
         calls = 8000
         came, lost, why, others, said = flood(library, calls, "")
-        result(came == THREADS * calls and not lost, "usual rings: every call is there",
-               f"{came} and {lost} lost of {THREADS * calls}: {said}")
-        result(not why, "usual rings: each whole and once", why)
+        ok(came == THREADS * calls and not lost, "usual rings: every call is there",
+           f"{came} and {lost} lost of {THREADS * calls}: {said}")
+        ok(not why, "usual rings: each whole and once", why)
         calls = 25000
         came, lost, why, others, said = flood(library, calls, "small-ring")
         print(f"# {lost} of {THREADS * calls} lost")
-        result(lost > 0, "small rings overflow")
-        result(came + lost == THREADS * calls, "small rings: every call is there or counted",
-               f"{came} and {lost} lost of {THREADS * calls}: {said}")
-        result(not why, "small rings: each whole and once", why)
-        result(not others, "nothing is lost for other reasons", others)
-    return 0
+        ok(lost > 0, "small rings overflow")
+        ok(came + lost == THREADS * calls, "small rings: every call is there or counted",
+           f"{came} and {lost} lost of {THREADS * calls}: {said}")
+        ok(not why, "small rings: each whole and once", why)
+        ok(not others, "nothing is lost for other reasons", others)
 
 
-sys.exit(main())
+main()
+done()

@@ -18,8 +18,10 @@ import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, note, ok, skip
+
 ROUNDS = int(os.environ.get("ROUNDS", 50))
 THREADS = 3
 SYS_BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
@@ -27,15 +29,6 @@ PROG_GET_NEXT_ID, OBJ_GET_INFO_BY_FD, LINK_GET_FD_BY_ID, LINK_GET_NEXT_ID = 11, 
 LINK_TYPE_PERF_EVENT, LINK_TYPE_UPROBE_MULTI = 7, 12  # enum bpf_link_type
 PERF_EVENT_UPROBES = 1, 2  # enum bpf_perf_event_type: of an entry, of a return
 libc = ctypes.CDLL(None, use_errno=True)
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def exists(command, wanted):
@@ -209,23 +202,24 @@ def main():
 
 
 def rounds(target, library):
-    problems, wrong, calls, done = [], [], 0, 0
-    while done < ROUNDS and target.poll() is None and len(problems) < 10:
-        p, w, n = one(done, target, library)
-        problems += [f"round {done}: {x}" for x in p]
-        wrong += [f"round {done}: {x}" for x in w]
+    problems, wrong, calls, ended = [], [], 0, 0
+    while ended < ROUNDS and target.poll() is None and len(problems) < 10:
+        p, w, n = one(ended, target, library)
+        problems += [f"round {ended}: {x}" for x in p]
+        wrong += [f"round {ended}: {x}" for x in w]
         calls += n
-        done += 1
-        if done % 100 == 0:
-            print(f"# {done} rounds, {calls} calls recorded", flush=True)
-    result(done == ROUNDS, f"{ROUNDS} rounds", f"{done} rounds")
-    result(target.poll() is None, "what the target's calls returned was right", target.returncode)
-    result(not problems, "no probe, link or program is left of any", "; ".join(problems[:5]))
-    result(not wrong, "every call from the first to the last of a recording is in it once", "; ".join(wrong[:5]))
-    print(f"# {calls} calls recorded")
+        ended += 1
+        if ended % 100 == 0:
+            print(f"# {ended} rounds, {calls} calls recorded", flush=True)
+    ok(ended == ROUNDS, f"{ROUNDS} rounds", f"{ended} rounds")
+    ok(target.poll() is None, "what the target's calls returned was right", target.returncode)
+    ok(not problems, "no probe, link or program is left of any", "; ".join(problems[:5]))
+    ok(not wrong, "every call from the first to the last of a recording is in it once", "; ".join(wrong[:5]))
+    note(f"{calls} calls recorded")
 
 
 if os.geteuid():
-    print("ok 1 - rounds # SKIP not root")
+    skip("rounds", "not root")
 else:
     main()
+done()

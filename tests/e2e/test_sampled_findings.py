@@ -7,8 +7,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import stacks_lib  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import stacks_lib
+from tap import done, ok
 
 with tempfile.TemporaryDirectory() as folder:
     s = stacks_lib.Stacks()
@@ -21,7 +22,5 @@ with tempfile.TemporaryDirectory() as folder:
                          check=True).stdout
 good = out.startswith("100% of 40.000 ms of CPU time was spent in loop (app.py), most of it in C "
                       "(what it calls, or Python's own operations).\n")
-print(("ok" if good else "not ok") + " 1 - a function with most of its time in C below it")
-if not good:
-    print("# " + out.replace("\n", "\n# "))
-print("1..1")
+ok(good, "a function with most of its time in C below it", out)
+done()

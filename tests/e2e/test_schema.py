@@ -9,6 +9,9 @@ import os
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 
@@ -29,23 +32,18 @@ def by_family():
 
 
 def main():
-    failed = False
-    for number, (family, lines) in enumerate(sorted(by_family().items()), 1):
+    for family, lines in sorted(by_family().items()):
         path = os.path.join(ROOT, "tests", "probes", family, "schema.golden")
         if "--update" in sys.argv:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w") as f:
-                f.write("".join(l + "\n" for l in lines))
+                f.write("".join(line + "\n" for line in lines))
             continue
         golden = open(path).read().splitlines() if os.path.exists(path) else []
-        lost, new = [l for l in golden if l not in lines], [l for l in lines if l not in golden]
-        for l in lost:
-            print(f"# changed or gone: {l}")
-        for l in new:
-            print(f"# not in {os.path.relpath(path, ROOT)}: {l}")
-        failed |= bool(lost or new)
-        print(f"{'not ok' if lost or new else 'ok'} {number} - the events of {family} are those of schema.golden")
-    return failed
+        lost, new = [line for line in golden if line not in lines], [line for line in lines if line not in golden]
+        ok(not lost and not new, f"the events of {family} are those of schema.golden", *(f"changed or gone: {line}" for line in lost),
+           *(f"not in {os.path.relpath(path, ROOT)}: {line}" for line in new))
 
 
-sys.exit(main())
+main()
+done()

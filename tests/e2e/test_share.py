@@ -13,20 +13,15 @@ import sys
 import tempfile
 
 ROOT = os.environ.get("ROOT", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-sys.path.insert(0, os.path.join(ROOT, "tests", "probes"))
-from recording import done, ok, workdir  # noqa: E402
-import recording  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from recording import workdir
+from tap import done, ok, skip
 
 SONDE = os.environ.get("SONDE", f"{ROOT}/build/sonde")
 CUDA = os.environ.get("CUDA", f"{ROOT}/build/cuda")
 # as the kernel sees them, by what objdump prints
 EMULATED = re.compile(r"(push +%r\w+|nop|call +[0-9a-f]+ .*|jmp +[0-9a-f]+ .*|j[a-z]+ +[0-9a-f]+ .*)$")
 ARM = re.compile(r"(b|bl|b\.\w+|cbn?z|tbn?z|br|blr|ret|adrp?)\b")
-
-
-def skip(name, why):
-    recording.number += 1
-    print(f"ok {recording.number} - {name} # SKIP {why}")
 
 
 def resolve(path, *options):

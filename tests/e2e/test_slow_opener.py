@@ -14,8 +14,9 @@ import threading
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 LIBRARY = os.path.join(B, "tests", "fakes", "libcudart.so")
 CALLS, COPIES, PATIENCE = 200, 8, 60
@@ -25,15 +26,6 @@ print(library, flush=True)
 sys.stdin.readline()
 for _ in range({CALLS}):
     library.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(100))"""
-number = 0
-
-
-def result(ok, name, *why):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    for w in () if ok else why:
-        print("# " + str(w)[:3000].replace("\n", "\n# "), flush=True)
 
 
 def parents():
@@ -134,12 +126,10 @@ def missed():
     said += sonde.communicate(timeout=PATIENCE)[1]
     found = [e for e in Trace(path).events("meta_loss") if e["reason_name"] == "LOSS_MMAP"]
     if "does not answer" in said:
-        global number
-        number += 1
-        print(f"ok {number} - a mapping missed # SKIP the machine was too slow: sonde gave up waiting for the answer")
+        skip("a mapping missed", "the machine was too slow: sonde gave up waiting for the answer")
         return
-    result(any(e["pid"] == p.pid for e in found) and all(e["pid"] for e in found) and "mappings missed" in said,
-           "a mapping missed has the number of its process", p.pid, found, said)
+    ok(any(e["pid"] == p.pid for e in found) and all(e["pid"] for e in found) and "mappings missed" in said,
+       "a mapping missed has the number of its process", p.pid, found, said)
 
 
 def main():
@@ -159,15 +149,15 @@ def main():
     said += sonde.communicate(timeout=PATIENCE)[1]
     trace = Trace(path)
     counts = {pid: sum(e["pid"] == pid for e in trace.events("cuda_alloc")) for pid in callers}
-    result(late.stops > 5, "the answers were late", late.stops)
-    result(all(n == CALLS for n in counts.values()), f"each of {CALLS} calls in {COPIES} libraries is recorded", counts, said)
+    ok(late.stops > 5, "the answers were late", late.stops)
+    ok(all(n == CALLS for n in counts.values()), f"each of {CALLS} calls in {COPIES} libraries is recorded", counts, said)
     strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
     probed = sorted(strings[o["path"]] for o in trace.events("meta_object") if o["sites"])
-    result(set(p for _, p in callers.values()) <= set(probed), "each library is probed, by its own name", probed, said)
+    ok(set(p for _, p in callers.values()) <= set(probed), "each library is probed, by its own name", probed, said)
     lines = [line for line in said.splitlines() if "does not answer" in line or "not traced" in line and TMP in line]
-    result(sonde.returncode in (0, 3) and not lines, "no process and no file is given up", sonde.returncode, said)
+    ok(sonde.returncode in (0, 3) and not lines, "no process and no file is given up", sonde.returncode, said)
     missed()
-    print(f"1..{number}")
+    done()
 
 
 main()

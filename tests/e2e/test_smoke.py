@@ -8,10 +8,14 @@ import os
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok
+
 SONDE = os.environ["SONDE"]
 os.chdir(os.environ["TMPDIR"])
 PROGRAM = """
 import threading
+
 def parked_here():
     threading.Event().wait()
 def crunch():
@@ -22,20 +26,12 @@ for f in (parked_here, crunch, crunch):
 print(flush=True)
 threading.Event().wait()
 """
-failed = n = 0
-
-
-def result(ok, name, detail=""):
-    global failed, n
-    n += 1
-    failed += not ok
-    print(f"{'ok' if ok else 'not ok'} {n} - {name}" + ("" if ok else f"\n{str(detail)[-2000:]}"), flush=True)
 
 
 def sonde(*args, statuses=(0,)):
     """Standard output, or None"""
     done = subprocess.run([SONDE, *args], capture_output=True, text=True, timeout=60)
-    result(done.returncode in statuses, f"sonde {args[0]} ends well", f"{done.returncode}: {done.stdout}{done.stderr}")
+    ok(done.returncode in statuses, f"sonde {args[0]} ends well", f"{done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout if done.returncode in statuses else None
 
 
@@ -49,20 +45,20 @@ def tables(text):
 def commands(pid):
     families = tables(sonde("doctor", "--format", "json", statuses=(0, 3))).get("families", [])
     usable = {f["name"]: f["usable"] == "yes" for f in families}
-    result(usable.get("sched") and usable.get("gil"), "doctor: the scheduler and the GIL can be traced", families)
+    ok(usable.get("sched") and usable.get("gil"), "doctor: the scheduler and the GIL can be traced", families)
     dump = sonde("dump", str(pid)) or ""
-    result("parked_here" in dump and "crunch" in dump, "dump: the threads' functions", dump)
+    ok("parked_here" in dump and "crunch" in dump, "dump: the threads' functions", dump)
     sonde("record", "-p", str(pid), "-d", "2", "-t", "+sched,sample", "-o", "x.sonde")
-    result(str(pid) in (sonde("report", "x.sonde") or ""), "report: the program")
+    ok(str(pid) in (sonde("report", "x.sonde") or ""), "report: the program")
     gil = sonde("report", "x.sonde", "gil") or ""
-    result("crunch" in gil, "report gil: the function that holds it", gil)
+    ok("crunch" in gil, "report gil: the function that holds it", gil)
     sonde("info", "x.sonde")
     chrome = sonde("export", "x.sonde", "--to", "chrome", "-o", "x.json")
     if chrome is not None:
         with open("x.json", encoding="utf-8") as f:
             events = json.load(f)
         events = events["traceEvents"] if isinstance(events, dict) else events
-        result(any(e.get("pid") == pid and e.get("ph") == "X" for e in events), "export: the program's spans", len(events))
+        ok(any(e.get("pid") == pid and e.get("ph") == "X" for e in events), "export: the program's spans", len(events))
 
 
 with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE) as target:
@@ -71,4 +67,4 @@ with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE) a
         commands(target.pid)
     finally:
         target.kill()
-sys.exit(failed > 0)
+done()

@@ -9,23 +9,15 @@ import subprocess
 import sys
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip
 
 STORM = os.path.join(B, "tests", "workloads", "storm")
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
 CUDA, PROC = 3, 1  # families
 # what each kind makes one of each time; None: nothing is written about it but what the file has
 KINDS = {"rename": "proc_rename", "thread": "proc_fork", "exec": "proc_exec", "file": None, "write": None}
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def storm(kind, event):
@@ -36,20 +28,20 @@ def storm(kind, event):
     times = int(done.stdout or 0)
     trace = Trace(path)
     whole = done.returncode in (0, 3) and len(list(trace.events("meta_end"))) == 1
-    result(times and whole, f"{kind}: the recording ends in order", (done.returncode, done.stderr[-2000:]))
+    ok(times and whole, f"{kind}: the recording ends in order", (done.returncode, done.stderr[-2000:]))
     lost = sum(e["count"] for e in trace.events("meta_loss") if e["family"] == PROC)
     found = len(list(trace.events(event))) if event else 0
     if event:
-        result(times <= found + lost and found <= times + 20, f"{kind}: each is recorded, or counted as lost",
-               f"{times} times, {found} recorded, {lost} lost")
+        ok(times <= found + lost and found <= times + 20, f"{kind}: each is recorded, or counted as lost",
+           f"{times} times, {found} recorded, {lost} lost")
     lines = done.stderr.count("\n")
-    result(lines < 120, f"{kind}: not more lines than there are things to say", f"{lines}: {done.stderr[-2000:]}")
+    ok(lines < 120, f"{kind}: not more lines than there are things to say", f"{lines}: {done.stderr[-2000:]}")
     texts = {e["string"]: e["text"] for e in trace.events("meta_string")}
     sizes = {}
     for e in trace.events("meta_table"):
         sizes[texts[e["table"]]] = e["bytes"]
     memory = sum(n for table, n in sizes.items() if not re.match("heap", table))
-    result(memory < 64 << 20, f"{kind}: the tables take less than 64 MiB", sizes)
+    ok(memory < 64 << 20, f"{kind}: the tables take less than 64 MiB", sizes)
 
 
 def flip():
@@ -62,19 +54,19 @@ def flip():
     pids = {e["pid"] for e in trace.events("proc_rename")}
     times = sorted(e["time"] for e in trace.events("proc_task") if e["pid"] in pids)
     close = [b - a for a, b in zip(times, times[1:]) if b - a < 500_000_000]
-    result(done.returncode == 0 and int(done.stdout or 0) > 1000 and pids and times, "flip: a program comes in again and again",
-           (done.returncode, done.stderr, pids, times))
-    result(len(close) <= 1, "flip: it is introduced once a second at most", f"{len(times)} times: {[(t - times[0]) / 1e9 for t in times[:20]]}")
+    ok(done.returncode == 0 and int(done.stdout or 0) > 1000 and pids and times, "flip: a program comes in again and again",
+       (done.returncode, done.stderr, pids, times))
+    ok(len(close) <= 1, "flip: it is introduced once a second at most", f"{len(times)} times: {[(t - times[0]) / 1e9 for t in times[:20]]}")
 
 
 def main():
     if not os.access(STORM, os.X_OK) or not os.path.exists(FAKE):
-        print("ok 1 - storms # SKIP the program or the library of the test is not built")
-        return
+        skip("storms", "the program or the library of the test is not built")
+        done()
     for kind, event in KINDS.items():
         storm(kind, event)
     flip()
 
 
 main()
-print(f"1..{number}")
+done()

@@ -15,11 +15,14 @@ import tempfile
 import termios
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok
+
 SONDE = os.environ["SONDE"]
-n = failed = 0
 
 FIGHT = """
 import sys, threading, time
+
 def hog():
     while True:
         sum(range(200000))
@@ -36,16 +39,6 @@ for t in threads:
 print("ready", flush=True)
 time.sleep(100)
 """
-
-
-def ok(good, name, why=""):
-    global n, failed
-    n += 1
-    failed += not good
-    print("%sok %d - %s" % ("" if good else "not ", n, name))
-    if why and not good:
-        print("\n".join("# " + line for line in str(why)[-3000:].splitlines()))
-    sys.stdout.flush()
 
 
 def start(kind):
@@ -230,5 +223,4 @@ with tempfile.TemporaryDirectory(prefix="sonde-top-") as place:
     check_screen()
     check_first()
     check_usage()
-print("1..%d" % n)
-sys.exit(1 if failed else 0)
+done()

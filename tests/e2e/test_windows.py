@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from export_lib import B, ROOT, SONDE, TMP, done, ok, perfetto_file, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from export_lib import ROOT, SONDE, TMP, B, perfetto_file
+from tap import done, ok, skip
 
 MAKE_TRACE = os.path.join(B, "tests", "golden", "make_trace")
 GOLDEN = os.path.join(ROOT, "tests", "golden")

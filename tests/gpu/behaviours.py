@@ -7,12 +7,13 @@ Each has a limit of its own. That the program lives and the shim's account is wh
 import os
 
 import pytorch
-from build import SONDE, WORK, need_shim
 from facts import with_cuda
 from judge import Joined
 from lib import Asked, Skip, read_text
 from shim_records import REFUSED, STARTED, STOPPED
 from shimmed import Shimmed, read_told, read_truth
+
+from build import SONDE, WORK, need_shim
 
 NAMES = {STARTED: "started", STOPPED: "stopped", REFUSED: "refused", 4: "waits for CUDA", 5: "one of several left"}
 

@@ -8,9 +8,10 @@ import json
 import os
 import re
 
-from build import compiler
 from facts import with_cuda
 from lib import BUILD, ROOT, Skip
+
+from build import compiler
 
 # What of the driver's is expected behind each call; any of them
 EXPECTED = {

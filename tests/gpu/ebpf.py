@@ -7,12 +7,13 @@ import sqlite3
 import subprocess
 import time
 
-from build import SHIM, SONDE, WORK, need_shim
 from facts import with_cuda
 from judge import Joined, check_durations, check_graphs, check_memory, check_waits
 from lib import GROUPS, Asked, Skip, end_group, read_text
 from shim_records import KINDS, STARTED, STOPPED
 from shimmed import Told, read_truth
+
+from build import SHIM, SONDE, WORK, need_shim
 
 # Enums are text in SQL: those of bpf/core/shim.h that are compared, as numbers
 NUMBERS = {name: n for names in (

@@ -12,7 +12,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build")
-for place in ("tests/reader", "tests/bench"):
+for place in ("tests/lib", "tests/bench"):
     sys.path.insert(0, os.path.join(ROOT, place))
 TEXT_MAX = 1500  # characters of a program's output that are kept
 GROUPS = set()  # process groups that are alive

@@ -7,11 +7,12 @@ what the machine does meanwhile meets all alike, and a round's ratio to "nothing
 import statistics
 
 import pytorch
-from build import SHIM, WORK, need_shim
 from facts import with_cuda
 from lib import Asked, Skip
 from pairs import interval
 from shimmed import environment
+
+from build import SHIM, WORK, need_shim
 
 ROUNDS, ROUND_S = 7, 0.5
 

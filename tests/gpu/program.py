@@ -4,12 +4,13 @@ import glob
 import os
 import shutil
 
-from build import WORK, need_shim
 from facts import with_cuda
 from judge import Joined, check_durations, check_graphs, check_memory, check_waits
 from lib import Skip
 from shim_records import ALL, NODES, STARTED, STOPPED
 from shimmed import Shimmed
+
+from build import WORK, need_shim
 
 
 def check_states(run, label, s):

@@ -8,12 +8,13 @@ import re
 import statistics
 import sys
 
-from build import SHIM, need_shim
 from facts import with_cuda
 from judge import NS, SHARE
 from lib import Asked, Skip, read_text
 from shim_records import ALL, NODES, STARTED, STOPPED
 from shimmed import environment, read_told
+
+from build import SHIM, need_shim
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROUNDS = 2

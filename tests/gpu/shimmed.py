@@ -4,10 +4,11 @@ import collections
 import json
 import os
 
-from build import CONSUMER, SHIM, WORK
 from facts import with_cuda
 from lib import read_text
 from shim_records import ALL, GRAPHS, IMPAIRED, read_batches
+
+from build import CONSUMER, SHIM, WORK
 
 DEFAULT = ALL | GRAPHS
 

@@ -15,8 +15,9 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 FAMILIES = "+sched,+syscall,+disk,+net,+lock,+python,+gpu"
 LIMITS = {"sonde": 0.2, "sonde-attacher": 0.05, "sonde-opener": 0.05}  # MiB a minute

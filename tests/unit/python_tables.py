@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Prints rows of python_tables.h: line tables of the Python that runs it, and what it makes of them itself."""
-import sys, dis
+import dis
+import sys
+
 src = '''
 def f(a, b=(1,
             2)):

@@ -58,7 +58,7 @@ static char *python_dump(const char *path, const char *option)
 	char command[512], *text;
 	FILE *f;
 
-	snprintf(command, sizeof(command), PYTHON " tests/reader/dump.py '%s' %s", path, option);
+	snprintf(command, sizeof(command), PYTHON " tests/lib/dump.py '%s' %s", path, option);
 	f = popen(command, "r");
 	if (!f)
 		return NULL;

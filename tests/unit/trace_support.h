@@ -320,7 +320,7 @@ static inline void support_dump_text(FILE *to, const char *text, u32 len)
 	fputc('"', to);
 }
 
-/* Rows as tests/reader/dump.py writes them: an event a line, every field in order. */
+/* Rows as tests/lib/dump.py writes them: an event a line, every field in order. */
 static inline int support_dump_rows(const struct rows *r, void *arg)
 {
 	const struct schema_event *e = rows__event(r);

@@ -36,7 +36,7 @@ done | grep -vE '^/(\.|usr/share/(doc|man|locale|lintian|bug|info)(/.*)?)$|__pyc
 # The tree: scripts and programs of tests, and of libraries what they load
 to=$root$tree
 mkdir -p "$to/build/gen" "$to/build/tests"
-for f in tests/vm tests/probes tests/reader tests/e2e tests/workloads; do
+for f in tests/vm tests/probes tests/lib tests/e2e tests/workloads; do
 	tar -cf - --exclude=__pycache__ "$f" | tar -xf - -C "$to"
 done
 cp "$build/sonde" "$build/libsonde-cupti.so" "$to/build/"

@@ -9,29 +9,14 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from tap import done, ok, skip
+
 QUICK_STEPS = ["programs", "doctor", "first", "named", "alone", "live", "detach"]
 EVERY_STEP = ["programs", "options", "compilers", "doctor", "record", "together", "named", "alone", "live", "detach", "inject"]
 OLD_STEPS = ["old"]
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "reader"))
 SONDE = os.environ.get("SONDE", "")
-number = 0
-
-
-def ok(good, name, *why):
-    global number
-    number += 1
-    print(f"{'ok' if good else 'not ok'} {number} - {name}", flush=True)
-    for w in why if not good else ():
-        for line in str(w).splitlines()[-40:]:
-            print("# " + line, flush=True)
-    return good
-
-
-def skip(name, why):
-    global number
-    number += 1
-    print(f"ok {number} - {name} # SKIP {why}", flush=True)
 
 
 def figure(name, value):
@@ -219,6 +204,7 @@ def named():
 
 SPINNING = """
 import threading
+
 def spinning():
     while True:
         for i in range(1000):
@@ -328,7 +314,7 @@ def old():
 
 def main():
     globals()[sys.argv[1]]()
-    print(f"1..{number}")
+    done()
 
 
 if __name__ == "__main__":

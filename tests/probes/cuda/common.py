@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of family cuda share: programs, recordings, events, TAP."""
+"""What the tests of family cuda share: programs, recordings, events."""
 import collections
 import contextlib
 import glob
@@ -17,39 +17,16 @@ SONDE = os.environ.get("SONDE", os.path.join(BUILD, "sonde"))
 CUDA = os.environ.get("CUDA", os.path.join(BUILD, "cuda"))
 HERE = os.path.join(BUILD, "tests", "probes", "cuda")
 FAKE = os.path.join(BUILD, "tests", "fakes", "libcudart.so")
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
 
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from sonde_trace import Trace
+from tap import ok
 
 OPEN, RETURN_NOT_SEEN, NO_DURATION = 1, 2, 4  # bpf/core/event.h
 RING_FULL, DEPTH, RECURSION, RETURN, BLIND = 1, 3, 4, 5, 8  # bpf/core/meta.h
 ALWAYS = {"cudaGetLastError"}  # only with --cuda=all
-ERRORS = []
-count = 0
 # How many times slower than a machine of today this one may be, for limits of time
 SLOW = int(os.environ.get("SLOW", 1))
-
-
-def ok(passed, name, *why):
-    global count
-    count += 1
-    print(f"{'ok' if passed else 'not ok'} {count} - {name}", flush=True)
-    if not passed:
-        ERRORS.append(name)
-        for w in why:
-            print("# " + str(w).replace("\n", "\n# "), flush=True)
-    return passed
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print(f"ok {count} - {name} # SKIP {why}", flush=True)
-
-
-def done():
-    print(f"1..{count}")
-    sys.exit(1 if ERRORS else 0)
 
 
 def directory():

@@ -7,11 +7,19 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(os.environ["ROOT"], "tests", "e2e"))
-from account import let_pass  # noqa: E402
-from common import (CUDA, SONDE, Program, Recording, compare, directory, done, ok, read_truth, skip,  # noqa: E402
-                    versions)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from account import let_pass
+from common import (  # noqa: E402
+    CUDA,
+    SONDE,
+    Program,
+    Recording,
+    compare,
+    directory,
+    read_truth,
+    versions,
+)
+from tap import done, ok, skip
 
 # stands for a Python with packages: an executable mapping of a file beside them
 MAPPER = """import mmap, sys

@@ -5,8 +5,9 @@ import os
 import shutil
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import Program, Recording, directory, done, ok, skip, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import Program, Recording, directory, versions
+from tap import done, ok, skip
 
 
 def expected(path):

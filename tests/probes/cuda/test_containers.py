@@ -8,13 +8,20 @@ import glob
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import (CUDA, Program, Recording, directory, done, fake_library, ok, read_truth, skip,  # noqa: E402
-                    versions)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import (  # noqa: E402
+    CUDA,
+    Program,
+    Recording,
+    directory,
+    fake_library,
+    read_truth,
+    versions,
+)
+from tap import done, ok, skip
 
 ROUNDS = 60
 HOST_PATHS = ("usr", "lib", "lib64", "bin", "sbin")

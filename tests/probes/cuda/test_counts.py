@@ -8,8 +8,17 @@ import os
 import shutil
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import Program, Recording, compare, directory, done, fake_library, ok, read_truth, skip, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import (
+    Program,
+    Recording,
+    compare,
+    directory,
+    fake_library,
+    read_truth,
+    versions,
+)
+from tap import done, ok, skip
 
 ROUNDS = 300
 ONLY = sys.argv[1:]  # names of checks

@@ -6,9 +6,19 @@ import os
 import shutil
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import DEPTH, HERE, OPEN, RETURN, RETURN_NOT_SEEN  # noqa: E402
-from common import Program, Recording, directory, done, fake_library, ok  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import (
+    DEPTH,
+    HERE,
+    OPEN,
+    RETURN,
+    RETURN_NOT_SEEN,
+    Program,
+    Recording,
+    directory,
+    fake_library,
+)
+from tap import done, ok
 
 CALL_DEPTH = 16  # bpf/core/event.h
 

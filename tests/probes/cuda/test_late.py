@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import BLIND, CUDA, SONDE, Program, Recording, directory, done, ok, skip, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import BLIND, CUDA, SONDE, Program, Recording, directory, versions
+from tap import done, ok, skip
 
 MILLISECONDS = 1500
 

@@ -10,9 +10,10 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import BUILD, CUDA, done, ok  # noqa: E402
-from elf_sections import sections  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import BUILD, CUDA
+from elf_sections import sections
+from tap import done, ok
 
 # What returns no cudaError_t, and what is no call of the program
 NOT_TRACED = ["cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc", "cudaGetExportTable",

@@ -12,9 +12,18 @@ import sys
 import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-from common import (CUDA, SONDE, Program, Recording, compare, directory, done, ok, read_truth, skip,  # noqa: E402
-                    versions)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import (  # noqa: E402
+    CUDA,
+    SONDE,
+    Program,
+    Recording,
+    compare,
+    directory,
+    read_truth,
+    versions,
+)
+from tap import done, ok, skip
 
 ROUNDS = 100
 # what nvcc puts into each program that has code for a GPU

@@ -7,9 +7,10 @@ import os
 import shutil
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from drv_lib import BUILT, DRIVER, idle_driver  # noqa: E402
-from common import Program, Recording, directory, done, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import Program, Recording, directory
+from drv_lib import BUILT, DRIVER, idle_driver
+from tap import done, ok, skip
 
 FIELDS = {"flags": "api_flags", "function": "host_function"}  # as common.Recording.calls() names them
 ONLY_ALL = ("cudadrv_call", "cudadrv_event")

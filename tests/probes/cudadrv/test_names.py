@@ -12,8 +12,10 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cuda"))
-from common import BUILD, ROOT, done, ok  # noqa: E402
-from elf_sections import sections  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import BUILD, ROOT
+from elf_sections import sections
+from tap import done, ok
 
 # Of these the arguments lie otherwise than in the versions that are named: by --cudadrv=all, without arguments
 OLD = {"cuMemAlloc", "cuMemAllocHost", "cuMemAllocPitch", "cuMemcpy2D", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from drv_lib import DRIVER, RUNTIME, SILENT, doubles, driver_truth  # noqa: E402
-from common import BUILD, SONDE, Program, Recording, directory, done, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import BUILD, SONDE, Program, Recording, directory
+from drv_lib import DRIVER, RUNTIME, SILENT, doubles, driver_truth
+from tap import done, ok, skip
 
 STEPS, KERNELS, THREADS = 20, 12, 3
 # A step's calls of the runtime, in tests/fakes/cuda/fake_training.c

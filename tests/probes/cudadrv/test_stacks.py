@@ -9,15 +9,15 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.join(HERE, "..", "gil"), os.path.join(HERE, "..", "sample")]
-sys.path.insert(0, HERE)
-from drv_lib import BUILD, DRIVER, RUNTIME  # noqa: E402
-from common import Recording, directory  # noqa: E402
-from gil_lib import Tap, each_python, pythons  # noqa: E402
-from sample_lib import Stacks, python_of  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+import tap
+from common import Recording, directory
+from drv_lib import BUILD, DRIVER, RUNTIME
+from gil_lib import each_python, pythons
+from sample_lib import Stacks, python_of
 
 UNKNOWN, HELD, NOT_HELD = 0, 1, 2  # enum gil_held
 WITH_STACK = ("launch", "copy", "set", "alloc", "free", "sync", "graph_launch")
-tap = Tap()
 
 
 class Workload:
@@ -102,10 +102,10 @@ def check_switches(python):
 
 
 def main():
-    each_python(tap, "stacks at CUDA's calls", check)
+    each_python("stacks at CUDA's calls", check)
     if os.path.exists("/usr/bin/python3.11"):
         check_switches(pythons()[0]["3.11 debian"])
-    tap.end()
+    tap.done()
 
 
 main()

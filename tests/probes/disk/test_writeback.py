@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import ROOT, done, ok, skip_all, workdir  # noqa: E402
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import ROOT, workdir
+from sonde_trace import Trace
+from tap import done, ok, skip_all
 
 WRITE, META = 1, 2
 BY_PROCESS, BY_WRITEBACK = 0, 1

@@ -8,10 +8,12 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
 
-tap = gil_lib.Tap()
 SECONDS = 1.6
 TRIES = 3
 running = []
@@ -162,10 +164,10 @@ def run(wanted, options):
     """wanted(name of a CPython)"""
     try:
         with gil_lib.Workplace() as place:
-            gil_lib.each_python(tap, "blame", lambda p: check_python(p, place, options) if wanted(p.name) else None)
+            gil_lib.each_python("blame", lambda p: check_python(p, place, options) if wanted(p.name) else None)
     finally:
         for p in running:
             if p.poll() is None:
                 p.send_signal(signal.SIGKILL)
                 p.wait()
-    tap.end()
+    tap.done()

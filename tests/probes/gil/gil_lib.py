@@ -13,42 +13,17 @@ import sys
 import sysconfig
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+import tap
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 SONDE = os.environ.get("SONDE", os.path.join(TOP, "build", "sonde"))
-sys.path.append(os.path.join(TOP, "tests", "reader"))
 
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 # How many times slower than a machine of today this one may be
 SLOW = int(os.environ.get("SLOW", 1))
 REQUIRED = ["3.11 debian", "3.14 sid", "3.15 sid"]
-
-
-class Tap:
-    """Prints a line a check and ends the program with the right status."""
-
-    def __init__(self):
-        self.n = self.failed = 0
-
-    def ok(self, good, name, why=""):
-        self.n += 1
-        self.failed += not good
-        print("%sok %d - %s" % ("" if good else "not ", self.n, name))
-        if why and not good:
-            print("\n".join("# " + line for line in str(why).splitlines()))
-        sys.stdout.flush()
-        return good
-
-    def skip(self, name, why):
-        self.n += 1
-        print("ok %d - %s # SKIP %s" % (self.n, name, why), flush=True)
-
-    def note(self, text):
-        print("# " + text, flush=True)
-
-    def end(self):
-        print("1..%d" % self.n)
-        sys.exit(1 if self.failed else 0)
 
 
 # root: what the process sees as /; binary: the file that holds the runtime, as seen from here
@@ -102,7 +77,7 @@ def pythons():
     return found, missing
 
 
-def each_python(tap, what, fn):
+def each_python(what, fn):
     """fn(python) for each one; the missing ones are skipped by name, or failed if they are required. By hand: GIL_PYTHON="3.11 debian"."""
     found, missing = pythons()
     if os.environ.get("GIL_PYTHON"):

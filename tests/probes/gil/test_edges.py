@@ -16,13 +16,12 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
 from gil_lib import OPEN, TIMEOUT
+from sonde_trace import Trace
 
-sys.path.append(os.path.join(gil_lib.TOP, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
-
-tap = gil_lib.Tap()
 found, missing = gil_lib.pythons()
 DEBIAN = found["3.11 debian"]
 
@@ -230,7 +229,7 @@ running = []
 try:
     with gil_lib.Workplace() as place:
         open_at_the_end()
-        gil_lib.each_python(tap, "who holds on is named", holder_that_never_waits)
+        gil_lib.each_python("who holds on is named", holder_that_never_waits)
         open_when_killed()
         only_the_chosen()
         interpreters()
@@ -242,4 +241,4 @@ finally:
         if p.poll() is None:
             p.kill()
             p.wait()
-tap.end()
+tap.done()

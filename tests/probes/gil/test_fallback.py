@@ -8,10 +8,14 @@ out, and those of others that use the function do not.
 Here both probes run inside of what the truth library times, so its waits hold the
 programs' own run time, which the kernel counts (kernel.bpf_stats_enabled).
 """
-import bpf_stats
-import gil_lib
+import os
+import sys
 
-tap = gil_lib.Tap()
+import bpf_stats
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+import gil_lib
+import tap
 
 
 def outside(r):
@@ -36,5 +40,5 @@ def check_python(python):
 
 
 with gil_lib.Workplace() as place:
-    gil_lib.each_python(tap, "waits by libc", check_python)
-tap.end()
+    gil_lib.each_python("waits by libc", check_python)
+tap.done()

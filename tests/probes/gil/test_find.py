@@ -6,13 +6,14 @@ import glob
 import json
 import os
 import re
-import shutil
 import subprocess
+import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
 
-tap = gil_lib.Tap()
 TOP, HERE = gil_lib.TOP, gil_lib.HERE
 
 
@@ -130,8 +131,8 @@ def check_libc(path, name):
 
 with tempfile.TemporaryDirectory(prefix="sonde-gil-") as tmp:
     dump = build_dumper(tmp)
-    gil_lib.each_python(tap, "take_gil is found", check_python)
-    gil_lib.each_python(tap, "takes and drops", check_full)
+    gil_lib.each_python("take_gil is found", check_python)
+    gil_lib.each_python("takes and drops", check_full)
     tap.ok(len(dump(gil_lib.pythons()[0]["3.8 pyenv"].binary)["waits"]) == 2, "3.8 has two") \
         if "3.8 pyenv" in gil_lib.pythons()[0] else tap.skip("3.8 has two", "no 3.8")
     check_shapes()
@@ -142,4 +143,4 @@ with tempfile.TemporaryDirectory(prefix="sonde-gil-") as tmp:
     for path in ["/bin/true", "/etc/passwd", "/lib/x86_64-linux-gnu/libc.so.6"]:
         d = dump(path)
         tap.ok(d["error"] or not (d["cpython"] or d["waits"]), path + " is no CPython", d)
-tap.end()
+tap.done()

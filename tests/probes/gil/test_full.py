@@ -7,11 +7,14 @@ drop_gil waited for the switch that was asked for; in each CPython, against what
 process itself saw.
 """
 import collections
+import os
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
 from gil_lib import OPEN, PREEMPTED_NS
 
-tap = gil_lib.Tap()
 SECONDS = 1.2
 NO_DURATION = 4  # enum event_flags
 # such a wait is short: one that is this far apart has lost its CPU between two looks at the clock
@@ -80,5 +83,5 @@ def check_python(python):
 
 
 with gil_lib.Workplace() as place:
-    gil_lib.each_python(tap, "holds", check_python)
-tap.end()
+    gil_lib.each_python("holds", check_python)
+tap.done()

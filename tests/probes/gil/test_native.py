@@ -6,11 +6,13 @@ import json
 import os
 import re
 import subprocess
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_blame
 import gil_lib
+import tap
 
-tap = gil_lib.Tap()
 SCENES = ("named", "regex", "io")
 
 
@@ -92,7 +94,7 @@ def main():
                     p.wait()
     if "3.12 pyenv" not in found:
         tap.skip("an interpreter with symbols", "pyenv has no 3.12")
-    tap.end()
+    tap.done()
 
 
 main()

@@ -12,12 +12,11 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
+from sonde_trace import Trace
 
-sys.path.append(os.path.join(gil_lib.TOP, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
-
-tap = gil_lib.Tap()
 DEBIAN = gil_lib.pythons()[0]["3.11 debian"]
 FACTOR = 0.35  # how far off a scaled figure may be: slices are a tenth of the time or less
 
@@ -148,4 +147,4 @@ finally:
         if p.poll() is None:
             p.send_signal(signal.SIGKILL)
             p.wait()
-tap.end()
+tap.done()

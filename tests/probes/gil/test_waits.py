@@ -7,10 +7,13 @@ ended it is named: in each CPython, against what the process itself saw.
 """
 import bisect
 import collections
+import os
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
 
-tap = gil_lib.Tap()
 SECONDS = 1.5
 
 
@@ -54,5 +57,5 @@ def check_python(python):
 
 
 with gil_lib.Workplace() as place:
-    gil_lib.each_python(tap, "waits", check_python)
-tap.end()
+    gil_lib.each_python("waits", check_python)
+tap.done()

@@ -4,9 +4,12 @@ import collections
 import json
 import os
 import subprocess
+import sys
 import tempfile
 
-from shim_lib import ROOT, ok
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_lib import ROOT
+from tap import ok
 
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 NAMES = {"_Z4gemmILi128EEvPfS0_S0_i": "void gemm<128>(float*, float*, float*, int)", "_Z7softmaxPfi": "softmax(float*, int)",

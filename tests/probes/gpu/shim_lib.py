@@ -13,43 +13,34 @@ BUILD = os.environ.get("B", os.path.join(ROOT, "build"))
 SHIM = os.path.join(BUILD, "libsonde-cupti.so")
 DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")
 CONSUMER = os.path.join(DOUBLES, "consumer.so")
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
 
-from shim_records import ALL, CALLS, COPIES, GRAPHS, KERNELS, KINDS, MEMORY, NODES, SYNC  # noqa: E402,F401
-from shim_records import IMPAIRED, LEFT, REFUSED, STARTED, STOPPED, WAITING, read_batches  # noqa: E402,F401
-
-count, failed = 0, False
-
-
-def ok(passed, name, *why):
-    global count, failed
-    count += 1
-    print(f"{'ok' if passed else 'not ok'} {count} - {name}", flush=True)
-    if not passed:
-        failed = True
-        for w in why:
-            print("# " + str(w)[:3000].replace("\n", "\n# "), flush=True)
-    return passed
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print(f"ok {count} - {name} # SKIP {why}", flush=True)
-
-
-def done():
-    print(f"1..{count}")
-    sys.exit(failed)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_records import (  # noqa: F401  # noqa: F401
+    ALL,
+    CALLS,
+    COPIES,
+    GRAPHS,
+    IMPAIRED,
+    KERNELS,
+    KINDS,
+    LEFT,
+    MEMORY,
+    NODES,
+    REFUSED,
+    STARTED,
+    STOPPED,
+    SYNC,
+    WAITING,
+    read_batches,
+)
+from tap import ok, skip_all
 
 
 def versions():
     """Those whose doubles could be made."""
     found = [v for v in ("12", "13") if os.path.exists(os.path.join(DOUBLES, v, "fake_training"))]
     if not found:
-        print("ok 1 - everything # SKIP NVIDIA's CUPTI headers could not be had: scripts/cupti.sh says why")
-        print("1..1")
-        sys.exit(0)
+        skip_all("NVIDIA's CUPTI headers could not be had: scripts/cupti.sh says why")
     return found
 
 

@@ -8,8 +8,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import CONSUMER, DOUBLES, SHIM, Shimmed, done, ok, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_lib import CONSUMER, DOUBLES, SHIM, Shimmed, versions
+from tap import done, ok
 
 # The shim by a name that no tracer knows it by: one that traces all of this machine is not to wake it
 ASLEEP = os.path.join(tempfile.mkdtemp(prefix="sonde-dormant-"), "asleep.so")

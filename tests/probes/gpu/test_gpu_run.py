@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import BUILD, ROOT, done, ok, skip, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_lib import BUILD, ROOT, versions
+from tap import done, ok, skip
 
 RUN = os.path.join(ROOT, "tests", "gpu", "run")
 tmp = tempfile.mkdtemp(prefix="sonde-gpu-run-")
@@ -60,7 +61,7 @@ def a_shim_that_lies():
 
 def waits_side_by_side():
     """Two threads wait at once, and what the program notes of a wait is longer than the wait: as it was once, in ns."""
-    sys.path[:0] = [os.path.join(ROOT, "tests", "gpu"), os.path.join(ROOT, "tests", "reader")]
+    sys.path[:0] = [os.path.join(ROOT, "tests", "gpu"), os.path.join(ROOT, "tests", "lib")]
     from judge import Joined, check_waits
     from shimmed import Told
 

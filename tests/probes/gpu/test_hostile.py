@@ -8,11 +8,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import recording  # noqa: E402
-from recording import Recording, done, skip_all  # noqa: E402
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import SHIM  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import Recording
+from shim_lib import SHIM
+from tap import done, ok, skip_all
 
 HOSTILE = os.path.join(os.environ.get("B", "build"), "tests", "probes", "gpu", "hostile")
 READ, REFUSED = 9, 10  # bpf/core/meta.h
@@ -27,10 +26,6 @@ if pid:
     print(pid, flush=True)
 time.sleep(60)
 """
-
-
-def ok(condition, name, *detail):
-    return recording.ok(condition, name, "" if condition else "\n".join(map(str, detail)))
 
 
 def lies():

@@ -10,10 +10,20 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from inject_lib import (CONTAINERS, State, TARGET, Target, changed_text, differences, has_shim, inject, shim_thread,  # noqa: E402
-                        wait_for)
-from shim_lib import done, ok  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from inject_lib import (
+    CONTAINERS,
+    TARGET,
+    State,
+    Target,
+    changed_text,
+    differences,
+    has_shim,
+    inject,
+    shim_thread,
+    wait_for,
+)
+from tap import done, ok, skip, skip_all
 
 ROUNDS = int(os.environ.get("ROUNDS", 50))
 KINDS = [  # name, arguments, container, of 50
@@ -69,13 +79,12 @@ def one(args, container, tmp, again):
 
 def main():
     if os.geteuid():
-        print("ok 1 - everything # SKIP the containers need root\n1..1")
-        return
+        skip_all("the containers need root")
     total = 0
     for name, args, container, share in KINDS:
         n, bad = max(1, share * ROUNDS // 50), []
         if container and container != "unshare" and not shutil.which(container):
-            ok(True, f"{name} # SKIP {container} is not installed")
+            skip(name, f"{container} is not installed")
             continue
         for i in range(n):
             with tempfile.TemporaryDirectory(prefix="sonde-inject-") as tmp:
@@ -86,7 +95,7 @@ def main():
             bad += found
             total += 1
         if found is None:
-            ok(True, f"{name} # SKIP no such container can be made here")
+            skip(name, "no such container can be made here")
             continue
         ok(not bad, f"{name}: {n} times, all as it was", *bad[:5])
     assert set(CONTAINERS) >= {k[2] for k in KINDS if k[2]}

@@ -4,11 +4,10 @@
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from inject_lib import BUILD, ROOT, Target, inject  # noqa: E402
-
-sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
-from account import ok, run_with_account  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from account import run_with_account
+from inject_lib import BUILD, Target, inject
+from tap import ok
 
 ATTACKER = os.path.join(BUILD, "tests", "probes", "gpu", "inject_attacker")
 SECRET = b"root's\n" * 100

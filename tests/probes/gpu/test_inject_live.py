@@ -12,10 +12,20 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from inject_lib import SONDE, Target, changed_text, has_shim, inject, wait_for  # noqa: E402
-from shim_lib import DOUBLES, SHIM, STARTED, STOPPED, compare, done, ok, read_truth, training, versions  # noqa: E402
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from inject_lib import SONDE, Target, changed_text, has_shim, inject, wait_for
+from shim_lib import (
+    DOUBLES,
+    SHIM,
+    STARTED,
+    STOPPED,
+    compare,
+    read_truth,
+    training,
+    versions,
+)
+from sonde_trace import Trace
+from tap import done, ok, skip, skip_all
 
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
 FORKER = """
@@ -103,7 +113,7 @@ def in_containers(version):
             os.environ.update(FAKE_CUDA="", FAKE_CUPTI="", FAKE_CUDA_TRUTH="/work/truth")
         t = Training(version, "-n", "60", "-p", "1000", container=name) if shutil.which(name) else None
         if not t or not t.ready:
-            ok(True, f"{name} # SKIP no such container can be made here")
+            skip(name, "no such container can be made here")
             continue
         # -p is not asked for the rest: the shell that made the container has no CUDA
         r = Recorder("--inject", "-t", "gpu", "-p", str(t.pid))
@@ -150,7 +160,7 @@ def afterwards(version):
     """On and off while it trains, from memory: each time all words are 0 again, and the code is the file's."""
     t = Training(version, "-n", "100000", "-p", "1000", container="bwrap" if shutil.which("bwrap") else "unshare")
     if not t.ready:
-        ok(True, "afterwards # SKIP no such container can be made here")
+        skip("afterwards", "no such container can be made here")
         return
     inject(t.pid)
     t.go()
@@ -181,7 +191,7 @@ def forks():
     """The shim has no file by name: a child maps its pages of control anew all the same."""
     t = Target(["/usr/bin/python3", "-c", FORKER], "bwrap", tmp, [tmp]) if shutil.which("bwrap") else None
     if not t or not t.child or not t.first.startswith("ready"):
-        ok(True, "forks # SKIP no such container can be made here")
+        skip("forks", "no such container can be made here")
         return
     pid = next(int(p) for p in os.listdir("/proc") if p.isdigit() and comm(p) == "sondeinjected")
     r = inject(pid)
@@ -209,8 +219,7 @@ def comm(pid):
 
 
 if os.geteuid():
-    print("ok 1 - everything # SKIP tracing needs root\n1..1")
-    sys.exit(0)
+    skip_all("tracing needs root")
 version = versions()[-1]
 by_path(version)
 in_containers(version)

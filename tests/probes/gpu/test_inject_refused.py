@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject  # noqa: E402
-from shim_lib import DOUBLES, done, ok, training  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject
+from shim_lib import DOUBLES, training
+from tap import done, ok, skip, skip_all
 
 ODD = os.path.join(BUILD, "tests", "probes", "gpu", "inject_odd")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -93,10 +94,6 @@ def refused(name, pid, reason, target=None, status=1, **how):
     if target:
         ended = target.end()
         ok(ended == 0, f"{name}: it goes on", ended, target.errors)
-
-
-def skip(name, why):
-    ok(True, f"{name} # SKIP {why}")
 
 
 def no_processes():
@@ -319,8 +316,7 @@ def doctor():
 
 def main():
     if os.geteuid():
-        print("ok 1 - everything # SKIP needs root\n1..1")
-        return
+        skip_all("needs root")
     for test in (no_processes, states, programs, filters, places, held_up, together, no_thread, other_numbers, command_line, doctor):
         test()
     done()

@@ -8,10 +8,11 @@ import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import done, ok, read_truth, setting, training, versions  # noqa: E402
-from model_lib import APIS, SONDE, compare, kind_of, report, rows_of, sums, tmp  # noqa: E402
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from model_lib import APIS, SONDE, compare, kind_of, report, rows_of, sums, tmp
+from shim_lib import read_truth, setting, training, versions
+from sonde_trace import Trace
+from tap import done, ok, skip, skip_all
 
 number = 0
 
@@ -131,7 +132,7 @@ def none_and_many():
 def stacks():
     """Kernels by the stack of their launch: a program of Python whose lines are known."""
     if "--cuda=stacks" not in subprocess.run([SONDE, "list", "options"], capture_output=True, text=True).stdout:
-        ok(True, "Python stacks # SKIP this build has no --cuda=stacks")
+        skip("Python stacks", "this build has no --cuda=stacks")
         return
     v, program = versions()[-1], os.path.join(os.path.dirname(os.path.abspath(__file__)), "launches.py")
     cudart = os.path.join(os.path.dirname(training(v)), f"libcudart.so.{v}")
@@ -164,8 +165,7 @@ def lost():
 
 
 if os.geteuid():
-    print("ok 1 - everything # SKIP tracing needs root\n1..1")
-    sys.exit(0)
+    skip_all("tracing needs root")
 versions()
 joins()
 namespace("proc,gpu,cuda")

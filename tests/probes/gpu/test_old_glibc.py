@@ -7,8 +7,9 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import SHIM, done, ok  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_lib import SHIM
+from tap import done, ok
 
 NEWEST = (2, 17)  # RHEL 7; Debian 11 has 2.31, Ubuntu 20.04 too, RHEL 8 has 2.28
 

@@ -10,9 +10,25 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import ALL, GRAPHS, KERNELS, LEFT, NODES, REFUSED, STARTED, STOPPED, WAITING, Shimmed, States  # noqa: E402
-from shim_lib import compare, done, ok, setting, training, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_lib import (
+    ALL,
+    GRAPHS,
+    KERNELS,
+    LEFT,
+    NODES,
+    REFUSED,
+    STARTED,
+    STOPPED,
+    WAITING,
+    Shimmed,
+    States,
+    compare,
+    setting,
+    training,
+    versions,
+)
+from tap import done, ok
 
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
 

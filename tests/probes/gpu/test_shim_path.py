@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import DOUBLES, REFUSED, STARTED, STOPPED, Shimmed, done, ok, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_lib import DOUBLES, REFUSED, STARTED, STOPPED, Shimmed, versions
+from tap import done, ok
 
 PLANTED = "#include <stdlib.h>\n__attribute__((constructor)) static void planted(void) { system(\"touch PLANTED\"); }\n"
 

@@ -5,13 +5,23 @@
 import collections
 import os
 import signal
-import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from shim_lib import ALL, IMPAIRED, KERNELS, REFUSED, STARTED, STOPPED, Shimmed, States  # noqa: E402
-from shim_lib import compare, done, ok, setting, versions  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from shim_lib import (
+    IMPAIRED,
+    KERNELS,
+    REFUSED,
+    STARTED,
+    STOPPED,
+    Shimmed,
+    States,
+    compare,
+    setting,
+    versions,
+)
+from tap import done, ok
 
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
 newest = versions()[-1]

@@ -7,8 +7,9 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import EVENT_OPEN, PROBE_NS, Recording, compile_c, counted, done, ok  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import EVENT_OPEN, PROBE_NS, Recording, compile_c, counted
+from tap import done, ok
 
 ROUNDS, WAITERS = 20, 4
 WAIT, PI = 0, 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of family nccl share; programs, recordings and TAP are family cuda's."""
+"""What the tests of family nccl share; programs and recordings are those of family cuda."""
 import importlib.util
 import os
 
@@ -9,7 +9,6 @@ cuda = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(cuda)
 
 BUILD, SONDE, Program, directory = cuda.BUILD, cuda.SONDE, cuda.Program, cuda.directory
-ok, skip, done = cuda.ok, cuda.skip, cuda.done
 NCCL = os.environ.get("NCCL", os.path.join(BUILD, "nccl"))
 HERE = os.path.join(BUILD, "tests", "probes", "nccl")
 FAKE = os.path.join(BUILD, "tests", "fakes", "libnccl.so")

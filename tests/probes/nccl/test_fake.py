@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import FAKE, HERE, Program, Recording, directory, done, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import FAKE, HERE, Program, Recording, directory
+from tap import done, ok, skip
 
 OPEN = 1
 FROM_CALL, FROM_MEMORY = 1, 2

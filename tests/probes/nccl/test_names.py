@@ -9,8 +9,9 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from common import BUILD, NCCL, done, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from common import BUILD, NCCL
+from tap import done, ok, skip
 
 FUNCTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "functions.txt")
 

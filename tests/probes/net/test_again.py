@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import ROOT, Recording, compile_c, done, ok, skip, skip_all  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import ROOT, Recording, compile_c
+from tap import done, ok, skip, skip_all
 
 
 def main():

@@ -6,8 +6,9 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import Recording, compile_c, counted, done, ok  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import Recording, compile_c, counted
+from tap import done, ok
 
 CONNECTED, ACCEPTED = 1, 2
 LOOPBACK = {4: (0, 0xffff7f000001), 6: (0, 1)}

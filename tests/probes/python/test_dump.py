@@ -17,9 +17,10 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
 
-tap = gil_lib.Tap()
 HERE = os.path.dirname(os.path.abspath(__file__))
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
@@ -274,8 +275,8 @@ def check_own(python):
                "%d %s %s" % (p.returncode, p.stdout, p.stderr))
 
 
-gil_lib.each_python(tap, "parked threads", check_parked)
-gil_lib.each_python(tap, "interpreters", check_interpreters)
+gil_lib.each_python("parked threads", check_parked)
+gil_lib.each_python("interpreters", check_interpreters)
 for name in "3.8 pyenv", "3.11 debian", "3.13 pyenv":
     if gil_lib.pythons()[0].get(name):
         check_container(gil_lib.pythons()[0][name])
@@ -295,4 +296,4 @@ if debian:
     check_own(debian)
 else:
     tap.skip("200 threads, errors", "no Debian Python")
-tap.end()
+tap.done()

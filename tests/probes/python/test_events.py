@@ -15,10 +15,11 @@ import sys
 import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
+import tap
 from sonde_trace import Trace
 
-tap = gil_lib.Tap()
 HERE = os.path.dirname(os.path.abspath(__file__))
 IMPORT_LINE = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S+)")
 OPEN = 1
@@ -208,9 +209,9 @@ def check_unknown():
 
 place = tempfile.mkdtemp(prefix="sonde-python-")
 try:
-    gil_lib.each_python(tap, "events", check_python)
+    gil_lib.each_python("events", check_python)
     check_running()
     check_unknown()
 finally:
     shutil.rmtree(place, ignore_errors=True)
-tap.end()
+tap.done()

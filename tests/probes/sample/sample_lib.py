@@ -4,8 +4,9 @@ import collections
 import os
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
 sys.path.append(os.path.join(HERE, "..", "gil"))
 
 Frame = collections.namedtuple("Frame", "kind name file line")

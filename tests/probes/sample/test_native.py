@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sample_lib import CUT, HERE, Stacks, shares, worst  # noqa: E402
-from recording import Recording, done, ok, skip, workdir  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import Recording, workdir
+from sample_lib import CUT, HERE, Stacks, shares, worst
+from tap import done, ok, skip
 
 OFF_SLEEP = 4
 

@@ -6,9 +6,10 @@ import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sample_lib import WORK, Stacks, python_of  # noqa: E402
-from recording import EVENT_OPEN, Recording, done, ok  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import EVENT_OPEN, Recording
+from sample_lib import WORK, Stacks, python_of
+from tap import done, ok
 
 GIL, LOCK, SLEEP, POLL, IO, CHILD = 2, 3, 4, 5, 8, 9
 PYTHON3 = "/usr/bin/python3"

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sample_lib import NATIVE, WORK, Stacks, python_of, shares, worst  # noqa: E402
-from recording import Recording, done, ok, skip, workdir  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import Recording, workdir
+from sample_lib import NATIVE, WORK, Stacks, python_of, shares, worst
+from tap import done, ok, skip
 
 PYTHON3 = "/usr/bin/python3"
 KINDS = ("seventy", "twenty", "ten", "constructs")

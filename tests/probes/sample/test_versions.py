@@ -8,10 +8,11 @@ import os
 import shutil
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sample_lib import WORK, Stacks, python_of, shares, worst  # noqa: E402
-import gil_lib  # noqa: E402
-from recording import Recording, done, ok, skip  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+import gil_lib
+from recording import Recording
+from sample_lib import WORK, Stacks, python_of, shares, worst
+from tap import done, ok, skip
 
 POINTS = 5  # 1,000 samples and more
 

@@ -5,9 +5,10 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import EVENT_OPEN, EVENT_STARTED_BEFORE, Recording, compile_c, done, ok  # noqa: E402
-from spans import SLEEP, by_thread, gaps, merged  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import EVENT_OPEN, EVENT_STARTED_BEFORE, Recording, compile_c
+from spans import SLEEP, by_thread, gaps, merged
+from tap import done, ok
 
 MS = 1_000_000
 

@@ -4,9 +4,10 @@
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from recording import EVENT_OPEN, Recording, compile_c, done, ok  # noqa: E402
-from spans import by_thread, gaps, merged  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import EVENT_OPEN, Recording, compile_c
+from spans import by_thread, gaps, merged
+from tap import done, ok
 
 MS = 1_000_000
 

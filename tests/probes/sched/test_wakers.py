@@ -6,10 +6,26 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import EVENT_OPEN, SLOW, Recording, compile_c, counted, done, ok  # noqa: E402
-from spans import (BLOCKED, DEAD, NAMES, NEW, RUNNABLE, SLEEP, STOPPED, TRACED, WAKER_IRQ, WAKER_NONE,  # noqa: E402
-		   WAKER_SOFTIRQ, WAKER_THREAD, by_thread, gaps, merged)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import EVENT_OPEN, SLOW, Recording, compile_c, counted
+from spans import (
+	BLOCKED,
+	DEAD,
+	NAMES,
+	NEW,
+	RUNNABLE,
+	SLEEP,
+	STOPPED,
+	TRACED,
+	WAKER_IRQ,
+	WAKER_NONE,
+	WAKER_SOFTIRQ,
+	WAKER_THREAD,
+	by_thread,
+	gaps,
+	merged,
+)
+from tap import done, ok
 
 MS = 1_000_000
 FAMILIES = ("sched", ["--sched=all"])

@@ -7,8 +7,9 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import EVENT_OPEN, PROBE_NS, Recording, compile_c, counted, done, ok, workdir  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import EVENT_OPEN, PROBE_NS, Recording, compile_c, counted, workdir
+from tap import done, ok
 
 NO_DURATION = 4
 ROUNDS, THREADS = 50, 4

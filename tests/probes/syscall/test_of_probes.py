@@ -7,8 +7,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import ROOT, Recording, done, ok, skip_all  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import ROOT, Recording
+from tap import done, ok, skip_all
 
 B = os.environ.get("B", os.path.join(ROOT, "build"))
 PROGRAM = os.path.join(B, "tests", "probes", "cuda", "cuda_truth-13")

@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import Recording, done, ok, skip_all, workdir  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import Recording, workdir
+from tap import done, ok, skip_all
 
 COMMAND = ["/bin/sh", "-c", "read x; find /usr/include -name '*.h' -newer /etc/hostname | sort | tail -n 1"]
 

@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-from recording import EVENT_OPEN, ROOT, Recording, compile_c, done, ok, workdir  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import EVENT_OPEN, ROOT, Recording, compile_c, workdir
+from tap import done, ok
 
 NO_DURATION, STARTED_BEFORE = 4, 8
 GETPPID, NANOSLEEP, WRITE, OPENAT = 110, 35, 1, 257

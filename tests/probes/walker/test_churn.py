@@ -5,9 +5,13 @@
 A program that makes functions and forgets them all the time, so that their code objects' memory is used
 again, and interpreters that start and end all the time: fewer than one frame in a thousand is unresolved, and none is taken for another.
 """
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+import tap
 import walk_lib
 
-TAP = walk_lib.Tap()
 SECONDS = 1
 
 
@@ -21,16 +25,16 @@ def judge(run, name, enough=50):
     said = "%d marks, %d waits in them, %d frames, %d unresolved, %d stacks lost, %d wrong; losses %s" % (
         c.marks, c.waits, frames, unresolved, lost, len(c.wrong), dict(run.losses))
     good = c.waits > enough and not c.wrong and (unresolved + lost) * 1000 < frames and c.unwalked <= walk_lib.counted(run)
-    TAP.ok(good, name,
+    tap.ok(good, name,
            "\n".join([said] + ["%s: %s" % x for x in c.wrong[:5]]) + "\n" + run.messages + run.printed)
-    TAP.note(said)
+    tap.note(said)
 
 
 def check(python):
     judge(walk_lib.record(python, "churn", SECONDS), "functions made and forgotten, " + python.name)
 
 
-walk_lib.each_python(TAP, "functions made and forgotten", check)
+walk_lib.each_python("functions made and forgotten", check)
 HERE = [p for p in walk_lib.pythons()[0].values() if p.root == "/"]
 judge(walk_lib.record([p.exe for p in HERE], "many", 6), "interpreters started and ended")
 
@@ -40,17 +44,17 @@ for kind, ones in [("a program", [p for p in HERE if ".so" not in p.binary]), ("
     if ones:
         judge(walk_lib.record([ones[-1].exe], "many", 3, switches="late-python"), what, 20)
     else:
-        TAP.skip(what, "there is none")
+        tap.skip(what, "there is none")
 # Nor by its file: each stack that is not taken is counted.
 unknown = walk_lib.record([HERE[0].exe], "many", 2, switches="late-python,no-python-files")
 c = walk_lib.compare(unknown)
-TAP.ok(c.waits > 20 and c.unwalked == c.waits and unknown.losses[walk_lib.UNKNOWN] >= c.unwalked,
+tap.ok(c.waits > 20 and c.unwalked == c.waits and unknown.losses[walk_lib.UNKNOWN] >= c.unwalked,
        "each stack of a process that is not known is counted as a loss",
        "%d waits, %d not walked; losses %s\n%s" % (c.waits, c.unwalked, dict(unknown.losses), unknown.messages))
 # The attacher refuses a process the first time, as it does where data is not mapped yet: it is asked again.
 refused = walk_lib.record(HERE[0], "churn", SECONDS, switches="refuse-python,no-python-files")
 c = walk_lib.compare(refused)
-TAP.ok(c.waits > 50 and c.unwalked * 2 < c.waits and c.unwalked <= walk_lib.counted(refused),
+tap.ok(c.waits > 50 and c.unwalked * 2 < c.waits and c.unwalked <= walk_lib.counted(refused),
        "a process that is refused at first is entered later",
        "%d waits, %d not walked; losses %s\n%s" % (c.waits, c.unwalked, dict(refused.losses), refused.messages))
-TAP.end()
+tap.done()

@@ -10,8 +10,10 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "sample"))
-from sample_lib import Stacks, python_of  # noqa: E402
-from recording import Recording, done, ok, workdir  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+from recording import Recording, workdir
+from sample_lib import Stacks, python_of
+from tap import done, ok
 
 NESTED = 12  # LOSS_NESTED
 WORK = """

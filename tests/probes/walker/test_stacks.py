@@ -3,10 +3,13 @@
 # test: timeout=300
 """The stacks of waits are those that the program itself saw: every kind of call, on every CPython there is."""
 import collections
+import os
+import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
+import tap
 import walk_lib
 
-TAP = walk_lib.Tap()
 # of the marks: with the GIL free by chance, there is no wait
 SEEN = 0.5
 
@@ -23,9 +26,9 @@ def check(python):
     why.append(str(kinds))
     good = run.status == 0 and c.marks > 200 and c.seen >= SEEN * c.marks and not c.wrong
     good = good and c.unwalked <= c.waits // 1000 and run.losses[walk_lib.READ] + run.losses[walk_lib.TORN] <= c.waits // 1000
-    TAP.ok(good, name, "\n".join(why) + "\n" + run.messages + run.printed)
-    TAP.note(why[0])
+    tap.ok(good, name, "\n".join(why) + "\n" + run.messages + run.printed)
+    tap.note(why[0])
 
 
-walk_lib.each_python(TAP, "every kind of call", check)
-TAP.end()
+walk_lib.each_python("every kind of call", check)
+tap.done()

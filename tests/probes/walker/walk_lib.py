@@ -12,7 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "gil"))
-from gil_lib import SONDE, Tap, each_python, pythons  # noqa: E402,F401
+from gil_lib import SONDE, each_python, pythons  # noqa: E402,F401
 from sonde_trace import Trace  # noqa: E402
 
 FRAMES = 256  # STACK_FRAMES

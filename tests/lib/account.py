@@ -1,36 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A second account of this machine, made for a test and removed after it; and how such a test reports."""
+"""A second account of this machine, made for a test and removed after it."""
 import os
 import pwd
 import shutil
 import subprocess
-import sys
 import tempfile
 
-count = failed = 0
-
-
-def ok(passed, name, *why):
-    global count, failed
-    count += 1
-    failed += not passed
-    print(f"{'ok' if passed else 'not ok'} {count} - {name}", flush=True)
-    for w in () if passed else why:
-        print("# " + str(w)[:1500].replace("\n", "\n# "), flush=True)
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print(f"ok {count} - {name} # SKIP {why}", flush=True)
-
-
-def plan():
-    print(f"1..{count}")
-
-
-def skip_all(why):
-    print(f"ok 1 - everything # SKIP {why}\n1..1")
+from tap import done, skip_all
 
 
 def run_with_account(test):
@@ -38,11 +14,9 @@ def run_with_account(test):
     with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
         if account.why:
             skip_all(account.why)
-            sys.exit(0)
         let_pass(tmp)
         test(account, tmp)
-    plan()
-    sys.exit(failed > 0)
+    done()
 
 
 class Account:

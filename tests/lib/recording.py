@@ -4,13 +4,12 @@ import atexit
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
+
+from tap import skip_all
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# a caller's own reader goes first
-sys.path.append(os.path.join(ROOT, "tests", "reader"))
 
 # How many times slower than a machine of today this one may be: 1, and more where a kernel runs under emulation
 SLOW = int(os.environ.get("SLOW", 1))
@@ -18,21 +17,6 @@ PROBE_NS = 2000 * SLOW  # that a probe may add to what the program itself measur
 EVENT_OPEN = 1
 EVENT_STARTED_BEFORE = 8
 
-failed = False
-number = 0
-
-
-def ok(condition, name, detail=""):
-	global failed, number
-	number += 1
-	print(f"{'ok' if condition else 'not ok'} {number} - {name}")
-	if not condition:
-		failed = True
-	if detail:
-		for line in str(detail).splitlines():
-			print(f"# {line}")
-	sys.stdout.flush()
-	return condition
 
 
 def counted(found, true):
@@ -43,23 +27,6 @@ def counted(found, true):
 def counted_set(found, true):
 	"""The same of two sets: what is in the first alone is too much."""
 	return counted(len(true) + len(found - true) if found - true else len(found), len(true))
-
-
-def skip(name, why):
-	global number
-	number += 1
-	print(f"ok {number} - {name} # SKIP {why}", flush=True)
-
-
-def skip_all(why):
-	print(f"ok 1 - everything # SKIP {why}")
-	print("1..1")
-	sys.exit(0)
-
-
-def done():
-	print(f"1..{number}")
-	sys.exit(1 if failed else 0)
 
 
 def compile_c(source):

@@ -6,7 +6,6 @@ out as libc++ does on 64 bits: a vector is three pointers, a long string {capaci
 vector of rows, each a vector of strings, and behind it the error, a string.
 """
 import ctypes
-import glob
 import os
 import subprocess
 

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Processes that do what they are told, line by line, and answer each line: calls of a CUDA runtime made for tests are
-numbered by their argument, so a trace can be compared with them call by call. Sonde beside them; TAP."""
+numbered by their argument, so a trace can be compared with them call by call. Sonde beside them."""
 import os
 import signal
 import subprocess
-import sys
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402,F401
 
 LIBRARY = os.path.join(B, "tests/fakes/libcudart.so")
 SCRIPT = r"""
@@ -48,22 +45,6 @@ for line in sys.stdin:
 	print({"calls": calls, "name": name, "thread_name": thread_name, "fork": fork, "hello": os.getpid}[word](*args),
 	      flush=True)
 """
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print("# " + str(why).replace("\n", "\n# "), flush=True)
-    return ok
-
-
-def skip(name, why):
-    global number
-    number += 1
-    print(f"ok {number} - {name} # SKIP {why}", flush=True)
 
 
 class Puppet:
