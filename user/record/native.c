@@ -161,11 +161,15 @@ static enum step by_frame_pointer(struct walk *w)
 static enum step by_table(struct walk *w, const struct elf_unwind *u)
 {
 	u64 cfa = (u->by_frame_pointer ? w->bp : w->sp) + (u64)(s64)u->cfa, pc, bp = w->bp;
+	u64 slot = cfa + (u64)(s64)u->frame_pointer;
 
 	if (u->outermost)
 		return STEP_END;
-	/* the saved one first: the chain is only read upward */
-	if (u->saved && !read_word(w, cfa + (u64)(s64)u->frame_pointer, &bp))
+	/*
+	 * The saved one first, as the chain is only read upward. A slot below the stack pointer has been popped, and the
+	 * register has the caller's value: of a function's last instruction, tables name the slot still.
+	 */
+	if (u->saved && slot >= w->sp && !read_word(w, slot, &bp))
 		bp = 0;
 	if (cfa <= w->sp || !read_word(w, cfa - 8, &pc))
 		return STEP_LOST;

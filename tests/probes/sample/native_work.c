@@ -3,6 +3,8 @@
  * Spends CPU time in functions of known names, 70/20/10, each measured by the thread's own
  * CPU clock, or sleeps known times in them: native_work cpu|sleep SECONDS. Built with frame
  * pointers. Prints "NAME NANOSECONDS" a line.
+ *
+ * native_work popped SECONDS: spends it between the end of a function, where the caller's frame pointer has been popped, and its return.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +54,38 @@ WORK(seventy, 0, CLOCK_THREAD_CPUTIME_ID, burn(700000))
 WORK(twenty, 1, CLOCK_THREAD_CPUTIME_ID, burn(200000))
 WORK(ten, 2, CLOCK_THREAD_CPUTIME_ID, deep(100, 100000))
 
+#ifdef __x86_64__
+/* As compilers do, the unwind table names the slot of the frame pointer up to the return. */
+void popped(unsigned long n);
+__asm__(".text\n"
+	".type popped, @function\n"
+	"popped:\n"
+	"	.cfi_startproc\n"
+	"	push %rbp\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset rbp, -16\n"
+	"	mov %rsp, %rbp\n"
+	"	.cfi_def_cfa_register rbp\n"
+	"	pop %rbp\n"
+	"	.cfi_def_cfa rsp, 8\n"
+	"1:	dec %rdi\n"
+	"	jnz 1b\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size popped, . - popped\n");
+#else
+static void popped(unsigned long n)
+{
+	burn(n);
+}
+#endif
+
+__attribute__((noinline)) static void calls_popped(unsigned long long end)
+{
+	while (now(CLOCK_MONOTONIC) < end)
+		popped(1000000);
+}
+
 static void nap(long ms)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
@@ -71,6 +105,8 @@ int main(int argc, char **argv)
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
 	end = now(CLOCK_MONOTONIC) + (unsigned long long)(atof(argc > 2 ? argv[2] : "1") * 1e9);
+	if (argc > 1 && !strcmp(argv[1], "popped"))
+		calls_popped(end);
 	while (now(CLOCK_MONOTONIC) < end) {
 		if (sleeps) {
 			long_nap();

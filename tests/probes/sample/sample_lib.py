@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the tests of sampling share: stacks of a trace, shares, the CPythons there are."""
 import collections
+import math
 import os
 import sys
 
@@ -51,6 +52,21 @@ def python_of(stack):
 def shares(weights):
     total = sum(weights.values())
     return {k: 100 * v / total for k, v in weights.items()} if total else {}
+
+
+def allowed(points, share, samples):
+    """How far a share may be off: so many points, or four standard deviations where the program had so little of the CPU that the
+    samples are few."""
+    return max(points, 4 * 100 * math.sqrt(share / 100 * (1 - share / 100) / max(samples, 1)))
+
+
+def cpu_time(samples, spent):
+    """The CPU time of samples by the time in ns that the program says it has spent, and whether chance can have it so: a thread that
+    had a part of a CPU is met by each tick with this probability."""
+    cpu, wall = sum(e["period"] for e in samples), samples[-1]["time"] - samples[0]["time"] if samples else 0
+    chance = 4 * math.sqrt(max(0, 1 - spent / max(wall, 1)) / max(len(samples), 1))
+    ratio = cpu / max(spent, 1)
+    return ratio, 0.85 - chance < ratio < 1.05 + chance
 
 
 def worst(truth, seen):
