@@ -43,6 +43,22 @@ static __always_inline bool task__followed(struct task_struct *task, bool all)
 	return process__followed(task->tgid, all);
 }
 
+/*
+ * Is a thread still followed that was introduced? *version is a field of the thread's storage: processes_version when its
+ * process was last found to be selected. Without a filter a process is followed until it execs.
+ */
+static __always_inline bool thread__followed(struct task_struct *task, u32 *version)
+{
+	u32 now = processes_version;
+
+	if (!filter_on || *version == now)
+		return true;
+	if (!(process__flags(task->tgid) & PROCESS_SELECTED))
+		return false;
+	*version = now;
+	return true;
+}
+
 /* What a program's task storage has for a task, or NULL. Most tasks of a machine have no storage, and one load says so. */
 #define task__stored(map, task) ((task)->bpf_storage ? bpf_task_storage_get(map, task, 0, 0) : NULL)
 

@@ -37,7 +37,7 @@ def by_name(mode, how):
     early.do("name pupp")
     late.do("name stranger")
     other.do("thread_name pupp")
-    families = "cuda,proc,sched" if not mode else "cuda"
+    families = "cuda,proc,sched,syscall" if not mode else "cuda"
     sonde = Sonde(trace_path("comm" + mode), "-t", families, *(["--sched=all"] if not mode else []), "--comm", "none*,pup[pq]",
                   "--comm", "zz?", mode=mode)
     want = []
@@ -52,7 +52,7 @@ def by_name(mode, how):
     late.do("calls 210 5")
     want += numbered(late.pid, 210, 5)
     if not mode:
-        time.sleep(2)  # who leaves before sonde has looked, ten times a second, is not introduced
+        time.sleep(2)  # introduced by the end of it, and so followed by families that need to know its threads
     late.do("name stranger")
     late.do("calls 300 5")
     late.do("name zzz")
@@ -89,6 +89,10 @@ def by_name(mode, how):
     ok(maps, "and libraries")
     spans = [e for k in ("sched_run", "sched_off") for e in trace.events(k) if e["pid"] == late.pid]
     ok(spans and all(e["start"] >= joined for e in spans), "and followed by the scheduler's family from then on", spans[:3])
+    comings = [(e["time"], e["member"]) for e in sorted(trace.events("meta_member"), key=lambda e: e["time"]) if e["pid"] == late.pid]
+    calls = sorted(e["start"] for e in trace.events("syscall") if e["pid"] == late.pid)
+    outside = [at for at in calls if not ([member for time, member in comings if time <= at] or [0])[-1]]
+    ok(calls and not outside, "of its system calls those are recorded that begin while it is in", (len(calls), comings, outside[:9]))
 
 
 def narrowing():

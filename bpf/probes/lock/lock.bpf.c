@@ -41,6 +41,7 @@ struct lock_thread {
 	bool waiting;
 	bool released; /* has let go of the lock it waited for last */
 	u32 number; /* of its last episode */
+	u32 selected; /* see thread__followed() */
 	u64 last; /* the lock */
 	u64 second; /* where a wait may be moved to: FUTEX_WAIT_REQUEUE_PI */
 	u64 waiters; /* of futex_waitv() */
@@ -383,7 +384,7 @@ int BPF_PROG(lock_enter, struct pt_regs *regs, long id)
 	if (!task->bpf_storage || !decode(&f, regs, id, is_compat(task)))
 		return 0;
 	t = bpf_task_storage_get(&lock_threads, task, 0, 0);
-	if (!t || !t->on)
+	if (!t || !t->on || !thread__followed(task, &t->selected))
 		return 0;
 	switch (f.op) {
 	case FUTEX_WAIT:

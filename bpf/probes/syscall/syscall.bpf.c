@@ -33,6 +33,7 @@ struct syscall_thread {
 	bool unseen; /* was there before, and may have been in a call */
 	u16 traits;
 	u32 path_len;
+	u32 selected; /* see thread__followed() */
 	u64 switches; /* voluntary ones at the entry */
 	u64 since; /* followed from then on */
 	struct file_cache file; /* used last */
@@ -227,10 +228,12 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 
 	if (!t || !t->on)
 		return 0;
+	t->unseen = false;
+	if (!thread__followed(task, &t->selected))
+		return 0;
 	nr = encode(task, id);
 	c = call_of(t);
 	e = &c->call.span.event;
-	t->unseen = false;
 	if (t->open && !(e->flags & EVENT_STARTED_BEFORE)) {
 		/* the kernel skipped a program of ours */
 		e->time = bpf_ktime_get_ns();
@@ -313,7 +316,7 @@ int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
 
 	if (!t || (!t->on && !t->open))
 		return 0;
-	if (!t->open && !adopt(t, task, regs, ret, now)) {
+	if (!t->open && (!thread__followed(task, &t->selected) || !adopt(t, task, regs, ret, now))) {
 		t->unseen = false;
 		return 0;
 	}
