@@ -166,7 +166,8 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 	if (from == to)
 		return 0;
 	/* links on returns with a pid filter leave later children out; the name is the forking thread's */
-	flags = process__flags(from) & ~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER);
+	flags = process__flags(from) &
+		~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER | PROCESS_JOINING);
 	if (!filter_hierarchy)
 		flags &= ~PROCESS_CGROUP;
 	flags = with_selected(flags | comm__flag(child) | cgroup__flag(child) | user__flag(child));
@@ -291,13 +292,13 @@ int core_seed(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The loader's changes: what is there stays. */
+/* The loader's changes: the other flags stay. */
 SEC("?syscall")
 int core_set(struct process_change *c)
 {
 	u32 now;
 
-	c->before = process__change(c->pid, c->flags, 0, &now);
+	c->before = process__change(c->pid, c->flags, c->clear, &now);
 	c->now = now;
 	return 0;
 }

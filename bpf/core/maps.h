@@ -16,6 +16,7 @@ enum process_flags {
 	PROCESS_COMM = 16, /* --comm: its name matches now */
 	PROCESS_CGROUP = 32, /* --cgroup: it is in one of them now */
 	PROCESS_USER = 64, /* --scope user: it is that user's now */
+	PROCESS_JOINING = 128, /* it was selected lately and is being introduced to the families, selected now or not */
 };
 
 /* How spans see returns; const volatile span_mode. */
@@ -62,7 +63,7 @@ struct comm_glob {
 /* What the loader asks of core_set. */
 struct process_change {
 	u32 pid;
-	u32 flags; /* to be added */
+	u32 flags, clear; /* to be added and taken away */
 	u32 before, now; /* the answer */
 };
 

@@ -44,6 +44,21 @@ static __always_inline bool task__followed(struct task_struct *task, bool all)
 }
 
 /*
+ * For iterators over threads that exist already. They include the threads of a process that the loader introduces, because a
+ * process that keeps changing its name or cgroup may be out of the set at the moment when the iterator runs, and its events
+ * are recorded whenever it is in.
+ */
+static __always_inline bool process__introduced(u32 tgid)
+{
+	return !filter_on || (process__flags(tgid) & (PROCESS_SELECTED | PROCESS_JOINING));
+}
+
+static __always_inline bool task__introduced(struct task_struct *task, bool all)
+{
+	return filter_on ? process__introduced(task->tgid) : task__followed(task, all);
+}
+
+/*
  * Is a thread still followed that was introduced? *version is a field of the thread's storage: processes_version when its
  * process was last found to be selected. Without a filter a process is followed until it execs.
  */

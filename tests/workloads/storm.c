@@ -4,6 +4,7 @@
  *
  *	rename	prctl(PR_SET_NAME)
  *	flip	the same, with two names in turn: storm-0 and storm-1
+ *	blink	the same, with 10 ms as storm-0 and a moment as storm-1
  *	thread	threads that are made, named and end
  *	fork	processes
  *	exec	programs that are executed
@@ -49,6 +50,13 @@ static void rename_once(void)
 static void flip_once(void)
 {
 	prctl(PR_SET_NAME, n & 1 ? "storm-1" : "storm-0");
+}
+
+static void blink_once(void)
+{
+	prctl(PR_SET_NAME, "storm-1");
+	prctl(PR_SET_NAME, "storm-0");
+	usleep(10000);
 }
 
 static void *named_thread(void *arg)
@@ -151,7 +159,7 @@ int main(int argc, char **argv)
 	} kinds[] = {
 		{ "rename", rename_once }, { "flip", flip_once },   { "thread", thread_once },
 		{ "fork", fork_once },	   { "exec", exec_once },   { "cgroup", cgroup_once },
-		{ "file", file_once },	   { "write", write_once },
+		{ "file", file_once },	   { "write", write_once }, { "blink", blink_once },
 	};
 	double end = now() + (argc > 2 ? atof(argv[2]) : 1);
 

@@ -212,17 +212,24 @@ static void tell_host(struct session *s, const struct family_host *h, void *arg)
 		h->joined(s, *(u32 *)arg);
 }
 
+/* Those beyond JOINED_MAX have to be selected at this moment; if they keep leaving and coming in, they are asked for again. */
 static void introduce_all(struct session *s)
 {
 	u64 began = session__now(s), took;
 	struct filter *f = s->filter;
+	struct member joined[JOINED_MAX];
 	u32 all = 0;
 
 	if (began < f->next_all)
 		return;
+	memcpy(joined, f->joined, sizeof(joined));
 	f->n_joined = 0;
+	for (u32 i = 0; i < JOINED_MAX; i++)
+		process__set(s, joined[i].pid, PROCESS_JOINING);
 	family_host__each(s, tell_host, &all);
 	objects__scan(s, 0);
+	for (u32 i = 0; i < JOINED_MAX; i++)
+		process__clear(s, joined[i].pid, PROCESS_JOINING);
 	took = (session__now(s) - began) * ALL_SHARE;
 	f->next_all = began + (took < ALL_MAX ? took : ALL_MAX);
 }
@@ -240,9 +247,21 @@ static bool is_too_soon(struct filter *f, u32 pid, u64 now)
 }
 
 /*
- * Its threads and mappings are older than its membership: no event has told of
- * them. A program just begun maps its files from now on.
+ * Its threads and mappings are older than its membership: no event has reported
+ * them. A program just begun maps its files from now on. A process that has left
+ * the set by now is introduced too: what it did while it was in is recorded.
  */
+static void introduce(struct session *s, const struct member *m)
+{
+	u32 pid = m->pid;
+
+	process__set(s, pid, PROCESS_JOINING);
+	family_host__each(s, tell_host, &pid);
+	if (!m->exec || !session__wants(s, pid))
+		objects__scan(s, pid);
+	process__clear(s, pid, PROCESS_JOINING);
+}
+
 void filter__follow(struct session *s)
 {
 	struct filter *f = s->filter;
@@ -262,8 +281,6 @@ void filter__follow(struct session *s)
 			add_joined(f, joined[i]);
 			continue;
 		}
-		family_host__each(s, tell_host, &joined[i].pid);
-		if (!joined[i].exec)
-			objects__scan(s, joined[i].pid);
+		introduce(s, &joined[i]);
 	}
 }

@@ -255,6 +255,9 @@ void targets__select(struct session *s);
 void targets__close(struct session *s);
 u32 process__get(const struct session *s, u32 pid);
 void process__set(struct session *s, u32 pid, u32 flags);
+void process__clear(struct session *s, u32 pid, u32 flags);
+/* Is it among those asked for, or was it lately and is being introduced (filter.c)? */
+bool process__is_introduced(const struct session *s, u32 pid);
 /* Do the filters leave this process out? Also of one that has ended. */
 bool process__is_foreign(const struct session *s, u32 pid);
 

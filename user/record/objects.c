@@ -216,7 +216,7 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	struct notify n = { .m = m };
 
 	/* what only other users map gets no probe; should the process come to be this user's, it is scanned again */
-	if (s->args->one_user && !session__wants(s, m->pid))
+	if (s->args->one_user && !process__is_introduced(s, m->pid))
 		return o;
 	if (!o)
 		o = new_object(s, m, first);
@@ -233,7 +233,7 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	o->used = m->time;
 	o->unmapped = false;
 	n.o = o;
-	if (!session__wants(s, m->pid))
+	if (!process__is_introduced(s, m->pid))
 		return o;
 	if (s->native)
 		native__mapped(s->native, m);

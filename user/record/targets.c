@@ -37,24 +37,39 @@ STEERING(ended_processes) = {
 	.check = refuse,
 };
 
-/* Adds flags; what is there stays. BPF does it: it changes them too. */
-void process__set(struct session *s, u32 pid, u32 flags)
+/* The other flags stay. BPF does it: it changes them too. */
+static void change(struct session *s, u32 pid, u32 set, u32 clear)
 {
-	struct process_change c = { .pid = pid, .flags = flags };
+	struct process_change c = { .pid = pid, .flags = set, .clear = clear };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &c, .ctx_size_in = sizeof(c));
 
-	if ((process__get(s, pid) & flags) == flags)
+	if ((process__get(s, pid) & (set | clear)) == set)
 		return;
-	if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.core_set), &opts) || (c.now & flags) != flags)
+	if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.core_set), &opts) || (c.now & (set | clear)) != set)
 		losses__add(s, 0, LOSS_MAP_FULL, 1, session__now(s), session__now(s), 0);
 	/* the program that takes ended processes out may have run before: nothing else would */
 	if (session__has_ended(pid))
 		attacher__map_set(s->attacher, "processes", &pid, NULL, 0);
 }
 
+void process__set(struct session *s, u32 pid, u32 flags)
+{
+	change(s, pid, flags, 0);
+}
+
+void process__clear(struct session *s, u32 pid, u32 flags)
+{
+	change(s, pid, 0, flags);
+}
+
 bool session__wants(const struct session *s, u32 pid)
 {
 	return !s->filter_need || (process__get(s, pid) & PROCESS_SELECTED);
+}
+
+bool process__is_introduced(const struct session *s, u32 pid)
+{
+	return !s->filter_need || (process__get(s, pid) & (PROCESS_SELECTED | PROCESS_JOINING));
 }
 
 /* BPF adds a process that ends to `ended` before it leaves `processes`: in this order it is found in one of them. */

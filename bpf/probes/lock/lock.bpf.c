@@ -525,12 +525,14 @@ int lock_begin(struct bpf_iter__task *ctx)
 	struct pt_regs *regs;
 	struct lock_wait *w;
 
-	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__followed(task, option_lock_all))
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__introduced(task, option_lock_all))
 		return 0;
 	t = new_thread(task);
 	if (!t || t->on)
 		return 0;
 	t->on = true;
+	if (!task__followed(task, option_lock_all))
+		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (!regs || !task->__state || (s32)regs->orig_ax < 0 || !decode(&f, regs, regs->orig_ax, is_compat(task)))
 		return 0;

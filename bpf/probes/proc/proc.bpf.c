@@ -26,14 +26,14 @@ static __always_inline void event__of(struct event *e, struct task_struct *task,
 	e->id = id;
 }
 
-/* Threads that are there already: run by proc.c when tracing begins. */
+/* Threads that are there already: run by proc.c when tracing begins, and of a process that a filter selects later. */
 SEC("?iter/task")
 int proc_snapshot(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct proc_task e = {};
 
-	if (!task || !process__is_selected(task->tgid))
+	if (!task || !process__introduced(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_task);
 	e.start_time = task->start_time;

@@ -346,13 +346,14 @@ int sample_begin(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct sample_thread *t;
 
-	if (!task || !wanted(task))
+	if (!task || !task->pid || task->flags & PF_KTHREAD || !task__introduced(task, option_sample_all))
 		return 0;
 	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
 	if (t)
 		return 0;
 	t = new_thread(task);
-	if (!t || task->on_cpu || !task->__state)
+	/* of a process that is out of the set again, a switch while it is in begins the first interval */
+	if (!t || task->on_cpu || !task->__state || !wanted(task))
 		return 0;
 	t->state = task->__state;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);

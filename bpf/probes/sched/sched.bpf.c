@@ -377,10 +377,11 @@ int sched_begin(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct interval *st;
 
-	if (!task || !task->pid || !task__followed(task, option_sched_all) || task->flags & PF_EXITING)
+	if (!task || !task->pid || !task__introduced(task, option_sched_all) || task->flags & PF_EXITING)
 		return 0;
 	st = new_interval(task);
-	if (!st || st->place != PLACE_NONE)
+	/* of a process that is out of the set again, a switch while it is in begins the first interval */
+	if (!st || st->place != PLACE_NONE || !task__followed(task, option_sched_all))
 		return 0;
 	/* whether it is on a CPU may change meanwhile; its first switch shows it */
 	st->since = bpf_ktime_get_ns();

@@ -383,10 +383,13 @@ int syscall_begin(struct bpf_iter__task *ctx)
 	struct syscall_thread *t;
 	struct pt_regs *regs;
 
-	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__followed(task, option_syscall_all))
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__introduced(task, option_syscall_all))
 		return 0;
 	t = new_thread(task);
 	if (!t || t->on)
+		return 0;
+	t->on = true;
+	if (!task__followed(task, option_syscall_all))
 		return 0;
 	t->since = bpf_ktime_get_ns();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -398,7 +401,6 @@ int syscall_begin(struct bpf_iter__task *ctx)
 			call_of(t)->file = file__of_fd(task, (u32)call_of(t)->arg0, &t->file);
 	}
 	t->unseen = !t->open;
-	t->on = true;
 	return 0;
 }
 
