@@ -25,7 +25,7 @@ NAMES = {100: "python3 100", 101: "worker 101", 300: "other 300"}
 MARKS = ("gpu: 12 records of python3 100 lost: no buffer was free",
          "gpu: 3 records of python3 100 lost: no buffer was free; buffers of 1048576 bytes were thrown away",
          "gpu: no device times of taken 400: another profiler has CUPTI",
-         "gpu: who asked for 1 kernels, copies and sets is not known")
+         "gpu: the calls that launched 1 kernels, copies and sets are not known")
 
 
 def arguments(w):

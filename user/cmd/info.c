@@ -86,7 +86,7 @@ static void add_facts(const struct trace_facts *f, const struct schema *schema, 
 	fact_u64(t, "cpus", "possible CPUs", "%llu", f->head->cpus);
 	fact(t, "sonde_version", "sonde", f->head->sonde_version);
 	fact(t, "command", "command", f->head->command);
-	fact(t, "families", "families asked for", f->head->families);
+	fact(t, "families", "families requested", f->head->families);
 	add_times(f, t);
 	snprintf(buf, sizeof(buf), "%s in %llu chunks", text__count(a, sizeof(a), s->events), s->chunks);
 	fact(t, "events", "events", buf);

@@ -150,9 +150,9 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 static const char *why_nothing(enum end_reason reason, bool gone)
 {
 	if (reason != END_TARGETS)
-		return "no process that the filters leave did what the chosen families record";
+		return "no selected process had an event of the chosen families";
 	return gone ? "every process of -p ended before tracing ran" :
-		      "every process of -p ended before it did what was asked for";
+		      "every process of -p ended without an event of the chosen families";
 }
 
 struct loss_list {

@@ -389,7 +389,7 @@ void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_coverage
 		put_host_time(p, *(const u32 *)map__key(&c->host_time, i), map__value(&c->host_time, i));
 	if (!coverage->unjoined)
 		return;
-	snprintf(text, sizeof(text), "gpu: who asked for %llu kernels, copies and sets is not known",
+	snprintf(text, sizeof(text), "gpu: the calls that launched %llu kernels, copies and sets are not known",
 		 coverage->unjoined);
 	perfetto__mark(p, &(struct interval){ last, last }, text);
 }

@@ -69,14 +69,14 @@ enum activity_cause activity__cause(const struct activity *a, u32 what)
 	return what < ACTIVITY_WHAT ? waits__cause(a->waits, what) : what - ACTIVITY_WHAT;
 }
 
-/* A thread's time that is being cut. */
+/* The part of a thread's time that is being cut into intervals. */
 struct cutting {
 	struct activity *a;
-	struct activity_thread *thread; /* NULL: one that was not loaded */
+	struct activity_thread *thread; /* NULL: the thread was not loaded */
 	struct thread_waits *waits; /* NULL: it has none */
-	const struct span_list *quota; /* NULL: none held its process back */
+	const struct span_list *quota; /* NULL: no quota throttled its process */
 	struct activity_interval now;
-	const struct sched_time *off; /* the span that the moment in hand is in, NULL: on a CPU, or unknown */
+	const struct sched_time *off; /* the span at the current time, NULL: on a CPU, or unknown */
 	u64 span_from;
 	int (*fn)(const struct activity_interval *i, void *arg);
 	void *arg;
@@ -115,7 +115,7 @@ static enum activity_cause unknown_cause(const struct activity *a, u64 from, u64
 	return ACTIVITY_UNOBSERVED;
 }
 
-/* By the moment at which it became runnable, so that one wait for a CPU has one cause. */
+/* Decided by the time at which the thread became runnable, so that one wait for a CPU has one cause. */
 static enum activity_cause runnable_cause(const struct cutting *c)
 {
 	u64 until = ~0ull;
@@ -123,7 +123,7 @@ static enum activity_cause runnable_cause(const struct cutting *c)
 	return c->quota && c->off && span_list__at(c->quota, c->off->wake, &until) ? ACTIVITY_QUOTA : ACTIVITY_CPU;
 }
 
-/* Of a thread that is in no call that was recorded */
+/* The cause for a thread that is in no recorded call */
 static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to)
 {
 	switch (c->now.state) {
@@ -151,7 +151,7 @@ static void add_detail(struct cutting *c, const struct wait_detail *d)
 	i->is_free = false;
 }
 
-/* The holder of the GIL goes before what the wait's own event says, which is of the wait's end. */
+/* The time line of GIL holders is used before the wait's own event, which knows the holder only at the wait's end. */
 static void add_holder(struct cutting *c, const struct listed_span *gil)
 {
 	c->now.is_free = gil->what == GIL_FREE;
@@ -160,7 +160,7 @@ static void add_holder(struct cutting *c, const struct listed_span *gil)
 	c->now.by_stack = gil->what == GIL_HELD ? gil->of : 0;
 }
 
-/* Cuts a part with its details at the ends of the GIL's holders and of stacks. */
+/* Cuts a part where the GIL's holder or the stack changes, and hands over each interval with its details. */
 static int hand_over_details(struct cutting *c, const struct wait_detail *d, u64 from, u64 to)
 {
 	const struct listed_span *gil = NULL, *stack;
@@ -209,7 +209,7 @@ static const struct sched_time *span_at(struct sched_times *l, u64 time, u64 *un
 	return s->from > time ? NULL : s;
 }
 
-/* Sets the state at `time`, and *until to where it changes. */
+/* Sets the state at `time`, and *until to the time at which it changes. */
 static void set_state(struct cutting *c, u64 time, u64 *until)
 {
 	struct activity_interval *i = &c->now;
@@ -252,7 +252,10 @@ static int cut(struct cutting *c, u64 from, u64 to)
 	return err;
 }
 
-/* The part of a thread's life that the recording has; its spans go before what is known of the life's ends. */
+/*
+ * Cuts the part of a thread's life that the recording covers. The thread's spans take precedence over the recorded
+ * start and end of its life.
+ */
 static struct trace_window life_of(const struct activity *a, const struct thread_key *key,
 				   const struct activity_thread *t, struct trace_window all)
 {
@@ -277,7 +280,7 @@ static struct trace_window life_of(const struct activity *a, const struct thread
 	return w;
 }
 
-/* Hands over what is loaded of one thread, and before its first window what is not known. */
+/* Hands over the loaded intervals of one thread, and before its first window the unknown time. */
 static int hand_over_thread(struct cutting *c, struct trace_window all)
 {
 	struct activity_thread *t = c->thread;
@@ -299,8 +302,8 @@ static int hand_over_thread(struct cutting *c, struct trace_window all)
 }
 
 /*
- * As many as the events of that time need, if they came evenly. Each window reads the chunks that reach into it, and looks at
- * each thread, so that there are never many.
+ * How many windows the events of that time need, if they were evenly distributed. Each window reads the chunks
+ * that reach into it and visits each thread, so the number is bounded.
  */
 static u32 windows(const struct trace_summary *t, const struct trace_window *all)
 {

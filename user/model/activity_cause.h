@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The closed list of what a thread's time can go to. */
+/* The closed list of causes of a thread's intervals. */
 #ifndef SONDE_MODEL_ACTIVITY_CAUSE_H
 #define SONDE_MODEL_ACTIVITY_CAUSE_H
 
@@ -9,7 +9,7 @@ enum activity_cause {
 	/* of a running thread */
 	ACTIVITY_ON_CPU,
 	/* of a runnable one */
-	ACTIVITY_CPU, /* waits for a CPU that others have */
+	ACTIVITY_CPU, /* waits for a CPU while other threads use them */
 	ACTIVITY_QUOTA, /* waits for a CPU in a second in which its cgroup's quota was used up in most periods */
 	/* of a thread in a call, or in a wait, that a family recorded; a running thread may be in one, too */
 	ACTIVITY_GIL,
@@ -25,15 +25,15 @@ enum activity_cause {
 	ACTIVITY_RECLAIM, /* the kernel frees memory because it is short */
 	ACTIVITY_CONNECT, /* a connection is being made */
 	/* system calls, by their name */
-	ACTIVITY_SLEEP, /* nanosleep and the like: the thread asked for it */
+	ACTIVITY_SLEEP, /* nanosleep and the like */
 	ACTIVITY_EVENTS, /* poll, accept, wait4, ..: until there is something to do */
-	ACTIVITY_FUTEX, /* without family lock: a lock or a condition */
+	ACTIVITY_FUTEX, /* a futex, where family lock was not recorded: a lock or a condition */
 	ACTIVITY_SEND, /* connect, sendto, .. */
 	ACTIVITY_RECEIVE, /* recvfrom, .. */
 	ACTIVITY_SYNC, /* fsync, .. */
 	ACTIVITY_TRANSFER, /* read, write, ..: what for depends on the file */
 	ACTIVITY_SYSCALL, /* any other */
-	/* of a blocked thread that was in nothing that was recorded: by the scheduler's state */
+	/* of a blocked thread that was in no recorded call: by the scheduler's state */
 	ACTIVITY_ASLEEP,
 	ACTIVITY_UNINTERRUPTIBLE,
 	ACTIVITY_STOPPED, /* by job control, a debugger, the freezer, .. */
@@ -44,7 +44,7 @@ enum activity_cause {
 	ACTIVITY_CAUSES
 };
 
-/* As in a sentence, for the causes that need no name of a call: "wanted a CPU"; NULL: one that has a name */
+/* The text of a cause that needs no name of a call: "waiting for a CPU"; NULL: a cause with a name */
 const char *activity_cause__text(enum activity_cause cause);
 /* Of a system call by its name without SYS_: "futex" */
 enum activity_cause activity_cause__of_syscall(const char *name);

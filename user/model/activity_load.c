@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads what a window's intervals are made of into lists for each thread. */
+/* Reads the spans of one window into lists for each thread. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -52,7 +52,7 @@ static int by_start(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* They are in order in all but few files; what overlaps is cut, as a file may hold anything. */
+/* They are in order in almost all files; overlaps are cut, because a file may hold anything. */
 static void sort(struct sched_times *l)
 {
 	bool ordered = true;
@@ -128,7 +128,10 @@ static int on_throttles(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* Of the whole trace, once: there are few, and they come up to a second after what they are of. */
+/*
+ * Read once for the whole trace: there are few, and they are recorded up to a second after the time that they
+ * describe.
+ */
 static int load_quotas(struct activity *a)
 {
 	struct query whole = a->q;
@@ -153,7 +156,7 @@ static int load_details(struct activity *a)
 	return err ? err : gil_model__read(a->q.trace, a->q.from, a->q.to, &a->q.pids, &gil, a, NULL);
 }
 
-/* The spans of families: a thread that has nothing else is one of the model's, too, where calls are asked for. */
+/* The spans of families. Where calls are requested, a thread that has only such spans is part of the model, too. */
 static int on_calls(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -176,7 +179,7 @@ void activity_thread__forget(struct activity_thread *t)
 	span_list__free(&t->off_stacks);
 }
 
-/* Memory that the last window filled is used again; a thread that had nothing in it may have ended, so it has none. */
+/* The last window's memory is reused; a thread without spans in it may have ended, so its memory is freed. */
 static void empty(struct activity_thread *t)
 {
 	if (!t->on.n && !t->off.n) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What activity.c (intervals) and activity_load.c (what they are made of) share. */
+/* Shared by activity.c, which makes intervals, and activity_load.c, which loads the spans that they are made of. */
 #ifndef SONDE_MODEL_ACTIVITY_PRIVATE_H
 #define SONDE_MODEL_ACTIVITY_PRIVATE_H
 
@@ -17,7 +17,7 @@ struct sched_time {
 struct sched_times {
 	struct sched_time *spans; /* by their start and by their end, once sorted */
 	u32 n, allocated;
-	u32 at; /* the first that ends after the moment in hand */
+	u32 at; /* the first that ends after the current time */
 };
 
 struct activity_thread {

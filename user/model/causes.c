@@ -17,20 +17,20 @@ struct part {
 	const char *file;
 };
 
-/* One thread's time of one kind; of one process: sums over those threads that it matters to. */
+/* The time of one kind, of a thread; or of a process: summed over the threads for which the kind matters. */
 struct sum {
 	u64 ns, wall_ns, times;
 	u32 threads;
 };
 
-/* Of one process and kind: what the threads that count for it waited in. */
+/* Of one process and kind: the waits that the counted threads were in. */
 struct what_key {
 	u32 pid, kind, what;
 };
 
 struct what {
 	u64 ns, times;
-	u64 file_ns; /* of the part that file is of */
+	u64 file_ns; /* time of the part that belongs to `file` */
 	const char *file;
 };
 
@@ -46,7 +46,7 @@ struct quota {
 struct causes {
 	const struct query *args;
 	struct map parts; /* struct part_key -> struct part */
-	/* Intervals come thread by thread, and a thread does the same few things again: the last ones, by what they are */
+	/* Intervals arrive thread by thread, and a thread repeats few activities: a cache of the last ones */
 	struct {
 		struct part_key key;
 		struct part *part;
@@ -135,7 +135,7 @@ static int on_throttles(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* Files are read only if some call's kind hangs on them. */
+/* Files are read only if the kind of some call depends on them. */
 static int kind_of(struct causes *c, const struct activity *activity, const struct part_key *key, struct part *p)
 {
 	enum activity_cause cause = activity__cause(activity, key->what);
@@ -168,7 +168,10 @@ static int add_to_thread(struct causes *c, const struct part_key *key, const str
 	return 0;
 }
 
-/* In most of its periods, a quota holds back each thread that wants a CPU; the scheduler's spans say how long. */
+/*
+ * If a quota throttles a process in most periods, it delays each runnable thread; the scheduler's spans say how
+ * long.
+ */
 static bool is_quota(const struct causes *c, u32 pid, u64 runnable_ns)
 {
 	const struct quota *q = map__find(&c->quotas, &pid);
@@ -176,7 +179,7 @@ static bool is_quota(const struct causes *c, u32 pid, u64 runnable_ns)
 	return q && q->throttled_periods && (2 * q->throttled_periods >= q->periods || 2 * q->throttled >= runnable_ns);
 }
 
-/* A thread counts for a kind that took a tenth of its time. */
+/* A thread counts for a kind if the kind took at least a tenth of its time. */
 static bool counts(const struct sums *thread, u32 kind)
 {
 	return thread->kinds[kind].ns && thread->kinds[kind].ns >= thread->wall_ns / 10;
@@ -209,14 +212,14 @@ static int add_to_process(struct causes *c, u32 pid, const struct sums *t)
 	return 0;
 }
 
-/* Over the same threads and waits as the sums of the process. */
+/* Summed over the same threads and waits as the sums of the process. */
 static int add_to_whats(struct causes *c, const struct part_key *key, const struct part *p)
 {
 	const struct sums *thread = map__find(&c->threads, &key->thread);
 	struct what_key what = { key->thread.pid, p->kind, key->what };
 	struct what *w;
 
-	/* of a thread that a quota held back */
+	/* of a thread that a quota throttled */
 	if (p->kind == CAUSE_CPU && !thread->kinds[CAUSE_CPU].ns)
 		what.kind = CAUSE_QUOTA;
 	if (!counts(thread, what.kind))
@@ -267,8 +270,9 @@ static bool comes_before(const struct cause *a, const struct cause *b)
 }
 
 /*
- * A process that lived for 50 ms and wanted a CPU for 40 of them explains nothing of a job of two seconds that slept: a cause
- * that is both short and little of the longest process's time comes after one that is not, even after sleep or idleness.
+ * A process that lived for 50 ms and was runnable for 40 of them explains nothing about a job of two seconds that
+ * slept. So a cause that is both short and a small part of the longest process's time ranks after those that are
+ * not, even after sleep or idleness.
  */
 #define SHORT_NS 100000000ULL
 
@@ -296,7 +300,7 @@ static int by_rank(const void *a, const void *b)
 	return comes_before(a, b) ? -1 : comes_before(b, a) ? 1 : 0;
 }
 
-/* Names what most of the cause's time was spent in. */
+/* Names the call in which most of the cause's time was spent. */
 static void name_what(const struct causes *c, const struct activity *activity, struct cause *cause)
 {
 	const struct what *most = NULL;
@@ -331,7 +335,7 @@ static int rank(struct causes *c, const struct activity *activity)
 		for (u32 k = 0; k < CAUSE_KINDS; k++) {
 			const struct sum *s = &p->kinds[k];
 
-			/* what took little of the process's time is no cause of anything */
+			/* a kind that took little of the process's time is not a cause */
 			if (!s->ns || s->ns < p->wall_ns / 10)
 				continue;
 			c->ranked[c->n_ranked++] = (struct cause){

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A read waits for a disk, for another process or for a peer: the descriptor's file tells. */
+/* A read may wait for a disk, for another process or for a peer: the descriptor's file says which. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the causes of a thread's intervals mean to a process. */
+/* Which kind of cause of a process each cause of a thread's intervals belongs to. */
 #include "model/causes.h"
 
 static const struct kind {
@@ -24,7 +24,7 @@ u32 cause__tier(enum cause_kind kind)
 	return kinds[kind].tier;
 }
 
-/* Whether it is a quota that held a process up, its sums decide (causes.c). */
+/* Whether a quota throttled a process is decided by its sums (causes.c). */
 static const enum cause_kind of_causes[ACTIVITY_CAUSES] = {
 	[ACTIVITY_QUOTA] = CAUSE_CPU,
 	[ACTIVITY_ON_CPU] = CAUSE_RUN,

@@ -59,8 +59,8 @@ static const char *parse_wall(const char *p, u64 after, const struct trace_head 
 	then = (h * 3600 + m * 60 + s) * SECOND + fraction;
 	now = local_second_of_day(realtime) * SECOND + realtime % SECOND;
 	/*
-	 * Just before it means at once: someone who copies 12:00:05 from a log means
-	 * this day, not tomorrow. More than half a day before is tomorrow.
+	 * A time shortly before the reference is on the same day, because a time copied from a log lies in the
+	 * trace; a time more than half a day before it is on the next day.
 	 */
 	if (then < now)
 		*ns = now - then < DAY / 2 * SECOND ? 0 : then + DAY * SECOND - now;

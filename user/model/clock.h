@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Moments as people write them. */
+/* Parses times that people write. */
 #ifndef SONDE_MODEL_CLOCK_H
 #define SONDE_MODEL_CLOCK_H
 

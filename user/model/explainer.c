@@ -7,7 +7,7 @@
 
 #include "model/osrt_files.h"
 
-/* Who polls and then reads has waited for what it reads. */
+/* A thread that polls and then reads within this time (ns) has waited for the data that it reads. */
 #define POLL_THEN_READ 1000000ull
 
 struct explainer {
@@ -25,7 +25,7 @@ int explainer__new(struct explainer **out, const struct query *args, struct gpu_
 	if (!d)
 		return -ENOMEM;
 	d->args = *args;
-	/* a device waits for other threads than the one asked for, too */
+	/* a device may wait for other threads than the selected one */
 	d->args.tids.n = 0;
 	d->sources.args = &d->args;
 	d->sources.gaps = gaps;
@@ -66,10 +66,10 @@ int explainer__load(struct explainer *d, u64 from, u64 to)
 	return err ? err : explainer_sources__read(&d->sources);
 }
 
-/* The time that is being explained. */
+/* The thread and time that is being explained. */
 struct explaining {
 	struct explainer *d;
-	const struct explainer_thread *thread; /* NULL: one that was not added */
+	const struct explainer_thread *thread; /* NULL: the thread was not added */
 	const struct explainer_hint *hint;
 	int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg);
 	void *arg;
@@ -102,7 +102,7 @@ static int emit_gil(const struct explaining *t, const struct activity_interval *
 	return emit(t, GAP_GIL, of, i->from, i->to);
 }
 
-/* The sample that speaks for a moment: the next one, else the last one, of the time that the hint allows. */
+/* The sample that represents a moment: the next one, else the last one, within the time that the hint allows. */
 static const struct listed_span *sample_at(const struct explaining *t, u64 time, u64 *until)
 {
 	const struct span_list *l = &t->thread->lists[EXPLAINER_SAMPLES];
@@ -160,7 +160,7 @@ static int emit_unknown(const struct explaining *t, u64 from, u64 to)
 	return err;
 }
 
-/* What a wait is for that comes before a read: the pipe or socket that the thread reads next. */
+/* A wait just before a read was for the file that the thread then reads. */
 static const struct listed_span *read_after(const struct span_list *l, u32 i)
 {
 	for (u64 end = l->spans[i].to; i + 1 < l->n && l->spans[i + 1].from < end + POLL_THEN_READ; i++)
@@ -187,7 +187,7 @@ static int emit_call(const struct explaining *t, const struct activity_interval 
 	return emit_text(t, GAP_CALL, name, i->from, i->to);
 }
 
-/* Off the CPU in nothing that was recorded, or in a wait of which the stack says more. */
+/* Off the CPU in no recorded call, or in a wait about which the stack says more. */
 static int emit_off(const struct explaining *t, const struct activity_interval *i, bool loader_only, bool *emitted)
 {
 	u32 what = 0, of = i->off_stack ? explainer_sources__function(&t->d->sources, i->off_stack, &what) : 0;
@@ -196,7 +196,7 @@ static int emit_off(const struct explaining *t, const struct activity_interval *
 	return *emitted ? emit(t, what & EXPLAINER_LOADER ? GAP_READ : GAP_OFF, of, i->from, i->to) : 0;
 }
 
-/* In a wait that is over when a CPU is had: where it is runnable, a CPU is what it waits for. */
+/* A blocked interval. While it is runnable it waits for a CPU. */
 static int emit_wait(const struct explaining *t, const struct activity_interval *i)
 {
 	const char *name = activity__name(t->d->activity, i->what);

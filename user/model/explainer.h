@@ -16,16 +16,16 @@ struct explainer;
 /* 0 or negative errno; free in any case. */
 int explainer__new(struct explainer **out, const struct query *args, struct gpu_gaps *gaps);
 void explainer__free(struct explainer *d);
-/* Before loading: a thread that will be asked for. 0 or -ENOMEM. */
+/* Call before loading, for each thread that will be explained. 0 or -ENOMEM. */
 int explainer__add_thread(struct explainer *d, u32 pid, u32 tid);
-/* Reads what these threads did in [from, to) and forgets what it had. 0 or negative errno. */
+/* Reads the activity of these threads in [from, to) and forgets what was loaded before. 0 or negative errno. */
 int explainer__load(struct explainer *d, u64 from, u64 to);
 
-/* What is known from elsewhere about the time asked for. */
+/* Hints about the time to be explained. */
 struct explainer_hint {
 	u64 from, to; /* samples of this time name functions */
 	u32 stack; /* Python's a little later, 0: not known */
-	const char *call; /* the call that it was in, for lack of better; NULL: none */
+	const char *call; /* the call that it was in, used where nothing better is known; NULL: none */
 };
 
 /*
@@ -35,7 +35,10 @@ struct explainer_hint {
 int explainer__explain(struct explainer *d, u32 pid, u32 tid, u64 from, u64 to, const struct explainer_hint *hint,
 		       int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg);
 
-/* What the model of activity does not have: the files of calls, which a later call may name, and samples of who ran. */
+/*
+ * Spans that the model of activity does not have: the files of calls, which a later call may name, and samples of
+ * running threads.
+ */
 enum explainer_source { EXPLAINER_CALLS, EXPLAINER_SAMPLES, EXPLAINER_SOURCES };
 
 /* Of EXPLAINER_CALLS, in `what`; `of`: a text */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Fills the lists of what threads did from the families' events. */
+/* Fills each thread's lists of spans from the families' events. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static int on_calls(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* PyTorch's DataLoader waits for its workers in queues, pipes or threads, as configured: the stack says that it does. */
+/* PyTorch's DataLoader waits for its workers in queues, pipes or threads, as configured: the stack identifies it. */
 static bool is_loader(const struct explainer_sources *s, u32 stack)
 {
 	static const char loader[] = "torch/utils/data/dataloader.py";

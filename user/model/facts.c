@@ -15,7 +15,7 @@ const char *end__reason(s64 reason)
 	case END_SIGNAL:
 		return "stopped by a signal";
 	case END_DURATION:
-		return "the time asked for was up";
+		return "the duration was over";
 	case END_TARGETS:
 		return "every target had ended";
 	case END_COMMAND:
@@ -39,7 +39,7 @@ struct load {
 	int err;
 };
 
-/* Events in the trace: of a family, or for core, whose losses are of any, of all. */
+/* The number of events in the trace: of a family, or for core, whose losses may be of any family, of all. */
 static u64 recorded(const struct trace *t, u16 family)
 {
 	const struct kind_summary *kinds;
@@ -92,7 +92,7 @@ static void on_cost(struct load *l, const struct view *v)
 		return;
 	for (u32 i = 0; i < f->n_windows; i++) {
 		w = &f->windows[i];
-		/* a file that was made to have very many has some joined */
+		/* a hostile file may have very many windows: further ones are joined */
 		if ((live > w->to || time < w->from) && i + 1 < WINDOWS_MAX)
 			continue;
 		w->from = live < w->from ? live : w->from;
@@ -220,7 +220,7 @@ static u64 window_end(const struct trace_facts *f, const struct load *l, u32 i)
 	return end ? end : f->windows[i].to;
 }
 
-/* A trace that is cut off ends with its last event; older ones say nothing of either. */
+/* A trace that was cut off ends with its last event; older traces record neither end. */
 static int settle_times(struct trace_facts *f, const struct load *l)
 {
 	const struct trace_summary *s = f->summary;
@@ -287,7 +287,7 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	if (!err)
 		err = settle_times(f, &l);
 	free(l.stops);
-	/* which of them matter depends on the traced time */
+	/* which losses matter depends on the traced time */
 	objects[0] = schema__event(s, "meta_loss");
 	filter.kinds = objects;
 	if (!err && objects[0])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What every output says of its trace: where and when it was made, whether it is whole, and what is missing. */
+/* What every output states about its trace: where and when it was made, whether it is whole, and what is missing. */
 #ifndef SONDE_MODEL_FACTS_H
 #define SONDE_MODEL_FACTS_H
 
@@ -10,7 +10,7 @@
 struct refused {
 	const char *family_name; /* NULL: not in the schema */
 	const char *program, *why;
-	const char *lacks; /* what the trace has not, without it */
+	const char *lacks; /* what the trace lacks without it */
 	bool all; /* the family recorded nothing */
 };
 
@@ -24,7 +24,7 @@ struct trace_facts {
 	struct trace_window *windows; /* the traced time without what lies between several traces; by time, one or more */
 	u32 n_windows;
 	u64 from, to; /* asked for; to 0: no limit */
-	struct trace_ids pids; /* asked for, as given; n 0: all */
+	struct trace_ids pids; /* selected processes, as given; n 0: all */
 	u32 tid; /* 0: all */
 	s64 end_reason; /* enum end_reason; 0: the recording was cut off */
 	u64 damaged; /* chunks that could not be read */
@@ -47,7 +47,7 @@ u64 trace_facts__traced(const struct trace_facts *f);
 u64 trace_facts__realtime(const struct trace_facts *f, u64 monotonic);
 /* For texts about losses. */
 struct loss_times trace_facts__times(const struct trace_facts *f);
-/* Why the recording ended, in words. */
+/* Text that says why the recording ended. */
 const char *end__reason(s64 reason);
 
 #endif

@@ -13,10 +13,13 @@
 /* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
 enum { WAIT_SIGNAL = 1, WAIT_TIMEOUT = 2 };
 
-/* What is read beyond the time asked for, so that its first and last waits have their holders. ns */
+/* Time (ns) that is read on both sides of the selected time, so that its first and last waits have their holders. */
 #define AROUND 1000000000ull
 
-/* Waits that overlap become one stretch in which somebody waited; of those that may still grow so many are kept. */
+/*
+ * Overlapping waits become one interval in which at least one thread waited. So many intervals that may still grow
+ * are stored.
+ */
 #define OVERLAPS 64u
 
 struct overlap {
@@ -27,7 +30,7 @@ struct gil_state {
 	struct gil_line *line;
 	struct overlap busy[OVERLAPS]; /* apart, in order */
 	u32 n_busy;
-	double busy_ns; /* of those that are not kept any more */
+	double busy_ns; /* of intervals that are no longer stored */
 };
 
 struct waiter_key {
@@ -40,7 +43,7 @@ struct waiter {
 	u64 attempt, attempt_start;
 	u64 number; /* of its last wait */
 	u32 stack;
-	bool again; /* that was in vain: the next one belongs to the same attempt */
+	bool again; /* the last wait timed out: the next one belongs to the same attempt */
 };
 
 struct slice {
@@ -63,7 +66,7 @@ struct model {
 	struct map gils; /* struct gil_key -> struct gil_state */
 	struct map waiters; /* struct waiter_key -> struct waiter */
 	struct slice *slices;
-	u32 n_slices, slice; /* slice: the one that the last event was in, plus 1; 0: in none */
+	u32 n_slices, slice; /* index of the slice of the last event plus 1; 0: none */
 	struct order *order;
 	u64 from, to; /* asked for */
 	const struct gil_listener *listener;
@@ -100,7 +103,7 @@ static void retire_busy(struct model *m, struct gil_state *g)
 	g->n_busy = 0;
 }
 
-/* Ends come in order: a new one can only join the last ones. */
+/* Waits arrive in order of their ends: a new one can only overlap the last intervals. */
 static void add_busy(struct model *m, struct gil_state *g, u64 from, u64 to)
 {
 	while (g->n_busy && g->busy[g->n_busy - 1].to >= from) {
@@ -127,7 +130,7 @@ static struct gil_state *state_of(struct model *m, const struct gil_key *key)
 	return g && g->line ? g : NULL;
 }
 
-/* Nothing that comes after this belongs to what came before. */
+/* Later events have no relation to earlier ones. */
 static int end_lines(struct model *m)
 {
 	struct gil_state *g;
@@ -206,7 +209,7 @@ static int on_wait(struct model *m, struct gil_state *g, const struct view *v, c
 
 	if (err || !w.result)
 		return err;
-	/* a trace that does not say whether the GIL was held tells no taking */
+	/* a trace that does not say whether the GIL was held has no takings */
 	if (f->locked && !get(v, f->locked))
 		err = gil_line__take(g->line, w.end, w.tid, (u32)get(v, f->dropper));
 	else if (w.result == WAIT_TIMEOUT)
@@ -292,7 +295,7 @@ static int on_slices(const struct rows *rows, void *arg)
 	for (; v.i < rows__count(rows); v.i++) {
 		struct slice s = { get(&v, f.start), get(&v, f.time), get(&v, pause) };
 
-		/* they come in order; what does not is no slice of sonde's */
+		/* slices are in order; one that is not was not written by sonde */
 		if (s.from <= s.to && (!m->n_slices || s.from >= more[m->n_slices - 1].to))
 			more[m->n_slices++] = s;
 	}

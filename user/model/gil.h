@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose doing the waiting for a GIL was.
+ * Which thread held the GIL while others waited for it.
  *
- * A GIL has one holder at a time. What tells who that was, in order of time:
+ * A GIL has one holder at a time. Events that identify it, in order of time:
  *
- *	drop	somebody let go of it (gil_drop, the end of a gil_hold): the dropper held it until then
- *	seen	a wait timed out: somebody held it at that moment
- *	take	a wait found it free at its end: the waiter has it from there on
+ *	drop	a thread dropped it (gil_drop, the end of a gil_hold): it held the GIL until then
+ *	seen	a wait timed out: the thread named by the event held the GIL at that moment
+ *	take	a wait found the GIL free at its end: the waiter holds it from then on
  *
- * The time between two of these belongs to the holder that the second one names, with
- * the stack that was walked there; what lies between a drop and a take is
- * nobody's. With --gil=full takings are recorded too, and nothing has to be
- * concluded. Each wait is cut along this time line.
+ * The time between two of these is attributed to the holder that the second one names, with the stack that was
+ * walked there; between a drop and a take there is no holder. With --gil=full takings are recorded too, and no
+ * holder has to be inferred. Each wait is cut along this time line.
  */
 #ifndef SONDE_MODEL_GIL_H
 #define SONDE_MODEL_GIL_H
@@ -26,9 +25,9 @@ struct gil_key {
 };
 
 enum gil_holding {
-	GIL_UNKNOWN, /* it is not known who had it */
+	GIL_UNKNOWN, /* the holder is not known */
 	GIL_HELD,
-	GIL_FREE, /* nobody: a waiter had been woken and was on its way, or wanted a CPU */
+	GIL_FREE, /* no holder: a waiter had been woken and was not running yet */
 };
 
 /* A timed wait, of a switch interval at most; one attempt to get the GIL may be several. */
@@ -39,10 +38,10 @@ struct gil_timed_wait {
 	s64 result; /* enum gil_wait_end */
 	u32 waiters; /* with it, 0: not known */
 	bool first; /* of its attempt */
-	double weight; /* how many it stands for: more than 1 where only slices of time were measured */
+	double weight; /* how many waits it represents: more than 1 where only slices of time were measured */
 };
 
-/* A part of a wait: all of it was for one holder. In order of time for each waiter. */
+/* A segment of a wait, in which one holder had the GIL. In order of time for each waiter. */
 struct gil_segment {
 	struct gil_key gil;
 	enum gil_holding had;
@@ -57,7 +56,7 @@ struct gil_segment {
 /* With --gil=full */
 struct gil_held {
 	struct gil_key gil;
-	u32 tid, stack; /* stack 0: nobody was waiting when it was dropped, or not known */
+	u32 tid, stack; /* stack 0: no thread was waiting when it was dropped, or not known */
 	u64 start, end; /* ns */
 	bool open; /* until the trace ended */
 	double weight;
@@ -80,15 +79,16 @@ struct gil_listener {
 	int (*busy)(const struct gil_key *gil, double ns, void *arg);
 };
 
-/* What was measured of the time, where not all of it was. */
+/* The measured time, where only slices of the time were measured. */
 struct gil_slices {
 	u32 n;
 	u64 measured, paused; /* ns */
 };
 
 /*
- * Reads the waits, drops and holds of [from, to) (to 0: no limit) of some processes (NULL: of all) and hands over what they mean.
- * Pieces may reach beyond the time asked for. slices may be NULL. In bounded memory. 0 or negative errno.
+ * Reads the waits, drops and holds of [from, to) (to 0: no limit) of some processes (NULL: of all) and calls the
+ * listener. Segments may reach beyond the selected time. slices may be NULL. In bounded memory. 0 or negative
+ * errno.
  */
 int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gil_listener *listener, void *arg, struct gil_slices *slices);

@@ -15,7 +15,7 @@ struct gil_interval {
 	bool exact; /* since is when it was taken */
 };
 
-/* While a hold goes on: what its holder was seen at. With --gil=full. */
+/* During a hold: the stacks at which the holder was seen. With --gil=full. */
 struct sighting {
 	u64 time;
 	u32 stack;
@@ -36,7 +36,7 @@ struct gil_line {
 
 	u64 at; /* the line is known up to here; 0: not at all yet */
 	enum point last;
-	u32 holder, stack; /* who had it there, and at what */
+	u32 holder, stack; /* the holder at that time, and its stack */
 	u64 since;
 	bool full;
 };
@@ -64,7 +64,7 @@ static struct gil_interval *interval_at(const struct gil_line *l, u32 i)
 	return &l->intervals[(l->first + i) & (l->allocated - 1)];
 }
 
-/* Room for one more: by growing, else by forgetting the oldest. */
+/* Makes room for one more interval: grows the ring, or drops the oldest interval. */
 static int make_room(struct gil_line *l)
 {
 	u32 want = l->allocated ? 2 * l->allocated : 64, i;
@@ -89,7 +89,7 @@ static int make_room(struct gil_line *l)
 	return 0;
 }
 
-/* Where the holder's stack could not be read, as it was running, what it was seen at next in the same hold stands for it. */
+/* Where a running holder's stack could not be read, use the next stack that was read in the same hold. */
 static void fill_in(struct gil_line *l)
 {
 	const struct gil_interval *last = interval_at(l, l->n - 1);
@@ -126,7 +126,7 @@ static int add(struct gil_line *l, u64 to, enum gil_holding had, u32 holder, u32
 
 static void note(struct gil_line *l, enum point point, u32 holder, u32 stack)
 {
-	/* who is seen goes on holding it; a drop or a taking begins something new */
+	/* a sighting continues the hold; a drop or a taking begins a new one */
 	if (point != POINT_SEEN || !l->since)
 		l->since = l->at;
 	l->last = point;
@@ -134,7 +134,7 @@ static void note(struct gil_line *l, enum point point, u32 holder, u32 stack)
 	l->stack = stack;
 }
 
-/* Somebody who is not the one that had it last has come by it unseen, at some time after that. */
+/* Another thread than the last known holder has it: it took the GIL unobserved, at some time in between. */
 static void expect(struct gil_line *l, u32 tid)
 {
 	if ((l->last == POINT_SEEN || l->last == POINT_TAKE) && l->holder && tid && l->holder != tid)
@@ -181,14 +181,14 @@ int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper)
 		err = add(l, time, GIL_FREE, 0, 0, false);
 	else if (l->last == POINT_NONE)
 		err = add(l, time, dropper ? GIL_HELD : GIL_UNKNOWN, dropper, 0, false);
-	else /* its drop was not seen; what it was at is known if it has been seen at it */
+	else /* its drop was not recorded; its stack is known if it was seen during the hold */
 		err = add(l, time, GIL_HELD, dropper ? dropper : l->holder,
 			  !dropper || dropper == l->holder ? l->stack : 0, false);
 	note(l, POINT_TAKE, tid, 0);
 	return err;
 }
 
-/* What the holder was seen at, each from the sighting before; then what it was at in the end. */
+/* Intervals of the stacks at which the holder was seen, each from the sighting before; then the one of its end. */
 static int add_sighted(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
 {
 	u32 i, last = 0;
@@ -258,7 +258,7 @@ void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack)
 	}
 }
 
-/* The first stretch that ends after `time`, n if none does. */
+/* Index of the first interval that ends after `time`, n if none does. */
 static u32 find(const struct gil_line *l, u64 time)
 {
 	return SEARCH(l->n, i, interval_at(l, i)->to <= time);
@@ -268,7 +268,7 @@ static void put_holder(struct gil_segment *p, const struct gil_interval *s, cons
 {
 	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
 
-	/* who waits can't be who has it: somebody took it from there unseen */
+	/* the waiter can't be the holder: another thread took it from there unobserved */
 	if (s->had == GIL_HELD && s->holder == w->tid)
 		return;
 	p->had = s->had;
@@ -308,7 +308,7 @@ static int cut_wait(const struct gil_line *l, const struct gil_pending *w,
 	return err;
 }
 
-/* Who was seen last has it still, for all that is known. */
+/* The last thread seen with it still holds it, as far as is known. */
 static int go_on(struct gil_line *l)
 {
 	u64 end = l->at;
@@ -323,7 +323,7 @@ static int go_on(struct gil_line *l)
 	return l->last == POINT_SEEN || l->last == POINT_TAKE ? add(l, end, GIL_HELD, l->holder, stack, false) : 0;
 }
 
-/* What has been cut makes room once it is more than what is left. */
+/* Removes the waits that have been cut, once they are more than the others. */
 static void forget_done(struct gil_line *l)
 {
 	if (l->done < 16 || 2 * l->done < l->n_pending)
@@ -351,7 +351,7 @@ int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct 
 	forget_done(l);
 	if (!all)
 		return err;
-	/* what comes next has nothing to do with it */
+	/* the next event has no relation to it */
 	l->n_pending = l->done = 0;
 	l->at = l->since = 0;
 	l->last = POINT_NONE;

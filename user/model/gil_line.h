@@ -5,11 +5,11 @@
 
 #include "model/gil.h"
 
-/* Stretches of one GIL that are kept: waits that reach back further than that are cut short, as not seen. */
+/* Intervals of one GIL that are stored: waits that reach back further are cut short, with an unknown holder. */
 #define GIL_INTERVALS_MAX 16384u
-/* How long waits are kept before they are cut, ns: what the holder did next may tell what it had been at. */
+/* How long waits are stored before they are cut, ns: the holder's next event may give its stack. */
 #define GIL_DELAY 50000000ull
-/* Waits whose holder is yet to be told; more make the line go on with who was seen last. */
+/* Waits whose holder is not known yet. If there are more, the last known holder is assumed. */
 #define GIL_PENDING 65536u
 
 struct gil_line;
@@ -28,20 +28,20 @@ void gil_line__free(struct gil_line *l);
 /* All: 0 or negative errno. Times do not go back, but for the start of holds. */
 int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack);
 int gil_line__seen(struct gil_line *l, u64 time, u32 tid, u32 stack);
-/* dropper: who let it go last, 0: not known */
+/* dropper: the thread that dropped it last, 0: not known */
 int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper);
-/* From the first of these on, drops and takes tell nothing new. start 0: not known */
+/* From the first hold on, drops and takes add nothing. start 0: not known */
 int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack);
 int gil_line__wait(struct gil_line *l, const struct gil_pending *wait);
 
 /*
- * A thread begins to wait, at this stack. It can't have run Python code since it let go of the GIL: where it did that
- * without its stack being seen, this is the stack.
+ * A thread begins to wait, at this stack. It can't have run Python code since it dropped the GIL, so this is also
+ * the stack of that drop, if that one could not be read.
  */
 void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack);
 /*
- * Hands over the pieces of the waits that the line has come past a while before now; all: also of those that it has
- * not, as good as that is known.
+ * Cuts the waits that the line has passed a while before now and calls fn for each segment; all: also the other
+ * waits, as far as the holders are known.
  */
 int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_segment *p, void *arg), void *arg);
 

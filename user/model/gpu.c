@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reading, and when what is told. */
+/* Reads the trace and decides when events are emitted. */
 #include "model/gpu_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read around the time asked for, ns: launches of long ago, calls that end later. */
+/* Time (ns) that is read on both sides of the selected time: earlier launches, calls that end later. */
 #define BEFORE 30000000000ull
 #define AFTER  3000000000ull
 
-#define LAG   2000000000ull /* ns: nothing of an earlier time is to come, but for what CUPTI held back */
-#define STEP  1000000000ull
-#define AHEAD 100000000ull /* calls are told so much earlier, as their work has to be among the work then */
-/* Work whose driver call is not there waits for it so long, and all that ended after it. */
+#define LAG  2000000000ull /* ns: events of an earlier time no longer arrive, except those that CUPTI held back */
+#define STEP 1000000000ull
+#define AHEAD \
+	100000000ull /* calls are emitted this much earlier (ns), because their work has to be in the queue of work by then */
+/* Work without its driver call waits for it this long (ns), and with it all work that ended later. */
 #define HOLD	  15000000000ull
 #define QUEUE_MAX (128u << 10) /* items: 24 MiB of work */
 
@@ -23,7 +24,7 @@ struct stream_key {
 
 #define STREAMS_MAX (64u << 10)
 
-/* Telling calls may add work: those first. */
+/* Calls first: emitting them may add work. */
 static int emit_calls(struct gpu_model *m, u64 before)
 {
 	struct gpu_host_item *c;
@@ -110,7 +111,7 @@ int gpu_model__emit_work(struct gpu_model *m, const struct gpu_work_item *i)
 	return m->listener->work ? m->listener->work(&w, m->arg) : 0;
 }
 
-/* Is its driver call still to come? */
+/* May its driver call still arrive? */
 static bool waits(const struct gpu_model *m, const struct gpu_work_item *i, u64 hold)
 {
 	const struct gpu_process *p;
@@ -121,7 +122,7 @@ static bool waits(const struct gpu_model *m, const struct gpu_work_item *i, u64 
 	return p && p->has_calls;
 }
 
-/* hold: what ended before does not wait */
+/* hold: work that ended before this time does not wait */
 static int emit_all_work(struct gpu_model *m, u64 before, u64 hold)
 {
 	struct gpu_work_item *w;
@@ -169,7 +170,7 @@ static int emit_before(struct gpu_model *m, u64 before, u64 hold)
 	return err ? err : emit_memory(m, before);
 }
 
-/* The middle of a queue that is full, so that half of it goes; else 0. */
+/* The time in the middle of a full queue, so that half of it is emitted; else 0. */
 static u64 pressure(struct gpu_queue *q, int *err)
 {
 	u64 time = 0;
@@ -187,7 +188,7 @@ static u64 later(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* A chunk has been read, in which events stand by kind and not by time. */
+/* Call after each chunk: within a chunk events are ordered by kind, not by time. */
 static int settle(struct gpu_model *m)
 {
 	u64 before = m->newest > LAG ? m->newest - LAG : 0, hold = m->newest > HOLD ? m->newest - HOLD : 0, full;

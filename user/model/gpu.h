@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What GPUs did, and who asked for it.
+ * GPU work, joined with the host calls that launched it.
  *
- * Two views are merged. The shim's (family gpu) has the device's times and a correlation id for each piece of
- * work; event gpu_call, the driver's launch function, has the same id, a thread and host times. The uprobes' view
+ * Two views are merged. The shim's (family gpu) has the device's times and a correlation id for each work
+ * item; event gpu_call, the driver's launch function, has the same id, a thread and host times. The uprobes' view
  * (families cuda and cudadrv) has arguments, what the call returned, the Python stack and whether the thread had the
  * GIL. A gpu_call lies within the outermost call of its thread that was recorded, up to the clocks' error.
  *
- * Without a shim there are the calls alone. They are told as work too, with the host's times and marked so
- * (host_time): what a report shows of them is when the host asked, not what the device did.
+ * Without a shim there are only the calls. They are emitted as work too, with the host's times and marked so
+ * (host_time): reports then show when the host launched work, not when the device ran it.
  */
 #ifndef SONDE_MODEL_GPU_H
 #define SONDE_MODEL_GPU_H
@@ -20,24 +20,27 @@ enum gpu_kind {
 	GPU_KERNEL,
 	GPU_COPY,
 	GPU_SET,
-	GPU_GRAPH, /* a graph as a whole: its nodes are not told */
+	GPU_GRAPH, /* a graph as a whole: its nodes are not recorded */
 };
 
-/* The call on the host that asked for a piece of work: the outermost one, so the runtime's if that called the driver. */
+/* The host call that launched the work: the outermost one, so the runtime's call if that called the driver. */
 struct gpu_launch {
-	/* of the launch in what is read, from 1, rising as their first work is told; all nodes of a graph's launch have the same */
+	/*
+	 * number of the launch, from 1, in the order in which their first work is emitted; all nodes of a graph
+	 * launch share it
+	 */
 	u64 number;
 	u32 pid, tid; /* tid 0: not known */
 	u64 start, end; /* ns, CLOCK_MONOTONIC */
 	const char *function; /* "cudaLaunchKernel", "cuLaunchKernelEx"; NULL: not known */
-	bool probed; /* uprobes saw it; else only CUPTI did, and there is no stack */
+	bool probed; /* recorded by uprobes; else only by CUPTI, without a stack */
 	u32 stack; /* Python stack at the call, see model/stacks.h; 0: not known */
 	u32 gil; /* enum gil_held of bpf/core/gil_held.h */
 	s64 ret; /* what it returned, if probed */
 	u64 stream; /* handle, if probed */
 };
 
-/* Something that ran on a device. */
+/* Work on a device: a kernel, copy, set or graph. */
 struct gpu_work {
 	enum gpu_kind kind;
 	bool host_time; /* no shim: start and end are the call's */
@@ -48,7 +51,10 @@ struct gpu_work {
 	u64 start, end; /* ns, CLOCK_MONOTONIC */
 	/* ns from the launch call's end to its start, 0 if it began within the call: Nsight's queue time */
 	u64 queued;
-	/* When the work before it in its stream ended, if that was after the launch's end: until then it could not run. 0: none */
+	/*
+	 * When the previous work of its stream ended, if that was after the launch's end: until then it could not
+	 * run. 0: none
+	 */
 	u64 stream_free;
 	const char *name; /* kernel, as mangled; NULL: not known, or no kernel. Lives as long as the model */
 	u32 grid[3], block[3];
@@ -60,7 +66,7 @@ struct gpu_work {
 	const struct gpu_launch *launch; /* NULL: not joined; lives until the callback returns */
 };
 
-/* Any call of the runtime or the driver; nested says that it was made by another one that is told too. */
+/* Any call of the runtime or the driver; nested: it was made within another emitted call. */
 struct gpu_host_call {
 	u32 pid, tid;
 	u64 start, end;
@@ -74,8 +80,8 @@ struct gpu_host_call {
 /* Memory that was allocated or released. */
 struct gpu_allocation {
 	u32 pid, tid; /* tid 0: not known */
-	u64 time, address, bytes; /* bytes of a release: what its allocation had, 0: not seen */
-	u32 device; /* GPU_NO_DEVICE: only the call is known, and it does not say */
+	u64 time, address, bytes; /* bytes of a release: those of its allocation, 0: not recorded */
+	u32 device; /* GPU_NO_DEVICE: only the call is known, without a device */
 	u32 memory; /* enum gpu_memory_kind */
 	bool release, asynchronous;
 	bool host_time; /* seen by uprobes alone */
@@ -100,19 +106,22 @@ struct gpu_device_facts {
 	u32 multiprocessors, major, minor;
 };
 
-/* What a reader has to be told with the figures. */
+/* What the figures cover and leave out: to be stated with them. */
 struct gpu_coverage {
 	u64 kernels, copies, sets, graphs;
 	u64 joined, unjoined; /* work with and without a launch */
 	u64 unprobed; /* joined by CUPTI alone: no stack */
 	u64 host_time; /* work without device times */
 	u64 open, open_calls; /* work, calls that had not ended when the trace did */
-	/* launches of kernels and graphs that nothing ran of: captured into a graph, still to run at the trace's end, or lost */
+	/*
+	 * launches of kernels and graphs without a device record: captured into a graph, still to run at the
+	 * trace's end, or lost
+	 */
 	u64 unseen;
-	u64 unwatched; /* calls that asked for work in a process whose shim was not on yet, or no more */
+	u64 unwatched; /* calls that launched work in a process while its shim was off */
 	u64 allocations;
 	u64 dropped, dropped_bytes; /* gpu_dropped */
-	u64 clock_error; /* ns, the largest that the shim's clock told */
+	u64 clock_error; /* ns, the largest error of the shims' clocks */
 };
 
 struct gpu_model;
@@ -121,14 +130,15 @@ struct gpu_model;
 int gpu_model__new(struct gpu_model **out, struct trace *t, const struct names *names);
 void gpu_model__free(struct gpu_model *m);
 /*
- * Reads [from, to) (to 0: no limit) of some processes (NULL: of all) and hands over what is in it: work and calls that overlap it. In
- * bounded memory but for what is live: allocations, names. May be called again. coverage may be NULL.
+ * Reads [from, to) (to 0: no limit) of some processes (NULL: of all) and calls the listener for work and calls
+ * that overlap it. In bounded memory but for what is live: allocations, names. May be called again. coverage may
+ * be NULL.
  */
 int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gpu_listener *listener, void *arg, struct gpu_coverage *coverage);
-/* After a read. NULL: the shim did not tell. */
+/* Call after a read. NULL: the shim did not record it. */
 const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 pid, u32 device);
-/* A kernel's name as people write it: "void gemm<128>(float*, float*, float*, int)"; as mangled if it is no C++ name. */
+/* A kernel's demangled name: "void gemm<128>(float*, float*, float*, int)"; the mangled one if it is not a C++ name. */
 const char *gpu_model__demangled(struct gpu_model *m, const char *mangled);
 /* The function's own name, without arguments, templates, return type and namespaces: "gemm". */
 const char *gpu_model__short_name(struct gpu_model *m, const char *mangled);

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Events of the trace for each window: what ran in it is held in memory, some 200 bytes each. */
+/* Events of the trace in each window: its work is held in memory, some 200 bytes each. */
 u32 gpu_busy__window = 2u << 20;
 
-/* ns without work at the end that are worth a word */
+/* ns without work at the end that get a finding */
 #define TAIL_LEAST 1000000000ull
 
 struct item {
@@ -20,7 +20,7 @@ struct item {
 	bool is_kernel;
 };
 
-/* Something begins (1) or ends (-1), cut to the window. */
+/* Work begins (1) or ends (-1); cut to the window. */
 struct edge {
 	u64 time;
 	u32 device;
@@ -28,8 +28,8 @@ struct edge {
 };
 
 /*
- * All of the trace is read: what lies before and after the time asked for says since when a device was idle there, and who
- * ended that.
+ * Reads all of the trace: work before and after the selected time says since when a device was idle, and which
+ * launch ended that.
  */
 struct reading {
 	struct gpu_busy *busy;
@@ -57,7 +57,7 @@ static int count_asked(struct gpu_busy *b, const struct gpu_work *w)
 	return 0;
 }
 
-/* Is a part of it in the time asked for? */
+/* Does it overlap the selected time? */
 static bool is_asked(const struct reading *r, u64 start, u64 end)
 {
 	return start < r->asked_to && (end > r->asked_from || (end == start && start >= r->asked_from));
@@ -68,7 +68,7 @@ static u64 clip(const struct reading *r, u64 time)
 	return time < r->asked_from ? r->asked_from : time > r->asked_to ? r->asked_to : time;
 }
 
-/* Once for each piece of work, in the window in which it begins. */
+/* Called once for each work item, in the window in which it begins. */
 static int count(struct reading *r, const struct gpu_work *w, struct gpu_device_sum *d)
 {
 	struct gpu_kernel_key key = { *gpu_busy__key(r->busy, d->index), w->name };
@@ -79,7 +79,7 @@ static int count(struct reading *r, const struct gpu_work *w, struct gpu_device_
 	d->sets += w->kind == GPU_SET;
 	d->graphs += w->kind == GPU_GRAPH;
 	d->bytes += w->kind == GPU_COPY ? w->bytes : 0;
-	/* how long one takes that had not ended is not known */
+	/* the duration of work that had not ended is not known */
 	if (w->kind != GPU_KERNEL || w->open)
 		return 0;
 	sum = map__get(&r->busy->kernels, &key);
@@ -185,7 +185,7 @@ static int by_start(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* error: of the clock; kernels one after the other may seem to overlap by that */
+/* error: of the clock, ns; successive kernels may seem to overlap by that */
 static void add_interval_time(struct gpu_device_sum *d, u32 kernels, u32 copies, u64 ns, u64 error)
 {
 	d->busy_ns += kernels || copies ? ns : 0;
@@ -197,7 +197,7 @@ static void add_interval_time(struct gpu_device_sum *d, u32 kernels, u32 copies,
 		d->deepest = kernels;
 }
 
-/* From edge to edge, what ran. */
+/* Sums up what ran between each two edges. */
 static int sum_edges(struct reading *r)
 {
 	u32 kernels = 0, copies = 0;
@@ -222,7 +222,7 @@ static int sum_edges(struct reading *r)
 	return err;
 }
 
-/* Makes room by summing up the shortest, twice as long ones each time. */
+/* Makes room: the shortest gaps are only summed up; the limit doubles each time. */
 static void drop_short(struct gpu_busy *b)
 {
 	u32 n = 0;
@@ -293,7 +293,7 @@ static int add_gap(struct reading *r, const struct item *i, u64 launch_before)
 			   });
 }
 
-/* Without work to the end, for long: it hangs, or has done with its GPU. */
+/* A device without work until the end for long: it hangs, or the program no longer uses it. */
 static int add_tail(struct reading *r, u32 device)
 {
 	struct gpu_busy *b = r->busy;
@@ -326,7 +326,7 @@ static void add_to_stream(const struct reading *r, struct gpu_stream_sum *s, con
 	s->works += is_asked(r, i->start, i->end);
 }
 
-/* Work in order of its start: a gap is what lies between the latest end so far and the next start. */
+/* Takes work in order of its start: a gap is between the latest end so far and the next start. */
 static int find_gaps(struct reading *r)
 {
 	struct gpu_busy *b = r->busy;
@@ -340,7 +340,7 @@ static int find_gaps(struct reading *r)
 		if (!s)
 			return -ENOMEM;
 		if (!r->first && i->start < r->from)
-			continue; /* it was here in the window before */
+			continue; /* counted in the window before */
 		if (!d->until)
 			d->first = clip(r, i->start);
 		else if (i->start > d->until)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * When devices had work of a process and when they had none: sums by device and stream, and the gaps, each with the
- * work that ended it and who launched that. Devices are numbered by each process, so they are told apart by process.
+ * When devices had work of a process and when they had none: sums by device and stream, and the gaps, each with
+ * the work that ended it and its launch. Device numbers are per process, so devices are keyed by process and
+ * number.
  */
 #ifndef SONDE_MODEL_GPU_BUSY_H
 #define SONDE_MODEL_GPU_BUSY_H
@@ -10,7 +11,7 @@
 #include "model/query.h"
 #include "util/map.h"
 
-/* Gaps that are told one by one. Beyond that the shortest are only summed up. */
+/* Gaps that are stored one by one. Beyond that the shortest are only summed up. */
 #define GPU_GAPS_MAX (2u << 20)
 
 struct gpu_device_key {
@@ -39,14 +40,14 @@ struct gpu_stream_sum {
 
 struct gpu_device_sum {
 	u32 index; /* in devices */
-	u64 first, last; /* its first work's start, its last one's end, in the time asked for */
+	u64 first, last; /* its first work's start, its last one's end, in the selected time */
 	u64 busy_ns; /* a kernel, copy or set ran */
 	u64 kernel_ns, copy_ns, both_ns; /* at least one kernel; one copy or set; one of each */
 	u64 depth_ns; /* kernel_ns times how many kernels ran at a time */
 	u32 deepest;
 	u64 kernels, copies, sets, graphs, bytes;
 	u64 until; /* the last end so far */
-	u32 last_tid; /* launched what began last; 0: not known */
+	u32 last_tid; /* the thread that launched the last work; 0: not known */
 	u64 gaps, short_gaps, short_ns; /* short ones are in no list */
 	u64 longest;
 };
@@ -55,18 +56,18 @@ struct gpu_gap {
 	u64 from, to;
 	u32 device; /* index in devices */
 	u32 context, stream;
-	u32 tid; /* launched what ended it; 0: not known */
+	u32 tid; /* the thread that launched the work that ended it; 0: not known */
 	u64 launch_start, launch_end; /* 0: not known */
-	u64 launch_before; /* of the work before that one in its stream; 0: not known */
+	u64 launch_before; /* end of the previous work in that stream; 0: not known */
 	const char *call; /* the launch, NULL: not known */
-	const char *name; /* what ended it: a kernel, mangled, or an operation */
+	const char *name; /* the work that ended it: a kernel, mangled, or an operation */
 	bool is_kernel;
 	u32 stack; /* Python's at the launch, 0: not known */
-	bool tail; /* nothing ended it: the time from the last work to the end, which is no part of the device's time */
-	u32 rank; /* from 1: among the longest, which are told one by one; 0: not among them */
+	bool tail; /* no work ended it: the time from the last work to the trace's end, which is not part of the device's time */
+	u32 rank; /* from 1: among the longest, which get details; 0: not among them */
 };
 
-/* Work of a process whose devices told no times: when it asked. */
+/* Work of a process without device records: the calls' times. */
 struct gpu_asked {
 	u64 kernels, copies, sets, graphs;
 	u64 ns; /* in these calls */
@@ -85,7 +86,7 @@ struct gpu_busy {
 	u64 shortest; /* ns: shorter gaps are only summed up */
 };
 
-/* Hears of each stretch in which a device (index in devices) had work, in order for each device. */
+/* Called for each interval in which a device (index in devices) had work, in order for each device. */
 typedef int (*gpu_busy_fn)(u32 device, u64 from, u64 to, void *arg);
 
 /* fn may be NULL. 0 or negative errno; gpu_busy__free in any case. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The causes of gaps in words. */
+/* The causes of gaps as keys and texts. */
 #include <stdio.h>
 
 #include "model/gpu_gaps.h"
@@ -7,7 +7,7 @@
 static const struct phrase {
 	const char *key;
 	const char *alone; /* what the thread did */
-	const char *with; /* the same with the name of what it was */
+	const char *with; /* the same with the name of the call, file or holder */
 } phrases[GAP_CAUSES] = {
 	[GAP_GIL] = { "gil", "waited for the GIL", "waited for the GIL, held by %s" },
 	[GAP_SYNC] = { "sync", "waited for a device", "waited in %s" },

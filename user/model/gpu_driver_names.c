@@ -3,7 +3,10 @@
 
 #include "util/search.h"
 
-/* CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5: those that the shim asks for. They are never renumbered. */
+/*
+ * CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5: those that the shim subscribes to. They are never
+ * renumbered.
+ */
 static const struct {
 	u16 cbid;
 	const char *name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What has to be known before a piece of work is told, and is told in the trace at any time: read once, from all of it. */
+/* Facts that have to be known before work is emitted, but may be anywhere in the trace: read once, from all of it. */
 #include "model/gpu_private.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of all names together: targets choose them. */
+/* Bytes of all names together: targets choose the names. */
 #define TEXTS_BYTES_MAX (64u << 20)
 
 struct device_key {
@@ -170,7 +170,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* Only who has them: there may be many. */
+/* Reads only which processes have them: there may be many. */
 static int on_many(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -209,7 +209,7 @@ int gpu_facts__load(struct gpu_model *m)
 {
 	const struct schema_event *kinds[sizeof(sources) / sizeof(sources[0]) + 1] = { NULL }, *many[3] = { NULL };
 	struct trace_filter filter = { .kinds = kinds }, second = { .kinds = many };
-	/* threads' numbers are many in a trace of all processes, and needed for driver calls alone */
+	/* a trace of all processes has many threads' ids, which only driver calls need */
 	bool tids = occurs(m, "gpu_call");
 	u32 i, n = 0;
 	int err = 0;
@@ -281,7 +281,7 @@ u64 gpu_facts__slack(const struct gpu_model *m, u32 pid)
 {
 	const struct gpu_process *p = gpu_facts__process(m, pid);
 
-	/* a shim that is wrong by more than that has lost its clock */
+	/* a larger error means that the shim's clock is not usable */
 	return !p ? 0 : p->clock_error < 1000000 ? p->clock_error : 1000000;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rows into queues. Every field may be missing, and every value be anything. */
+/* Turns rows into items of the queues. Every field may be missing, and every value may be anything. */
 #include "model/gpu_private.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 enum row_kind { ROW_NONE, ROW_CALL, ROW_DRIVER, ROW_KERNEL, ROW_COPY, ROW_SET, ROW_GRAPH, ROW_MEMORY, ROW_DROPPED };
 
-/* The fields of all kinds together; those that a kind has not are NULL. */
+/* The fields of all kinds together; NULL where the kind does not have the field. */
 #define FIELDS(X)         \
 	X(stack)          \
 	X(gil)            \

@@ -7,7 +7,7 @@
 #include "model/explainer.h"
 #include "util/search.h"
 
-/* Events of the trace for each window: what threads did in it is held in memory. */
+/* Events of the trace in each window: the activity of threads in it is held in memory. */
 u32 gpu_gaps__window = 4u << 20;
 
 /* CUpti_ActivitySynchronizationType, as event gpu_sync has it */
@@ -67,7 +67,7 @@ static int by_stream(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-/* Was its stream told to wait for an event between the launch before and this one? */
+/* Did the program make the stream wait for an event between the previous launch and this one? */
 static bool waits_for_event(const struct explaining *e, const struct gpu_gap *g)
 {
 	struct event_wait key = { gpu_busy__key(e->gaps->busy, g->device)->pid, g->context, g->stream,
@@ -100,7 +100,7 @@ static int on_part(enum gap_cause cause, u32 of, u64 ns, void *arg)
 	return 0;
 }
 
-/* Its thread in [from, to), which lies before its launch had returned. */
+/* Explains [from, to), before the launch had returned, by the activity of the launching thread. */
 static int explain_host(struct explaining *e, const struct gpu_gap *g, u64 from, u64 to)
 {
 	struct explainer_hint hint = { .from = g->from, .to = g->to, .stack = g->stack };
@@ -176,7 +176,7 @@ static int add_to_tail(struct explaining *e, const struct gpu_gap *g)
 	return add_to_detail(e, t);
 }
 
-/* Gaps of several devices overlap; first is brought forward to what later windows can have. */
+/* Gaps of several devices overlap; first is moved to the first gap that later windows can have. */
 static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 {
 	const struct gpu_busy *b = e->gaps->busy;
@@ -208,7 +208,7 @@ static int by_length(const void *a, const void *b)
 	return m != n ? (m > n ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* The longest get a place each. */
+/* Each of the longest gaps gets a detail. */
 static int choose(struct gpu_gaps *g, u32 max)
 {
 	struct gpu_busy *b = g->busy;

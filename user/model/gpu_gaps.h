@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the thread that launched the work after a gap did in it: the gap cut into parts, each of one cause, which sum to it.
- * Until the launch had returned it is what the thread did; from there on the device or the stream had it.
+ * What the thread that launched the work after a gap did during the gap. The gap is cut into parts, each of one
+ * cause, which sum to it. Until the launch had returned the cause is the thread's activity; after that it is the
+ * device or the stream.
  */
 #ifndef SONDE_MODEL_GPU_GAPS_H
 #define SONDE_MODEL_GPU_GAPS_H
@@ -10,7 +11,7 @@
 #include "model/texts.h"
 
 enum gap_cause {
-	GAP_GIL, /* waited for the GIL; of: who had it */
+	GAP_GIL, /* waited for the GIL; of: the holder */
 	GAP_SYNC, /* in a call of CUDA that waits for a device */
 	GAP_CUDA, /* in another one */
 	GAP_NCCL,
@@ -20,12 +21,12 @@ enum gap_cause {
 	GAP_LOCK,
 	GAP_DISK,
 	GAP_SLEEP, /* because it asked to */
-	GAP_CPU, /* wanted one that others had */
-	GAP_OFF, /* off the CPU, in nothing that was recorded */
+	GAP_CPU, /* runnable while other threads used the CPUs */
+	GAP_OFF, /* off the CPU, in no recorded call */
 	GAP_PYTHON, /* on a CPU; of: the function */
 	GAP_RUN, /* on a CPU in other code */
 	GAP_GC, /* in Python's garbage collection */
-	GAP_QUEUE, /* it had been launched: the device took its time */
+	GAP_QUEUE, /* it had been launched: the device had not begun it */
 	GAP_EVENT, /* it had been launched: its stream waited for an event */
 	GAP_UNKNOWN,
 	GAP_SHORT, /* gaps that are only summed up */
@@ -67,10 +68,13 @@ struct gpu_gaps {
 /* Events of a trace for each window in which it is read; tests make them small. */
 extern u32 gpu_busy__window, gpu_gaps__window;
 
-/* Explains b's gaps, which are in order; the longest, max of them, are told each. 0 or negative errno; free in any case. */
+/*
+ * Explains b's gaps, which are in order; at most max of the longest get details. 0 or negative errno; free in any
+ * case.
+ */
 int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max);
 void gpu_gaps__free(struct gpu_gaps *g);
-/* gpu_causes.c: "gil", for machines */
+/* gpu_causes.c: "gil": the key in JSON and CSV */
 const char *gap_cause__key(enum gap_cause cause);
 /* "waited for the GIL, held by decode (loader.py)" */
 char *gap_cause__say(enum gap_cause cause, const char *of, char *buf, size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls as they are told, and the work that they alone tell of in a process without a shim. */
+/* Emits calls, and the work that is known from calls alone, in a process without a shim. */
 #include "model/gpu_private.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe)
 	return name ? name : e ? e->name : "?";
 }
 
-/* The call that contains it, or it itself. */
+/* The call that contains it, else the call itself. */
 static const struct gpu_span *outermost(const struct gpu_model *m, const struct gpu_host_item *c)
 {
 	const struct gpu_span *s = gpu_join__outermost(m, c->pid, c->tid, c->span.start, c->span.end, 0);
@@ -56,7 +56,7 @@ static void fill(struct gpu_model *m, const struct gpu_host_item *c, struct gpu_
 	}
 }
 
-/* Does the device get something to do by it that no other call tells of? */
+/* Does the call launch work that no other call reports? */
 static bool asks_for_work(const struct gpu_model *m, const struct gpu_host_item *c, const struct gpu_span *outer)
 {
 	const char *function;
@@ -90,7 +90,7 @@ static int add_work(struct gpu_model *m, const struct gpu_host_item *c)
 	return 0;
 }
 
-/* The shim looks whether a tracer is there once a second; what was asked for until then, its device did unseen. */
+/* The shim polls for a tracer once a second; work that was launched before that has no device record. */
 static void count_unwatched(struct gpu_model *m, const struct gpu_process *p, const struct gpu_host_item *c)
 {
 	bool off = (p->on && c->end < p->on) || (p->off > p->on_again && c->span.start > p->off);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * From a piece of work to what asked for it. By its correlation to the driver's call, which has a thread and times; by these to
- * the outermost call of that thread that was recorded. Nothing is guessed: what fits no call is not joined.
+ * Joins work with its launch: by the correlation id to the driver's call, which has a thread and times; by these
+ * to the outermost recorded call of that thread. Nothing is guessed: work without a match is not joined.
  *
- * Kept are the last calls, by number and not by age: CUPTI may hand over a record long after the call, when a kernel that was
- * before it in its buffer has ended.
+ * The last calls are stored, by number and not by age: CUPTI may hand over a record long after the call, when an
+ * earlier kernel in its buffer has ended.
  */
 #include "model/gpu_private.h"
 #include "util/search.h"
@@ -15,9 +15,9 @@
 
 #define SPANS_MAX	 (512u << 10) /* 28 MiB */
 #define DRIVERS_SOFT_MAX (256u << 10) /* 28 MiB */
-#define DRIVERS_MAX	 (1u << 20) /* if their work has not come */
+#define DRIVERS_MAX	 (1u << 20) /* if their work has not arrived */
 
-#define THREADS_TRIED 4096u /* where a thread is looked for by what it did */
+#define THREADS_TRIED 4096u /* where a thread is identified by its calls */
 
 static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
 {
@@ -33,7 +33,7 @@ static u32 first_ending(const struct gpu_thread *t, u64 end)
 	return from + SEARCH(t->n - from, i, t->spans[from + i].end < end);
 }
 
-/* Of all threads, the older half. */
+/* Removes the older half of all threads' spans. */
 static void forget_spans(struct gpu_model *m)
 {
 	struct gpu_thread *t;
@@ -77,10 +77,10 @@ int gpu_join__push(struct gpu_model *m, const struct gpu_host_item *c)
 		return -ENOMEM;
 	t->allocates |= s->ask == ASK_ALLOCATION || s->ask == ASK_RELEASE;
 	at = first_ending(t, s->end);
-	/* in one that is there already? */
+	/* within a span that is stored already? */
 	if (at < t->n && t->spans[at].start <= s->start)
 		return 0;
-	/* those that are in it end before it, unless to the ns */
+	/* nested calls end before it, or at the same ns */
 	from = at;
 	while (from && t->spans[from - 1].start >= s->start)
 		from--;
@@ -103,7 +103,7 @@ struct gpu_span *gpu_join__outermost(const struct gpu_model *m, u32 pid, u32 tid
 
 	if (!t)
 		return NULL;
-	/* two that follow each other closely may both contain it within the slack: the one that has more of it */
+	/* two calls in quick succession may both contain it within the slack: take the larger overlap */
 	for (i = first_ending(t, end > slack ? end - slack : 0); i < t->n && t->spans[i].start <= start + slack; i++) {
 		s = &t->spans[i];
 		if (!contains(s, start, end, slack))
@@ -153,7 +153,7 @@ static int grow_drivers(struct gpu_drivers *d)
 	return 0;
 }
 
-/* Does it launch something whose end is to be seen? */
+/* Does it launch work whose end is recorded? */
 static bool is_launch(const struct gpu_driver *d)
 {
 	const char *name = gpu_driver__function(d->function);
@@ -226,8 +226,8 @@ bool gpu_join__has_driver(const struct gpu_model *m, u32 pid, u32 correlation)
 }
 
 /*
- * The only thread of the process with a call that contains this one; NULL: none, or several. For threads whose number in their
- * own namespace the trace does not tell. *others: how many threads of the process have calls at all.
+ * The only thread of the process with a call that contains this one; NULL: none, or several. For threads whose id
+ * in their own pid namespace the trace does not have. *others: how many threads of the process have calls at all.
  */
 static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid,
 				 u32 *others)
@@ -266,8 +266,8 @@ static enum gpu_ask asked_by(const struct gpu_driver *d)
 }
 
 /*
- * Where only entries are seen: the last one that the thread made before. If it asks for something else, or was another driver call's,
- * this one was made by a call that was not recorded.
+ * Where only entries are recorded: the thread's last call before. If that launches something else, or belongs to
+ * another driver call, this one was made by a call that was not recorded.
  */
 static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driver *d, u64 slack)
 {
@@ -283,7 +283,7 @@ static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driv
 	return s && s->no_duration && !s->number && s->ask == asked_by(d) ? s : NULL;
 }
 
-/* The call, and d->tid, of a thread that the trace does not name. */
+/* Finds the call, and d->tid, of a thread that the trace does not name. */
 static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u64 slack)
 {
 	const struct task *process = names__task(m->names, d->pid, 0);
@@ -347,7 +347,7 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, struct gpu_launch *out)
 {
 	out->start = s->start;
-	/* if its return was not seen, the driver's is the best that is known */
+	/* without its return, the driver call's end is the best estimate */
 	if (!s->no_duration || out->end < s->start)
 		out->end = s->end;
 	out->function = gpu_host__function(m, s->event, s->probe);
@@ -358,7 +358,7 @@ static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, 
 	out->stream = s->stream;
 }
 
-/* Of work that a call tells of: that call is the launch. */
+/* For work that is known from a call alone: that call is the launch. */
 static bool join_host(struct gpu_model *m, const struct gpu_work_item *w, struct gpu_launch *out)
 {
 	struct gpu_span *s = gpu_join__outermost(m, w->work.pid, w->tid, w->work.start, w->work.end, 0);

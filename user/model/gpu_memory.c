@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Allocations: by the shim's events, which know the device, and the call of the same address and time, which knows who asked; in a
- * process without a shim by the calls alone.
+ * Allocations: from the shim's events, which have the device, joined with the call of the same address and time,
+ * which has the thread and stack; in a process without a shim from the calls alone.
  */
 #include "model/gpu_private.h"
 
 #include <errno.h>
 
-/* More addresses are not remembered: allocators use theirs again. */
+/* Further addresses are not stored: allocators reuse theirs. */
 #define ADDRESSES_MAX (1u << 20)
 
 struct address_key {

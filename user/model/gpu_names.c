@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * C++ names, by libiberty. They are a target's: a few bytes can stand for gigabytes of name (each part may repeat all before it
- * twice), so the name is taken piece by piece and the work is ended where it gets too long.
+ * C++ names, demangled by libiberty. The target chooses them: a few bytes can expand to gigabytes of name (each
+ * part may repeat all before it twice), so the demangler's output is taken in parts and ended where it gets too
+ * long.
  */
 #include "model/gpu_private.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define MANGLED_MAX   4000 /* bytes; what the shim hands over at most */
+#define MANGLED_MAX   4000 /* bytes; the longest that the shim passes on */
 #define DEMANGLED_MAX (32 << 10)
 #define CACHED_MAX    (64u << 10) /* names */
 #define BYTES_MAX     (64u << 20) /* of all */
@@ -28,14 +29,14 @@ struct writing {
 	jmp_buf too_long;
 };
 
-/* It has nothing to be freed: what it is in needs the stack alone. */
-static void write_piece(const char *piece, size_t len, void *arg)
+/* longjmp leaks nothing: the demangler's callback form allocates only on the stack. */
+static void write_part(const char *part, size_t len, void *arg)
 {
 	struct writing *w = arg;
 
 	if (len >= sizeof(w->text) - w->len)
 		longjmp(w->too_long, 1);
-	memcpy(w->text + w->len, piece, len);
+	memcpy(w->text + w->len, part, len);
 	w->len += len;
 	w->text[w->len] = '\0';
 }
@@ -46,7 +47,7 @@ static bool demangle(struct writing *w, const char *mangled, int options)
 	w->text[0] = '\0';
 	if (setjmp(w->too_long))
 		return false;
-	return cplus_demangle_v3_callback(mangled, options, write_piece, w) && w->len;
+	return cplus_demangle_v3_callback(mangled, options, write_part, w) && w->len;
 }
 
 /* The matching bracket before `at`, or the start; text[at] is the closing one. */
@@ -71,13 +72,13 @@ static bool ends_with(const char *text, size_t len, const char *end)
 	return len >= n && !memcmp(text + len - n, end, n);
 }
 
-/* Length of `text` without what stands in brackets at its end. */
+/* Length of `text` without the bracketed part at its end. */
 static size_t cut_brackets(const char *text, size_t len, char close)
 {
 	return len && text[len - 1] == close ? opening(text, len - 1) : len;
 }
 
-/* Of "void a::b<int>::gemm<128>(float*) const [clone .x]" that is "gemm". */
+/* The short name: of "void a::b<int>::gemm<128>(float*) const [clone .x]" it is "gemm". */
 static char *brief_of(const char *text)
 {
 	static const char *const tails[] = { " const", " volatile", " &", " &&" };
@@ -101,7 +102,7 @@ static char *brief_of(const char *text)
 	return len > start ? strndup(text + start, len - start) : NULL;
 }
 
-/* The text that is left when a part is not wanted: parameters and return type. */
+/* The text without a part that is not shown: parameters and return type. */
 static int fill(struct gpu_model *m, struct gpu_cpp_name *n, const char *mangled)
 {
 	struct writing *w;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Joining without driver calls, where CUPTI is too old to tell them. What is left is order: a process's calls, if no two of them
- * overlap, are in the order of the correlations of their work. Work is put beside the calls at each place where there are enough of
- * them, and if at exactly one place every piece fits its call (what it is, its grid or bytes, and that it began no sooner), that is
- * how they belong together. Else nothing of the process is joined. That takes all of a process at once: up to ORDER_MAX.
+ * Joins work with calls by order, where CUPTI is too old to report driver calls. A process's calls, if no two of
+ * them overlap, are in the order of the correlation ids of their work. The work is aligned with the calls at each
+ * possible offset, and if at exactly one offset every work item fits its call (kind, grid or bytes, and it began
+ * no sooner), they are joined. Otherwise nothing of the process is joined. This needs all of a process in memory:
+ * up to ORDER_MAX.
  */
 #include "model/gpu_private.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDER_MAX (64u << 10) /* pieces of work: 14 MiB */
+#define ORDER_MAX (64u << 10) /* work items: 14 MiB */
 #define TRIES_MAX 20000000u /* comparisons, for one process */
 
 static int by_start(const void *a, const void *b)
@@ -90,7 +91,7 @@ static bool calls_overlap(const struct both *b)
 	return false;
 }
 
-/* How many calls come before the first one that has work; -1: not to be told. */
+/* How many calls precede the first one that has work; -1: not known. */
 static int only_place(const struct both *b)
 {
 	u32 at, i, tries = 0;

@@ -2,14 +2,14 @@
 /*
  * Within the GPU model. Events come nearly in order of time, some of them late: the shim's wait for CUPTI's buffers,
  * which a kernel that runs long holds back. So there are three queues, of calls, driver calls and work, each put
- * in order of time. A call enters its thread's spans as soon as it is read; work is told last.
+ * in order of time. A call enters its thread's spans as soon as it is read; work is emitted last.
  *
- *	gpu_facts.c	what has to be known before: names, devices, which processes have a shim, threads' numbers
- *	gpu_fields.c	rows into queues
+ *	gpu_facts.c	facts that are needed before: names, devices, which processes have a shim, threads' numbers
+ *	gpu_fields.c	turns rows into items of queues
  *	gpu_queue.c	a queue
- *	gpu_join.c	from work to its launch
- *	gpu_order.c	the same where CUPTI tells no driver calls
- *	gpu_host.c	calls; work that they alone tell of
+ *	gpu_join.c	joins work with its launch
+ *	gpu_order.c	the same where CUPTI reports no driver calls
+ *	gpu_host.c	calls; work that is known from calls alone
  *	gpu_memory.c	allocations
  *	gpu_names.c	C++ names
  */
@@ -47,7 +47,7 @@ static inline bool gpu_ask__is_work(enum gpu_ask ask)
 	return ask >= ASK_KERNEL && ask <= ASK_GRAPH;
 }
 
-/* A call that uprobes saw, while it may be asked for. */
+/* A call recorded by uprobes, stored while work may be joined with it. */
 struct gpu_span {
 	u64 start, end;
 	s64 ret;
@@ -58,7 +58,7 @@ struct gpu_span {
 	u16 event, probe;
 	u8 gil;
 	u8 ask; /* enum gpu_ask */
-	bool no_duration; /* only its entry was seen: end is start */
+	bool no_duration; /* only its entry was recorded: end is start */
 };
 
 /* In the queue of calls */
@@ -66,8 +66,8 @@ struct gpu_host_item {
 	u64 end;
 	struct gpu_span span;
 	u32 pid, tid;
-	u32 kind; /* as the call has it: of a copy, or of memory */
-	u32 device; /* of an allocation that says it; else GPU_NO_DEVICE */
+	u32 kind; /* as in the call's event: of a copy, or of memory */
+	u32 device; /* the allocation's device if its event has it; else GPU_NO_DEVICE */
 	bool pushed; /* is among its thread's spans */
 	bool open;
 	u64 bytes;
@@ -87,7 +87,7 @@ struct gpu_driver_item {
 /* In the queue of work */
 struct gpu_work_item {
 	u64 end;
-	u32 tid; /* of work that a call tells of */
+	u32 tid; /* of work that is known from a call alone */
 	struct gpu_host_item *call; /* joined by order; else NULL */
 	struct gpu_work work;
 };
@@ -102,7 +102,7 @@ struct gpu_thread_key {
 	u32 pid, tid;
 };
 
-/* The outermost calls of a thread, apart, in order. */
+/* The outermost calls of a thread: they do not overlap and are in order. */
 struct gpu_thread {
 	struct gpu_span *spans;
 	u32 n, allocated;
@@ -129,7 +129,7 @@ struct gpu_drivers {
 struct gpu_process {
 	u64 clock_error; /* ns */
 	u64 on, on_again, off; /* when the shim was switched on first and last, and off last; 0: not known */
-	bool has_shim; /* device times were had at some time */
+	bool has_shim; /* there are device times at some time */
 	bool has_calls; /* gpu_call, too */
 	bool has_memory; /* gpu_memory */
 };
@@ -147,7 +147,7 @@ struct gpu_model {
 	struct map processes; /* u32 pid -> struct gpu_process */
 	struct map devices; /* pid, device -> struct gpu_device_facts and its model's text */
 	struct map kernels; /* pid, hash -> struct gpu_text */
-	struct map functions; /* pid, handle -> struct gpu_text: what cudadrv_function told, or made up */
+	struct map functions; /* pid, handle -> struct gpu_text: name from event cudadrv_function, or a made-up one */
 	struct map tids; /* pid, tid of its namespace -> u32 tid */
 	struct map demangled; /* hash of the mangled name -> struct gpu_cpp_name */
 	u64 text_bytes; /* of all names */
@@ -175,20 +175,20 @@ struct gpu_model {
 /* gpu_facts.c */
 int gpu_facts__load(struct gpu_model *m);
 void gpu_facts__free(struct gpu_model *m);
-/* NULL: nothing of the shim's is known of it. */
+/* NULL: the process has no events of a shim. */
 const struct gpu_process *gpu_facts__process(const struct gpu_model *m, u32 pid);
 const char *gpu_facts__kernel(const struct gpu_model *m, u32 pid, u64 hash);
 /* The name of a kernel by the handle that it is launched with. NULL: no memory. */
 const char *gpu_facts__function(struct gpu_model *m, u32 pid, u64 handle);
 /* ns by which its device's clock may differ from the host's; bounded */
 u64 gpu_facts__slack(const struct gpu_model *m, u32 pid);
-/* A thread by the number that its namespace gives it; 0: not known. */
+/* A thread by its id in its own pid namespace; 0: not known. */
 u32 gpu_facts__tid(const struct gpu_model *m, u32 pid, u32 ns_tid);
 int gpu_facts__set_tid(struct gpu_model *m, u32 pid, u32 ns_tid, u32 tid);
 
 /* gpu_fields.c */
 int gpu_fields__new(struct gpu_model *m);
-/* What is to be read: NULL-terminated, to be freed. NULL: no memory. */
+/* The event kinds to read: NULL-terminated, to be freed. NULL: no memory. */
 const struct schema_event **gpu_fields__kinds(const struct gpu_model *m);
 int gpu_fields__take(struct gpu_model *m, const struct rows *rows);
 
@@ -200,17 +200,17 @@ int gpu_join__take_driver(struct gpu_model *m, const struct gpu_driver_item *d);
 bool gpu_join__has_driver(const struct gpu_model *m, u32 pid, u32 correlation);
 /* false: not joined */
 bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct gpu_launch *out);
-/* The call that an allocation or release was made by, and its thread; NULL: none was recorded. */
+/* The call that made an allocation or release, and its thread; NULL: none was recorded. */
 const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct gpu_allocation *a, u32 *tid);
 void gpu_join__end(struct gpu_model *m);
 void gpu_join__free(struct gpu_model *m);
 
 /* gpu_order.c: is the process one of those? */
 bool gpu_order__wants(const struct gpu_model *m, u32 pid);
-/* A call that asks for work that no other call tells of. */
+/* Adds the work of a call, if no other call reports that work. */
 int gpu_order__take_call(struct gpu_model *m, const struct gpu_host_item *c);
 int gpu_order__take_work(struct gpu_model *m, const struct gpu_work_item *w);
-/* There is too much: what waits is told without its launch. */
+/* Too many items wait: they are emitted without their launch. */
 int gpu_order__give_up(struct gpu_model *m);
 int gpu_order__end(struct gpu_model *m);
 
@@ -219,7 +219,7 @@ int gpu_model__emit_work(struct gpu_model *m, const struct gpu_work_item *i);
 
 /* gpu_host.c */
 const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe);
-/* The call was read; tells it, and puts the work that it alone tells of among the work. */
+/* Emits the call, and adds the work that is known from it alone to the queue of work. */
 int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c);
 
 /* gpu_memory.c */
@@ -233,7 +233,7 @@ const char *gpu_driver__function(u32 cbid);
 /* gpu_names.c */
 void gpu_names__free(struct gpu_model *m);
 
-/* Does it lie in the time that is read? */
+/* Does it overlap the selected time? */
 static inline bool gpu_model__wants(const struct gpu_model *m, u64 start, u64 end)
 {
 	return (end > m->from || (end == start && end >= m->from)) && (!m->to || start < m->to);

@@ -42,7 +42,7 @@ static int by_time(const void *a, const void *b)
 	return x->i < y->i ? -1 : 1;
 }
 
-/* The items are large: their places are sorted, and each is moved once. */
+/* The items are large, so their indices are sorted and each item is moved once. */
 int gpu_queue__sort(struct gpu_queue *q)
 {
 	struct place *places;

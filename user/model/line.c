@@ -44,7 +44,7 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 		text = value ? stacks__label(c->stacks, (u32)value, label, sizeof(label)) : "-";
 		print_text(out, text, strlen(text));
 	} else if (value && (!strcmp(unit, "moment") || (!strcmp(unit, "ns") && c->start && (u64)value >= c->start))) {
-		/* the latter in older traces: nothing in one is longer than the machine's uptime at its start */
+		/* in older traces: no duration is longer than the machine's uptime at the trace's start */
 		fprintf(out, "@%s", text__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
 	} else if (!strcmp(unit, "errno") && value < 0 && strerrorname_np((int)-value)) {
 		fprintf(out, "-%s", strerrorname_np((int)-value));
@@ -77,7 +77,7 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 	} else if (v->event->id == ID_meta_frame) {
 		struct line_context ids = *c;
 
-		/* here it is the ids that are told */
+		/* here the ids are printed */
 		ids.stacks = NULL;
 		print_number(out, &ids, f, view__s64(v, f));
 	} else {
@@ -85,7 +85,7 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 	}
 }
 
-/* Fields of struct event and struct span have columns of their own; nothing else lies there. */
+/* Fields of struct event and struct span have columns of their own; no other field lies in that range. */
 static bool has_column(const struct view *v, const struct schema_field *f)
 {
 	return f->offset < (v->event->is_span ? sizeof(struct span) : sizeof(struct event));
@@ -141,7 +141,7 @@ int line__print(FILE *out, const struct line_context *c, const struct view *v)
 	fprintf(out, "%15s  ", text__seconds(buf, sizeof(buf), time, c->start, 9));
 	print_who(out, c, (u32)view__s64(v, f.pid), (u32)view__s64(v, f.tid));
 	fprintf(out, "  %-8s  ", family ? family->name : "?");
-	/* a call's probe is its function; elsewhere the probe is only how it was seen */
+	/* a call's probe names its function; elsewhere the probe only says how the event was recorded */
 	print_padded(out, v->event->is_call && what ? what : v->event->name, WHAT_WIDTH);
 	if (v->event->is_span && !(flags & EVENT_NO_DURATION))
 		text__ns(buf, sizeof(buf), time > start ? time - start : 0);

@@ -11,7 +11,7 @@
 struct line_context {
 	const struct schema *schema;
 	const struct names *names;
-	u64 start; /* CLOCK_MONOTONIC ns that times are told from; 0: print them as they are */
+	u64 start; /* CLOCK_MONOTONIC ns that printed times are relative to; 0: print them as they are */
 	const struct stacks *stacks; /* NULL: stacks are printed as ids */
 };
 
@@ -25,7 +25,7 @@ struct line_context {
 int line__print(FILE *out, const struct line_context *c, const struct view *v);
 /* The same of a raw record; -EINVAL: no such kind, or too short. Feed it to the names first. */
 int line__print_record(FILE *out, const struct line_context *c, const void *record, u32 size);
-/* What stands above the columns. */
+/* The heading of the columns. */
 void line__heading(FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Records as they come, kept until the next look. */
+/* Records of the current interval, stored until the next cut. */
 #include "model/live_private.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int on_code(struct live *l, const struct view *v)
 {
 	u32 id = (u32)view__get(v, "code");
 	struct code *c = id ? recent__get(&l->codes, &id) : NULL;
-	/* its texts may be forgotten before it is */
+	/* its texts may be evicted before it is */
 	struct stack_frame f = {
 		.code = id,
 		.kind = (u8)view__get(v, "kind"),
@@ -84,8 +84,8 @@ static int on_code(struct live *l, const struct view *v)
 }
 
 /*
- * BPF sends a frame once and keeps it as long as it is used. Whenever one of a new generation is met its callers are used with it,
- * so that they are as long-lived here.
+ * BPF sends a frame once and keeps it as long as it is in use. When a frame of a new generation is met, its
+ * callers are marked as used too, so that they live as long here.
  */
 static void use_stack(struct live *l, u32 id)
 {
@@ -221,7 +221,7 @@ int live__feed(struct live *l, const void *record, u32 size)
 	return err;
 }
 
-/* What was of the interval goes. */
+/* Frees what belongs to the interval only. */
 static void forget(struct live *l)
 {
 	struct map swap = l->old_drops;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What happens now, for `sonde top`: records as they come, summed up over the last interval. Memory is bounded
- * regardless of what the targets do: what was not used for long is forgotten, and named again when it comes again.
+ * Current activity, for `sonde top`: records are taken as they arrive and summed up over the last interval. Memory
+ * is bounded regardless of what the targets do: entries that were not used for long are evicted, and named again
+ * when they reappear.
  */
 #ifndef SONDE_MODEL_LIVE_H
 #define SONDE_MODEL_LIVE_H
@@ -13,7 +14,7 @@ struct live;
 /* A GIL: an interpreter of a process, or all of its interpreters before 3.12. */
 struct live_gil {
 	u32 pid;
-	u32 number; /* in its process, from 0, as they were seen */
+	u32 number; /* in its process, from 0, in the order of appearance */
 	char name[16]; /* of the process */
 	double load_percent; /* of the interval in which at least one thread waited */
 	u64 waits,
@@ -22,7 +23,7 @@ struct live_gil {
 	u32 deepest; /* at once, 0: not known */
 };
 
-/* Who kept whom waiting, by function. */
+/* A holder and a waiter, by function. */
 struct live_pair {
 	u32 pid;
 	char holder[160], waiter[160];
@@ -52,7 +53,10 @@ int live__new(struct live **out, const struct schema *schema);
 void live__free(struct live *l);
 /* Takes one record. 0 or -ENOMEM. */
 int live__feed(struct live *l, const void *record, u32 size);
-/* What came since the last call, as a view that lives until the next one. now: CLOCK_MONOTONIC ns. 0 or -ENOMEM. */
+/*
+ * Sums up the records since the last call, as a view that is valid until the next one. now: CLOCK_MONOTONIC ns. 0
+ * or -ENOMEM.
+ */
 int live__cut(struct live *l, u64 now, struct live_view *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by live.c, which takes records, and live_sums.c, which sums them up; by nothing else. */
+/* Shared only by live.c, which takes records, and live_sums.c, which sums them up. */
 #ifndef SONDE_MODEL_LIVE_PRIVATE_H
 #define SONDE_MODEL_LIVE_PRIVATE_H
 
@@ -8,7 +8,10 @@
 #include "model/stacks.h"
 #include "util/recent.h"
 
-/* In a generation. BPF's table of frames has 65,536: one that is forgotten here was forgotten there, and is sent again. */
+/*
+ * Frames per generation. BPF's table of frames has 65,536: a frame that is evicted here was evicted there, and is
+ * sent again.
+ */
 #define FRAMES_MAX    131072
 #define CODES_MAX     65536
 #define THREADS_MAX   32768
@@ -80,7 +83,7 @@ struct live {
 	struct live_view view;
 };
 
-/* What came since the last cut, into l->view; weight: how many each wait stands for. 0 or -ENOMEM. */
+/* Sums the records since the last cut into l->view; weight: how many waits each one represents. 0 or -ENOMEM. */
 int live__sum_gils(struct live *l, double weight);
 int live__sum_pairs(struct live *l, double weight);
 int live__sum_functions(struct live *l);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Whose doing a wait for the GIL was is told more simply here than in report gil, which has the whole trace:
- * a wait that timed out was for whom the holder's stack names at that moment, one that a signal ended for who
- * dropped it, and if that was not seen, for whom the wait before it in this thread was.
+ * Attributes waits for the GIL more simply than report gil, which has the whole trace. A timed-out wait is
+ * attributed to the function on top of the holder's stack at that moment, a signalled one to the thread that
+ * dropped the GIL, and if that is not known, to the holder of the thread's previous wait.
  */
 #include "model/live_private.h"
 
@@ -39,7 +39,7 @@ static void name_function(struct live *l, u32 code, char *buf, size_t size, cons
 	snprintf(buf, size, "%s", code == UNKNOWN ? unknown : c ? c->text : "[unknown]");
 }
 
-/* Whose doing a wait was; see above. */
+/* The side that a wait is attributed to; see above. */
 static u32 holder_of(struct live *l, const struct wait *w)
 {
 	struct drop_key key = { w->tid, w->number };

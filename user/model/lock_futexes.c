@@ -13,7 +13,7 @@ struct futex_key {
 	u32 tid; /* 0: the futex itself */
 };
 
-/* What a thread does at a futex */
+/* A thread's use of a futex */
 struct user {
 	u64 waits, woke;
 	u64 changes; /* waits for another value than the last one: a barrier counts its rounds in its futex */
@@ -41,7 +41,7 @@ static int on_wait(struct lock_futexes *l, const struct view *v)
 	u32 value = (u32)view__get(v, "value"), waker = (u32)view__get(v, "waker_tid");
 	struct user *u;
 
-	/* -EAGAIN is no wait; a wait that tracing found begun has no value */
+	/* -EAGAIN: the thread did not wait; a wait that had begun before tracing has no value */
 	if (view__get(v, "owner") || view__get(v, "result") == -EAGAIN)
 		return 0;
 	u = map__get(&l->users, &key);
@@ -160,7 +160,7 @@ bool lock_futexes__has(const struct lock_futexes *l, u32 pid, u64 futex)
 	struct futex_key key = { futex, pid, 0 };
 	const struct futex *w = l ? map__find(&l->futexes, &key) : NULL;
 
-	/* most of its waits end by somebody who waits for it too, and more than one thread does */
+	/* most of its waits are ended by threads that wait for it too, and more than one thread does that */
 	return w && w->both > 1 && 2 * w->woken_by_waiters > w->woken && 2 * w->changes <= w->waits &&
 	       !is_gil(l, pid, futex);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which futex words are locks though they don't say whose they are, as those of Python's, Rust's and Go's locks: by
- * who waits for them and who wakes. Whoever lets go of a lock waits for it at other times; a queue's or a pool's
- * condition is woken by others.
+ * Finds the futexes that are used as locks without naming their owner, as those of Python's, Rust's and Go's
+ * locks: by the threads that wait and that wake. A thread that releases a lock waits for it at other times; the
+ * condition of a queue or a pool is woken by other threads.
  */
 #ifndef SONDE_MODEL_LOCK_WORDS_H
 #define SONDE_MODEL_LOCK_WORDS_H

@@ -9,7 +9,7 @@
 #include "core/meta.h"
 #include "output/text.h"
 
-/* From here on a sum is said to be too low: below, noise of the machine is as large. */
+/* Percentage from which a sum is reported as too low: below, the machine's noise is as large. */
 #define LOW_PERCENT 1.0
 
 /* Attach gaps of a family that have a line each. */
@@ -86,7 +86,7 @@ enum loss_effect loss__effect(const struct loss *l)
 	case LOSS_TORN:
 		if (l->family == FAMILY_CORE)
 			return EFFECT_STACK;
-		/* the other families' events are sent all the same; a GPU's records are what is read */
+		/* other families' events are sent nevertheless; a GPU's records are counted as read */
 		return l->family == FAMILY_GPU ? EFFECT_MISSING : EFFECT_DETAIL;
 	default:
 		return EFFECT_MISSING;
@@ -104,7 +104,7 @@ double loss__percent(const struct loss *l)
 		return 0;
 	double lost = (double)loss__records(l), there = (double)l->recorded;
 
-	/* of missing ones the whole is what there should be, of the others what there is */
+	/* missing events are a percentage of those that should be there, affected ones of those that are there */
 	if (loss__effect(l) == EFFECT_MISSING)
 		there += lost;
 	return !lost ? 0 : there > lost ? 100 * lost / there : 100;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What is missing from a trace, and what that can change in a report's figures. */
+/* What is missing from a trace, and how that can change a report's figures. */
 #ifndef SONDE_MODEL_LOSSES_H
 #define SONDE_MODEL_LOSSES_H
 
@@ -22,8 +22,8 @@ struct loss {
 
 enum loss_effect {
 	EFFECT_MISSING, /* events are missing: counts and sums are too low */
-	EFFECT_LENGTH, /* events are there, their end was not seen */
-	EFFECT_DETAIL, /* events are there, without something that could not be read */
+	EFFECT_LENGTH, /* events are recorded without their end */
+	EFFECT_DETAIL, /* events are recorded without a value that could not be read */
 	EFFECT_STACK, /* the same, without their stack */
 	EFFECT_MAPPING, /* a library may not have been probed */
 	EFFECT_GAP, /* calls before a library was probed are missing */
@@ -31,7 +31,7 @@ enum loss_effect {
 
 /* Adds to the one of the same family, reason, object and side of the traced time, or appends a new one. 0 or -ENOMEM. */
 int losses__add_to(struct loss **list, u32 *n, const struct loss *one);
-/* "ring full": what people read for an enum loss_reason. */
+/* "ring full": the text of an enum loss_reason. */
 const char *loss__reason(s64 reason);
 enum loss_effect loss__effect(const struct loss *l);
 /* How many records that is: 0 for an attach gap, which counts a library. */
@@ -41,7 +41,7 @@ double loss__percent(const struct loss *l);
 
 /* A trace's times, for texts. */
 struct loss_times {
-	u64 start; /* what times are told from */
+	u64 start; /* times are relative to it */
 	u64 live, stop; /* the traced time */
 };
 
@@ -56,7 +56,7 @@ char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss
  * family the first have a line each and the others one together. Returns buf.
  */
 char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i, const struct loss_times *t);
-/* What it changes, alone. Returns buf. */
+/* Only what the loss changes. Returns buf. */
 char *loss__consequence(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
 /* A sentence on whether counts and sums hold, from all losses together; "" if there are none. Returns buf. */
 char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, const struct loss_times *t);

@@ -44,7 +44,7 @@ static struct memory_place *place_of(struct memory_sums *m, const struct memory_
 	return map__get(&m->places, &key);
 }
 
-/* What lives at this moment was the most of it. */
+/* Notes the blocks that live at a peak. */
 static int note_peak(struct memory_sums *m, const struct memory_sum *s)
 {
 	for (u32 i = 0; i < m->blocks.n; i++) {
@@ -62,7 +62,7 @@ static int note_peak(struct memory_sums *m, const struct memory_sum *s)
 	return 0;
 }
 
-/* `before` lived up to this change. Of the time asked for, what lives when that begins counts too. */
+/* `before` bytes lived up to this change. The bytes that live when the selected time begins count, too. */
 static int note_change(struct memory_sums *m, struct memory_sum *s, u64 before, u64 time)
 {
 	const u64 from = m->args->from;
@@ -83,7 +83,7 @@ static int note_change(struct memory_sums *m, struct memory_sum *s, u64 before, 
 	return 0;
 }
 
-/* Where nothing changed in the time asked for. */
+/* For sums without a change in the selected time. */
 static void close_peaks(struct memory_sums *m)
 {
 	for (u32 i = 0; i < m->sums.n; i++) {
@@ -199,7 +199,7 @@ static int on_call(const struct gpu_host_call *c, void *arg)
 	return 0;
 }
 
-/* What lived before the time asked for is known from what was recorded before it. */
+/* Blocks that live when the selected time begins are known from events before it. */
 static int read_once(struct memory_sums *m, bool at_peaks)
 {
 	const struct gpu_listener first = { .allocation = on_allocation, .call = on_call };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of devices, and of the host for them, by process: what lives, the peak, and who allocated it. What was allocated
- * before the trace is not known: all figures are of what was allocated in it.
+ * Memory of devices, and pinned memory of the host, by process: live bytes, the peak, and the code that allocated
+ * it. Memory allocated before the trace is not known: all figures are of allocations in the trace.
  */
 #ifndef SONDE_MODEL_MEMORY_SUMS_H
 #define SONDE_MODEL_MEMORY_SUMS_H
@@ -25,7 +25,7 @@ struct memory_sum {
 	u64 changes;
 	u64 allocations, releases, bytes; /* bytes: of all allocations together */
 	u64 largest;
-	bool host_time; /* seen by uprobes alone, at least in part */
+	bool host_time; /* recorded by uprobes alone, at least in part */
 };
 
 struct memory_block_key {
@@ -42,7 +42,7 @@ struct memory_block {
 
 struct memory_place_key {
 	u32 sum; /* index */
-	u32 stack; /* 0: not known, then tid stands for it */
+	u32 stack; /* 0: not known, then tid is used */
 	u32 tid;
 };
 
@@ -70,7 +70,7 @@ struct memory_sums {
 	struct map blocks; /* struct memory_block_key -> struct memory_block */
 	struct map places; /* struct memory_place_key -> struct memory_place */
 	struct map pools; /* struct memory_pool_key -> struct memory_pool */
-	u64 unseen; /* releases of what was not seen to be allocated */
+	u64 unseen; /* releases of memory whose allocation was not recorded */
 	u64 failed; /* calls for memory that returned an error */
 	bool at_peaks; /* the second reading */
 };

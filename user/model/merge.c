@@ -61,7 +61,7 @@ u32 merge__host(struct trace *const *traces, u32 i)
 	for (j = 0; j < i; j++)
 		if (same_boot(trace__head(traces[i]), trace__head(traces[j])))
 			return merge__host(traces, j);
-	/* a new one: as many as there are different ones before it */
+	/* a new machine: its number is the count of machines before it */
 	for (j = 0; j < i; j++) {
 		for (k = 0; k < j; k++)
 			if (same_boot(trace__head(traces[j]), trace__head(traces[k])))
@@ -193,7 +193,7 @@ static int intern(struct merge *m, u32 id, u32 *out)
 	return 0;
 }
 
-/* Frames and code are numbered in each trace from 1, as they come up: one that nothing describes keeps to itself. */
+/* Frames and code are numbered from 1 in each trace; one that no event describes keeps a number of its own. */
 static int renumber(struct map *ids, u32 *last, u64 *value)
 {
 	u32 id = (u32)*value, *known;
@@ -305,7 +305,10 @@ static int on_rows(const struct rows *rows, void *arg)
 	const struct schema_field *time = schema_event__field(from, "time");
 	int err = 0;
 
-	/* texts are written as they come up, probes have been; the other machines' clocks are not this trace's */
+	/*
+	 * texts are written when first used, probes are written already; the other machines' clocks do not apply
+	 * to this trace
+	 */
 	if (!strcmp(from->name, "meta_string") || !strcmp(from->name, "meta_probe") ||
 	    (!strcmp(from->name, "meta_clock") && m->input != m->inputs))
 		return 0;
@@ -357,7 +360,7 @@ static int read_kind(struct input *in, const char *name, int (*cb)(const struct 
 	return kinds[0] ? trace__read(in->trace, &filter, cb, arg) : 0;
 }
 
-/* What events refer to by number goes first. */
+/* Writes first what events refer to by number. */
 static int number_things(struct merge *m)
 {
 	int err = 0;
@@ -382,7 +385,7 @@ static int number_things(struct merge *m)
 	return err;
 }
 
-/* The whole time in parts: of each, what ends in it, one input after the other. */
+/* Writes the time in parts: for each part the rows that end in it, one input after the other. */
 static int copy_events(struct merge *m)
 {
 	u64 first = ~0ull, last = 0, events = 0, step;
@@ -423,7 +426,7 @@ static int copy_events(struct merge *m)
 	return err;
 }
 
-/* The merged trace begins where the earliest does: times are told from there. */
+/* The merged trace begins where the earliest input does: times are relative to that. */
 static void begin_early(struct merge *m, struct trace_head *head)
 {
 	u64 first = head->monotonic;
@@ -447,7 +450,7 @@ static bool in_list(const char *list, const char *item, size_t len)
 	return false;
 }
 
-/* What any of the traces was asked to hold */
+/* The union of the families that the inputs recorded */
 static void join_families(struct merge *m, char *buf, size_t len)
 {
 	size_t used = 0;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several traces as one, on the time line of the first.
+ * Merges several traces into one, on the time line of the first.
  *
- * Traces of one boot share CLOCK_MONOTONIC; others are laid together by
- * CLOCK_REALTIME through the snapshots of both clocks that each trace holds. The
- * pids and tids of each further machine are raised by MERGE_TASKS, above any that
- * Linux gives. Texts, probes, objects, frames and code
- * are numbered anew.
+ * Traces of one boot share CLOCK_MONOTONIC; others are aligned by CLOCK_REALTIME through the snapshots of both
+ * clocks in each trace. The pids and tids of each further machine are raised by MERGE_TASKS, above any that Linux
+ * gives. Texts, probes, objects, frames and code are numbered anew.
  */
 #ifndef SONDE_MODEL_MERGE_H
 #define SONDE_MODEL_MERGE_H
@@ -19,7 +17,10 @@
 /* Writes the merged trace to fd, an empty file. 0 or negative errno with a message in err. */
 int merge__traces(struct trace *const *traces, const char *const *files, u32 n, int fd, char *err, size_t len);
 
-/* Machines are numbered from 0 by their boot, in the order of the traces; one that does not say its boot is one of its own. */
+/*
+ * Machines are numbered from 0 by their boot id, in the order of the traces; a trace without a boot id is a
+ * machine of its own.
+ */
 u32 merge__host(struct trace *const *traces, u32 i);
 
 #endif

@@ -84,7 +84,7 @@ static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid, u64
 	return (struct named_task *)task_at(n, t, time);
 }
 
-/* One that begins. Another one may have had its number, and what came after its beginning may have been fed before. */
+/* A task begins. Another one may have had its pid, and events after its beginning may have been fed before. */
 static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u64 time)
 {
 	struct task_key key = { pid, tid };
@@ -96,7 +96,10 @@ static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u
 	if (!last)
 		return NULL;
 	fresh = !last->seen;
-	/* the same one, which events fed before have named: its exec, or a snapshot, which may see it before its parent has begun it */
+	/*
+	 * the same task, named by events fed before: its exec, or a snapshot, which may see it before its parent
+	 * has started it
+	 */
 	if (fresh || last->task.start == time ||
 	    (!last->task.start && !last->task.end && last->seen + SNAPSHOT_AHEAD >= time)) {
 		last->seen = fresh ? time : last->seen;
@@ -144,7 +147,7 @@ static int feed_fork(struct names *n, const struct view *v)
 	struct named_task *t;
 	char comm[17] = "";
 
-	/* a copy: the parent's name may be the one that changes, where a tid is used again */
+	/* a copy: the parent's entry may be the one that changes, where a tid is reused */
 	if (parent)
 		snprintf(comm, sizeof(comm), "%s", parent);
 	t = names__begin_task(n, pid, tid ? tid : pid, (u64)view__get(v, "time"));
@@ -176,7 +179,7 @@ static int feed_task(struct names *n, const struct view *v)
 		return 0;
 	}
 	if (!strcmp(kind, "proc_image")) {
-		/* one a program: the last is what it runs, or ran to its end */
+		/* one per program: the last is the current program, or the one that it ended with */
 		if ((u64)view__get(v, "time") >= t->imaged) {
 			t->imaged = (u64)view__get(v, "time");
 			t->task.exe = (u32)view__get(v, "exe");
@@ -187,7 +190,7 @@ static int feed_task(struct names *n, const struct view *v)
 		return 0;
 	}
 	task__set_comm(t, v);
-	/* another program: what the one before was is wrong now, and this one may end before its image is read */
+	/* another program: the old image no longer applies, and this program may end before its image is read */
 	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->imaged) {
 		t->imaged = (u64)view__get(v, "time");
 		t->task.exe = t->task.command = 0;
@@ -276,7 +279,7 @@ const char *names__kernel(const struct names *n, u32 pid, u64 number)
 {
 	struct kernel_key key = { number, names__number(n, pid) };
 
-	/* each comes once, and use is what keeps it: that is not seen by who asks */
+	/* each is sent once and kept while it is used: that use is not visible to callers */
 	return recent_texts__use((struct recent_texts *)&n->kernels, &key);
 }
 
@@ -337,7 +340,7 @@ void names__container_of(const struct names *n, const struct task *task, const c
 {
 	const struct named_task *t = (const struct named_task *)task;
 
-	/* a damaged trace may hold a circle */
+	/* a damaged trace may hold a cycle */
 	for (int i = 0; i < 64 && t && !t->imaged && t->task.ppid; i++)
 		t = (const struct named_task *)names__process_at(n, t->task.ppid, t->task.start);
 	*container = t ? names__string(n, t->task.container) : "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Between names.c and names_tasks.c. */
+/* Shared by names.c, names_tasks.c and names_recent.c. */
 #ifndef SONDE_MODEL_NAMES_PRIVATE_H
 #define SONDE_MODEL_NAMES_PRIVATE_H
 
@@ -41,7 +41,7 @@ struct names {
 	struct map tasks; /* struct task_key -> struct named_task: the last that had the number */
 	struct named_task *earlier; /* those that had it before: numbers are used again */
 	u32 n_earlier, room;
-	struct named_task late; /* takes what is fed of such a one while recording, where they are not kept */
+	struct named_task late; /* unused: takes the values of a task that is not stored while recording */
 	struct map probes; /* u16 -> struct named_probe */
 	struct recent_texts strings; /* by u32 */
 	struct recent_texts kernels; /* by struct kernel_key */
@@ -58,10 +58,10 @@ int names__distinguish(struct names *n);
 int recent_texts__feed(struct recent_texts *t, const void *key, const struct view *v);
 /* NULL: there is none. */
 const char *recent_texts__find(const struct recent_texts *t, const void *key);
-/* The same, and it counts as use. */
+/* The same; marks the text as used. */
 const char *recent_texts__use(struct recent_texts *t, const void *key);
 void recent_texts__init(struct recent_texts *t, size_t key_size);
-/* Forgets tasks, those that have ended before others, if too many are known; to be called before one is added. */
+/* Evicts tasks if too many are known, ended ones first; call before adding one. */
 void names__bound_tasks(struct names *n);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What names keep while they are fed by a recording, which may run for days. Texts: those used last. The recording's writer has two
- * generations of STRINGS_MAX texts and STRINGS_BYTES each, and passes on each use of a text, so with generations of
- * twice the size a text is here as long as the writer refers to it. Tasks: all that live, as far as there is room for them.
+ * What names store while a recording feeds them, which may take days. Texts: those used last. The recording's
+ * writer has two generations of STRINGS_MAX texts and STRINGS_BYTES each, and passes on each use of a text; with
+ * generations of twice that size a text is stored here as long as the writer refers to it. Tasks: all that live,
+ * as far as there is room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ const char *recent_texts__use(struct recent_texts *t, const void *key)
 	u32 before = t->table.young.n;
 	char **text = recent__find(&t->table, key);
 
-	/* a turn leaves what is in use where it is */
+	/* a new generation keeps the texts in use */
 	if (text)
 		count_bytes(t, before, strlen(*text));
 	return text ? *text : NULL;

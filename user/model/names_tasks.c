@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Numbers of processes and threads are used again. Here each task of a trace gets an identity: the first of a number has
- * the number itself, each later one an id above all numbers, from the moment when it was forked. Readings of the trace
- * then have ids in place of numbers (trace__set_tasks), so that what is keyed by pid and tid keeps them apart; what is
- * printed goes through names__number.
+ * Pids and tids are reused. This gives each task of a trace an identity: the first task of a number has the number
+ * itself, each later one an id above all numbers, from the moment when it was forked. Later reads of the trace
+ * have ids in place of numbers (trace__set_tasks), so that maps keyed by pid and tid keep tasks apart; output goes
+ * through names__number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int by_number(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Those that were not seen to start were there before, or else since they were first seen. */
+/* Tasks without a recorded start existed before the trace, or else since they were first seen. */
 static struct candidate candidate_of(struct named_task *t)
 {
 	u64 start = t->task.start ? t->task.start : t->before ? t->seen : 0;
@@ -133,7 +133,7 @@ const struct named_task *names__find(const struct names *n, u32 pid, u32 tid)
 	struct task_key key = { names__number(n, pid), names__number(n, tid ? tid : pid) };
 	struct named_task **instance;
 
-	/* a number that no reading has, as of a lock's owner: the main thread of this process */
+	/* a number without events, such as a lock's owner: the main thread of this process */
 	tid = !tid || tid == key.pid ? pid : tid;
 	instance = map__find(&n->instances, &tid);
 	if (instance && (tid == pid || (*instance)->task.pid == key.pid))

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 
-/* Inner calls end before the outer one: so many of a thread's last outermost ones are kept, in which it may find its own. */
+/*
+ * Inner calls end before the outer one: this many of a thread's last outermost calls are stored, in which a later
+ * call may find its inner ones.
+ */
 #define KEPT 256
 
 struct thread_key {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which calls of a thread lie within others that are told too: their time is the outer one's, and is counted once. */
+/*
+ * Which calls of a thread are nested in other recorded calls: their time is part of the outer one's, and is
+ * counted once.
+ */
 #ifndef SONDE_MODEL_NESTING_H
 #define SONDE_MODEL_NESTING_H
 
@@ -18,7 +21,7 @@ struct nesting {
 	void *arg;
 };
 
-/* inner hears once of each call that lies within another. */
+/* inner is called once for each call that lies within another. */
 void nesting__init(struct nesting *n, void (*inner)(const struct nesting_call *call, void *arg), void *arg);
 void nesting__free(struct nesting *n);
 /* Calls in order of their ends (model/order.h). 0 or -ENOMEM. */

@@ -8,7 +8,7 @@
 #include "util/search.h"
 
 #define WINDOW	  2000000000ull /* ns */
-#define MARGIN	  (WINDOW / 4) /* ns: handing on seldom spares sorting */
+#define MARGIN	  (WINDOW / 4) /* ns: handing on rarely saves sorting */
 #define MAX_BYTES (32u << 20)
 
 #define BLOCK_SIZE (256u << 10)
@@ -120,7 +120,7 @@ static int make_merging_room(struct order *o, size_t n)
 	return 0;
 }
 
-/* Puts what was added since the last time in its place. 0 or -ENOMEM. */
+/* Sorts in the records that were added since the last time. 0 or -ENOMEM. */
 static int put_in_order(struct order *o)
 {
 	struct entry *added = o->entries + o->sorted;
@@ -267,7 +267,7 @@ int order__add(struct order *o, const struct rows *rows)
 		err = add_row(o, rows, i, &f, last);
 	if (!err && o->bytes > MAX_BYTES)
 		err = hand_on(o, 0, MAX_BYTES / 4 * 3);
-	/* the first one is the oldest since the last time this was done */
+	/* the first one is the oldest since the last hand-over */
 	if (!err && o->n > 4096 && o->newest > WINDOW + MARGIN && o->entries[0].time < o->newest - WINDOW - MARGIN)
 		err = hand_on(o, o->newest - WINDOW, MAX_BYTES);
 	return err;

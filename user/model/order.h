@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events in order of time (a span's end; of equal ones, that which began later first).
+ * Events in order of time (a span's end; of equal ones, the one that began later first).
  *
- * A file has its events by chunk and in it by kind, and nothing waits longer
- * than a second in the writer: two seconds of events, put in order, are in order.
- * A trace that has more of them than memory we allow comes out nearly in order.
+ * A file has its events by chunk and within a chunk by kind, and the writer holds no event for longer than a
+ * second: so two seconds of events, sorted, are in order. A trace with more events than fit into the memory limit
+ * comes out nearly in order.
  */
 #ifndef SONDE_MODEL_ORDER_H
 #define SONDE_MODEL_ORDER_H

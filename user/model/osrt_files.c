@@ -9,14 +9,14 @@
 #include <sys/socket.h>
 
 /*
- * A descriptor's file. It is recorded once for a number of a process, also if several processes have the number one after
- * the other; files' numbers are a trace's own.
+ * A descriptor's file. It is recorded once per pid, also if several processes have the pid in turn; files' numbers
+ * are the trace's own.
  */
 struct number_key {
 	u32 pid, file; /* pid: the number */
 };
 
-/* What people read, cut: files of one name are one. */
+/* The name in output, cut to this length: files of one name are one. */
 struct file_name {
 	char text[288];
 };
@@ -121,7 +121,7 @@ int osrt_files__new(struct osrt_files **out, const struct query *args)
 	f->process_names = args->names;
 	map__init(&f->numbers, sizeof(struct number_key), sizeof(struct osrt_file));
 	map__init(&f->names, sizeof(struct file_name), sizeof(u32));
-	/* its first use may be another thread's and outside of the time asked for */
+	/* its first use may be another thread's and outside of the selected time */
 	all.from = all.to = 0;
 	all.pids.n = all.tids.n = 0;
 	return query__read_kind(&all, "syscall_file", on_files, f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the descriptors of system calls stand for, as people read it. */
+/* The files behind the descriptors of system calls, by name. */
 #ifndef SONDE_MODEL_OSRT_FILES_H
 #define SONDE_MODEL_OSRT_FILES_H
 
@@ -15,10 +15,10 @@ struct osrt_file {
 
 struct osrt_files;
 
-/* Of the whole trace, whatever args ask for: a file is told once. 0 or negative errno; free in any case. */
+/* Reads the whole trace regardless of args, because a file is recorded once. 0 or negative errno; free in any case. */
 int osrt_files__new(struct osrt_files **out, const struct query *args);
 void osrt_files__free(struct osrt_files *f);
-/* file: what field `file` of a call of this process holds. NULL: not told. */
+/* file: the value of field `file` in a call of this process. NULL: not recorded. */
 const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file);
 /* "/etc/hosts", "tcp 127.0.0.1:80 to ..", cut at 287 bytes */
 const char *osrt_files__name(const struct osrt_files *f, u32 number);

@@ -30,7 +30,7 @@ struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32
 	return f;
 }
 
-/* Most fields are not asked for: that costs no call. */
+/* Most fields are not requested: skip the call. */
 static inline u64 get(const struct view *v, const struct schema_field *f)
 {
 	return f ? (u64)view__s64(v, f) : 0;

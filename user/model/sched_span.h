@@ -69,7 +69,7 @@ struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32
 void sched_span__decode(struct sched_span *s, const struct view *v, const struct sched_span_fields *f);
 
 /*
- * Calls fn for each span that overlaps the time asked for, of the processes and threads asked for: first all on a CPU, then
+ * Calls fn for each span that overlaps the time asked for, of the selected processes and threads: first all on a CPU, then
  * all off it, each nearly in order of their ends. 0, or fn's first other result, or negative errno.
  */
 int sched_spans__read(const struct query *q, u32 parts, int (*fn)(const struct sched_span *s, void *arg), void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Spans of one thread, of one kind, to be asked by time. */
+/* Spans of one thread, of one kind, looked up by time. */
 #ifndef SONDE_MODEL_SPAN_LIST_H
 #define SONDE_MODEL_SPAN_LIST_H
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Frames are kept sorted by id, and each knows the place of its caller. A file may say
- * anything: a caller that is missing, a circle, a chain of millions. What is left after
- * loading is a forest of at most STACKS_DEEPEST frames from any frame to its root, so
- * that nothing that walks it has to look out.
+ * Frames are sorted by id, and each has the index of its caller. A file may hold anything: a missing caller, a
+ * cycle, a chain of millions. After loading, the frames are a forest in which each path to a root has at most
+ * STACKS_DEEPEST frames, so that walks need no further checks.
  */
 #include "model/stacks.h"
 
@@ -18,14 +17,14 @@
 
 struct entry {
 	u32 id;
-	u32 caller; /* its place, NONE: it is the outermost */
+	u32 caller; /* its caller's index, NONE: it is the outermost */
 	u32 depth; /* frames from the outermost to this, 1: it is the outermost; 0: not known yet */
 	struct stack_frame frame;
 };
 
 struct code {
 	u32 id;
-	u32 function; /* the lowest id of those that stand for the same function */
+	u32 function; /* the lowest id of the frames of the same function */
 	u32 first_line;
 	const char *name, *file;
 	u64 start;
@@ -147,7 +146,7 @@ static u32 place(const struct stacks *s, u32 id)
 	return e ? (u32)(e - s->frames) : NONE;
 }
 
-/* One of each id. Which of two that differ remains is of no importance: neither is to be trusted. */
+/* Keeps one frame per id. Which of two different ones remains does not matter: neither can be trusted. */
 static u32 unique(void *list, u32 n, size_t size)
 {
 	u8 *base = list;
@@ -163,7 +162,7 @@ static u32 unique(void *list, u32 n, size_t size)
 	return kept;
 }
 
-/* All that a record has but the id; then by that. */
+/* Compares all fields but the id, then the id. */
 static int compare_functions(const struct code *x, const struct code *y)
 {
 	int order = strcmp(x->name, y->name);
@@ -183,7 +182,10 @@ static int by_function(const void *a, const void *b)
 	return order ? order : by_id(x, y);
 }
 
-/* The recorder forgets functions that it has not met for a while, and numbers them anew when they come: they are one all the same. */
+/*
+ * The recorder evicts functions that it has not met for a while, and numbers them anew when they reappear: they
+ * are one function here.
+ */
 static int unite_codes(struct stacks *s)
 {
 	struct code **list;
@@ -223,7 +225,7 @@ static void join(struct stacks *s)
 	}
 }
 
-/* From here on the frame has no caller. */
+/* Makes the frame an outermost one. */
 static void cut(struct stacks *s, u32 i)
 {
 	s->frames[i].caller = NONE;
@@ -232,8 +234,8 @@ static void cut(struct stacks *s, u32 i)
 }
 
 /*
- * Depths of frame i and all its callers: up to one whose depth is known, and down again over the same
- * way, which `way` holds. One that is met twice on the way up closes a circle: it is cut there.
+ * Computes the depth of frame i and its callers: up to one whose depth is known, and down again over the same
+ * path, which `way` holds. A frame that is met twice on the way up closes a cycle, which is cut there.
  */
 static void measure(struct stacks *s, u32 i, u32 *way)
 {
@@ -245,7 +247,7 @@ static void measure(struct stacks *s, u32 i, u32 *way)
 		i = s->frames[i].caller;
 	}
 	if (i != NONE && s->frames[i].depth == NONE) {
-		/* it stands on the way itself and is numbered there: what called it last has no caller */
+		/* it is on the path itself and gets its depth there: the last frame that called it loses its caller */
 		s->frames[way[n - 1]].caller = NONE;
 		s->broken++;
 		i = NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The stacks of a trace: what the ids in fields of unit `stack` stand for. */
+/* The stacks of a trace: resolves the ids in fields of unit `stack`. */
 #ifndef SONDE_MODEL_STACKS_H
 #define SONDE_MODEL_STACKS_H
 
@@ -8,10 +8,10 @@
 
 struct stacks;
 
-/* Frames of a stack at most; a trace whose chains are longer is none of sonde's (STACK_FRAMES, a few kinds of them). */
+/* Maximum frames of a stack; sonde writes no longer ones (STACK_FRAMES, a few kinds of them). */
 #define STACKS_DEEPEST 4096
 
-/* Room enough for the label or the function of any frame that is not made to be long */
+/* Buffer size that is enough for the label or function of any frame with names of usual length */
 #define STACK_LABEL 512
 
 struct stack_frame {
@@ -36,7 +36,7 @@ u32 stacks__count(const struct stacks *s);
 u32 stacks__id(const struct stacks *s, u32 i);
 /* Frames whose caller is not in the trace, or can't be it (a circle, too deep): their stacks begin with them. */
 u32 stacks__broken(const struct stacks *s);
-/* Frames of the stack, at most STACKS_DEEPEST whatever the file says; 0: the trace has no such frame. */
+/* Number of frames of the stack, at most STACKS_DEEPEST regardless of the file; 0: the trace has no such frame. */
 u32 stacks__depth(const struct stacks *s, u32 id);
 /* Fills ids[] from the outermost to the innermost frame; returns how many (the innermost max if there are more). */
 u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How frames are called, and whose code they are. */
+/* Names of frames, and whether they are the user's own code. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ u32 stacks__top_user(const struct stacks *s, u32 id)
 	return id;
 }
 
-/* What stands for a name where there is none. */
+/* The text for a missing name. */
 static const char *name_of(const struct stack_frame *f, char *buf, size_t size)
 {
 	if (*f->name)

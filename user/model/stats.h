@@ -5,7 +5,7 @@
  * All are exact, except that a group keeps at most STATS_EXACT samples, and all
  * groups of one pool together STATS_POOL: beyond either, a group's samples
  * become a histogram of 128 steps an octave, in 58 KiB, whose median and p99 are
- * off by 0.4% at most. stats__approximate() tells.
+ * off by 0.4% at most. See stats__approximate().
  */
 #ifndef SONDE_MODEL_STATS_H
 #define SONDE_MODEL_STATS_H

@@ -82,7 +82,7 @@ s64 timebase__ahead(const struct timebase *b, u64 monotonic)
 
 u64 timebase__monotonic(const struct timebase *b, u64 realtime)
 {
-	/* a clock that is set steps once; for one that is slewed the second look is exact to less than a ns */
+	/* a clock that is set steps once; for one that is slewed the second iteration is exact to less than a ns */
 	u64 guess = realtime - (u64)b->list[0].ahead;
 
 	for (int i = 0; i < 3; i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How one trace's CLOCK_MONOTONIC goes against CLOCK_REALTIME: its snapshots, straight lines between them. */
+/*
+ * The relation of a trace's CLOCK_MONOTONIC and CLOCK_REALTIME: its clock snapshots, with straight lines between
+ * them.
+ */
 #ifndef SONDE_MODEL_TIMEBASE_H
 #define SONDE_MODEL_TIMEBASE_H
 

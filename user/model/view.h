@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One event, whether it stands in a chunk's columns or is a raw record from a ring. */
+/* A view of one event, which is either in a chunk's columns or a raw record from a ring. */
 #ifndef SONDE_MODEL_VIEW_H
 #define SONDE_MODEL_VIEW_H
 

@@ -13,7 +13,7 @@ struct wait_span {
 	u64 reach; /* the largest end of this span and of those before it */
 	u32 reason : 24;
 	u32 rank : 7;
-	u32 blocked : 1; /* counts only while the thread is uninterruptible */
+	u32 blocked : 1; /* used only while the thread is uninterruptible */
 	u32 detail; /* index of the details plus one, 0: none */
 };
 
@@ -48,8 +48,8 @@ struct waits {
 };
 
 /*
- * What says most about why a thread stands still has the highest rank. A disk's work goes on beside its thread
- * (readahead, writes without a sync): it is waited for only by one that is uninterruptible.
+ * The span that explains best why a thread does not run has the highest rank. A disk's work runs beside its thread
+ * (readahead, writes without a sync): only an uninterruptible thread waits for it.
  */
 static const struct wait_class {
 	const char *prefix; /* of the events' names */
@@ -66,17 +66,17 @@ static const struct wait_class {
 	{ "nccl_", 6, false, ACTIVITY_NCCL, NULL },
 	{ "syscall", 1, false, ACTIVITY_SYSCALL, NULL },
 	{ "net_connect", 2, false, ACTIVITY_CONNECT, "connect" },
-	{ "cudadrv_", 4, false, ACTIVITY_LIBRARY, NULL }, /* within a call of the runtime that one says more */
+	{ "cudadrv_", 4, false, ACTIVITY_LIBRARY, NULL }, /* within a runtime call, that call says more */
 	{ "python_gc", 4, false, ACTIVITY_GC, "garbage collection" },
 	{ "", 5, false, ACTIVITY_LIBRARY, NULL }, /* any other is a library's */
 };
 
-/* A futex of which nobody knows whose it is may be a condition in a library's call, which says more. */
+/* A futex with an unknown owner may be a condition in a library's call, which says more. */
 #define CONDITION_RANK 3
 
 /*
- * Sums and lifetimes: a thread may do anything in them. What devices did, and CUPTI's view of calls that have their own
- * events, is no thread's waiting either.
+ * Sums and lifetimes are no waits: a thread may do anything meanwhile. Neither is device work, nor CUPTI's view of
+ * calls that have events of their own.
  */
 static const char *const no_waits[] = { "sched_",    "disk_cache", "disk_task",		"net_close",	 "gil_hold",
 					"gil_slice", "sample_",	   "python_thread_run", "python_import", "gpu_" };
@@ -163,7 +163,7 @@ enum activity_cause waits__cause(const struct waits *w, u32 reason)
 	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].cause : ACTIVITY_UNOBSERVED;
 }
 
-/* Of a system call the number names it. */
+/* A system call is named by its number. */
 static const struct schema_field *call_number(const struct schema_event *e)
 {
 	const struct schema_field *nr = schema_event__field(e, "nr");
@@ -203,7 +203,7 @@ static enum activity_cause cause_of(const struct wait_class *class, const struct
 	}
 }
 
-/* Names that are the same are one reason. 0: no memory. */
+/* Equal names are one reason. 0: no memory. */
 static u32 number_of(struct waits *w, const char *name, enum activity_cause cause)
 {
 	struct reason *bigger;
@@ -328,7 +328,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		name = call_number(v.event);
 	if (w->has_details)
 		details = detail_fields__of(v.event);
-	/* a futex that says whose it is, is a lock; another is one if it is used as one */
+	/* a futex whose event names the owner is a lock; another is one if it is used as one */
 	owner = schema_event__field(v.event, "owner");
 	futex = owner ? schema_event__field(v.event, "lock") : NULL;
 	for (; !err && v.i < rows__count(rows); v.i++) {
@@ -383,7 +383,10 @@ static u32 begun_before(const struct thread_waits *t, u64 time)
 	return SEARCH(t->n, i, t->spans[i].start < time);
 }
 
-/* The span that counts at `at`, NULL: none; *until: as long as that holds, at most what it was. */
+/*
+ * The span with the highest rank at `at`, NULL: none; *until: the time up to which that holds, at most its old
+ * value.
+ */
 static const struct wait_span *span_at(const struct thread_waits *t, bool blocked, u64 at, u64 *until)
 {
 	const struct wait_span *best = NULL, *s;

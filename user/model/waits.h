@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a thread was in the middle of while it was off its CPU: the spans of all
- * families but the scheduler's, by thread. Where several are open at a time, that
- * of the higher rank counts, then the one that began later (the inner one): a
- * wait for the GIL inside of a futex system call is a wait for the GIL.
+ * The call or wait that a thread was in while it was off the CPU: the spans of all families but the scheduler's,
+ * by thread. Where several are open at a time, the one of the highest rank is used, then the one that began later
+ * (the inner one): a wait for the GIL inside a futex system call is a wait for the GIL.
  */
 #ifndef SONDE_MODEL_WAITS_H
 #define SONDE_MODEL_WAITS_H
@@ -18,11 +17,11 @@ struct thread_key {
 	u32 pid, tid;
 };
 
-/* What a span says beyond its name; 0: it does not. */
+/* Details of a span beyond its name; 0: none. */
 struct wait_detail {
 	u64 object; /* address of the futex or the GIL, or the number of the system call's file (syscall_file) */
 	u32 stack; /* of the thread */
-	u32 by_pid, by_tid; /* who ended it, else who held what it waited for */
+	u32 by_pid, by_tid; /* the thread that ended it, else the one that held what it waited for */
 	u32 by_stack; /* of that thread */
 };
 
@@ -34,8 +33,8 @@ struct wait_part {
 };
 
 /*
- * names and locks (NULL: only those that say whose they are) must outlive it. details: stores them, 24 bytes a span.
- * 0 or -ENOMEM.
+ * names and locks (NULL: only futexes whose events name the owner) must outlive it. details: stores them, 24 bytes
+ * a span. 0 or -ENOMEM.
  */
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
 	       const struct lock_futexes *locks, bool details);
@@ -43,7 +42,7 @@ void waits__free(struct waits *w);
 /* Takes spans of these threads alone: keys are struct thread_key; threads must outlive the feeding. NULL: of all. */
 void waits__choose(struct waits *w, const struct map *threads);
 
-/* The kinds that it wants to be fed with, NULL-terminated. */
+/* The event kinds to feed it with, NULL-terminated. */
 const struct schema_event *const *waits__kinds(const struct waits *w);
 /* Takes all rows of one of them. 0 or -ENOMEM. */
 int waits__feed(struct waits *w, const struct rows *rows);

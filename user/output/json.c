@@ -65,7 +65,7 @@ void print__json(const struct report_output *out, const struct output_options *o
 	json_writer__text(&w, "report", out->name);
 	if (of_trace)
 		out->origin.json(&w, out->origin.arg);
-	/* what is no report of a trace (`sonde list`) has these keys only if there is something */
+	/* output that is not a report of a trace (`sonde list`) has this key only if it is not empty */
 	if (of_trace || out->n_findings)
 		add_findings(&w, out);
 	if (of_trace || out->n_notes)

@@ -28,7 +28,7 @@ static bool is_figure(const struct column *c)
 	return c->type != VALUE_TEXT;
 }
 
-/* A unit of one letter gets a space behind it, so that the points stand below each other. */
+/* A one-letter unit gets a space after it, so that decimal points line up. */
 static void pad_unit(char *buf, size_t size, size_t width)
 {
 	char *space = strchr(buf, ' ');
@@ -80,7 +80,7 @@ static void format_double(char *buf, size_t size, enum column_show show, double 
 	}
 }
 
-/* A cell as people see it, malloc'ed; NULL: no memory. */
+/* A cell's text in a table, malloc'ed; NULL: no memory. */
 static char *format_cell(const struct column *c, const struct value *v)
 {
 	char buf[TEXT_NUMBER + 8];
@@ -93,7 +93,7 @@ static char *format_cell(const struct column *c, const struct value *v)
 		break;
 	case VALUE_S64:
 		if (c->show == SHOW_SECONDS)
-			/* from 0 to v, whatever v's sign: a moment may lie before the trace's start */
+			/* from 0 to v, also if v is negative: a moment may lie before the trace's start */
 			text__seconds(buf, sizeof(buf), v->s < 0 ? 0 : (u64)v->s, v->s < 0 ? 0 - (u64)v->s : 0, 6);
 		else
 			snprintf(buf, sizeof(buf), "%lld", v->s);
@@ -147,7 +147,7 @@ static void print_line(FILE *file, const struct table *t, char *const *cells, co
 	}
 }
 
-/* Columns of the terminal that this goes to; 0: it goes to none */
+/* Width of the terminal on standard output; 0: it is not a terminal */
 static size_t terminal_width(FILE *file)
 {
 	struct winsize size;
@@ -166,10 +166,10 @@ static size_t bytes_of(const char *text, size_t width)
 	return n;
 }
 
-/* Shorter than this no text is cut, however narrow the terminal. */
+/* No text is cut to less than this, however narrow the terminal is. */
 #define CUT_MIN 20
 
-/* Texts of column c, which begins at `at`, end where the terminal does. */
+/* Cuts the texts of column c, which begins at `at`, at the terminal's edge. */
 static void cut_long(const struct table *t, char **cells, u32 rows, u32 c, size_t at, size_t terminal)
 {
 	size_t room = terminal > at + CUT_MIN ? terminal - at : CUT_MIN;
@@ -255,7 +255,7 @@ void print__people(const struct report_output *out, const struct output_options 
 	if (out->n_findings && out->tables)
 		putc('\n', file);
 	for (t = out->tables; t; t = t->next) {
-		/* a finding already says that there is nothing */
+		/* a finding says already that there is nothing */
 		if (!t->machine_only && (t->n_rows || !out->n_findings))
 			print_table(file, options, t);
 	}

@@ -14,7 +14,7 @@ enum value_type {
 	VALUE_U64,
 	VALUE_S64,
 	VALUE_DOUBLE,
-	VALUE_TEXT, /* may hold anything: cleaned when printed */
+	VALUE_TEXT, /* may hold any bytes: escaped when printed */
 };
 
 struct value {
@@ -38,7 +38,7 @@ static inline struct value value__text(const char *text)
 	return text ? (struct value){ .type = VALUE_TEXT, .text = text } : V_NONE;
 }
 
-/* How people see it; CSV and JSON hold the plain number in the key's unit. */
+/* The format in tables for people; CSV and JSON have the plain number in the unit that the key names. */
 enum column_show {
 	SHOW_PLAIN, /* 4711 */
 	SHOW_COUNT, /* 1,234,567 */
@@ -72,9 +72,9 @@ struct table {
 	u32 n_columns;
 	struct value *cells; /* n_rows times n_columns; texts are ours */
 	u32 n_rows, allocated;
-	u32 limit; /* rows that people see unless -n says otherwise, 0: all */
+	u32 limit; /* rows shown to people unless -n is given, 0: all */
 	struct column *own_columns; /* columns is this, after table__insert; else NULL */
-	bool machine_only; /* not shown to people: the same by other groups */
+	bool machine_only; /* only in CSV and JSON: the same figures in other groups */
 	bool failed; /* no memory for a row */
 	struct table *next;
 };
@@ -87,8 +87,8 @@ void table__add_row(struct table *t, const struct value *values, size_t n);
 /* Cells of a row */
 struct value *table__row(const struct table *t, u32 row);
 /*
- * Puts a column at index `at`; fn gives each row's value (no text) and sees the row as it was.
- * Without memory the table stays as it is and is marked as failed.
+ * Inserts a column at index `at`; fn returns each row's value (no text) and gets the row as it was. Without memory
+ * the table stays as it is and is marked as failed.
  */
 void table__insert(struct table *t, u32 at, const struct column *column,
 		   struct value (*fn)(const struct value *row, void *arg), void *arg);
@@ -100,7 +100,7 @@ int table__column(const struct table *t, const char *name);
  */
 int table__sort(struct table *t, const char *column);
 
-/* How many rows can be seen, and how: what the command line asked for. */
+/* Output options of the command line: how many rows, in which format. */
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
 
 struct output_options {
@@ -139,7 +139,7 @@ struct report_output {
 	u32 n_notes;
 	struct table *tables;
 	struct report_origin origin;
-	bool failed; /* no memory for something; what is here would be incomplete */
+	bool failed; /* memory ran out: the output would be incomplete */
 };
 
 void report_output__finding(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What reports of calls by name begin with: nsys's cuda_api_sum and osrt_sum by heading; the keys are ours. */
+/*
+ * Columns of reports that count calls by name. Headings are those of nsys's cuda_api_sum and osrt_sum; the keys
+ * are sonde's own.
+ */
 #ifndef SONDE_REPORT_API_COLUMNS_H
 #define SONDE_REPORT_API_COLUMNS_H
 
 #include "output/table.h"
 
-/* Indices of those that findings quote */
+/* Indices of the columns that findings quote */
 enum { API_PERCENT = 0, API_NAME = 8, API_COLUMN_COUNT = 9 };
 
 #define API_COLUMNS                                                                                                  \

@@ -28,8 +28,8 @@ static void fill(const struct causes *c, const struct query *q, struct table *t)
 }
 
 /*
- * Is it one to be said? Each process's first; if that is that it worked, the first that kept it from that too. The
- * idle ones only if there is nothing else to say.
+ * Does this cause become a finding? Each process's first cause does. If that is running on a CPU, the first cause
+ * that kept the process from running does too. Idle causes do only if there is no other.
  */
 static bool is_said(const struct causes *c, u32 i, u32 said)
 {

@@ -7,13 +7,13 @@
 #include "report/report.h"
 
 /*
- * All intervals of activity are in: adds table `causes`, and as findings the first cause of the processes that were held
- * up longest, max of them. 0 or negative errno.
+ * Call after the last interval of activity was added. Adds table `causes`, and as findings the first cause of each
+ * of the `max` processes that were held up longest. 0 or negative errno.
  */
 int causes__report(struct causes *c, const struct activity *activity, const struct query *q, struct report_output *out,
 		   u32 max);
 
-/* causes_text.c: one sentence; reads the trace for details. 0 or negative errno. */
+/* causes_text.c: writes one sentence to buf and reads the trace for its details. 0 or negative errno. */
 int cause__say(const struct causes *all, const struct query *args, const struct cause *cause, char *buf, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A cause as a sentence: who, how long, for what, with the figures that the family's own events have. */
+/* A cause as a sentence: the process, how long, for what, with the figures that the family's own events have. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void __attribute__((format(printf, 2, 3))) sentence__add(struct sentence 
 		s->len = s->len + (size_t)n < s->size ? s->len + (size_t)n : s->size - 1;
 }
 
-/* Counts by a key of two numbers, of which the largest counts. */
+/* Sums by a key of up to three numbers; the largest sum is quoted */
 struct tally_key {
 	u64 a, b, c;
 };
@@ -43,7 +43,7 @@ struct details {
 	const struct cause *cause;
 	struct lock_futexes *locks;
 	struct map by; /* struct tally_key -> struct tally */
-	struct map people; /* struct tally_key (a: as above, b: who) -> struct tally */
+	struct map people; /* struct tally_key (a: as in `by`, b: thread) -> struct tally */
 	struct tally_key found; /* what on_names looks for */
 	char name[256];
 	u64 quota, period, throttled, throttled_periods, periods;
@@ -62,7 +62,7 @@ static int count(struct map *m, const struct tally_key *key, u64 ns, struct tall
 	return 0;
 }
 
-/* By ns; NULL: none. Of those whose a is `a` if that is not 0. */
+/* The largest by ns, among keys with this `a` if it is not 0; NULL: none. */
 static const struct tally *largest(const struct map *m, u64 a, struct tally_key *key)
 {
 	const struct tally *best = NULL;
@@ -79,13 +79,13 @@ static const struct tally *largest(const struct map *m, u64 a, struct tally_key 
 	return best;
 }
 
-/* As much of it as lies in the time asked for: so much of that the sentence tells */
+/* The part of the event's duration that lies in the selected time: sentences count only that */
 static u64 duration(const struct details *d, const struct view *v)
 {
 	return query__inside(d->args, (u64)view__get(v, "start"), (u64)view__get(v, "time"));
 }
 
-/* Sentences count what happened to the threads that the cause's time is of, and to no others. */
+/* A sentence counts events of the threads that the cause's time was summed over, and of no others. */
 static bool counts(const struct details *d, const struct view *v)
 {
 	return causes__counts(d->all, d->cause, (u32)view__get(v, "tid"));
@@ -102,11 +102,11 @@ static int on_locks(const struct rows *rows, void *arg)
 		struct tally_key owner = { lock.a, (u64)view__get(&v, "owner"), 0 };
 		bool says = owner.b != 0;
 
-		/* without an owner it may be a condition; -EAGAIN is no wait */
+		/* without an owner it may be a condition; -EAGAIN: the thread did not wait */
 		if (!counts(d, &v) || (!says && !lock_futexes__has(d->locks, d->cause->pid, lock.a)) ||
 		    view__get(&v, "result") == -EAGAIN)
 			continue;
-		/* who let go of it had it, at least then */
+		/* the waker released the lock, so it held it at that moment */
 		if (!says)
 			owner = (struct tally_key){ lock.a, (u64)view__get(&v, "waker_tid"), 1 };
 		err = count(&d->by, &lock, duration(d, &v), NULL);
@@ -169,11 +169,11 @@ static int on_ios(const struct rows *rows, void *arg)
 	u32 len;
 
 	for (; !err && v.i < rows__count(rows); v.i++) {
-		/* a fault is a read of its own */
+		/* a page fault counts as a read */
 		struct tally_key key = { (u64)view__get(&v, "dev"), (u64)view__get(&v, "ino"),
 					 is_io ? (u64)view__get(&v, "op") : 16 };
 
-		/* no time is known of what had not ended, or was not seen to */
+		/* the duration of an operation whose end was not recorded is not known */
 		if (!counts(d, &v) || (is_io && view__get(&v, "asker")) ||
 		    view__get(&v, "flags") & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN))
 			continue;
@@ -203,7 +203,7 @@ static int on_names(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* The largest group of requests; what the call's file was, where family disk has nothing. */
+/* The largest group of requests, or the call's own file where family disk recorded nothing. */
 static int describe_disk(struct details *d, struct sentence *s, const struct cause *c)
 {
 	static const char *const ops[] = { "read", "write", "flush", "discard", "write of zeroes", "command" };
@@ -245,7 +245,7 @@ static int on_throttles(const struct rows *rows, void *arg)
 
 	for (; v.i < rows__count(rows); v.i++) {
 		text = view__text(&v, path, &len);
-		/* of several levels the one that held back longest */
+		/* of several cgroup levels take the one that throttled longest */
 		if (*d->name && (strlen(d->name) != len || memcmp(d->name, text, len))) {
 			if ((u64)view__get(&v, "throttled") <= d->throttled)
 				continue;
@@ -305,7 +305,7 @@ static int describe_gil(struct details *d, struct sentence *s, const struct caus
 	const struct tally *holder = err ? NULL : largest(&d->people, 0, &who);
 	char label[64], each[TEXT_NUMBER];
 
-	/* how often and how long: of the same waits as the time, which are those off the CPU */
+	/* count and mean are of the same waits as the time: those off the CPU */
 	sentence__add(s, ": %llu time%s, %s%s", c->times, c->times == 1 ? "" : "s",
 		      text__ns(each, sizeof(each), c->ns / (c->times ? c->times : 1)), c->times == 1 ? "" : " each");
 	if (holder)
@@ -378,7 +378,7 @@ int cause__say(const struct causes *all, const struct query *args, const struct 
 	const struct phrase *p = &phrases[c->kind];
 	struct query own = *args;
 	struct details d = { .args = &own, .all = all, .cause = c };
-	/* of threads that live one after the other, one's time says little: all their time does */
+	/* for threads that live one after the other, the time of all of them says more than that of one */
 	bool brief = c->threads > 1 && c->wall_ns / c->threads < query__duration(args) / 10;
 	char label[64], wall[TEXT_NUMBER];
 	int err;

@@ -12,8 +12,8 @@
 #include "report/api_columns.h"
 
 /*
- * A number that stands for a function: its probe's, or its kind's where the trace
- * names no probes. Probes of one name (a function in several libraries) are one.
+ * The number that identifies a function: its probe's, or its event kind's where the trace names no probes. Probes
+ * of one name (a function in several libraries) share one number.
  */
 static int function_of(struct cuda_api *a, const struct schema_event *e, u16 probe, u32 *out)
 {
@@ -49,7 +49,7 @@ static const char *function_name(const struct cuda_api *a, u32 function)
 
 static bool is_error(s64 ret)
 {
-	/* cudaErrorNotReady answers a query, it is no failure */
+	/* cudaErrorNotReady is the answer to a query, not a failure */
 	return ret && ret != 600;
 }
 
@@ -62,7 +62,7 @@ static int group__add(struct cuda_api *a, struct cuda_group *g, u64 ns, bool tim
 	return timed ? stats__add(&g->time, &a->pool, ns) : 0;
 }
 
-/* Its time is in the outer call's. */
+/* A nested call's time is part of the outer call's. */
 static void on_inner(const struct nesting_call *call, void *arg)
 {
 	struct cuda_call_key key = { call->pid, call->tid, call->what, 0 };
@@ -122,7 +122,10 @@ static int on_rows(const struct rows *rows, void *arg)
 	return order__add(((struct cuda_api *)arg)->order, rows);
 }
 
-/* The times are of Num Calls; calls without a duration are Untimed, which people see where there are any. */
+/*
+ * The times are of the calls in Num Calls. Calls without a duration are in Untimed, a column that people see only
+ * where there are any.
+ */
 #define SUMMARY_COLUMNS(show_untimed)                                       \
 	{                                                                   \
 		API_COLUMNS, { "errors", "Errors", VALUE_U64, SHOW_NEVER }, \
@@ -192,7 +195,7 @@ static void fill_calls(struct cuda_api *a, struct table *t)
 	table__sort(t, "total_ns");
 }
 
-/* The machine's table has every value, what people see only the failures. */
+/* CSV and JSON have every return value; people see only failures. */
 static void fill_returns(struct cuda_api *a, struct table *all, struct table *failures)
 {
 	const struct cuda_return_key *k;

@@ -25,7 +25,7 @@ struct cuda_group {
 	struct stats time;
 	u64 errors;
 	u64 untimed; /* calls of which only the entry was seen, or that had not returned: not in time */
-	u64 inner_ns; /* of time, what lies within other calls */
+	u64 inner_ns; /* the part of `time` that lies within other calls */
 };
 
 struct cuda_api {
@@ -33,11 +33,12 @@ struct cuda_api {
 	struct map by_thread; /* struct cuda_call_key -> struct cuda_group */
 	struct map by_name; /* probe -> struct cuda_group */
 	struct map returns; /* struct cuda_return_key -> u64 */
-	struct map functions; /* probe or kind -> the one that stands for its name */
+	struct map functions; /* probe or kind -> the number shared by all of its name */
 	const struct schema *schema;
 	struct names *names;
 	u64 total; /* ns, all calls but for those within others */
-	u64 calls, untimed, open, inner; /* all calls; those of which no duration is known, of which some are open */
+	u64 calls, untimed, open,
+		inner; /* all calls; of these, those without a known duration; of these, those still open */
 	struct order *order; /* while it reads */
 	struct nesting nesting;
 	struct common_fields *fields; /* of the schema's events by their number */
@@ -50,7 +51,7 @@ int cuda_api__read(struct cuda_api *a, const struct query *args);
 void cuda_api__free(struct cuda_api *a);
 /* Adds the table of functions that nsys calls cuda_api_sum. */
 struct table *cuda_api__table(struct cuda_api *a, struct report_output *out, const char *name);
-/* Says in words what the calls cost; nothing without calls. summary is that table. */
+/* Adds findings that say what the calls cost; none without calls. `summary` is the table of functions. */
 void cuda_api__add_findings(struct cuda_api *a, struct report_output *out, const struct table *summary);
 
 #endif

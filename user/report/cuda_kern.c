@@ -23,7 +23,7 @@ struct kern_report {
 	struct map host; /* likewise: of processes without device times */
 	struct map lines; /* struct line_key -> u64 ns */
 	u64 total, host_total;
-	const char *running; /* the one that had run longest of those that had not ended */
+	const char *running; /* the kernel that had run longest of those that had not ended */
 	u64 running_ns, unfinished;
 };
 
@@ -84,7 +84,7 @@ static void fill(struct kern_report *r, const struct map *kernels, u64 total, st
 	table__sort(t, "total_ns");
 }
 
-/* The line that launched most of it; 0: not known. */
+/* The line of code that launched most of a kernel's time; 0: not known. */
 static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *most)
 {
 	u32 line = 0;
@@ -102,7 +102,7 @@ static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *
 	return line;
 }
 
-/* The one launched most often, where no more is known. */
+/* Without device times: the kernel that was launched most often. */
 static void add_host_finding(struct kern_report *r, struct report_output *out)
 {
 	char all[TEXT_NUMBER], count[TEXT_NUMBER];
@@ -160,7 +160,7 @@ static void free_kernels(struct kern_report *r, struct map *kernels)
 	map__free(kernels);
 }
 
-/* A device that hangs, or work that is too long to be seen whole */
+/* A kernel that still ran when the trace ended: the device hangs, or the kernel is longer than the trace */
 static void add_running_finding(const struct kern_report *r, struct report_output *out)
 {
 	char ns[TEXT_NUMBER];

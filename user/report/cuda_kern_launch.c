@@ -25,9 +25,9 @@ struct stack_key {
 };
 
 struct stack_group {
-	u64 ns, kernels, launches, queued, delayed; /* ns, of which: waiting for the stream after the call's return */
-	u64 last; /* number of the latest launch: they rise */
-	const char *name; /* of the kernel that took longest at once */
+	u64 ns, kernels, launches, queued, delayed; /* ns between the call's return and the kernel's start */
+	u64 last; /* number of the latest launch: numbers rise */
+	const char *name; /* of the single longest kernel */
 	u64 longest;
 };
 
@@ -92,7 +92,7 @@ static int add_group(struct launch_report *r, const struct gpu_work *w)
 		return -ENOMEM;
 	g->api = l->function;
 	g->name = w->name;
-	/* the clocks are not quite the same */
+	/* the device's clock and the host's differ slightly */
 	err = stats__add(&g->total, &r->work.pool, end > l->start ? end - l->start : 0);
 	if (!err)
 		err = stats__add(&g->call, &r->work.pool, l->end - l->start);

@@ -5,7 +5,7 @@
 
 static int on_work(const struct gpu_work *w, void *arg)
 {
-	const char *operation = gpu_work__operation(w); /* one of a few, by its address */
+	const char *operation = gpu_work__operation(w); /* one of a few constant texts, compared by address */
 	struct cuda_mem *c = arg;
 	struct cuda_mem_group *g;
 	int err;

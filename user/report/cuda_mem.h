@@ -20,7 +20,7 @@ struct cuda_mem {
 /* 0 or negative errno; to be freed in any case. */
 int cuda_mem__read(struct cuda_mem *c, const struct query *args);
 void cuda_mem__free(struct cuda_mem *c);
-/* Bytes a second; 0: not known. */
+/* Bytes per second; 0: not known. */
 static inline double cuda_mem__bandwidth(u64 bytes, u64 ns)
 {
 	return ns ? (double)bytes * 1e9 / (double)ns : 0;

@@ -58,7 +58,7 @@ u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 	struct place key;
 	u32 *first;
 
-	/* a stack whose frames the trace has not is none; a function that is not known is not another that is not */
+	/* a stack without frames in the trace counts as none; two unknown functions are not the same function */
 	if (!f || !f->code)
 		return f ? line : 0;
 	key = (struct place){ f->code, f->line };
@@ -96,7 +96,7 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 	else if (t->host_time)
 		report_output__note(
 			out,
-			"%s of %s kernels, copies and sets are of processes without sonde's CUPTI library: what the host asked for is known of them, not when the device did it.",
+			"%s of %s kernels, copies and sets are of processes without sonde's CUPTI library: for these, times are those of the calls, not the device's.",
 			text__count(a, sizeof(a), t->host_time), text__count(b, sizeof(b), all));
 	if (t->dropped || t->dropped_bytes)
 		report_output__note(
@@ -106,10 +106,10 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 			text__bytes(b, sizeof(b), t->dropped_bytes));
 	if (t->unjoined)
 		report_output__note(
-			out, "For %s of %s kernels, copies, sets and graphs the call that asked for them is not known.",
+			out, "For %s of %s kernels, copies, sets and graphs the call that launched them is not known.",
 			text__count(a, sizeof(a), t->unjoined), text__count(b, sizeof(b), all));
 	if (t->unprobed)
-		report_output__note(out, "%s launch%s CUPTI alone saw: %s no Python stack.",
+		report_output__note(out, "%s launch%s recorded by CUPTI alone: %s no Python stack.",
 				    text__count(a, sizeof(a), t->unprobed), t->unprobed == 1 ? "" : "es",
 				    t->unprobed == 1 ? "it has" : "they have");
 	if (t->open)
@@ -123,7 +123,7 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 	cuda_work__say_unwatched(t, out);
 }
 
-/* The same for machines */
+/* The same figures as a table, for CSV and JSON */
 static void tabulate(const struct gpu_coverage *t, struct report_output *out)
 {
 	static const struct column columns[] = {

@@ -8,7 +8,7 @@
 #include "model/stats.h"
 #include "report/report.h"
 
-/* What Nsight's reports have of a time or size; `unit` ends the keys, `of` stands in the headings. */
+/* The columns of a time or a size in Nsight's reports; `unit` ends the keys, `of` is part of the headings. */
 #define CUDA_STATS(unit, of, show)                                                                      \
 	{ "avg_" unit, "Avg" of, VALUE_DOUBLE, show }, { "med_" unit, "Med" of, VALUE_DOUBLE, show },   \
 		{ "min_" unit, "Min" of, VALUE_U64, show }, { "max_" unit, "Max" of, VALUE_U64, show }, \
@@ -29,19 +29,22 @@ struct cuda_work {
 	void *arg;
 };
 
-/* Reads all work of the time, process and thread asked for. 0 or negative errno, also fn's; to be freed in any case. */
+/* Reads all work of the time, selected process and thread. 0 or negative errno, also fn's; to be freed in any case. */
 int cuda_work__read(struct cuda_work *c, const struct query *args, int (*fn)(const struct gpu_work *w, void *arg),
 		    void *arg);
 void cuda_work__free(struct cuda_work *c);
-/* Its time on the device is known from start to end: what still ran, or was still to run, as the trace ended has no place in sums. */
+/* Are both ends of its time on the device known? Sums leave out work that had not ended when the trace did. */
 bool cuda_work__is_whole(const struct gpu_work *w);
-/* Demangled, or words for a kernel whose name is not known */
+/* The demangled name, or a text for a kernel whose name is not known */
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
-/* The innermost frame of the launch that is the user's own, the same for all that are at one line; 0: not known. */
+/* The innermost frame of the launch that is in the user's code: one id for all launches of one line; 0: not known. */
 u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
-/* What the figures don't hold, and how far they are to be trusted. nothing: there was none, and that is said. */
+/*
+ * Adds notes on what the figures leave out and how exact they are. nothing: the text of the finding where there
+ * was no work; else NULL.
+ */
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing);
-/* Calls in processes whose shim was off at that time, if there were any */
+/* Adds a note on calls that were made while the shim was off in their process, if there were any */
 void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output *out);
 
 #endif

@@ -77,7 +77,7 @@ static int on_files(const struct rows *rows, void *arg)
 		name = map__get(&d->files, &key);
 		if (!name)
 			return -ENOMEM;
-		/* the last name wins: inode numbers are used again */
+		/* the last name is the valid one, because inode numbers are reused */
 		free(*name);
 		*name = strndup(text, len);
 		if (!*name)
@@ -113,7 +113,7 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 	disk = view__text(v, f->disk, &len);
 	if (!*g->disk && len < sizeof(g->disk))
 		memcpy(g->disk, disk, len);
-	/* no time is known of it */
+	/* its duration is not known */
 	if (view__s64(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN)) {
 		g->open++;
 		return 0;
@@ -121,7 +121,7 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 	g->by_call += from == FROM_CALL;
 	g->errors += view__s64(v, f->status) != 0;
 	g->bytes += (u64)view__s64(v, f->bytes);
-	/* a flush is the device's from the first */
+	/* a flush is in the device from its beginning */
 	if (issued < start || issued > end)
 		issued = start;
 	g->queue_ns += issued - start;
@@ -244,7 +244,7 @@ static int read_all(struct disk_report *d, const struct query *args)
 	map__init(&d->memory, sizeof(struct memory_key), sizeof(struct memory_group));
 	map__init(&d->stalls, sizeof(struct stall_key), sizeof(struct stats));
 	map__init(&d->processes, sizeof(u32), sizeof(struct process));
-	/* a file is named once, by whoever used it first */
+	/* a file's name is recorded once, with the first process that used it */
 	everything.from = everything.to = 0;
 	everything.pids.n = everything.tids.n = 0;
 	err = query__read_kind(&everything, "disk_file", on_files, d);
@@ -270,7 +270,7 @@ static void free_all(struct disk_report *d)
 	map__free(&d->processes);
 }
 
-/* What people read for a file: its name, else its numbers, and why there is none. */
+/* A file's name, or its device and inode numbers with the reason why it has no name. */
 static const char *file_name(const struct disk_report *d, const struct file_key *key, u32 from, char *buf, size_t size)
 {
 	char **name = map__find(&d->files, key);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Garbage collections of CPython: what they took by process and generation, and the longest with the code they held up. */
+/*
+ * Garbage collections of CPython: their time by process and generation, and the longest with the code that they
+ * delayed.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,7 @@ struct gc_key {
 
 struct gc_group {
 	struct stats time;
-	u64 inside; /* ns of it in the time asked for */
+	u64 inside; /* ns of it in the selected time */
 	u64 collected, uncollectable;
 	bool knows_uncollectable;
 };
@@ -177,7 +180,7 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 	}
 }
 
-/* The process that lost most time to it, in words. */
+/* Adds a finding on the process that spent most of its time in collections. */
 static void add_findings(struct gc_report *g, const struct stacks *s, struct report_output *out)
 {
 	char who[64], total[TEXT_NUMBER], longest[TEXT_NUMBER], code[STACK_LABEL];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Who waited for Python's GIL, how long, and for whom. take_gil waits a switch
- * interval (5 ms) at a time, so one attempt to get the GIL may be several timed
- * waits. Here they are counted by interpreter and thread; gil_blame.c has whose doing they were.
+ * Which threads waited for Python's GIL, how long, and which thread held it. take_gil waits one switch interval (5
+ * ms) at a time, so one attempt to get the GIL may be several timed waits. This file counts them by interpreter
+ * and thread; gil_blame.c says which code caused them.
  */
 #include "report/gil.h"
 
@@ -48,7 +48,7 @@ static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gi
 	return stats__add(&w->time, &g->pool, ns);
 }
 
-/* Is it of the thread and, at least in part, in the time asked for? */
+/* Is the interval of a selected thread and, at least in part, in the selected time? */
 static bool asked_for(const struct gil_report *g, u32 tid, u64 from, u64 to)
 {
 	const struct query *a = g->args;
@@ -76,7 +76,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	err = waits__add(&one->waits, g, w);
 	if (!err)
 		err = waits__add(&thread->waits, g, w);
-	/* a key that was new is a thread that had not waited here before */
+	/* a new key means that the thread had not waited for this GIL before */
 	one->threads += g->threads.n - threads;
 	one->deepest = w->waiters > one->deepest ? w->waiters : one->deepest;
 	one->inside += (double)query__inside(g->args, w->start, w->end) * w->weight;
@@ -141,7 +141,7 @@ int gil_report__read(struct gil_report *g, const struct query *args)
 	map__init(&g->interpreters, sizeof(struct gil_key), sizeof(struct gil_interpreter));
 	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_thread));
 	err = gil_blame__init(&g->blame, args);
-	/* who was waited for is in other threads' events */
+	/* the holder is named by other threads' events */
 	return err ? err : gil_model__read(args->trace, args->from, args->to, &args->pids, &listener, g, &g->slices);
 }
 

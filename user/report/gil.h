@@ -14,7 +14,7 @@ struct gil_thread_key {
 	u32 unused;
 };
 
-/* Waits as they were recorded, and by how much more they stand for where only slices of time were measured. */
+/* Waits as recorded, and the estimated rest where only slices of time were measured. */
 struct gil_waits {
 	struct stats time; /* timed waits */
 	u64 by_signal, by_timeout;
@@ -31,30 +31,30 @@ struct gil_interpreter {
 	struct gil_waits waits;
 	u32 threads; /* that waited */
 	u32 deepest; /* most threads in a wait at once, 0: not known */
-	double inside; /* ns of the waits that lie in the time asked for */
-	double busy; /* ns in which somebody waited */
+	double inside; /* ns of the waits, as far as they lie in the selected time */
+	double busy; /* ns in which at least one thread waited */
 };
 
 struct gil_thread {
 	struct gil_waits waits;
-	u64 attempt; /* the last one that was blamed on somebody, and on whom */
+	u64 attempt; /* the last attempt that was attributed to a holder, and that holder's index */
 	u32 blamed;
 	u64 switches; /* forced ones that it waited for in drop_gil, with --gil=full */
 	double switch_ns;
 };
 
-/* Samples (-F) of who may have held a GIL, and in which C functions the holders were: see gil_native.c */
+/* Samples (-F) of threads that may have held a GIL, and the C functions in which holders were: see gil_native.c */
 struct gil_natives {
 	struct gil_sample *samples; /* by thread and time */
 	u32 n, allocated;
-	bool sampled; /* the trace has samples of the time asked for, held or not */
-	u64 left_out; /* for which there was no room */
-	struct map names; /* struct gil_native_name -> u32: its place plus one */
+	bool sampled; /* the trace has samples in the selected time, of holders or of others */
+	u64 left_out; /* samples that there was no room for */
+	struct map names; /* struct gil_native_name -> u32: its index plus one */
 	struct map counts; /* struct gil_native_key -> double: samples, weighted */
 	struct map sums; /* u32 side -> struct gil_native_sum */
 };
 
-/* Whose doing: see gil_blame.c */
+/* Which code caused the waits: see gil_blame.c */
 struct gil_blame {
 	struct stacks *stacks;
 	struct map sides; /* struct gil_side -> struct gil_side_sum: holders and waiters by function */
@@ -62,7 +62,8 @@ struct gil_blame {
 	struct map by_stack; /* struct gil_stacks_key -> struct gil_pair: by whole stacks */
 	struct map holds; /* struct gil_hold_key -> struct gil_hold_sum, with --gil=full */
 	struct gil_natives natives;
-	double ns, free_ns, unknown_ns; /* of all waiting; while nobody had the GIL; while it is not known who had */
+	double ns, free_ns,
+		unknown_ns; /* ns of all waiting; while no thread held the GIL; while the holder is not known */
 	double left_out; /* ns of pairs for which there was no room */
 };
 
@@ -79,18 +80,18 @@ struct gil_report {
 /* 0 or negative errno; gil_report__free in any case. */
 int gil_report__read(struct gil_report *g, const struct query *args);
 void gil_report__free(struct gil_report *g);
-/* Is there a GIL that somebody waited for in more than 5% of the time? duration is the report's, ns. */
+/* Did threads wait for a GIL in more than 5% of the time? duration is the report's, ns. */
 bool gil_report__matters(const struct gil_report *g, u64 duration);
-/* Says in words what the worst interpreters (max of them) cost. duration likewise. */
+/* Adds findings on the interpreters that threads waited longest for, at most max. duration is the report's, ns. */
 void gil_report__add_findings(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
 
 /* gil_blame.c: the part that names functions */
 int gil_blame__init(struct gil_blame *b, const struct query *args);
 void gil_blame__free(struct gil_blame *b);
-/* ns: those of the piece that count. */
+/* ns: the part of the segment's time that counts. */
 int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns);
 void gil_blame__tables(const struct gil_report *g, struct report_output *out);
-/* Says in words whose doing it was. */
+/* Adds the findings on which code caused the waiting. */
 void gil_blame__add_findings(const struct gil_report *g, struct report_output *out);
 
 /* gil_holds.c: how long it was held */
@@ -111,9 +112,12 @@ struct gil_native_share {
 	bool mostly; /* the samples show that it is more than half of the time */
 };
 
-/* "deflate (libz.so.1)": where the holder was most; NULL: in Python code, or not known. */
+/*
+ * "deflate (libz.so.1)": the C function in which the holder spent most of the time; NULL: in Python code, or not
+ * known.
+ */
 const char *gil_natives__most(const struct gil_natives *n, u32 side, struct gil_native_share *share);
-/* What limits it */
+/* Adds notes on the limits of these figures */
 void gil_natives__say(const struct gil_natives *n, struct report_output *out);
 
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which code made which code wait for the GIL. People see functions: of each
- * stack the innermost frame that is the user's own (stacks__top_user). A function
- * is shown with the line at which it was most of the time. Where there is no stack, the thread
- * stands for it, as in traces of older versions.
+ * Which code made which code wait for the GIL. Reports show functions: of each stack the innermost frame that is
+ * in the user's own code (stacks__top_user), with the line at which the function was most of the time. Where there
+ * is no stack, as in traces of older versions, the thread is shown instead.
  */
 #include "report/gil.h"
 
@@ -14,7 +13,7 @@
 #include "model/vote.h"
 #include "output/text.h"
 
-/* Pairs that are told apart, of functions and of whole stacks */
+/* Pairs that are counted separately, of functions and of whole stacks */
 #define PAIRS_MAX  65536u
 #define STACKS_MAX 262144u
 
@@ -24,7 +23,7 @@ struct gil_side {
 	struct gil_key gil;
 	enum side_kind kind;
 	u32 id; /* of the thread, the code or the frame */
-	u32 waits; /* 1: as one that waits */
+	u32 waits; /* 1: the side that waits */
 	u32 unused;
 };
 
@@ -151,7 +150,7 @@ static int add_stacks(struct gil_blame *b, const struct gil_segment *p, double n
 	return add_pair(b, &b->by_stack, STACKS_MAX, &key, ns, new, p);
 }
 
-/* The function that a side stands for, 0: a thread */
+/* The function of a side, 0: the side is a thread */
 static u32 function_of(const struct gil_blame *b, u32 side)
 {
 	const struct gil_side *s = map__key(&b->sides, side);
@@ -176,7 +175,7 @@ int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 	b->ns += ns;
 	b->free_ns += p->had == GIL_FREE ? ns : 0;
 	b->unknown_ns += p->had == GIL_UNKNOWN || (held && !p->holder && !p->holder_stack) ? ns : 0;
-	/* one attempt that waited for several counts with each, and once with one that it came back to meanwhile */
+	/* an attempt that waited for several holders counts once with each of them, also if it came back to one */
 	new = thread->attempt != p->attempt || thread->blamed != key.holder;
 	thread->attempt = p->attempt;
 	thread->blamed = key.holder;
@@ -309,7 +308,7 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 				    share(&g->blame, g->blame.left_out), PAIRS_MAX);
 }
 
-/* What a function was waited for, in all processes together: workers of a server run the same code. */
+/* The waiting that a function caused in all processes together: workers of a server run the same code. */
 struct culprit_key {
 	u32 pid; /* of a thread, 0 of code */
 	enum side_kind kind;
@@ -348,7 +347,7 @@ static bool sum_culprits(const struct gil_blame *b, struct map *culprits)
 	return true;
 }
 
-/* Whom most was waited for; .gils is 0: nobody */
+/* The function or thread that caused most of the waiting; .gils is 0 if there is none */
 static struct culprit worst_culprit(const struct gil_blame *b)
 {
 	struct culprit worst = {};
@@ -366,7 +365,7 @@ static struct culprit worst_culprit(const struct gil_blame *b)
 	return worst;
 }
 
-/* The one that waited longest for that holder, for so long. */
+/* The side that waited longest for that holder, and how long (*ns). */
 static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 {
 	u32 i, best = ~0u;
@@ -385,7 +384,7 @@ static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 	return best;
 }
 
-/* Where there are several interpreters: in which, or in how many of them */
+/* Where there are several interpreters: the name of the one, or how many */
 static const char *where_of(const struct gil_report *g, const struct culprit *c, char *buf, size_t size)
 {
 	const struct gil_side *side = map__key(&g->blame.sides, c->worst);
@@ -418,7 +417,7 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 	native = gil_natives__most(&b->natives, worst.worst, &in_c);
 	if (in_c.mostly)
 		snprintf(c_text, sizeof(c_text), ", %.0f%% of %u samples in C: %s", in_c.percent, in_c.samples, native);
-	/* others felt it too: the one named first may be a small part of it */
+	/* other waiters were affected too: the first may have only a small part of the waiting */
 	if (ns < 0.9 * worst.most && worst.gils == 1)
 		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
 	else if (ns < 0.9 * worst.most)

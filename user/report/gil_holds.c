@@ -8,7 +8,7 @@
 
 struct gil_hold_key {
 	struct gil_key gil;
-	u32 code; /* 0: its stack is not known, as nobody waited for it */
+	u32 code; /* 0: the stack is not known, because no thread was waiting */
 	u32 unused;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * In which C function a holder of the GIL was while others waited for it: samples of the holder's thread that fall into
- * the intervals of waiting that are blamed on it. The blame is on the Python function that the holder was in when it let
- * go; a sample taken in another function of its thread says nothing about that one and counts against every name. A
- * sample counts once, however many threads waited just then.
+ * The C function in which a holder of the GIL was while other threads waited: taken from samples of the holder's
+ * thread in the intervals of waiting that are attributed to it. The waiting is attributed to the Python function
+ * that the holder was in when it dropped the GIL; a sample of its thread in another function is no evidence about
+ * that one and counts against every name. A sample counts once, however many threads waited at that time.
  */
 #include "report/gil.h"
 #include "util/search.h"
@@ -18,16 +18,16 @@ enum { SAMPLE_NOT_HELD = 2 };
 /* Samples that are kept; 64 MiB */
 #define SAMPLES_MAX (1u << 22)
 #define NATIVE_NAME 256
-/* A call through ctypes or cffi is a call of the function that they call. */
+/* A call through ctypes or cffi counts as a call of the function that they call. */
 static const char *const glue[] = { "_ctypes.", "_ctypes_", "libffi.", "_cffi_backend." };
 
 struct gil_sample {
 	u64 time; /* ns */
 	u32 tid;
 	u32 native; /* index in names plus one, 0: in Python code itself */
-	u32 function; /* of the user's, that it was called from: code, else frame, as in struct gil_side */
-	u32 period_us; /* CPU time that it stands for */
-	u32 counted; /* for this side, plus one; 0: for none yet */
+	u32 function; /* the user's function that it was called from: code, else frame, as in struct gil_side */
+	u32 period_us; /* the CPU time that the sample represents */
+	u32 counted; /* the side that it was counted for, plus one; 0: none yet */
 };
 
 struct gil_native_name {
@@ -42,7 +42,7 @@ struct gil_native_key {
 /* Of a holder */
 struct gil_native_sum {
 	double all, most; /* CPU time of the samples; of the function that has most of it */
-	u32 native; /* it, as in struct gil_sample */
+	u32 native; /* the function that has most of it, as in struct gil_sample */
 	u32 n; /* samples */
 };
 
@@ -53,7 +53,7 @@ static void object_of(const struct stack_frame *f, char *buf, size_t size)
 	snprintf(buf, size, "%s", slash && slash[1] ? slash + 1 : f->file);
 }
 
-/* An address in a stripped file says nothing to people: the file alone does. */
+/* An address in a stripped file means nothing to a reader: show the file alone. */
 static void label(const struct stack_frame *f, char *buf, size_t size)
 {
 	char object[NATIVE_NAME];
@@ -67,7 +67,10 @@ static void label(const struct stack_frame *f, char *buf, size_t size)
 		stack_frame__function(f, buf, size);
 }
 
-/* The innermost frame that is Python's or of a file; the kernel's own code and the vdso's are passed over. 0: not known */
+/*
+ * The innermost frame that is Python's or of a mapped file; frames of the kernel and the vdso are skipped. 0: not
+ * known
+ */
 static u32 innermost(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f;
@@ -96,9 +99,9 @@ static bool is_glue(const char *object)
 }
 
 /*
- * The frame that names where the thread was: of the native frames within the innermost Python function, the innermost one
- * of the library that Python called. What that library calls in turn (libm, libc) is its doing. Without such a library
- * it is the innermost frame of all. NULL: not known
+ * The frame that names where the thread was: of the native frames below the innermost Python function, the
+ * innermost one of the library that Python called. What that library calls in turn (libm, libc) is attributed to
+ * it. Without such a library it is the innermost frame of all. NULL: not known
  */
 static const struct stack_frame *where(const struct stacks *s, u32 stack)
 {
@@ -107,7 +110,7 @@ static const struct stack_frame *where(const struct stacks *s, u32 stack)
 
 	stack = innermost(s, stack);
 	called = stacks__frame(s, stack);
-	/* from the inside to the outside: the last library that is found is the outermost one */
+	/* frames go from the innermost to the outermost: the last library found is the outermost one */
 	for (; (f = stacks__frame(s, stack)) != NULL && f->kind == FRAME_NATIVE; stack = f->caller) {
 		object_of(f, object, sizeof(object));
 		if (!*object || is_interpreter(object) || is_glue(object) || !strcmp(object, last))
@@ -138,7 +141,7 @@ static int add_sample(struct gil_natives *n, const struct stack_frame *f, const 
 	}
 	if (f->kind == FRAME_NATIVE) {
 		label(f, name.text, sizeof(name.text));
-		/* keys are compared as bytes: what follows the end is zero */
+		/* keys are compared as bytes, so the rest of the text has to be zero */
 		number = map__get(&n->names, &name);
 		if (!number)
 			return -ENOMEM;
@@ -199,7 +202,7 @@ static int by_thread_and_time(const void *a, const void *b)
 int gil_natives__init(struct gil_blame *b, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_cpu"), NULL };
-	/* of all threads: a report of one thread's waits is about who held the GIL meanwhile */
+	/* of all threads: the holders are other threads than the one selected */
 	struct trace_filter filter = { .kinds = kinds, .from = args->from, .to = args->to, .pids = args->pids };
 	struct gil_natives *n = &b->natives;
 	int err;
@@ -221,7 +224,7 @@ void gil_natives__free(struct gil_natives *n)
 	map__free(&n->sums);
 }
 
-/* The first sample of the thread at that time or later, or where it would be */
+/* Index of the thread's first sample at that time or later */
 static u32 first_from(const struct gil_natives *n, u32 tid, u64 time)
 {
 	struct gil_sample searched = { .time = time, .tid = tid };
@@ -259,15 +262,15 @@ int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct
 	return 0;
 }
 
-/* "python3.11": of Python code too much of the time is somewhere in the interpreter to be called a stay in C */
+/* "python3.11": the interpreter's own file is no useful name, because Python code runs in it most of the time */
 static bool is_nameless_interpreter(const char *name)
 {
 	return !strchr(name, '(') && is_interpreter(name);
 }
 
 /*
- * Do n samples, of which the share p was in one function, show that more than half of the time was? By the lower bound
- * of Wilson's interval of 95%: 4 of 4 do, 5 of 6 don't, 60 of 100 do.
+ * Do n samples, a share p of them in one function, show that it took more than half of the time? Uses the lower
+ * bound of Wilson's 95% interval: 4 of 4 do, 5 of 6 do not, 60 of 100 do.
  */
 static bool is_majority(double p, u32 n)
 {

@@ -6,7 +6,7 @@
 
 #include "output/text.h"
 
-/* Gaps that get a row */
+/* Gaps that get a row of their own */
 #define GAPS_MAX 200
 
 int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max)
@@ -67,7 +67,7 @@ static void fill_devices(const struct gpu_report *r, struct table *t)
 		const struct gpu_device_facts *facts = gpu_model__device(b->model, k->pid, k->device);
 
 		if (!gpu_device__time(d))
-			continue; /* all its work was before or after the time asked for */
+			continue; /* all of its work was before or after the selected time */
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(b->args->names, k->pid, 0)), V_U64(k->device),
 			   V_TEXT(facts && *facts->model ? facts->model : NULL), V_U64(gpu_device__time(d)),
 			   V_DBL(table__percent(d->busy_ns, gpu_device__time(d))), V_U64(d->busy_ns),

@@ -11,16 +11,16 @@ struct gpu_report {
 	struct gpu_gaps gaps;
 };
 
-/* The longest gaps, max of them, are told one by one. 0 or negative errno; gpu_report__free in any case. */
+/* Reads the trace. At most max of the longest gaps get details. 0 or negative errno; gpu_report__free in any case. */
 int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max);
 void gpu_report__free(struct gpu_report *r);
 /* Did a device have work, or was one asked for any? */
 bool gpu_report__any(const struct gpu_report *r);
 /* gpu_findings.c: adds findings that say how busy at most max devices were, and why they were not busier */
 void gpu_report__add_findings(const struct gpu_report *r, struct report_output *out, u32 max);
-/* Says of which processes the devices tell nothing. */
+/* Adds a finding for each process that has no device records. */
 void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out);
-/* Says what limits the figures. */
+/* Adds notes on the limits of these figures. */
 void gpu_report__limits(const struct gpu_report *r, struct report_output *out);
 
 #endif

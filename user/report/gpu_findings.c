@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How busy the devices were, and what of, in sentences. */
+/* How busy the devices were, and with what, as findings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "report/cuda_work.h"
 #include "report/gpu.h"
 
-/* One cause of a device's idle time, with what it was most of. */
+/* One cause of a device's idle time, with the detail that has the largest part of it. */
 struct cause_total {
 	u64 ns;
 	u64 most;
@@ -60,7 +60,7 @@ static void add_device_finding(const struct gpu_report *r, struct report_output 
 	t = &totals[cause];
 	gpu_busy__label(&r->busy, device, label, sizeof(label));
 	text__ns(time, sizeof(time), gpu_device__time(d));
-	/* what is not known is said of all devices together */
+	/* add_unknown_finding covers unknown causes, for all devices together */
 	if (!idle || cause == GAP_UNKNOWN) {
 		report_output__finding(out, "%s was busy %.1f%% of %s.", label,
 				       table__percent(d->busy_ns, gpu_device__time(d)), time);
@@ -74,7 +74,10 @@ static void add_device_finding(const struct gpu_report *r, struct report_output 
 			       table__percent(t->ns, idle), did, part);
 }
 
-/* It hangs, or the program has done with it: what does the thread that gave it work last? */
+/*
+ * A device without work until the end: it hangs, or the program no longer uses it. What was the thread doing that
+ * launched its last work?
+ */
 static void add_tail_finding(const struct gpu_report *r, struct report_output *out, u32 device)
 {
 	const struct gap_detail *t = map__find(&r->gaps.tails, &device);
@@ -95,7 +98,7 @@ static void add_tail_finding(const struct gpu_report *r, struct report_output *o
 				       sizeof(did)));
 }
 
-/* What would have to be recorded to know more. */
+/* Which families would have recorded what is unknown. */
 static void add_unknown_finding(const struct gpu_report *r, struct report_output *out)
 {
 	u64 idle = 0, unknown = 0, off = 0, runs = 0;
@@ -174,7 +177,7 @@ static void add_kernel_finding(const struct gpu_report *r, struct report_output 
 		       FIGURE("calls", V_U64(works)), FIGURE("total_ns", V_U64(ns)));
 }
 
-/* A process whose devices tell nothing: no claim of busy or idle. */
+/* A process without device records: whether its devices were busy is not known. */
 void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out)
 {
 	char who[64], kernels[TEXT_NUMBER], copies[TEXT_NUMBER];
@@ -185,7 +188,7 @@ void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out
 
 		report_output__finding(
 			out,
-			"%s asked for kernels %s times and for copies or sets %s times; what its GPU did in the meantime is not "
+			"%s launched kernels %s times and copies or sets %s times; what its GPU did in the meantime is not "
 			"known, because sonde's CUPTI library is not in it. `sonde record -t +gpu -- COMMAND` loads it; `sonde doctor` says "
 			"how else a process can get it.",
 			names__label(r->busy.args->names, who, sizeof(who), pid, 0),
@@ -194,7 +197,7 @@ void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out
 	}
 }
 
-/* The device with the most time of all that have not been told; n: all have. */
+/* The device with the most time of those that are not done; n: all are. */
 static u32 next_device(const struct gpu_report *r, const bool *done)
 {
 	const struct gpu_busy *b = &r->busy;

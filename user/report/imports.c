@@ -11,13 +11,13 @@
 
 #define IMPORTS_MAX 1000000
 #define NAME_MAX_   128
-#define NOBODY	    ~0u
+#define NO_PARENT	    ~0u
 
 struct import {
 	u64 start, end;
 	u64 nested; /* ns of the imports right below it */
 	u32 pid, tid, stack, depth;
-	u32 parent; /* index, NOBODY: it is at the top */
+	u32 parent; /* index, NO_PARENT: it is at the top */
 	u32 first, next; /* of its children, largest first; of its siblings */
 	bool open;
 	char module[NAME_MAX_];
@@ -63,9 +63,9 @@ static int on_rows(const struct rows *rows, void *arg)
 			.depth = (u32)view__s64(&v, depth),
 			.stack = (u32)view__s64(&v, stack),
 			.open = view__s64(&v, f.flags) & EVENT_OPEN,
-			.parent = NOBODY,
-			.first = NOBODY,
-			.next = NOBODY,
+			.parent = NO_PARENT,
+			.first = NO_PARENT,
+			.next = NO_PARENT,
 		};
 		name = view__text(&v, module, &len);
 		snprintf(in->list[in->n++].module, NAME_MAX_, "%.*s", (int)(len < NAME_MAX_ ? len : NAME_MAX_ - 1),
@@ -89,16 +89,16 @@ static int compare_starts(const void *a, const void *b)
 /* Who contains whom: the last one before it of its thread that has not ended. */
 static void find_parents(struct imports *in)
 {
-	u32 open = NOBODY;
+	u32 open = NO_PARENT;
 
 	for (u32 i = 0; i < in->n; i++) {
 		struct import *m = &in->list[i];
 
-		while (open != NOBODY && (in->list[open].tid != m->tid || in->list[open].pid != m->pid ||
+		while (open != NO_PARENT && (in->list[open].tid != m->tid || in->list[open].pid != m->pid ||
 					  in->list[open].end < m->end || in->list[open].depth >= m->depth))
 			open = in->list[open].parent;
 		m->parent = open;
-		if (open != NOBODY)
+		if (open != NO_PARENT)
 			in->list[open].nested += m->end - m->start;
 		open = i;
 	}
@@ -125,10 +125,10 @@ static int compare_cumulative(const void *a, const void *b)
 	return (x->start < y->start) - (x->start > y->start);
 }
 
-/* Puts each into its parent's list: from the shortest on and at the head, so the longest stand first. */
+/* Adds each to the head of its parent's list, the shortest first, so that the longest end up first. */
 static int link_siblings(struct imports *in, u32 *top)
 {
-	*top = NOBODY;
+	*top = NO_PARENT;
 	in->order = calloc(in->n + 1, sizeof(*in->order));
 	if (!in->order)
 		return -ENOMEM;
@@ -138,7 +138,7 @@ static int link_siblings(struct imports *in, u32 *top)
 	qsort(in->order, in->n, sizeof(*in->order), compare_cumulative);
 	for (u32 i = 0; i < in->n; i++) {
 		struct import *m = &in->list[in->order[i]];
-		u32 *head = m->parent == NOBODY ? top : &in->list[m->parent].first;
+		u32 *head = m->parent == NO_PARENT ? top : &in->list[m->parent].first;
 
 		m->next = *head;
 		*head = in->order[i];
@@ -190,18 +190,18 @@ static void fill(const struct imports *in, u32 top, const struct stacks *s, stru
 
 	tree->limit = 60;
 	modules->limit = 20;
-	while (i != NOBODY) {
+	while (i != NO_PARENT) {
 		add_row(in, s, &in->list[i], depth, tree, modules);
-		if (in->list[i].first != NOBODY) {
+		if (in->list[i].first != NO_PARENT) {
 			i = in->list[i].first;
 			depth++;
 			continue;
 		}
-		while (i != NOBODY && in->list[i].next == NOBODY) {
+		while (i != NO_PARENT && in->list[i].next == NO_PARENT) {
 			i = in->list[i].parent;
-			depth -= i != NOBODY;
+			depth -= i != NO_PARENT;
 		}
-		if (i != NOBODY)
+		if (i != NO_PARENT)
 			i = in->list[i].next;
 	}
 	table__sort(modules, "self_ns");
@@ -214,7 +214,7 @@ static void add_findings(const struct imports *in, u32 top, struct report_output
 	u64 sum = 0;
 	u32 n = 0;
 
-	if (top == NOBODY)
+	if (top == NO_PARENT)
 		return;
 	first = slowest = &in->list[top];
 	for (u32 i = 0; i < in->n; i++) {
@@ -223,7 +223,7 @@ static void add_findings(const struct imports *in, u32 top, struct report_output
 		if (m->pid != first->pid)
 			continue;
 		n++;
-		sum += m->parent == NOBODY ? cumulative(m) : 0;
+		sum += m->parent == NO_PARENT ? cumulative(m) : 0;
 		if (self_time(m) > self_time(slowest))
 			slowest = m;
 	}
@@ -241,7 +241,7 @@ static int run(const struct query *args, struct report_output *out)
 {
 	struct imports in = { .args = args };
 	struct stacks *s = NULL;
-	u32 top = NOBODY;
+	u32 top = NO_PARENT;
 	int err;
 
 	err = query__read_kind(args, "python_import", on_rows, &in);

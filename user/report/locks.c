@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which locks were waited for, by whom, from where, and who let go. What is counted
- * is episodes: the waits of one thread for one lock until it has taken and released
- * it, or waits for another.
+ * Which locks threads waited for, which threads, at which call sites, and which threads released them. Counts
+ * episodes: all waits of one thread for one lock until it has taken and released it, or waits for another.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,20 +26,20 @@ struct episode_key {
 struct episode {
 	struct lock_key lock;
 	u64 ns; /* its waits together */
-	u64 waits; /* that were waits: the word had not changed */
+	u64 waits; /* calls that did wait: the futex had not changed */
 };
 
 /*
- * A site is recorded once for a number of a process. A later process of the number has what was recorded for an earlier
- * one, unless it has a record of its own.
+ * A call site is recorded once per process id. A later process with the same id uses what was recorded for the
+ * earlier one, unless it has a record of its own.
  */
 struct site_key {
 	u64 address;
 	u32 pid;
-	u32 any; /* 1: pid is a number, whichever process had it */
+	u32 any; /* 1: pid is a process id, whichever process had it */
 };
 
-/* Who was it most often? Counts by lock and one more number. */
+/* For the most frequent thread or site: counts by lock and one more number. */
 struct tally_key {
 	struct lock_key lock;
 	u64 what;
@@ -79,7 +78,7 @@ struct fields {
 	const struct schema_field *lock, *site, *caller, *owner, *waker_tid, *episode, *result;
 };
 
-/* Counts, and keeps what is most frequent. */
+/* Counts, and updates the most frequent one. */
 static int tally(struct map *m, const struct lock_key *lock, u64 what, u64 *most, u64 *most_n)
 {
 	struct tally_key key = { *lock, what };
@@ -215,7 +214,7 @@ static int read_all(struct locks *l)
 	struct lock *lock;
 	int err;
 
-	/* a site is told once, at its first use */
+	/* a site is recorded once, at its first use */
 	all.from = all.to = 0;
 	all.tids.n = 0;
 	err = query__read_kind(&all, "lock_site", on_sites, l);
@@ -356,8 +355,8 @@ static void fill_sites(struct locks *l, struct table *t)
 }
 
 /*
- * What one thread alone waits for is often its work, which it has none of: the longest wait is then an idle thread's. If
- * the longest is such, the longest of those that several threads waited for is named too.
+ * A lock that only one thread waits for is often a queue that is empty, so the longest wait is that of an idle
+ * thread. In that case the longest of those that several threads waited for is named too.
  */
 static void add_shared_finding(struct locks *l, struct report_output *out, const struct table *t)
 {

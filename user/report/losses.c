@@ -60,7 +60,7 @@ static int on_objects(const struct rows *rows, void *arg)
 		first = (u64)view__get(&v, "first");
 		live = (u64)view__get(&v, "live");
 		why = names__string(l->args->names, (u32)view__get(&v, "why"));
-		/* of what the scan at the start found, the time before the trace is not missing */
+		/* for objects that the scan at the start found, the time before the trace is not missing */
 		if (first < start)
 			first = start;
 		if (live && live <= first && !*why)
@@ -97,7 +97,7 @@ static int on_hits(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* Events about the trace are of no process and bear the time when they were written: they are all read. */
+/* Events about the trace itself have no process and carry the time when they were written, so all of them are read. */
 static int read_all(const struct query *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
 		    void *arg)
 {

@@ -90,7 +90,7 @@ static int sum_lines(struct memory_report *r)
 	return 0;
 }
 
-/* Memory is as old as its process gets. */
+/* Memory that was not freed lives until its process ends. */
 static u64 end_of(const struct memory_report *r, u32 pid)
 {
 	const struct task *task = names__task(r->args->names, pid, 0);

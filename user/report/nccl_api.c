@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* NCCL's calls by function and by communicator, what failed, and what everybody is stuck in. */
+/* NCCL's calls by function and by communicator, failures, and calls that had not returned. */
 #include "report/nccl_api.h"
 
 #include <errno.h>
@@ -31,7 +31,10 @@ static const char *function_name(const struct nccl_api *a, u32 function)
 	return name ? name : e ? e->name : "?";
 }
 
-/* The number that stands for a function: its first probe's. In a trace of several machines it has more than one. */
+/*
+ * The number that identifies a function: its first probe's. In a trace merged from several machines a function has
+ * more than one.
+ */
 static int function_of(struct nccl_api *a, const struct schema_event *e, u16 probe, u32 *out)
 {
 	u32 raw = names__probe(a->names, probe) ? probe : 0x10000u | e->id, i, other, *known;
@@ -63,7 +66,7 @@ static struct nccl_rank *add_rank(struct nccl_handles *h)
 	return &h->list[h->n++];
 }
 
-/* Is d a second look at what r is already: one that knows device and hash too? */
+/* Is d a later description of the communicator r, with device and hash? */
 static bool same_rank(const struct nccl_rank *r, const struct nccl_rank *d)
 {
 	return r->rank == d->rank && r->size == d->size && (!r->hash || !d->hash || r->hash == d->hash);
@@ -166,7 +169,7 @@ static int count_rank(struct nccl_api *a, const struct seen *c, struct nccl_rank
 {
 	struct nccl_rank *r;
 
-	/* ncclBcast is its caller's name for ncclBroadcast, which it calls */
+	/* ncclBcast calls ncclBroadcast: count it under the name that the program used */
 	if (!c->comm || !strcmp(function_name(a, c->function), "ncclBcast"))
 		return 0;
 	*out = r = rank_of(a, c->pid, c->comm, c->time);

@@ -31,7 +31,7 @@ struct nccl_function {
 	u64 bytes;
 	u64 errors;
 	u64 open;
-	u64 untimed; /* not in time: open ones, and those of which only the entry was seen */
+	u64 untimed; /* not in `time`: open calls, and calls of which only the entry was recorded */
 };
 
 struct nccl_failure_key {
@@ -51,7 +51,7 @@ struct nccl_open {
 
 struct nccl_api {
 	struct stats_pool pool;
-	struct map probes; /* probe, or 0x10000 + kind -> the one that stands for its name */
+	struct map probes; /* probe, or 0x10000 + kind -> the number shared by all of its name */
 	struct map functions; /* the same -> struct nccl_function */
 	struct map comms; /* struct nccl_handle -> struct nccl_handles */
 	struct map failures; /* struct nccl_failure_key -> u64 */
@@ -65,7 +65,7 @@ struct nccl_api {
 /* 0 or negative errno; nccl_api__free in any case. */
 int nccl_api__read(struct nccl_api *a, const struct query *args);
 void nccl_api__free(struct nccl_api *a);
-/* Says in words what the calls cost; nothing without calls. */
+/* Adds findings that say what the calls cost; none without calls. */
 void nccl_api__add_findings(struct nccl_api *a, struct report_output *out);
 
 #endif

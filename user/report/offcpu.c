@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Why threads did not run: a thread's time is on a CPU, wanting one, or waiting,
- * and the waiting is told by what the thread was in the middle of. The parts of
- * a thread sum to the time for which the scheduler's events know it.
+ * Why threads did not run. A thread's time is running, runnable or waiting, and waits are summed by the call that
+ * the thread was in. The parts of a thread sum to the time for which scheduler events of it exist.
  */
 #include <errno.h>
 
@@ -33,7 +32,7 @@ struct offcpu {
 	struct activity *activity;
 	struct causes *causes;
 	struct map threads; /* struct thread_key -> struct thread_time */
-	struct thread_key last; /* intervals come thread by thread: the time of the last one's */
+	struct thread_key last; /* intervals arrive thread by thread: the sums of the current thread */
 	struct thread_time *time;
 	struct map parts; /* struct part_key -> struct part */
 	struct map wakers; /* struct waker_key -> u64 ns waited that it ended */
@@ -135,7 +134,7 @@ static const struct column part_columns[] = {
 	{ "waker_ns", "Ended by it", VALUE_U64, SHOW_NS },
 };
 
-/* Who ended most of each part's time; part -> waker, as a map of its own, for there are many of them. */
+/* The thread that ended most of each part's time. A separate map of part -> waker, because there are many of them. */
 struct best_waker {
 	struct thread_key waker;
 	u64 ns;
@@ -169,7 +168,7 @@ static int fill_parts(struct offcpu *o, const struct query *args, struct table *
 		const struct best_waker *b = map__find(&best, k);
 		char waker[64];
 
-		/* many wakers, each of a little: nobody to name */
+		/* many wakers, each with a small part: none is named */
 		if (b && b->ns < p->ns / 2)
 			b = NULL;
 		if (b)

@@ -37,7 +37,7 @@ struct group {
 	u64 off_ns; /* of it, off the CPU */
 	u64 sleeps; /* in it */
 	u64 errors, bytes;
-	u64 untimed; /* had not returned, or were refused before they began: not in time */
+	u64 untimed; /* had not returned, or were refused before they began; not in `time` */
 	u64 short_count, short_ns, short_errors; /* below the threshold: counted only */
 };
 
@@ -235,7 +235,7 @@ static int read_all(struct osrt *o)
 	struct query all = *o->args, shorts = *o->args;
 	int err = off_cpu__read(&o->off, o->args);
 
-	/* the last ones are written as tracing ends, for the time since they were asked for before */
+	/* the last sums are written as tracing ends, for the time since the sums before */
 	if (o->args->facts && shorts.to >= o->args->facts->stop)
 		shorts.to = 0;
 
@@ -246,7 +246,7 @@ static int read_all(struct osrt *o)
 		err = osrt_files__new(&o->files, o->args);
 	if (!err)
 		err = query__read_kind(o->args, "syscall", on_calls, o);
-	/* of short calls only the process is known */
+	/* short calls are summed by process: the thread is not known */
 	if (!err && !o->args->tids.n)
 		err = query__read_kind(&shorts, "syscall_short", on_shorts, o);
 	if (!err)
@@ -314,7 +314,7 @@ static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
 		call_name(o, nr, name, sizeof(name));
 		total = g->time.total + g->short_ns;
 		calls = g->time.count + g->short_count;
-		/* of the short ones there is only the sum */
+		/* short calls have only a sum */
 		timed = g->time.count && !g->short_count;
 		table__add(t, V_DBL(table__percent(total, o->total)), V_U64(total), V_U64(calls),
 			   calls ? V_DBL((double)total / (double)calls) : V_NONE,

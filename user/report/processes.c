@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Who started whom: the processes as a tree, with what they run, where, and from when to when. */
+/* The processes as a tree of parents and children, with command lines, containers, and start and end times. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -32,7 +32,10 @@ static void add(const struct task *task, void *arg)
 		t->failed = true;
 }
 
-/* Puts each beneath its parent: the process that had the parent's number when it began. By first appearance. */
+/*
+ * Links each process to its parent: the process that had the parent's pid when it began. Children are in order of
+ * first appearance.
+ */
 static void link_children(struct tree *t)
 {
 	for (u32 i = 0; i < t->processes.n; i++) {
@@ -74,7 +77,7 @@ static bool has_thread(const struct tree *t, const struct task *task)
 	return has;
 }
 
-/* Is it among what --time, -p and --tid ask for? */
+/* Do --time, -p and --tid select it? */
 static bool is_selected(const struct tree *t, const struct task *task)
 {
 	const struct query *a = t->args;
@@ -136,7 +139,7 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&t.processes, sizeof(struct task *), sizeof(struct process));
 	names__each_process(args->names, add, &t);
 	link_children(&t);
-	/* first those whose parents are not known here, then what a circle would leave out */
+	/* first the roots, whose parents are not in the trace, then what is left: members of a cycle */
 	for (u32 i = 0; i < t.processes.n; i++) {
 		struct process *p = map__value(&t.processes, i);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A report: one file here that fills a struct report and registers it. It
- * reads events and fills tables; printing (table, CSV, JSON), sorting and
- * cutting is done once, in table.c, for all of them.
+ * A report is one file in this folder that fills a struct report and registers it. It reads events and fills
+ * tables; print.c and json.c do the printing, sorting and cutting for all of them.
  */
 #ifndef SONDE_REPORT_H
 #define SONDE_REPORT_H
@@ -13,7 +12,8 @@
 struct report {
 	const char *name; /* "cuda-api" */
 	const char *doc; /* one line for `sonde list reports` */
-	const char *kinds; /* kinds of events or whole families that it is about, comma-separated; NULL: of none */
+	const char
+		*kinds; /* the event kinds or whole families that it reads, comma-separated; NULL: none in particular */
 	/* Fills out; 0 or negative errno. A trace without such events is no error: tables stay empty, a finding says so. */
 	int (*run)(const struct query *args, struct report_output *out);
 	bool reads_sources; /* opens files that the trace names (report/source.h) */
@@ -25,15 +25,15 @@ struct report {
 	static const struct report *const ident##_entry __attribute__((used, section("sonde_reports"))) = &ident; \
 	static const struct report ident
 
-/* A moment as people read it: ns since the trace's start, negative before it. */
+/* A time for output: ns since the trace's start, negative before it. */
 static inline struct value report__moment(const struct query *args, u64 time)
 {
 	return V_S64((s64)(time - args->start));
 }
-/* Finds that there is nothing: "No such thing" with what limited the search, and how to record it next time. */
+/* Adds a finding that there is nothing: "No such thing", the filters that applied, and how to record it. */
 void report__nothing(const struct query *args, struct report_output *out, const char *what, const char *family);
 const struct report *report__find(const char *name);
-/* Is it about this kind of event? */
+/* Does the report read this kind of event? */
 bool report__is_about(const struct report *r, const struct schema *schema, const struct schema_event *e);
 /* Calls fn for each, by name. */
 void report__each(void (*fn)(const struct report *r, void *arg), void *arg);

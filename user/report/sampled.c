@@ -95,7 +95,7 @@ static int on_clock(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* Of the whole recording, whatever was asked for. */
+/* Reads the whole recording, also where only a part of the time is selected. */
 static int read_clock(struct sampled *s, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_clock"), NULL };

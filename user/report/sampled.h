@@ -27,9 +27,9 @@ void sampled__free(struct sampled *s);
 void sampled__add(struct sampled_weight *to, const struct sampled_weight *w);
 /* The ids of a stack from the outermost on, in a buffer that the next call reuses; *n frames. NULL: no memory. */
 const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
-/* The place in such a path of the innermost Python frame, -1: none. */
+/* The index in such a path of the innermost Python frame, -1: none. */
 int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
-/* Says that there is nothing, if so, and what limits the figures. false: there is nothing. */
+/* Adds a finding if there are no samples, and notes on the limits of the figures. false: there are none. */
 bool sampled__say(const struct sampled *s, const struct query *args, struct report_output *out);
 
 #endif

@@ -15,7 +15,7 @@ struct read {
 	const struct query *args;
 };
 
-/* The kernel's own count for a span, as far as the span is inside the time asked for. */
+/* The kernel's own count for a span, scaled to the part of the span in the selected time. */
 static u64 counted_inside(const struct query *args, u64 counted, u64 start, u64 end)
 {
 	u64 inside = query__inside(args, start, end);
@@ -173,7 +173,7 @@ void sched_report__add_findings(const struct sched_report *s, const struct query
 	REPORT_FIGURES(out, FIGURE("threads", V_U64(s->threads.n)), FIGURE("run_ns", V_U64(run)));
 	if (worst->runnable_ns) {
 		k = map__key(&s->threads, at);
-		/* as offcpu has it: of the time in which the thread was there */
+		/* as in report offcpu: percent of the time in which the thread existed */
 		own = worst->run_ns + worst->runnable_ns + worst->sleep_ns + worst->blocked_ns + worst->other_ns;
 		report_output__finding(out, "%s waited longest for a CPU: %s, %.0f%% of %s.",
 				       names__label(args->names, who, sizeof(who), k->pid, k->tid),

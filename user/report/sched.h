@@ -21,7 +21,7 @@ struct sched_thread {
 	u64 charged_ns, waited_ns; /* run and runnable as the kernel counts them: less what a hypervisor stole */
 	u64 switches, preempted;
 	struct stats latency; /* ns from each wake-up to running */
-	struct sched_key waker; /* who woke it most often */
+	struct sched_key waker; /* the thread that woke it most often */
 	u64 waker_count;
 };
 
@@ -34,7 +34,7 @@ struct sched_report {
 /* 0 or negative errno; sched_report__free in any case. */
 int sched_report__read(struct sched_report *s, const struct query *args);
 void sched_report__free(struct sched_report *s);
-/* Says in words how busy the CPUs were and who waited longest for one; nothing without threads. */
+/* Adds findings on how busy the CPUs were and which thread waited longest for one; none without threads. */
 void sched_report__add_findings(const struct sched_report *s, const struct query *args, struct report_output *out);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A trace may name any path: nothing but a regular file of sensible size is opened, which is looked up before, and none that
- * the user who runs sonde could not read: what reads a trace has given up root.
+ * A trace may name any path, so a source file is opened only if it is a regular file of at most a certain size,
+ * which is checked before, and if the user who runs sonde may read it: commands that read a trace have given up
+ * root.
  */
 #include "report/source.h"
 
@@ -18,7 +19,7 @@
 #define FILES_MAX 1000
 
 struct source {
-	char *text; /* NULL: not to be had */
+	char *text; /* NULL: not readable */
 	size_t size;
 };
 

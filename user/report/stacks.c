@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The heaviest stacks, by function: those that differ in lines alone are one. */
+/* The heaviest stacks, by function: stacks that differ only in lines are one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

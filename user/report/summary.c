@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What ran and where its time went, on one page: the report that nobody has to ask for. */
+/* What ran and where its time went, on one page: the default report. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,11 +39,11 @@ struct summary {
 	struct map kinds; /* u16 id of each kind of event that there is -> nothing */
 };
 
-/* Reports whose first sentences stand here too. */
+/* Reports whose first finding the summary repeats. */
 static const char *const other_reports[] = { "osrt", "locks", "disk", "net" };
 #define OTHERS (sizeof(other_reports) / sizeof(other_reports[0]))
 
-/* People see the containers where there are any. */
+/* The column Container is there only if a process runs in one. */
 #define PROCESS_COLUMNS(show_container)                                                                             \
 	{                                                                                                           \
 		{ "pid", "PID", VALUE_U64, SHOW_PLAIN }, { "name", "Process", VALUE_TEXT, SHOW_PLAIN },             \
@@ -69,7 +69,7 @@ static const struct column thread_columns[] = {
 	{ "runnable_ns", "Runnable", VALUE_U64, SHOW_NS }, { "switches", "Switches", VALUE_U64, SHOW_COUNT },
 };
 
-/* Numbers are used again: whose events and times are told apart by when they were. */
+/* Process ids are reused: events and times of different processes with one pid are distinguished by time. */
 struct process_key {
 	const struct task *task; /* NULL: not known to names */
 	u64 pid;
@@ -82,7 +82,7 @@ static struct process *process_at(struct summary *s, u32 pid, u64 time)
 	return map__get(&s->processes, &key);
 }
 
-/* The last that had the number: what sums over the whole time belong to. */
+/* The last process with this pid: sums over the whole time are attributed to it. */
 static struct process *process_of(struct summary *s, u32 pid)
 {
 	struct process_key key = { .task = names__task(s->args->names, pid, pid), .pid = pid };
@@ -226,7 +226,7 @@ static void family_list(const struct schema *schema, u64 families, char *buf, si
 	}
 }
 
-/* Has a runtime, or did something of another family than proc: not just there. */
+/* Does the process have a runtime, or events of a family other than proc? */
 static bool is_interesting(const struct summary *s, const struct process *p)
 {
 	const struct schema_family *proc = schema__family(trace__schema(s->args->trace), "proc");
@@ -246,7 +246,7 @@ static bool has_containers(const struct summary *s)
 	return false;
 }
 
-/* Returns how many processes were left out; none is where all would be. */
+/* Returns how many processes were left out. If all would be, none is. */
 static u32 fill_processes(struct summary *s, struct table *t)
 {
 	const struct query *args = s->args;
@@ -316,7 +316,7 @@ static int read_all(struct summary *s)
 	return err ? err : add_up(s);
 }
 
-/* What each of the others finds first, if it has anything to show. */
+/* The first finding of each report listed above, if that report has any rows. */
 static int add_other_findings(const struct summary *s, struct report_output *out)
 {
 	int err = 0;
@@ -365,7 +365,7 @@ static int add_interval(const struct activity_interval *i, void *arg)
 	return causes__add(arg, i);
 }
 
-/* Why it was slow, before all else. */
+/* Adds the causes of slowness as the first findings. */
 static int add_cause_findings(struct summary *s, struct report_output *out)
 {
 	int err = activity__new(&s->activity, s->args, 0);
@@ -377,7 +377,7 @@ static int add_cause_findings(struct summary *s, struct report_output *out)
 	return err ? err : causes__report(s->causes, s->activity, s->args, out, 3);
 }
 
-/* What was looked at: last, for it says nothing about why something was slow. */
+/* Adds the finding on how many processes were traced. It is the last one, as it does not explain slowness. */
 static void add_processes_finding(const struct summary *s, struct report_output *out, u32 shown, u32 dull)
 {
 	const struct trace_facts *f = s->args->facts;
@@ -406,7 +406,7 @@ static int fill(struct summary *s, struct report_output *out)
 	u32 dull;
 	int err;
 
-	/* where there is a GPU, that it idles is what matters */
+	/* where there is a GPU, its idle time comes first */
 	gpu_report__add_findings(&s->gpu, out, 2);
 	err = add_cause_findings(s, out);
 	if (err)
@@ -415,7 +415,7 @@ static int fill(struct summary *s, struct report_output *out)
 					REPORT_TABLE(out, "processes", "Processes", process_columns);
 	processes->limit = 15;
 	dull = fill_processes(s, processes);
-	/* whose doing it was is worth a line where it mattered */
+	/* the cause gets a finding only if the waiting was long enough to matter */
 	if (gil_report__matters(&s->gil, query__duration(s->args)))
 		gil_blame__add_findings(&s->gil, out);
 	gil_report__add_findings(&s->gil, out, query__duration(s->args), 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One line a thread: what it did mostly, in each of sixty parts of the time; and one a GPU: how busy it was. */
+/* One line per thread: its main activity in each of sixty parts of the time; and one per GPU: how busy it was. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ struct timeline {
 	struct activity *activity;
 	u64 from, width; /* ns: where the first part begins, and how long each is */
 	struct map lines; /* struct thread_key -> struct line */
-	struct thread_key last; /* intervals come thread by thread: the line of the last one's */
+	struct thread_key last; /* intervals arrive thread by thread: the current thread's line */
 	struct line *line;
 	struct gpu_busy busy;
 	struct map devices; /* u32 index in busy's devices -> u64[BINS], ns */
@@ -131,7 +131,7 @@ static void trim(char *strip)
 		strip[len - 1] = '\0';
 }
 
-/* What fills most of a part; running as a bar. */
+/* The character for the activity that fills most of a part; running is a bar. */
 static const char *cell(const u64 *ns, u64 width)
 {
 	static const char letters[][2] = { "", "w", "g", "l", "n", "c", "s", "d", "i", "." };
@@ -147,7 +147,7 @@ static const char *cell(const u64 *ns, u64 width)
 	return bar(ns[0], width);
 }
 
-/* Nothing before its first work and after its last, in between a dot where it was idle. */
+/* Blank before the first work and after the last; in between a dot where the GPU was idle. */
 static const char *device_cell(const struct timeline *t, const struct gpu_device_sum *d, u32 bin, u64 ns)
 {
 	u64 from = t->from + bin * t->width;
@@ -235,7 +235,7 @@ static const struct column bin_columns[] = {
 	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
 };
 
-/* For machines: what the characters are made of. */
+/* For CSV and JSON: the times behind the characters. */
 static void fill_bins(const struct timeline *t, const struct query *args, struct table *table)
 {
 	table->machine_only = true;

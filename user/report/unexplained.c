@@ -3,7 +3,7 @@
 
 #include "output/text.h"
 
-/* ns of the time asked for in which the process was there */
+/* ns of the selected time in which the process was there */
 static u64 lifetime(const struct query *args, u32 pid)
 {
 	const struct task *task = names__task(args->names, pid, pid);
