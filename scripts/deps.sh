@@ -11,7 +11,7 @@ declare -A sets=(
 	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils gdb g++ debootstrap util-linux procps
 		groff-base zsh xz-utils libdebuginfod1 bubblewrap crun"
 	[smoke]="python3 python3-zstandard libpython3-dev zstd binutils procps util-linux"
-	[lint]="git clang-format cppcheck shellcheck python3"
+	[lint]="git clang-format cppcheck shellcheck python3 python3-venv"
 	[fuzz]="clang libclang-rt-dev python3"
 	[bench]="python3"
 	[peers]="bpftrace"

@@ -5,14 +5,15 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=${1:-build/lint}
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 
 files() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [[ ! -f $f ]] || echo "$f"; done; }
 mapfile -t c < <(files '*.c' '*.h')
 mapfile -t host < <(files 'user/*.c' 'bpf/probes/*.c' | grep -v '\.bpf\.c$')
 mapfile -t all < <(files)
 mapfile -t shell < <(for f in "${all[@]}"; do head -n1 "$f" | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
-mapfile -t python < <(for f in "${all[@]}"; do head -n1 "$f" | grep -aqE '^#!.*python3' && echo "$f"; done)
+mapfile -t python < <(for f in "${all[@]}"; do [[ $f == *.py ]] || head -n1 "$f" | grep -aqE '^#!.*python3' && echo "$f"; done)
+mapfile -t shell_library < <(files '*.sh' | while read -r f; do head -n1 "$f" | grep -q '^#!' || echo "$f"; done)
 
 check() { # NAME COMMAND..
 	local name=$1 out
@@ -42,11 +43,24 @@ python_is_debians() { ! grep -nE '^#!/usr/bin/env python' "${python[@]}" /dev/nu
 
 blanks() { ! grep -nIE '[[:blank:]]+$' "${all[@]}" /dev/null; }
 
-compiles() {
-	local f
-	for f in "${python[@]}"; do
-		python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" || return
+# Debian 12 has no package of ruff: one of the Python Package Index, of a fixed version, in a folder of its own
+ruff_version=0.17.6
+get_ruff() {
+	local folder=build/ruff-$ruff_version
+	ruff=$folder/bin/ruff
+	[[ -x $ruff ]] && return
+	rm -rf "$folder" && /usr/bin/python3 -m venv "$folder" && "$folder/bin/pip" install -q --disable-pip-version-check "ruff==$ruff_version"
+}
+
+# What tests are written in has an extension; `run` is the command of a folder
+extensions() {
+	local f bad=0
+	for f in "${python[@]}" "${shell[@]}"; do
+		[[ $f != tests/* || $f == *.py || $f == *.sh || $f == */run ]] && continue
+		echo "$f: no .py or .sh at its end"
+		bad=1
 	done
+	return $bad
 }
 
 # A folder of user/ includes headers of itself and of those named here: dependencies point downward only.
@@ -78,11 +92,17 @@ check "clang-format (${#c[@]} files)" clang-format --dry-run -Werror "${c[@]}"
 check "cppcheck (${#host[@]} files)" cppcheck --quiet --std=c11 --language=c -j "$(nproc)" --inline-suppr \
 	--enable=warning,performance,portability --error-exitcode=1 --suppressions-list=scripts/cppcheck.suppress \
 	--library=posix -D_GNU_SOURCE -D__x86_64__ -D"LIBBPF_OPTS(type,name,...)=struct type name" -DSONDE_VERSION='"0"' -Iuser -Ibpf "${host[@]}"
-check "shellcheck (${#shell[@]} files)" shellcheck -e SC2317 "${shell[@]}"
-check "Python parses (${#python[@]} files)" compiles
+check "shellcheck ($((${#shell[@]} + ${#shell_library[@]})) files)" shellcheck -x -e SC2317 "${shell[@]}" "${shell_library[@]}"
+if get_ruff; then
+	check "ruff (${#python[@]} files)" "$ruff" check --no-cache --config scripts/ruff.toml "${python[@]}"
+else
+	echo "ok - ruff # SKIP it can't be had from the Python Package Index"
+	skipped=1
+fi
+check "names of test files" extensions
 check "Python is /usr/bin/python3" python_is_debians
 check "licence lines" spdx
 check "includes point downward" directions
 check "no blanks at a line's end" blanks
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))

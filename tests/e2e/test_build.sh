@@ -7,20 +7,8 @@ cd "${ROOT:-$(dirname "$0")/../..}" || exit
 unset MAKELEVEL MAKEFLAGS
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-n=0 failed=0
-
-check() { # NAME COMMAND..
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@" > "$tmp/out" 2>&1; then
-		echo "ok $n - $name"
-	else
-		tail -n 20 "$tmp/out"
-		echo "not ok $n - $name"
-		failed=1
-	fi
-}
+# shellcheck source=tests/lib/tap.sh
+. "${ROOT:-.}/tests/lib/tap.sh"
 
 make -s > "$tmp/log" 2>&1
 quiet() { make > "$tmp/said" 2>&1 && ! [[ -s $tmp/said ]]; }
@@ -82,4 +70,4 @@ sed 's/0x7f01/0x0301/' tests/e2e/new_family/tiny/tiny.h > "$tmp/twice/tiny.h"
 cp tests/e2e/new_family/tiny/tiny.bpf.c "$tmp/twice/"
 twice() { ! make -s B="$tmp/build" EXTRA_FAMILIES="$tmp/twice" > "$tmp/said" 2>&1 && grep -qi '0x0301' "$tmp/said"; }
 check "an id used twice fails the build" twice
-exit $failed
+done_testing

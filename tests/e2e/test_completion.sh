@@ -3,12 +3,8 @@
 # test: parallel
 # The shells' completions, and the manual pages that are made from --help.
 set -u
-n=0
-result()
-{
-	n=$((n + 1))
-	if [[ $1 == 0 ]]; then echo "ok $n - $2"; else echo "not ok $n - $2"; echo "# ${3:-}"; fi
-}
+# shellcheck source=tests/lib/tap.sh
+. "${ROOT:-.}/tests/lib/tap.sh"
 
 PATH=$(dirname "$SONDE"):$PATH
 cd "$TMPDIR" || exit
@@ -26,7 +22,7 @@ complete_words()
 	echo "${COMPREPLY[*]}"
 }
 
-check() # WANT NOT WORDS..
+offers() # WANT NOT WORDS..
 {
 	local want=$1 not=$2 got
 
@@ -36,25 +32,25 @@ check() # WANT NOT WORDS..
 	result $? "${*:1:$#-1} ${*: -1}.. may become $want" "$got"
 }
 
-check record "" sonde re
-check report list sonde rep
-check gil sched sonde record -t g
-check +gil,sched "" sonde record -t +gil,sc
-check --duration --format sonde record --d
-check --sched=all "" sonde record --sc
-check run.sonde other.txt sonde report ru
-check offcpu gil sonde report run.sonde off
-check text "" sonde export run.sonde --to te
-check json csv sonde report run.sonde --format j
-check events reports sonde list ev
-check $$ run.sonde sonde dump $$
-check $$ run.sonde sonde inject $$
-check --inject "" sonde record --inj
+offers record "" sonde re
+offers report list sonde rep
+offers gil sched sonde record -t g
+offers +gil,sched "" sonde record -t +gil,sc
+offers --duration --format sonde record --d
+offers --sched=all "" sonde record --sc
+offers run.sonde other.txt sonde report ru
+offers offcpu gil sonde report run.sonde off
+offers text "" sonde export run.sonde --to te
+offers json csv sonde report run.sonde --format j
+offers events reports sonde list ev
+offers $$ run.sonde sonde dump $$
+offers $$ run.sonde sonde inject $$
+offers --inject "" sonde record --inj
 words=$(complete_words sonde record - | tr ' ' '\n' | grep .)
 [[ -z $(sort <<< "$words" | uniq -d) && $words != *--epochs* && $words == *-F* ]]
 result $? "each option of record is offered once, and none of the examples' commands" "$words"
-check --interval --sched=all sonde top --i
-check imports gil sonde report run.sonde imp
+offers --interval --sched=all sonde top --i
+offers imports gil sonde report run.sonde imp
 
 # What formats made of stacks take for an event, beside the events
 views()
@@ -77,7 +73,7 @@ same() # WHAT WORDS..: what `sonde list WHAT` has is what the last word may beco
 same families sonde record -t ""
 same formats sonde export run.sonde --to ""
 same events sonde export run.sonde --event ""
-check gil other.txt sonde report ""
+offers gil other.txt sonde report ""
 
 # zsh is run, with what hands words over to its editor replaced by echo.
 zsh_words() # WORDS..
@@ -120,8 +116,7 @@ if command -v zsh > /dev/null; then
 	[[ $got == *--duration* && $got == *--sched=all* && $got == *--syscall-threshold* ]]
 	result $? "zsh: options of record and of the families" "$got"
 else
-	n=$((n + 1))
-	echo "ok $n - zsh takes its completion # SKIP no zsh"
+	skip "zsh takes its completion" "no zsh"
 fi
 
 "$ROOT/scripts/man.py" "$SONDE" man
@@ -153,8 +148,7 @@ if command -v groff > /dev/null; then
 	[[ -z $said ]]
 	result $? "groff has nothing to say about them" "$said"
 else
-	n=$((n + 1))
-	echo "ok $n - groff has nothing to say about them # SKIP no groff"
+	skip "groff has nothing to say about them" "no groff"
 fi
 if command -v man > /dev/null && command -v lexgrog > /dev/null; then
 	said=$(for page in man/*.1; do MANWIDTH=100 man --warnings -l "$page" 2>&1 > /dev/null || echo "man fails: $page"
@@ -162,7 +156,6 @@ if command -v man > /dev/null && command -v lexgrog > /dev/null; then
 	[[ -z $said ]]
 	result $? "nor has man, and whatis can tell them" "$said"
 else
-	n=$((n + 1))
-	echo "ok $n - nor has man, and whatis can tell them # SKIP no man"
+	skip "nor has man, and whatis can tell them" "no man"
 fi
-echo "1..$n"
+done_testing

@@ -131,13 +131,13 @@ def check_later(pb):
        "system calls stay on their thread's track, whatever it has in flight", [s.name for s in calls])
 
 
-def make(name, text=None, schema=os.path.join(GOLDEN, "schema.json")):
+def make(name, text=None, schema="schema.json"):
     events, out = os.path.join(GOLDEN, name + ".events"), os.path.join(TMP, name + ".sonde")
     if text:
         events = os.path.join(TMP, name + ".events")
         with open(events, "w") as file:
             file.write(text)
-    subprocess.run([MAKE_TRACE, schema, events, out], check=True)
+    subprocess.run([MAKE_TRACE, os.path.join(GOLDEN, schema), events, out], check=True)
     return out
 
 

@@ -64,7 +64,8 @@ t.samples(50, crc, gil=NOT_HELD)
 for options in ((), ("--tid", str(WAITER))):
     native, finding, _ = t.says(*options)
     ok(native == "deflate (libz.so.1)", f"what the holder did while it was waited for counts, nothing else {options}", native)
-    ok(", 89% of 9 samples in C: deflate (libz.so.1); affected: app.py:22 handle." in finding, "what is shown to be more than half is said in words, with its share", finding)
+    ok(", 89% of 9 samples in C: deflate (libz.so.1); affected: app.py:22 handle." in finding,
+       "what is shown to be more than half is said in words, with its share", finding)
 
 t = Trace()
 t.samples(4, t.native("deflate", "/lib/libz.so.1"))

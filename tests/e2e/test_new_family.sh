@@ -7,37 +7,25 @@ set -euo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}"
 tmp=${TMPDIR:-/tmp}/new-family.$$
 family=tests/e2e/new_family
-n=0 failed=0
-
-check() { # NAME COMMAND..
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		failed=1
-	fi
-}
+# shellcheck source=tests/lib/tap.sh
+. "${ROOT:-.}/tests/lib/tap.sh"
 
 mkdir -p "$tmp"
 trap 'exec {in}>&- || true; rm -rf "$tmp"' EXIT
 cp -r $family/tiny "$tmp/tiny"
 env -u MAKELEVEL make -s B="$tmp/build" EXTRA_FAMILIES="$tmp/tiny/" > "$tmp/log" 2>&1 || {
-	cat "$tmp/log"
-	check "builds with a family from elsewhere" false
-	exit 1
+	result 1 "builds with a family from elsewhere" "$(cat "$tmp/log")"
+	done_testing
 }
-check "builds with a family from elsewhere" true
+result 0 "builds with a family from elsewhere"
 sonde=$tmp/build/sonde
 
 check "its events are listed" grep -q tiny_work <("$sonde" list events)
 check "its probes are listed" grep -q 'libtiny.so' <("$sonde" list probes)
 check "doctor judges it" grep -qE "^tiny +yes +with -t" <("$sonde" doctor)
 if ((EUID != 0)); then
-	echo "ok $((n + 1)) - its calls are counted # SKIP tracing wants root"
-	exit $failed
+	skip "its calls are counted" "tracing wants root"
+	done_testing
 fi
 
 cc -O2 -shared -fPIC $family/libtiny.c -o "$tmp/libtiny.so"
@@ -59,4 +47,4 @@ wait $record || cat "$tmp/log"
 sum=$("$sonde" export "$tmp/trace" --to text | grep -c 'tiny_work.*bytes' || true)
 check "its 1000 calls are in the trace ($sum)" [ "$sum" = 1000 ]
 check "the summary is made" "$sonde" report "$tmp/trace"
-exit $failed
+done_testing

@@ -53,7 +53,7 @@ def part():
 
 def belongs_together():
     code, _, err = record("refuse:disk_completed", "disk")
-    rows = [p for p in report_json("losses")["tables"]["refused"]]
+    rows = list(report_json("losses")["tables"]["refused"])
     ok(code == 0 and [r["program"] for r in rows] == ["disk_completed"] and len(lines_with(err, "disk")) <= 2,
        "an I/O without its end is not recorded: its beginning goes too", f"{code}\n{err}{rows}")
 

@@ -40,7 +40,7 @@ def record(mode):
         said += line
     work.communicate("\n", timeout=60)
     said += sonde.communicate(timeout=60)[1]
-    calls = [e for e in Trace(path).events("cuda_copy")]
+    calls = list(Trace(path).events("cuda_copy"))
     return sonde.returncode, len(calls), sum(bool(e["flags"] & NO_DURATION) for e in calls), said
 
 

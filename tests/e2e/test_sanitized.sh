@@ -5,7 +5,8 @@
 set -uo pipefail
 sonde=${SONDE_SAN:?}
 tmp=$(mktemp -d)
-n=0 failed=0
+# shellcheck source=tests/lib/tap.sh
+. "${ROOT:-.}/tests/lib/tap.sh"
 pids=()
 trap 'kill "${pids[@]}" 2> /dev/null; rm -rf "$tmp"' EXIT
 
@@ -13,24 +14,17 @@ finding() { grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:' "$1"; }
 
 names() { "$sonde" list "$1" --format csv | sed '1,/^name/d' | cut -d, -f1; }
 
-check() { # NAME, EXIT STATUSES ALLOWED, COMMAND..
+sanitized() { # NAME, EXIT STATUSES ALLOWED, COMMAND..
 	local name=$1 allowed=$2 status=0
 	shift 2
-	n=$((n + 1))
 	"$@" > "$tmp/stdout" 2> "$tmp/stderr" || status=$?
-	if [[ " $allowed " == *" $status "* ]] && ! finding "$tmp/stderr"; then
-		echo "ok $n - $name"
-	else
-		head -n 60 "$tmp/stderr"
-		echo "# exit status $status"
-		echo "not ok $n - $name"
-		failed=1
-	fi
+	[[ " $allowed " == *" $status "* ]] && ! finding "$tmp/stderr"
+	result $? "$name" "exit status $status
+$(head -n 60 "$tmp/stderr")"
 }
 
 if ((EUID != 0)); then
-	echo "1..0 # SKIP tracing wants root"
-	exit
+	skip_all "tracing wants root"
 fi
 /usr/bin/python3 "$ROOT/tests/workloads/gil_contend.py" 30 &
 pids+=($!)
@@ -40,16 +34,16 @@ for cuda in "$B"/tests/workloads/cuda_calls-1?; do
 	pids+=($!)
 done
 sleep 0.5
-check "records two seconds" "0 3" "$sonde" record -d 2 -t +sched -o "$tmp/trace"
-check "lists what it knows" 0 "$sonde" list families probes events fields options reports formats
-check "prints the summary" 0 "$sonde" report "$tmp/trace"
-check "checks the file" 0 "$sonde" info --verify "$tmp/trace"
+sanitized "records two seconds" "0 3" "$sonde" record -d 2 -t +sched -o "$tmp/trace"
+sanitized "lists what it knows" 0 "$sonde" list families probes events fields options reports formats
+sanitized "prints the summary" 0 "$sonde" report "$tmp/trace"
+sanitized "checks the file" 0 "$sonde" info --verify "$tmp/trace"
 for report in $(names reports); do
-	check "report $report" 0 "$sonde" report "$tmp/trace" "$report"
+	sanitized "report $report" 0 "$sonde" report "$tmp/trace" "$report"
 done
 for format in $(names formats); do
 	more=()
 	[[ $format != csv ]] || more=(--event sched_run)
-	check "export to $format" 0 "$sonde" export "$tmp/trace" --to "$format" "${more[@]}" -o "$tmp/out.$format"
+	sanitized "export to $format" 0 "$sonde" export "$tmp/trace" --to "$format" "${more[@]}" -o "$tmp/out.$format"
 done
-exit $failed
+done_testing

@@ -153,7 +153,7 @@ def main():
     ok(all(n == CALLS for n in counts.values()), f"each of {CALLS} calls in {COPIES} libraries is recorded", counts, said)
     strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
     probed = sorted(strings[o["path"]] for o in trace.events("meta_object") if o["sites"])
-    ok(set(p for _, p in callers.values()) <= set(probed), "each library is probed, by its own name", probed, said)
+    ok({p for _, p in callers.values()} <= set(probed), "each library is probed, by its own name", probed, said)
     lines = [line for line in said.splitlines() if "does not answer" in line or "not traced" in line and TMP in line]
     ok(sonde.returncode in (0, 3) and not lines, "no process and no file is given up", sonde.returncode, said)
     missed()

@@ -152,7 +152,7 @@ def check_screen():
             # what has changed is drawn alone, in pieces: Ctrl-L draws all
             time.sleep(0.5)
             s.key("\x0c")
-            if all([s.until(text, 1) for text in shown]):
+            if all(s.until(text, 1) for text in shown):
                 break
         ok(all(text in s.seen for text in shown), "the screen shows them", repr(s.seen))
         ok(not s.restored(), "the terminal is taken")

@@ -8,35 +8,29 @@ cd "${ROOT:-$(dirname "$0")/../..}" || exit
 program_max=50000
 all_max=400000
 load_each=${B:-build}/tests/vm/load_each
-n=0 failed=0
+# shellcheck source=tests/lib/tap.sh
+. "${ROOT:-.}/tests/lib/tap.sh"
 
 if [[ $(id -u) != 0 ]]; then
-	echo "1..0 # SKIP needs root"
-	exit 0
+	skip_all "loading programs needs root"
 fi
 
-check() { # NAME EXPLANATION: ok if there is no explanation
-	n=$((n + 1))
-	if [[ -z $2 ]]; then
-		echo "ok $n - $1"
-	else
-		printf '%s\n' "$2" | sed 's/^/# /'
-		echo "not ok $n - $1"
-		failed=1
-	fi
+nothing() { # NAME EXPLANATION: passes if there is nothing to explain
+	[[ -z $2 ]]
+	result $? "$1" "$2"
 }
 
 measure() { # OPTION OF load_each, WORDS FOR IT
 	local out
 	out=$("$load_each" ${1:+"$1"})
-	check "the kernel takes each program$2" "$(grep -A30 $'\trefused' <<< "$out")"
-	check "none takes more than $program_max instructions processed$2" \
+	nothing "the kernel takes each program$2" "$(grep -A30 $'\trefused' <<< "$out")"
+	nothing "none takes more than $program_max instructions processed$2" \
 		"$(awk -F'\t' -v max=$program_max '$5 > max { print $1 ": " $5 }' <<< "$out")"
-	check "all together no more than $all_max$2" \
+	nothing "all together no more than $all_max$2" \
 		"$(awk -F'\t' -v max=$all_max '{ sum += $5 } END { if (sum > max || !sum) print sum + 0 }' <<< "$out")"
 }
 
 measure "" ""
 measure -o " with all options"
 measure -n " without session links"
-exit $failed
+done_testing

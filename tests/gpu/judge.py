@@ -140,7 +140,7 @@ class Joined:
     def check_clock(self, run, label):
         """On the device not before the call began, and ended when a wait had ended."""
         done, early, late, backwards = known_done(self.ops), 0, 0, 0
-        for o, c, records in self.work:
+        for o, _c, records in self.work:
             for r in records:
                 early = max(early, o["begin"] - r["start"])
                 backwards += r["time"] < r["start"]

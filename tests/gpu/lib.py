@@ -122,7 +122,7 @@ class Asked:
             self.whole = words[-1]
             return words[0]
         except (AttributeError, IndexError, ValueError):
-            raise Skip(f"no answer to '{question}' within {limit} s: {answer} {read_text(self.path)[-TEXT_MAX:]}")
+            raise Skip(f"no answer to '{question}' within {limit} s: {answer} {read_text(self.path)[-TEXT_MAX:]}") from None
 
     def end(self, limit=10):
         try:

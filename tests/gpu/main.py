@@ -26,16 +26,16 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import behaviours  # noqa: E402
-import cudart  # noqa: E402
-import ebpf  # noqa: E402
-import facts  # noqa: E402
-import overhead  # noqa: E402
-import program  # noqa: E402
-import pytorch  # noqa: E402
-from lib import BUILD, Late, Run, end_all  # noqa: E402
+import behaviours
+import cudart
+import ebpf
+import facts
+import overhead
+import program
+import pytorch
+from lib import BUILD, Late, Run, end_all
 
-import build  # noqa: E402
+import build
 
 # In this order: what matters most first. Seconds at most, and below what it is not worth beginning
 PARTS = {

@@ -17,7 +17,7 @@ import time
 import traceback
 
 os.environ.pop("LD_PRELOAD", None)  # what this one starts (a compiler) is to carry no shim
-import torch  # noqa: E402
+import torch
 
 CPU = "--cpu" in sys.argv
 PROFILE = "--profile" in sys.argv

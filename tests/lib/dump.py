@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sonde_trace import Trace  # noqa: E402
+from sonde_trace import Trace
 
 
 def quote(text):

@@ -288,7 +288,7 @@ class Trace:
         try:
             content = zstandard.ZstdDecompressor().decompress(frame, max_output_size=content_size)
         except zstandard.ZstdError as e:
-            raise Damaged(str(e))
+            raise Damaged(str(e)) from e
         if len(content) != content_size:
             raise Damaged("%s at %d has %d bytes" % (event.name, offset, len(content)))
         at, heads, out = 0, [], {}

@@ -10,7 +10,7 @@ result() { # STATUS NAME [DETAILS]: a check that has been made; 0 is passed. Det
 	else
 		failed=1
 		echo "not ok $checks - $2"
-		[[ -z ${3:-} ]] || sed 's/^/# /' <<< "$3"
+		[[ -z ${3:-} ]] || echo "# ${3//$'\n'/$'\n'# }"
 	fi
 	return 0
 }

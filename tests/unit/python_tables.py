@@ -53,7 +53,8 @@ def walk(c):
     yield c
     for k in c.co_consts:
         if hasattr(k, "co_code"):
-            for x in walk(k): yield x
+            for x in walk(k):
+                yield x
 top = compile(src, "s.py", "exec")
 v = sys.version_info
 print("/* %d.%d.%d */" % v[:3])
@@ -62,12 +63,14 @@ for c in walk(top):
     first = c.co_firstlineno
     lines = []
     if v >= (3, 10):
-        for a, b, l in c.co_lines():
-            lines.append((a, b, l or 0))
+        for a, b, line in c.co_lines():
+            lines.append((a, b, line or 0))
     else:
         starts = list(dis.findlinestarts(c))
         # findlinestarts leaves out starts with the line of the one before
         ends = [s for s, _ in starts[1:]] + [len(c.co_code)]
-        for (s, l), e in zip(starts, ends):
-            lines.append((s, e, l))
-    print("{ 0x%02x%02x, %d, %d, (const u8[]){ %s }, %d, (const struct range[]){ %s } }," % (v[0], v[1], first, len(table), ",".join("%d" % x for x in bytearray(table)), len(lines), ",".join("{%d,%d,%d}" % l for l in lines)))
+        for (s, line), e in zip(starts, ends):
+            lines.append((s, e, line))
+    print("{ 0x%02x%02x, %d, %d, (const u8[]){ %s }, %d, (const struct range[]){ %s } }," % (
+        v[0], v[1], first, len(table), ",".join("%d" % x for x in bytearray(table)), len(lines),
+        ",".join("{%d,%d,%d}" % row for row in lines)))

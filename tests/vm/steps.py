@@ -260,7 +260,7 @@ def test(path, *args, **env):
     fails is run again, twice at most; the table says in which try it passed.
     """
     began = time.monotonic()
-    for tries in range(1, 4):
+    for tries in range(1, 4):  # noqa: B007
         status, text = run(os.path.join(os.environ["ROOT"], "tests", path), *args, env={**SLOW, **env}, limit=900)
         good, bad = tap(text)
         lost = lost_of(path, losses(text)) + sum(int(n) for n in re.findall(r"'count': (\d+)[^}]*'reason_name'", text))

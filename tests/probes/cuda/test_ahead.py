@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from account import let_pass
-from common import (  # noqa: E402
+from common import (
     CUDA,
     SONDE,
     Program,

@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
-from common import (  # noqa: E402
+from common import (
     CUDA,
     Program,
     Recording,

@@ -29,13 +29,13 @@ def find(calls, function, **fields):
 
 def check_results(name, main):
     for function, fields in (
-            ("cudaMalloc", dict(address=0x7000000 + 100, bytes=100, ret=0)),
-            ("cudaStreamCreate", dict(stream=0x5151, ret=0)),
-            ("cudaMemPoolCreate", dict(pool=0x9393, ret=0)),
-            ("cudaGraphInstantiate", dict(graph=0x9191, exec=0x9292, ret=0)),
-            ("cudaStreamEndCapture", dict(stream=0x5151, graph=0x9191, ret=0)),
-            ("cudaEventElapsedTime", dict(from_event=0xe1, to_event=0xe2, elapsed_ms=1.5, ret=0)),
-            ("cudaStreamDestroy", dict(stream=0x5151, ret=0x190))):
+            ("cudaMalloc", {"address": 0x7000000 + 100, "bytes": 100, "ret": 0}),
+            ("cudaStreamCreate", {"stream": 0x5151, "ret": 0}),
+            ("cudaMemPoolCreate", {"pool": 0x9393, "ret": 0}),
+            ("cudaGraphInstantiate", {"graph": 0x9191, "exec": 0x9292, "ret": 0}),
+            ("cudaStreamEndCapture", {"stream": 0x5151, "graph": 0x9191, "ret": 0}),
+            ("cudaEventElapsedTime", {"from_event": 0xe1, "to_event": 0xe2, "elapsed_ms": 1.5, "ret": 0}),
+            ("cudaStreamDestroy", {"stream": 0x5151, "ret": 0x190})):
         ok(len(find(main, function, flags=0, **fields)) == 1, f"{name}: {function}: result and arguments",
            find(main, function))
     waits = find(main, "cudaDeviceSynchronize")

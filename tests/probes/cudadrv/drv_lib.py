@@ -8,7 +8,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cuda"))
-from common import BUILD, ROOT  # noqa: E402
+from common import BUILD, ROOT
 
 BUILT = os.path.join(BUILD, "tests", "probes", "cudadrv")
 DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")

@@ -58,7 +58,7 @@ def work(path, functions):
 def from_no_python(path):
     """A thread that Python knows nothing of."""
     pthread, libc = ctypes.c_ulong(), ctypes.CDLL(None)
-    start = ctypes.cast(getattr(ctypes.CDLL(path), "cudaDeviceSynchronize"), ctypes.c_void_p)
+    start = ctypes.cast(ctypes.CDLL(path).cudaDeviceSynchronize, ctypes.c_void_p)
     libc.pthread_create(ctypes.byref(pthread), None, start, None)
     libc.pthread_join(pthread, None)
     TRUTH.append("0 cudaDeviceSynchronize -")

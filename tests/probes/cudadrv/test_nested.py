@@ -96,7 +96,7 @@ def check(version, folder):
     r, truth, pid, seen = record(tmp, program, "cudadrv")
     want = without(driver_truth(truth, version), pid)
     ok(seen[DRIVER] == want and len(want) == THREADS and not seen[RUNTIME],
-       f"{name}, the driver alone: {sum(map(lambda c: sum(c.values()), want.values()))} calls as it wrote them down",
+       f"{name}, the driver alone: {sum((sum(c.values()) for c in want.values()))} calls as it wrote them down",
        seen[DRIVER], want)
 
     r, truth, pid, seen = record(tmp, program, "cuda,cudadrv", "--cudadrv=nested")

@@ -109,11 +109,11 @@ class Run:
 				break
 		ok(not untold, f"{mode}: {len(self.not_seen)} completions that were not seen, each told as a loss", untold or "")
 		lines = [line.split() for line in rec.output]
-		self.dev, self.ino = [int(x) for x in next(l for l in lines if l[0] == "file")[1:]]
-		self.extents = [[int(x) for x in l[1:]] for l in lines if l[0] == "extent"]
-		self.ops = [(l[1], *[int(x) for x in l[2:]]) for l in lines if l[0] == "op"]
-		self.addresses = [int(l[1]) for l in lines if l[0] == "address"]
-		self.read, self.written, self.major = [int(x) for x in next(l for l in lines if l[0] == "counted")[2:]]
+		self.dev, self.ino = [int(x) for x in next(row for row in lines if row[0] == "file")[1:]]
+		self.extents = [[int(x) for x in row[1:]] for row in lines if row[0] == "extent"]
+		self.ops = [(row[1], *[int(x) for x in row[2:]]) for row in lines if row[0] == "op"]
+		self.addresses = [int(row[1]) for row in lines if row[0] == "address"]
+		self.read, self.written, self.major = [int(x) for x in next(row for row in lines if row[0] == "counted")[2:]]
 		self.start = start_of(self.dev)
 		self.ios = rec.of("disk_io")
 		ok(rec.status == 0 and " 0 lost" in rec.messages, f"{mode}: recorded without loss", rec.messages)
@@ -201,7 +201,7 @@ def direct(program):
 		listed = [o for o in r.ops if o[0] == word]
 		for _, offset, size, begin, end in listed:
 			ios = [e for e in r.mine(op) if begin <= e["start"] and e["time"] <= end]
-			if r.covered(ios) != {at: 1 for at in range(offset, offset + size, PAGE)}:
+			if r.covered(ios) != dict.fromkeys(range(offset, offset + size, PAGE), 1):
 				wrong.append((offset, size, ios))
 			elif ios:
 				margins.append((end - begin) - (max(e["time"] for e in ios) - min(e["start"] for e in ios)))
@@ -237,7 +237,7 @@ def buffered(program):
 		# if somebody synced the file system meanwhile, a thread of the kernel wrote a part
 		if sum(e["bytes"] for e in ios) == size:
 			break
-	ok(r.covered(ios) == {at: 1 for at in range(offset, offset + size, PAGE)},
+	ok(r.covered(ios) == dict.fromkeys(range(offset, offset + size, PAGE), 1),
 	   "fsync writes what was written, each page once", [(e["sector"], e["bytes"]) for e in ios])
 	early = [e for e in ios if e["start"] < begin or e["time"] > end]
 	ok(not early, "all of it inside of fsync", early)
@@ -252,14 +252,14 @@ def cold(program):
 	r = Run(program, "cold")
 	_, offset, size, begin, end = next(o for o in r.ops if o[0] == "cold-read")
 	ios = [e for e in r.mine(READ) if e["file_from"] == CACHE]
-	ok(r.covered(ios) == {at: 1 for at in range(offset, offset + size, PAGE)}, "a cold file is read, each page once")
+	ok(r.covered(ios) == dict.fromkeys(range(offset, offset + size, PAGE), 1), "a cold file is read, each page once")
 	ok(all(begin <= e["start"] for e in ios), "none before it was asked for")
 	ok([e for e in ios if e["traits"] & READAHEAD], "some of it ahead")
 	caches = [e for e in r.rec.of("disk_cache") if (e["dev"], e["ino"]) == (r.dev, r.ino)]
 	ok(sum(e["missed"] for e in caches) == size and not sum(e["written"] for e in caches),
 	   f"{size} bytes were missed in the cache", caches)
 	ok(r.read == sum(e["bytes"] for e in r.ios if e["op"] == READ), f"the kernel counted {r.read} bytes too")
-	task = [e for e in r.rec.of("disk_task")]
+	task = list(r.rec.of("disk_task"))
 	ok(len(task) == 1 and task[0]["read"] == r.read, "and its count is in the trace", task)
 
 

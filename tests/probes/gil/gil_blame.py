@@ -149,12 +149,12 @@ def check_python(python, place, options):
     seen to take it: that time is counted as its own. On a busy machine that may be much: so a scene may be played again.
     """
     result = act(python, place, PLANTED, options)
-    for attempt in range(1, TRIES):
+    for _attempt in range(1, TRIES):
         again = [name for name, (_, wrong) in result.items() if wrong]
         if again:
             tap.note("%s: again: %s" % (python.name, [(n, result[n][1]) for n in again]))
             result.update(act(python, place, again, options))
-    for name, (apart, wrong) in result.items():
+    for name, (_apart, wrong) in result.items():
         tap.ok(not wrong, "%s, %s: the planted pair is on top, its time within 2%%, and said in words" % (python.name, name),
                "\n".join(wrong))
     tap.note("%s: %s" % (python.name, {n: "%+.2f%%" % (100 * max(a.values(), key=abs)) for n, (a, _) in result.items() if a}))

@@ -126,7 +126,7 @@ class Shimmed:
         self.out, self.truth_path = os.path.join(self.dir, "out"), os.path.join(self.dir, "truth")
         self.env = dict(os.environ, SHIM_OUT=self.out, SHIM_GROUPS=str(groups),
                         FAKE_CUDA=cuda, FAKE_CUPTI=cupti, FAKE_CUDA_TRUTH=self.truth_path,
-                        **dict(dict(LD_PRELOAD=f"{SHIM}:{CONSUMER}", CUDA_INJECTION64_PATH=SHIM), **env))
+                        **dict({"LD_PRELOAD": f"{SHIM}:{CONSUMER}", "CUDA_INJECTION64_PATH": SHIM}, **env))
         self.child = subprocess.Popen([program or training(version), *args], env=self.env, stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if wait:

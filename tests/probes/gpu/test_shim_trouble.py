@@ -81,7 +81,8 @@ def hangs():
         took = time.monotonic() - began
         wall = sum(e["end"] for e in r.truth["call"][-1:]) - sum(e["start"] for e in r.truth["call"][:1])
         print(f"# {call}: the program worked {wall / 1e9:.1f} s, ended after {took:.1f} s")
-        ok(r.status == 0 and 2.5 < took - wall / 1e9 < 9 and r.states() == [STARTED], f"{call} hangs: the program ends, 3 s later at most", r.status, took, wall)
+        ok(r.status == 0 and 2.5 < took - wall / 1e9 < 9 and r.states() == [STARTED], f"{call} hangs: the program ends, 3 s later at most", r.status, took,
+           wall)
     r = Shimmed(newest, "-w", "-n", "300", "-p", "2000", wait=False, SHIM_LATER="1", SONDE_CUPTI_LOOK_MS="20",
                 cupti="subscribe_hang=1")
     r.child.stdout.readline()

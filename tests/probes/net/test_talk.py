@@ -37,7 +37,7 @@ def main():
 	accepts = list(rec.trace.events("net_accept"))
 	closes = list(rec.trace.events("net_close"))
 	wrong = {"connect": [], "accept": [], "out": [], "in": []}
-	for server, family, own, port, there, back, begin, end, closed in talks:
+	for server, family, own, port, there, back, begin, end, _closed in talks:
 		home = LOOPBACK[family]
 		out, into = (home, own, home, port), (home, port, home, own)
 		c = [e for e in connects if ends(e) == out]

@@ -23,7 +23,7 @@ def main():
 	rec = Recording([program, "load", "4000"], "sched", ["--sched=all"])
 	spans = merged(rec)
 	threads = by_thread(spans)
-	idle = next(int(l.split()[1]) for l in rec.output if l.startswith("idle"))
+	idle = next(int(line.split()[1]) for line in rec.output if line.startswith("idle"))
 	wrong = {"run": [], "wait": [], "length": [], "since": []}
 	kinds = set()
 	worst = {"run": 0, "wait": 0, "length": 0, "since": 0}

@@ -105,7 +105,8 @@ def durations(found):
 	   f"{len(close)} of {len(naps)} within 1% + 2 us of the program's clock, at most {max(off) / 1000:.1f} us off")
 	ok(2 * len(close) >= len(naps), "most of them within 1% + 2 us of it", f"{len(close)} of {len(naps)}")
 	short = sorted(b - a - (e["time"] - e["start"]) for (_, nr), a, b, _, e in found if nr == GETPPID)
-	ok(0 <= short[0] and short[len(short) // 2] <= PROBE_NS, "and so does a short call's, by 2 us at most (median)", f"median {short[len(short) // 2]} ns shorter than by the program's clock")
+	ok(0 <= short[0] and short[len(short) // 2] <= PROBE_NS, "and so does a short call's, by 2 us at most (median)",
+	   f"median {short[len(short) // 2]} ns shorter than by the program's clock")
 	slept = [e["sleeps"] for (_, nr), *_, e in found if nr == NANOSLEEP]
 	ok(all(slept), "a nap gives up the CPU", slept)
 	ok(not any(e["sleeps"] for (_, nr), *_, e in found if nr == GETPPID), "getppid does not")

@@ -35,7 +35,7 @@ def main():
 	ok(said == [1_000_000], "the trace says so", said)
 	report = subprocess.run([os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde")), "report", rec.path, "osrt",
 				 "--format", "csv"], capture_output=True, text=True).stdout
-	line = next(l.split(",") for l in report.splitlines() if ",getppid," in l)
+	line = next(row.split(",") for row in report.splitlines() if ",getppid," in row)
 	ok(int(line[2]) == CALLS[GETPPID], "and the report counts them", line)
 	refused()
 	done()

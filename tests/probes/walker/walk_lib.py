@@ -12,8 +12,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "gil"))
-from gil_lib import SONDE, each_python, pythons  # noqa: E402,F401
-from sonde_trace import Trace  # noqa: E402
+from gil_lib import SONDE, each_python, pythons  # noqa: F401
+from sonde_trace import Trace
 
 FRAMES = 256  # STACK_FRAMES
 PYTHON, CUT = 1, 4  # enum frame_kind
