@@ -23,6 +23,7 @@ static const char schema_json[] =
 	"{\"id\":1027,\"name\":\"gil_hold\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":1537,\"name\":\"cudadrv_sync\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":2817,\"name\":\"python_gc\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":3841,\"name\":\"cut_log\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":2819,\"name\":\"python_thread_run\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":3074,\"name\":\"sample_off\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":3336,\"name\":\"gpu_call\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
@@ -121,6 +122,96 @@ TEST(cuts_a_wait_by_what_counts)
 	CHECK_TEXT(explain(1, 9, 9), "");
 	waits__forget(waits);
 	CHECK_TEXT(explain(1, 130, 131), "130-131 -");
+	waits__free(waits);
+	made_trace__free(&made);
+}
+
+static int say_cause(const struct wait_part *p, void *arg)
+{
+	*(enum activity_cause *)arg = waits__cause(waits, p->reason);
+	return 0;
+}
+
+static enum activity_cause cause_of(u32 tid)
+{
+	enum activity_cause cause = ACTIVITY_CAUSES;
+
+	waits__explain(waits, waits__thread(waits, 1, tid), false, 0, 100, say_cause, &cause);
+	return cause;
+}
+
+TEST(a_call_is_of_cuda_by_its_family_not_by_its_name)
+{
+	static const struct record records[] = {
+		{ .start = 0, .time = 100, .pid = 1, .tid = 1, .id = 769 },
+		{ .start = 0, .time = 100, .pid = 1, .tid = 2, .id = 1537 },
+		{ .start = 0, .time = 100, .pid = 1, .tid = 3, .id = 3841 }, /* cut_log() of some library */
+	};
+
+	REQUIRE(prepare(records, 3));
+	CHECK(cause_of(1) == ACTIVITY_CUDA);
+	CHECK(cause_of(2) == ACTIVITY_CUDA);
+	CHECK(cause_of(3) == ACTIVITY_LIBRARY);
+	waits__free(waits);
+	made_trace__free(&made);
+}
+
+/* What counts at a moment, by asking each span. */
+static const struct record *by_asking(const struct record *records, u32 n, bool blocked, u64 at)
+{
+	static const u16 by_rank[] = { 3841, 769, 2049, 1025 }; /* ids in the order of their ranks */
+	const struct record *best = NULL;
+	u32 best_rank = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		const struct record *s = &records[i];
+		u32 rank = 0;
+
+		if (s->start > at || s->time <= at || (s->id == 2049 && !blocked))
+			continue;
+		while (by_rank[rank] != s->id)
+			rank++;
+		/* calls of libraries have one rank */
+		rank = rank ? rank : 1;
+		if (!best || rank > best_rank ||
+		    (rank == best_rank &&
+		     (s->start > best->start || (s->start == best->start && s->time <= best->time)))) {
+			best = s;
+			best_rank = rank;
+		}
+	}
+	return best;
+}
+
+static const char *name_of_kind(u16 id)
+{
+	return id == 3841 ? "cut_log" : id == 769 ? "cuda_sync" : id == 2049 ? "disk" : "GIL";
+}
+
+TEST(any_spans_are_cut_as_asking_each_says)
+{
+	static const u16 ids[] = { 3841, 769, 2049, 1025 };
+	static struct record records[60];
+	u32 n = sizeof(records) / sizeof(*records), seed = 7, wrong = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		seed = seed * 1103515245 + 12345;
+		records[i] = (struct record){ .pid = 1, .tid = 1, .id = ids[(seed >> 16) % 4] };
+		seed = seed * 1103515245 + 12345;
+		records[i].start = 1 + (seed >> 16) % 300;
+		seed = seed * 1103515245 + 12345;
+		records[i].time = records[i].start + 1 + (seed >> 16) % (i % 5 ? 20 : 150);
+	}
+	REQUIRE(prepare(records, n));
+	for (u64 at = 0; at < 480; at++)
+		for (u32 blocked = 0; blocked < 2; blocked++) {
+			const struct record *s = by_asking(records, n, blocked, at);
+			char expected[64];
+
+			snprintf(expected, sizeof(expected), "%llu-%llu %s", at, at + 1, s ? name_of_kind(s->id) : "-");
+			wrong += strcmp(explain_state(1, blocked, at, at + 1), expected) != 0;
+		}
+	CHECK(wrong == 0);
 	waits__free(waits);
 	made_trace__free(&made);
 }

@@ -54,6 +54,7 @@ void activity__free(struct activity *a)
 	for (u32 i = 0; i < a->quotas.n; i++)
 		span_list__free(map__value(&a->quotas, i));
 	map__free(&a->quotas);
+	span_list__free(&a->lost);
 	waits__free(a->waits);
 	lock_futexes__free(a->locks);
 	free(a);
@@ -99,20 +100,14 @@ static int hand_over(struct cutting *c, u64 from, u64 to)
 	return c->fn(i, c->arg);
 }
 
-/* Why nothing is known of [from, to) */
+/* Why nothing is known of [from, to). A record's time is the end of its span, so one that is missing here was lost in (from, to]. */
 static enum activity_cause unknown_cause(const struct activity *a, u64 from, u64 to)
 {
-	const struct trace_facts *f = a->q.facts;
+	u32 i = span_list__find(&a->lost, from + 1);
 
 	if (!a->has_sched)
 		return ACTIVITY_NOT_RECORDED;
-	for (u32 i = 0; f && i < f->n_losses; i++) {
-		const struct loss *l = &f->losses[i];
-
-		if (l->family_name && !strcmp(l->family_name, "sched") && l->first < to && l->last >= from)
-			return ACTIVITY_LOST;
-	}
-	return ACTIVITY_UNOBSERVED;
+	return i < a->lost.n && a->lost.spans[i].from <= to ? ACTIVITY_LOST : ACTIVITY_UNOBSERVED;
 }
 
 /* Decided by the time at which the thread became runnable, so that one wait for a CPU has one cause. */

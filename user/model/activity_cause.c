@@ -47,9 +47,7 @@ enum activity_cause activity_cause__of_syscall(const char *name)
 	return ACTIVITY_SYSCALL;
 }
 
-enum activity_cause activity_cause__of_call(const char *name)
+enum activity_cause activity_cause__of_cuda(const char *name)
 {
-	if (strncmp(name, "cu", 2))
-		return ACTIVITY_LIBRARY;
 	return strstr(name, "Synchronize") ? ACTIVITY_CUDA_SYNC : ACTIVITY_CUDA;
 }

@@ -48,7 +48,7 @@ enum activity_cause {
 const char *activity_cause__text(enum activity_cause cause);
 /* Of a system call by its name without SYS_: "futex" */
 enum activity_cause activity_cause__of_syscall(const char *name);
-/* Of a call of any other library by the function's name: "cudaMemcpy" */
-enum activity_cause activity_cause__of_call(const char *name);
+/* Of a call of the CUDA runtime or driver by the function's name: "cudaMemcpy" */
+enum activity_cause activity_cause__of_cuda(const char *name);
 
 #endif

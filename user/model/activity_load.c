@@ -5,6 +5,7 @@
 
 #include "model/activity_private.h"
 #include "model/gil.h"
+#include "model/losses.h"
 #include "model/sched_span.h"
 
 static struct activity_thread *thread_of(struct activity *a, u32 pid, u32 tid)
@@ -128,23 +129,45 @@ static int on_throttles(const struct rows *rows, void *arg)
 	return err;
 }
 
+static int on_losses(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct activity *a = arg;
+	const struct schema_family *sched = schema__family(trace__schema(a->q.trace), "sched");
+	int err = 0;
+
+	for (; !err && sched && v.i < rows__count(rows); v.i++) {
+		struct loss loss = { .family = (u16)view__get(&v, "family"), .reason = view__get(&v, "reason") };
+		struct listed_span span = { .from = (u64)view__get(&v, "first"), .to = (u64)view__get(&v, "last") + 1 };
+
+		if (loss.family == sched->id && loss__effect(&loss) == EFFECT_MISSING)
+			err = span_list__add(&a->lost, &span);
+	}
+	return err;
+}
+
 /*
  * Read once for the whole trace: there are few, and they are recorded up to a second after the time that they
  * describe.
  */
-static int load_quotas(struct activity *a)
+static int load_whole(struct activity *a)
 {
 	struct query whole = a->q;
 	int err;
 
-	if (a->has_quotas)
+	if (a->has_whole)
 		return 0;
-	a->has_quotas = true;
+	a->has_whole = true;
 	whole.from = whole.to = 0;
 	whole.tids.n = 0;
 	err = query__read_kind(&whole, "sched_throttle", on_throttles, a);
 	for (u32 i = 0; i < a->quotas.n; i++)
 		span_list__sort(map__value(&a->quotas, i));
+	/* a record of losses has no process */
+	whole.pids.n = 0;
+	if (!err)
+		err = query__read_kind(&whole, "meta_loss", on_losses, a);
+	span_list__sort(&a->lost);
 	return err;
 }
 
@@ -192,7 +215,7 @@ static void empty(struct activity_thread *t)
 
 int activity__load_window(struct activity *a, u64 from, u64 to)
 {
-	int err = load_quotas(a);
+	int err = load_whole(a);
 
 	a->q.from = from;
 	a->q.to = to;

@@ -38,8 +38,9 @@ struct activity {
 	struct lock_futexes *locks;
 	struct waits *waits;
 	struct map threads; /* struct thread_key -> struct activity_thread */
-	bool has_quotas; /* they were read */
+	bool has_whole; /* what follows was read, of the whole trace */
 	struct map quotas; /* u32 pid -> struct span_list: when its cgroup's quota was used up in most periods */
+	struct span_list lost; /* when scheduler events were lost, as exactly as the trace says it */
 };
 
 /* Reads a window; what was loaded is forgotten. 0 or negative errno. */

@@ -10,7 +10,6 @@
 
 struct wait_span {
 	u64 start, end;
-	u64 reach; /* the largest end of this span and of those before it */
 	u32 reason : 24;
 	u32 rank : 7;
 	u32 blocked : 1; /* used only while the thread is uninterruptible */
@@ -19,10 +18,19 @@ struct wait_span {
 
 #define REASONS_MAX ((1u << 24) - 1)
 
+/* From here to the next one the same span counts. */
+struct wait_segment {
+	u64 from;
+	u32 span[2]; /* index plus one, 0: none; [1] is of an uninterruptible thread */
+};
+
 struct thread_waits {
 	struct wait_span *spans;
 	u32 n, allocated;
+	struct wait_segment *segments; /* of the spans, by time; made at the first question */
+	u32 n_segments, allocated_segments;
 	bool sorted;
+	bool failed; /* there was no memory for the segments */
 };
 
 struct reason_key {
@@ -47,15 +55,18 @@ struct waits {
 	u32 n_details, allocated_details;
 };
 
+#define RANK_CALL 5
+#define RANKS	  10
+
 /*
  * The span that explains best why a thread does not run has the highest rank. A disk's work runs beside its thread
  * (readahead, writes without a sync): only an uninterruptible thread waits for it.
  */
 static const struct wait_class {
-	const char *prefix; /* of the events' names */
+	const char *prefix; /* of the events' names, which begin with their family's */
 	u16 rank;
 	bool blocked;
-	enum activity_cause cause; /* ACTIVITY_LIBRARY and ACTIVITY_SYSCALL: by the span's name */
+	enum activity_cause cause; /* ACTIVITY_CUDA and ACTIVITY_SYSCALL: by the span's name */
 	const char *reason; /* NULL: of each span its own */
 } classes[] = {
 	{ "gil_", 9, false, ACTIVITY_GIL, "GIL" },
@@ -66,9 +77,10 @@ static const struct wait_class {
 	{ "nccl_", 6, false, ACTIVITY_NCCL, NULL },
 	{ "syscall", 1, false, ACTIVITY_SYSCALL, NULL },
 	{ "net_connect", 2, false, ACTIVITY_CONNECT, "connect" },
-	{ "cudadrv_", 4, false, ACTIVITY_LIBRARY, NULL }, /* within a runtime call, that call says more */
+	{ "cuda_", RANK_CALL, false, ACTIVITY_CUDA, NULL },
+	{ "cudadrv_", 4, false, ACTIVITY_CUDA, NULL }, /* within a runtime call, that call says more */
 	{ "python_gc", 4, false, ACTIVITY_GC, "garbage collection" },
-	{ "", 5, false, ACTIVITY_LIBRARY, NULL }, /* any other is a library's */
+	{ "", RANK_CALL, false, ACTIVITY_LIBRARY, NULL }, /* any other is a library's */
 };
 
 /* A futex with an unknown owner may be a condition in a library's call, which says more. */
@@ -121,8 +133,12 @@ int waits__new(struct waits **out, const struct schema *schema, const struct nam
 
 void waits__forget(struct waits *w)
 {
-	for (u32 i = 0; i < w->threads.n; i++)
-		free(((struct thread_waits *)map__value(&w->threads, i))->spans);
+	for (u32 i = 0; i < w->threads.n; i++) {
+		struct thread_waits *t = map__value(&w->threads, i);
+
+		free(t->spans);
+		free(t->segments);
+	}
 	map__free(&w->threads);
 	map__init(&w->threads, sizeof(struct thread_key), sizeof(struct thread_waits));
 	w->n_details = 0;
@@ -196,8 +212,8 @@ static enum activity_cause cause_of(const struct wait_class *class, const struct
 		return key->text ? ACTIVITY_LOCK : ACTIVITY_CONDITION;
 	case ACTIVITY_SYSCALL:
 		return activity_cause__of_syscall(name);
-	case ACTIVITY_LIBRARY:
-		return activity_cause__of_call(name);
+	case ACTIVITY_CUDA:
+		return activity_cause__of_cuda(name);
 	default:
 		return class->cause;
 	}
@@ -364,23 +380,99 @@ static int by_start(const void *a, const void *b)
 	return x->end > y->end ? -1 : x->end < y->end;
 }
 
-static void sort(struct thread_waits *t)
-{
-	u64 reach = 0;
+#define NONE (~0u)
 
-	qsort(t->spans, t->n, sizeof(*t->spans), by_start);
-	for (u32 i = 0; i < t->n; i++) {
-		if (t->spans[i].end > reach)
-			reach = t->spans[i].end;
-		t->spans[i].reach = reach;
-	}
-	t->sorted = true;
+/* The spans of a thread that are open at a moment, which goes forward. */
+struct open_spans {
+	const struct thread_waits *thread;
+	u32 next; /* the first that has not begun */
+	u32 top[RANKS][2]; /* by rank and `blocked`: the one that began last, NONE: none; it may have ended */
+	u32 *below; /* of each span: the next one of its list */
+};
+
+static void open_span(struct open_spans *o)
+{
+	const struct wait_span *s = &o->thread->spans[o->next];
+	u32 *top = &o->top[s->rank][s->blocked];
+
+	o->below[o->next] = *top;
+	*top = o->next++;
 }
 
-/* How many spans of the thread begin before `time`. */
-static u32 begun_before(const struct thread_waits *t, u64 time)
+/* Of one list; those that have ended leave it when they come to its top. */
+static u32 top_at(struct open_spans *o, u32 rank, u32 blocked, u64 time)
 {
-	return SEARCH(t->n, i, t->spans[i].start < time);
+	u32 *top = &o->top[rank][blocked];
+
+	while (*top != NONE && o->thread->spans[*top].end <= time)
+		*top = o->below[*top];
+	return *top;
+}
+
+/* The span that counts at the time: of the highest rank, of these the one that began last. */
+static u32 best_at(struct open_spans *o, bool blocked, u64 time)
+{
+	for (u32 rank = RANKS; rank-- > 0;) {
+		u32 any = top_at(o, rank, 0, time), other = blocked ? top_at(o, rank, 1, time) : NONE;
+
+		if (any == NONE || (other != NONE && other > any))
+			any = other;
+		if (any != NONE)
+			return any;
+	}
+	return NONE;
+}
+
+static int add_segment(struct thread_waits *t, u64 from, const u32 best[2])
+{
+	struct wait_segment segment = { .from = from, .span = { best[0] + 1, best[1] + 1 } }, *bigger;
+	u32 want = 2 * t->allocated_segments + 16;
+
+	if (t->n_segments && !memcmp(t->segments[t->n_segments - 1].span, segment.span, sizeof(segment.span)))
+		return 0;
+	if (t->n_segments == t->allocated_segments) {
+		bigger = reallocarray(t->segments, want, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		t->segments = bigger;
+		t->allocated_segments = want;
+	}
+	t->segments[t->n_segments++] = segment;
+	return 0;
+}
+
+/* What counts changes where a span begins, and where one that counts ends. */
+static int cut_segments(struct thread_waits *t, struct open_spans *o)
+{
+	u64 time = t->n ? t->spans[0].start : 0;
+	int err = 0;
+
+	while (!err && time != ~0ull) {
+		u32 best[2];
+
+		while (o->next < t->n && t->spans[o->next].start <= time)
+			open_span(o);
+		for (u32 i = 0; i < 2; i++)
+			best[i] = best_at(o, i, time);
+		err = add_segment(t, time, best);
+		time = o->next < t->n ? t->spans[o->next].start : ~0ull;
+		for (u32 i = 0; i < 2; i++)
+			if (best[i] != NONE && t->spans[best[i]].end < time)
+				time = t->spans[best[i]].end;
+	}
+	return err;
+}
+
+static void sort(struct thread_waits *t)
+{
+	struct open_spans o = { .thread = t, .below = calloc(t->n, sizeof(*o.below)) };
+
+	memset(o.top, 0xff, sizeof(o.top));
+	t->n_segments = 0;
+	qsort(t->spans, t->n, sizeof(*t->spans), by_start);
+	t->failed = !o.below || cut_segments(t, &o);
+	t->sorted = true;
+	free(o.below);
 }
 
 /*
@@ -389,21 +481,12 @@ static u32 begun_before(const struct thread_waits *t, u64 time)
  */
 static const struct wait_span *span_at(const struct thread_waits *t, bool blocked, u64 at, u64 *until)
 {
-	const struct wait_span *best = NULL, *s;
-	u32 n = begun_before(t, at + 1);
+	u32 n = SEARCH(t->n_segments, i, t->segments[i].from <= at);
+	u32 span = n ? t->segments[n - 1].span[blocked] : 0;
 
-	if (n < t->n && t->spans[n].start < *until)
-		*until = t->spans[n].start;
-	while (n-- > 0 && t->spans[n].reach > at) {
-		s = &t->spans[n];
-		if (s->end <= at || (s->blocked && !blocked))
-			continue;
-		if (!best || s->rank > best->rank)
-			best = s;
-		if (s->end < *until)
-			*until = s->end;
-	}
-	return best;
+	if (n < t->n_segments && t->segments[n].from < *until)
+		*until = t->segments[n].from;
+	return span ? &t->spans[span - 1] : NULL;
 }
 
 static struct wait_part part_of(const struct waits *w, const struct wait_span *s)
@@ -428,8 +511,8 @@ int waits__explain(const struct waits *w, struct thread_waits *t, bool blocked, 
 		   int (*fn)(const struct wait_part *part, void *arg), void *arg)
 {
 	struct wait_part part = { .from = from }, next;
+	int err = t && t->failed ? -ENOMEM : 0;
 	u64 until;
-	int err = 0;
 
 	for (; !err && from < to; from = until) {
 		until = to;
