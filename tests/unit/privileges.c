@@ -12,11 +12,12 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum role { ATTACHER, WORKER, OBSERVER, FETCHER, READER };
+enum role { ATTACHER, WORKER, OBSERVER, FETCHER, READER, INJECTOR };
 
 /* The error that fn gets as that role, 0: it succeeded, -1: the role could not be taken. refused: what its filter noted. */
 struct outcome {
@@ -35,6 +36,11 @@ static int take(enum role role, struct outcome *o)
 		return privileges__fetcher(o->lacks, sizeof(o->lacks));
 	case READER:
 		return privileges__reader(false);
+	case INJECTOR:
+		if (privileges__injector(true))
+			return -1;
+		privileges__filter_injector();
+		return 0;
 	default:
 		return privileges__worker(o->lacks, sizeof(o->lacks));
 	}
@@ -88,6 +94,24 @@ static long write_shadow(void)
 	struct open_how how = { .flags = O_RDWR };
 
 	return syscall(SYS_openat2, AT_FDCWD, "/etc/shadow", &how, sizeof(how));
+}
+
+/* The flags of openat2 are in memory, where a filter can't see them. */
+static long create_by_openat2(void)
+{
+	struct open_how how = { .flags = O_CREAT | O_WRONLY, .mode = 0600 };
+
+	return syscall(SYS_openat2, AT_FDCWD, "/tmp/sonde-test-of-openat2", &how, sizeof(how));
+}
+
+static long create(void)
+{
+	return open("/tmp/sonde-test-of-openat", O_CREAT | O_RDONLY, 0600);
+}
+
+static long make_folder(void)
+{
+	return mkdir("/tmp/sonde-test-of-mkdir", 0700);
 }
 
 static long make_socket(void)
@@ -185,6 +209,8 @@ TEST(an_attacher_reads_and_attaches_alone)
 	CHECK(attempt(ATTACHER, read_maps).err == 0);
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
 		CHECK(is_refused(ATTACHER, attempts[i]));
+	CHECK(is_refused(ATTACHER, create_by_openat2) && is_refused(ATTACHER, create) &&
+	      is_refused(ATTACHER, make_folder));
 	CHECK(is_refused(ATTACHER, write_passwd) && is_refused(ATTACHER, trace_parent) &&
 	      is_refused(ATTACHER, write_other) && is_refused(ATTACHER, become_dumpable));
 }
@@ -246,7 +272,22 @@ TEST(an_observer_writes_nothing_of_others)
 	CHECK(is_refused(OBSERVER, write_memory) && is_refused(OBSERVER, become_root));
 	if (FILTERED)
 		CHECK(is_refused(OBSERVER, make_socket) && is_refused(OBSERVER, run_program) &&
-		      is_refused(OBSERVER, signal_parent) && is_refused(OBSERVER, load_program));
+		      is_refused(OBSERVER, signal_parent) && is_refused(OBSERVER, load_program) &&
+		      is_refused(OBSERVER, create_by_openat2) && is_refused(OBSERVER, create) &&
+		      is_refused(OBSERVER, make_folder));
+}
+
+/* What loads the shim: it writes a process's memory through a file, and creates none. */
+TEST(an_injector_creates_no_files)
+{
+	if (geteuid() || !FILTERED)
+		SKIP("needs root and no sanitizer");
+	CHECK(attempt(INJECTOR, do_nothing).err == 0);
+	CHECK(attempt(INJECTOR, read_maps).err == 0);
+	CHECK(is_refused(INJECTOR, create_by_openat2) && is_refused(INJECTOR, create) &&
+	      is_refused(INJECTOR, make_folder));
+	CHECK(is_refused(INJECTOR, make_socket) && is_refused(INJECTOR, run_program) &&
+	      is_refused(INJECTOR, load_program) && is_refused(INJECTOR, leave_namespaces));
 }
 
 /* The caller ends a recording with the call's name. */

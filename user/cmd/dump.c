@@ -14,6 +14,7 @@
 #include "model/syscalls.h"
 #include "output/table.h"
 #include "output/text.h"
+#include "process/mounts.h"
 #include "python/look.h"
 #include "sandbox/privileges.h"
 
@@ -406,6 +407,7 @@ static int cmd_dump(int argc, char **argv)
 	open_names(&d);
 	open_all(&d);
 	/* what is read from here on is the processes' to choose */
+	mounts__forget();
 	err = privileges__reader(false);
 	if (err) {
 		cmd__error("cannot give up privileges: %s", strerror(-err));

@@ -4,6 +4,7 @@
 #include "attach/library.h"
 #include "cmd/cmd.h"
 #include "process/mapped.h"
+#include "process/mounts.h"
 #include "process/procs.h"
 #include "record/family.h"
 #include "sandbox/privileges.h"
@@ -284,8 +285,10 @@ static int look(struct resolver *r, int fd, const char *path)
 /* All files are open: what is in them is read without rights. */
 static int leave_root(char *err, size_t len)
 {
-	int ret = privileges__reader(false);
+	int ret;
 
+	mounts__forget();
+	ret = privileges__reader(false);
 	if (ret)
 		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
 	return ret;

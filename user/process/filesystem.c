@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "process/filesystem.h"
 
+#include "process/mounts.h"
+
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -57,45 +57,9 @@ const char *filesystem__remote_type(const char *type)
 	return NULL;
 }
 
-/* "ID PARENT MAJ:MIN ROOT WHERE OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS": blanks within a field are escaped. */
-bool filesystem__find_type(const char *mounts, u32 major, u32 minor, char *type, size_t len)
-{
-	for (const char *line = mounts; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		const char *end = line + strcspn(line, "\n"), *dash = strstr(line, " - ");
-		u32 maj, min;
-
-		if (!dash || dash > end || sscanf(line, "%*u %*u %u:%u", &maj, &min) != 2 || maj != major ||
-		    min != minor)
-			continue;
-		snprintf(type, len, "%.*s", (int)strcspn(dash + 3, " \n"), dash + 3);
-		return true;
-	}
-	return false;
-}
-
-static bool find_in(const char *path, u32 major, u32 minor, char *type, size_t len)
-{
-	FILE *f = fopen(path, "re");
-	char *line = NULL;
-	size_t size = 0;
-	bool found = false;
-
-	while (f && !found && getline(&line, &size, f) > 0)
-		found = filesystem__find_type(line, major, minor, type, len);
-	free(line);
-	if (f)
-		fclose(f);
-	return found;
-}
-
 bool filesystem__type(u32 major, u32 minor, u32 pid, char *type, size_t len)
 {
-	char path[48];
-
-	if (find_in("/proc/self/mountinfo", major, minor, type, len))
-		return true;
-	snprintf(path, sizeof(path), "/proc/%u/mountinfo", pid);
-	return pid && find_in(path, major, minor, type, len);
+	return mounts__type(0, major, minor, type, len) || (pid && mounts__type(pid, major, minor, type, len));
 }
 
 const char *filesystem__remote_file(int fd, u32 pid)

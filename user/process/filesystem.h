@@ -21,8 +21,6 @@ u64 filesystem__magic(int fd);
  * mounted in neither.
  */
 bool filesystem__type(u32 major, u32 minor, u32 pid, char *type, size_t len);
-/* The same out of the text of such a file. */
-bool filesystem__find_type(const char *mounts, u32 major, u32 minor, char *type, size_t len);
 /* As filesystem__remote(), of such a type. */
 const char *filesystem__remote_type(const char *type);
 /* Of the file behind a descriptor that process pid maps; its server is asked only if it is mounted in neither namespace. */

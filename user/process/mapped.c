@@ -3,6 +3,7 @@
 
 #include "process/filesystem.h"
 #include "util/file.h"
+#include "util/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +24,35 @@ static int find_mapping(const struct mapping *m)
 	return fd;
 }
 
-static int find_path(const struct mapping *m)
-{
-	char root[32];
+struct search {
+	u32 pid;
+	const char *remote;
+};
 
-	snprintf(root, sizeof(root), "/proc/%u/root", m->pid);
-	return file__find_in_root(root, m->path);
+/* A folder is asked for the next name only if no other machine or process serves it, which may never answer. */
+static int visit(int fd, void *arg)
+{
+	struct search *s = arg;
+
+	s->remote = filesystem__remote_file(fd, s->pid);
+	return s->remote ? -EREMOTE : 0;
+}
+
+/* What lies there now may be on another file system than what is mapped. */
+static int find_path(const struct mapping *m, bool remote_files, const char **remote)
+{
+	struct search s = { .pid = m->pid };
+	char path[32];
+	int root, fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/root", m->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	fd = walk__below(root, m->path, remote_files ? NULL : visit, &s);
+	close(root);
+	*remote = s.remote;
+	return fd;
 }
 
 static bool is_inode(int fd, u64 ino)
@@ -50,11 +74,11 @@ int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_
 		return -EREMOTE;
 	fd = find_mapping(m);
 	is_named = fd < 0;
-	if (fd < 0)
-		fd = find_path(m);
+	if (is_named)
+		fd = find_path(m, remote_files, remote);
 	if (fd < 0)
 		return fd;
-	if (!remote_files && !known)
+	if (!remote_files && !known && !is_named)
 		*remote = filesystem__remote_file(fd, m->pid);
 	if (!*remote && (!is_named || by_path == MAPPED_ANY || is_inode(fd, m->ino)))
 		return file__reopen_regular(fd);

@@ -62,12 +62,12 @@ static const char *const network[] = {
 	"fchmodat", "flock",	"getcwd",    "getdents",    NULL
 };
 
-static const char *const attacher[] = { "openat2", "kill", "pidfd_send_signal", "socketpair", NULL };
+static const char *const attacher[] = { "kill", "pidfd_send_signal", "socketpair", NULL };
 
 static const char *const perf[] = { "perf_event_open", NULL };
 
 /* What looks a file up by its path, and does not open it. */
-static const char *const lookups[] = { "openat2", "access", "faccessat", "faccessat2", "stat", "lstat", NULL };
+static const char *const lookups[] = { "access", "faccessat", "faccessat2", "stat", "lstat", NULL };
 
 static const char *const observer[] = { "pidfd_open", "kcmp", "process_vm_readv", NULL };
 
@@ -76,7 +76,10 @@ static const char *const injector[] = {
 	"ptrace", "sched_getscheduler", "sched_setscheduler", "setpriority", "kill", "pidfd_send_signal", NULL
 };
 
-/* Answered with EACCES: what opens or changes files by their paths. The attacher may open to read (add_attacher). */
+/*
+ * Answered with EACCES: what opens or changes files by their paths. Who may open to read or existing files has openat (add_opens):
+ * the flags of openat2 are in memory, where a filter can't see them.
+ */
 static const char *const opens[] = { "open", "openat", NULL };
 static const char *const paths[] = { "openat2", "creat",     "access",	 "faccessat", "faccessat2", "stat",
 				     "lstat",	"statfs",    "mkdir",	 "mkdirat",   "unlink",	    "unlinkat",

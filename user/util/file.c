@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "util/file.h"
 
+#include "util/walk.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 int file__reopen_regular(int at)
@@ -35,13 +35,11 @@ int file__open_regular(const char *path)
 
 int file__find_in_root(const char *root, const char *path)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
 
 	if (dir < 0)
 		return -errno;
-	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	fd = fd < 0 ? -errno : fd;
+	fd = walk__below(dir, path, NULL, NULL);
 	close(dir);
 	return fd;
 }

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "process/mounts.h"
+
+#include "util/search.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TABLES_MAX 4 /* of namespaces; the least used one goes */
+#define MOUNTS_MAX (1u << 17) /* a namespace may have 100,000 unless sysctl fs.mount-max is raised */
+
+struct table {
+	u64 ns; /* inode of the namespace, which the open file keeps from being another's; 0: free */
+	int fd; /* its mountinfo */
+	u64 used; /* when, in questions */
+	struct mount *mounts; /* by device */
+	u32 n, allocated;
+};
+
+static struct table tables[TABLES_MAX];
+static u64 questions;
+static u32 reads;
+
+static bool add(struct table *t, const struct mount *m)
+{
+	struct mount *bigger;
+
+	if (t->n == MOUNTS_MAX)
+		return false;
+	if (t->n == t->allocated) {
+		bigger = reallocarray(t->mounts, 2 * (size_t)t->allocated + 64, sizeof(*bigger));
+		if (!bigger)
+			return false;
+		t->mounts = bigger;
+		t->allocated = 2 * t->allocated + 64;
+	}
+	t->mounts[t->n++] = *m;
+	return true;
+}
+
+/* "ID PARENT MAJ:MIN ROOT WHERE OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS": blanks within a field are escaped. */
+bool mount__parse(const char *line, struct mount *m)
+{
+	const char *dash = strstr(line, " - ");
+	u32 major, minor;
+
+	if (!dash || sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2)
+		return false;
+	m->dev = (u64)major << 20 | minor;
+	snprintf(m->type, sizeof(m->type), "%.*s", (int)strcspn(dash + 3, " \n"), dash + 3);
+	return true;
+}
+
+static int by_device(const void *a, const void *b)
+{
+	const struct mount *x = a, *y = b;
+
+	return x->dev < y->dev ? -1 : x->dev > y->dev;
+}
+
+static bool read_table(struct table *t)
+{
+	int fd = lseek(t->fd, 0, SEEK_SET) ? -1 : dup(t->fd);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
+	char *line = NULL;
+	size_t size = 0;
+	bool whole = f != NULL;
+	struct mount m;
+
+	reads++;
+	t->n = 0;
+	while (whole && getline(&line, &size, f) > 0)
+		whole = !mount__parse(line, &m) || add(t, &m);
+	free(line);
+	if (f)
+		fclose(f);
+	else if (fd >= 0)
+		close(fd);
+	if (t->n)
+		qsort(t->mounts, t->n, sizeof(*t->mounts), by_device);
+	return whole;
+}
+
+static void forget(struct table *t)
+{
+	if (t->ns)
+		close(t->fd);
+	free(t->mounts);
+	*t = (struct table){};
+}
+
+void mounts__forget(void)
+{
+	for (u32 i = 0; i < TABLES_MAX; i++)
+		forget(&tables[i]);
+}
+
+u32 mounts__reads(void)
+{
+	return reads;
+}
+
+static bool has_changed(const struct table *t)
+{
+	struct pollfd p = { .fd = t->fd, .events = POLLPRI };
+
+	/* each change is reported once, from the opening on: so also one that comes while the table is read */
+	return poll(&p, 1, 0) != 0;
+}
+
+/* Opens and reads a table. ns 0: it is not known which namespace it is of, so the table is not to be stored. */
+static struct table *open_table(struct table *t, const char *path, u64 ns)
+{
+	forget(t);
+	t->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (t->fd < 0)
+		return NULL;
+	t->ns = ns;
+	if (read_table(t))
+		return t;
+	if (!ns)
+		close(t->fd);
+	forget(t);
+	return NULL;
+}
+
+static struct table *table_of(u64 ns, const char *path)
+{
+	struct table *least = &tables[0];
+
+	for (u32 i = 0; i < TABLES_MAX; i++) {
+		struct table *t = &tables[i];
+
+		if (t->ns == ns) {
+			if (!has_changed(t) || read_table(t))
+				return t;
+			forget(t);
+			return NULL;
+		}
+		if (t->used < least->used)
+			least = t;
+	}
+	return open_table(least, path, ns);
+}
+
+static bool find(const struct table *t, u64 dev, char *type, size_t len)
+{
+	u32 i = SEARCH(t->n, k, t->mounts[k].dev < dev);
+
+	if (i == t->n || t->mounts[i].dev != dev)
+		return false;
+	snprintf(type, len, "%s", t->mounts[i].type);
+	return true;
+}
+
+bool mounts__type(u32 pid, u32 major, u32 minor, char *type, size_t len)
+{
+	char folder[24] = "/proc/self", path[48];
+	struct table once = {}, *t;
+	struct stat st;
+	bool found;
+
+	if (pid)
+		snprintf(folder, sizeof(folder), "/proc/%u", pid);
+	snprintf(path, sizeof(path), "%s/ns/mnt", folder);
+	if (stat(path, &st))
+		st.st_ino = 0;
+	snprintf(path, sizeof(path), "%s/mountinfo", folder);
+	t = st.st_ino ? table_of(st.st_ino, path) : open_table(&once, path, 0);
+	if (!t)
+		return false;
+	t->used = ++questions;
+	found = find(t, (u64)major << 20 | minor, type, len);
+	if (t == &once) {
+		close(once.fd);
+		forget(&once);
+	}
+	return found;
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "util/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define LINKS_MAX 40 /* as the kernel has it */
+#define DEPTH_MAX 128
+
+struct walk {
+	int fds[DEPTH_MAX]; /* from the root to what was reached: ".." leaves it where it was entered */
+	int n;
+	char rest[2 * PATH_MAX];
+	int links;
+	walk_visit *visit;
+	void *arg;
+};
+
+static void leave_to(struct walk *w, int n)
+{
+	while (w->n > n)
+		close(w->fds[--w->n]);
+}
+
+/* Takes the descriptor. */
+static int enter(struct walk *w, int fd)
+{
+	int err = w->visit ? w->visit(fd, w->arg) : 0;
+
+	if (!err && w->n == DEPTH_MAX)
+		err = -ENAMETOOLONG;
+	if (err)
+		close(fd);
+	else
+		w->fds[w->n++] = fd;
+	return err;
+}
+
+/* Takes the first name off the rest; "" at its end. 0 or -ENAMETOOLONG. */
+static int next_name(struct walk *w, char name[NAME_MAX + 1])
+{
+	size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
+
+	if (n > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, w->rest + skip, n);
+	name[n] = '\0';
+	memmove(w->rest, w->rest + skip + n, strlen(w->rest + skip + n) + 1);
+	return 0;
+}
+
+/* What was reached is a link: the walk goes on where it leads. */
+static int follow(struct walk *w)
+{
+	char target[PATH_MAX], rest[sizeof(w->rest)];
+	int link = w->fds[w->n - 1];
+	ssize_t n = readlinkat(link, "", target, sizeof(target));
+	struct statfs fs;
+
+	if (n < 0 || fstatfs(link, &fs))
+		return -errno;
+	/* the kernel's own links lead out of any root */
+	if (++w->links > LINKS_MAX || fs.f_type == PROC_SUPER_MAGIC)
+		return -ELOOP;
+	if (n == sizeof(target) ||
+	    snprintf(rest, sizeof(rest), "%.*s/%s", (int)n, target, w->rest) >= (int)sizeof(rest))
+		return -ENAMETOOLONG;
+	memcpy(w->rest, rest, sizeof(rest));
+	leave_to(w, n && *target == '/' ? 1 : w->n - 1);
+	return 0;
+}
+
+static int step(struct walk *w, const char *name)
+{
+	struct statx st;
+	int fd, err;
+
+	if (!strcmp(name, "."))
+		return 0;
+	if (!strcmp(name, "..")) {
+		leave_to(w, w->n > 1 ? w->n - 1 : 1);
+		return 0;
+	}
+	fd = openat(w->fds[w->n - 1], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = enter(w, fd);
+	if (err)
+		return err;
+	/* the visitor may have seen to it that no server is asked: nor does this */
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st))
+		return -errno;
+	return S_ISLNK(st.stx_mode) ? follow(w) : 0;
+}
+
+int walk__below(int root, const char *path, walk_visit *visit, void *arg)
+{
+	struct walk w = { .visit = visit, .arg = arg };
+	int fd = fcntl(root, F_DUPFD_CLOEXEC, 0), err = fd < 0 ? -errno : 0;
+	char name[NAME_MAX + 1];
+
+	if (!err && snprintf(w.rest, sizeof(w.rest), "%s", path) >= (int)sizeof(w.rest))
+		err = -ENAMETOOLONG;
+	if (err && fd >= 0)
+		close(fd);
+	err = err ? err : enter(&w, fd);
+	while (!err) {
+		err = next_name(&w, name);
+		if (err || !*name)
+			break;
+		err = step(&w, name);
+	}
+	fd = err ? err : w.fds[--w.n];
+	leave_to(&w, 0);
+	return fd;
+}
