@@ -41,6 +41,7 @@ enum loss_reason {
 		13, /* given up: it would have taken more memory than sonde allows itself, or a file can't be parsed */
 	LOSS_UNKNOWN =
 		14, /* the process of a stack was not known yet to run a CPython, or runs one that can't be walked */
+	LOSS_UNPROBED = 15, /* functions of a library have no probes; count is libraries */
 	LOSS_REASONS
 };
 
@@ -50,7 +51,7 @@ struct meta_loss {
 	u64 last UNIT(moment) DOC("its end");
 	u64 count DOC("records lost, in this range alone");
 	u16 family DOC("family id");
-	u16 object DOC("object id for reason LOSS_BLIND, else 0");
+	u16 object DOC("object id for reasons LOSS_BLIND and LOSS_UNPROBED, else 0");
 	enum loss_reason reason;
 } EVENT(meta_loss, 0x0003, "records that are missing; pid is their process, 0: not known, or several");
 

@@ -75,9 +75,9 @@ SPACE = ("unshare", "--user", "--map-root-user", "--mount")
 
 
 class Recording:
-    def __init__(self, path, *args):
+    def __init__(self, path, families="cuda"):
         self.path, self.err = path, ""
-        self.sonde = subprocess.Popen([SONDE, "record", "-t", "cuda", "-o", path, *args], stderr=subprocess.PIPE, text=True)
+        self.sonde = subprocess.Popen([SONDE, "record", "-t", families, "-o", path], stderr=subprocess.PIPE, text=True)
         while "tracing into" not in self.err:
             line = self.sonde.stderr.readline()
             if not line:
@@ -173,6 +173,48 @@ def impostors(account, tmp):
     ok(not r.calls(pid) and wrong == "0", "nor are calls by the name that it has for others", r.calls(pid), wrong)
 
 
+def function(name):
+    return f"""
+    .globl {name}
+    .type {name}, @function
+    .p2align 4
+{name}: .cfi_startproc
+    push %rbx
+    pop %rbx
+    ret
+    .cfi_endproc
+    .size {name}, . - {name}
+"""
+
+
+def many_names(account, tmp):
+    """Libraries of the other user export thousands of functions, each by a name that a family probes: numbers are left for those of others."""
+    theirs, pids = folder(account, tmp, "many"), []
+    for i in range(6):
+        path = os.path.join(theirs, f"libnccl.so.{i}")
+        assemble(path, "".join(map(function, ["ncclAllReduce", "ncclCommInitRank", *(f"ncclA{i}B{k}" for k in range(2000))])),
+                 "-Wl,-soname,libnccl.so.2")
+        os.chown(path, account.uid, account.gid)
+    r = Recording(os.path.join(tmp, "many.sonde"), "cuda,nccl")
+    running = [mapper(account, ":", os.path.join(theirs, f"libnccl.so.{i}")) for i in range(6)]
+    time.sleep(3)
+    for owner, name in ((0, "root's"), (account.uid + 1, "a third user's")):
+        library = os.path.join(tmp, f"libcudart.so.{owner}")
+        assemble(library, LIBRARY.format("cudaMalloc"), f"-Wl,-soname,libcudart.so.{owner}")
+        os.chown(library, owner, owner)
+        pids.append((name, library, *call(tmp, library, "cudaMalloc", CALLS)))
+    for p in running:
+        p.communicate("")
+    r.end()
+    for name, library, pid, wrong in pids:
+        gap = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"]
+        ok(r.sites(library) and wrong == "0" and (r.calls(pid) == CALLS or gap), f"thousands of names: {name} library is probed", r.calls(pid), r.err)
+    unprobed = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_UNPROBED"]
+    ok(unprobed and "have no probes" in r.err and len(r.lines(theirs)) >= 1, "thousands of names: what is not probed is reported", unprobed, r.err)
+    report = subprocess.run([SONDE, "report", r.path], stdout=subprocess.PIPE, text=True).stdout
+    ok("have no probes" in report, "thousands of names: the report says so, too", report)
+
+
 def attack_debug(account, tmp, name, roots):
     """A debug file with the build id of root's library, whose function is in the middle of an instruction there: the other
     user's, in a /usr/lib/debug of their own, or root's, beside the library."""
@@ -212,6 +254,7 @@ def main():
         subprocess.run(["cc", "-x", "c", "-", "-o", os.path.join(tmp, "caller"), "-ldl"], input=CALLER.encode(), check=True)
         hidden(account, tmp)
         impostors(account, tmp)
+        many_names(account, tmp)
         if os.path.isdir("/usr/lib/debug"):
             attack_debug(account, tmp, "forged", False)
         else:

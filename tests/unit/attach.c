@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/maps.h"
 #include "kernel/embedded.h"
 #include "kernel/link.h"
 #include "util/section.h"
@@ -92,12 +93,44 @@ TEST(opens_the_embedded_object)
 	REQUIRE(e.probes.n_programs > 0);
 	for (u32 i = 0; i < e.probes.n_programs; i++)
 		CHECK(e.probes.programs[i].family);
-	number = probes__number(&e.probes, &e.probes.programs[0], "f", true);
+	number = probes__add(&e.probes, &e.probes.programs[0], "f", 0);
 	CHECK(number == 1);
-	CHECK(probes__number(&e.probes, &e.probes.programs[0], "g", true) == 2);
-	CHECK(probes__number(&e.probes, &e.probes.programs[0], "f", true) == 1);
-	CHECK(!probes__number(&e.probes, &e.probes.programs[1], "f", false));
-	CHECK(probes__number(&e.probes, &e.probes.programs[1], "f", true) == 3);
+	CHECK(probes__add(&e.probes, &e.probes.programs[0], "g", 0) == 2);
+	CHECK(probes__add(&e.probes, &e.probes.programs[0], "f", 0) == 1);
+	CHECK(!probes__number(&e.probes, &e.probes.programs[1], "f"));
+	CHECK(probes__add(&e.probes, &e.probes.programs[1], "f", 0) == 3);
+	embedded__close(&e);
+}
+
+/* How many numbers the owner gets for functions that no one else has. */
+static u32 take_numbers(struct probes *p, u32 owner, u32 most)
+{
+	char name[64];
+	u32 n = 0;
+
+	do {
+		snprintf(name, sizeof(name), "f%u_%u", owner, n);
+	} while (n < most && probes__add(p, &p->programs[0], name, owner) && ++n);
+	return n;
+}
+
+TEST(leaves_numbers_to_other_owners)
+{
+	struct embedded e = {};
+	char err[512] = "";
+	u32 first, second;
+
+	REQUIRE(!embedded__open(&e, err, sizeof(err)));
+	first = take_numbers(&e.probes, 1000, MAX_PROBES);
+	CHECK(first == MAX_PROBES * 3 / 8);
+	CHECK(probes__add(&e.probes, &e.probes.programs[0], "f1000_0", 1000));
+	CHECK(probes__add(&e.probes, &e.probes.programs[0], "f1000_0", 1001));
+	second = take_numbers(&e.probes, 1001, MAX_PROBES);
+	CHECK(second == (MAX_PROBES * 3 / 4 - first) / 2);
+	CHECK(!probes__add(&e.probes, &e.probes.programs[0], "g", 1000));
+	CHECK(probes__add(&e.probes, &e.probes.programs[0], "g", 1002));
+	/* root's: all that are left */
+	CHECK(take_numbers(&e.probes, 0, MAX_PROBES) == MAX_PROBES - 1 - first - second - 1);
 	embedded__close(&e);
 }
 

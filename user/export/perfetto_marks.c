@@ -91,6 +91,8 @@ void perfetto__loss(struct perfetto *p, const struct view *v)
 		span.start = span.end;
 	if (reason == LOSS_BLIND) {
 		snprintf(text, sizeof(text), "%s: %s not probed yet", name, path_of(p, family_id, object));
+	} else if (reason == LOSS_UNPROBED) {
+		snprintf(text, sizeof(text), "%s: functions of %s have no probes", name, path_of(p, family_id, object));
 	} else {
 		snprintf(text, sizeof(text), "%s: %llu lost, %s", name, count, loss__reason(reason));
 		p->lost += count;

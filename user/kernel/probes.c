@@ -10,6 +10,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* Numbers for functions that only files of owners other than root have; root's files and sonde's own links take the others too. */
+#define OWNED_MAX (MAX_PROBES / 4 * 3)
+
 static const struct schema_family *family_of(const struct schema *s, const char *program)
 {
 	for (u32 i = 0; i < s->n_families; i++) {
@@ -57,6 +60,15 @@ static u64 hash_of(const char *library, const char *function)
 	return XXH3_64bits_withSeed(function, strlen(function), XXH3_64bits(library, strlen(library)));
 }
 
+struct number_key {
+	u64 program, hash;
+};
+
+static struct number_key key_of(const struct program *program, const char *function)
+{
+	return (struct number_key){ (u64)(uintptr_t)program, hash_of("", function) };
+}
+
 static int add_functions(struct probes *p, const struct section *s)
 {
 	const char *list = s->rest;
@@ -89,6 +101,8 @@ int probes__init(struct probes *p, struct bpf_object *obj, const struct schema *
 
 	memset(p, 0, sizeof(*p));
 	map__init(&p->functions, sizeof(u64), sizeof(bool));
+	map__init(&p->numbers, sizeof(struct number_key), sizeof(u16));
+	map__init(&p->owners, sizeof(u32), sizeof(u32));
 	bpf_object__for_each_program(prog, obj) n++;
 	p->programs = calloc(n, sizeof(*p->programs));
 	if (!p->programs) {
@@ -117,6 +131,8 @@ void probes__free(struct probes *p)
 	for (u32 i = 0; i < p->n_programs; i++)
 		free(p->programs[i].refusal);
 	map__free(&p->functions);
+	map__free(&p->numbers);
+	map__free(&p->owners);
 	free(p->list);
 	free(p->programs);
 	memset(p, 0, sizeof(*p));
@@ -130,26 +146,62 @@ struct program *probes__program(const struct probes *p, const char *name)
 	return NULL;
 }
 
-u16 probes__number(struct probes *p, const struct program *program, const char *function, bool add)
+u16 probes__number(const struct probes *p, const struct program *program, const char *function)
 {
-	struct probe *bigger;
+	const struct number_key key = key_of(program, function);
+	const u16 *number = map__find(&p->numbers, &key);
 
+	if (!number || !strcmp(p->list[*number - 1].name, function))
+		return number ? *number : 0;
+	/* two names with one hash */
 	for (u32 i = 0; i < p->n; i++)
 		if (p->list[i].program == program && !strcmp(p->list[i].name, function))
 			return p->list[i].number;
-	if (!add || p->n + 1 >= MAX_PROBES)
-		return 0;
+	return 0;
+}
+
+/* Counts a number for the owner, or returns false if none is left for them. */
+static bool take_number(struct probes *p, u32 owner)
+{
+	u32 *taken;
+
+	if (p->n + 1 >= MAX_PROBES)
+		return false;
+	if (!owner)
+		return true;
+	taken = map__get(&p->owners, &owner);
+	if (!taken || p->n_owned >= OWNED_MAX || *taken >= (OWNED_MAX - (p->n_owned - *taken)) / 2)
+		return false;
+	++*taken;
+	p->n_owned++;
+	return true;
+}
+
+u16 probes__add(struct probes *p, const struct program *program, const char *function, u32 owner)
+{
+	const struct number_key key = key_of(program, function);
+	u16 number = probes__number(p, program, function), *indexed;
+	struct probe *bigger;
+	char *name;
+
+	if (number)
+		return number;
 	if (p->n == p->max) {
-		bigger = realloc(p->list, (p->max + 64) * sizeof(*p->list));
+		bigger = reallocarray(p->list, p->max + 64, sizeof(*p->list));
 		if (!bigger)
 			return 0;
 		p->list = bigger;
 		p->max += 64;
 	}
-	p->list[p->n].name = strdup(function);
-	if (!p->list[p->n].name)
+	name = strdup(function);
+	indexed = name ? map__get(&p->numbers, &key) : NULL;
+	if (!indexed || !take_number(p, owner)) {
+		if (indexed && !*indexed)
+			map__remove(&p->numbers, &key);
+		free(name);
 		return 0;
-	p->list[p->n].program = program;
-	p->list[p->n].number = p->n + 1;
+	}
+	*indexed = *indexed ?: (u16)(p->n + 1);
+	p->list[p->n] = (struct probe){ .name = name, .program = program, .number = (u16)(p->n + 1) };
 	return p->list[p->n++].number;
 }

@@ -34,6 +34,9 @@ struct probes {
 	struct probe *list; /* list[number - 1] */
 	u32 n, max;
 	struct map functions; /* that the programs name, see probes__names */
+	struct map numbers; /* by program and function */
+	struct map owners; /* of files: how many numbers the functions took that only their files have */
+	u32 n_owned; /* by owners other than root */
 };
 
 /* Before the object is loaded. A program belongs to the family that its name begins with. 0 or negative errno. */
@@ -42,7 +45,13 @@ void probes__free(struct probes *p);
 struct program *probes__program(const struct probes *p, const char *name);
 /* Does a program name this function of the library? Globs do not count. */
 bool probes__names(const struct probes *p, const char *library, const char *function);
-/* The number of a program's probe on a function, the same in every object; 0: no memory or more than MAX_PROBES. add: to one that has none. */
-u16 probes__number(struct probes *p, const struct program *program, const char *function, bool add);
+/* The number of a program's probe on a function, the same in every object; 0: it has none yet. */
+u16 probes__number(const struct probes *p, const struct program *program, const char *function);
+/*
+ * The same, and gives it a number if it has none. owner: the user id to whom the file belongs that has the function. Files choose
+ * their functions' names, so the numbers of all other owners but root are limited: one owner gets half of what is left of
+ * their part at most, and a part is left to root's files. 0: no memory, or no number is left for the owner.
+ */
+u16 probes__add(struct probes *p, const struct program *program, const char *function, u32 owner);
 
 #endif

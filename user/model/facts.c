@@ -138,7 +138,8 @@ static int on_loss(const struct rows *rows, void *arg)
 			.first = (u64)view__get(&v, "first"),
 			.last = (u64)view__get(&v, "last"),
 		};
-		if (loss.last >= f->from && (!f->to || loss.first < f->to))
+		/* what has no probes has none later either */
+		if ((loss.last >= f->from || loss.reason == LOSS_UNPROBED) && (!f->to || loss.first < f->to))
 			facts__add_loss(l, &loss);
 	}
 	return l->err;

@@ -8,6 +8,7 @@
 
 #include "core/meta.h"
 #include "output/text.h"
+#include "trace/loss.h"
 
 /* Percentage from which a sum is reported as too low: below, the machine's noise is as large. */
 #define LOW_PERCENT 1.0
@@ -34,6 +35,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
 		[LOSS_NESTED] = "the thread's stack was already being read",
 		[LOSS_BUDGET] = "given up, as it takes more memory than sonde allows itself or can't be parsed",
+		[LOSS_UNPROBED] = "functions of the library have no probes",
 		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
 	};
 
@@ -75,6 +77,8 @@ enum loss_effect loss__effect(const struct loss *l)
 		return l->family == FAMILY_CORE ? EFFECT_MAPPING : EFFECT_STACK;
 	case LOSS_BLIND:
 		return EFFECT_GAP;
+	case LOSS_UNPROBED:
+		return EFFECT_UNPROBED;
 	case LOSS_NESTED:
 	case LOSS_UNKNOWN:
 		return EFFECT_STACK;
@@ -95,7 +99,7 @@ enum loss_effect loss__effect(const struct loss *l)
 
 u64 loss__records(const struct loss *l)
 {
-	return l->reason == LOSS_BLIND ? 0 : l->count;
+	return loss__is_of_library(l->reason) ? 0 : l->count;
 }
 
 double loss__percent(const struct loss *l)
@@ -168,6 +172,9 @@ char *loss__consequence(char *buf, size_t size, const struct loss *l, const stru
 	case EFFECT_GAP:
 		snprintf(buf, size, "%s of the traced time, calls that began later are all there", share);
 		break;
+	case EFFECT_UNPROBED:
+		snprintf(buf, size, "figures of other libraries hold");
+		break;
 	}
 	return buf;
 }
@@ -201,24 +208,29 @@ char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss
 	if (l->reason == LOSS_BLIND)
 		snprintf(buf, size, "%s: what began in %s between %s and %s s, before it was probed; %s", family,
 			 l->path && *l->path ? l->path : "a library", from, to, change);
+	else if (l->reason == LOSS_UNPROBED)
+		snprintf(buf, size, "%s: calls of functions in %s that have no probes; %s", family,
+			 l->path && *l->path ? l->path : "a library", change);
 	else
 		snprintf(buf, size, "%s: %s %s between %s and %s s: %s; %s", family, count, things(l), from, to,
 			 loss__reason(l->reason), change);
 	return buf;
 }
 
-static bool is_gap_of(const struct loss *l, const struct loss_times *t, u16 family)
+/* Of a library, inside the traced time, and of the same family and reason as the other? */
+static bool is_like(const struct loss *l, const struct loss_times *t, const struct loss *other)
 {
-	return l->reason == LOSS_BLIND && l->family == family && loss__is_inside(l, t);
+	return l->reason == other->reason && l->family == other->family && loss__is_inside(l, t);
 }
 
-/* Attach gaps of the family from `list` on, and the time that they span together. */
-static u32 gaps_of(const struct loss *list, u32 n, const struct loss_times *t, u16 family, struct loss *span)
+/* How many of the list are like the one, and the time that they span together. */
+static u32 count_like(const struct loss *list, u32 n, const struct loss_times *t, const struct loss *one,
+		      struct loss *span)
 {
 	u32 gaps = 0;
 
 	for (u32 i = 0; i < n; i++) {
-		if (!is_gap_of(&list[i], t, family))
+		if (!is_like(&list[i], t, one))
 			continue;
 		span->first = !gaps || list[i].first < span->first ? list[i].first : span->first;
 		span->last = !gaps || list[i].last > span->last ? list[i].last : span->last;
@@ -237,13 +249,18 @@ char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i
 	buf[0] = '\0';
 	if (!loss__is_inside(l, t))
 		return buf;
-	if (l->reason != LOSS_BLIND)
+	if (!loss__is_of_library(l->reason))
 		return loss__text(buf, size, l, t);
-	shown = gaps_of(list, i, t, l->family, &before);
-	more = gaps_of(list + i, n - i, t, l->family, &span);
+	shown = count_like(list, i, t, l, &before);
+	more = count_like(list + i, n - i, t, l, &span);
 	if (shown < GAPS_SHOWN || (shown == GAPS_SHOWN && more == 1))
 		return loss__text(buf, size, l, t);
-	if (shown == GAPS_SHOWN)
+	if (shown == GAPS_SHOWN && l->reason == LOSS_UNPROBED)
+		snprintf(
+			buf, size,
+			"%s: calls of functions in %u more files that have no probes; `sonde report FILE losses` lists them",
+			l->family_name ? l->family_name : "unknown family", more);
+	else if (shown == GAPS_SHOWN)
 		snprintf(
 			buf, size,
 			"%s: what began in %u more files between %s and %s s, before they were probed; `sonde report FILE losses` lists them",

@@ -10,7 +10,7 @@
 /* What was lost, for one family, reason and object together. */
 struct loss {
 	u16 family;
-	u16 object; /* 0 unless an attach gap (LOSS_BLIND) */
+	u16 object; /* 0 unless it is of one library: LOSS_BLIND, LOSS_UNPROBED */
 	s64 reason;
 	u64 count;
 	u64 first, last; /* CLOCK_MONOTONIC ns */
@@ -27,6 +27,7 @@ enum loss_effect {
 	EFFECT_STACK, /* the same, without their stack */
 	EFFECT_MAPPING, /* a library may not have been probed */
 	EFFECT_GAP, /* calls before a library was probed are missing */
+	EFFECT_UNPROBED, /* calls of a library's functions that have no probes are missing */
 };
 
 /* Adds to the one of the same family, reason, object and side of the traced time, or appends a new one. 0 or -ENOMEM. */
@@ -34,7 +35,7 @@ int losses__add_to(struct loss **list, u32 *n, const struct loss *one);
 /* "ring full": the text of an enum loss_reason. */
 const char *loss__reason(s64 reason);
 enum loss_effect loss__effect(const struct loss *l);
-/* How many records that is: 0 for an attach gap, which counts a library. */
+/* How many records that is: 0 for LOSS_BLIND and LOSS_UNPROBED, which count a library. */
 u64 loss__records(const struct loss *l);
 /* Of the events that there would be without the loss, the percentage that is missing or affected. */
 double loss__percent(const struct loss *l);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define UNKNOWN_OWNER 0xffffffffu /* the user id that no file has */
+
 #define ENOTSUPP 524 /* include/linux/errno.h: the kernel's own, without a text in libc */
 
 struct place {
@@ -26,6 +28,7 @@ struct places {
 	struct place *list;
 	u32 n;
 	u32 probes; /* that were known before the file */
+	u32 owner; /* user id to whom the file belongs */
 	int error;
 };
 
@@ -46,6 +49,7 @@ static u64 bits_of(const struct program *program, const struct found_place *foun
 struct numbered {
 	u32 group;
 	u16 number; /* 0: not known yet */
+	bool refused; /* it gets none */
 };
 
 /* 0, -E2BIG, -ENOMEM or -EPROTO: the program does not name the function. */
@@ -53,12 +57,12 @@ static int number_function(struct places *p, const struct program *program, cons
 {
 	struct probes *probes = &p->s->embedded.probes;
 	unsigned int group = 0;
-	u32 before = probes->n;
 
 	if (program->section.kind != SECTION_SITE && !section__has(&program->section, name, &group))
 		return -EPROTO;
 	out->group = group;
-	out->number = probes__number(probes, program, name, before - p->probes < FILE_PROBES_MAX);
+	out->number = probes->n - p->probes < FILE_PROBES_MAX ? probes__add(probes, program, name, p->owner) :
+								probes__number(probes, program, name);
 	return out->number ? 0 : -E2BIG;
 }
 
@@ -73,10 +77,11 @@ static int number_place(struct places *p, const struct examination *x, const str
 	struct numbered *n = numbers->n < FILE_NAMES_MAX ? map__get(numbers, &key) : map__find(numbers, &key);
 	int err;
 
-	if (!n)
+	if (!n || n->refused)
 		return -E2BIG;
 	if (!n->number) {
 		err = number_function(p, program, name, n);
+		n->refused = err;
 		if (err)
 			return err;
 	}
@@ -209,6 +214,14 @@ static void say_refused(const struct session *s, const struct object *o, int err
 {
 	struct stat st;
 
+	if (err == -E2BIG) {
+		snprintf(
+			why, len,
+			"some functions are not probed: sonde keeps at most %u probes apart by name, a part of them for each owner of files",
+			MAX_PROBES);
+		return;
+	}
+
 	if (err == -EACCES && s->args->trusted_files && !fstat(o->fd, &st))
 		snprintf(
 			why, len,
@@ -251,7 +264,8 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	struct places p = { .s = s, .o = o, .probes = before };
 	u32 attached = 0, probes = s->embedded.probes.n;
 	char why[sizeof(e->found.why)];
-	bool span = false;
+	bool span = false, lacking;
+	struct stat st;
 	int err;
 
 	if (!o->id) {
@@ -259,19 +273,19 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 		return;
 	}
 	strcpy(why, e->found.why);
+	p.owner = fstat(o->fd, &st) ? UNKNOWN_OWNER : st.st_uid;
 	number_places(&p, x, e);
 	o->families |= FAMILY_BIT(f->id);
 	err = attach_programs(&p, f, &attached, &span);
 	note_refused(s, &p, why, sizeof(why));
-	if (err) {
+	if (err)
 		say_refused(s, o, err, why, sizeof(why));
+	lacking = err || (*why && !e->found.hidden);
+	if (lacking) {
 		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
 		s->not_attached++;
-	} else if (*why && e->found.hidden) {
-		warn_hidden(s, o, f, why);
 	} else if (*why) {
-		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
-		s->not_attached++;
+		warn_hidden(s, o, f, why);
 	}
 	about__probes(s, probes);
 	if (attached)
@@ -282,6 +296,8 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	/* a family may only want to know which processes have the object */
 	if (p.n || *why)
 		write_object(s, o, f->id, attached, span ? s->span_method : s->entry_method, why);
+	if (lacking && !process__is_foreign(s, o->pid))
+		losses__add_of(s, o->pid, f->id, LOSS_UNPROBED, 1, o->first, session__now(s), o->id);
 	free(p.list);
 }
 

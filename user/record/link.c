@@ -89,7 +89,7 @@ int session__link_process(struct session *s, const char *name, const struct mapp
 			  const u64 *counters, u32 n, u32 object)
 {
 	const struct program *p = probes__program(&s->embedded.probes, name);
-	u16 number = p && p->enabled ? probes__number(&s->embedded.probes, p, p->section.rest, true) : 0;
+	u16 number = p && p->enabled ? probes__add(&s->embedded.probes, p, p->section.rest, 0) : 0;
 	struct link_sites sites = {
 		.offsets = offsets,
 		.counters = counters,

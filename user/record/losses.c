@@ -68,8 +68,7 @@ static void add_up(struct session *s, const struct meta_loss *r)
 	struct session_loss *one = sum_of(l, r, r->object, outside);
 	u16 object = r->object;
 
-	/* an attach gap counts a library, not records */
-	if (r->reason != LOSS_BLIND)
+	if (!loss__is_of_library(r->reason))
 		l->total += r->count;
 	/* attach gaps of one library after the other are summed up: the trace has each of them */
 	if (!one && l->n_sums >= SUMS_MAX) {

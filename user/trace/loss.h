@@ -14,4 +14,7 @@
  */
 bool loss__is_outside(u16 family, s64 reason, u64 first, u64 last, u64 live, u64 stop);
 
+/* Does it count libraries, not records? */
+bool loss__is_of_library(s64 reason);
+
 #endif
