@@ -55,6 +55,18 @@ def links():
     ok(not broken, "every path that a document names is there", "\n".join(broken))
 
 
+def examples():
+    """What a guide tells to write is what tests/e2e/test_new_family.sh builds; of the guide to families, what it says of tiny."""
+    built = " ".join("\n".join(map(text_of, sorted(glob.glob("tests/e2e/new_family/tiny/*")))).split())
+    for path in sorted(glob.glob("docs/adding-*.md")):
+        blocks = re.findall(r"```c\n(.*?)```", text_of(path), flags=re.S)
+        parts = [part for block in blocks for part in block.split("\n\n") if "torch_op" not in part and ".summary" not in part]
+        # an example may leave out a line that another guide adds
+        differing = [part for part in parts if " ".join(part.split()) not in built and
+                     " ".join(part.split()) not in built.replace(".summary = 5, ", "")]
+        ok(parts and not differing, f"{path}: its examples are what a test builds", "\n".join(differing))
+
+
 def commands(path):
     """The lines of code blocks that run sonde, and what stands in `` of the text."""
     text = text_of(path)
@@ -195,6 +207,7 @@ def options_leave_families_theirs():
 events()
 options_leave_families_theirs()
 links()
+examples()
 commands_parse()
 output_is_true()
 readme_is_short()

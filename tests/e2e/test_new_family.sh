@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # A family is a folder: one from outside the tree is built in, listed, recorded
-# and read back, and no file of the tree knows its name.
+# and read back, with a report, a finding and a format of its own, and no file of
+# the tree knows its name. These files are the examples of docs/adding-*.md.
 # test: timeout=300
 set -euo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}"
@@ -33,7 +34,7 @@ cc -O2 $family/caller.c -o "$tmp/caller" -L"$tmp" -ltiny -Wl,-rpath,"$tmp"
 mkfifo "$tmp/in"
 "$tmp/caller" 1000 < "$tmp/in" > "$tmp/out" &
 exec {in}> "$tmp/in"
-"$sonde" record -t tiny -p $! -o "$tmp/trace" 2> "$tmp/log" &
+"$sonde" record -t tiny,proc -p $! -o "$tmp/trace" 2> "$tmp/log" &
 record=$!
 sleep 2
 echo go >&$in
@@ -46,5 +47,8 @@ kill -INT $record
 wait $record || cat "$tmp/log"
 sum=$("$sonde" export "$tmp/trace" --to text | grep -c 'tiny_work.*bytes' || true)
 check "its 1000 calls are in the trace ($sum)" [ "$sum" = 1000 ]
-check "the summary is made" "$sonde" report "$tmp/trace"
+check "the summary repeats the finding of its report" grep -q '^caller .* asked libtiny for 100% of all bytes' <("$sonde" report "$tmp/trace")
+check "its report counts them" grep -qE '^ *[0-9]+ .*caller .* 1,000 ' <("$sonde" report "$tmp/trace" tiny)
+check "its format has them" [ "$("$sonde" export "$tmp/trace" --to moments | grep -c ' tiny_work$')" = 1000 ]
+check "its event of a tracepoint is there" [ "$("$sonde" export "$tmp/trace" --to text | grep -c ' tiny_fork ')" = 1 ]
 done_testing

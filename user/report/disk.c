@@ -483,5 +483,6 @@ REPORT(disk) = {
 	.name = "disk",
 	.doc = "block I/O by process and file, page faults, cache misses, waits for memory",
 	.kinds = "disk",
+	.summary = 3,
 	.run = run,
 };

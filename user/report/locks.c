@@ -464,5 +464,6 @@ REPORT(locks) = {
 	.name = "locks",
 	.doc = "contended locks and conditions: who waited, how long, for whom, and where in the code",
 	.kinds = "lock_wait",
+	.summary = 2,
 	.run = run,
 };

@@ -206,5 +206,6 @@ REPORT(net) = {
 	.name = "net",
 	.doc = "TCP connections by process and peer: connect latency, bytes, retransmits",
 	.kinds = "net",
+	.summary = 4,
 	.run = run,
 };

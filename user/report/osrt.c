@@ -497,5 +497,6 @@ REPORT(osrt) = {
 	.name = "osrt",
 	.doc = "system calls: count, time, bytes and errors by name, thread and file",
 	.kinds = "syscall,syscall_short",
+	.summary = 1,
 	.run = run,
 };

@@ -16,6 +16,11 @@ struct report {
 		*kinds; /* the event kinds or whole families that it reads, comma-separated; NULL: none in particular */
 	/* Fills out; 0 or negative errno. A trace without such events is no error: tables stay empty, a finding says so. */
 	int (*run)(const struct query *args, struct report_output *out);
+	/*
+	 * Other than 0: the summary repeats the first two findings of the report if its tables have rows. The findings of
+	 * the report with the lowest number come first.
+	 */
+	u32 summary;
 	bool reads_sources; /* opens files that the trace names (report/source.h) */
 };
 

@@ -39,10 +39,6 @@ struct summary {
 	struct map kinds; /* u16 id of each kind of event that there is -> nothing */
 };
 
-/* Reports whose first finding the summary repeats. */
-static const char *const other_reports[] = { "osrt", "locks", "disk", "net" };
-#define OTHERS (sizeof(other_reports) / sizeof(other_reports[0]))
-
 /* The column Container is there only if a process runs in one. */
 #define PROCESS_COLUMNS(show_container)                                                                             \
 	{                                                                                                           \
@@ -316,25 +312,50 @@ static int read_all(struct summary *s)
 	return err ? err : add_up(s);
 }
 
-/* The first finding of each report listed above, if that report has any rows. */
+#define REPEATED_MAX 32
+
+struct repeated {
+	const struct report *list[REPEATED_MAX]; /* by .summary, then by name */
+	u32 n;
+};
+
+static void add_repeated(const struct report *report, void *arg)
+{
+	struct repeated *r = arg;
+	u32 i;
+
+	if (!report->summary || r->n == REPEATED_MAX)
+		return;
+	for (i = r->n++; i && r->list[i - 1]->summary > report->summary; i--)
+		r->list[i] = r->list[i - 1];
+	r->list[i] = report;
+}
+
+static int repeat_findings(const struct summary *s, const struct report *r, struct report_output *out)
+{
+	struct report_output own = { .name = r->name };
+	bool any = false;
+	int err = r->run(s->args, &own);
+
+	for (const struct table *t = own.tables; t; t = t->next)
+		any = any || t->n_rows;
+	for (u32 i = 0; any && i < own.n_findings && i < 2; i++)
+		report_output__take(out, &own.findings[i]);
+	if (!err && report_output__failed(&own))
+		err = -ENOMEM;
+	report_output__free(&own);
+	return err;
+}
+
+/* The first findings of the reports that ask for it, if they have rows. */
 static int add_other_findings(const struct summary *s, struct report_output *out)
 {
+	struct repeated r = {};
 	int err = 0;
 
-	for (u32 i = 0; !err && i < OTHERS; i++) {
-		const struct report *r = report__find(other_reports[i]);
-		struct report_output own = { .name = other_reports[i] };
-		bool any = false;
-
-		err = r ? r->run(s->args, &own) : 0;
-		for (const struct table *t = own.tables; t; t = t->next)
-			any = any || t->n_rows;
-		for (u32 k = 0; any && k < own.n_findings && k < 2; k++)
-			report_output__take(out, &own.findings[k]);
-		if (report_output__failed(&own))
-			err = err ? err : -ENOMEM;
-		report_output__free(&own);
-	}
+	report__each(add_repeated, &r);
+	for (u32 i = 0; !err && i < r.n; i++)
+		err = repeat_findings(s, r.list[i], out);
 	return err;
 }
 

@@ -12,4 +12,9 @@ struct tiny_work {
 	u64 bytes UNIT(bytes) DOC("how much was asked for");
 } EVENT(tiny_work, 0x7f01, "a piece of work");
 
+struct tiny_fork {
+	struct event event;
+	u32 child_pid UNIT(task);
+} EVENT(tiny_fork, 0x7f02, "a thread or process was made");
+
 #endif
