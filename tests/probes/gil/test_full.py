@@ -16,6 +16,7 @@ import tap
 from gil_lib import OPEN, PREEMPTED_NS
 
 SECONDS = 1.2
+HOLDS = 20  # at least: 200 and more on a quiet machine, 42 where 12 other programs compute
 NO_DURATION = 4  # enum event_flags
 # such a wait is short: one that is this far apart has lost its CPU between two looks at the clock
 APART_NS = 10000
@@ -38,7 +39,7 @@ def check_holds(name, r):
         # the last may be open at the end in one way or the other
         done = [h for h in mine if not h[3] & OPEN]
         true_done = [h for h in true if h[2]]
-        tap.ok(len(done) > 100 and [h[1] for h in done] == [h[0] for h in true_done],
+        tap.ok(len(done) > HOLDS and [h[1] for h in done] == [h[0] for h in true_done],
                "%s: takes and drops, each by the same thread in the same order" % name,
                "%d, truly %d" % (len(done), len(true_done)))
         both = [(a[0] - a[2], b[2] - b[1]) for a, b in zip(done, true_done) if b[1] and not a[3] & NO_DURATION]

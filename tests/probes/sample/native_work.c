@@ -2,7 +2,7 @@
 /*
  * Spends CPU time in functions of known names, 70/20/10, each measured by the thread's own
  * CPU clock, or sleeps known times in them: native_work cpu|sleep SECONDS. Built with frame
- * pointers. Prints "NAME NANOSECONDS" a line.
+ * pointers. Prints "NAME NANOSECONDS" a line, of sleeps with the CPU time that they took beside.
  *
  * native_work popped SECONDS: spends it between the end of a function, where the caller's frame pointer has been popped, and its return.
  */
@@ -21,7 +21,7 @@ static unsigned long long now(clockid_t id)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-static unsigned long long spent[4];
+static unsigned long long spent[4], cpu[4];
 
 __attribute__((noinline)) static void burn(unsigned long n)
 {
@@ -42,12 +42,14 @@ __attribute__((noinline)) static void deep(int depth, unsigned long n)
 	sink += room[0];
 }
 
-#define WORK(name, index, clock, what)                   \
-	__attribute__((noinline)) static void name(void) \
-	{                                                \
-		unsigned long long start = now(clock);   \
-		what;                                    \
-		spent[index] += now(clock) - start;      \
+#define WORK(name, index, clock, what)                                \
+	__attribute__((noinline)) static void name(void)              \
+	{                                                             \
+		unsigned long long start = now(clock);                \
+		unsigned long long on = now(CLOCK_THREAD_CPUTIME_ID); \
+		what;                                                 \
+		cpu[index] += now(CLOCK_THREAD_CPUTIME_ID) - on;      \
+		spent[index] += now(clock) - start;                   \
 	}
 
 WORK(seventy, 0, CLOCK_THREAD_CPUTIME_ID, burn(700000))
@@ -119,6 +121,9 @@ int main(int argc, char **argv)
 		}
 	}
 	for (int i = 0; i < 3; i++)
-		printf("%s %llu\n", names[sleeps][i], spent[i]);
+		if (sleeps)
+			printf("%s %llu %llu\n", names[sleeps][i], spent[i], cpu[i]);
+		else
+			printf("%s %llu\n", names[sleeps][i], spent[i]);
 	return 0;
 }
