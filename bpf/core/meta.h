@@ -98,12 +98,13 @@ struct meta_hits {
 struct meta_cost {
 	struct event event;
 	u64 wall UNIT(ns) DOC("time since tracing was live: since what was found at the start was attached");
-	u64 user UNIT(ns) DOC("CPU time of sonde in user space");
-	u64 system UNIT(ns) DOC("CPU time of sonde in the kernel");
+	u64 user UNIT(ns) DOC("CPU time in user space of the process that writes the trace");
+	u64 system UNIT(ns) DOC("its CPU time in the kernel");
 	u64 probes UNIT(ns) DOC("estimated: hits of each probe times its calibrated cost");
 	u64 memory UNIT(bytes) DOC("peak resident memory of sonde");
 	u64 written UNIT(bytes) DOC("trace file so far");
 	u64 hits DOC("probe hits, all probes");
+	u64 children UNIT(ns) DOC("CPU time of sonde's other processes: those that attach, open and parse files");
 } EVENT(meta_cost, 0x0007, "what tracing itself cost so far");
 
 enum end_reason {

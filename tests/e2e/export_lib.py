@@ -246,7 +246,7 @@ def check_counters(truth, f, label):
         found = f.counter("GIL waiters", pid)
         ok(want in found, f"{label}: waiters for GIL {gil:#x} of {pid} ({len(want)})", [want[:4], found[0][:4]])
     costs = truth.of("meta_cost")
-    for name, value in (("sonde: CPU time", lambda e: e["user"] + e["system"]), ("sonde: peak memory",
+    for name, value in (("sonde: CPU time", lambda e: e["user"] + e["system"] + e.get("children", 0)), ("sonde: peak memory",
                         lambda e: e["memory"]), ("sonde: trace file", lambda e: e["written"])):
         got = f.counter(name)
         ok((got[0] if got else []) == [(e["time"] + truth.ahead, value(e)) for e in costs],

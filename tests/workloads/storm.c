@@ -10,6 +10,8 @@
  *	exec	programs that are executed
  *	cgroup	a process moved between two cgroups, FOLDER/a and FOLDER/b
  *	file	copies of LIBRARY in FOLDER, each mapped as code and unlinked
+ *	keep	the same, and they stay mapped: 64 at most
+ *	map	LIBRARY itself, mapped as code and unmapped
  *	write	one copy of LIBRARY, overwritten in place and mapped again
  *
  * Prints how often it did so.
@@ -105,7 +107,8 @@ static void cgroup_once(void)
 	close(fd);
 }
 
-static void map_file(const char *path, int flags)
+/* Maps it as code; the caller unmaps it. */
+static void *map_file(const char *path, int flags)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0755);
 	void *map;
@@ -115,17 +118,45 @@ static void map_file(const char *path, int flags)
 	map = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
 		exit(1);
-	munmap(map, size);
 	close(fd);
+	return map;
+}
+
+static void *new_file(void)
+{
+	char path[4096];
+	void *map;
+
+	snprintf(path, sizeof(path), "%s/storm-%d-%lx.so", folder, getpid(), n);
+	map = map_file(path, O_EXCL);
+	unlink(path);
+	return map;
 }
 
 static void file_once(void)
 {
-	char path[4096];
+	munmap(new_file(), size);
+}
 
-	snprintf(path, sizeof(path), "%s/storm-%lx.so", folder, n);
-	map_file(path, O_EXCL);
-	unlink(path);
+static void keep_once(void)
+{
+	static void *maps[64];
+	void **map = &maps[n % 64];
+
+	if (*map)
+		munmap(*map, size);
+	*map = new_file();
+}
+
+static void map_once(void)
+{
+	int fd = open(library, O_RDONLY | O_CLOEXEC);
+	void *map = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	if (map == MAP_FAILED)
+		exit(1);
+	munmap(map, size);
+	close(fd);
 }
 
 static void write_once(void)
@@ -133,7 +164,7 @@ static void write_once(void)
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/storm.so", folder);
-	map_file(path, O_TRUNC);
+	munmap(map_file(path, O_TRUNC), size);
 	usleep(1000);
 }
 
@@ -157,9 +188,9 @@ int main(int argc, char **argv)
 		const char *kind;
 		void (*once)(void);
 	} kinds[] = {
-		{ "rename", rename_once }, { "flip", flip_once },   { "thread", thread_once },
-		{ "fork", fork_once },	   { "exec", exec_once },   { "cgroup", cgroup_once },
-		{ "file", file_once },	   { "write", write_once }, { "blink", blink_once },
+		{ "rename", rename_once }, { "flip", flip_once },     { "thread", thread_once }, { "fork", fork_once },
+		{ "exec", exec_once },	   { "cgroup", cgroup_once }, { "file", file_once },	 { "keep", keep_once },
+		{ "map", map_once },	   { "write", write_once },   { "blink", blink_once },
 	};
 	double end = now() + (argc > 2 ? atof(argv[2]) : 1);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The worker's side: start the attacher, ask it. */
 #include "attach/attacher_wire.h"
+#include "sandbox/usage.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -60,7 +61,7 @@ int attacher__start(struct attacher **out, const struct probes *probes, const st
 	a->idle = options->idle;
 	a->idle_arg = options->arg;
 	a->opener = -1;
-	a->pid = fork();
+	a->pid = usage__fork();
 	if (a->pid < 0) {
 		err = -errno;
 		close(sock[0]);
@@ -508,7 +509,7 @@ void attacher__free(struct attacher *a)
 		close(a->opener);
 	close(a->sock);
 	/* one that is stuck takes its probes off when the kernel lets it */
-	while (waitpid(a->pid, NULL, WNOHANG) == 0 && !a->stuck && now_ms() - begin < ATTACHER_MS)
+	while (usage__wait(a->pid, NULL, WNOHANG) == 0 && !a->stuck && now_ms() - begin < ATTACHER_MS)
 		usleep(ENDED_US);
 	free(a);
 }

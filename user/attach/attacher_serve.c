@@ -10,6 +10,7 @@
 #include "attach/verifier.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
+#include "sandbox/usage.h"
 #include "util/signals.h"
 #include "util/test_switch.h"
 
@@ -338,7 +339,7 @@ static void reap(struct server *s)
 {
 	pid_t pid;
 
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+	while ((pid = usage__wait(-1, NULL, WNOHANG)) > 0) {
 		openers__ended(&s->openers, pid);
 		verifier__ended(s->verifier, pid);
 	}

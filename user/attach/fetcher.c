@@ -5,6 +5,7 @@
 #include "elf/debuginfod.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
+#include "sandbox/usage.h"
 #include "util/signals.h"
 
 #include <errno.h>
@@ -99,9 +100,11 @@ int fetcher__start(struct fetcher **out)
 		free(f);
 		return err;
 	}
-	f->pid = fork();
-	if (!f->pid)
+	f->pid = usage__fork();
+	if (!f->pid) {
+		usage__forget();
 		serve(sock[1]);
+	}
 	err = f->pid < 0 ? -errno : 0;
 	close(sock[1]);
 	f->sock = sock[0];
@@ -214,7 +217,7 @@ void fetcher__free(struct fetcher *f)
 	if (f->sock >= 0)
 		end(f);
 	/* one that still waits for a server is killed by the kernel when this process ends */
-	while (!waitpid(f->pid, NULL, WNOHANG) && now_ms() - begin < ENDS_MS)
+	while (!usage__wait(f->pid, NULL, WNOHANG) && now_ms() - begin < ENDS_MS)
 		usleep(1000);
 	free(f);
 }

@@ -7,6 +7,7 @@
 #include "process/filesystem.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
+#include "sandbox/usage.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -340,6 +341,7 @@ void opener__serve(int sock, int notes, bool remote_files)
 
 	prctl(PR_SET_NAME, "sonde-opener");
 	close_all_but(notes, sock);
+	usage__forget();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!s || privileges__opener())
 		_exit(1);
@@ -376,7 +378,7 @@ int openers__start(struct openers *o)
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		return -errno;
-	o->current = fork();
+	o->current = usage__fork();
 	if (!o->current)
 		opener__serve(sock[1], o->notes, o->remote_files);
 	err = o->current < 0 ? -errno : 0;

@@ -72,6 +72,7 @@ static const struct column cost_columns[] = {
 	{ "wall_ns", "After", VALUE_U64, SHOW_NS },
 	{ "user_ns", "User CPU", VALUE_U64, SHOW_NS },
 	{ "system_ns", "System CPU", VALUE_U64, SHOW_NS },
+	{ "children_ns", "CPU of children", VALUE_U64, SHOW_NS },
 	{ "probes_ns", "In probes (estimated)", VALUE_U64, SHOW_NS },
 	{ "hits", "Probe hits", VALUE_U64, SHOW_COUNT },
 	{ "memory_bytes", "Peak memory", VALUE_U64, SHOW_BYTES },
@@ -79,12 +80,14 @@ static const struct column cost_columns[] = {
 };
 
 struct cost {
-	u64 wall, values[7];
+	u64 wall, values[8];
 };
 
 static int on_cost(const struct rows *rows, void *arg)
 {
-	static const char *const names[] = { "wall", "user", "system", "probes", "hits", "memory", "written" };
+	static const char *const names[] = {
+		"wall", "user", "system", "children", "probes", "hits", "memory", "written"
+	};
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct cost *c = arg;
 	u32 i;
@@ -93,7 +96,7 @@ static int on_cost(const struct rows *rows, void *arg)
 		if ((u64)view__get(&v, "wall") < c->wall)
 			continue;
 		c->wall = (u64)view__get(&v, "wall");
-		for (i = 0; i < 7; i++)
+		for (i = 0; i < 8; i++)
 			c->values[i] = (u64)view__get(&v, names[i]);
 	}
 	return 0;
@@ -108,6 +111,6 @@ int info__cost(struct trace *t, struct report_output *out)
 
 	if (!err && c.wall)
 		table__add(table, V_U64(v[0]), V_U64(v[1]), V_U64(v[2]), V_U64(v[3]), V_U64(v[4]), V_U64(v[5]),
-			   V_U64(v[6]));
+			   V_U64(v[6]), V_U64(v[7]));
 	return err;
 }

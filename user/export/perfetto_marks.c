@@ -108,7 +108,7 @@ void perfetto__cost(struct perfetto *p, const struct view *v)
 	u64 time = (u64)view__get(v, "time");
 
 	perfetto__counter(p, time, perfetto__track(p, 0, TRACK_CPU_TIME, 0, "sonde: CPU time", "ns"),
-			  (u64)view__get(v, "user") + (u64)view__get(v, "system"));
+			  (u64)view__get(v, "user") + (u64)view__get(v, "system") + (u64)view__get(v, "children"));
 	perfetto__counter(p, time, perfetto__track(p, 0, TRACK_PROBES_TIME, 0, "sonde: probes, estimated", "ns"),
 			  (u64)view__get(v, "probes"));
 	perfetto__counter(p, time, perfetto__track(p, 0, TRACK_MEMORY, 0, "sonde: peak memory", "bytes"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a trace says about itself: the machine, the clocks, the probes, the costs. */
 #include "record/internal.h"
+#include "sandbox/usage.h"
 #include "sonde.skel.h"
 
 #include <bpf/bpf.h>
@@ -208,6 +209,7 @@ void about__cost(struct session *s)
 	r.wall = r.event.time - s->started;
 	r.user = u.ru_utime.tv_sec * 1000000000ULL + u.ru_utime.tv_usec * 1000ULL;
 	r.system = u.ru_stime.tv_sec * 1000000000ULL + u.ru_stime.tv_usec * 1000ULL;
+	r.children = usage__ns();
 	r.hits = about__total_hits(s, &skipped);
 	r.probes = about__probes_ns(s, r.hits);
 	r.memory = u.ru_maxrss * 1024ULL;

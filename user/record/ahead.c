@@ -13,6 +13,7 @@
 #include "elf/ldcache.h"
 #include "record/internal.h"
 #include "sandbox/privileges.h"
+#include "sandbox/usage.h"
 #include "util/file.h"
 
 #include <dirent.h>
@@ -262,8 +263,10 @@ void ahead__find(struct session *s)
 	a->s = s;
 	listed = 0;
 	pid = fork();
-	if (!pid)
+	if (!pid) {
+		usage__forget();
 		search(a, sock[1]);
+	}
 	close(sock[1]);
 	while (pid > 0 && take(a, sock[0]))
 		;

@@ -5,6 +5,7 @@
 #include "record/internal.h"
 #include "record/refused.h"
 #include "sandbox/privileges.h"
+#include "sandbox/usage.h"
 #include "sonde.skel.h"
 #include "util/timing.h"
 
@@ -179,8 +180,10 @@ static int confine(struct session *s, char *err, size_t len)
  */
 int privileged__start(struct session *s, char *err, size_t len)
 {
-	int ret = start_fetcher(s, err, len);
+	int ret;
 
+	usage__open();
+	ret = start_fetcher(s, err, len);
 	if (!ret)
 		ret = start_attacher(s, err, len);
 	if (ret)

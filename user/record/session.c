@@ -8,6 +8,7 @@
 #include "record/native.h"
 #include "record/refused.h"
 #include "sandbox/syscalls.h"
+#include "sandbox/usage.h"
 #include "sonde.skel.h"
 #include "util/timing.h"
 
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,7 +126,6 @@ static void start_native(struct session *s, const struct family_host *h, void *a
 
 int session__start(struct session *s, char *err, size_t len)
 {
-	struct rusage u;
 	int ret = 0;
 
 	s->stacks = stack_records__new();
@@ -150,9 +149,7 @@ int session__start(struct session *s, char *err, size_t len)
 	/* what was lost until here is in no figure, and is counted apart */
 	drain__rings(s);
 	losses__poll(s);
-	getrusage(RUSAGE_SELF, &u);
-	s->cpu_at_start = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
-			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL;
+	s->cpu_at_start = usage__total_ns();
 	s->started = session__now(s);
 	s->next_tick = s->started + TICK_NS;
 	s->followed = s->followed ? s->followed : s->started;
@@ -373,9 +370,6 @@ struct session_times session__times(const struct session *s)
 
 void session__status(struct session *s, struct session_status *out)
 {
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
 	if (!s->writer) {
 		*out = (struct session_status){ .not_attached = s->not_attached };
 		return;
@@ -389,8 +383,7 @@ void session__status(struct session *s, struct session_status *out)
 		.at_tracepoints = s->at_tracepoints,
 		.wall_ns = session__now(s) - s->started,
 		.live_ns = s->started ? (s->stopped ? s->stopped : session__now(s)) - s->started : 0,
-		.cpu_ns = (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
-			  (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000ULL - s->cpu_at_start,
+		.cpu_ns = usage__total_ns() - s->cpu_at_start,
 		.wants_objects = wants_objects(s),
 		.objects = objects__probed(s->objects),
 		.not_attached = s->not_attached,

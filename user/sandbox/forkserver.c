@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sandbox/message.h"
 #include "sandbox/sandbox_private.h"
+#include "sandbox/usage.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -47,7 +48,7 @@ static void reap(struct server *s)
 {
 	pid_t pid;
 
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+	while ((pid = usage__wait(-1, NULL, WNOHANG)) > 0) {
 		forget(s->children, CHILDREN_MAX, pid);
 		forget(s->dying, DYING_MAX, pid);
 	}
@@ -92,7 +93,7 @@ static bool serve_one(struct server *s)
 	if (sock < 0)
 		return true;
 	if (c.number < CHILDREN_MAX && !c.end) {
-		s->children[c.number] = fork();
+		s->children[c.number] = usage__fork();
 		if (!s->children[c.number])
 			sandbox__serve(sock, s->serve, s->arg);
 	}
@@ -137,7 +138,7 @@ struct forkserver *forkserver__start(sandbox_serve *serve, void *arg, void (*for
 	}
 	server.sock = pair[1];
 	f->sock = pair[0];
-	f->pid = fork();
+	f->pid = usage__fork();
 	if (!f->pid) {
 		forget(arg);
 		run(&server);
@@ -186,7 +187,7 @@ void forkserver__free(struct forkserver *f)
 	if (!f)
 		return;
 	close(f->sock);
-	for (u32 ms = 0; ms < ENDING_MS && waitpid(f->pid, NULL, WNOHANG) == 0; ms++)
+	for (u32 ms = 0; ms < ENDING_MS && usage__wait(f->pid, NULL, WNOHANG) == 0; ms++)
 		usleep(1000);
 	free(f);
 }

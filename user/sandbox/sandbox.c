@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sandbox/sandbox_private.h"
 
+#include "sandbox/usage.h"
 #include "util/sanitizer.h"
 #include "util/test_switch.h"
 
@@ -93,6 +94,7 @@ static bool confine(int sock)
 	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU };
 	int err;
 
+	usage__forget();
 	if (dup2(sock, SOCKET_FD) < 0 || close_range(SOCKET_FD + 1, ~0u, 0))
 		return false;
 	prctl(PR_SET_NAME, "sonde-file");
@@ -131,7 +133,7 @@ int sandbox__fork(struct sandbox *s, sandbox_serve *serve, void *arg)
 	*s = SANDBOX_NONE;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	s->pid = fork();
+	s->pid = usage__fork();
 	if (!s->pid)
 		sandbox__serve(pair[1], serve, arg);
 	err = s->pid < 0 ? -errno : 0;

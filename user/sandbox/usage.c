@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sandbox/usage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROCESSES_MAX 256 /* at once: the attacher, 16 openers, two servers and their children */
+
+struct usage {
+	u64 ended_ns; /* of processes that were waited for */
+	s32 pids[PROCESSES_MAX]; /* 0: free */
+};
+
+static struct usage *shared;
+
+void usage__open(void)
+{
+	if (shared)
+		return;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		shared = NULL;
+}
+
+void usage__forget(void)
+{
+	if (shared)
+		munmap(shared, sizeof(*shared));
+	shared = NULL;
+}
+
+/* Of a process and its threads; 0: there is none by this number. */
+static u64 clock_of(pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
+}
+
+/* Forks by several processes may meet. */
+static void replace(s32 from, s32 to)
+{
+	for (u32 i = 0; i < PROCESSES_MAX; i++) {
+		s32 expected = from;
+
+		if (__atomic_compare_exchange_n(&shared->pids[i], &expected, to, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return;
+	}
+}
+
+pid_t usage__fork(void)
+{
+	pid_t pid = fork();
+
+	if (pid > 0 && shared)
+		replace(0, pid);
+	return pid;
+}
+
+/* The next child to be waited for, while its clock can still be read. 0: none has ended. */
+static pid_t ended(pid_t pid, int options)
+{
+	siginfo_t info = {};
+
+	while (waitid(pid > 0 ? P_PID : P_ALL, pid > 0 ? (id_t)pid : 0, &info, WEXITED | WNOWAIT | (options & WNOHANG)))
+		if (errno != EINTR)
+			return -1;
+	return info.si_pid;
+}
+
+pid_t usage__wait(pid_t pid, int *status, int options)
+{
+	pid_t child = shared ? ended(pid, options) : pid;
+	u64 ns;
+
+	if (!shared)
+		return waitpid(pid, status, options);
+	if (child <= 0)
+		return child;
+	ns = clock_of(child);
+	child = waitpid(child, status, options);
+	if (child > 0) {
+		replace(child, 0);
+		__atomic_fetch_add(&shared->ended_ns, ns, __ATOMIC_RELAXED);
+	}
+	return child;
+}
+
+u64 usage__ns(void)
+{
+	u64 ns = shared ? __atomic_load_n(&shared->ended_ns, __ATOMIC_RELAXED) : 0;
+
+	for (u32 i = 0; shared && i < PROCESSES_MAX; i++) {
+		s32 pid = __atomic_load_n(&shared->pids[i], __ATOMIC_RELAXED);
+
+		if (pid > 0)
+			ns += clock_of(pid);
+	}
+	return ns;
+}
+
+u64 usage__total_ns(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t))
+		return usage__ns();
+	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec + usage__ns();
+}
