@@ -232,6 +232,29 @@ TEST(columns_change_their_transform)
 	trace__close(t);
 }
 
+/* A kind that was busy once gives its buffers back when it has been quiet for some chunks. */
+TEST(buffers_of_a_quiet_kind_are_given_back)
+{
+	struct made m;
+	struct trace *t;
+	u64 busy, quiet;
+	u32 i;
+
+	REQUIRE(begin(&m));
+	for (i = 0; i < 30000; i++)
+		CHECK(!support_append(m.w, i));
+	CHECK(!trace_writer__flush(m.w));
+	busy = trace_writer__buffers(m.w);
+	for (i = 0; i < 50; i++)
+		CHECK(!support_append(m.w, i) && !trace_writer__flush(m.w));
+	quiet = trace_writer__buffers(m.w);
+	if (!CHECK(busy > 400 << 10 && quiet < busy / 4))
+		printf("# %llu bytes after a busy chunk, %llu after quiet ones\n", busy, quiet);
+	t = end(&m);
+	REQUIRE(t);
+	trace__close(t);
+}
+
 TEST(pipe_as_output)
 {
 	struct schema *s = support_schema();

@@ -30,7 +30,9 @@
 	1 /* of the limit: if little was freed, so much more is to be taken before the tables are given up again */
 #define AGAIN_AFTER  10000000000ULL /* ns */
 #define TABLES_EVERY 10000000000ULL /* ns */
-#define FILES_MAX    16384 /* descriptors: a probed file has one or two */
+#define LARGE \
+	(256 << 10) /* bytes, from which on an allocation is a mapping of its own, and leaves no hole in the heap */
+#define FILES_MAX 16384 /* descriptors: a probed file has one or two */
 
 /* Bytes of private memory that may be written to, as RLIMIT_DATA counts them; 0: not known. */
 static u64 data_bytes(const struct session *s)
@@ -60,6 +62,8 @@ void memory__limit(struct session *s)
 {
 	struct rlimit files;
 
+	/* fixed: with each large one that is freed the C library raises it, up to 32 MiB */
+	mallopt(M_MMAP_THRESHOLD, LARGE);
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < FILES_MAX)
 		set_limit(RLIMIT_NOFILE, FILES_MAX, files.rlim_max);
 	if (SANITIZED) /* what the sanitizer maps for its own use counts */

@@ -20,6 +20,7 @@ struct kind {
 	u8 *varied; /* a row: the bits in which the staged rows differ */
 	u32 rows; /* since the last reset, staged ones included */
 	u64 raw; /* their bytes */
+	u32 idle; /* chunks in a row that used little of the buffers */
 	u64 first, last; /* smallest start and largest end of those not staged any more */
 };
 

@@ -12,6 +12,10 @@
 
 #define WAIT_MAX     500000000ULL /* ns that a record waits for more of its kind */
 #define MEMORY_KEPT  (32U << 20) /* buffers kept between chunks */
+#define MEMORY_SMALL (32U << 10) /* of a kind, which is kept in any case */
+#define IDLE_PART    8 /* a buffer is idle while less than this part of it is in use */
+#define IDLE_CHUNKS \
+	32 /* after so many it is given back: each kind has its busy moments, and their sum would only grow */
 #define ZSTD_LEVEL   1 /* 3 gains next to nothing on byte planes */
 #define FAMILIES_MAX 256
 
@@ -28,6 +32,7 @@ struct trace_writer {
 	struct kind **by_id[256]; /* [id >> 8][id & 0xff]: points into kinds */
 	ZSTD_CCtx *zstd;
 	struct bytes chunk; /* as it is written */
+	u32 chunk_idle; /* see is_idle() */
 	struct bytes index; /* payload of the index frame to come, from its entries on */
 	u32 index_chunks;
 	u64 index_before; /* offset of the index frame before it */
@@ -251,6 +256,16 @@ static void finish_chunk_header(struct trace_writer *w, u32 n)
 	put64(payload + size - 8, XXH64(payload, size - 8, 0));
 }
 
+/* Counts the chunks in a row that used little of a buffer; true: it is to be given back. */
+static bool is_idle(size_t used, size_t room, u32 *idle)
+{
+	*idle = room > MEMORY_SMALL && used < room / IDLE_PART ? *idle + 1 : 0;
+	if (*idle < IDLE_CHUNKS)
+		return false;
+	*idle = 0;
+	return true;
+}
+
 /* Empties the buffers, and gives them back where kinds that were busy once hold too much. */
 static void reset_kinds(struct trace_writer *w)
 {
@@ -260,12 +275,18 @@ static void reset_kinds(struct trace_writer *w)
 	for (i = 0; i < w->schema->n_events; i++)
 		memory += w->kinds[i] ? kind__memory(w->kinds[i]) : 0;
 	for (i = 0; i < w->schema->n_events; i++) {
-		if (!w->kinds[i])
+		struct kind *k = w->kinds[i];
+		bool idle;
+
+		if (!k)
 			continue;
-		kind__reset(w->kinds[i]);
-		if (memory > MEMORY_KEPT)
-			kind__trim(w->kinds[i]);
+		idle = is_idle(k->raw, kind__memory(k), &k->idle);
+		kind__reset(k);
+		if (idle || memory > MEMORY_KEPT)
+			kind__trim(k);
 	}
+	if (is_idle(w->chunk.n, w->chunk.room, &w->chunk_idle))
+		bytes__free(&w->chunk);
 	w->rows = 0;
 	w->raw = 0;
 }
