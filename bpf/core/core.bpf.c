@@ -116,6 +116,7 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	r.generation = file->f_inode->i_generation;
 	r.magic = (u32)file->f_inode->i_sb->s_magic;
 	r.pid = task->tgid;
+	r.uid = BPF_CORE_READ(task, cred, euid.val);
 	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), task->comm);
 	n = bpf_d_path(&file->f_path, path, sizeof(path));
 	r.path_len = n > 0 && n <= (long)sizeof(path) ? n : 0;

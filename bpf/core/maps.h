@@ -120,6 +120,8 @@ struct vma_record {
 	u32 path_len; /* with its NUL, 0: not known */
 	u32 magic; /* of its file system, as statfs(2) has it in f_type */
 	char comm[16]; /* the process's name */
+	u32 uid; /* its effective user */
+	u32 unused;
 };
 
 #ifdef __bpf__

@@ -42,6 +42,8 @@ enum loss_reason {
 	LOSS_UNKNOWN =
 		14, /* the process of a stack was not known yet to run a CPython, or runs one that can't be walked */
 	LOSS_UNPROBED = 15, /* functions of a library have no probes; count is libraries */
+	LOSS_SHARE =
+		16, /* a mapped file was not examined at once: new files of its user take more than a share of a CPU */
 	LOSS_REASONS
 };
 

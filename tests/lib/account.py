@@ -20,10 +20,13 @@ def run_with_account(test):
 
 
 class Account:
-    """`with Account() as a`: a.why says why none can be made, else a.name, a.uid and a.gid."""
+    """`with Account() as a`: a.why says why none can be made, else a.name, a.uid and a.gid. end: of its name, where a test makes two."""
+
+    def __init__(self, end=""):
+        self.end = end
 
     def __enter__(self):
-        self.name, self.why, self.uid, self.gid = f"sonde-t{os.getpid()}", "", None, None
+        self.name, self.why, self.uid, self.gid = f"sonde-t{os.getpid()}{self.end}", "", None, None
         if os.geteuid():
             self.why = "a second account needs root"
         elif not (shutil.which("useradd") and shutil.which("userdel") and shutil.which("setpriv")):

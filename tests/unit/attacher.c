@@ -626,10 +626,13 @@ TEST(says_what_a_process_runs)
 	CHECK(ask(OP_IMAGE, 0, 0) == 0);
 	CHECK(strlen(reply.image.exe) == (size_t)n && !memcmp(reply.image.exe, exe, n));
 	CHECK(*reply.image.command && strchr(reply.image.cgroup, ':'));
+	CHECK(ask(OP_USER, 0, 0) == 0 && reply.user == geteuid());
 	request.pid = NOBODYS_PID;
 	CHECK(ask(OP_IMAGE, 0, 0) == -ESRCH);
+	CHECK(ask(OP_USER, 0, 0) == -ESRCH);
 	request.pid = -1;
 	CHECK(ask(OP_IMAGE, 0, 0) == -ESRCH);
+	CHECK(ask(OP_USER, 0, 0) == -ESRCH);
 	CHECK(end());
 }
 

@@ -436,6 +436,17 @@ int attacher__lacks(struct attacher *a, char *out, size_t len)
 	return n < 0 ? n : 0;
 }
 
+int attacher__user(struct attacher *a, u32 pid, u32 *uid)
+{
+	int err;
+
+	request(a, OP_USER, NULL)->pid = pid;
+	err = ask_opener(a, 0, -1, NULL);
+	if (!err)
+		*uid = a->reply.user;
+	return err;
+}
+
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out)
 {
 	int err;

@@ -96,6 +96,8 @@ int attacher__processes(struct attacher *a, char **out, size_t *len);
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len);
 /* What it lacks of its confinement (sandbox/privileges.h), as text; "": nothing. Its children lack the same. */
 int attacher__lacks(struct attacher *a, char *out, size_t len);
+/* The effective user of a process: 0 or negative errno. */
+int attacher__user(struct attacher *a, u32 pid, u32 *uid);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
 /* Sets a key of a steering map, or with value NULL deletes it; -EPERM: the attacher takes no such value. */
 int attacher__map_set(struct attacher *a, const char *map, const void *key, const void *value, u64 flags);

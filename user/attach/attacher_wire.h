@@ -25,6 +25,7 @@ enum attacher_op {
 	OP_MAPS, /* answered with the text, see struct attacher_reply */
 	OP_READ, /* likewise with what the descriptor beside it has to be read */
 	OP_IMAGE, /* answered with struct process_image */
+	OP_USER, /* answered with the process's effective user */
 	OP_PROCESSES, /* as OP_MAPS, with the numbers of all processes, a line each */
 };
 
@@ -51,6 +52,7 @@ struct attacher_reply {
 	s32 refused; /* syscalls__refused() of the attacher */
 	union {
 		struct process_image image; /* OP_IMAGE alone */
+		u32 user; /* OP_USER */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each */
 		char bytes[65536]; /* OP_LACKS; OP_MAPS, OP_READ: result bytes, until a reply with result 0 (the end) or an error */
 	};

@@ -254,6 +254,20 @@ static int serve_image(struct opener *s)
 	return 0;
 }
 
+/* A directory of /proc that all may read belongs to the process's effective user, also if it may not be looked into. */
+static int serve_user(struct opener *s)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", s->request.pid);
+	if (s->request.pid <= 0 || stat(path, &st))
+		return -ESRCH;
+	s->reply.user = st.st_uid;
+	s->reply_len = REPLY_HEAD + sizeof(s->reply.user);
+	return 0;
+}
+
 static int serve_processes(struct opener *s)
 {
 	DIR *dir = opendir("/proc");
@@ -289,6 +303,8 @@ static int serve_request(struct opener *s)
 		return serve_read(s);
 	case OP_IMAGE:
 		return serve_image(s);
+	case OP_USER:
+		return serve_user(s);
 	case OP_PROCESSES:
 		return serve_processes(s);
 	}

@@ -32,7 +32,7 @@ struct openers {
 int openers__start(struct openers *o);
 /* A child of the process has been waited for, and its number is free: it is forgotten if it was an opener. */
 void openers__ended(struct openers *o, pid_t pid);
-/* Answers OP_OPEN, OP_OPEN_DEBUG, OP_MAPS, OP_READ and OP_IMAGE until the socket ends. */
+/* Answers OP_OPEN, OP_OPEN_DEBUG, OP_MAPS, OP_READ, OP_IMAGE, OP_USER and OP_PROCESSES until the socket ends. */
 void opener__serve(int sock, int notes, bool remote_files) __attribute__((noreturn));
 
 #endif

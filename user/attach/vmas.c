@@ -62,6 +62,7 @@ int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(
 			.ino = r.ino,
 			.generation = r.generation,
 			.magic = r.magic,
+			.uid = r.uid,
 		};
 		memcpy(m.comm, r.comm, sizeof(m.comm));
 		if (r.path_len)

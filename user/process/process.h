@@ -13,6 +13,7 @@ struct mapping {
 	u64 dev, ino; /* backing inode */
 	u32 generation; /* of that inode number */
 	u32 magic; /* of the file system, 0: not known */
+	u32 uid; /* the process's effective user */
 	char comm[16]; /* the process's name, "": not known */
 	const char *path;
 	u64 time; /* CLOCK_MONOTONIC ns: when it was made, or found at the start */

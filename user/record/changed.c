@@ -14,6 +14,7 @@
 #include "record/objects.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +152,28 @@ static void changed(struct session *s, struct object *o)
 	o->id = 0;
 }
 
+struct watched {
+	int watch;
+	struct object *found;
+};
+
+static void visit_watch(const void *node, VISIT which, void *arg)
+{
+	struct object *o = *(struct object *const *)node;
+	struct watched *w = arg;
+
+	if ((which == postorder || which == leaf) && o->watch == w->watch)
+		w->found = o;
+}
+
+static struct object *watched_object(struct session *s, int watch)
+{
+	struct watched w = { .watch = watch };
+
+	twalk_r(s->objects->by_inode, visit_watch, &w);
+	return w.found;
+}
+
 void changed__poll(struct session *s)
 {
 	char buf[4096] __attribute__((aligned(8)));
@@ -163,7 +186,7 @@ void changed__poll(struct session *s)
 			struct object *o;
 
 			e = (const struct inotify_event *)p;
-			o = e->mask & IN_MODIFY ? objects__watched(s, e->wd) : NULL;
+			o = e->mask & IN_MODIFY ? watched_object(s, e->wd) : NULL;
 			if (o)
 				changed(s, o);
 		}

@@ -14,6 +14,7 @@ struct sonde_bpf;
 struct objects;
 struct losses;
 struct kept;
+struct shares;
 
 #define KEPT_RECORDS_MAX (32u << 20) /* bytes, from which on no more are taken out of the rings */
 
@@ -78,6 +79,7 @@ struct session {
 
 	struct ahead *ahead; /* between finding and attaching */
 	struct objects *objects;
+	struct shares *shares;
 	struct losses *losses;
 	struct stack_records *stacks;
 	struct native *native; /* NULL: nobody has asked for native stacks yet */
@@ -168,6 +170,8 @@ int objects__scan(struct session *s, u32 pid);
 int objects__ahead(struct session *s, const char *path, int fd);
 void objects__follow(struct session *s);
 u32 objects__probed(const struct objects *o);
+/* Of a process whose new files were not examined at once (shares.h), but may be now: they are mapped since then. */
+void objects__scan_late(struct session *s, u32 pid, u64 since);
 /* Now and then: evict.c */
 void objects__tick(struct session *s, u64 now);
 void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg);

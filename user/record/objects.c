@@ -8,6 +8,7 @@
 #include "attach/vmas.h"
 #include "process/filesystem.h"
 #include "record/native.h"
+#include "record/shares.h"
 #include "util/file.h"
 
 #include <bpf/libbpf.h>
@@ -20,6 +21,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Who maps files fast enough has records lost: scans of all processes for that take this part of the time at most. */
+#define SCAN_PART   20
+#define SCAN_RARELY 20000000000ULL /* ns: not more rarely than this, however busy the machine is */
 
 int object__compare(const void *a, const void *b)
 {
@@ -163,6 +168,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 	/* one that was written to before may be written to while it is examined and probed */
 	if (o->fd >= 0 && o->changes)
 		object__watch(s, o);
+	shares__examined(s);
 	err = o->fd < 0 ? -ENOEXEC : examine__object(s, o, m, &x);
 	if (err == -ENOEXEC)
 		refuse(s, o);
@@ -244,10 +250,18 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 struct scan {
 	struct session *s;
 	u64 now;
+	bool late; /* counted as not examined before */
 	/* looking for the object of one mmap record */
 	const struct mmap_record *record;
 	struct object *found;
 };
+
+static bool is_known(struct session *s, const struct mapping *m)
+{
+	const struct object *o = objects__find(s, m);
+
+	return o && o->examined;
+}
 
 static void on_mapping(const struct mapping *at, void *arg)
 {
@@ -260,6 +274,8 @@ static void on_mapping(const struct mapping *at, void *arg)
 	if (r && (r->start < m.start || r->start >= m.end))
 		return;
 	m.time = scan->now;
+	if (!r && !is_known(scan->s, &m) && !shares__may(scan->s, m.uid, m.pid, scan->now, !scan->late))
+		return;
 	o = mapped(scan->s, &m, scan->now);
 	if (r)
 		scan->found = o;
@@ -340,7 +356,15 @@ int objects__scan(struct session *s, u32 pid)
 {
 	int err = scan(s, pid);
 
+	shares__settle(s);
 	return err ? err : look_again(s);
+}
+
+void objects__scan_late(struct session *s, u32 pid, u64 since)
+{
+	struct scan scan = { .s = s, .now = since, .late = true };
+
+	scan_process(s, pid, &scan);
 }
 
 static struct mapping mapping_of(const struct mmap_record *r)
@@ -390,6 +414,8 @@ static void on_record(const struct mmap_record *r, void *arg)
 	/* its mappings are not looked at, and a scan takes time for each of them */
 	if (s->args->one_user && process__is_foreign(s, r->pid))
 		return;
+	if (!shares__may(s, shares__user(s, r->pid), r->pid, r->time, true))
+		return;
 	scan_process(s, r->pid, &scan);
 	/* the mapping is not there any more: its record is all there is to go by */
 	if (!scan.found || !scan.found->examined)
@@ -398,15 +424,21 @@ static void on_record(const struct mmap_record *r, void *arg)
 
 void objects__follow(struct session *s)
 {
-	u64 before = s->followed, lost = mmaps__drain(s->mmaps, on_record, s);
+	u64 before = s->followed, lost = mmaps__drain(s->mmaps, on_record, s), took;
 
+	shares__settle(s);
 	s->followed = session__now(s);
 	look_again(s);
-	if (!lost)
+	if (lost)
+		losses__add(s, 0, LOSS_MMAP, lost, before, s->followed, 0);
+	s->objects->missed |= lost > 0;
+	if (!s->objects->missed || s->followed < s->objects->next_scan)
 		return;
 	/* what the lost records would have said is in the mappings themselves, unless they are gone again */
-	losses__add(s, 0, LOSS_MMAP, lost, before, s->followed, 0);
+	s->objects->missed = false;
 	objects__scan(s, 0);
+	took = session__now(s) - s->followed;
+	s->objects->next_scan = s->followed + (took * SCAN_PART < SCAN_RARELY ? took * SCAN_PART : SCAN_RARELY);
 }
 
 /* sonde maps the file itself for a moment, as that shows the backing inode, wherever the file is. */
@@ -465,26 +497,4 @@ const char *objects__path(const struct objects *o, u16 id)
 	if (o && id)
 		twalk_r(o->by_inode, visit_id, &n);
 	return n.path;
-}
-
-struct watched {
-	int watch;
-	struct object *found;
-};
-
-static void visit_watch(const void *node, VISIT which, void *arg)
-{
-	struct object *o = *(struct object *const *)node;
-	struct watched *w = arg;
-
-	if ((which == postorder || which == leaf) && o->watch == w->watch)
-		w->found = o;
-}
-
-struct object *objects__watched(struct session *s, int watch)
-{
-	struct watched w = { .watch = watch };
-
-	twalk_r(s->objects->by_inode, visit_watch, &w);
-	return w.found;
 }

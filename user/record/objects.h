@@ -15,6 +15,8 @@ struct objects {
 	u32 scan; /* number of the last scan for those that no process maps */
 	u32 max, attached_max;
 	u64 next_sweep;
+	bool missed; /* mmap records were lost since the last scan of all processes */
+	u64 next_scan; /* ns: before that none is made for it */
 	u64 evicted, evicted_attached;
 	u32 changes; /* probed files that were overwritten in place since changed_from, each time */
 	u64 changed_from; /* ns */
@@ -66,8 +68,6 @@ void object__watch(struct session *s, struct object *o);
 void object__unwatch(struct session *s, struct object *o);
 /* One that was overwritten again and again may be probed again once it has been quiet. */
 void object__end_rest(struct object *o);
-/* objects.c: the object with this watch, or NULL. */
-struct object *objects__watched(struct session *s, int watch);
 /*
  * A debug file of the object: from a server by its build id, or at an absolute path in the root of its process or of
  * this one. A descriptor or negative errno.

@@ -7,6 +7,7 @@
 #include "record/examine.h"
 #include "record/native.h"
 #include "record/refused.h"
+#include "record/shares.h"
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
@@ -130,7 +131,8 @@ int session__start(struct session *s, char *err, size_t len)
 
 	s->stacks = stack_records__new();
 	family_host__each(s, start_native, NULL);
-	if (!s->stacks || losses__new(s) || objects__new(s)) {
+	s->shares = shares__new();
+	if (!s->stacks || !s->shares || losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
 	}
@@ -229,6 +231,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 			native__tick(s->native, now);
 		stack_records__tick(s, now);
 		objects__tick(s, now);
+		shares__tick(s, now);
 		ret = trace_writer__tick(s->writer, now);
 		if (ret && !s->write_error)
 			s->write_error = ret;
@@ -236,6 +239,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	}
 	if (now >= s->next_second) {
 		filter__tick(s);
+		shares__report(s);
 		losses__poll(s);
 		about__cost(s);
 		about__clock(s);
@@ -327,6 +331,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		write_open(s);
 		drain__last(s);
 		stack_records__finish(s);
+		shares__report(s);
 		losses__poll(s);
 		about__hits(s);
 		about__clock(s);
@@ -411,6 +416,7 @@ void session__free(struct session *s)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
+	shares__free(s->shares);
 	pause__forget(s, 0);
 	stack_records__free(s->stacks);
 	native__free(s->native);

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record/shares.h"
+
+#include "record/internal.h"
+#include "sandbox/usage.h"
+#include "util/recent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NS	      1000000000LL
+#define USERS_MAX     64
+#define PENDING_MAX   64 /* processes of a user that are to be scanned again; more are left out */
+#define SETTLE_NS     5000000 /* reading the clocks of all processes takes some us */
+#define NAMED_MAX     8 /* users that have a line */
+#define RESCAN_PART   20 /* of the limit, from which on processes are scanned again */
+#define EXAMINATIONS  10 /* for tests: a user's limit */
+#define PROCESSES_MAX 4096 /* whose users are known, in a generation */
+#define ASK_EVERY     1000000000ULL /* ns: a process may become another user's, and its number another process's */
+#define OTHERS	      0xfffffffeu /* all users but root together; no user has this number */
+
+/* A share of one CPU, and the time that may add up. The largest CUDA libraries take a second each. */
+struct rate {
+	u32 percent;
+	s64 limit; /* ns */
+};
+
+static const struct rate root_rate = { 20, 20 * NS }, others_rate = { 15, 15 * NS }, user_rate = { 5, 5 * NS };
+
+struct pending {
+	u32 pid;
+	u64 since; /* ns */
+};
+
+struct share {
+	u32 uid;
+	bool used; /* else it is free */
+	bool named; /* a line about it was printed */
+	struct rate rate;
+	s64 left; /* ns; below 0: owed */
+	u64 refilled; /* when, ns */
+	struct pending pending[PENDING_MAX];
+	u32 n_pending;
+	u64 skipped, first, last; /* mappings that were not examined, not written yet */
+	u32 pid; /* whose they are, 0: several */
+};
+
+struct shares {
+	struct share others, users[USERS_MAX];
+	struct share *payer; /* NULL: no user */
+	u64 paid; /* usage__total_ns() up to which all is charged */
+	u64 settled; /* when, ns */
+	bool fixed, growing; /* for tests */
+	u32 n_named;
+	struct recent users_of; /* pid: struct user_of */
+};
+
+struct user_of {
+	u32 uid;
+	u64 asked; /* when, ns */
+};
+
+static struct share full(u32 uid, struct rate rate, u64 now)
+{
+	return (struct share){ .uid = uid, .used = true, .rate = rate, .left = rate.limit, .refilled = now };
+}
+
+struct shares *shares__new(void)
+{
+	struct shares *sh = calloc(1, sizeof(*sh));
+
+	if (!sh)
+		return NULL;
+	recent__init(&sh->users_of, sizeof(u32), sizeof(struct user_of), PROCESSES_MAX);
+	sh->others = full(OTHERS, others_rate, 0);
+	sh->growing = session__test_switch("growing-shares");
+	sh->fixed = sh->growing || session__test_switch("fixed-shares");
+	return sh;
+}
+
+void shares__free(struct shares *sh)
+{
+	if (sh)
+		recent__free(&sh->users_of);
+	free(sh);
+}
+
+static void refill(const struct shares *sh, struct share *a, u64 now)
+{
+	u64 add = now > a->refilled ? (now - a->refilled) / 100 * a->rate.percent : 0;
+
+	if (sh->fixed)
+		add = 0;
+	a->refilled = now;
+	if (add > (u64)a->rate.limit || a->left + (s64)add > a->rate.limit)
+		a->left = a->rate.limit;
+	else
+		a->left += (s64)add;
+}
+
+static void write_skipped(struct session *s, struct share *a)
+{
+	if (a->skipped)
+		losses__add_of(s, a->pid, 0, LOSS_SHARE, a->skipped, a->first, a->last, 0);
+	a->skipped = 0;
+}
+
+/* Of those that are known the one with the most left makes room: its user loses nothing by it. */
+static struct share *share_of(struct session *s, u32 uid)
+{
+	struct shares *sh = s->shares;
+	struct share *most = NULL, *unused = NULL;
+	u64 now = session__now(s);
+
+	for (u32 i = 0; i < USERS_MAX; i++) {
+		struct share *a = &sh->users[i];
+
+		if (a->used && a->uid == uid) {
+			refill(sh, a, now);
+			return a;
+		}
+		if (!a->used)
+			unused = a;
+		else if (a != sh->payer && (!most || a->left > most->left))
+			most = a;
+	}
+	if (!unused) {
+		unused = most;
+		write_skipped(s, unused);
+	}
+	*unused = full(uid, uid ? user_rate : root_rate, now);
+	return unused;
+}
+
+static bool is_left(struct session *s, const struct share *a)
+{
+	struct share *others = &s->shares->others;
+
+	if (a->left <= 0)
+		return false;
+	refill(s->shares, others, session__now(s));
+	return !a->uid || others->left > 0;
+}
+
+u32 shares__user(struct session *s, u32 pid)
+{
+	struct user_of *u = recent__get(&s->shares->users_of, &pid);
+	u64 now = session__now(s);
+	u32 uid;
+
+	if (u && u->asked && now - u->asked < ASK_EVERY)
+		return u->uid;
+	if (process__is_hung(s, pid) || attacher__user(s->attacher, pid, &uid))
+		uid = SHARES_UNKNOWN;
+	if (u)
+		*u = (struct user_of){ uid, now };
+	return uid;
+}
+
+bool shares__left(struct session *s, u32 uid)
+{
+	return is_left(s, share_of(s, uid));
+}
+
+static void take(struct shares *sh, struct share *a, s64 ns)
+{
+	a->left -= ns;
+	if (a->uid)
+		sh->others.left -= ns;
+}
+
+void shares__charge(struct session *s, u32 uid, u64 ns)
+{
+	if (!s->shares->fixed)
+		take(s->shares, share_of(s, uid), (s64)ns);
+}
+
+static void settle(struct session *s)
+{
+	struct shares *sh = s->shares;
+	u64 total = usage__total_ns();
+
+	if (sh->payer && total > sh->paid && !sh->fixed)
+		take(sh, sh->payer, (s64)(total - sh->paid));
+	sh->paid = total;
+	sh->settled = session__now(s);
+}
+
+void shares__settle(struct session *s)
+{
+	if (!s->shares->payer)
+		return;
+	settle(s);
+	s->shares->payer = NULL;
+}
+
+void shares__examined(struct session *s)
+{
+	struct share *payer = s->shares->payer;
+
+	if (payer && payer->uid && s->shares->fixed)
+		payer->left -= payer->rate.limit / EXAMINATIONS;
+}
+
+/* Once for each of the first users. */
+static void name_user(struct session *s, struct share *a)
+{
+	char who[64];
+
+	if (a->named || s->shares->n_named == NAMED_MAX)
+		return;
+	a->named = true;
+	s->shares->n_named++;
+	s->not_attached++;
+	if (a->uid == SHARES_UNKNOWN)
+		snprintf(who, sizeof(who), "processes that end at once");
+	else
+		snprintf(who, sizeof(who), "processes of user %u", a->uid);
+	session__warn(
+		s,
+		"%s map new files with code faster than sonde examines them with %u%% of one CPU, which is their share: they "
+		"are examined later, or not at all if they are not mapped any more by then. Calls into libraries that only "
+		"such processes map are missing until then; other users' files are not affected",
+		who, a->rate.percent);
+}
+
+static void add_pending(struct share *a, u32 pid, u64 time)
+{
+	for (u32 i = 0; i < a->n_pending; i++)
+		if (a->pending[i].pid == pid)
+			return;
+	if (a->n_pending < PENDING_MAX)
+		a->pending[a->n_pending++] = (struct pending){ .pid = pid, .since = time };
+}
+
+static void skip(struct session *s, struct share *a, u32 pid, u64 time, bool count)
+{
+	add_pending(a, pid, time);
+	if (!count)
+		return;
+	name_user(s, a);
+	if (!a->skipped++) {
+		a->first = time;
+		a->pid = pid;
+	}
+	a->last = time > a->last ? time : a->last;
+	a->pid = a->pid == pid ? pid : 0;
+}
+
+bool shares__may(struct session *s, u32 uid, u32 pid, u64 time, bool count)
+{
+	struct shares *sh = s->shares;
+	struct share *a = share_of(s, uid);
+
+	if (a != sh->payer || session__now(s) - sh->settled > SETTLE_NS)
+		settle(s);
+	sh->payer = NULL;
+	if (!is_left(s, a)) {
+		skip(s, a, pid, time, count);
+		return false;
+	}
+	sh->payer = a;
+	return true;
+}
+
+/* Those of its processes that have new files, as long as there is something left. */
+static void scan_pending(struct session *s, struct share *a)
+{
+	struct pending list[PENDING_MAX];
+	u32 n = a->n_pending, i;
+
+	memcpy(list, a->pending, n * sizeof(*list));
+	a->n_pending = 0;
+	for (i = 0; i < n && is_left(s, a); i++) {
+		objects__scan_late(s, list[i].pid, list[i].since);
+		shares__settle(s);
+	}
+	for (; i < n; i++)
+		add_pending(a, list[i].pid, list[i].since);
+}
+
+void shares__tick(struct session *s, u64 now)
+{
+	struct shares *sh = s->shares;
+
+	for (u32 i = 0; i < USERS_MAX; i++) {
+		struct share *a = &sh->users[i];
+
+		if (!a->used || !a->n_pending)
+			continue;
+		refill(sh, a, now);
+		if (sh->growing)
+			a->left += a->rate.limit / EXAMINATIONS;
+		if (sh->growing || a->left > a->rate.limit / RESCAN_PART)
+			scan_pending(s, a);
+	}
+}
+
+void shares__report(struct session *s)
+{
+	for (u32 i = 0; s->shares && i < USERS_MAX; i++)
+		write_skipped(s, &s->shares->users[i]);
+}
