@@ -21,6 +21,7 @@ void usage__open(void)
 {
 	if (shared)
 		return;
+	/* cppcheck-suppress invalidFunctionArg */
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		shared = NULL;
