@@ -13,21 +13,14 @@ import subprocess
 import sys
 import time
 
-ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "reader"))
-from sonde_trace import Trace  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_trace import Trace
+from tap import done, ok, skip_all
+
+B, SONDE, TMP = (os.environ[n] for n in ("B", "SONDE", "TMPDIR"))
 STORM = os.path.join(B, "tests", "workloads", "storm")
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-number = 0
-
-
-def result(ok, name, why=""):
-    global number
-    number += 1
-    print(f"{'ok' if ok else 'not ok'} {number} - {name}", flush=True)
-    if not ok:
-        print(f"# {why}", flush=True)
 
 
 def tree(root):
@@ -56,8 +49,7 @@ def total(processes, root):
 
 def main():
     if not os.access(STORM, os.X_OK) or not os.path.exists(FAKE):
-        print("ok 1 - cost # SKIP the program or the library of the test is not built\n1..1")
-        return
+        skip_all("the program or the library of the test is not built")
     path = f"{TMP}/cost.sonde"
     child = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "proc,cuda"], stderr=subprocess.PIPE, universal_newlines=True)
     for line in child.stderr:
@@ -72,22 +64,22 @@ def main():
     child.send_signal(signal.SIGINT)
     err = child.communicate(timeout=60)[1]
     names = {name for name, _, _ in processes.values()}
-    result({"sonde-attacher", "sonde-examiner", "sonde-opener"} <= names, "the recording has processes beside the worker", names)
+    ok({"sonde-attacher", "sonde-examiner", "sonde-opener"} <= names, "the recording has processes beside the worker", names)
     costs = [(e["time"], e["user"] + e["system"] + e["children"], e["children"]) for e in Trace(path).events("meta_cost")]
     low = [sum_ for at, sum_, _ in costs if at <= before]
     high = [sum_ for at, sum_, _ in costs if at >= after]
     there, ticks = total(processes, child.pid), 2 * TICK * len(processes)
-    result(low and high and low[-1] - ticks <= there <= high[0] + ticks, "the trace has the CPU time of all of them",
+    ok(low and high and low[-1] - ticks <= there <= high[0] + ticks, "the trace has the CPU time of all of them",
            f"{costs} {processes}")
     others = sum(own + ended for pid, (_, own, ended) in processes.items() if pid != child.pid)
-    result(high and high[0] and others > ticks and costs[-1][2] >= others - ticks, "that of the others is counted",
+    ok(high and high[0] and others > ticks and costs[-1][2] >= others - ticks, "that of the others is counted",
            f"{costs[-1]} {others}")
     # what it took until it was live is not of the traced time
     begun, wall = costs[0][1], max(e["wall"] for e in Trace(path).events("meta_cost"))
     printed = re.search(r"sonde itself took ([0-9.]+)%", err)
     least = 100 * (costs[-1][1] - begun - ticks) / (wall + 1_000_000_000)
-    result(printed and float(printed[1]) >= least, "the line at the end has it all", f"{least} {err[-600:]}")
+    ok(printed and float(printed[1]) >= least, "the line at the end has it all", f"{least} {err[-600:]}")
 
 
 main()
-print(f"1..{number}")
+done()
