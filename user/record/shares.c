@@ -41,7 +41,7 @@ struct share {
 	u64 refilled; /* when, ns */
 	struct pending pending[PENDING_MAX];
 	u32 n_pending;
-	u64 skipped, first, last; /* mappings that were not examined, not written yet */
+	u64 skipped, first; /* mappings that were not examined, not written yet; ns */
 	u32 pid; /* whose they are, 0: several */
 };
 
@@ -98,10 +98,11 @@ static void refill(const struct shares *sh, struct share *a, u64 now)
 		a->left += (s64)add;
 }
 
+/* They are not examined yet: what was mapped before tracing was live lacks in its time, too. */
 static void write_skipped(struct session *s, struct share *a)
 {
 	if (a->skipped)
-		losses__add_of(s, a->pid, 0, LOSS_SHARE, a->skipped, a->first, a->last, 0);
+		losses__add_of(s, a->pid, 0, LOSS_SHARE, a->skipped, a->first, session__now(s), 0);
 	a->skipped = 0;
 }
 
@@ -243,7 +244,6 @@ static void skip(struct session *s, struct share *a, u32 pid, u64 time, bool cou
 		a->first = time;
 		a->pid = pid;
 	}
-	a->last = time > a->last ? time : a->last;
 	a->pid = a->pid == pid ? pid : 0;
 }
 
