@@ -106,7 +106,7 @@ int cmd__print(const struct report_output *out, const struct output_options *opt
 {
 	int err = report_output__failed(out) ? -ENOMEM : report_output__print(out, options, stdout);
 
-	/* who reads through `head` has enough */
+	/* a reader such as `head` has closed the pipe: not an error */
 	if (!err || err == -EPIPE)
 		return EXIT_DONE;
 	cmd__error("cannot print: %s", strerror(-err));

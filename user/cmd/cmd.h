@@ -15,7 +15,7 @@ enum {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2, /* the command line makes no sense */
-	EXIT_PARTLY = 3, /* done, but something asked for could not be attached */
+	EXIT_PARTLY = 3, /* done, but a requested part could not be attached */
 };
 
 struct command {
@@ -40,7 +40,10 @@ void cmd__error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same and how to get help; returns EXIT_USAGE. */
 int cmd__usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The status as it is, or, after an error that names it, EXIT_FAILED: the process's filter refused a system call. */
+/*
+ * Returns status; or, if the process's filter refused a system call, prints an error that names the call and
+ * returns EXIT_FAILED.
+ */
 int cmd__check_calls(int status);
 
 struct trace;

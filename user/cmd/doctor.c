@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What this kernel and user can do, which runtimes run now, what is missing and how to mend it. */
+/* Capabilities of this kernel and user, running runtimes, what is missing and the command that adds it. */
 #include "cmd/doctor.h"
 
 #include "cmd/cmd.h"
@@ -77,7 +77,7 @@ static void missing(struct doctor *d)
 {
 	struct table *t = REPORT_TABLE(&d->out, "missing", "What is missing, and what mends it", missing_columns);
 
-	/* people are told in a line that nothing is */
+	/* people get a line that says that nothing is missing */
 	t->machine_only = !d->n_findings;
 	for (u32 i = 0; i < d->n_findings; i++)
 		table__add(t, V_TEXT(d->findings[i].what), V_TEXT(d->findings[i].effect), V_TEXT(d->findings[i].mend));

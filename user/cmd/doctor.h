@@ -22,14 +22,14 @@ struct doctor {
 	u32 n_findings;
 	bool other_pids; /* in a pid namespace that is not the host's */
 	bool allowed; /* to load BPF programs: where not, little can be tried */
-	bool root; /* at its start: it leaves root before it looks at processes */
+	bool root; /* root at the start: doctor gives up root before it examines processes */
 	struct scope scope; /* the policy in force */
 	u32 usable, families; /* a family counts 2 if it is usable, 1 if partly */
 };
 
 /* A line of the checks; `group`: kernel, privileges, mounts, settings. */
 void doctor__check(struct doctor *d, const char *group, const char *check, const char *state, const char *what);
-/* And something to be mended: what is missing, what that means here, the command that mends it. */
+/* Adds a row to table `missing`: what is missing, what that means here, the command that adds it. */
 void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *mend);
 /* The first line of a small file, without its end; "" and false if it can't be read. */
 bool doctor__read_line(const char *path, char *buf, size_t len);

@@ -40,7 +40,7 @@ static void read_mount(struct mounts *m, char *line)
 		keep_place(m->sysfs, sizeof(m->sysfs), where);
 	if (strcmp(type, "proc") || strcmp(where, "/proc"))
 		return;
-	/* the one mounted last is seen */
+	/* the one mounted last is visible */
 	hide = strstr(super, "hidepid=");
 	snprintf(m->hidepid, sizeof(m->hidepid), "%.*s", hide ? (int)strcspn(hide + 8, ",") : 0, hide ? hide + 8 : "");
 	if (!strcmp(m->hidepid, "0") || !strcmp(m->hidepid, "off"))

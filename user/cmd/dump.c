@@ -229,7 +229,10 @@ static void print_thread(const struct dump *d, const struct look *l, const struc
 		printf("waits for the GIL");
 	else
 		printf("%s%s%s", state_name(t->task.state), call ? " in " : "", call ? call : "");
-	/* who waits for the GIL does so for a switch interval at a time: only the last one's beginning is to be seen */
+	/*
+	 * a thread waits for the GIL one switch interval at a time: only the beginning of the last timed wait is
+	 * visible
+	 */
 	if (t->task.asleep_ns >= 0)
 		printf(t->waits ? " (in this timed wait for %s)" : " for %s",
 		       text__ns(ns, sizeof(ns), (u64)t->task.asleep_ns));
@@ -245,7 +248,7 @@ static void print_thread(const struct dump *d, const struct look *l, const struc
 		puts("    (and more)");
 }
 
-/* For people: a head, then the threads: who holds the GIL, who waits, the other ones of Python, the rest. */
+/* For people: a heading, then the threads: the holder of the GIL, its waiters, other Python threads, the rest. */
 static int print_people(const struct dump *d)
 {
 	char version[16];
@@ -340,7 +343,7 @@ static int parse(struct dump *d, int argc, char **argv)
 	return -1;
 }
 
-/* What is open, and what /proc tells to those who may ask. */
+/* Reads what needs privileges: opens the memory, and reads the protected files of /proc. */
 static void open_all(struct dump *d)
 {
 	char err[512];

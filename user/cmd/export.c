@@ -201,7 +201,7 @@ static FILE *open_output(struct output *output, const struct request *r)
 	return out;
 }
 
-/* The file gets its name once it is whole: a part of it would look like the whole. An exit status. */
+/* Writes the file and names it once it is complete, because a partial file would look complete. An exit status. */
 static int finish_output(FILE *out, struct output *output, int status)
 {
 	char why[8192];

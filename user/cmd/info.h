@@ -7,7 +7,7 @@
 #include "model/names.h"
 #include "output/table.h"
 
-/* Probed files: live from when, blind how long. 0 or negative errno. */
+/* Adds the table of probed files: since when they were live, and their attach gaps. 0 or negative errno. */
 int info__objects(struct trace *t, const struct trace_facts *facts, const struct names *names,
 		  struct report_output *out);
 /* What tracing itself cost, in the last record that says so. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The traces on a command line. Several are merged into a file without a name, which
- * is then the one that is read. Files are opened as the user who runs sonde, and read
- * without rights.
+ * The traces on a command line. Several are merged into a file without a name, which is then read instead. Files
+ * are opened as the user who runs sonde, and read without privileges.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -165,7 +165,7 @@ void launch__signal(struct launch *l, int sig)
 {
 	if (!l->pid || l->ended)
 		return;
-	/* this process is no longer who started it */
+	/* this process is no longer its parent */
 	if (!l->session || session__signal(l->session, l->pid, sig))
 		kill(l->pid, sig);
 }

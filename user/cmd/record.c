@@ -246,7 +246,7 @@ static int parse_family_option(struct record_args *a, const char *arg, const cha
 		a->options[a->n_options++] = option;
 		return 1;
 	}
-	/* "--osrt-threshold" with nothing behind it: whoever knows the option says what it wants */
+	/* "--osrt-threshold" without a value: the code that knows the option prints what it expects */
 	if (!arg || strncmp(arg, "--", 2) || !strpbrk(arg + 2, "=-") ||
 	    a->n_options + 1 >= sizeof(a->options) / sizeof(a->options[0])) {
 		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
@@ -256,7 +256,7 @@ static int parse_family_option(struct record_args *a, const char *arg, const cha
 	return 0;
 }
 
-/* What stands behind "--". */
+/* The command after "--". */
 static int parse_command(struct record_args *a, int argc, char **argv)
 {
 	if (optind && !strcmp(argv[optind - 1], "--")) {
@@ -274,7 +274,7 @@ static int parse_command(struct record_args *a, int argc, char **argv)
 	return -EINVAL;
 }
 
-/* Nothing is put into processes that nobody named. */
+/* Injects only into processes that the user selected. */
 static int check_inject(struct record_args *a)
 {
 	if (!a->inject)

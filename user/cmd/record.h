@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* `sonde record`: what its command line says (record.c), and doing it (record_run.c, record_inject.c). */
+/* `sonde record`: the command line (record.c) and the recording (record_run.c, record_inject.c). */
 #ifndef SONDE_CMD_RECORD_H
 #define SONDE_CMD_RECORD_H
 
@@ -22,13 +22,13 @@ struct record_args {
 	bool has_command; /* "--" was given: failures of sonde's own have a status of their own */
 	struct launch launch;
 	struct pid_list pids;
-	const char *comms[COMM_GLOBS + 1]; /* one too many is told of by the session */
+	const char *comms[COMM_GLOBS + 1]; /* one more than allowed, so that the session reports it */
 	const char *cgroups[FILTER_CGROUPS + 1];
 	const char *options[64];
 	u32 n_options;
 };
 
-/* record_inject.c: what -t comes to with --inject; and doing it, which says what could not be done */
+/* record_inject.c: the families of -t with --inject; and the injection, which prints what could not be done */
 const char *record_inject__families(const char *families);
 void record_inject__run(struct record_args *a);
 

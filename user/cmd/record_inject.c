@@ -131,7 +131,7 @@ static bool selected(const struct record_args *a, const struct pids *in_cgroups,
 		return false;
 	if (a->session.n_cgroups && !has(in_cgroups->list, in_cgroups->n, pid))
 		return false;
-	/* who was named may come to CUDA later; of the others those that have it are meant */
+	/* processes named by -p may load CUDA later; of others only those that have it are selected */
 	return has(a->pids.list, a->pids.n, pid) || has_cuda(pid);
 }
 

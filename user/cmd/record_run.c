@@ -32,7 +32,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		if (sig != SIGINT)
 			return;
 	}
-	/* the second one: leave at once; the kernel takes the probes off, the trace ends at its last chunk */
+	/* the second signal: exit at once; the kernel removes the probes, and the trace ends at its last chunk */
 	if (sig != SIGUSR1 && sig != SIGUSR2 && stops++)
 		_exit(128 + sig);
 }

@@ -45,7 +45,7 @@ static const char options_help[] =
 struct request {
 	char *const *files;
 	u32 n_files;
-	char label[256]; /* the files, for people */
+	char label[256]; /* the files as printed */
 	char *notes; /* on what was merged, a line each */
 	const struct report *report;
 	const char *time;
@@ -188,7 +188,7 @@ static struct value ns_pid(const struct value *row, void *arg)
 	return t && t->ns_pid ? V_U64(t->ns_pid) : V_NONE;
 }
 
-/* Pids are sonde's own namespace's; what a process in a container calls itself stands beside them, for machines. */
+/* Pids are of sonde's own namespace; in CSV and JSON the pid in the process's container is given beside them. */
 static void add_ns_pids(struct report_output *out, const struct names *names)
 {
 	static const struct column column = { "ns_pid", "Pid in its namespace", VALUE_U64, SHOW_NEVER };
@@ -216,7 +216,7 @@ static void put_number(const struct names *names, const char *key, struct value 
 		value->u = names__number(names, (u32)value->u);
 }
 
-/* Reports tell processes apart by ids where one number was used twice; what is printed are the numbers. */
+/* Reports have ids in place of reused pids and tids; printed are the pids and tids. */
 static void put_numbers(struct report_output *out, const struct names *names)
 {
 	for (struct table *t = out->tables; t; t = t->next)
@@ -268,7 +268,7 @@ static void set_windows(struct trace_facts *f, struct trace *t, const struct que
 	trace__set_windows(t, f->windows, f->n_windows);
 }
 
-/* Says which of the processes asked for the trace does not have, as far as it names its processes. */
+/* Warns about selected processes that the trace does not have, as far as it names its processes. */
 static void warn_unknown(const struct request *r, const struct query *args)
 {
 	for (u32 i = 0; i < r->pids.n && query__has_family(args, "proc"); i++)

@@ -53,7 +53,7 @@ struct resolver {
 	const struct embedded *bpf;
 	struct table *places, *total;
 	const char *glob; /* --placed */
-	/* the object that is looked at */
+	/* the object that is examined */
 	struct elf *elf;
 	struct placer *placer;
 	const char *path;
@@ -263,7 +263,7 @@ static void add_object(struct resolver *r)
 	}
 }
 
-/* An opened file; true: it is one that can be looked at. */
+/* Opens a file; true: it can be examined. */
 static int look(struct resolver *r, int fd, const char *path)
 {
 	int err = elf__open_any(&r->elf, fd);

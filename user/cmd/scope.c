@@ -180,7 +180,7 @@ bool scope__resolve(struct scope *s, const char *command)
 	return true;
 }
 
-/* A user who is not the scope's and whose process it is, as user or as effective user; the scope's: there is none. */
+/* A user outside the scope who owns the process, as real or effective user; the scope's user: there is none. */
 static uid_t other_owner(const struct scope *s, u32 pid)
 {
 	char path[48], line[256];
@@ -260,7 +260,7 @@ bool scope__apply(struct scope *s, struct session_args *args, const char *comman
 
 	if (!scope__resolve(s, command))
 		return false;
-	/* who starts a command need not say that it is theirs */
+	/* a command that sonde starts belongs to the user who runs sonde */
 	if (launches && s->usual)
 		s->whose = SCOPE_ALL;
 	args->trusted_files = s->trusted_files == ANSWER_YES;

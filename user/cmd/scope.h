@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The policy of all commands that look at or touch processes: whose processes (--scope), in whose files probes go
- * (--trusted-files), and whether files are opened whose server may not answer (--remote-files). The command line goes first, then
- * /etc/sonde.conf, then what is usual for who asks: root gets all users' processes, also behind sudo; a user with
- * capabilities, but not root, only their own. Files of any owner, and no remote ones.
+ * The policy of all commands that examine or change processes: which users' processes (--scope), in which owners'
+ * files probes go (--trusted-files), and whether files are opened whose server may not answer (--remote-files).
+ * The command line takes precedence over /etc/sonde.conf, and that over the default: root gets all users'
+ * processes, also by sudo; a user with capabilities, but not root, only their own. Files of any owner, and no
+ * remote ones.
  */
 #ifndef SONDE_CMD_SCOPE_H
 #define SONDE_CMD_SCOPE_H
@@ -21,7 +22,7 @@ struct scope {
 	/* set by scope__resolve */
 	const char *command;
 	bool by_sudo, usual; /* usual: neither the command line nor the configuration has a scope */
-	uid_t user; /* who asks, also behind sudo */
+	uid_t user; /* the user who runs sonde, also by sudo */
 };
 
 /* For the table of getopt_long, and what it returns for them. */
@@ -39,18 +40,27 @@ enum { SCOPE_OPTION_WHOSE = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE }
 
 /* 1: it is one of them and taken; 0: another option; -EINVAL, after a message: it has no such value. */
 int scope__option(struct scope *s, const char *command, int option, const char *value);
-/* Completes it by the configuration and by who asks. false, after a message: it can't be had. */
+/*
+ * Completes it by the configuration and the user who runs sonde. false, after a message: the user may not have
+ * that scope.
+ */
 bool scope__resolve(struct scope *s, const char *command);
 /*
- * The same for a recording: fills in args, whose processes (-p) must be known; launches says whether a command will be
- * started.
+ * The same for a recording: fills in args, in which the processes of -p must be known; launches says whether a
+ * command will be started.
  */
 bool scope__apply(struct scope *s, struct session_args *args, const char *command, bool launches);
-/* The same for what looks at single processes. */
+/* The same for commands that examine single processes. */
 bool scope__apply_to_processes(struct scope *s, const char *command);
-/* Is it in the resolved scope? Else why (of size len, or NULL) says whose it is, what leaves it out and what allows it. */
+/*
+ * Is the process in the resolved scope? If not, why (of size len, or NULL) says which user owns it, what leaves it
+ * out and what allows it.
+ */
 bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len);
-/* "ann", or the number of a user who has no name here; until the next call. Asks name services: not behind a filter. */
+/*
+ * "ann", or the uid of a user without a name here; valid until the next call. Uses name services: call it before a
+ * filter is installed.
+ */
 const char *scope__user_name(uid_t uid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The library that tells what GPUs do (cupti-shim/), for the command that sonde itself starts. */
+/* The library that records GPU work (cupti-shim/), for the command that sonde itself starts. */
 #ifndef SONDE_CMD_SHIM_H
 #define SONDE_CMD_SHIM_H
 

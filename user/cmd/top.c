@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What Python does now: GIL load, who keeps whom waiting, functions; once a second, and no trace is written. */
+/* What Python does now: GIL load, holders and waiters, functions; updated once a second, without writing a trace. */
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
 #include "cmd/scope.h"
@@ -61,7 +61,7 @@ struct top {
 	struct scope scope;
 	const char *options[2];
 	char hz_option[32];
-	u64 hz, count; /* looks, 0: until stopped */
+	u64 hz, count; /* number of updates, 0: until stopped */
 	double interval; /* s */
 	bool plain;
 	bool has_figures; /* of a first interval */
@@ -284,7 +284,7 @@ static struct top_status status_of(struct session *s, const struct top *t)
 	};
 }
 
-/* One look. 0 or negative errno; -EPIPE: nobody reads any more. */
+/* Prints or draws one update. 0 or negative errno; -EPIPE: standard output was closed. */
 static int look(struct session *s, struct top *t, bool screen, struct live_view *view, u64 now)
 {
 	struct top_status status;
@@ -319,11 +319,11 @@ static int timeout(u64 now, u64 due)
 static int run(struct session *s, struct top *t, bool screen, char *err, size_t len)
 {
 	u64 step = (u64)(t->interval * 1e9), next, due, now = now_ns(), looks = 0;
-	bool early = screen && step > FIRST_NS; /* an additional look, which is not counted */
+	bool early = screen && step > FIRST_NS; /* an additional update, which is not counted */
 	struct live_view view = {};
 	int ret = 0;
 
-	/* what came before was told of the past */
+	/* records that arrived before this are dropped */
 	if (t->live)
 		ret = live__cut(t->live, now, &view);
 	next = now + step;

@@ -15,15 +15,15 @@ struct top_status {
 	const char *message; /* the last warning, "" if there was none */
 };
 
-/* What a key asked for. */
+/* The action of a key. */
 enum top_key { TOP_NOTHING, TOP_QUIT, TOP_REDRAW };
 
 /* Reads the terminal's description, before the session starts: it then opens no file any more. The terminal is left as it was. */
 void top_screen__prepare(void);
-/* Takes the terminal; false: it can't be had. It is given back by top_screen__close, in whatever state it was. */
+/* Takes over the terminal; false: it is not possible. top_screen__close restores it, whatever state it is in. */
 bool top_screen__open(void);
 void top_screen__close(void);
-/* Shows a view, sorted as the keys have asked; when paused the one before stays. */
+/* Draws a view in the selected sort order; while paused the view before remains. */
 void top_screen__draw(const struct live_view *v, const struct top_status *status);
 /* Takes what has been typed. */
 enum top_key top_screen__key(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The screen of `sonde top`: a head, GILs, who keeps whom waiting, functions; as many rows of each as there is room for. */
+/* The screen of `sonde top`: a heading, GILs, holders and waiters, functions; as many rows of each as fit. */
 #include "cmd/top.h"
 
 #include <curses.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Stacks added up: a tree of calls in which equal callers stand once, whatever ids
- * their frames have, each with what was spent in it. It grows with the stacks that
- * differ, not with the events.
+ * Stacks merged into a tree of calls, in which equal callers are one node regardless of their frames' ids, each
+ * with the time spent in it. Its size depends on the number of different stacks, not of events.
  */
 #ifndef SONDE_EXPORT_CALLS_H
 #define SONDE_EXPORT_CALLS_H
@@ -36,7 +35,7 @@ struct call_functions {
 struct call_node {
 	u32 parent; /* of the root, 0: itself */
 	u32 function;
-	u32 line; /* 0: not known, or lines are not told apart */
+	u32 line; /* 0: not known, or lines are not distinguished */
 	u32 depth; /* the root's is 0 */
 	u64 self; /* spent in it and not in what it calls */
 	u64 count; /* events that ended in it */
@@ -45,7 +44,7 @@ struct call_node {
 struct call_tree {
 	struct call_functions *functions;
 	bool lines; /* two lines of one function are two nodes */
-	struct call_node *nodes; /* 0: the root; a parent stands before its children */
+	struct call_node *nodes; /* 0: the root; parents precede their children */
 	u32 n, allocated;
 	struct map children; /* struct child_key -> u32 */
 	struct map known; /* struct known_key -> u32: where a stack ends */

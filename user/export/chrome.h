@@ -12,7 +12,7 @@
 
 #define CHROME_FIRST_LANE (1u << 30) /* above all thread numbers, those of merged traces too */
 
-/* The number that stands for a process or thread: its own, or for one that had another's after it, one that none has. */
+/* The number of a process or thread: its own, or for a process that reused a pid, an unused one. */
 #define CHROME_FIRST_AGAIN (1u << 29)
 static inline u32 chrome__number(u32 id)
 {

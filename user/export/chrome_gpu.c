@@ -13,7 +13,7 @@
 #include "export/value.h"
 #include "output/json_writer.h"
 
-#define NEXT_SAME 1000000 /* to the thread number of a stream whose number is taken */
+#define NEXT_SAME 1000000 /* thread number for a stream whose own number is in use */
 
 /* more than one of a stream where its work overlaps */
 struct stream_key {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The threads that spans are drawn on. Spans of one thread have to nest or be apart; the scheduler's, which cut through
- * what the thread does, and others that overlap get threads of their own, called "NAME: KIND", whose numbers no thread has.
+ * The threads that spans are drawn on. Spans of one thread have to nest or be disjoint. The scheduler's spans,
+ * which cross the others, and other overlapping spans get threads of their own, called "NAME: KIND", with thread
+ * numbers that are not in use.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -23,7 +23,7 @@ struct export
 	int fd; /* of out, for a format that writes by itself (needs_file) */
 	const struct schema_event *event; /* of a format of one kind: which */
 	const char *choice; /* of a format with a check: what --event says, NULL: nothing */
-	char note[256]; /* what to tell the user of what was written; "" if nothing */
+	char note[256]; /* a note for the user about what was written */
 	char why[512]; /* set by a format that can say more of a failure than errno does */
 	void *data; /* the exporter's own */
 };

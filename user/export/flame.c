@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A page with flame graphs: one HTML file that loads nothing. The page itself is flame.html; here is its data,
- * JSON in a script element that is never run. All names in it come from targets: whatever could
- * end the element or be read as markup is written as \uNNNN, and the page shows them as text alone.
+ * A page with flame graphs: one HTML file without external resources. The page itself is flame.html; this writes
+ * its data, JSON in a script element that is never run. All names in it come from targets: bytes that could end
+ * the element or be read as markup are written as \uNNNN, and the page shows names only as text.
  */
 #include <errno.h>
 #include <stdlib.h>

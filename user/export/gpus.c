@@ -172,7 +172,7 @@ u64 gpus__start(struct gpus *g, const struct gpu_work *w)
 	struct interval *last = map__get(&g->streams, &key);
 	u64 start = w->start;
 
-	/* without memory as it is */
+	/* without memory it stays as it is */
 	if (!last)
 		return start;
 	if (error && start >= last->start && start < last->end && last->end - start <= *error && last->end <= w->end)
@@ -266,7 +266,7 @@ bool gpu_launches__first(struct gpu_launches *l, u64 number)
 {
 	if (!l->emitted)
 		l->emitted = calloc(KEPT, sizeof(*l->emitted));
-	/* without memory one too many is told */
+	/* without memory a launch may be emitted twice */
 	if (!l->emitted)
 		return true;
 	if (l->emitted[number % KEPT] == number)

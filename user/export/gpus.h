@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What exports of GPU work have in common: numbers for GPUs, words.
+ * Shared by exports of GPU work: numbers of GPUs, names.
  *
- * A process numbers its devices itself: device 0 of one may be device 3 of another (CUDA_VISIBLE_DEVICES). So GPUs are
- * told apart by their UUIDs and numbered anew, where nothing is against it as their first process does.
+ * A process numbers its devices itself: device 0 of one may be device 3 of another (CUDA_VISIBLE_DEVICES). So GPUs
+ * are identified by their UUIDs and numbered anew, with their first process's number where that is free.
  */
 #ifndef SONDE_EXPORT_GPUS_H
 #define SONDE_EXPORT_GPUS_H
@@ -16,7 +16,7 @@
 
 struct gpu {
 	bool taken; /* some device has this number */
-	bool known; /* its process's shim told of it */
+	bool known; /* its process's shim recorded it */
 	char model[65]; /* untrusted, "" if not known */
 	u32 major, minor; /* compute capability; 0: not known */
 	u64 memory; /* bytes; 0: not known */
@@ -57,7 +57,7 @@ const char *gpu_copy__name(u32 kind);
 /* Of enum gil_held; NULL: not known */
 const char *gpu_launch__gil_state(const struct gpu_launch *l);
 
-/* The launches that were told last. A launch may come back with each of its graph's nodes: true the first time. */
+/* The launches that were emitted last. A launch may come back with each of its graph's nodes: true the first time. */
 struct gpu_launches {
 	u64 *emitted; /* numbers, by their low bits */
 };

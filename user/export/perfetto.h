@@ -64,7 +64,7 @@ enum intern {
 	INTERN_LAUNCH_ARGUMENT = 1001,
 };
 
-/* Texts that do not stay where they are are interned by what they stand for. */
+/* Texts without a stable address are interned by what they name. */
 enum intern_by { BY_ADDRESS, BY_STACK, BY_THREAD };
 
 /* Kinds of tracks beside events' ids */
@@ -94,9 +94,9 @@ struct track {
 	struct lane lane;
 };
 
-/* Something that is told once a frame. */
+/* Something that is emitted once per frame. */
 struct interned {
-	u32 number, frame; /* frame of the file in which it was told last */
+	u32 number, frame; /* frame of the file in which it was emitted last */
 };
 
 struct clock_step {
@@ -124,7 +124,7 @@ struct perfetto {
 	struct map interns; /* struct intern_key -> struct interned */
 	struct map tracks; /* struct track_key -> struct track */
 	struct map mappings, frames, callstacks; /* perfetto_stacks.c */
-	u32 defaults_frame; /* in which the samples' defaults were told last */
+	u32 defaults_frame; /* frame in which the samples' defaults were emitted last */
 	struct map containers; /* u32 pid -> u32 string id */
 	struct map build_ids; /* u64 hash of a path -> const char *, hexadecimal */
 	struct sched_span_fields run_fields, off_fields;
@@ -145,13 +145,13 @@ int perfetto__close(struct perfetto *p);
 /* May begin a new frame, and then a packet; time is CLOCK_MONOTONIC, 0: the packet has none. */
 void packet__begin(struct perfetto *p, u64 time);
 void packet__end(struct perfetto *p, bool on_sequence);
-/* Ends the frame if it is large; what is told later is told in the next. Not within a packet. */
+/* Ends the frame if it is large; what follows is emitted in the next one. Not within a packet. */
 void perfetto__maybe_next_frame(struct perfetto *p);
 /* The number of a text that stays where it is; valid in this packet. */
 u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len);
 /* The same of a text that does not stay, by a number that does. */
 u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const void *data, size_t len);
-/* The number of something that is told once a frame; *again: it has to be told in this packet. */
+/* The number of something that is emitted once per frame; *again: emit it in this packet. */
 u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *again);
 int perfetto__load_clocks(struct perfetto *p);
 u64 perfetto__boottime(const struct perfetto *p, u64 monotonic);
@@ -160,16 +160,16 @@ void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime);
 /* perfetto_tracks.c. NULL: no memory. */
 int perfetto__load_containers(struct perfetto *p);
 struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid);
-/* The same, but viewers put the process last as long as this is all that is asked for it. */
+/* The same, but viewers put the process last as long as nothing else of it is drawn. */
 struct track *perfetto__thread_of_instant(struct perfetto *p, u32 pid, u32 tid);
 void perfetto__put_root(struct perfetto *p);
 /* Describes the frame's processes that hold nothing but instants. */
 void perfetto__put_idle_processes(struct perfetto *p);
-/* Of a process, 0: of none. name and unit (a counter's, else NULL) are told to people. */
+/* Of a process, 0: of none. name and unit (a counter's, else NULL) are shown to the user. */
 struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit);
 /*
- * A thread's own track if the span fits on it, else one beneath it. perfetto__find_place leaves it free until
- * perfetto__take_place; all others take it at once, and the span has to be written next.
+ * A thread's own track if the span fits on it, else one beneath it. perfetto__find_place does not reserve it until
+ * perfetto__take_place; all others reserve it at once, and the span has to be written next.
  */
 struct track *perfetto__find_place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 				   const struct interval *span);
@@ -192,7 +192,7 @@ void perfetto__slice(struct perfetto *p, const struct view *v);
 /* A packet that holds a track event, up to its name; put more into p->packet, then event__end. */
 size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type);
 void event__end(struct perfetto *p, size_t at);
-/* Fields of the event: a name that may be gone after the call; an argument whose name stays; 0: no callstack. */
+/* Fields of the event: a name that is copied; an argument whose name must outlive the export; 0: no callstack. */
 void event__name(struct perfetto *p, const char *name);
 void event__argument(struct perfetto *p, const char *name, const char *text);
 void event__callstack(struct perfetto *p, u64 callstack);
@@ -220,7 +220,7 @@ void perfetto__free_sched(struct perfetto *p);
 /* perfetto_gpu.c: reads the trace once more. */
 void perfetto__put_gpus(struct perfetto *p);
 int perfetto__gpu_work(struct perfetto *p);
-/* Field of a slice: it may have asked for work of a GPU. */
+/* Field of a slice: it may have launched GPU work. */
 void event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start);
 void perfetto__free_gpu(struct perfetto *p);
 

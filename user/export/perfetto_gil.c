@@ -68,7 +68,7 @@ static int put_segment(struct perfetto *p, const struct gil_segment *segment)
 	return p->packet.failed ? -ENOMEM : p->err;
 }
 
-/* A wait is cut at each switch interval: what goes on in the next piece is one slice. */
+/* A wait is cut at each switch interval: segments that continue are one slice. */
 static bool goes_on(const struct gil_segment *a, const struct gil_segment *b)
 {
 	return a->to == b->from && a->gil.gil == b->gil.gil && a->had == b->had && a->attempt == b->attempt &&

@@ -75,7 +75,7 @@ struct gpu_drawing {
 	struct map contexts, specifications, kernels; /* -> struct interned */
 	struct map first_contexts; /* u64 pid and device -> u32 context */
 	struct gpu_launches launches;
-	u64 alone; /* pieces of work without a launch */
+	u64 alone; /* work items without a launch */
 };
 
 static u64 submission(u32 pid, u32 tid, u64 start)
@@ -169,7 +169,7 @@ static u64 put_stage(struct gpu_drawing *g, const struct gpu_work *w)
 	return put_specification(g, &key, gpu_work__name(w), computes ? CATEGORY_COMPUTE : CATEGORY_OTHER);
 }
 
-/* Most processes have one context a device: another one is told with the stream. */
+/* Most processes have one context per device: another one is named with the stream. */
 static u64 put_queue(struct gpu_drawing *g, const struct gpu_work *w)
 {
 	struct specification_key key = { .what = OF_QUEUE, .queue = { w->pid, w->device, w->context, w->stream } };
@@ -279,7 +279,7 @@ static void put_transfer(struct perfetto *p, const struct gpu_work *w)
 	put_number(p, "asynchronous", w->asynchronous);
 }
 
-/* Who asked for it, where in Python, and how long it then took to begin */
+/* Adds the launching thread, its Python line, and the queue time */
 static void put_launch_arguments(struct perfetto *p, const struct gpu_work *w)
 {
 	const struct gpu_launch *l = w->launch;

@@ -349,7 +349,7 @@ void perfetto__gpu_shim(struct perfetto *p, const struct view *v)
 	perfetto__mark(p, &(struct interval){ time, time }, text);
 }
 
-/* No loss, where nobody asked for it: a slice beneath the process. */
+/* Calls without a shim are no loss where device times were not requested: a slice beneath the process. */
 static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h)
 {
 	const struct track *t;

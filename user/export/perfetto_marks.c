@@ -21,7 +21,7 @@ struct gil_key {
 
 struct gil_waiters {
 	s64 waiters;
-	u64 last; /* when that was told */
+	u64 last; /* the time of the last emitted point */
 };
 
 struct gil_point {
@@ -32,7 +32,7 @@ struct gil_point {
 
 struct gil_counts {
 	struct map gils; /* struct gil_key -> struct gil_waiters */
-	struct gil_point *points; /* not told yet */
+	struct gil_point *points; /* not emitted yet */
 	u32 n, allocated;
 	u64 newest, emitted;
 };
@@ -126,7 +126,7 @@ static int compare(const void *a, const void *b)
 	return x->gil < y->gil ? -1 : x->gil > y->gil;
 }
 
-/* Tells the counts up to a moment; of changes at one moment the sum. */
+/* Emits the counts up to a time; changes at one time are summed. */
 static void emit_gils(struct perfetto *p, u64 before)
 {
 	struct gil_counts *g = p->gils;
@@ -143,7 +143,7 @@ static void emit_gils(struct perfetto *p, u64 before)
 		w->waiters += point->change;
 		if (i + 1 < g->n && point[1].time == point->time && point[1].gil == point->gil)
 			continue;
-		/* a wait longer than the window began before what was told */
+		/* a wait longer than the window began before points that were emitted */
 		w->last = point->time > w->last ? point->time : w->last;
 		perfetto__counter(p, w->last,
 				  perfetto__track(p, (u32)key->pid, TRACK_GIL_WAITERS, point->gil, "GIL waiters",

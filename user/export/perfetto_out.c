@@ -18,7 +18,7 @@ enum { CLOCK_ID_REALTIME = 1, CLOCK_ID_MONOTONIC = 3, CLOCK_ID_BOOTTIME = 6 };
 enum { STATE_CLEARED = 1, STATE_NEEDED = 2 };
 
 struct intern_key {
-	u64 text; /* mostly its address: one that has two of them is told twice */
+	u64 text; /* mostly its address: a text at two addresses is emitted twice */
 	u32 what, by;
 };
 
@@ -46,7 +46,7 @@ static void put_info(struct perfetto *p)
 	const struct trace_head *head = p->e->facts->head;
 	size_t info, utsname;
 
-	/* the engine takes no snapshot that is older than the one before it */
+	/* trace_processor rejects a snapshot that is older than the one before it */
 	if (p->clock.monotonic)
 		perfetto__put_clocks(p, p->clock.monotonic, p->clock.realtime);
 	else
@@ -241,7 +241,7 @@ int perfetto__load_clocks(struct perfetto *p)
 	const struct trace_head *head = p->e->facts->head;
 	const struct schema_event *kinds[] = { schema__event(p->schema, "meta_clock"), NULL };
 	struct trace_filter filter = { .kinds = kinds };
-	/* an older trace may not tell: then the clocks are the same */
+	/* an older trace may lack it: then the clocks are the same */
 	int err = add_clock(p, head->monotonic, head->boottime ? head->boottime : head->monotonic);
 
 	if (!err && kinds[0] && head->boottime)

@@ -161,7 +161,7 @@ static const char *name_of(const struct perfetto *p, u32 pid, u32 tid)
 	return name ? name : "";
 }
 
-/* A CPU's first one in a frame is told in full: a compact one does not say who left. */
+/* A CPU's first switch in a frame is emitted in full: a compact one does not name the previous thread. */
 static void put_whole(struct perfetto *p, struct sched_cpu *c, const struct cpu_switch *s)
 {
 	size_t event = pb__begin(&c->events, 2), at;
@@ -230,7 +230,7 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 		return 0;
 	}
 	perfetto__thread(p, s.pid, s.tid);
-	/* no followed thread came at once */
+	/* no followed thread was switched in */
 	if (c->running && c->end < s.start)
 		add_switch(p, number, c->end, 0, name_of(p, 0, 0));
 	add_switch(p, number, s.start, thread, name_of(p, s.pid, s.tid));
@@ -239,7 +239,7 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 	return 0;
 }
 
-/* What woke a thread: its waker is the one that the event happened to. */
+/* A wake-up: the waker is the thread of the event. */
 int perfetto__off(struct perfetto *p, const struct view *v)
 {
 	struct sched_span s = span_of(v, &p->off_fields);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Spans, instants, their arguments, and flows from who let go to who waited. */
+/* Spans, instants, their arguments, and flows from the thread that released to the thread that waited. */
 #include <string.h>
 #include <xxhash.h>
 
@@ -32,7 +32,7 @@ enum {
 	ARGUMENT_TEXT_IID = 17,
 };
 
-/* A wait that somebody ended: when, and who; pid NULL: of the same process. */
+/* A wait that a thread ended: when, and which thread; pid NULL: of the same process. */
 static const struct wake {
 	const char *kind, *time, *pid, *tid;
 } wakes[] = {
@@ -170,7 +170,7 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 	}
 }
 
-/* Any call of CUDA may have asked for work: which did is known only when all of the trace was read. */
+/* Any CUDA call may have launched work: which ones did is known only when all of the trace was read. */
 static void put_submission(struct perfetto *p, const struct view *v, const struct common_fields *f)
 {
 	u8 family = (u8)EVENT_FAMILY(v->event->id);
@@ -197,7 +197,10 @@ static const struct wake *wake_of(const struct view *v)
 	return NULL;
 }
 
-/* Who let go. One gil_drop may end several waits, and a flow goes to one: so each wait has its own beginning there. */
+/*
+ * The thread that released. One gil_drop may end several waits, and a flow has one end: so each wait has its own
+ * start there.
+ */
 static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid, u64 time, u64 flow)
 {
 	const struct track *t = perfetto__thread(p, pid, tid);

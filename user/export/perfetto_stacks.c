@@ -156,7 +156,7 @@ u64 perfetto__callstack(struct perfetto *p, u32 stack)
 	number = perfetto__number(p, &p->callstacks, &stack, &again);
 	if (!again)
 		return number;
-	/* the outermost first; what a frame refers to is told before it */
+	/* the outermost first; what a frame refers to is emitted before it */
 	n = stacks__path(s, stack, ids, STACKS_DEEPEST);
 	for (u32 i = 0; i < n; i++)
 		numbers[i] = put_frame(p, stacks__frame(s, ids[i]));
@@ -168,7 +168,7 @@ u64 perfetto__callstack(struct perfetto *p, u32 stack)
 	return number;
 }
 
-/* What samples count: ns of a CPU's time. Told once a frame of the file. */
+/* Declares the unit of samples: ns of CPU time. Emitted once per frame of the file. */
 static void put_defaults(struct perfetto *p, u64 period)
 {
 	size_t defaults, samples, timebase;

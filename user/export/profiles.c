@@ -66,7 +66,7 @@ int profiles__check(const struct trace *t, const char *option, char *why, size_t
 	return -EINVAL;
 }
 
-/* What an event stands for that has no duration: of samples their period */
+/* The weight of an event without a duration: of samples their period */
 static const struct schema_field *period_field(const struct schema_event *e)
 {
 	const struct schema_field *f = schema_event__field(e, "period");
@@ -124,7 +124,7 @@ void profiles__free(struct profiles *p)
 	map__free(&p->processes);
 }
 
-/* The node beneath the root that stands for a process */
+/* The process's node beneath the root */
 static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *out)
 {
 	u32 *known = map__get(&p->processes, &pid), function;
@@ -140,7 +140,7 @@ static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *o
 	return err ? err : call_tree__child(t, 0, *known - 1, 0, out);
 }
 
-/* Who held it stands on their head: what they were at is next to what waited for it. */
+/* The holder's stack is upside down: the code that held the GIL is next to the code that waited. */
 static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_segment *segment, u32 *node)
 {
 	static const char *const notes[] = {

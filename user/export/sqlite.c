@@ -360,7 +360,7 @@ static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
 	return err;
 }
 
-/* Table frames: what the ids in columns of stacks stand for; docs/exports.md has the query that follows the callers. */
+/* Table frames: the frames behind the ids in stack columns; docs/exports.md has the query that follows the callers. */
 static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 {
 	const struct stack_frame *f;

@@ -32,7 +32,7 @@ bool output__is_stdout(const char *path)
 	return !strcmp(path, "/dev/stdout") || !strcmp(path, "/dev/fd/1") || !strcmp(path, "/proc/self/fd/1");
 }
 
-/* The trace belongs to the user who asked for it through sudo. */
+/* The trace belongs to the user who runs sudo. */
 static void give_to_sudo_user(int fd)
 {
 	uid_t uid;
@@ -156,7 +156,7 @@ static int choose_draft(struct output *out)
 	return 0;
 }
 
-/* A file without a name in the folder where it is to be, or, as not all file systems have such, with one that nobody guesses. */
+/* A file without a name in its target folder, or, as not all file systems support that, with a random name. */
 static int create(struct output *out)
 {
 	struct stat st;
@@ -225,7 +225,7 @@ int output__create(struct output *out, const char *path, bool force, char *err, 
 	return ret;
 }
 
-/* Renames the draft. What a name is taken by is replaced where that was asked for. */
+/* Renames the draft. An existing file of that name is replaced if that was requested. */
 static int rename_draft(struct output *out)
 {
 	const char *name = name_of(out);

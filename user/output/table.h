@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a command prints: findings in words, then tables of typed columns, in the format that the command line asks for.
+ * The output of a command: findings as sentences, then tables of typed columns, in the format that the command
+ * line selects.
  */
 #ifndef SONDE_OUTPUT_TABLE_H
 #define SONDE_OUTPUT_TABLE_H

@@ -178,7 +178,7 @@ static const struct offset_places places[] = {
 };
 
 #define COOKIE "xdebugpy"
-/* 3.13 does not tell where func_state.next_version is; Include/internal/pycore_interp.h of 3.13.0, whose state has this size */
+/* 3.13's offsets lack func_state.next_version; Include/internal/pycore_interp.h of 3.13.0, whose state has this size */
 #define SIZE_313  194968
 #define EPOCH_313 17000
 /* What the walker reads of a thread state */

@@ -13,11 +13,11 @@ struct python_runtime {
 };
 
 /*
- * 0; -ENOENT: not CPython; -ENOTSUP: one that can't be walked, and why (of size
- * len) says so in words that follow "Python stacks are not walked: ".
+ * 0; -ENOENT: not CPython; -ENOTSUP: a CPython that can't be walked; why (of size len) is a text that continues
+ * "Python stacks are not walked: ".
  */
 int python__identify(struct elf *elf, struct python_runtime *out, char *why, size_t len);
-#define PYTHON_OFFSET_WORDS 93 /* of _Py_DebugOffsets, as many as are looked at */
+#define PYTHON_OFFSET_WORDS 93 /* the number of _Py_DebugOffsets's words that are read */
 /*
  * By the words of _Py_DebugOffsets (3.13 on), n of them. 0 or -ENOTSUP with a reason. For python__identify and tests.
  */

@@ -78,7 +78,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 	l->n_files++;
 }
 
-/* Which errno says what: a process that ends meanwhile must not be told as a lack of rights. */
+/* Maps an error: a process that ends meanwhile must not be reported as a permission error. */
 static int refused(u32 pid, int err, char *text, size_t len)
 {
 	char why[400];
@@ -224,7 +224,7 @@ static struct look_thread *add_thread(struct look *l)
 	return &bigger[l->n_threads++];
 }
 
-/* Its threads as their list has them now; a state whose thread is not known is passed over: it begins or ends. */
+/* Reads the interpreter's current list of threads; a state without a known thread is skipped: it begins or ends. */
 static int read_states(struct look *l, u32 interpreter)
 {
 	u64 state = look__word(l, l->interpreters[interpreter].id + l->layout.interp_threads);

@@ -15,7 +15,7 @@
 #include "core/python.h"
 #include "util/map.h"
 
-#define LOOK_FILES 512 /* mapped files that are looked at for an interpreter */
+#define LOOK_FILES 512 /* mapped files that are examined for an interpreter */
 
 /* What the kernel says of a thread. */
 struct look_task {
@@ -45,7 +45,7 @@ struct look_code {
 struct look_interpreter {
 	u64 id; /* its address */
 	u64 gil; /* address, 0: not known */
-	u64 holder; /* thread state, 0: nobody */
+	u64 holder; /* thread state, 0: none */
 	u64 number; /* as Python numbers it: the main one is 0 */
 };
 

@@ -75,7 +75,7 @@ static int add_frame(struct walk *w, const struct raw_frame *f)
 	return 0;
 }
 
-/* From 3.11 on a thread's frames lie side by side: a page is read at once, and a walk is the sooner over. */
+/* From 3.11 on a thread's frames are contiguous: read a page at a time, so that a walk takes less time. */
 static bool read_frame(const struct look *l, struct walk *w, u64 at, u8 *frame)
 {
 	u64 page = at & ~(u64)(PAGE - 1);
@@ -117,7 +117,7 @@ static int walk_frames(const struct look *l, u64 state, struct walk *w)
 			continue;
 		/* from 3.14 on the lowest bits are a tag */
 		f.code = word_in(frame, p->frame_code) & ~7ULL;
-		/* one that was met before need not be looked at again */
+		/* a frame that was met before need not be read again */
 		if (!map__find(&l->codes, &f.code) &&
 		    (!look__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
 			return -EAGAIN;
@@ -131,7 +131,7 @@ static int walk_frames(const struct look *l, u64 state, struct walk *w)
 	return 0;
 }
 
-/* But for where the innermost one is in its code, which changes while the stack stands still. */
+/* Ignores the innermost frame's position in its code, which changes while the stack does not. */
 static bool same(const struct walk *a, const struct walk *b)
 {
 	if (a->n != b->n || a->cut != b->cut)
@@ -178,7 +178,7 @@ static void read_lines(const struct look *l, struct look_code *c, u64 bytes)
 		c->lines_size = (u32)size;
 }
 
-/* Read once: a code object does not change, and in the time of one look its memory is hardly used for another. */
+/* Reads a code object once: it does not change, and its memory is hardly reused during one dump. */
 static struct look_code *code_at(struct look *l, u64 code)
 {
 	const struct python_layout *p = &l->layout;
@@ -231,7 +231,7 @@ int look__stack(struct look *l, struct look_thread *t)
 		swap = first;
 		first = second;
 		second = swap;
-		/* the last try must have been told of */
+		/* the last attempt must have been reported */
 		err = again ? again : i + 1 < TRIES ? 0 : -EAGAIN;
 	}
 	t->torn = err == -EAGAIN;

@@ -27,7 +27,7 @@ static bool read_file(int dir, const char *name, char *buf, size_t size)
 	return n > 0;
 }
 
-/* A thread's scheduler clock when its CPU last looked at it: when it left it, if it sleeps. ns, 0: not known */
+/* A thread's scheduler clock at its last update: when it was switched out, if it sleeps. ns, 0: not known */
 static u64 last_seen(int dir, const char *name)
 {
 	unsigned long long ms, ns;

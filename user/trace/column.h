@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A column of numbers as it stands in a chunk (docs/format.md, "Columns").
+ * A column of numbers as stored in a chunk (docs/format.md, "Columns").
  *
- * Values are turned into small or repeating numbers and split into byte
- * planes; a plane in which every byte is the same is not stored. That is done
- * as the records come, a block of rows at a time while they are in the cache:
- * gathering a column out of 64 Ki rows later costs more than compressing it.
+ * Values are turned into small or repeating numbers and split into byte planes; a plane in which every byte is the
+ * same is not stored. That is done as the records arrive, a block of rows at a time while they are in the cache:
+ * collecting a column out of 64 Ki rows later costs more than compressing it.
  */
 #ifndef SONDE_TRACE_COLUMN_H
 #define SONDE_TRACE_COLUMN_H

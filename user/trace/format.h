@@ -13,7 +13,7 @@
 
 /* One of zstd's sixteen magics of frames that it skips. */
 #define FRAME_MAGIC  0x184d2a5aU
-#define FRAME_HEADER 8 /* magic and size stand before the payload */
+#define FRAME_HEADER 8 /* magic and size precede the payload */
 
 /* The file's first frame, offsets in the payload. */
 #define FILE_MAGIC	"SONDE" /* with its NUL */

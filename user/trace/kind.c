@@ -171,7 +171,7 @@ static bool near_time(const u64 *values, const u64 *time, u32 n)
 	return true;
 }
 
-/* In traces from before unit `moment` a length of time has the same unit: near_time tells them apart. */
+/* In traces from before unit `moment` a duration has the same unit: near_time distinguishes them. */
 static bool is_moment(const struct schema_field *f)
 {
 	return !strcmp(f->unit, "moment") || !strcmp(f->unit, "ns");

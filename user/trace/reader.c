@@ -233,7 +233,7 @@ static int load_texts(struct opening *o)
 		return FAIL(o, err, "cannot read the file's names: %s", strerror(-err));
 	if (o->t->n_texts)
 		qsort(o->t->texts, o->t->n_texts, sizeof(*o->t->texts), by_id);
-	o->t->damaged = 0; /* counted again by whoever reads */
+	o->t->damaged = 0; /* counted again by the reader */
 	return 0;
 }
 

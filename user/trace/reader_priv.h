@@ -27,7 +27,7 @@ struct chunk_table {
 	struct chunk_kind *kinds;
 	size_t n_kinds, kinds_room;
 	u64 torn; /* bytes at the end that make no whole frame */
-	u64 faults; /* places where something else stood than should */
+	u64 faults; /* places with invalid data */
 };
 
 struct text_entry {

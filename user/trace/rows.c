@@ -66,7 +66,7 @@ static int decompress(struct rows *r, const struct trace *t, const u8 *entry, u6
 	return ZSTD_isError(size) || size != content ? -EBADMSG : 0;
 }
 
-/* The offsets of a text column's rows in its bytes, which stand at *at. */
+/* The offsets of a text column's rows in its bytes, which begin at *at. */
 static int lay_out_text(struct column_data *c, const struct schema_field *f, u32 rows, const u8 **at, const u8 *end)
 {
 	u32 max = f->type == FIELD_TEXT ? f->size : TEXT_MAX, i;

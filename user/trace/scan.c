@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The table of chunks where a killed recording left no index: from frame to
- * frame, reading headers only. What makes no sense is passed by looking for
- * the next header that does.
+ * Builds the table of chunks where a killed recording left no index: from frame to frame, reading headers only.
+ * Invalid data is skipped up to the next valid header.
  */
 #include <errno.h>
 
@@ -11,7 +10,7 @@
 
 #define CHUNK_HEADER_MAX (FRAME_HEADER + CHUNK_ENTRIES + CHUNK_KINDS_MAX * KIND_ENTRY + 8)
 #define WINDOW		 65536
-#define TRIES_MAX	 10000 /* false headers looked at: a file full of them must not take hours */
+#define TRIES_MAX	 10000 /* invalid headers examined: a file full of them must not take hours */
 #define SKIPPABLE	 0x184d2a50U /* the sixteen magics of frames that zstd skips */
 
 struct scan {
@@ -47,7 +46,7 @@ static int take_chunk(struct scan *s, u32 size, u64 left)
 	return chunk_table__add(s->table, &h);
 }
 
-/* Could a frame of this tag have this size? Tells a torn frame from a damaged one. */
+/* Could a frame of this tag have this size? Distinguishes a torn frame from a damaged one. */
 static bool likely(u32 tag, u64 size)
 {
 	if (tag == CHUNK_TAG)

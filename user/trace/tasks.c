@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Processes and threads whose number was used again: their ids are put in place of the numbers as rows are read. */
+/* Processes and threads whose pid or tid was reused: replaces the numbers by ids as rows are read. */
 #include <errno.h>
 
 #include "core/event.h"

@@ -20,7 +20,7 @@ bool windows__leave_out(const struct trace *t, u64 begin, u64 end)
 	return false;
 }
 
-/* From the first window that [start, time] touches to the last; outside of all it stays as it is. */
+/* Extends [start, time] to the windows that it touches; outside of all it stays as it is. */
 static void cut(const struct trace *t, u64 *start, u64 *time, u64 *flags)
 {
 	const struct trace_window *first = NULL, *last = NULL;

@@ -182,7 +182,7 @@ static int write_index(struct trace_writer *w, u32 flags)
 	return err;
 }
 
-/* Adds the chunk that stands in w->chunk, with n kinds, to the index to come. */
+/* Adds the chunk in w->chunk, with n kinds, to the future index. */
 static int remember_chunk(struct trace_writer *w, u32 n)
 {
 	const u8 *payload = w->chunk.at + FRAME_HEADER;

@@ -16,7 +16,7 @@ struct trace_head {
 	const char *arch; /* uname -m */
 	const char *sonde_version;
 	const char *command; /* sonde's own command line */
-	const char *families; /* comma-separated, what was asked for */
+	const char *families; /* comma-separated, as requested */
 	u32 cpus; /* possible CPUs */
 	/* one moment on three clocks, ns (the same as the first meta_clock event) */
 	u64 monotonic, boottime, realtime, clock_error;

@@ -3,9 +3,9 @@
 #define SONDE_UTIL_FILE_H
 
 /*
- * Opens a regular file for reading at a path that somebody else chose: nothing
- * else there is opened, as opening a device can have effects and a FIFO can
- * wait. Its descriptor or negative errno; -EINVAL: not a regular file.
+ * Opens a regular file for reading at an untrusted path. Other kinds of files are not opened, because opening a
+ * device can have effects and a FIFO can block. Returns a descriptor or negative errno; -EINVAL: not a regular
+ * file.
  */
 int file__open_regular(const char *path);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next word of SONDE_TEST at *list into buf; false: no more. */
+/* Copies the next item of SONDE_TEST at *list to buf; false: no more. */
 static bool next_word(const char **list, char *buf, size_t len)
 {
 	const char *start = *list, *end;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Is this word in the list? */
+/* Is this item in the list? */
 bool test_switch__is_set(const char *word);
 /* Does the list have an entry "PREFIX:GLOB" whose glob matches the name? */
 bool test_switch__matches(const char *prefix, const char *name);
