@@ -37,7 +37,7 @@ static const uint16_t launches[] = { 115, 116, 117, 307, 442, 477, 478, 480, 514
 static const uint16_t copies[][2] = { { 276, 293 }, { 249, 254 }, { 305, 306 }, { 318, 321 }, { 397, 433 },
 				      { 776, 779 }, { 796, 799 }, { 837, 840 }, { 216, 216 }, { 218, 218 },
 				      { 220, 220 }, { 222, 222 }, { 224, 224 }, { 226, 226 } };
-#define CBID_NOT_A_COPY 417 /* in the midst of them: cuMemHostRegister */
+#define CBID_NOT_A_COPY 417 /* within this range: cuMemHostRegister */
 
 static uint64_t host_clock(void *arg)
 {
@@ -190,7 +190,7 @@ static void switch_kind(struct activities *a, uint8_t kind, bool on)
 			explain(a, what, result);
 		return;
 	}
-	/* what was there before the tracer came is told too */
+	/* what was there before the tracer came is reported too */
 	if (a->cupti.enable_and_dump && (kind == KIND_DEVICE || kind == KIND_CONTEXT || kind == KIND_STREAM))
 		result = a->cupti.enable_and_dump(kind);
 	if (result)
@@ -255,7 +255,7 @@ void activities__set(struct activities *a, uint32_t groups)
 	a->on = groups;
 }
 
-static void tell_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
+static void report_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
 {
 	struct shim_dropped *d;
 
@@ -298,10 +298,10 @@ void activities__flush(struct activities *a, bool forced)
 		buffers__give_back(buffer);
 	}
 	if (buffers__discarded(&records, &bytes))
-		tell_dropped(records, bytes, 1);
+		report_dropped(records, bytes, 1);
 	if (!a->cupti.dropped(NULL, 0, &lost))
-		tell_dropped(lost, 0, 2);
-	tell_dropped(r.odd, r.odd_bytes, 3);
+		report_dropped(lost, 0, 2);
+	report_dropped(r.odd, r.odd_bytes, 3);
 	out__flush();
 }
 
@@ -310,7 +310,7 @@ void activities__stop(struct activities *a)
 {
 	uint32_t result;
 
-	/* what was refused before has been told */
+	/* what was refused before has been reported */
 	a->refused = 0;
 	a->why[0] = '\0';
 	activities__set(a, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The buffers that CUPTI fills. It asks for one in the midst of the target's calls,
- * from any thread: nothing is allocated then but a mapping, once, and nobody waits.
+ * The buffers that CUPTI fills. It asks for one during the target's calls,
+ * from any thread: nothing is allocated then but a mapping, once, and no thread waits.
  * When all are in use it gets one that is thrown away: no buffer at all can crash CUPTI
  * before CUDA 12.9. Full ones wait in a list for the shim's thread.
  */

@@ -10,7 +10,7 @@
  * semaphores that this link has raised. When it goes, the kernel takes the
  * breakpoints out of the child too and lowers what it finds there; had the child
  * set the semaphore to 0, that would fail and leave the breakpoint. And a count
- * that is not the child's own can't be told from one that is. So the pages of both
+ * that is not the child's own can't be distinguished from one that is. So the pages of both
  * are left out of a fork (MADV_DONTFORK), and the child maps them anew from the
  * file, whereupon the kernel puts in what is meant for the child.
  */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX  65536 /* a power of two; beyond, names are told every time */
+#define NAMES_MAX  65536 /* a power of two; beyond, names are reported every time */
 #define CHAIN	   16
 #define THINGS_MAX 4096
 
@@ -40,7 +40,7 @@ static uint64_t hash(const char *text)
 	return h ^ h >> 32 ? h ^ h >> 32 : 1;
 }
 
-static void tell(uint64_t id, const char *text)
+static void report(uint64_t id, const char *text)
 {
 	struct shim_name *n = out__record_text(SHIM_NAME, sizeof(*n), 0, shim__now(), text);
 
@@ -71,7 +71,7 @@ uint64_t names__id(const char *text)
 		n->hash = id;
 		break;
 	}
-	tell(id, text);
+	report(id, text);
 	return id;
 }
 
@@ -100,7 +100,7 @@ void names__keep(enum shim_kind kind, const void *body, size_t size, uint64_t ke
 	memcpy(t->body, body, size);
 }
 
-void names__tell_all(void)
+void names__report_all(void)
 {
 	uint64_t now = shim__now();
 	uint32_t i;
@@ -113,7 +113,7 @@ void names__tell_all(void)
 	}
 	for (i = 0; names && i < NAMES_MAX; i++)
 		if (names[i].hash)
-			tell(names[i].hash, names[i].text);
+			report(names[i].hash, names[i].text);
 }
 
 /* In a child, where malloc may have been locked by another thread of the parent: the memory stays. */

@@ -9,7 +9,7 @@
 
 /* As many as one run of the BPF program takes. */
 static uint8_t batch[SHIM_BATCH_MAX] __attribute__((aligned(64)));
-static uint64_t number, told;
+static uint64_t number, handed_over;
 
 /*
  * The probe site. A tracer's probe reads the batch out; a program that consumes it
@@ -46,7 +46,7 @@ void out__flush(void)
 	sonde_cupti_records(batch, h->bytes);
 	if (consumer)
 		consumer(batch, h->bytes);
-	told += h->records;
+	handed_over += h->records;
 	/* who reads the rings on the other side has to keep up: a million records a second are enough */
 	if (number % PACE_BATCHES == 0)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -83,14 +83,14 @@ void *out__record_text(enum shim_kind kind, size_t body, uint64_t start, uint64_
 	return at;
 }
 
-uint64_t out__told(void)
+uint64_t out__handed_over(void)
 {
-	return told + head()->records;
+	return handed_over + head()->records;
 }
 
 /* A tracer's count begins; in a child of a fork what waited was the parent's. */
 void out__reset(void)
 {
 	memset(batch, 0, sizeof(struct shim_batch));
-	told = 0;
+	handed_over = 0;
 }

@@ -17,7 +17,7 @@ static void *span(struct records *r, enum shim_kind kind, size_t body, uint64_t 
 static void kernel(struct records *r, const struct cupti_activity *a)
 {
 	AS(cupti_kernel, a);
-	uint64_t name = names__id(c->name); /* first: it is told before its use */
+	uint64_t name = names__id(c->name); /* first: a name is reported before its use */
 	struct shim_kernel *k = span(r, SHIM_KERNEL, sizeof(*k), c->start, c->end);
 
 	*k = (struct shim_kernel){
@@ -202,7 +202,7 @@ static void call(struct records *r, const struct cupti_activity *a)
 	*k = (struct shim_call){ .function = c->function, .correlation = c->correlation, .result = c->result };
 }
 
-static void tell(struct records *r, enum shim_kind kind, const void *body, size_t size, uint64_t key)
+static void report(struct records *r, enum shim_kind kind, const void *body, size_t size, uint64_t key)
 {
 	memcpy(out__record(kind, size, 0, r->now, 0), body, size);
 	names__keep(kind, body, size, key);
@@ -235,7 +235,7 @@ static void device(struct records *r, const struct cupti_activity *a)
 	memcpy(&d.uuid_last, c->uuid + 8, 8);
 	if (c->name)
 		strncpy(d.model, c->name, sizeof(d.model) - 1);
-	tell(r, SHIM_DEVICE, &d, sizeof(d), c->id);
+	report(r, SHIM_DEVICE, &d, sizeof(d), c->id);
 }
 
 static void context(struct records *r, const struct cupti_activity *a)
@@ -248,7 +248,7 @@ static void context(struct records *r, const struct cupti_activity *a)
 		.api = c->api,
 	};
 
-	tell(r, SHIM_CONTEXT, &x, sizeof(x), c->context);
+	report(r, SHIM_CONTEXT, &x, sizeof(x), c->context);
 }
 
 static void stream(struct records *r, const struct cupti_activity *a)
@@ -262,7 +262,7 @@ static void stream(struct records *r, const struct cupti_activity *a)
 		.correlation = c->correlation,
 	};
 
-	tell(r, SHIM_STREAM, &s, sizeof(s), (uint64_t)c->context << 32 | c->stream);
+	report(r, SHIM_STREAM, &s, sizeof(s), (uint64_t)c->context << 32 | c->stream);
 }
 
 static void (*const converters[])(struct records *r, const struct cupti_activity *a) = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The shim's one thread. While nobody asks it looks at a few words once a second
+ * The shim's one thread. Without a tracer it reads a few words once a second
  * and does nothing else: no call of CUPTI, no subscription. While a tracer asks it
  * has CUPTI give back its buffers ten times a second, and hands over what is in them.
  */
@@ -35,9 +35,9 @@ static struct {
 	bool active;
 	struct control_changes changes; /* as far as they are known */
 	uint64_t retry, retry_after; /* CLOCK_MONOTONIC, ns */
-	bool impaired; /* has been told */
+	bool impaired; /* has been reported */
 	long look_ms;
-	int told; /* enum gpu_shim_state that was told last and is not to be told again */
+	int reported; /* enum gpu_shim_state that was reported last and is not reported again */
 	bool thread, ending;
 	bool has_cuda; /* what a fork leaves behind can't use CUDA then */
 	sem_t wake, ended;
@@ -55,11 +55,11 @@ uint64_t shim__setting(const char *name, uint64_t def)
 	return n;
 }
 
-static void tell_state(enum gpu_shim_state state, const char *text)
+static void report_state(enum gpu_shim_state state, const char *text)
 {
 	struct shim_state *s = out__record_text(SHIM_STATE, sizeof(*s), 0, shim__now(), text);
 
-	s->told = out__told();
+	s->told = out__handed_over();
 	s->version = shim.activities.cupti.version;
 	s->state = state;
 	s->groups = shim.activities.on;
@@ -67,11 +67,11 @@ static void tell_state(enum gpu_shim_state state, const char *text)
 }
 
 /* Once, until something else is asked for. */
-static void tell_once(enum gpu_shim_state state, const char *text, bool again)
+static void report_once(enum gpu_shim_state state, const char *text, bool again)
 {
-	if (again || shim.told != (int)state)
-		tell_state(state, text);
-	shim.told = state;
+	if (again || shim.reported != (int)state)
+		report_state(state, text);
+	shim.reported = state;
 }
 
 static void start(uint32_t wanted, bool changed)
@@ -84,22 +84,22 @@ static void start(uint32_t wanted, bool changed)
 	out__reset();
 	err = activities__start(a);
 	if (err == -EAGAIN) {
-		tell_once(GPU_SHIM_WAITING, "libcuda is not loaded", changed);
+		report_once(GPU_SHIM_WAITING, "libcuda is not loaded", changed);
 		return;
 	}
 	if (err) {
 		shim.retry = shim__now() + shim.retry_after;
-		tell_once(GPU_SHIM_REFUSED, a->why, changed);
+		report_once(GPU_SHIM_REFUSED, a->why, changed);
 		return;
 	}
 	shim.has_cuda = true;
 	activities__set(a, wanted);
 	shim.active = true;
-	tell_state(GPU_SHIM_STARTED, a->why);
-	shim.told = 0;
+	report_state(GPU_SHIM_STARTED, a->why);
+	shim.reported = 0;
 	a->refused = 0;
 	shim.impaired = false;
-	names__tell_all();
+	names__report_all();
 	out__flush();
 }
 
@@ -107,15 +107,15 @@ static void stop(void)
 {
 	activities__stop(&shim.activities);
 	shim.active = false;
-	tell_state(GPU_SHIM_STOPPED, shim.activities.why);
+	report_state(GPU_SHIM_STOPPED, shim.activities.why);
 }
 
-/* What CUPTI refuses after a good start is told once. */
-static void tell_refused(void)
+/* What CUPTI refuses after a good start is reported once. */
+static void report_refused(void)
 {
 	if (!shim.activities.refused || shim.impaired)
 		return;
-	tell_state(GPU_SHIM_IMPAIRED, shim.activities.why);
+	report_state(GPU_SHIM_IMPAIRED, shim.activities.why);
 	shim.impaired = true;
 }
 
@@ -137,15 +137,15 @@ static void step(void)
 		return;
 	}
 	if (came) {
-		tell_state(GPU_SHIM_STARTED, a->why);
-		names__tell_all();
+		report_state(GPU_SHIM_STARTED, a->why);
+		names__report_all();
 	}
 	/* who has left waits for what was done until then */
 	activities__flush(a, left);
 	if (left)
-		tell_state(GPU_SHIM_LEFT, "");
+		report_state(GPU_SHIM_LEFT, "");
 	activities__set(a, wanted);
-	tell_refused();
+	report_refused();
 }
 
 static void wait_ms(long ms)
@@ -239,7 +239,7 @@ static void in_child(void)
 	shim.active = shim.thread = shim.ending = false;
 	memset(&shim.changes, 0, sizeof(shim.changes));
 	shim.retry = 0;
-	shim.told = 0;
+	shim.reported = 0;
 	memset(&shim.activities, 0, sizeof(shim.activities));
 	buffers__after_fork();
 	out__reset();
@@ -272,7 +272,7 @@ static __attribute__((constructor)) void loaded(void)
 }
 
 /*
- * CUDA calls this in the midst of cuInit. A tracer that has just started this
+ * CUDA calls this during cuInit. A tracer that has just started this
  * program (SONDE_CUPTI_WAIT, ms) gets a moment to say what it wants, so that the
  * first kernel is seen. CUPTI is called by this thread: another one might wait for what
  * this one holds.

@@ -41,7 +41,7 @@ void buffers__give_back(uint8_t *buffer);
 /* What was thrown away since the last call: records, and bytes of which that is not known. false: nothing. */
 bool buffers__discarded(uint64_t *records, uint64_t *bytes);
 void buffers__count_by(buffers__count count);
-/* Unmaps those that nobody holds. */
+/* Unmaps those without a holder. */
 void buffers__release(void);
 void buffers__after_fork(void);
 
@@ -53,17 +53,17 @@ void *out__record(enum shim_kind kind, size_t body, uint64_t start, uint64_t end
 void *out__record_text(enum shim_kind kind, size_t body, uint64_t start, uint64_t end, const char *text);
 /* Hands over what waits. */
 void out__flush(void);
-uint64_t out__told(void);
+uint64_t out__handed_over(void);
 void out__reset(void);
 
 /* names.c: texts and descriptions that each tracer gets once */
 
-/* A kernel's name as a number; told before its first use. */
+/* A kernel's name as a number; reported before its first use. */
 uint64_t names__id(const char *text);
-/* A device, context or stream is kept, to be told again to the next tracer. */
+/* A device, context or stream is kept, to be reported again to the next tracer. */
 void names__keep(enum shim_kind kind, const void *body, size_t size, uint64_t key);
-/* A tracer has come: all is told to it. */
-void names__tell_all(void);
+/* A tracer has come: all is reported to it. */
+void names__report_all(void);
 void names__reset(void);
 
 /* records.c: from CUPTI's records to ours */
@@ -93,12 +93,12 @@ struct activities {
 	uint32_t clock_result; /* of the last read */
 	struct clock clock;
 	char why[256]; /* the first thing that CUPTI refused */
-	uint32_t refused; /* how many things since that was told */
+	uint32_t refused; /* how many things since that was reported */
 };
 
 /* Finds CUPTI and subscribes. 0, -EAGAIN (no libcuda yet) or another negative errno with a->why. */
 int activities__start(struct activities *a);
-/* Enables and disables what differs. What CUPTI refuses is told once. */
+/* Enables and disables what differs. What CUPTI refuses is reported once. */
 void activities__set(struct activities *a, uint32_t groups);
 /* What CUPTI has ready is handed over; forced: all of it, also what is not finished. */
 void activities__flush(struct activities *a, bool forced);

@@ -26,7 +26,7 @@ static __always_inline bool process__is_selected(u32 tgid)
 
 /*
  * Does a family that follows threads follow those of this process? With a filter, of the processes that it selects; else
- * of those with a runtime, or of everybody where the family's option `all` says so.
+ * of those with a runtime, or of all processes where the family's option `all` says so.
  */
 static __always_inline bool process__followed(u32 tgid, bool all)
 {

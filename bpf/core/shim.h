@@ -95,7 +95,7 @@ struct shim_kernel {
 	u32 dynamic_shared UNIT(bytes) DOC("shared memory of a block");
 	u32 local_memory UNIT(bytes) DOC("per thread");
 	u32 channel DOC("hardware channel");
-	s32 priority DOC("of the stream, as CUPTI 13.1 and later tell it; else 0");
+	s32 priority DOC("of the stream, as CUPTI 13.1 and later report it; else 0");
 	u8 launch_type DOC("CUpti_ActivityLaunchType: 0 regular, 1 cooperative");
 	u8 device_launched DOC("1: by the device itself");
 	u8 channel_type;
@@ -132,7 +132,7 @@ enum gpu_memory_kind {
 struct shim_memcpy {
 	u64 bytes UNIT(bytes);
 	u64 graph_node DOC("id of the node, 0: none");
-	u64 copies DOC("of a batch: how many were joined into this one; 0: not told");
+	u64 copies DOC("of a batch: how many were joined into this one; 0: not known");
 	u32 device, context, stream, correlation;
 	u32 graph DOC("id of the executable graph, 0: none");
 	u32 channel DOC("hardware channel");
@@ -169,11 +169,11 @@ enum gpu_sync_kind {
 };
 
 struct shim_sync {
-	u64 event_sync DOC("which record of the event is waited for, 0: not told");
+	u64 event_sync DOC("which record of the event is waited for, 0: not known");
 	u32 context, stream, correlation;
 	u32 cuda_event DOC("CUPTI's id of the event");
 	enum gpu_sync_kind kind;
-	u32 result DOC("what the call returned, as CUPTI 12.8 and later tell it");
+	u32 result DOC("what the call returned, as CUPTI 12.8 and later report it");
 };
 
 struct shim_graph {
@@ -205,7 +205,7 @@ struct shim_allocation {
 struct shim_pool {
 	u64 address UNIT(hex);
 	u64 pool_size UNIT(bytes);
-	u64 pool_used UNIT(bytes) DOC("as CUPTI 12 and later tell it");
+	u64 pool_used UNIT(bytes) DOC("as CUPTI 12 and later report it");
 	u64 threshold UNIT(bytes) DOC("what is kept of freed memory");
 	u64 kept UNIT(bytes) DOC("of a trim");
 	u32 device, correlation;
@@ -276,10 +276,10 @@ struct shim_dropped {
 
 enum gpu_shim_state {
 	GPU_SHIM_STARTED = 1,
-	GPU_SHIM_STOPPED, /* all that was seen has been told */
+	GPU_SHIM_STOPPED, /* all that was recorded has been handed over */
 	GPU_SHIM_REFUSED, /* it can't, and the text says why */
 	GPU_SHIM_WAITING, /* for CUDA to be loaded */
-	GPU_SHIM_LEFT, /* one of several tracers has left, and has been told all */
+	GPU_SHIM_LEFT, /* one of several tracers has left, and has got all */
 	GPU_SHIM_IMPAIRED, /* it goes on, but something is missing: the text says what */
 };
 

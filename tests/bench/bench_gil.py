@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_gil [PAIRS [WORK..]]: what tracing the GIL costs a program: CPU-bound contention, a convoy, and one that nobody contends in.
+"""bench_gil [PAIRS [WORK..]]: what tracing the GIL costs a program: CPU-bound contention, a convoy, and one without contention.
 
 Runs of a work alternate with and without sonde attached; printed are the median ratio of the work done (without / with: 1.01 is
 a loss of 1%), a bootstrap interval of 95% of it, and beside it what the probes cost by themselves: hits times what a hit costs on
-this machine, as a share of the wall time. Where the interval is wider than what is to be shown, that share is what tells.
+this machine, as a share of the wall time. Where the interval is wider than what is to be shown, read that share.
 SONDE_TEST=gil-whole measures a convoy throughout instead of in slices, SONDE_TEST=gil-switch leaves the probes on between slices and
 has their programs do nothing.
 """

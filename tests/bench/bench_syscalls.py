@@ -3,7 +3,7 @@
 """bench_syscalls: ns that a system call takes under sonde and its peers.
 
 The peers take turns, ROUNDS (5) rounds; a round's figure is its fastest batch (interruptions only ever add), the table
-has the medians of the rounds. "another" traces a process that makes no calls: what everybody else pays.
+has the medians of the rounds. "another" traces a process that makes no calls: what other processes pay.
 Nothing here passes or fails.
 """
 import os

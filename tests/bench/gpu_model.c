@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 {
 	u32 i, n = argc > 1 ? (u32)atoi(argv[1]) : 1000000;
 	const struct gpu_listener listener = { .work = on_work };
-	struct gpu_coverage told;
+	struct gpu_coverage reported;
 	struct made g;
 	u64 began, works = 0, before;
 	int err;
@@ -92,10 +92,10 @@ int main(int argc, char **argv)
 	began = now();
 	if (!made__open(&g))
 		return 1;
-	err = gpu_model__read(g.model, 0, 0, NULL, &listener, &works, &told);
+	err = gpu_model__read(g.model, 0, 0, NULL, &listener, &works, &reported);
 	printf("%llu kernels read in %.2f s, %.0f MiB at most (%.0f before, of the writer); %llu joined, %llu not, %llu unseen; error %d\n",
 	       works, (double)(now() - began) / 1e9, (double)peak() / (1 << 20), (double)before / (1 << 20),
-	       told.joined, told.unjoined, told.unseen, err);
+	       reported.joined, reported.unjoined, reported.unseen, err);
 	made__end(&g);
-	return err || told.joined != n;
+	return err || reported.joined != n;
 }

@@ -241,7 +241,7 @@ def check_counters(truth, f, label):
     for w in truth.of("gil_wait"):
         by_gil[w["pid"], w["gil"]].append(w)
     for (pid, gil), waits in by_gil.items():
-        # changes that cancel out are told or not
+        # changes that cancel out are emitted or not
         want = waiters_over_time(waits, truth.ahead)
         found = f.counter("GIL waiters", pid)
         ok(want in found, f"{label}: waiters for GIL {gil:#x} of {pid} ({len(want)})", [want[:4], found[0][:4]])

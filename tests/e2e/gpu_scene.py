@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A made-up trace of GPU work, and what is in it, told without sonde."""
+"""A made-up trace of GPU work, and what is in it, computed without sonde."""
 import json
 import os
 import subprocess
@@ -136,7 +136,7 @@ def scene():
     for i, (at, stream) in enumerate(((720, 7), (725, 13), (740, 7)), 1):
         s.kernel(at, 10, graph, graph=5, graph_node=70 + i, stream=stream)
     s.set(820, 8, s.launch(800, "cudaMemsetAsync"), 4096)
-    # nobody knows who asked
+    # its launch is not known
     s.kernel(900, 10, None)
     # the same stream number on one GPU, of two processes that number it differently
     s.kernel(1020, 30, s.launch(1000), gpu=1, device=1, context=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Traces with stacks made from text, and what is in them, told without sonde: a family `sample`, waits for the GIL with
+"""Traces with stacks made from text, and what is in them, computed without sonde: a family `sample`, waits for the GIL with
 stacks, frames that have several ids, names that are no text."""
 import collections
 import json
@@ -109,7 +109,7 @@ class Stacks:
     def span(self, kind, start, ns, pid, stack, holder=None, **more):
         view = {"sample_off": "off-cpu", "gil_wait": "gil-wait"}.get(kind, kind)
         if holder is not None:
-            # one that timed out while somebody held the GIL, or one of which nothing is known
+            # one that timed out while a thread held the GIL, or one of which nothing is known
             more.update({"holder_stack": holder, "gil": "0xf000000000000001", "result": 2, "locked": 1, "holder": 999} if holder else
                         {"gil": 0x1000 + self.events["gil_wait"]})
             self.weights["gil-blame"][pid, stack, holder] += ns

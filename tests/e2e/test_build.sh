@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The frame itself: nothing is made twice, an id used twice and a missing package are told, install and dist are whole.
+# The frame itself: nothing is made twice, an id used twice and a missing package are reported, install and dist are whole.
 # test: timeout=300 parallel
 set -uo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}" || exit
@@ -50,7 +50,7 @@ check "uninstall leaves nothing of it, and what is not its own" uninstalled
 mkdir "$tmp/bin"
 for tool in bash cat dirname; do ln -s "$(command -v $tool)" "$tmp/bin/"; done
 env -i PATH="$tmp/bin" bash scripts/deps.sh build > "$tmp/said" 2>&1
-check "another distribution is told what is needed" grep -q 'by hand first: make cc clang' "$tmp/said"
+check "on another distribution it prints what is needed" grep -q 'by hand first: make cc clang' "$tmp/said"
 
 # As on a Debian that lacks a package, not as root
 printf '#!/bin/sh\nexit 1\n' > "$tmp/bin/dpkg-query"
@@ -60,7 +60,7 @@ chmod 755 "${TMPDIR:-$tmp}" "$tmp" "$tmp/bin"
 cp scripts/deps.sh "$tmp/"
 if ((EUID == 0)); then
 	setpriv --reuid 65534 --clear-groups env -i PATH="$tmp/bin" "$tmp/bin/bash" "$tmp/deps.sh" build > "$tmp/said" 2>&1
-	check "a user who is not root is told which command installs what is missing" \
+	check "for a user who is not root it prints the command that installs what is missing" \
 		grep -q 'As root: apt-get install .*libbpf-dev' "$tmp/said"
 fi
 

@@ -33,7 +33,7 @@ def tables(rec, name):
 
 class Planted:
     def lost(self):
-        """But for the ends of block requests that the kernel runs no program for (docs/disk.md): these are told."""
+        """But for the ends of block requests that the kernel runs no program for (docs/disk.md): these are reported."""
         unseen = sum(e["count"] for e in self.rec.trace.events("meta_loss")
                      if (e["family"], e["reason"]) == (FAMILY_DISK, LOSS_RETURN))
         return f" {unseen} lost" not in self.rec.messages or unseen > len(self.rec.of("disk_io")) / 100
@@ -73,7 +73,7 @@ class Planted:
 
     def says(self, pattern, what):
         for name, text in self.first.items():
-            ok(re.search(pattern, text), f"{self.mode}: {name} tells {what}", pattern)
+            ok(re.search(pattern, text), f"{self.mode}: {name} shows {what}", pattern)
 
 
 def convoy():
@@ -101,9 +101,9 @@ def disk():
     p = Planted("disk", "disk", path)
     p.says(r"waited \d+% of 2\.\d+ s for the disk: \d+ reads of \S*/cold-file \(\w+\), [0-9.]+ [mu]s each", "the file and the disk")
     reads, ns = map(int, p.said["reads"])
-    told = re.search(r": (\d+) reads of .*, ([0-9.]+) ([mu]s) each", p.first["offcpu"])
-    each = float(told[2]) * (1000 if told[3] == "us" else 1000000)
-    ok(abs(int(told[1]) - reads) <= reads / 100, "disk: as many reads as the program made", f"{told[1]} of {reads}")
+    reported = re.search(r": (\d+) reads of .*, ([0-9.]+) ([mu]s) each", p.first["offcpu"])
+    each = float(reported[2]) * (1000 if reported[3] == "us" else 1000000)
+    ok(abs(int(reported[1]) - reads) <= reads / 100, "disk: as many reads as the program made", f"{reported[1]} of {reads}")
     ok(ns / reads / 2 <= each <= ns / reads, "disk: a read's time is a part of the call's by the program's own clock",
        f"{each:.0f} of {ns / reads:.0f} ns")
     return None
@@ -181,11 +181,11 @@ def quota(version, directory, why):
     name = os.path.basename(directory)
     p.says(rf"throttled by its CPU quota: cgroup \S*/{name} may use 20.000 ms in each 100.000 ms", f"the cgroup ({version})")
     events = [e for e in rec.of("sched_throttle") if e["cgroup"].endswith(name)]
-    told = [sum(e[k] for e in events) for k in ("periods", "throttled_periods", "throttled")]
+    reported = [sum(e[k] for e in events) for k in ("periods", "throttled_periods", "throttled")]
     # periods go on to be counted for a while after the process; the last one may be in the middle at its end
-    ok(abs(told[1] - counted[1]) <= 1 and abs(told[2] - counted[2]) <= 100_000_000 and counted[1] > 10 and
-       counted[1] <= told[0] <= counted[0], f"{version}: throttled as often and as long as cpu.stat says",
-       f"{told}, cpu.stat {counted}")
+    ok(abs(reported[1] - counted[1]) <= 1 and abs(reported[2] - counted[2]) <= 100_000_000 and counted[1] > 10 and
+       counted[1] <= reported[0] <= counted[0], f"{version}: throttled as often and as long as cpu.stat says",
+       f"{reported}, cpu.stat {counted}")
     return None
 
 

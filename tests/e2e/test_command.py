@@ -93,9 +93,9 @@ def late_library():
     main = build(path("build-late"))
     status, _, err = run("--", main, "0", os.path.join(os.path.dirname(main), "lib/libcudart.so.98"), options=("-t", "cuda"))
     blind = [e for e in Trace(path("t")).events("meta_loss") if e["reason"] == LOSS_BLIND]
-    ok(status == 0 and len(blind) == 1, "a library that it loads later has a blind time, and it is told", (status, err))
+    ok(status == 0 and len(blind) == 1, "a library that it loads later has an attach gap, and it is reported", (status, err))
     for e in blind:
-        print(f"# blind for {(e['last'] - e['first']) / 1e6:.1f} ms")
+        print(f"# attach gap of {(e['last'] - e['first']) / 1e6:.1f} ms")
     # the kernel hands the script's own path over as the second argument
     script = path("script")
     with open(script, "w") as f:

@@ -154,8 +154,8 @@ if command -v man > /dev/null && command -v lexgrog > /dev/null; then
 	said=$(for page in man/*.1; do MANWIDTH=100 man --warnings -l "$page" 2>&1 > /dev/null || echo "man fails: $page"
 		lexgrog "$page" > /dev/null || echo "lexgrog fails: $page"; done)
 	[[ -z $said ]]
-	result $? "nor has man, and whatis can tell them" "$said"
+	result $? "nor has man, and whatis finds them" "$said"
 else
-	skip "nor has man, and whatis can tell them" "no man"
+	skip "nor has man, and whatis finds them" "no man"
 fi
 done_testing

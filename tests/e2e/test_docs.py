@@ -124,7 +124,7 @@ class Grammar:
 
 def commands_parse():
     grammar = Grammar()
-    # it can tell
+    # it can distinguish
     for bad in ("sonde recrod", "sonde record --frobnicate", "sonde record -t cudda", "sonde report a.sonde nothing",
                 "sonde export a.sonde --to nothing"):
         if not grammar.wrong(bad):

@@ -17,7 +17,7 @@ from puppet import LIBRARY, SONDE, Puppet
 from tap import done, ok, skip
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-# a mount namespace of its own, whose changes reach nobody
+# a mount namespace of its own, whose changes reach no other process
 UNSHARED = ["unshare", "-m", "--propagation", "private"]
 
 
@@ -100,7 +100,7 @@ def switched_off():
 
 
 def unprivileged():
-    # the build may lie where nobody gets to
+    # the build may lie where other users can't get to
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         status, t = doctor(NOBODY, sonde=shutil.copy(SONDE, folder))
@@ -114,20 +114,20 @@ def unprivileged():
 def no_file_systems():
     gone = "for m in $(findmnt -rno TARGET -t cgroup,cgroup2,tracefs); do umount -l $m; done"
     status, t = doctor(UNSHARED, before=gone)
-    ok(status == 0 and check(t, "tracefs") == "not mounted", "without tracefs all is usable, and it is told", (status, t["checks"]))
+    ok(status == 0 and check(t, "tracefs") == "not mounted", "without tracefs all is usable, and it is reported", (status, t["checks"]))
     mend = [m for m in mends(t) if "cgroup" in m]
-    ok(check(t, "cgroup") == "not mounted" and len(mend) == 1, "without a cgroup file system: told, and the command", t["missing"])
+    ok(check(t, "cgroup") == "not mounted" and len(mend) == 1, "without a cgroup file system: reported, and the command", t["missing"])
     if mend:
         status, t = doctor(UNSHARED, before=f"{gone}\n{mend[0]}")
         ok(check(t, "cgroup") == "v2" and not [m for m in mends(t) if "cgroup" in m], "the command mends it", t["checks"])
     status, t = doctor(UNSHARED, before="umount -l /sys")
     mend = [m for m in mends(t) if m.startswith("mount -t sysfs")]
-    ok(status == 1 and check(t, "BTF") == "missing" and mend, "without /sys: exit 1, told, and the command", (status, t))
+    ok(status == 1 and check(t, "BTF") == "missing" and mend, "without /sys: exit 1, reported, and the command", (status, t))
     if mend:
         status, t = doctor(UNSHARED, before=f"umount -l /sys\n{mend[0]}")
         ok(check(t, "BTF") == "there" and status in (0, 3), "the command mends it", (status, t["checks"]))
     status, t = doctor([*UNSHARED], before="mount -t proc -o hidepid=2 proc /proc")
-    ok(str(check(t, "/proc")).startswith("hidepid="), "a /proc that hides processes is told", t["checks"])
+    ok(str(check(t, "/proc")).startswith("hidepid="), "a /proc that hides processes is reported", t["checks"])
 
 
 def pid_namespace():
@@ -145,7 +145,7 @@ def setting():
             f.write("1")
         _, t = doctor()
         mend = [m for m in mends(t) if "bpf_stats_enabled" in m]
-        ok(len(mend) == 1, "a setting that makes each hit dearer is told", t["missing"])
+        ok(len(mend) == 1, "a setting that makes each hit more expensive is reported", t["missing"])
         for m in mend:
             subprocess.run(m.split(), check=True, capture_output=True)
             with open(path) as f:

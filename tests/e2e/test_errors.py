@@ -108,16 +108,16 @@ def usage():
 
 
 def privileges():
-    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    unprivileged = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     os.chmod(TMP, 0o777)
-    binary = path("sonde-for-nobody")
+    binary = path("sonde-for-others")
     subprocess.run(["cp", SONDE, binary], check=True)
-    done = subprocess.run([*nobody, binary, "record", "-d", "1", "-o", path("nobody")], capture_output=True, text=True)
+    done = subprocess.run([*unprivileged, binary, "record", "-d", "1", "-o", path("unprivileged")], capture_output=True, text=True)
     ok(done.returncode == 1 and "root" in done.stderr, "not root: says so", done.stderr)
-    ok(not os.path.exists(path("nobody")), "and leaves no file")
-    done = subprocess.run([*nobody, binary, "list", "families", "probes", "events"], capture_output=True, text=True)
+    ok(not os.path.exists(path("unprivileged")), "and leaves no file")
+    done = subprocess.run([*unprivileged, binary, "list", "families", "probes", "events"], capture_output=True, text=True)
     ok(done.returncode == 0 and "cudaMalloc" in done.stdout, "list works without privilege", done.stderr)
-    done = subprocess.run([*nobody, binary, "doctor"], capture_output=True, text=True)
+    done = subprocess.run([*unprivileged, binary, "doctor"], capture_output=True, text=True)
     ok(done.returncode == 1 and "root" in done.stdout, "doctor without privilege exits 1", done.stdout)
     # root without the capability, and root with it: neither is sent to become root
     sleeper = subprocess.Popen(["setpriv", "--reuid=1", "--clear-groups", "sleep", "20"])

@@ -160,7 +160,7 @@ def check_refusals(path):
         p = subprocess.run([SONDE, "export", path, *args], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         ok(p.returncode == 2 and words in p.stderr, f"refuses {' '.join(args)}", p.stderr)
     p = subprocess.run([SONDE, "export", path, "--to", "perfetto"], stdout=open("/dev/full", "w"), stderr=subprocess.PIPE)
-    ok(p.returncode == 1 and b"failed" in p.stderr, "a full disk is told", p.stderr)
+    ok(p.returncode == 1 and b"failed" in p.stderr, "a full disk is reported", p.stderr)
     p = subprocess.run([SONDE, "export", path, "--to", "sqlite", "-f", "-o", "/dev/full"], capture_output=True)
     ok(p.returncode == 1, "sqlite into a device fails", p.stderr)
 

@@ -29,7 +29,7 @@ MARKS = ("gpu: 12 records of python3 100 lost: no buffer was free",
 
 
 def arguments(w):
-    """What a viewer must be told of a piece of work."""
+    """What a viewer must get for a work item."""
     out = {"device": w["device"], "stream": w["stream"], "correlation": w["correlation"]}
     if w["kind"] == "kernel":
         out.update(registers_per_thread=w["registers"], shared_mem_static=w["static_shared"],
@@ -67,7 +67,7 @@ def check_work(scene, f, label):
                 k.kernel and tuple(map(clean, k.kernel)), k.grid, k.block,
                 tuple(sorted((a, clean(v) if isinstance(v, str) else v) for a, v in k.args.items()))) for k in f.work]
     same(f"{label}: work: times, name, process, GPU, stream, shape, arguments", kernels, map(row, scene.work))
-    ok(not f.errors and not f.open, f"{label}: whatever is referred to has been told", f.errors[:5])
+    ok(not f.errors and not f.open, f"{label}: all that is referred to was emitted before", f.errors[:5])
     streams = {(w["pid"], w["device"], w["context"], w["stream"]) for w in scene.work}
     ok(len({k.queue_iid for k in f.work}) == len(streams), f"{label}: a track for each of {len(streams)} streams")
     ok([g.name for g in f.gpus] == [f"{MODEL} #0", f"{MODEL} #1"] and {g.architecture for g in f.gpus} == {"sm_90"},
@@ -133,7 +133,7 @@ def check_perfetto(scene, pb, path, label, cut=False):
        200 not in {k.pid for k in f.work}, f"{label}: a process without a shim is marked, its calls are on no device's track", alone)
     if not cut:
         check_counters(scene, f, label)
-    # not told twice, and the device's events stand on no thread
+    # not emitted twice, and the device's events stand on no thread
     own = [s for s in f.slices if s.name.startswith("gpu_")]
     ok({s.name for s in own} == {"gpu_shim", "gpu_sync"} and not any(f.thread_of(s.track) for s in own),
        f"{label}: what the shim says of itself is on its process's track", [s.name for s in own])
@@ -233,7 +233,7 @@ def check_sqlite(scene, path):
     same("sqlite: gpu_work", got, want)
     got = db.execute("SELECT kind, pid, gpu, start, bytes, copy, launch_function FROM gpu_work WHERE host_time ORDER BY start").fetchall()
     ok(got == [("kernel", 200, None, scene.at(3000), None, None, "cudaLaunchKernel"),
-               ("memcpy", 200, None, scene.at(3020), 4096, "DtoH", "cudaMemcpyAsync")], "sqlite: what calls alone tell is marked", got)
+               ("memcpy", 200, None, scene.at(3020), 4096, "DtoH", "cudaMemcpyAsync")], "sqlite: what is known from calls alone is marked", got)
     got = db.execute("SELECT * FROM gpus ORDER BY gpu").fetchall()
     ok(got == [(i, MODEL, 80 << 30, 9, 0) for i in (0, 1)], "sqlite: gpus", got)
     names = collections.Counter(clean(r[0]) for r in db.execute("SELECT name FROM gpu_kernel"))

@@ -55,7 +55,7 @@ class Run:
         out = collections.defaultdict(list)
         for kind, stage in STAGES.items():
             for w in self.did[kind]:
-                # the nodes of a graph that is told as a whole are not
+                # the nodes of a graph that is recorded as a whole are not
                 if (traced and not w["traced"]) or (w["graph"] and kind != "graph"):
                     continue
                 title = DEMANGLED[w["name"]] if kind == "kernel" else COPIES[w["kind"]] if kind == "copy" else \
@@ -111,7 +111,7 @@ def check_work(run, f, label, whole=True):
     queues = {(k.gpu, k.queue) for k in f.work}
     ok(queues == {(w["device"], f"fake_training {w['pid']}: stream {w['stream']}") for rows in want.values() for w in rows} or
        not whole, f"{label}: a track for each of {len(queues)} streams", queues)
-    ok(not f.errors, f"{label}: whatever is referred to has been told", f.errors[:5])
+    ok(not f.errors, f"{label}: all that is referred to was emitted before", f.errors[:5])
 
 
 def check_launches(run, f, label, probed, whole=True):

@@ -72,7 +72,7 @@ def check_contents(truth):
 
 
 def check_trace_processor(path):
-    """No row of trace_processor's stats may tell an error or lost data."""
+    """No row of trace_processor's stats may show an error or lost data."""
     query = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
     library, _ = trace_processor.library()
     if library:

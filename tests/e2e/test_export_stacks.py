@@ -371,7 +371,7 @@ def main():
         p = subprocess.run([SONDE, "export", hostile, "--to", fmt, "-f", "-o", os.path.join(TMP, "hostile")], capture_output=True,
                            text=True)
         # one calls itself, two call each other, one has a caller that is not there
-        ok(p.returncode == 0 and "3 frames have no caller" in p.stderr, f"{fmt}: circles and missing callers are told", p.stderr)
+        ok(p.returncode == 0 and "3 frames have no caller" in p.stderr, f"{fmt}: circles and missing callers are reported", p.stderr)
     p = subprocess.run([SONDE, "export", path, "--to", "text"], capture_output=True, text=True)
     ok(' stack="app.py:5 main" holder_stack=' in p.stdout, "text: labels of stacks")
     merged = subprocess.run([SONDE, "export", path, path, "--to", "folded"], capture_output=True, text=True)

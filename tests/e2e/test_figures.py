@@ -86,16 +86,16 @@ OUTSIDE = "outside of the traced time"
 
 
 def check_length(path, said):
-    told = re.search(r" events in (\S+ \S+), ", said)
-    told = told.group(1) if told else said
+    reported = re.search(r" events in (\S+ \S+), ", said)
+    reported = reported.group(1) if reported else said
     trace = json.loads(sonde("report", path, "--format", "json"))["trace"]
     ns = trace["traced_ns"]
     # longer only by what a busy machine lets record wait; detaching is not in it
     ok(ns >= 1500000000 and ns <= trace["last_ns"] - trace["first_ns"], "the traced time is what -d asked for", trace)
     ok(trace["to_ns"] - trace["from_ns"] == ns, "the report looks at the traced time", trace)
     report, info = sonde("report", path), sonde("info", path)
-    ok(re.search(rf"^{re.escape(told)} of 1 process\.$", report, re.M), f"report's length is record's, {told}", report)
-    ok(re.search(rf"^traced for +{re.escape(told)}, from ", info, re.M), "info's too", info)
+    ok(re.search(rf"^{re.escape(reported)} of 1 process\.$", report, re.M), f"report's length is record's, {reported}", report)
+    ok(re.search(rf"^traced for +{re.escape(reported)}, from ", info, re.M), "info's too", info)
     ok("is in no figure" in report, "the report names what lies outside", report)
     out = os.path.join(TMP, "figures.db")
     sonde("export", path, "--to", "sqlite", "-f", "-o", out)
@@ -118,8 +118,8 @@ def check_losses(path, said, what):
     ok(total == lost, f"{what}: record says {lost} lost, report too", (total, losses))
     report = sonde("report", path, "gil")
     lines = [x for x in report.splitlines() if x.startswith("lost ")]
-    told = [x[7:] for x in said.splitlines() if x.startswith("sonde: lost ")]
-    ok(lines == told, f"{what}: the same lines of what was lost", f"{lines}\n{told}")
+    reported = [x[7:] for x in said.splitlines() if x.startswith("sonde: lost ")]
+    ok(lines == reported, f"{what}: the same lines of what was lost", f"{lines}\n{reported}")
     ok(all(";" in x for x in lines), f"{what}: each says what it changes", lines)
     outside = [x for x in report.splitlines() if OUTSIDE in x]
     ok(outside == [x[7:] for x in said.splitlines() if OUTSIDE in x], f"{what}: the same of what was lost outside of the traced time",
@@ -142,9 +142,9 @@ def check_objects():
     shutil.copy(shutil.which("sleep"), program)
     done = subprocess.run([SONDE, "record", "-f", "-t", "cuda", "-o", path, "--", "env", "LD_PRELOAD=" + library, program, "1"],
                           text=True, stderr=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(CUDART)})
-    said, told = loss_lines(done.stderr), loss_lines(sonde("report", path, "losses"))
+    said, reported = loss_lines(done.stderr), loss_lines(sonde("report", path, "losses"))
     ok(any("/libcudart.so.13 " in x for x in said), "record names the library that was probed late", done.stderr)
-    ok(said == told, "report names the same file", f"{said}\n{told}")
+    ok(said == reported, "report names the same file", f"{said}\n{reported}")
 
 
 def check_foreign():
@@ -158,9 +158,9 @@ def check_foreign():
                 subprocess.run(["true"], env={**os.environ, "LD_PRELOAD": CUDART}, check=True)
             target.kill()
             said += recording.communicate()[1]
-    told = sonde("report", path, "losses")
+    reported = sonde("report", path, "losses")
     ok("tracing into" in said and not loss_lines(said), "record -p: no losses by other processes' libraries", said)
-    ok(not loss_lines(told), "report: none either", told)
+    ok(not loss_lines(reported), "report: none either", reported)
 
 
 def main():

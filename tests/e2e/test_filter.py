@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
 # (perf events are attached and detached one by one: some 50 ms each)
-"""-p: the processes it names, what they had forked before and what they fork later, and nobody else, in each way of linking."""
+"""-p: the processes it names, what they had forked before and what they fork later, and no other process, in each way of linking."""
 import glob
 import os
 import signal
@@ -73,7 +73,7 @@ try:
         ok(status == 0, f"{name}: recorded", status)
         ok(counts.get(child) == expected, f"{name}: a child from before is followed, each call once", counts.get(child))
         ok(counts.get(later) == expected, f"{name}: a child forked later too", counts.get(later))
-        ok(set(counts) == {child, later}, f"{name}: and nobody else", (set(counts), child, later))
+        ok(set(counts) == {child, later}, f"{name}: and no other process", (set(counts), child, later))
         ok(skipped > 0, f"{name}: what the filter turned away is counted", skipped)
         if not mode:
             ok(not short, f"{name}: every call has its duration", short)

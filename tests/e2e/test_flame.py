@@ -136,7 +136,7 @@ def check_zoom(page, stacks):
     page.key("Enter")
     ok(at and page.run(f"document.querySelector(\"[data-node='{at}']\").getBoundingClientRect().width") == root["w"],
        "arrows and Enter zoom too", at)
-    ok(re.search(r"ns\), [\d.]+% of all", page.run("detail.textContent")), "what has the focus is told below")
+    ok(re.search(r"ns\), [\d.]+% of all", page.run("detail.textContent")), "what has the focus is shown below")
     page.key("ArrowDown")
     ok(page.run("+document.activeElement.dataset.node") != at, "arrows go to callers")
     page.key("Escape")

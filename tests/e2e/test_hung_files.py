@@ -38,7 +38,7 @@ class Server:
         line = self.p.stdout.readline().split()
         self.victim = int(line[1]) if line else 0
 
-    def tell(self, what):
+    def command(self, what):
         self.p.stdin.write(what + "\n")
         self.p.stdin.flush()
         self.p.stdout.readline()
@@ -105,7 +105,7 @@ def give_up(r, server, other, name):
 
 def named_and_left_alone(library):
     server = Server("left", library, "libcudart.so.13")
-    server.tell("hang")
+    server.command("hang")
     other = Beside(library)
     r = Recording("left.sonde", "-t", "cuda")
     if not r.runs():
@@ -131,7 +131,7 @@ def named_and_left_alone(library):
 def other_commands(library):
     """What looks at processes itself opens no such file either, and does not wait for its server."""
     server = Server("others", library, "libcudart.so.13")
-    server.tell("hang")
+    server.command("hang")
     pid = str(server.victim)
     try:
         for words, text in ((["doctor"], "Mapped files on FUSE or the like"), (["dump", pid], "some lie on FUSE"),
@@ -155,7 +155,7 @@ def mapped_later(library):
         r.end(signal.SIGKILL)
         return
     server = Server("later", library, "libcudart.so.13")
-    server.tell("hang")
+    server.command("hang")
     time.sleep(0.5)
     pid = other.run()
     time.sleep(0.3)
@@ -184,7 +184,7 @@ def allowed(library):
 def helper_given_up(library):
     """The user wants it, so a helper opens the file: the kernel keeps it until the server answers."""
     server = Server("stuck", library, "libcudart.so.13")
-    server.tell("hang")
+    server.command("hang")
     other = Beside(library)
     r = Recording("stuck.sonde", "-t", "cuda", "--remote-files")
     if not r.runs():
@@ -205,7 +205,7 @@ def helper_given_up(library):
 def at_the_start(library):
     """Ctrl-C before tracing runs, as a helper waits for the file."""
     server = Server("start", library, "libcudart.so.13")
-    server.tell("hang")
+    server.command("hang")
     r = Recording("start.sonde", "-t", "cuda", "--remote-files")
     deadline = time.monotonic() + PATIENCE
     while "D" not in states("sonde-opener") and time.monotonic() < deadline:
@@ -221,7 +221,7 @@ def locked(library):
     """A process that waits for the file while it has the lock of its mappings, which the kernel takes to list them."""
     server = Server("locked", os.path.realpath(sys.executable), "plugin.so", "locks")
     other = Beside(library)
-    server.tell("hang")
+    server.command("hang")
     time.sleep(0.5)
     r = Recording("locked.sonde", "-t", "proc,cuda")
     if not r.runs():

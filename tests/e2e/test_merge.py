@@ -33,7 +33,7 @@ def record_both(target):
     elsewhere = ["unshare", "-m", "-T", "--monotonic", "100000", "--boottime", "200000", "--fork", "sh", "-c",
                  'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"', path("boot_id")]
     a = subprocess.Popen([SONDE, *args, path("a.sonde")], stderr=subprocess.PIPE, text=True)
-    # the merged trace's times are told from the earlier one's start
+    # the merged trace's times are relative to the earlier one's start
     while "tracing into" not in (a.stderr.readline() or "tracing into"):
         pass
     b = subprocess.Popen([*elsewhere, SONDE, *args, path("b.sonde")], stderr=subprocess.PIPE, text=True)

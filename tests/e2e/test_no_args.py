@@ -58,7 +58,7 @@ ok(not any(e["command"] or e["cgroup"] for e in trace.events("proc_image")), "no
 info = subprocess.run([SONDE, "info", path("t")], stdout=subprocess.PIPE, text=True).stdout
 ok("--no-args" in info, "info says that it was recorded so", info)
 
-# stacks: the user's own code is told from Python's library by the path
+# stacks: the user's own code is distinguished from Python's library by the path
 with open(os.path.join(DIRECTORY, "mine.py"), "w") as file:
     file.write("""import json, time
 data = list(range(5000))

@@ -106,7 +106,7 @@ def gone_at_once(program, library):
     mapped = {r.strings[m["path"]] for m in r.trace.events("proc_map")}
     blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
     unseen = [c for c in copies if c not in objects or objects[c]["object"] not in blind]
-    ok(not unseen, "the libraries of processes that ended at once are known, and their blind time", unseen)
+    ok(not unseen, "the libraries of processes that ended at once are known, and their attach gap", unseen)
     ok(not [c for c in copies if c not in mapped], "and so are their mappings", sorted(mapped)[:20])
 
 
@@ -216,7 +216,7 @@ def overwritten():
         missing = [pid for pid, at in began.items() if at > live and pids.get(pid) != 500]
         ok(not missing, "with each call of the programs that begin when it is live", (pids, began, live))
     blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
-    ok({o["object"] for o in objects} <= blind, "and the time between is blind", blind)
+    ok({o["object"] for o in objects} <= blind, "and the time between is an attach gap", blind)
 
 
 def unreadable():

@@ -48,7 +48,7 @@ def sticky(tmp):
 
 
 def fifos(account, folder):
-    """A FIFO of another user in a folder as /tmp is: nobody waits for its reader, and its reader gets nothing."""
+    """A FIFO of another user in a folder as /tmp is: no process waits for its reader, and its reader gets nothing."""
     fifo = os.path.join(folder, "fifo")
     plant(account, "mkfifo", "-m", "666", fifo)
     r = export("text", fifo, "-f", timeout=5)

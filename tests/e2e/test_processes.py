@@ -109,7 +109,7 @@ def check_rights(target):
     _, err = sonde.communicate(timeout=60)
     ok(sonde.returncode == 0 and wait_gone(attacher), "both end", (sonde.returncode, err))
 
-    sonde, attacher = start(os.path.join(TMP, "nobody.sonde"), target)
+    sonde, attacher = start(os.path.join(TMP, "none.sonde"), target)
     ok(status(sonde.pid)["Uid"].split() == [str(sondes_account())] * 4, "without sudo too", status(sonde.pid)["Uid"])
     sonde.send_signal(signal.SIGINT)
     sonde.communicate(timeout=60)

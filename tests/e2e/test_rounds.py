@@ -170,7 +170,7 @@ def one(i, target, library):
     try:
         links, programs = held(sonde.pid)
         time.sleep(0.1)
-    finally:  # whoever reads this test's output would wait for its end
+    finally:  # the reader of this test's output would wait for its end
         sonde.send_signal(2)
     _, err = sonde.communicate(timeout=120)
     problems = []

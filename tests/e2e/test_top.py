@@ -79,7 +79,7 @@ def check_fight():
     last = got[-1] if got else {}
     gil = last.get("gil", [""])[0].split()
     ok(gil[:2] == [str(work.pid), "0"] and float(gil[2].rstrip("%")) > 20 and int(gil[3]) > 0 and gil[5] in ("1", "2")
-       and gil[6].startswith("python3"), "the GIL of the fight, and that somebody waits for it", p.stdout)
+       and gil[6].startswith("python3"), "the GIL of the fight, and that a thread waits for it", p.stdout)
     blame = last.get("blame", [""])[0]
     ok("hog (fight.py) -> victim (fight.py)" in blame and float(blame.split()[1].rstrip("%")) > 90,
        "who keeps whom waiting", p.stdout)
@@ -93,7 +93,7 @@ def check_alone():
         work.kill()
     got = blocks(p.stdout)
     ok(p.returncode == 0 and len(got) == 2 and not any("gil" in b or "blame" in b or "cpu" in b for b in got),
-       "nobody waits, and nothing is sampled with -F 0", p.stdout + p.stderr)
+       "no thread waits, and nothing is sampled with -F 0", p.stdout + p.stderr)
 
 
 def check_end():

@@ -103,7 +103,7 @@ int cuEventElapsedTime_v2(float *ms)
 	return 0;
 }
 
-/* A page that nobody has touched can't be read by a probe */
+/* A page that was never touched can't be read by a probe */
 static int hand_back(const char **to, const char *name)
 {
 	*to = name;

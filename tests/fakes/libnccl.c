@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A libnccl without GPUs: communicators are structs with the members of the real
- * ncclComm, at places of their own that only this file's debug information tells.
+ * ncclComm, at offsets of their own that only this file's debug information has.
  * Signatures: nccl.h of NCCL 2.32.
  */
 #include <stdint.h>

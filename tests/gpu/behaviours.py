@@ -11,15 +11,15 @@ from facts import with_cuda
 from judge import Joined
 from lib import Asked, Skip, read_text
 from shim_records import REFUSED, STARTED, STOPPED
-from shimmed import Shimmed, read_told, read_truth
+from shimmed import Shimmed, read_reported, read_truth
 
 from build import SONDE, WORK, need_shim
 
 NAMES = {STARTED: "started", STOPPED: "stopped", REFUSED: "refused", 4: "waits for CUDA", 5: "one of several left"}
 
 
-def states(told):
-    return [NAMES.get(s, s) for s in told.states]
+def states(reported):
+    return [NAMES.get(s, s) for s in reported.states]
 
 
 def windows(s):
@@ -42,16 +42,16 @@ def late(run, label, injected):
     s = Shimmed(run, ["late"], 50, later=True, injected=injected)
     if not lives(run, label, s, ["late"]):
         return
-    run.ok(s.told.states == [STARTED, STOPPED] * 2, f"{label}: the shim starts and stops, twice", *s.why())
+    run.ok(s.reported.states == [STARTED, STOPPED] * 2, f"{label}: the shim starts and stops, twice", *s.why())
     for number, name, begin, end in windows(s):
         ops = [o for o in s.ops if o["phase"] == number]
         if name.startswith("on"):
-            Joined(ops, s.told, begin, end).check(run, f"{label}, {name}")
-    inside = sum(sum(begin <= k["start"] < end for k in s.told.got["kernel"]) for _, name, begin, end in windows(s) if name.startswith("on"))
-    run.say(f"{label}: kernels told of the time when it was off", len(s.told.got["kernel"]) - inside)
+            Joined(ops, s.reported, begin, end).check(run, f"{label}, {name}")
+    inside = sum(sum(begin <= k["start"] < end for k in s.reported.got["kernel"]) for _, name, begin, end in windows(s) if name.startswith("on"))
+    run.say(f"{label}: kernels reported of the time when it was off", len(s.reported.got["kernel"]) - inside)
     took = [(key, round(ns / 1e9, 3)) for key, ns in s.facts["each"] if key.startswith("switched")]
     run.say(f"{label}: seconds until the shim had said so", took)
-    first = [k for k in s.told.got["kernel"] if k["name"] not in s.told.names]
+    first = [k for k in s.reported.got["kernel"] if k["name"] not in s.reported.names]
     run.ok(not first, f"{label}: each kernel has a name", first[:3])
 
 
@@ -63,24 +63,24 @@ def coming_late(run):
 def reset(run):
     s = Shimmed(run, ["reset"], 30)
     lives(run, "device reset", s, ["reset"])
-    j = Joined(s.ops, s.told)
-    run.say("device reset", {"launched": sum(o["op"] == "kernel" for o in s.ops), "told": len(s.told.got["kernel"]),
-                             "joined": len(j.work), "contexts": len(s.told.got["context"]), "dropped": s.told.dropped,
-                             "states": states(s.told), "results": [e for e in s.facts["each"] if "eset" in e[0]]})
+    j = Joined(s.ops, s.reported)
+    run.say("device reset", {"launched": sum(o["op"] == "kernel" for o in s.ops), "reported": len(s.reported.got["kernel"]),
+                             "joined": len(j.work), "contexts": len(s.reported.got["context"]), "dropped": s.reported.dropped,
+                             "states": states(s.reported), "results": [e for e in s.facts["each"] if "eset" in e[0]]})
     after = [o for o in s.phase("after a reset") if o["op"] == "kernel"]
-    told = sum(1 for o, _, _ in j.work if o["op"] == "kernel" and o in after)
-    run.say("device reset: kernels after it are told", f"{told} of {len(after)}")
+    reported = sum(1 for o, _, _ in j.work if o["op"] == "kernel" and o in after)
+    run.say("device reset: kernels after it are reported", f"{reported} of {len(after)}")
 
 
 def fork(run):
     s = Shimmed(run, ["fork"], 45)
     lives(run, "fork", s, ["fork"])
-    Joined(s.ops, s.told).check(run, "fork")
+    Joined(s.ops, s.reported).check(run, "fork")
     child_facts, _ = read_truth(s.truth_path + ".child")
-    child = read_told(s.out + ".child")
+    child = read_reported(s.out + ".child")
     launched = child_facts.get("launched", 0)
-    run.ok(launched and len(child.got["kernel"]) == launched, "fork: a child with a program of its own is told by itself",
-           launched, len(child.got["kernel"]), states(child), s.facts, told=len(child.got["kernel"]))
+    run.ok(launched and len(child.got["kernel"]) == launched, "fork: a child with a program of its own is reported by itself",
+           launched, len(child.got["kernel"]), states(child), s.facts, reported=len(child.got["kernel"]))
     run.say("fork: a child that uses the parent's CUDA", {"wait status": s.facts.get("child_status")})
 
 
@@ -89,11 +89,11 @@ def leaving(run):
         plain = run.command([WORK, what], 30, env=with_cuda(run))
         s = Shimmed(run, [what], 30)
         launched = sum(o["op"] == "kernel" for o in s.ops)
-        ended = [k for k in s.told.got["kernel"] if k["time"]]
+        ended = [k for k in s.reported.got["kernel"] if k["time"]]
         run.ok(s.done.status == plain.status, f"{what} without a wait: the program ends as it does without the shim", plain.why(), *s.why(),
                seconds=round(s.done.seconds, 2), seconds_without=round(plain.seconds, 2))
-        run.say(f"{what} without a wait", {"launched": launched, "told": len(s.told.got["kernel"]), "of these ended": len(ended),
-                                          "calls": len(s.told.got["call"]), "states": states(s.told), "dropped": s.told.dropped})
+        run.say(f"{what} without a wait", {"launched": launched, "reported": len(s.reported.got["kernel"]), "of these ended": len(ended),
+                                          "calls": len(s.reported.got["call"]), "states": states(s.reported), "dropped": s.reported.dropped})
 
 
 def contexts(run):
@@ -102,15 +102,15 @@ def contexts(run):
         run.skip("several contexts", "this libcuda has no cuCtxCreate_v2")
         return
     lives(run, "several contexts", s, ["contexts"])
-    Joined(s.ops, s.told).check(run, "several contexts")
-    run.say("several contexts", {"told": sorted({(k["device"], k["context"]) for k in s.told.got["kernel"]})})
+    Joined(s.ops, s.reported).check(run, "several contexts")
+    run.say("several contexts", {"reported": sorted({(k["device"], k["context"]) for k in s.reported.got["kernel"]})})
 
 
 def mps(run):
     if not run.result["machine"].get("mps"):
         run.skip("MPS", "no MPS daemon runs here, and none is started")
         return
-    apis = {c["api"] for c in Shimmed(run, ["run"], 30).told.got["context"]}
+    apis = {c["api"] for c in Shimmed(run, ["run"], 30).reported.got["context"]}
     run.say("MPS", f"runs; the contexts' kinds of API: {sorted(apis)} (1 CUDA, 2 MPS)")
 
 
@@ -122,17 +122,17 @@ def other_profiler(run):
     shim_out = run.file("shim")
     open(shim_out, "w").close()
     done = pytorch.work(run, ["profilers", out], 75, shim_out, later=True)
-    told, lines = read_told(shim_out), pytorch.read_lines(out)
+    reported, lines = read_reported(shim_out), pytorch.read_lines(out)
     run.ok(done.status == 0, "another profiler: the program lives", done.why(), lines)
     run.say("another profiler", {"what was done": lines, "the shim": [
-        {"at_ns": e["time"], "state": NAMES.get(e["state"]), "text": e["text"]} for e in told.got["shim"]]})
+        {"at_ns": e["time"], "state": NAMES.get(e["state"]), "text": e["text"]} for e in reported.got["shim"]]})
     by_name = {e["what"]: e for e in lines if "what" in e}
     first = by_name.get("torch.profiler first", {})
-    during = [k for k in told.got["kernel"] if first.get("begin", 0) <= k["start"] < first.get("end", 0)]
+    during = [k for k in reported.got["kernel"] if first.get("begin", 0) <= k["start"] < first.get("end", 0)]
     run.ok(first.get("kernels", 0) > 0 and not during, "another profiler first: it gets its kernels, and the shim steps aside",
            first, len(during))
     run.say("another profiler first: the shim comes back", any(
-        e["state"] == STARTED and e["time"] > first.get("end", 1 << 62) for e in told.got["shim"]))
+        e["state"] == STARTED and e["time"] > first.get("end", 1 << 62) for e in reported.got["shim"]))
 
 
 def threads_of(pid):

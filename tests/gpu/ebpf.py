@@ -11,7 +11,7 @@ from facts import with_cuda
 from judge import Joined, check_durations, check_graphs, check_memory, check_waits
 from lib import GROUPS, Asked, Skip, end_group, read_text
 from shim_records import KINDS, STARTED, STOPPED
-from shimmed import Told, read_truth
+from shimmed import Reported, read_truth
 
 from build import SHIM, SONDE, WORK, need_shim
 
@@ -27,8 +27,8 @@ NUMBERS = {name: n for names in (
 REPORTS = ("cuda", "gpu", "memory", "summary", "timeline", "losses", "processes")
 
 
-class Traced(Told):
-    """A trace, in the words of what the shim tells in its own process."""
+class Traced(Reported):
+    """A trace, in the terms of what the shim reports in its own process."""
 
     def __init__(self, run, trace):
         path, got = run.file("trace.db"), collections.defaultdict(list)
@@ -76,19 +76,19 @@ def recorded(run, label, families):
     if not run.ok(done.status == 0 and ops, f"{label}: recorded, and the program ends well", done.why(), seconds=round(done.seconds, 1)):
         return None
     run.say(f"{label}: sonde says", done.err[-800:])
-    told = Traced(run, trace)
-    run.ok(told.export.status == 0, f"{label}: the trace can be read", told.export.why())
-    run.ok(told.states == [STARTED, STOPPED], f"{label}: the shim starts and stops", told.states, told.texts)
-    gpu_lost = [e for e in told.losses if str(e["family"]) == "gpu"]
-    run.ok(not told.dropped and not gpu_lost, f"{label}: nothing of the GPU lost", told.dropped, gpu_lost)
-    run.say(f"{label}: losses", told.losses)
-    j = Joined(ops, told)
+    reported = Traced(run, trace)
+    run.ok(reported.export.status == 0, f"{label}: the trace can be read", reported.export.why())
+    run.ok(reported.states == [STARTED, STOPPED], f"{label}: the shim starts and stops", reported.states, reported.texts)
+    gpu_lost = [e for e in reported.losses if str(e["family"]) == "gpu"]
+    run.ok(not reported.dropped and not gpu_lost, f"{label}: nothing of the GPU lost", reported.dropped, gpu_lost)
+    run.say(f"{label}: losses", reported.losses)
+    j = Joined(ops, reported)
     j.check(run, label)
     check_durations(run, label, j, run.doubles)
     check_graphs(run, label, j, False)
     check_waits(run, label, j)
-    check_memory(run, label, ops, told)
-    run.say(f"{label}: events", told.tables)
+    check_memory(run, label, ops, reported)
+    run.say(f"{label}: events", reported.tables)
     return trace
 
 
@@ -148,10 +148,10 @@ def attached(run, label, env, prepare=None):
         w.number("go 10 10", 20)
     finally:
         w.end()
-    told = Traced(run, trace)
-    run.ok(status == 0 and told.states == [STARTED, STOPPED] and len(told.got["kernel"]) == steps * kernels,
-           f"{label}: each kernel, and none of before or after", status, told.states, told.texts, read_text(r.path)[-600:],
-           told=len(told.got["kernel"]), launched=steps * kernels)
+    reported = Traced(run, trace)
+    run.ok(status == 0 and reported.states == [STARTED, STOPPED] and len(reported.got["kernel"]) == steps * kernels,
+           f"{label}: each kernel, and none of before or after", status, reported.states, reported.texts, read_text(r.path)[-600:],
+           reported=len(reported.got["kernel"]), launched=steps * kernels)
 
 
 def injected(run):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Compares what a program did with what the shim told.
+"""Compares what a program did with what the shim reported.
 
-The two are joined as sonde joins them: a call of the driver that the shim told lies, by thread and time, within what
+The two are joined as sonde joins them: a call of the driver that the shim reported lies, by thread and time, within what
 the program noted around its call; the work on the device has that call's correlation id. So counts, names, threads,
 streams, order and the clock are all checked by the one join.
 """
@@ -14,8 +14,8 @@ WITH_STREAM = (2, 3)  # kinds of a wait whose record has the stream: of a stream
 RECORDS = {"kernel": "kernel", "copy": "memcpy", "set": "memset", "graph": "graph"}
 
 
-def far_off(told, want):
-    return abs(told - want) > max(SHARE * want, NS)
+def far_off(reported, want):
+    return abs(reported - want) > max(SHARE * want, NS)
 
 
 def assign_calls(ops, calls):
@@ -30,7 +30,7 @@ def assign_calls(ops, calls):
         mine, theirs = sorted(by_thread[tid], key=lambda o: o["begin"]), sorted(lists[tid], key=lambda c: c["start"])
         at = 0
         for o in mine:
-            # those that ended before this one began belong to nobody
+            # those that ended before this one began belong to no operation
             while at < len(theirs) and (theirs[at]["start"] + theirs[at]["time"]) / 2 < o["begin"] - NS:
                 extra.append(theirs[at])
                 at += 1
@@ -81,29 +81,29 @@ def brief(list_of):
 
 
 class Joined:
-    """The join of a phase: `told` has to hold nothing else that lies in its time."""
+    """The join of a phase: `reported` has to hold nothing else that lies in its time."""
 
-    def __init__(self, ops, told, begin=0, end=1 << 63):
-        self.ops, self.told = ops, told
+    def __init__(self, ops, reported, begin=0, end=1 << 63):
+        self.ops, self.reported = ops, reported
         work = [o for o in ops if o["op"] in RECORDS]
-        self.calls = [c for c in told.got["call"] if begin <= c["start"] < end]
+        self.calls = [c for c in reported.got["call"] if begin <= c["start"] < end]
         self.pairs, self.lonely, self.extra_calls, self.call_off = assign_calls(work, self.calls)
         by_correlation = collections.defaultdict(list)
         for kind in RECORDS.values():
-            for r in told.got[kind]:
+            for r in reported.got[kind]:
                 by_correlation[r["correlation"]].append((kind, r))
         self.work, self.wrong, seen = [], [], set()
         for o, c in self.pairs:
             records = by_correlation[c["correlation"]]
             seen.add(c["correlation"])
-            right = [r for kind, r in records if kind == RECORDS[o["op"]] and same_work(o, r, told.names)]
+            right = [r for kind, r in records if kind == RECORDS[o["op"]] and same_work(o, r, reported.names)]
             if o["op"] == "graph":
                 self.work.append((o, c, [r for _, r in records]))
             elif len(right) == 1 and len(records) == 1:
                 self.work.append((o, c, right))
             else:
                 self.wrong.append((o, [r for _, r in records]))
-        self.extra = [r for kind in RECORDS.values() for r in told.got[kind]
+        self.extra = [r for kind in RECORDS.values() for r in reported.got[kind]
                       if r["correlation"] not in seen and begin <= r["start"] < end]
 
     def check(self, run, label):
@@ -134,7 +134,7 @@ class Joined:
         for number, places in ours.items():
             for place in places:
                 theirs[place].add(number)
-        run.ok(all(len(v) == 1 for v in list(ours.values()) + list(theirs.values())), f"{label}: streams are told apart, one for one",
+        run.ok(all(len(v) == 1 for v in list(ours.values()) + list(theirs.values())), f"{label}: streams are distinguished, one for one",
                dict(ours), dict(theirs), streams=len(ours))
 
     def check_clock(self, run, label):
@@ -146,9 +146,9 @@ class Joined:
                 backwards += r["time"] < r["start"]
                 if done.get(id(o)):
                     late = max(late, r["time"] - done[id(o)])
-        run.ok(early <= self.told.error and late <= self.told.error and not backwards,
-               f"{label}: times on the device lie between the launch and the wait", f"may be off by {self.told.error} ns",
-               begins_early_ns=early, ends_late_ns=late, said_error_ns=self.told.error - 2000, backwards=backwards)
+        run.ok(early <= self.reported.error and late <= self.reported.error and not backwards,
+               f"{label}: times on the device lie between the launch and the wait", f"may be off by {self.reported.error} ns",
+               begins_early_ns=early, ends_late_ns=late, said_error_ns=self.reported.error - 2000, backwards=backwards)
 
 
 def check_durations(run, label, joined, simulated):
@@ -159,7 +159,7 @@ def check_durations(run, label, joined, simulated):
     else:
         off = [t - e for t, e in by_event]
         bad = [(t, e) for t, e in by_event if far_off(t, e)]
-        run.ok(not bad, f"{label}: durations are those of CUDA's events, within 2% or 2 us", f"told, event (ns): {bad[:8]}",
+        run.ok(not bad, f"{label}: durations are those of CUDA's events, within 2% or 2 us", f"reported, event (ns): {bad[:8]}",
                kernels=len(by_event), off_ns_from=min(off), off_ns_to=max(off), shortest_ns=min(e for _, e in by_event))
     inside = [(r[0]["time"] - r[0]["start"], o["inside_ns"]) for o, _, r in joined.work if o["inside_ns"]]
     if simulated:
@@ -167,7 +167,7 @@ def check_durations(run, label, joined, simulated):
         return
     off = [t - i for t, i in inside]
     run.ok(inside and all(-NS <= d for d in off), f"{label}: durations hold what the kernel itself measured",
-           f"told, inside (ns): {inside[:8]}", kernels=len(inside), longer_by_ns_from=min(off, default=None),
+           f"reported, inside (ns): {inside[:8]}", kernels=len(inside), longer_by_ns_from=min(off, default=None),
            longer_by_ns_to=max(off, default=None))
 
 
@@ -205,34 +205,34 @@ def check_waits(run, label, joined):
     """A synchronisation for each that the program made, at its time and in its stream; what else CUPTI reports is only counted.
 
     Threads wait side by side, and the program notes more than the wait itself. So a record can lie within the notes of two
-    waits. The stream tells most of these apart. Waits for an event or for the whole context have none: these are paired so that
+    waits. The stream distinguishes most of these. Waits for an event or for the whole context have none: these are paired so that
     as many as possible have a record, because the closest record is not always the right one.
     """
-    waits, told, streams = [o for o in joined.ops if o["op"] == "sync"], joined.told, joined.streams()
+    waits, reported, streams = [o for o in joined.ops if o["op"] == "sync"], joined.reported, joined.streams()
 
     def can_be(o, r):
         where = streams.get(o["stream"]) if o["kind"] in WITH_STREAM else None
         return r["kind"] == o["kind"] and (not where or (r["context"], r["stream"]) in where) and \
-            r["start"] >= o["begin"] - told.error and r["time"] <= o["end"] + told.error
+            r["start"] >= o["begin"] - reported.error and r["time"] <= o["end"] + reported.error
 
-    taken = pair_up([[k for k, r in enumerate(told.got["sync"]) if can_be(o, r)] for o in waits])
+    taken = pair_up([[k for k, r in enumerate(reported.got["sync"]) if can_be(o, r)] for o in waits])
     found = set(taken.values())
     missing = [o for i, o in enumerate(waits) if i not in found]
-    left = [r for k, r in enumerate(told.got["sync"]) if k not in taken]
+    left = [r for k, r in enumerate(reported.got["sync"]) if k not in taken]
     others = collections.Counter(r["kind"] for r in left)
     near = [r for r in left if any(r["kind"] == o["kind"] and r["start"] < o["end"] + NEAR and r["time"] > o["begin"] - NEAR
                                    for o in missing)]
-    run.ok(waits and not missing, f"{label}: each wait is told, at its time", f"{len(missing)} not: {brief(missing)}",
-           f"without a wait, near these: {brief(near)}", f"may be off by {told.error} ns", waits=len(waits), others=dict(others))
+    run.ok(waits and not missing, f"{label}: each wait is reported, at its time", f"{len(missing)} not: {brief(missing)}",
+           f"without a wait, near these: {brief(near)}", f"may be off by {reported.error} ns", waits=len(waits), others=dict(others))
 
 
-def check_memory(run, label, ops, told):
-    got = collections.Counter((r["operation"], r["address"]) for r in told.got["memory"])
-    bytes_of = {r["address"]: r["bytes"] for r in told.got["memory"] if r["operation"] == 1}
+def check_memory(run, label, ops, reported):
+    got = collections.Counter((r["operation"], r["address"]) for r in reported.got["memory"])
+    bytes_of = {r["address"]: r["bytes"] for r in reported.got["memory"] if r["operation"] == 1}
     mine = [(1 if o["op"] == "alloc" else 2, o["address"], o) for o in ops if o["op"] in ("alloc", "free")]
     want = collections.Counter((operation, address) for operation, address, _ in mine)
     wrong = [(key, n, got[key]) for key, n in want.items() if got[key] != n]
     sizes = [(o["bytes"], bytes_of.get(o["address"])) for operation, _, o in mine if operation == 1 and
              bytes_of.get(o["address"]) != o["bytes"]]
-    run.ok(mine and not wrong and not sizes, f"{label}: allocations with their address and size", f"operation, times, told: {wrong[:4]}",
-           f"bytes, told: {sizes[:4]}", told=sum(got.values()), made=len(mine))
+    run.ok(mine and not wrong and not sizes, f"{label}: allocations with their address and size", f"operation, times, reported: {wrong[:4]}",
+           f"bytes, reported: {sizes[:4]}", reported=sum(got.values()), made=len(mine))

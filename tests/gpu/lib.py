@@ -115,7 +115,7 @@ class Asked:
         return self.line(limit)
 
     def number(self, question, limit):
-        """Seconds; `whole`: with what belongs to it before and after, where the program tells that too."""
+        """Seconds; `whole`: with what belongs to it before and after, where the program reports that too."""
         answer = self.ask(question, limit)
         try:
             words = [float(word) for word in answer.split()]

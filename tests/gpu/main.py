@@ -12,7 +12,7 @@ Nothing is installed, and no setting of the GPU is changed.
   --minutes N       all in all (default: 8); what does not fit is skipped by name
   --doubles         against the doubles of CUDA in build/tests/fakes/cuda, where there is no GPU: `make test` does that
   --only PART,..    these alone, after `build`: PARTS
-  --keep DIR        all that was written in between stays there: what the shim told, what programs said
+  --keep DIR        all that was written in between stays there: what the shim reported, what programs said
 
 examples:
   tests/gpu/run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Part `program`: a program of the driver's API that counts itself, against what the shim told of it."""
+"""Part `program`: a program of the driver's API that counts itself, against what the shim reported of it."""
 import glob
 import os
 import shutil
@@ -14,12 +14,12 @@ from build import WORK, need_shim
 
 
 def check_states(run, label, s):
-    told = s.told
+    reported = s.reported
     run.ok(s.done.status == 0, f"{label}: the program ends well", *s.why(), seconds=round(s.done.seconds, 2))
-    run.ok(told.states[:1] == [STARTED] and told.states[-1:] == [STOPPED] and told.whole is True,
+    run.ok(reported.states[:1] == [STARTED] and reported.states[-1:] == [STOPPED] and reported.whole is True,
            f"{label}: the shim starts and stops, no batch is missing", *s.why())
-    run.ok(not told.dropped, f"{label}: nothing dropped", told.dropped)
-    for text in told.texts:
+    run.ok(not reported.dropped, f"{label}: nothing dropped", reported.dropped)
+    for text in reported.texts:
         run.say(f"{label}: the shim says", text)
 
 
@@ -63,32 +63,32 @@ def whole(run):
         run.skip("from the first on: the kernels compute what they should", "the doubles have no memory")
     else:
         run.ok(s.facts.get("wrong_sums") == 0, "from the first on: the kernels compute what they should", s.facts)
-    j = Joined(s.ops, s.told)
+    j = Joined(s.ops, s.reported)
     j.check(run, "from the first on")
     check_durations(run, "from the first on", j, run.doubles)
     check_graphs(run, "from the first on", j, False)
     check_waits(run, "from the first on", j)
-    check_memory(run, "from the first on", s.ops, s.told)
-    clocks = s.told.got["clock"]
+    check_memory(run, "from the first on", s.ops, s.reported)
+    clocks = s.reported.got["clock"]
     run.say("clock", {"samples": len(clocks), "error_ns": max((c["error"] for c in clocks), default=None),
                       "drift_ppb": [c["drift_ppb"] for c in clocks[1:6]], "restarted": sum(c["restarted"] for c in clocks)})
-    run.say("CUPTI's version", s.told.got["shim"][0]["version"] if s.told.got["shim"] else None)
-    run.ok(s.told.got["device"] and s.told.got["context"] and s.told.got["stream"], "from the first on: device, context and streams are told",
-           {k: len(s.told.got[k]) for k in ("device", "context", "stream")})
+    run.say("CUPTI's version", s.reported.got["shim"][0]["version"] if s.reported.got["shim"] else None)
+    run.ok(s.reported.got["device"] and s.reported.got["context"] and s.reported.got["stream"], "from the first on: device, context and streams are reported",
+           {k: len(s.reported.got[k]) for k in ("device", "context", "stream")})
     return s
 
 
 def by_node(run):
     s = Shimmed(run, ["run"], 30, groups=ALL | NODES)
     check_states(run, "graphs by node", s)
-    j = Joined(s.ops, s.told)
+    j = Joined(s.ops, s.reported)
     j.check(run, "graphs by node")
     check_graphs(run, "graphs by node", j, True)
 
 
 def dormant(run):
     s = Shimmed(run, ["run"], 30, later=True)
-    run.ok(s.done.status == 0 and not s.told.states and not s.told.got["kernel"], "dormant: the shim says nothing, and the program ends well",
+    run.ok(s.done.status == 0 and not s.reported.states and not s.reported.got["kernel"], "dormant: the shim says nothing, and the program ends well",
            *s.why())
 
 
@@ -96,10 +96,10 @@ def many(run):
     n = 20000 if run.doubles else 300000
     s = Shimmed(run, ["many", str(n)], 40)
     check_states(run, f"{n} kernels", s)
-    told = len(s.told.got["kernel"])
+    reported = len(s.reported.got["kernel"])
     ns = s.facts.get("launched_in_ns", 0)
-    run.ok(told == n and len({k["correlation"] for k in s.told.got["kernel"]}) == n, f"{n} kernels: each exactly once", told,
-           told=told, launches_a_second=round(n * 1e9 / ns) if ns else None)
+    run.ok(reported == n and len({k["correlation"] for k in s.reported.got["kernel"]}) == n, f"{n} kernels: each exactly once", reported,
+           reported=reported, launches_a_second=round(n * 1e9 / ns) if ns else None)
 
 
 def run(run):
@@ -109,9 +109,9 @@ def run(run):
     s = whole(run)
     if s is None:
         run.say("without the shim", run_plain(run))
-        # loaded by CUDA it calls CUPTI in the midst of cuInit: is it that?
+        # loaded by CUDA it calls CUPTI during cuInit: is it that?
         s = Shimmed(run, ["late"], 25, later=True, injected=False)
-        run.say("with the shim, but not loaded by CUDA", [s.done.why(), s.told.states, s.told.texts, len(s.told.got["kernel"])])
+        run.say("with the shim, but not loaded by CUDA", [s.done.why(), s.reported.states, s.reported.texts, len(s.reported.got["kernel"])])
     for one, seconds in ((by_node, 12), (dormant, 8), (many, 12)):
         run.need(seconds, one.__name__.replace("_", " "))
         one(run)

@@ -12,7 +12,7 @@ from facts import with_cuda
 from judge import NS, SHARE
 from lib import Asked, Skip, read_text
 from shim_records import ALL, NODES, STARTED, STOPPED
-from shimmed import environment, read_told
+from shimmed import environment, read_reported
 
 from build import SHIM, need_shim
 
@@ -100,20 +100,20 @@ def plain(name):
 
 
 def of_shim(run, out, path):
-    """{kind: what the shim told of its window}"""
-    told, demangle, found = read_told(out), Demangler(), {}
-    names = {n: plain(demangle(text)) for n, text in told.names.items()}
+    """{kind: what the shim reported of its window}"""
+    reported, demangle, found = read_reported(out), Demangler(), {}
+    names = {n: plain(demangle(text)) for n, text in reported.names.items()}
     for w in read_lines(path):
         if "error" in w:
             found[w["kind"]] = w
             continue
-        inside = {k: [r for r in told.got[k] if w["begin"] <= r["start"] < w["end"]] for k in ("kernel", "memcpy", "memset", "call", "sync")}
+        inside = {k: [r for r in reported.got[k] if w["begin"] <= r["start"] < w["end"]] for k in ("kernel", "memcpy", "memset", "call", "sync")}
         kernels = collections.defaultdict(list)
         for k in inside["kernel"]:
             kernels[names.get(k["name"], "?")].append(k["time"] - k["start"])
         found[w["kind"]] = dict(w, kernels=dict(kernels), copies=[c["bytes"] for c in inside["memcpy"]],
-                                sets=[c["bytes"] for c in inside["memset"]], inside=inside, error_ns=told.error)
-    return told, found
+                                sets=[c["bytes"] for c in inside["memset"]], inside=inside, error_ns=reported.error)
+    return reported, found
 
 
 def check_joins(run, kind, w):
@@ -152,7 +152,7 @@ def check_counts(run, kind, shims, profiles):
     run.ok(a and not differ, f"{kind}: kernels by name as torch.profiler counts them", f"name: (shim, profiler): {dict(list(differ.items())[:6])}",
            kernels=sum(a.values()), names=len(a), profiler=sum(b.values()))
     for what in ("copies", "sets"):
-        run.ok(sorted(shims[0][what]) == sorted(want[what]), f"{kind}: {what} and their bytes as torch.profiler tells them",
+        run.ok(sorted(shims[0][what]) == sorted(want[what]), f"{kind}: {what} and their bytes as torch.profiler reports them",
                sorted(shims[0][what])[:10], sorted(want[what])[:10], **{what: len(want[what])})
 
 
@@ -196,7 +196,7 @@ def check_kind(run, kind, shims, profiles):
 
 
 def rounds(run):
-    """[(told, {kind: window})] of the shim, [{kind: window}] of torch.profiler, for as long as there is time."""
+    """[(reported, {kind: window})] of the shim, [{kind: window}] of torch.profiler, for as long as there is time."""
     shims, profiles, took = [], [], 0
     for i in range(ROUNDS):
         for profiled in (False, True):
@@ -220,9 +220,9 @@ def run(run):
     if not usable(run):
         raise Skip(why_not(run))
     shims, profiles = rounds(run)
-    for i, (told, _) in enumerate(shims):
-        run.ok(told.states[:1] == [STARTED] and told.states[-1:] == [STOPPED] and not told.dropped and told.whole is True,
-               f"the shim, round {i + 1}: starts and stops, nothing dropped", told.states, told.texts, told.dropped)
+    for i, (reported, _) in enumerate(shims):
+        run.ok(reported.states[:1] == [STARTED] and reported.states[-1:] == [STOPPED] and not reported.dropped and reported.whole is True,
+               f"the shim, round {i + 1}: starts and stops, nothing dropped", reported.states, reported.texts, reported.dropped)
     kinds = [k for _, found in shims[:1] for k in found] or ["trainings"]
     for kind in kinds:
         check_kind(run, kind, [found[kind] for _, found in shims if kind in found and "error" not in found[kind]] or

@@ -3,7 +3,7 @@
  * Which of libcuda's exported functions does a program reach that has libcudart linked in? Uprobes on libcuda see the
  * program if, and only if, it comes through these. Without eBPF, ptrace or a debugger: a breakpoint (int3) is put at
  * each of libcuda's exports, in this process; its handler takes it out again and lets the call go on. So each export
- * tells once for each call of the runtime, and nothing has to be stepped over.
+ * reports once for each call of the runtime, and nothing has to be stepped over.
  *
  * Written to standard output, a line of JSON for each call of the runtime: {"call": .., "result": .., "reached": [..]};
  * and what cuGetProcAddress, by which libcudart finds the driver, answers: an export, or something else.
@@ -112,7 +112,7 @@ static void find_exports(const struct link_map *map)
 	qsort(exports, n_exports, sizeof(*exports), by_address);
 }
 
-/* Aliases lie side by side: all of them tell. */
+/* Aliases lie side by side: all of them report. */
 static int first_at(const uint8_t *at)
 {
 	int low = 0, high = n_exports;
@@ -168,7 +168,7 @@ static void arm(void)
 	}
 }
 
-static void tell(const char *call, int result)
+static void print_result(const char *call, int result)
 {
 	const char *comma = "";
 
@@ -185,14 +185,14 @@ static void tell(const char *call, int result)
 	fflush(stdout);
 }
 
-#define CALL(name, call)             \
-	do {                         \
-		int result_;         \
-		arm();               \
-		result_ = (call);    \
-		tell(name, result_); \
-		if (result_)         \
-			return 3;    \
+#define CALL(name, call)                     \
+	do {                                 \
+		int result_;                 \
+		arm();                       \
+		result_ = (call);            \
+		print_result(name, result_); \
+		if (result_)                 \
+			return 3;            \
 	} while (0)
 
 /* As libcudart asks; `flags` 0: the default stream is the legacy one. */

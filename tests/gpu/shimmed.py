@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A program with the shim and its consumer in it: what it wrote down, and what the shim told. No eBPF takes part."""
+"""A program with the shim and its consumer in it: what it wrote down, and what the shim reported. No eBPF takes part."""
 import collections
 import json
 import os
@@ -39,7 +39,7 @@ def read_truth(path):
     return facts, ops
 
 
-class Told:
+class Reported:
     """What the shim said, from the consumer's file or (ebpf.py) from a trace."""
 
     def __init__(self, got, whole=True):
@@ -52,12 +52,12 @@ class Told:
         self.dropped = [(e["reason"], e["records"]) for e in got["dropped"]]
 
 
-def read_told(path):
+def read_reported(path):
     try:
         got, whole = read_batches(path)
     except FileNotFoundError:
         got, whole = collections.defaultdict(list), True
-    return Told(got, whole)
+    return Reported(got, whole)
 
 
 class Shimmed:
@@ -67,7 +67,7 @@ class Shimmed:
         env = environment(run, self.out, WORK_TRUTH=self.truth_path, WORK_CUDART=run.result["machine"].get("cudart"), **options)
         self.done = run.command([WORK, *argv], limit, env=env)
         self.facts, self.ops = read_truth(self.truth_path)
-        self.told = read_told(self.out)
+        self.reported = read_reported(self.out)
 
     def phase(self, *names):
         """Operations of the phases of these names."""
@@ -75,4 +75,4 @@ class Shimmed:
         return [o for o in self.ops if o["phase"] in numbers]
 
     def why(self):
-        return self.done.why(), self.told.states, self.told.texts, os.path.basename(self.out)
+        return self.done.why(), self.reported.states, self.reported.texts, os.path.basename(self.out)

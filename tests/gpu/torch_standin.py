@@ -85,7 +85,7 @@ def window(gpu, kind):
     return dict(line, **seen(STEPS)) if PROFILE else line
 
 
-def tell(path, line):
+def write_line(path, line):
     with open(path, "a") as f:
         f.write(json.dumps(line) + "\n")
 
@@ -107,8 +107,8 @@ def main():
     what, gpu = sys.argv[1], Gpu()
     if what == "windows":
         for kind in ("fp32", "Triton"):
-            tell(sys.argv[2], window(gpu, kind))
-        tell(sys.argv[2], {"kind": "torch.compile", "error": "not in the doubles"})
+            write_line(sys.argv[2], window(gpu, kind))
+        write_line(sys.argv[2], {"kind": "torch.compile", "error": "not in the doubles"})
     elif what == "loop":
         print("ready", flush=True)
         for line in sys.stdin:
@@ -124,7 +124,7 @@ def main():
         begin = now()
         gpu.step()
         gpu.synchronize()
-        tell(sys.argv[2], {"what": "torch.profiler first", "begin": begin, "end": now(), "kernels": len(KERNELS)})
+        write_line(sys.argv[2], {"what": "torch.profiler first", "begin": begin, "end": now(), "kernels": len(KERNELS)})
         switch(True)
         gpu.step()
         gpu.synchronize()

@@ -168,7 +168,7 @@ class Profiled:
 
 
 def window(name, step):
-    """The same work in a span of time; a spinning kernel first, behind which all is queued: so events tell the GPU's time."""
+    """The same work in a span of time; a spinning kernel first, behind which all is queued: so events have the GPU's time."""
     for _ in range(WARM):
         step()
     synchronize()
@@ -191,13 +191,13 @@ def window(name, step):
     return result
 
 
-def tell(path, line):
+def write_line(path, line):
     with open(path, "a") as f:
         f.write(json.dumps(line) + "\n")
 
 
 def windows(path):
-    if PROFILE:  # what it does the first time is nobody's
+    if PROFILE:  # what it does the first time belongs to no window
         with Profiled():
             torch.ones(1, device=DEVICE).add_(1)
             synchronize()
@@ -205,9 +205,9 @@ def windows(path):
         if CPU and name in NEEDS_GPU:
             continue
         try:
-            tell(path, window(name, make()))
+            write_line(path, window(name, make()))
         except Exception as error:
-            tell(path, {"kind": name, "error": f"{type(error).__name__}: {error}"[:800], "where": traceback.format_exc()[-800:]})
+            write_line(path, {"kind": name, "error": f"{type(error).__name__}: {error}"[:800], "where": traceback.format_exc()[-800:]})
 
 
 def told_so_far():
@@ -251,7 +251,7 @@ def loop():
 
 
 def profilers(path):
-    """torch.profiler first: the shim, asked in the midst of it, has to step aside. Then the other way round."""
+    """torch.profiler first: the shim, started during it, has to step aside. Then the other way round."""
     global PROFILE
     PROFILE, step = True, trainer()
     for _ in range(WARM):
@@ -268,12 +268,12 @@ def profilers(path):
                         inside()
                 synchronize()
             kernels = sum(len(v) for v in p.found()["kernels"].values())
-            tell(path, {"what": what, "begin": begin, "end": now(), "kernels": kernels})
+            write_line(path, {"what": what, "begin": begin, "end": now(), "kernels": kernels})
         except Exception as error:
-            tell(path, {"what": what, "begin": begin, "end": now(), "kernels": 0, "error": str(error)[:500]})
+            write_line(path, {"what": what, "begin": begin, "end": now(), "kernels": 0, "error": str(error)[:500]})
 
     def asked():
-        tell(path, {"switched_on_s": switch(True, 5)})
+        write_line(path, {"switched_on_s": switch(True, 5)})
     profiled("torch.profiler first", asked)
     # the shim looks again ten seconds after it was refused
     until = time.monotonic() + 12
@@ -282,13 +282,13 @@ def profilers(path):
         step()
         time.sleep(0.02)
     synchronize()
-    tell(path, {"what": "the profiler has ended", "begin": begin, "end": now()})
+    write_line(path, {"what": "the profiler has ended", "begin": begin, "end": now()})
     profiled("torch.profiler while the shim waits or is on")
     begin = now()
     for _ in range(STEPS):
         step()
     synchronize()
-    tell(path, {"what": "after it", "begin": begin, "end": now(), "switched_off_s": switch(False, 5)})
+    write_line(path, {"what": "after it", "begin": begin, "end": now(), "switched_off_s": switch(False, 5)})
 
 
 def main():

@@ -32,7 +32,7 @@ static inline void truth__end(struct op *o)
 	o->end = truth__now();
 }
 /* What follows belongs to another part of the program: the checks look at each by itself. From any one thread, when
- * the GPU is idle. Told with its time. */
+ * the GPU is idle. Recorded with its time. */
 void truth__phase(const char *name);
 /* Something to know: a key and a value of JSON. */
 void truth__fact(const char *key, const char *json);

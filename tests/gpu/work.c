@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A program of CUDA's driver API that knows what it did: kernels of PTX text, copies, sets, events, graphs and waits,
- * on several streams and threads. tests/gpu/run compares what the shim tells with what this one writes down (truth.h).
+ * on several streams and threads. tests/gpu/run compares what the shim reports with what this one writes down (truth.h).
  *
  *	work run | many N | loop | late | reset | fork | exit | _exit | contexts
  *	work ptx [older]	prints the kernels' text
@@ -109,7 +109,7 @@ static void in_threads(const struct gpu *g)
 }
 
 /*
- * Between two events, behind a kernel that keeps the stream busy until all of it is enqueued: so the events tell
+ * Between two events, behind a kernel that keeps the stream busy until all of it is enqueued: so the events have
  * the kernel's time, and not how long the host took. Whether the host was quick enough is looked at.
  */
 static void timed(struct lane *l, uint64_t ns, cu_address stamp, cu_event from, cu_event to)
@@ -269,7 +269,7 @@ int work__many(struct gpu *g, uint64_t n)
 	return 0;
 }
 
-/* Asked on standard input: `go STEPS KERNELS` tells the seconds that they took; `on` and `off` switch the shim. */
+/* Asked on standard input: `go STEPS KERNELS` prints the seconds that they took; `on` and `off` switch the shim. */
 int work__loop(struct gpu *g)
 {
 	char line[128];

@@ -8,7 +8,7 @@
 
 #define ADD_N	   4096 /* floats of a vector_add */
 #define LANE_BYTES (1 << 20)
-#define STAMPS	   64 /* kernels that can be told by their own clock */
+#define STAMPS	   64 /* kernels that can be timed by their own clock */
 
 struct gpu {
 	cu_device device;
@@ -32,7 +32,7 @@ struct lane {
 void gpu__open(struct gpu *g);
 /* Kernels, in the current context. */
 void gpu__load(struct gpu *g);
-/* What a spin of so many ns is given; at the clock that the driver tells, which the GPU need not run at. */
+/* What a spin of so many ns is given; at the clock that the driver reports, which the GPU need not run at. */
 uint64_t gpu__cycles(const struct gpu *g, uint64_t ns);
 
 void lane__open(struct lane *l, const struct gpu *g, uint32_t number);

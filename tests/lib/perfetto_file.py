@@ -138,7 +138,7 @@ class PerfettoFile:
     """
     tracks: uuid -> TrackDescriptor; slices: all, also instants; counters: uuid -> [(time, value)]; switches:
     cpu -> [(time, prev tid or None, prev state, next tid, next name)]; wakings: [(time, tid, cpu, waker, flags)];
-    samples: [(time, cpu, pid, tid, callstack)]; work: GpuSlices; gpus: what is told of them, by number;
+    samples: [(time, cpu, pid, tid, callstack)]; work: GpuSlices; gpus: what is recorded of them, by number;
     processes: pid -> ProcessTree.Process; clocks: [{clock: time}]; errors: what trace_processor would complain of
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Processes that do what they are told, line by line, and answer each line: calls of a CUDA runtime made for tests are
+"""Processes that execute commands, line by line, and answer each line: calls of a CUDA runtime made for tests are
 numbered by their argument, so a trace can be compared with them call by call. Sonde beside them."""
 import os
 import signal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Cgroup paths as runtimes make them, and such as nobody should. */
+/* Cgroup paths as runtimes make them, and such as they should not. */
 #include "process/container.h"
 #include "test.h"
 

@@ -12,7 +12,7 @@ static struct gpu_launch launches[MOST]; /* of works[i], number 0: none */
 static struct gpu_host_call calls[MOST];
 static struct gpu_allocation allocations[MOST];
 static u32 n_works, n_calls, n_allocations;
-static struct gpu_coverage told;
+static struct gpu_coverage reported;
 
 static int on_work(const struct gpu_work *w, void *arg)
 {
@@ -44,7 +44,7 @@ static bool read_between(struct made *g, u64 from, u64 to, u32 pid)
 	struct trace_ids pids = { &pid, 1 };
 
 	n_works = n_calls = n_allocations = 0;
-	return !gpu_model__read(g->model, from, to, pid ? &pids : NULL, &listener, NULL, &told);
+	return !gpu_model__read(g->model, from, to, pid ? &pids : NULL, &listener, NULL, &reported);
 }
 
 static bool read_made(struct made *g)
@@ -96,8 +96,9 @@ TEST(joins_a_kernel_to_its_call)
 	CHECK(launches[0].probed && launches[0].tid == 11 && launches[0].stack == 7 && launches[0].gil == GIL_HELD_YES);
 	CHECK(launches[0].start == SECOND && launches[0].end == SECOND + 10000 && launches[0].stream == 0xabc);
 	CHECK(launches[0].number == 1 && launches[1].number == 2);
-	CHECK(told.kernels == 2 && told.joined == 2 && !told.unjoined && !told.unprobed && !told.unseen);
-	CHECK(told.clock_error == 500);
+	CHECK(reported.kernels == 2 && reported.joined == 2 && !reported.unjoined && !reported.unprobed &&
+	      !reported.unseen);
+	CHECK(reported.clock_error == 500);
 	CHECK(n_calls == 2 && !calls[0].nested);
 	made__end(&g);
 }
@@ -119,7 +120,7 @@ TEST(knows_a_call_by_cupti_alone)
 	CHECK_TEXT(launches[work_of(9)].function, "cuLaunchKernelEx");
 	CHECK(!launches[work_of(9)].probed && launches[work_of(9)].tid == 1 && launches[work_of(9)].start == 1000);
 	CHECK(!launches[work_of(10)].number && !works[work_of(9)].name);
-	CHECK(told.joined == 1 && told.unjoined == 1 && told.unprobed == 1 && told.unseen == 1);
+	CHECK(reported.joined == 1 && reported.unjoined == 1 && reported.unprobed == 1 && reported.unseen == 1);
 	made__end(&g);
 }
 
@@ -185,8 +186,8 @@ TEST(gives_all_nodes_of_a_graph_one_launch)
 	REQUIRE(read_made(&g) && n_works == 52);
 	for (u32 i = 0; i < 51; i++)
 		CHECK(launches[i].number == launches[0].number && launches[i].probed && works[i].graph_node == i + 1);
-	CHECK(launches[51].number != launches[0].number && works[51].kind == GPU_GRAPH && told.graphs == 1);
-	CHECK(told.joined == 52 && !told.unseen);
+	CHECK(launches[51].number != launches[0].number && works[51].kind == GPU_GRAPH && reported.graphs == 1);
+	CHECK(reported.joined == 52 && !reported.unseen);
 	made__end(&g);
 }
 
@@ -247,7 +248,7 @@ TEST(tells_calls_as_work_without_a_shim)
 	CHECK(launches[0].tid == 4 && launches[0].stack == 9 && launches[0].probed && works[0].device == GPU_NO_DEVICE);
 	CHECK(works[1].copy_kind == GPU_COPY_DTOH && works[1].bytes == 100);
 	CHECK(works[2].kind == GPU_SET && works[3].kind == GPU_GRAPH && works[4].copy_kind == GPU_COPY_PTOP);
-	CHECK(works[5].bytes == 2 && n_calls == 10 && told.host_time == 6 && told.joined == 6);
+	CHECK(works[5].bytes == 2 && n_calls == 10 && reported.host_time == 6 && reported.joined == 6);
 	made__end(&g);
 }
 
@@ -261,7 +262,7 @@ TEST(counts_what_nobody_watched)
 	struct made g;
 
 	REQUIRE(made__begin(&g));
-	/* two launches and a copy before the shim was on, one launch after it; of a process without one all are told */
+	/* two launches and a copy before the shim was on, one launch after it; of a process without one all are reported */
 	add_shim(&g, 10, SECOND, GPU_SHIM_STARTED);
 	add_shim(&g, 10, 2 * SECOND, GPU_SHIM_STOPPED);
 	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, SECOND / 2, SECOND / 2 + 10000));
@@ -275,19 +276,19 @@ TEST(counts_what_nobody_watched)
 	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, 2 * SECOND + 20000, 2 * SECOND + 30000));
 	ADD(&g, cuda_launch, .call = CALL_AT(20, 21, SECOND / 2, SECOND / 2 + 10000));
 	REQUIRE(read_made(&g));
-	CHECK(told.unwatched == 4 && told.kernels == 2 && told.host_time == 1);
-	CHECK(read_between(&g, SECOND, 0, 0) && told.unwatched == 1);
-	CHECK(read_between(&g, 0, 0, 20) && !told.unwatched);
+	CHECK(reported.unwatched == 4 && reported.kernels == 2 && reported.host_time == 1);
+	CHECK(read_between(&g, SECOND, 0, 0) && reported.unwatched == 1);
+	CHECK(read_between(&g, 0, 0, 20) && !reported.unwatched);
 	made__end(&g);
 
-	/* on again, for another tracer: what lies between is not told apart */
+	/* on again, for another tracer: what lies between is not distinguished */
 	REQUIRE(made__begin(&g));
 	add_shim(&g, 10, SECOND, GPU_SHIM_STARTED);
 	add_shim(&g, 10, 2 * SECOND, GPU_SHIM_STOPPED);
 	add_shim(&g, 10, 3 * SECOND, GPU_SHIM_STARTED);
 	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, 4 * SECOND, 4 * SECOND + 10000));
 	REQUIRE(read_made(&g));
-	CHECK(!told.unwatched);
+	CHECK(!reported.unwatched);
 	made__end(&g);
 }
 
@@ -329,7 +330,7 @@ TEST(knows_who_allocated)
 	CHECK(!allocations[6].bytes && !allocations[6].tid);
 	CHECK(allocations[7].host_time && allocations[7].memory == GPU_MEMORY_PINNED && allocations[7].bytes == 32);
 	CHECK(allocations[8].release && allocations[8].bytes == 32 && allocations[8].memory == GPU_MEMORY_PINNED);
-	CHECK(told.allocations == 10);
+	CHECK(reported.allocations == 10);
 	made__end(&g);
 }
 
@@ -348,9 +349,9 @@ TEST(reads_a_part)
 	REQUIRE(read_between(&g, 50 * SECOND + SECOND / 2 + 5, 50 * SECOND + SECOND / 2 + 6, 0) && n_works == 1);
 	CHECK(works[0].correlation == 49 && launches[0].probed && !n_calls);
 	REQUIRE(read_between(&g, 0, 0, 2));
-	CHECK(n_works == 50 && n_calls == 50 && told.clock_error == 900 && told.joined == 50);
+	CHECK(n_works == 50 && n_calls == 50 && reported.clock_error == 900 && reported.joined == 50);
 	REQUIRE(read_between(&g, 0, 0, 1));
-	CHECK(told.clock_error == 100 && told.joined == 50);
+	CHECK(reported.clock_error == 100 && reported.joined == 50);
 	made__end(&g);
 }
 
@@ -379,7 +380,7 @@ TEST(joins_what_comes_late)
 	made__end(&g);
 }
 
-/* A process whose CUPTI tells no driver calls: a launch and a copy each 100 us, and what ran of them. */
+/* A process whose CUPTI reports no driver calls: a launch and a copy each 100 us, and what ran of them. */
 static void add_ordered(struct made *g, u32 pid, u32 i, bool call, bool work)
 {
 	u64 at = SECOND + 100000ull * i;
@@ -465,7 +466,7 @@ TEST(joins_by_order_without_driver_calls)
 	for (u32 i = 0; i < 90; i++) {
 		/* what the last ones asked for has not run yet */
 		add_ordered(&g, 1, i, true, i < 85);
-		/* one in the midst is lost: nothing fits any more */
+		/* one in the middle is lost: nothing fits any more */
 		add_ordered(&g, 2, i, true, i != 40);
 		/* work was seen from the tenth call on, but calls repeat: it could be that of earlier ones */
 		add_ordered(&g, 4, i, true, i >= 10);
@@ -478,7 +479,7 @@ TEST(joins_by_order_without_driver_calls)
 	ADD(&g, gpu_kernel, .span = SPAN_AT(3, 0, SECOND + 6000, SECOND + 7000),
 	    .kernel = { .correlation = 2, .grid_x = 1 });
 	REQUIRE(read_made(&g));
-	CHECK(n_works == 2 * (85 + 89 + 80) + 2 && told.joined == 170);
+	CHECK(n_works == 2 * (85 + 89 + 80) + 2 && reported.joined == 170);
 	for (u32 i = 0; i < n_works; i++) {
 		u32 n = works[i].correlation / 10, stack = works[i].kind == GPU_COPY ? 1000 + n : n;
 

@@ -123,7 +123,7 @@ TEST(an_attempt_keeps_its_blame)
 
 	begin();
 	live__cut(live, 1000 * MS, &v);
-	/* the first timed wait knows the holder; the second, of the same attempt, ends by a signal of nobody's */
+	/* the first timed wait knows the holder; the second, of the same attempt, ends by a signal without a dropper */
 	wait_for(10, 1100, 1105, 1, true, 2);
 	wait_for(10, 1105, 1107, 2, false, 0);
 	CHECK(!live__cut(live, 2000 * MS, &v));

@@ -136,7 +136,7 @@ static void check_random_work(u32 window, u32 number)
 	}
 	CHECK(b.devices.n == 4);
 	gpu_busy__free(&b);
-	/* a part of the time, whose ends may lie in the midst of work */
+	/* a part of the time, whose ends may lie within work */
 	args.from = BASE + 1000 + pick(500);
 	args.to = BASE + 3000 + pick(500);
 	args.pids = (struct trace_ids){ (const u32[]){ PID }, 1 };
@@ -270,7 +270,7 @@ static bool is_in_call(u32 at)
 
 static void check_random_doings(u32 window, u32 number)
 {
-	u64 want[GAP_CAUSES] = { 0 }, got[GAP_CAUSES] = { 0 }, told[GAP_CAUSES] = { 0 };
+	u64 want[GAP_CAUSES] = { 0 }, got[GAP_CAUSES] = { 0 }, reported[GAP_CAUSES] = { 0 };
 	struct gpu_report r;
 	u32 at = 40;
 
@@ -312,13 +312,13 @@ static void check_random_doings(u32 window, u32 number)
 
 		for (u32 k = 0; k < r.gaps.details[i].n; k++) {
 			sum += r.gaps.details[i].parts[k].ns;
-			told[r.gaps.details[i].parts[k].cause] += r.gaps.details[i].parts[k].ns;
+			reported[r.gaps.details[i].parts[k].cause] += r.gaps.details[i].parts[k].ns;
 		}
 		CHECK(sum == r.gaps.details[i].gap->to - r.gaps.details[i].gap->from);
 	}
 	for (u32 i = 0; i < GAP_CAUSES; i++)
-		if (!CHECK(got[i] == want[i] && told[i] == want[i]))
-			printf("# %s: %llu and %llu, not %llu\n", gap_cause__key(i), got[i], told[i], want[i]);
+		if (!CHECK(got[i] == want[i] && reported[i] == want[i]))
+			printf("# %s: %llu and %llu, not %llu\n", gap_cause__key(i), got[i], reported[i], want[i]);
 	gpu_report__free(&r);
 	made__end(&made);
 }
@@ -365,7 +365,7 @@ TEST(says_what_the_device_itself_did)
 	CHECK(t && t->n == 1 && t->parts[0].cause == GAP_QUEUE && t->parts[0].ns == 100);
 	gpu_report__free(&r);
 	made__end(&made);
-	/* the stream was told to wait for an event, another stream was too */
+	/* the stream was made to wait for an event, another stream was too */
 	for (u32 stream = 7; stream < 9; stream++) {
 		REQUIRE(made__begin(&made));
 		add_gap(100, 110, 120, 1200, 7);

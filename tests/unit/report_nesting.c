@@ -36,7 +36,7 @@ TEST(within)
 	call(&n, 2, 50, 60);
 	call(&n, 1, 45, 70);
 	CHECK(inner_calls == 2);
-	/* each is told once, by the next outer one */
+	/* each is reported once, by the next outer one */
 	call(&n, 3, 102, 103);
 	call(&n, 3, 101, 104);
 	call(&n, 3, 100, 105);

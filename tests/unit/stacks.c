@@ -136,7 +136,7 @@ TEST(tells_the_users_code)
 	CHECK(stacks__top_user(stacks, 40) == 10); /* over the kernel, libc and json */
 	CHECK(stacks__top_user(stacks, 61) == 10); /* over what is frozen */
 	CHECK(stacks__top_user(stacks, 62) == 62); /* an installed package is no standard library */
-	CHECK(stacks__top_user(stacks, 50) == 50); /* nobody's: the innermost */
+	CHECK(stacks__top_user(stacks, 50) == 50); /* no user's code: the innermost */
 	CHECK(stacks__top_user(stacks, 0) == 0);
 	CHECK(stacks__top_user(stacks, 200) == 200);
 	CHECK(stacks__top_user(stacks, 201) == 10);
@@ -151,7 +151,7 @@ TEST(bounds_hostile_frames)
 	char small[8];
 
 	REQUIRE(stacks_begin(&file, &support_head));
-	/* itself, two in a circle with a tail on it, a caller that nobody knows, an id used twice */
+	/* itself, two in a circle with a tail on it, an unknown caller, an id used twice */
 	stacks_frame(&file, FRAME_PYTHON, 1, 1, 0, 0);
 	stacks_frame(&file, FRAME_PYTHON, 2, 3, 0, 0);
 	stacks_frame(&file, FRAME_PYTHON, 3, 2, 0, 0);

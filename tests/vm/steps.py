@@ -176,7 +176,7 @@ def judge(short, failed, lost, last=True):
     """
     (the failed checks that are wrong, how many are not judged). Where its families lost records a check may fail for want of
     them: not if it counted more than there were, nor if what it counted and what was lost are together less than there were.
-    One that does not count is skipped by name: what it misses can't be told from what was lost. Not last: the test runs again
+    One that does not count is skipped by name: what it misses can't be distinguished from what was lost. Not last: the test runs again
     if any is wrong, and nothing is printed then.
     """
     wrong, excused = [], []

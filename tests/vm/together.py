@@ -78,7 +78,7 @@ class Together:
         return {path.rsplit(".", 1)[1]: path for path in glob.glob(os.path.join(self.dir, what + ".[0-9]*"))
                 if not path.endswith(".new")}
 
-    def tell(self, what, pid, text):
+    def send(self, what, pid, text):
         path = os.path.join(self.dir, f"{what}.{pid}")
         with open(path + ".new", "w") as f:
             f.write(text)
@@ -103,14 +103,14 @@ class Together:
         sonde = Sonde(os.path.join(self.dir, f"trace-{len(self.sondes) + 1}"), every)
         self.sondes.append(sonde)
         for pid in options if sonde.began else ():
-            self.tell("go", pid, sonde.path)
+            self.send("go", pid, sonde.path)
         while sonde.began and set(options) - set(self.those("done")) and any(t.runs() for t in self.tests):
             time.sleep(0.1)
         sonde.status = sonde.stop()
         for pid in options:
             if not sonde.began:
                 os.kill(int(pid), signal.SIGKILL)
-            self.tell("end", pid, f"{sonde.status}\n{sonde.said()}")
+            self.send("end", pid, f"{sonde.status}\n{sonde.said()}")
         return sonde.began
 
     def run(self):

@@ -12,7 +12,7 @@
  * It is also what takes the probes off. A process that is killed while it is
  * inside the kernel putting probes in or taking them out leaves breakpoints in
  * its targets for ever: with SIGKILL pending the kernel gives up on the rest
- * ("uprobe: failed to unregister, leaking uprobe", Linux 6.18). Nobody has a
+ * ("uprobe: failed to unregister, leaking uprobe", Linux 6.18). No process has a
  * reason to kill the attacher. When the worker ends, in whatever way, the
  * attacher's socket does too, and it detaches in order and exits.
  */

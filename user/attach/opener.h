@@ -21,7 +21,7 @@ struct openers {
 	pid_t current; /* 0: none */
 	pid_t stuck[OPENERS_MAX]; /* given up, not yet ended */
 	int n_stuck;
-	int notes; /* pipe by which they tell whose files processes map (attach/ownership.h), -1: none */
+	int notes; /* pipe by which they report which files processes map (attach/ownership.h), -1: none */
 	bool remote_files; /* may open files on file systems that are served remotely */
 };
 

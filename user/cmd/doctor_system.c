@@ -70,7 +70,7 @@ static void cgroups(struct doctor *d, const struct mounts *m)
 		      *m->cgroup2		 ? "v2" :
 		      *m->cgroup1		 ? "v1" :
 						   "not mounted",
-		      *text ? text : "--cgroup can't be told which; containers are known by /proc all the same");
+		      *text ? text : "--cgroup can't be used; containers are known by /proc nevertheless");
 	if (!*text)
 		doctor__missing(d, "a cgroup file system", "record --cgroup can't be used",
 				"mount -t cgroup2 cgroup2 /sys/fs/cgroup");

@@ -2,7 +2,7 @@
 /*
  * Where a C struct of an ELF file has its members, by the file's own DWARF.
  *
- * libdw believes what a file says, and the file belongs to whoever runs the
+ * libdw believes what a file says, and the file belongs to the user who runs the
  * target: so a child process asks it, one without privileges and with limits on
  * time and memory. If the file makes it crash or spin, the answer is an error.
  */

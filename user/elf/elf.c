@@ -2,7 +2,7 @@
 /*
  * Headers, sections and bytes of an ELF file.
  *
- * The file belongs to whoever runs the target, so every number in it is a
+ * The file belongs to the user who runs the target, so every number in it is a
  * claim: a section is taken as libelf hands it out raw (bounded by the file),
  * structs are copied out of it, strings must end inside their table, and bytes
  * are read with pread, never mapped (a file cut short under a mapping is SIGBUS).

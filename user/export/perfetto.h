@@ -15,8 +15,8 @@
  *	perfetto_gpu_counters.c	how busy they were, their memory, what is not known of them
  *
  * A .zst is a row of zstd frames, each of which stands alone: what a packet
- * refers to (names, tracks, threads) is told again in the frame. So everything
- * told remembers the frame in which it was.
+ * refers to (names, tracks, threads) is emitted again in the frame. So everything
+ * emitted remembers its last frame.
  */
 #ifndef SONDE_EXPORT_PERFETTO_H
 #define SONDE_EXPORT_PERFETTO_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Processes, threads and tracks, told when they are first used in a frame, and
+ * Processes, threads and tracks, emitted when they are first used in a frame, and
  * the place of each span.
  *
  * Perfetto takes the slices of a track for a stack, so only spans that nest may

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One that sleeps is best: nobody waits for it, and the system call says that it
+ * One that sleeps is best: no other thread waits for it, and the system call says that it
  * holds nothing of libc's. The main thread first: others may be bound to a CPU, or
  * to nothing but CUDA. Then those that run. Each is kept for as long as it takes to
  * look at its stack; where none will do, all are looked at again a little later.
@@ -92,7 +92,7 @@ static u32 list(u32 pid, struct candidate *out)
 	return n;
 }
 
-/* With a shadow stack, a return to where nobody called from is caught. */
+/* With a shadow stack, a return to an address without a call is caught. */
 static bool has_shadow_stack(const struct tracee *t)
 {
 	u64 pointer = 0;
@@ -143,7 +143,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 		snprintf(why, len, "thread %u could not be interrupted: %s", tid, strerror(-err));
 		return -EAGAIN;
 	}
-	/* from here on an exec is told; one before it left nothing where it was */
+	/* from here on an exec is reported; one before it left nothing where it was */
 	if (!space__is_current(s, tid)) {
 		snprintf(why, len, "it executed another program while it was examined; try again");
 		return -ENOTSUP;

@@ -85,7 +85,7 @@ int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_loo
 	err = check__process(pid, out->why, sizeof(out->why));
 	if (err == -ESRCH)
 		return err;
-	/* what it has is told also where nothing can be loaded */
+	/* what it has is reported also where nothing can be loaded */
 	if (!open_space(&s, pid, out->why, err ? 0 : sizeof(out->why))) {
 		char why[sizeof(out->why)];
 
@@ -106,7 +106,7 @@ static bool proc_is_ours(void)
 	return readlink("/proc/self", link, sizeof(link) - 1) > 0 && strtoul(link, NULL, 10) == (unsigned long)getpid();
 }
 
-/* The lock that whoever loads into this process takes: no user but the process's own and root can take one of these. */
+/* The lock of the loader of this process: no user but the process's own and root can take one of these. */
 static bool take_turn(int roots, int own, u32 pid)
 {
 	return roots >= 0 ? lock__take(roots, LOCK_INJECT + pid) : own < 0 || !flock(own, LOCK_EX | LOCK_NB);

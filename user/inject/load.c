@@ -161,7 +161,7 @@ static int fill(struct load *l, int memfd)
 	return system_call(l, SYS_fcntl, (u64)memfd, F_ADD_SEALS, SEALS, &n);
 }
 
-/* A memfd of one's own tells on which device they all are. */
+/* A memfd of sonde's own shows on which device they all are. */
 static bool is_memfd(const struct stat *st)
 {
 	int fd = memfd_create("sonde", MFD_CLOEXEC);

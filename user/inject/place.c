@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * dlopen() takes the loader's lock and malloc's. Another thread that holds one goes
- * on running and gives it back; the borrowed one must not be amidst of what they
+ * on running and gives it back; the borrowed one must not be executing what they
  * guard. So its stack is unwound, by the files' .eh_frame, and none of its frames
  * may be in the loader, in an allocator or in one of libc's functions that hold
  * locks which dlopen() or the library's constructor takes.
@@ -144,7 +144,7 @@ static bool leave_signal(struct space *s, struct frame *f)
 	return true;
 }
 
-/* To the caller. 1: done, 0: this was the last, -1: it can't be told. */
+/* To the caller. 1: done, 0: this was the last, -1: not known. */
 static int step(struct space *s, struct frame *f)
 {
 	struct code *c = space__at(s, f->pc);
@@ -203,7 +203,7 @@ static int holds(const struct elf_symbol *sym, void *arg)
 	return sym->dynamic && sym->function && addr >= sym->addr && addr - sym->addr < sym->size;
 }
 
-/* A thread that runs in a function of libc's own, which has no public name: what it holds can't be told. */
+/* A thread that runs in a function of libc's own, which has no public name: what it holds is not known. */
 static bool is_nameless(struct space *s, u64 pc)
 {
 	struct code *c = space__at(s, pc);

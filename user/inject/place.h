@@ -6,7 +6,7 @@
 #include "inject/space.h"
 #include "inject/tracee.h"
 
-/* Reads what that takes of the files, while nobody waits for it: PyTorch's have half a million symbols. */
+/* Reads what that takes of the files, before a thread is stopped for it: PyTorch's have half a million symbols. */
 void place__prepare(struct space *s);
 /* true, or why (of size len) says where it is. */
 bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t len);

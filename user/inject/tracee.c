@@ -31,7 +31,7 @@
 #define POLL_MAX_NS  1000000
 #define USER_CS	     0x33 /* __USER_CS: 64-bit code */
 #define RED_ZONE     128
-#define RETURN_TO    0x5d /* in the page that nobody can map (vm.mmap_min_addr) */
+#define RETURN_TO    0x5d /* in the page that can't be mapped (vm.mmap_min_addr) */
 #define KERNEL_SIGS  (bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS))
 #define ERESTART_MIN 512 /* include/linux/errno.h: ERESTARTSYS .. ERESTART_RESTARTBLOCK */
 #define ERESTART_MAX 516
@@ -269,7 +269,7 @@ static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass
 	}
 	if ((bit(sig) & KERNEL_SIGS) && info.si_code > 0)
 		return -EFAULT;
-	/* somebody sent what can't be blocked, or can't here: it is given to the thread in the end */
+	/* a process sent a signal that can't be blocked, or can't here: it is given to the thread in the end */
 	if (!t->kept_signal) {
 		t->kept_signal = sig;
 		t->kept = info;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Cgroup names are made by whoever runs the container, and anybody may choose
+ * Cgroup names are made by the user who runs the container, and any user may choose
  * them: only characters that an id can have are taken, all of them bounded.
  */
 #include "process/container.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* File systems that somebody else serves: a machine of the network, or a process (FUSE). A request to one may wait for ever. */
+/* File systems served by another machine or by a process (FUSE). A request to one may wait for ever. */
 #ifndef SONDE_PROCESS_FILESYSTEM_H
 #define SONDE_PROCESS_FILESYSTEM_H
 
@@ -13,7 +13,7 @@
 
 /* The name of the file system with this magic number (statfs(2), f_type) if it is such a one, else NULL. */
 const char *filesystem__remote(u64 magic);
-/* Of the file behind a descriptor, O_PATH will do. Asks the file system, so it may hang. 0: it can't be told. */
+/* Of the file behind a descriptor, O_PATH will do. Asks the file system, so it may hang. 0: not known. */
 u64 filesystem__magic(int fd);
 /*
  * The type of the file system with this device number as it is mounted in this process's mount namespace or that of

@@ -7,7 +7,7 @@
 
 struct mmaps;
 
-/* A mapping as the perf record tells it; dev and ino are those of /proc/PID/maps, not always of the backing inode. */
+/* A mapping as the perf record has it; dev and ino are those of /proc/PID/maps, not always of the backing inode. */
 struct mmap_record {
 	u32 pid;
 	u64 time; /* CLOCK_MONOTONIC ns */

@@ -5,7 +5,7 @@
  * reads a thread that runs may find pieces of two moments: so a stack is read twice, and counts if both are the same.
  *
  * All that needs a privilege is in look__open and look__read_tasks: what comes after them reads foreign memory and files,
- * and can be done as nobody.
+ * and needs no privileges.
  */
 #ifndef SONDE_PYTHON_LOOK_H
 #define SONDE_PYTHON_LOOK_H

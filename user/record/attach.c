@@ -194,7 +194,7 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 		losses__add_of(s, o->pid, family, LOSS_BLIND, 1, o->first, o->live, o->id);
 }
 
-/* NVIDIA's own libraries are like that, a dozen of them in a process: nobody asked for each, and the trace names them. */
+/* NVIDIA's own libraries are like that, a dozen of them in a process: they were not requested one by one, and the trace names them. */
 static void warn_hidden(struct session *s, const struct object *o, const struct schema_family *f, const char *why)
 {
 	if (!s->hidden++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The programs run for everybody once they are attached, and the kernel sums up one time and one count a program. So
+ * The programs run for all processes once they are attached, and the kernel sums up one time and one count a program. So
  * there are three parts, in turns: what others hit anyhow (how often), the same and a child that is not followed (what
  * such a hit costs), and a child that is followed. What others have in the third part is taken off by what the first two
  * say, at the lowest rate seen: on a busy machine the figure is then rather too low, towards that of a foreign hit, and
@@ -188,7 +188,7 @@ static void add_program(const struct parts *p, struct sums *foreign, struct sums
 	}
 	if (other_each > 0)
 		*foreign = (struct sums){ foreign->ns + other_hits * other_each, foreign->hits + other_hits };
-	/* fewer can hardly be told from the others' */
+	/* fewer can hardly be distinguished from the others' */
 	if (own_each > 0 && own_hits * 4 >= all_hits)
 		*followed = (struct sums){ followed->ns + own_hits * own_each, followed->hits + own_hits };
 }
@@ -264,8 +264,8 @@ static void keep_refusals(const struct session *s, struct answer *a)
 
 static int try_families(const struct features *f, const char *families, struct answer *a)
 {
-	const u32 nobody = 0;
-	struct session_args args = { .families = families, .pids = &nobody, .n_pids = 1, .command = "" };
+	const u32 no_process = 0;
+	struct session_args args = { .families = families, .pids = &no_process, .n_pids = 1, .command = "" };
 	struct session s = { .args = &args, .features = *f, .everything = true, .epoll_fd = -1 };
 	int err;
 

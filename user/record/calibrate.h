@@ -5,7 +5,7 @@
 
 #include "kernel/features.h"
 
-/* ns a hit, by the kernel's own clock around each run of a program; 0: too few hits to tell. */
+/* ns a hit, by the kernel's own clock around each run of a program; 0: too few hits. */
 struct family_cost {
 	u64 followed; /* of a thread that is recorded */
 	u64 foreign; /* of one that is not */

@@ -2,7 +2,7 @@
 /*
  * Objects that no process maps any more. Those without probes are a few hundred bytes that save a second examination: the least
  * recently mapped ones go when there are too many. Those with probes hold a file, links and breakpoints. They go when the file
- * is deleted, as no process can map it then; one that still has a name stays probed for whoever maps it next, unless
+ * is deleted, as no process can map it then; one that still has a name stays probed for the next process that maps it, unless
  * there are too many.
  *
  * Which of them are mapped is known by a scan of all mappings alone. A process that forks while it goes on may be missed by one

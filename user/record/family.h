@@ -65,7 +65,7 @@ struct family_host {
 	/* Its programs walk Python stacks (core/python.bpf.h); its `mapped` calls python__mapped(). */
 	bool python;
 	/*
-	 * They do so with this option alone (core/at_call.bpf.h); NULL: with none. CPythons are then found and told to BPF
+	 * They do so with this option alone (core/at_call.bpf.h); NULL: with none. CPythons are then found and passed to BPF
 	 * without the family's help.
 	 */
 	const char *python_option;
@@ -80,13 +80,13 @@ struct family_host {
 	 */
 	bool (*is_runtime)(struct elf *elf, const char *path);
 	/*
-	 * Asked of a stripped object that neither its name nor its symbols tell: is a library that
+	 * For a stripped object that neither its name nor its symbols identify: is a library that
 	 * the family probes linked into it? Then why (of size len) says what will not be seen.
 	 */
 	bool (*hides_library)(struct elf *elf, char *why, size_t len);
 	/*
 	 * For `sonde doctor`, asked of what is_runtime said yes to: what it is ("CPython 3.11.2") and how it is traced, or
-	 * why it is not. false: nothing to be told of it. NULL: its file name says enough.
+	 * why it is not. false: nothing to report. NULL: its file name says enough.
 	 */
 	bool (*describe)(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len);
 	/*

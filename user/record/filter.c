@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The filters other than -p: --comm, --cgroup and --scope user. BPF decides and follows
- * (bpf/core/filter.bpf.c); here it is told what to look for, and processes
+ * (bpf/core/filter.bpf.c); here it gets what to match, and processes
  * that come in later are introduced to the families.
  */
 #include "record/cgroup.h"
@@ -204,7 +204,7 @@ void filter__note(struct session *s, const struct event *e, u32 size)
 	add_joined(f, (struct member){ e->pid, m->exec });
 }
 
-static void tell_host(struct session *s, const struct family_host *h, void *arg)
+static void notify_host(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
 
@@ -226,7 +226,7 @@ static void introduce_all(struct session *s)
 	f->n_joined = 0;
 	for (u32 i = 0; i < JOINED_MAX; i++)
 		process__set(s, joined[i].pid, PROCESS_JOINING);
-	family_host__each(s, tell_host, &all);
+	family_host__each(s, notify_host, &all);
 	objects__scan(s, 0);
 	for (u32 i = 0; i < JOINED_MAX; i++)
 		process__clear(s, joined[i].pid, PROCESS_JOINING);
@@ -256,7 +256,7 @@ static void introduce(struct session *s, const struct member *m)
 	u32 pid = m->pid;
 
 	process__set(s, pid, PROCESS_JOINING);
-	family_host__each(s, tell_host, &pid);
+	family_host__each(s, notify_host, &pid);
 	if (!m->exec || !session__wants(s, pid))
 		objects__scan(s, pid);
 	process__clear(s, pid, PROCESS_JOINING);

@@ -82,7 +82,7 @@ struct session {
 	struct shares *shares;
 	struct losses *losses;
 	struct stack_records *stacks;
-	struct native *native; /* NULL: nobody has asked for native stacks yet */
+	struct native *native; /* NULL: native stacks were not requested yet */
 	struct target *targets;
 	u32 n_targets;
 	struct filter *filter;

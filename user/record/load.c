@@ -248,7 +248,7 @@ static void choose_methods(struct session *s)
 		s->span_mode = SPAN_SESSION;
 		s->span_method = ATTACH_SESSION;
 	} else {
-		/* a return probe on everybody's calls is not safe without the entry filter: design.md, Attaching 4 */
+		/* a return probe on all processes' calls is not safe without the entry filter: design.md, Attaching 4 */
 		s->span_mode = s->args->n_pids ? SPAN_PAIR : SPAN_ENTRY_ONLY;
 		s->span_method = s->entry_method;
 	}

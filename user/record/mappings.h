@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which file lies where in which process, also of one that has ended: what is told of
+ * Which file lies where in which process, also of one that has ended: as reported by
  * mappings as they are made (struct family_host, mapped), and /proc/PID/maps for the rest.
  */
 #ifndef SONDE_RECORD_MAPPINGS_H

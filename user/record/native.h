@@ -24,7 +24,7 @@ struct native_thread {
 
 struct native *native__new(struct session *s);
 void native__free(struct native *n);
-/* A process maps code: to be told of all that may be asked for. */
+/* A process maps code: call it for all mappings that may be looked up. */
 void native__mapped(struct native *n, const struct mapping *m);
 /* The id of the whole stack, t->python if there are no native frames. */
 u32 native__stack(struct native *n, const struct native_thread *t);

@@ -28,7 +28,7 @@ struct object {
 	char *path; /* as the first process that mapped it sees it */
 	u64 first, live; /* CLOCK_MONOTONIC ns; live 0: nothing attached */
 	u16 id; /* in the trace, 0: not probed */
-	int watch; /* by which a write to the file is told; 0: none */
+	int watch; /* by which a write to the file is reported; 0: none */
 	u32 pid; /* the process in whose root path is, 0: this one's */
 	bool examined;
 	bool debug_sought; /* and what came of it reported */

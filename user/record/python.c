@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Tells the walker in BPF which processes run a CPython, where, and how it is laid out. */
+/* Passes to the walker in BPF which processes run a CPython, where, and how it is laid out. */
 #include "attach/steering.h"
 #include "record/family.h"
 #include "record/file_facts.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What makes a process one that sched, syscall and lock follow without being told to follow all. */
+/* What makes a process one that sched, syscall and lock follow also without option `all`. */
 #include "record/family.h"
 
 #include "attach/library.h"

@@ -268,7 +268,7 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		unresolved_frame(s, r);
 }
 
-/* With --no-args where in Python's own library it is remains: what is not the user's code could not be told otherwise. */
+/* With --no-args where in Python's own library it is remains: without it code that is not the user's could not be recognized. */
 static const char *code_path(const struct session *s, const char *file)
 {
 	const char *library = session__no_args(s) ? python_library__part(file) : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The processes that -p names, their descendants, and what BPF is told of each process. */
+/* The processes that -p names, their descendants, and what is passed to BPF about each process. */
 #include "attach/steering.h"
 #include "record/internal.h"
 #include "sonde.skel.h"

@@ -44,7 +44,7 @@ static int make_root(void)
 	return 0;
 }
 
-/* The kernel lets nobody leave a root that is the initial RAM disk's. */
+/* The kernel lets no process leave a root that is the initial RAM disk's. */
 static int enter_root(void)
 {
 	if (!syscall(SYS_pivot_root, ".", "."))

@@ -9,7 +9,7 @@
 
 #include "site/place_private.h"
 
-/* How far a probe at the entry is moved, at most: beyond, a moved probe would tell the time of something else. */
+/* How far a probe at the entry is moved, at most: beyond, a moved probe would measure the time of something else. */
 #define MOVE_INSNS 12
 #define MOVE_BYTES 64
 

@@ -42,8 +42,8 @@ struct placement {
 	struct place_part parts[PLACE_PARTS_MAX]; /* the function's code, as far as it was looked at */
 	u32 n_parts;
 	bool exits; /* every way out that returns is in it */
-	const char *entry_why; /* the entry is dear, NULL: it is not */
-	const char *exits_why; /* exits is false or some are dear, NULL: neither */
+	const char *entry_why; /* the entry is expensive, NULL: it is not */
+	const char *exits_why; /* exits is false or some are expensive, NULL: neither */
 	const char *unwind_why; /* an exception may leave unseen, NULL: it can't, or not by code of this function */
 };
 

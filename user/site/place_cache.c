@@ -8,7 +8,7 @@
  * function is kept with a hash of its code, and what is read back holds only for
  * a function with the same code at the same address: its sites are then the
  * beginnings of its instructions. The file itself is checked like any foreign one.
- * Where it can't be read or written there is no cache, and nobody is told.
+ * Where it can't be read or written there is no cache, and no message.
  */
 #include <errno.h>
 #include <fcntl.h>

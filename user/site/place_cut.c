@@ -13,7 +13,7 @@
  *
  * Before: the entry, landing pads and what is behind each call that may run
  * foreign code. After: the ways out. Of all minimum cuts the one nearest to the
- * ways out is taken, since it tells the time best.
+ * ways out is taken, since it measures the time best.
  */
 #include <errno.h>
 #include <stdlib.h>

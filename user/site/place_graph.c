@@ -2,7 +2,7 @@
 /*
  * A function's control flow, read from its code. Instructions are found from
  * the entry and the landing pads on, never by reading ahead, and each carries
- * what is known of the stack pointer: that tells a jump to a part of the same
+ * what is known of the stack pointer: that distinguishes a jump to a part of the same
  * function, which still has its frame, from one to another function. Whatever
  * does not fit (two instructions that overlap, a jump whose targets are not
  * known) makes the function one that is not understood.

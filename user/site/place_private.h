@@ -29,7 +29,7 @@ bool callees__cold(const struct callees *c, u64 addr, u64 *start, u64 *size);
 bool callees__symbol_between(struct callees *c, u64 from, u64 to);
 enum callee callee__by_name(const char *name);
 
-/* Why a function has no probe, or a dear one, where one was wanted. */
+/* Why a function has no probe, or an expensive one, where a probe was requested. */
 #define WHY_STEPPED	     "its first instructions are single-stepped"
 #define WHY_STEPPED_JUMP     "its first instructions are single-stepped, up to one that jumps or calls"
 #define WHY_STEPPED_STACK    "its first instructions are single-stepped, up to one that moves the stack pointer"
@@ -126,7 +126,7 @@ struct cut_request {
 	enum node_role sink; /* NODE_EXIT or NODE_UNWIND */
 	u64 after; /* no site in [entry, after] */
 	bool calls; /* may a site be a call? */
-	bool stepped; /* may it be dear? */
+	bool stepped; /* may it be expensive? */
 	bool foreign_after; /* may foreign code run after it? */
 };
 

@@ -10,7 +10,7 @@
 
 OPTION(disk, all, "every process and the kernel's own threads, not only processes with a runtime");
 
-struct disk_told_map disk_told SEC(".maps");
+struct disk_named_map disk_named SEC(".maps");
 struct disk_path_map disk_paths SEC(".maps");
 
 #define MAX_BIOS 65536
@@ -148,7 +148,7 @@ static __always_inline void note_file(struct asked *a, struct bio *bio, struct t
 			return;
 		a->file_from = inode__key(inode, &a->file, DISK_FILE_CALL);
 	}
-	disk__tell_file((u64)inode, a->file.dev, a->file.ino);
+	disk__emit_file((u64)inode, a->file.dev, a->file.ino);
 }
 
 static __always_inline void note(struct bio *bio)

@@ -16,7 +16,7 @@ struct file_key {
 };
 
 /* Files whose name is in the trace already. */
-struct disk_told_map {
+struct disk_named_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_FILES);
 	__type(key, struct file_key);
@@ -30,7 +30,7 @@ struct disk_path_map {
 	__type(value, struct path_room);
 };
 
-extern struct disk_told_map disk_told SEC(".maps");
+extern struct disk_named_map disk_named SEC(".maps");
 extern struct disk_path_map disk_paths SEC(".maps");
 extern const volatile bool option_disk_all;
 
@@ -124,7 +124,7 @@ static __always_inline struct dentry *dentry__note(struct path_room *r, struct d
  * Writes the file's name, once: leaf to root is noted first, then the components root to leaf. Not static, and the inode a
  * number: so the verifier checks it once a program and not once for each state in which it is called.
  */
-__weak __noinline int disk__tell_file(u64 inode, u64 dev, u64 ino)
+__weak __noinline int disk__emit_file(u64 inode, u64 dev, u64 ino)
 {
 	struct file_key key = { dev, ino };
 	struct disk_file *e;
@@ -133,10 +133,10 @@ __weak __noinline int disk__tell_file(u64 inode, u64 dev, u64 ino)
 	u32 zero = 0;
 	u8 one = 1;
 
-	if (!inode || !ino || bpf_map_lookup_elem(&disk_told, &key))
+	if (!inode || !ino || bpf_map_lookup_elem(&disk_named, &key))
 		return 0;
 	r = bpf_map_lookup_elem(&disk_paths, &zero);
-	if (!r || bpf_map_update_elem(&disk_told, &key, &one, BPF_ANY))
+	if (!r || bpf_map_update_elem(&disk_named, &key, &one, BPF_ANY))
 		return 0;
 	path__begin(r);
 	d = inode__dentry((struct inode *)inode);

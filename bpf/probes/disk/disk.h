@@ -22,7 +22,7 @@ enum disk_op {
 
 enum disk_asker {
 	DISK_BY_PROCESS = 0,
-	DISK_BY_WRITEBACK = 1, /* a thread of the kernel writes pages that somebody changed earlier */
+	DISK_BY_WRITEBACK = 1, /* a thread of the kernel writes pages that were changed earlier */
 	DISK_BY_KERNEL = 2, /* a thread of the kernel for itself: journal, loop device, encryption */
 };
 
@@ -36,7 +36,7 @@ enum disk_file_from {
 };
 
 enum disk_traits {
-	DISK_SYNC = 1, /* somebody waits */
+	DISK_SYNC = 1, /* a thread waits */
 	DISK_META = 2, /* marked as metadata by the file system */
 	DISK_FUA = 4, /* past the device's cache */
 	DISK_PREFLUSH = 8, /* after a flush of the device's cache */

@@ -163,7 +163,7 @@ static long find_file(struct task_struct *task, struct vm_area_struct *vma, stru
 	e->dev = key.dev;
 	e->ino = key.ino;
 	e->offset = (e->address & ~(PAGE_SIZE - 1ULL)) - vma->vm_start + (vma->vm_pgoff << 12);
-	disk__tell_file((u64)inode, key.dev, key.ino);
+	disk__emit_file((u64)inode, key.dev, key.ino);
 	return 0;
 }
 
@@ -275,7 +275,7 @@ int BPF_PROG(disk_cached, struct folio *folio)
 	/* threads of a process share the sum */
 	__sync_fetch_and_add(&c->adds, 1);
 	__sync_fetch_and_add(call__writes(task) ? &c->written : &c->missed, folio__bytes(folio));
-	disk__tell_file((u64)inode, key.file.dev, key.file.ino);
+	disk__emit_file((u64)inode, key.file.dev, key.file.ino);
 	return 0;
 }
 

@@ -13,7 +13,7 @@
 FAMILY(gil, 0x04, FAMILY_DEFAULT, "waits for CPython's global interpreter lock");
 
 enum gil_wait_end {
-	GIL_WAIT_SIGNAL = 1, /* somebody dropped the GIL */
+	GIL_WAIT_SIGNAL = 1, /* a thread dropped the GIL */
 	GIL_WAIT_TIMEOUT = 2, /* the switch interval was over */
 };
 
@@ -25,7 +25,7 @@ struct gil_wait {
 	enum gil_wait_end result;
 	u32 dropper UNIT(task) DOC("thread (tid) whose drop ended the wait; 0: holder not seen, or ended by time-out");
 	u32 holder UNIT(task) DOC("thread (tid) of last_holder; 0: not known");
-	u32 locked DOC("was the GIL held by somebody at the end: 1: the thread has to wait again");
+	u32 locked DOC("was the GIL held at the end: 1: the thread has to wait again");
 	u32 number DOC("number of this wait in its thread, from 1");
 	u32 stack UNIT(stack) DOC("of the waiting thread; the same for all waits of one attempt");
 	u32 holder_stack UNIT(stack)
@@ -45,7 +45,7 @@ struct gil_drop {
 struct gil_hold {
 	struct span span;
 	u64 gil UNIT(hex) DOC("as in gil_wait");
-	u32 stack UNIT(stack) DOC("where it was dropped; 0: nobody was waiting for it");
+	u32 stack UNIT(stack) DOC("where it was dropped; 0: no thread was waiting for it");
 	u32 waiters DOC("threads in a wait for it when it was dropped");
 } EVENT(gil_hold, 0x0403, "a thread had the GIL, from its taking to its drop (--gil=full)");
 
@@ -59,16 +59,16 @@ struct gil_slice {
 	u64 seen DOC("waits for GILs that were recorded in it, in all processes");
 	u64 pause UNIT(ns) DOC("how long nothing of GILs was measured before it; 0: the first");
 } EVENT(gil_slice, 0x0405,
-	"a slice of time in which GILs were measured, where waits come so fast that it would be felt; between two of them nothing was");
+	"a slice of time in which GILs were measured, where waits come so fast that measuring each would slow the program down; between two of them nothing was");
 
-/* What gil.c and the BPF programs tell each other; not an event. */
+/* Shared by gil.c and the BPF programs; not an event. */
 struct gil_control {
 	u32 slice; /* number of the slice of time that is being measured: what began in an earlier one is forgotten */
 	u32 watched; /* the loader knows that there are waits */
 	u64 paused; /* ns: since when nothing is measured; 0: it is */
 };
 
-/* Where a runtime lies in a process; not an event: what gil.c tells the BPF programs. */
+/* Where a runtime lies in a process; not an event: gil.c passes it to the BPF programs. */
 struct gil_range {
 	u64 text, text_size; /* its code */
 	u64 data, data_size; /* _PyRuntime, which holds the main interpreter's GIL */

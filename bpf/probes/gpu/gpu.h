@@ -8,7 +8,7 @@
 
 #include "core/shim.h"
 
-FAMILY(gpu, 0x0d, FAMILY_ASKED, "what GPUs did, from a shim in the process that CUPTI tells");
+FAMILY(gpu, 0x0d, FAMILY_ASKED, "GPU work as CUPTI reports it to a shim in the process");
 
 struct gpu_kernel {
 	struct span span;
@@ -69,7 +69,7 @@ struct gpu_name {
 	struct event event;
 	struct shim_name kernel;
 	char text[];
-} EVENT(gpu_name, 0x0d0c, "a kernel's name, mangled as it is; told once a recording and process");
+} EVENT(gpu_name, 0x0d0c, "a kernel's name, mangled as it is; recorded once a recording and process");
 
 struct gpu_clock {
 	struct event event;
@@ -79,7 +79,7 @@ struct gpu_clock {
 struct gpu_dropped {
 	struct event event;
 	struct shim_dropped dropped;
-} EVENT(gpu_dropped, 0x0d0e, "what the shim could not tell");
+} EVENT(gpu_dropped, 0x0d0e, "what the shim could not report");
 
 struct gpu_shim {
 	struct event event;

@@ -26,7 +26,7 @@ struct lock_wait {
 		DOC("return address of the innermost call from outside the library that waits; 0: not found");
 	u64 caller UNIT(hex) DOC("return address of its caller, by frame pointer; 0: no frame pointer");
 	u64 caller2 UNIT(hex) DOC("and of that one's");
-	u64 woken UNIT(moment) DOC("when the waker let go, 0: nobody did");
+	u64 woken UNIT(moment) DOC("when the waker released it, 0: no thread did");
 	u32 owner DOC(
 		"thread that had the lock at the start, as the lock word says it: numbered in the process's pid namespace; 0: it does not say");
 	u32 waker_pid UNIT(task) DOC("process that woke it");

@@ -70,7 +70,7 @@ struct raw_sample {
 	u8 gil; /* enum sample_gil */
 	u8 gil_wait; /* 1: the call waits for something of the GIL */
 	u8 kernel;
-	u8 reason; /* by its state alone: SAMPLE_OTHER if the call tells */
+	u8 reason; /* by its state alone: SAMPLE_OTHER if the call says why */
 	struct native_stack native;
 };
 

@@ -179,7 +179,7 @@ static __noinline int describe_socket(struct file_room *room, struct file *file)
 	return 0;
 }
 
-static __noinline int tell_file(struct file *file, u32 id, u32 tgid)
+static __noinline int emit_file(struct file *file, u32 id, u32 tgid)
 {
 	struct syscall_file *e;
 	struct file_room *room;
@@ -259,7 +259,7 @@ static __noinline u32 file__id(struct file *file, struct file_cache *cache)
 	id = __sync_fetch_and_add(&syscall_last_file, 1) + 1;
 	if (bpf_map_update_elem(&syscall_files, &cache->key, &id, BPF_ANY))
 		loss__count(EVENT_FAMILY(ID_syscall_file), LOSS_MAP_FULL, bpf_ktime_get_ns());
-	tell_file(file, id, cache->key.tgid);
+	emit_file(file, id, cache->key.tgid);
 	return id;
 }
 

@@ -137,7 +137,7 @@ static void in_child(void)
 	machine.broken = machine.devices_known;
 }
 
-/* A test ends the program in the midst of it. */
+/* A test ends the program during it. */
 static void on_term(int sig)
 {
 	exit(0);

@@ -3,7 +3,7 @@
  * Doubles of libcuda, libcudart and libcupti around one simulated machine with
  * GPUs, for tests and the demo where there is none. Signatures and record layouts
  * are those of NVIDIA's own headers, CUDA 12 and 13; what they do is only what the
- * tests need: streams run in order, kernels take the time that they are told,
+ * tests need: streams run in order, kernels take the time that they are given,
  * copies go by bandwidth, and all that happens is written down as the truth.
  *
  * Environment:
@@ -74,7 +74,7 @@ uint64_t fake__now(void);
 uint32_t fake__tid(void);
 /* A line of the truth that is no event of the machine. */
 void fake__note(const char *name, uint64_t n);
-/* Tells devices, contexts and streams that are there. */
+/* Reports existing devices, contexts and streams. */
 void fake__dump(enum fake_op op, fake_tool tool);
 /* A correlation id for what this thread calls next, and the calls within. */
 uint32_t fake__enter(void);

@@ -12,7 +12,7 @@
 
 static __thread uint32_t current;
 
-/* A call is told to the tool when it has ended: within, its correlation is everybody's. */
+/* A call is reported to the tool when it has ended: during it, its correlation id is visible to all. */
 struct call {
 	uint32_t correlation, cbid;
 	uint64_t start;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * CUPTI's double: one subscriber, kinds on and off, buffers asked for and given
- * back, its own clock. What has been told to it waits until it has ended on the
+ * back, its own clock. What has been reported to it waits until it has ended on the
  * device, then it is a record of NVIDIA's layout (cupti_records.c).
  */
 #define _GNU_SOURCE
@@ -85,7 +85,7 @@ uint64_t cupti__time(uint64_t host)
 	       (int64_t)(host - began) % 1000000 * (int64_t)ppm / 1000000;
 }
 
-/* Whoever called it: a dormant shim has not. */
+/* Marks that CUPTI was called: a dormant shim does not. */
 static void tell_calls(void)
 {
 	fake__note("cupti_calls", cupti.called);
@@ -149,7 +149,7 @@ static CUptiResult subscribe(CUpti_SubscriberHandle *subscriber, const char *nam
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *user)
 {
-	return subscribe(subscriber, "somebody");
+	return subscribe(subscriber, "another profiler");
 }
 
 #if CUPTI_API_VERSION >= 130000

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A library that lies on disk when sonde begins: a process that maps it later has no blind time."""
+"""A library that lies on disk when sonde begins: a process that maps it later has no attach gap."""
 import glob
 import os
 import shutil
@@ -62,7 +62,7 @@ def main():
         p.go()
         status = p.wait()
     python.kill()
-    ok(status == r.status == 0 and not r.losses(p.pid, python.pid), "nothing is lost, no time is blind, what is no library is passed over",
+    ok(status == r.status == 0 and not r.losses(p.pid, python.pid), "nothing is lost, there is no attach gap, what is no library is passed over",
        status, r.status, r.losses(), r.text)
     mine = [o for path, o in r.objects().items() if path.startswith(tmp)]
     ok(len(mine) == 1 and mine[0]["ahead"] == 1 and mine[0]["first"] == mine[0]["live"], "one object, found on disk", mine)

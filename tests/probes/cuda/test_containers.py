@@ -202,7 +202,7 @@ def container(name, make, program, version, tmp, before):
     with Recording(os.path.join(tmp, "trace"), families="cuda,proc") as r:
         if not before:
             p = begin(command)
-            # the library's blind time is over when its probes are in: calls before that are not asked for
+            # the library's attach gap is over when its probes are in: calls before that are not asked for
             time.sleep(0.5)
         p.go()
         status = p.wait()
@@ -280,7 +280,7 @@ def exec_chain(program, version, tmp):
         p.go()
         p.says()
         finish(p, other)
-    # no blind time: the other process had the library at the start
+    # no attach gap: the other process had the library at the start
     ok(r.status == 0 and not r.losses(), "exec, -p: nothing lost", r.status, r.losses(), r.text)
     exact("exec: in a child", truths[0], only(r, truths[0], p.pid), p.pid)
     exact("exec: after exec of exec", truths[1], only(r, truths[1], p.pid), p.pid)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A CUDA runtime that a process maps while sonde records: exact from the moment that the trace calls live, and the
-time before it is stated as blind."""
+time before it is stated as an attach gap."""
 import bisect
 import glob
 import json
@@ -24,7 +24,7 @@ def report(path, name):
 
 def check(version, program, tmp):
     library = os.path.join(tmp, f"libcudart.so.{version}")
-    # a copy: a file that nobody has mapped before
+    # a copy: a file that no process has mapped before
     shutil.copy(glob.glob(os.path.join(CUDA, version, "lib", f"libcudart.so.{version}"))[0], library)
     truth, path = os.path.join(tmp, "truth"), os.path.join(tmp, "trace")
     p = Program(program, truth, str(MILLISECONDS), library)
@@ -54,10 +54,10 @@ def check(version, program, tmp):
     ok(not invented, f"CUDA {version}: none is invented", invented[:3])
     blind = [e for e in r.trace.events("meta_loss") if e["reason"] == BLIND]
     ok(len(blind) == 1 and (blind[0]["first"], blind[0]["last"]) == (o["first"], o["live"]),
-       f"CUDA {version}: the blind time is in the trace ({(o['live'] - o['first']) / 1e6:.1f} ms, "
+       f"CUDA {version}: the attach gap is in the trace ({(o['live'] - o['first']) / 1e6:.1f} ms, "
        f"{len(calls) - len(got)} calls)", blind, o)
-    told = json.dumps(report(path, "losses"))
-    ok(os.path.basename(library) in told or "blind" in told, f"CUDA {version}: and told by `sonde report losses`", told)
+    reported = json.dumps(report(path, "losses"))
+    ok(os.path.basename(library) in reported or "blind" in reported, f"CUDA {version}: and reported by `sonde report losses`", reported)
 
 
 def main():

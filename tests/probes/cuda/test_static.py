@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""The CUDA runtime linked into a program or a library: found by .symtab, by a debug file, by a server; told if stripped."""
+"""The CUDA runtime linked into a program or a library: found by .symtab, by a debug file, by a server; reported if stripped."""
 import ctypes
 import functools
 import http.server
@@ -94,7 +94,7 @@ def stripped(tmp, version, program):
     r, got = record(f"CUDA {version} stripped", bare, tmp, exact=False)
     o = r.objects().get(bare, {})
     ok(not got and "symbols are stripped" in r.text and o.get("sites") == 0 and not o["live"],
-       f"CUDA {version} stripped: told, and nothing is invented", r.text, r.objects())
+       f"CUDA {version} stripped: reported, and nothing is invented", r.text, r.objects())
     info = subprocess.run([SONDE, "info", r.path], capture_output=True, text=True).stdout
     ok("linked into it" in info and bare in info, "and `sonde info` names it", info)
     run("objcopy", "--add-section", f".gnu_debugdata={mini(tmp, debug)}", bare, os.path.join(tmp, "with-debugdata"))
@@ -179,7 +179,7 @@ def from_server(tmp, version, bare, debug):
     shutil.rmtree(env["HOME"])
     os.mkdir(env["HOME"])
     r, got = record("a server that has none", bare, tmp, ["--debuginfod"], env, exact=False)
-    ok(not got and "no server has its debug file" in r.text, "a server that has none is told", r.text)
+    ok(not got and "no server has its debug file" in r.text, "a server that has none is reported", r.text)
     server.shutdown()
 
 

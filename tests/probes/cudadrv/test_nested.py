@@ -109,7 +109,7 @@ def check(version, folder):
 
     check_report(name, r)
 
-    # The runtime's double linked in and stripped, as libcudart_static.a is into NCCL: no name tells of it
+    # The runtime's double linked in and stripped, as libcudart_static.a is into NCCL: no name shows it
     bare = os.path.join(tmp, "static")
     subprocess.run(["cc", "-o", bare, *(os.path.join(folder, o) for o in ("fake_training.o", "libcudart.o")),
                     os.path.join(folder, "libcuda.so.1"), f"-Wl,-rpath,{folder}", "-lpthread", "-s"], check=True)

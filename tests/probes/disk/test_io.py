@@ -93,21 +93,21 @@ class KernelTrace:
 class Run:
 	"""
 	One mode of the program, recorded alone. A kernel may not run BPF programs in some interrupts (docs/disk.md): what had
-	such a completion has to be told as a loss, request by request, and then all is done again; what is judged is exact.
+	such a completion has to be reported as a loss, request by request, and then all is done again; what is judged is exact.
 	"""
 
 	def __init__(self, program, mode, families="disk", options=()):
-		self.not_seen, untold = [], []
+		self.not_seen, unreported = [], []
 		for _ in range(TRIES):
 			self.rec = rec = Recording([program, os.path.join(workdir(), "data"), mode], families, options)
 			not_seen = [e for e in rec.trace.events("disk_io") if e["flags"] & NOT_SEEN]
-			told = sum(e["count"] for e in rec.trace.events("meta_loss") if e["reason"] == LOSS_RETURN)
-			if told != len(not_seen):
-				untold.append((told, not_seen))
+			reported = sum(e["count"] for e in rec.trace.events("meta_loss") if e["reason"] == LOSS_RETURN)
+			if reported != len(not_seen):
+				unreported.append((reported, not_seen))
 			self.not_seen += not_seen
 			if not not_seen:
 				break
-		ok(not untold, f"{mode}: {len(self.not_seen)} completions that were not seen, each told as a loss", untold or "")
+		ok(not unreported, f"{mode}: {len(self.not_seen)} completions that were not seen, each reported as a loss", unreported or "")
 		lines = [line.split() for line in rec.output]
 		self.dev, self.ino = [int(x) for x in next(row for row in lines if row[0] == "file")[1:]]
 		self.extents = [[int(x) for x in row[1:]] for row in lines if row[0] == "extent"]
@@ -117,7 +117,7 @@ class Run:
 		self.start = start_of(self.dev)
 		self.ios = rec.of("disk_io")
 		ok(rec.status == 0 and " 0 lost" in rec.messages, f"{mode}: recorded without loss", rec.messages)
-		# the file's end makes discards on some file systems, for which nobody waits
+		# the file's end makes discards on some file systems, for which no thread waits
 		still = [e for e in self.ios if e["flags"] & OPEN and e["op"] != DISCARD]
 		ok(not still, f"{mode}: every request has ended", still)
 
@@ -184,8 +184,8 @@ def in_calls(program):
 	for name, nr in (("pread64", 17), ("pwrite64", 18)):
 		mine = [e for e in calls if e["nr"] == nr and not e["flags"]]
 		off = sum(max(0, min(o["time"], e["time"]) - max(o["start"], e["start"])) for e in mine for o in offs)
-		told = [row["off_cpu_ns"] for row in said if row["name"] == name]
-		ok(off and told == [off], f"osrt: time off the CPU inside of {name} is the scheduler's, to the nanosecond", (told, off))
+		reported = [row["off_cpu_ns"] for row in said if row["name"] == name]
+		ok(off and reported == [off], f"osrt: time off the CPU inside of {name} is the scheduler's, to the nanosecond", (reported, off))
 	print(f"# from a request's completion to the wake-up of its thread: {sorted(gaps)} ns")
 
 
@@ -234,7 +234,7 @@ def buffered(program):
 		r = Run(program, "buffered")
 		_, offset, size, begin, end = next(o for o in r.ops if o[0] == "fsync")
 		ios = [e for e in r.mine(WRITE) if e["file_from"] == CACHE]
-		# if somebody synced the file system meanwhile, a thread of the kernel wrote a part
+		# if a program synced the file system meanwhile, a thread of the kernel wrote a part
 		if sum(e["bytes"] for e in ios) == size:
 			break
 	ok(r.covered(ios) == dict.fromkeys(range(offset, offset + size, PAGE), 1),

@@ -4,7 +4,7 @@
 """
 What is easily lost: waits that are open when tracing or the process ends, a holder
 that never lets go, a Python that starts late, interpreters with GILs of their own,
-processes that nobody asked for, and sched_waking after the last wait.
+processes that were not selected, and sched_waking after the last wait.
 """
 import collections
 import json
@@ -84,7 +84,7 @@ def named_holders(python):
                    key=lambda w: w["time"])
     named = [w["locked"] and w["holder"] == hog[0] for w in waits]
     first = named.index(True) if True in named else len(named)
-    # until then nobody is: that is "not seen", and no wrong name
+    # until then none is known: that is "not seen", and no wrong name
     right = all(named[first:]) and not any(w["holder"] for w in waits[:first])
     return len(waits), first, right
 
@@ -124,7 +124,7 @@ def starts_late(switches, how):
         return tap.skip("a Python that starts late is traced" + how, "no pyenv")
     copy = tempfile.mkdtemp(prefix="sonde-gil-")
     try:
-        # a file that nobody has mapped yet
+        # a file that no process has mapped yet
         lib = shutil.copy(python.binary, copy)
         sonde = Sonde(switches=switches)
         p = subprocess.Popen([python.exe, "-S", place.here + "/gil_work.py", "spin", "0.8", "2"], stdin=subprocess.PIPE,
@@ -142,7 +142,7 @@ def starts_late(switches, how):
         if switches:
             return  # by libc it is the C library which is probed, and that was there
         blind = [e for e in sonde.trace.events("meta_loss") if e["family"] == 4 and e["reason_name"] == "LOSS_BLIND"]
-        tap.ok(blind, "its blind time is told" + how)
+        tap.ok(blind, "its attach gap is reported" + how)
     finally:
         shutil.rmtree(copy)
 
@@ -216,13 +216,13 @@ def waking_on_demand():
     idle = waking_links(sonde.p.pid)
     go(p)
     busy = waking_becomes(sonde, 1)
-    # the process has to stay for sonde to stay; nobody waits while it is stopped
+    # the process has to stay for sonde to stay; no thread waits while it is stopped
     p.send_signal(signal.SIGSTOP)
     after = waking_becomes(sonde, 0)
     p.kill()
     p.wait()
     sonde.stop(interrupt=False)
-    tap.ok((idle, busy, after) == (0, 1, 0), "sched_waking is attached only while somebody waits", (idle, busy, after))
+    tap.ok((idle, busy, after) == (0, 1, 0), "sched_waking is attached only while a thread waits", (idle, busy, after))
 
 
 running = []

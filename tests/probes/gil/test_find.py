@@ -82,7 +82,7 @@ def targets_by_objdump(path, function):
 
 
 def check_full(python):
-    """--gil=full: each call of the two functions is told, and what has symbols lies in the functions it should."""
+    """--gil=full: each call of the two functions is reported, and what has symbols lies in the functions it should."""
     d = dump(python.binary)
     signals = targets_by_objdump(python.binary, "pthread_cond_signal")
     tap.ok(d["takes"] and d["gives"] and not d["unknown"] and sorted(d["takes"] + d["gives"]) == signals,

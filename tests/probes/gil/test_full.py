@@ -59,7 +59,7 @@ def check_switches(name, r):
             truth[tid].append((start, end - start))
     counts = {t: (len(mine[t]), len(truth[t])) for t in set(mine) | set(truth)}
     if not truth:
-        return tap.skip("%s: waits for a forced switch" % name, "the machine was so busy that nobody had to wait for one")
+        return tap.skip("%s: waits for a forced switch" % name, "the machine was so busy that no thread had to wait for one")
     tap.ok(all(a == b for a, b in counts.values()), "%s: waits for a forced switch" % name, counts)
     a = [x for t in sorted(truth) for _, x in sorted(mine[t])]
     b = [x for t in sorted(truth) for _, x in sorted(truth[t])]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
 """
-What costs nothing while nobody waits, and little while many do: a program without
+What costs nothing while no thread waits, and little while many do: a program without
 contention meets no probe; where waits come too fast they are measured in slices, and the report scales.
 """
 import json
@@ -65,11 +65,11 @@ def nobody_waits():
     mine = {int(line.split()[1]) for line in fdinfo(sonde.pid) if line.startswith("link_id:")}
     sonde.communicate(timeout=30)
     trace = Trace(out)
-    # other processes' are told as skipped
+    # other processes' are reported as skipped
     hits = {e["number"]: e["hits"] - e["skipped"] for e in trace.events("meta_hits")}
-    tap.ok(sum(hits.values()) == 0 and not list(trace.events("gil_wait")), "nobody waits: no probe is met", hits)
-    tap.ok(not new & mine, "nobody waits: no tracepoint of the scheduler", new & mine)
-    tap.ok(traced == alone, "nobody waits: as many page faults as without sonde", (alone, traced))
+    tap.ok(sum(hits.values()) == 0 and not list(trace.events("gil_wait")), "no thread waits: no probe is met", hits)
+    tap.ok(not new & mine, "no thread waits: no tracepoint of the scheduler", new & mine)
+    tap.ok(traced == alone, "no thread waits: as many page faults as without sonde", (alone, traced))
     p.kill()
     p.wait()
 

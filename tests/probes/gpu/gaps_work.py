@@ -168,7 +168,7 @@ for t in threads:
     t.join()
 
 
-def told(device, address, size):
+def reported(device, address, size):
     # the call was a line above
     print("memory", device, address.value, size, sys._getframe(1).f_lineno - 1, sys._getframe(1).f_code.co_name)
 
@@ -176,20 +176,20 @@ def told(device, address, size):
 def weights(device):
     address = ctypes.c_void_p()
     cuda.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(64 << 20))
-    told(device, address, 64 << 20)
+    reported(device, address, 64 << 20)
     return address
 
 
 def activations(device, n):
     address = ctypes.c_void_p()
     cuda.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(n << 20))
-    told(device, address, n << 20)
+    reported(device, address, n << 20)
     return address
 
 
 def free(device, address):
     assert not cuda.cudaFree(address)
-    told(device, address, 0)
+    reported(device, address, 0)
 
 
 kept = []

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-static void (*tell)(const void *batch, uint64_t bytes);
+static void (*hand_over)(const void *batch, uint64_t bytes);
 static char *page; /* the one behind it is not mapped */
 static unsigned int good, bad;
 
@@ -43,7 +43,7 @@ static struct one fresh(void)
 
 static void send(struct one o, int is_good)
 {
-	tell(&o, sizeof(o));
+	hand_over(&o, sizeof(o));
 	good += is_good;
 	bad += !is_good;
 }
@@ -96,15 +96,15 @@ static void at_the_edge(void)
 {
 	struct one o = fresh();
 
-	tell(NULL, 0);
-	tell((void *)0xffffffff80000000, 100);
-	tell(page + 4096 - 8, 100);
+	hand_over(NULL, 0);
+	hand_over((void *)0xffffffff80000000, 100);
+	hand_over(page + 4096 - 8, 100);
 	/* the record is cut by the page's end */
 	memcpy(page + 4096 - 60, &o, 60);
-	tell(page + 4096 - 60, sizeof(o));
+	hand_over(page + 4096 - 60, sizeof(o));
 	bad += 4;
 	memcpy(page + 4096 - sizeof(o), &o, sizeof(o));
-	tell(page + 4096 - sizeof(o), sizeof(o));
+	hand_over(page + 4096 - sizeof(o), sizeof(o));
 	good++;
 }
 
@@ -128,7 +128,7 @@ static void noise(void)
 		for (size_t k = 0; k < sizeof(bytes); k += 4)
 			*(u32 *)(bytes + k) = i & 1 ? next() : next() & 0x00ff00ff;
 		*h = (struct shim_batch){ SHIM_MAGIC, 1, next() & 255, next() & 0x7fff, 0, i };
-		tell(bytes, next());
+		hand_over(bytes, next());
 	}
 }
 
@@ -136,9 +136,9 @@ int main(int argc, char **argv)
 {
 	void *shim = dlopen(argv[1], RTLD_NOW);
 
-	*(void **)&tell = shim ? dlsym(shim, "sonde_cupti_records") : NULL;
+	*(void **)&hand_over = shim ? dlsym(shim, "sonde_cupti_records") : NULL;
 	page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!tell || page == MAP_FAILED || munmap(page + 4096, 4096))
+	if (!hand_over || page == MAP_FAILED || munmap(page + 4096, 4096))
 		return 1;
 	getchar();
 	nonsense();

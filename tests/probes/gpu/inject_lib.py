@@ -168,7 +168,7 @@ class State:
                     status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
             except OSError:
                 continue
-            # libc takes 32 and 33 for itself when the first thread begins, as the shim's may be; whoever started the
+            # libc takes 32 and 33 for itself when the first thread begins, as the shim's may be; the thread that started the
             # tests may have ignored them
             self.masks[tid] = {(status["SigBlk"], *(int(status[name], 16) & ~(3 << 31) for name in ("SigIgn", "SigCgt")))}
             self.tracers.add(status["TracerPid"])

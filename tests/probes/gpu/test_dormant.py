@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A shim that nobody asks anything, through a minute of simulated training (DORMANT: seconds; `make stress`: an hour)."""
+"""A shim without a tracer, through a minute of simulated training (DORMANT: seconds; `make stress`: an hour)."""
 # test: timeout=240 parallel
 import os
 import shutil
@@ -47,12 +47,12 @@ def check(label, r, before, after, passed, calls):
     print(f"# {label}: {shim[0][0]} voluntary switches and {cpu / 1e6:.2f} ms of CPU time in {passed:.1f} s"
           if shim else f"# {label}: no thread of the shim")
     ok(len(shim) == 1 and shim[0][0] <= passed + 2, f"{label}: one thread, which wakes once a second at most", shim, passed)
-    # a millisecond or two of 60 s on a machine of today; what can be told from nothing begins elsewhere
+    # a millisecond or two of 60 s on a machine of today; what can be distinguished from nothing begins elsewhere
     ok(cpu < passed * 1e9 / 1000, f"{label}: no CPU time to speak of", cpu)
     others = {k for k in after if k[0] != NAME}
     ok(len(others) == 3 and others == {k for k in before if k[0] != NAME}, f"{label}: no other thread came", sorted(after))
     maps = open(f"/proc/{r.child.pid}/maps").read()
-    ok(ASLEEP in maps and ("libcupti" in maps) == calls, f"{label}: the shim is loaded; CUPTI is {'the program' if calls else 'nobody'}'s")
+    ok(ASLEEP in maps and ("libcupti" in maps) == calls, f"{label}: the shim is loaded; CUPTI is {'the program' if calls else 'not loaded'}")
     r.child.terminate()
     r.finish()
     notes = {e["name"]: e["bytes"] for e in r.truth["note"]}

@@ -115,14 +115,14 @@ def compare_devices(label, path, truth, found):
 def compare_causes(label, found):
     parts = collections.defaultdict(list)
     for p in found["parts"]:
-        # that the machine had no CPU for the thread is true, but nobody planted it
+        # that the machine had no CPU for the thread is true, but the test did not plant it
         if p["cause"] != "cpu":
             parts[p["gap"]].append(p)
     for name, (cause, of) in PLANTED.items():
         gaps = [g for g in found["gaps"] if g["device"] == 0 and g["work"] == name]
         first = [max(parts[g["gap"]], key=lambda p: p["part_ns"]) for g in gaps]
         right = [p for p in first if p["cause"] == cause and (not of or re.search(of, p["of"] or ""))]
-        # of some waits for the GIL it is not seen who dropped it (docs/gil.md): they are told without a name, not with another
+        # of some waits for the GIL it is not seen who dropped it (docs/gil.md): they are reported without a name, not with another
         unseen = [p for p in first if cause == "gil" == p["cause"] and p["of"] is None][:1]
         named = [g for g in gaps if (g["cause"], g["percent"] > 50) == (cause, True)]
         ok(len(gaps) == ROUNDS and len(right + unseen) == len(gaps), f"{label}: {name}: each gap is put down to it first",
@@ -185,7 +185,7 @@ def little():
     ok(causes.get("wait_for_gil") == "gil" and causes.get("synchronize") == "sync" and causes.get("sleep") == "unknown" and
        causes.get("think") == "unknown", "without sched: what is known and what is not", causes)
     said = findings(path, "gpu")
-    ok(any("-t +gpu,sched,syscall,lock" in f for f in said), "without sched: it says what would tell", said)
+    ok(any("-t +gpu,sched,syscall,lock" in f for f in said), "without sched: it says what would record it", said)
 
 
 if os.geteuid():

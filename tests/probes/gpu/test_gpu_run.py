@@ -63,7 +63,7 @@ def waits_side_by_side():
     """Two threads wait at once, and what the program notes of a wait is longer than the wait: as it was once, in ns."""
     sys.path[:0] = [os.path.join(ROOT, "tests", "gpu"), os.path.join(ROOT, "tests", "lib")]
     from judge import Joined, check_waits
-    from shimmed import Told
+    from shimmed import Reported
 
     class Checks:
         def ok(self, passed, *why, **figures):
@@ -74,15 +74,15 @@ def waits_side_by_side():
 
     def verdict(waits, noted=((1, 200000, 229293), (3, 215678, 237931)), kind=3):
         """Of these records, (stream, start, end)."""
-        told, ops = {k: [] for k in ("name", "shim", "clock", "dropped", "kernel", "memcpy", "memset", "graph", "sync", "call")}, []
+        reported, ops = {k: [] for k in ("name", "shim", "clock", "dropped", "kernel", "memcpy", "memset", "graph", "sync", "call")}, []
         for i, stream in enumerate((1, 3)):
             ops.append(op("set", stream, 1000, 2000, i))
-            told["call"].append({"tid": i, "start": 1100, "time": 1900, "correlation": i})
-            told["memset"].append({"correlation": i, "bytes": 8, "context": 1, "stream": 12 + stream, "start": 3000, "time": 4000})
+            reported["call"].append({"tid": i, "start": 1100, "time": 1900, "correlation": i})
+            reported["memset"].append({"correlation": i, "bytes": 8, "context": 1, "stream": 12 + stream, "start": 3000, "time": 4000})
         ops += [dict(op("sync", stream, begin, end, stream), kind=kind) for stream, begin, end in noted]
-        told["sync"] = [{"kind": kind, "context": 1, "stream": stream, "start": start, "time": end} for stream, start, end in waits]
+        reported["sync"] = [{"kind": kind, "context": 1, "stream": stream, "start": start, "time": end} for stream, start, end in waits]
         checks = Checks()
-        check_waits(checks, "", Joined(ops, Told(told)))
+        check_waits(checks, "", Joined(ops, Reported(reported)))
         return checks.passed
 
     both = ((13, 217824, 218855), (15, 235264, 236256))

@@ -15,7 +15,7 @@ from tap import done, ok, skip_all
 
 HOSTILE = os.path.join(os.environ.get("B", "build"), "tests", "probes", "gpu", "hostile")
 READ, REFUSED = 9, 10  # bpf/core/meta.h
-# forks when it is told to; both wait
+# forks on command; both wait
 FORKER = """
 import os, sys, time
 open("/proc/self/comm", "w").write("sondeforks")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""`sonde inject`, 50 times (ROUNDS; 1,000 in `make stress`), into programs that check all that they compute and are told by
+"""`sonde inject`, 50 times (ROUNDS; 1,000 in `make stress`), into programs that check all that they compute and are timed by
 system calls: plain ones, many busy threads, signals and timers, a busy loader and allocator, containers."""
 import os
 import re

@@ -124,13 +124,13 @@ def in_containers(version):
 
 
 def by_name(version):
-    """By a filter, into those that have CUDA; one that can't be loaded into is told of, and the trace goes on."""
+    """By a filter, into those that have CUDA; one that can't be loaded into is reported, and the trace goes on."""
     a, b = (Training(version, "-n", "40", "-p", "1000") for _ in range(2))
     other = Training(version, "-n", "1")
     os.kill(other.pid, signal.SIGSTOP)
     time.sleep(0.1)
     r = Recorder("--inject", "--comm", "fake_training")
-    ok(f"process {other.pid} will have no device times: it is stopped" in r.text, "--comm: what was refused is told", r.text)
+    ok(f"process {other.pid} will have no device times: it is stopped" in r.text, "--comm: what was refused is reported", r.text)
     ends = a.end(), b.end()
     status = r.stop()
     ok(ends == (0, 0), "--comm: they end well", a.errors, b.errors)
@@ -139,7 +139,7 @@ def by_name(version):
     os.kill(other.pid, signal.SIGCONT)
     other.end()
     r = subprocess.run([SONDE, "record", "-o", os.path.join(tmp, "none.sonde"), "--inject", "-d", "1"], capture_output=True, text=True)
-    ok(r.returncode == 2 and "into which processes" in r.stderr, "into nobody knows whom: wrong usage", r.stderr)
+    ok(r.returncode == 2 and "into which processes" in r.stderr, "into an unknown process: wrong usage", r.stderr)
 
 
 def semaphores(pid):

@@ -122,7 +122,7 @@ def states():
     refused("another tracer", t.pid, f"being traced by process {os.getpid()}")
     t.kill()
     t = Target([TARGET])
-    # the build may lie where nobody gets to
+    # the build may lie where other users can't get to
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         shutil.copy(SHIM, folder)

@@ -106,5 +106,5 @@ rows = run.rows
 ok(len(rows) == sum(len(run.truth[k]) for k in ("kernel", "copy", "set")) and not any(r["api"] for r in rows),
    "several threads at once without driver calls: nothing is guessed", len(rows))
 run = Run(newest, "-n", "5", cupti="drop=77")
-ok(report(run.path, "cuda-kern")["tables"]["coverage"][0]["dropped_records"] == 77, "what CUPTI dropped is told")
+ok(report(run.path, "cuda-kern")["tables"]["coverage"][0]["dropped_records"] == 77, "what CUPTI dropped is reported")
 done()

@@ -156,7 +156,7 @@ def all_zero(late, seconds=3):
 
 
 def next_pid_like(pid):
-    """The next process gets one that is equal modulo 8, if nobody comes in between."""
+    """The next process gets one that is equal modulo 8, if no other process comes in between."""
     for _ in range(100):
         p = subprocess.Popen(["/bin/true"])
         p.wait()
@@ -179,7 +179,7 @@ def coming_and_going():
         ok(took < 2, f"attached late, {i + 1}: stops without waiting in vain ({took:.1f} s)")
         traces.append(Seen(path))
         ok(status == 0 and all_zero(late), f"attached late, {i + 1}: afterwards none", status, p.text, late.semaphores())
-    # killed: nobody tells the shim but the kernel
+    # killed: only the kernel notifies the shim
     p, path = start_recording("killed.sonde", "-p", str(late.pid))
     time.sleep(1.5)
     raised = sum(v > 0 for v in late.semaphores())
@@ -208,7 +208,7 @@ def coming_and_going():
         ok(states[0] == STARTED and len(kernels) > 100 and not seen.lost and all(k["name"] in seen.names for k in kernels),
            f"trace {i + 1}: kernels and their names", states, len(kernels), seen.lost, seen.names)
         correlations = collections.Counter(k["correlation"] for k in kernels)
-        # what was launched just before a second tracer came may have had its call told before
+        # what was launched just before a second tracer came may have had its call reported before
         settled = seen.got["shim"][0]["time"] + 300000000
         ok(max(correlations.values()) == 1 and
            {k["correlation"] for k in kernels if k["start"] > settled} <= {c["correlation"] for c in seen.got["call"]},
@@ -237,7 +237,7 @@ def refusals():
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(versions()[-1]), "-n", "100", "-p", "5000"],
                        env=env, capture_output=True, text=True, timeout=60)
     ok(r.returncode == 0 and [e["state"] for e in Seen(path).got["shim"]] == [STARTED, IMPAIRED, STOPPED] and
-       "does not give back its buffers" in r.stderr, "CUPTI fails in the midst of it: sonde says so", r.returncode, r.stderr)
+       "does not give back its buffers" in r.stderr, "CUPTI fails while tracing: sonde says so", r.returncode, r.stderr)
     env = environment(CUDA_INJECTION64_PATH="/nonexistent/other.so")
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(versions()[-1])], env=env,
                        capture_output=True, text=True, timeout=60)
@@ -255,7 +255,7 @@ def killed_target():
     p.text += p.communicate(timeout=30)[1]
     seen = Seen(path)
     ok(p.returncode == 0 and time.monotonic() - began < 3 and [d["reason"] for d in seen.got["dropped"]] == [4],
-       "a target that is killed: that something is missing is told", p.text, seen.got["dropped"])
+       "a target that is killed: that something is missing is reported", p.text, seen.got["dropped"])
 
 
 def recorded_while_asked():

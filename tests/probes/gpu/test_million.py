@@ -48,7 +48,7 @@ def main():
     r = Lean(versions()[-1], "-n", "2000", "-k", "500", "-u", "1", "-s", "8", "-p", "4000", groups=KERNELS | CALLS, cupti="ppm=100")
     number, start, end, stream, names, calls = truth_of(r.truth_path)
     os.unlink(r.truth_path)
-    ok(r.status == 0 and number == MILLION, "a million kernels ran, and CUPTI told of each", r.status, number, r.errors)
+    ok(r.status == 0 and number == MILLION, "a million kernels ran, and CUPTI reported each", r.status, number, r.errors)
     seen, seen_calls, text = bytearray(len(names)), bytearray(len(names)), {}
     wrong, worst, error, dropped = [], 0, 0, 0
     with open(r.out, "rb") as f:

@@ -124,9 +124,9 @@ def none_and_many():
     run = Run(v, "-n", "2000", "-k", "500", "-u", "1", "-s", "8", "-p", "4000")
     whole("1,000,000 kernels", run)
     sums("1,000,000 kernels", run)
-    told = report(run.path, "cuda-kern")["tables"]["coverage"][0]
-    ok(told["kernels"] == 1000000 and not told["unjoined"] and not told["unprobed"] and not told["unseen"],
-       "1,000,000 kernels: each has its launch", told)
+    reported = report(run.path, "cuda-kern")["tables"]["coverage"][0]
+    ok(reported["kernels"] == 1000000 and not reported["unjoined"] and not reported["unprobed"] and not reported["unseen"],
+       "1,000,000 kernels: each has its launch", reported)
 
 
 def stacks():
@@ -153,15 +153,15 @@ def stacks():
 def lost():
     v = versions()[-1]
     run = Run(v, "-n", "20", cupti="drop=77")
-    told = report(run.path, "cuda-kern")["tables"]["coverage"][0]
-    ok(told["dropped_records"] == 77, "what CUPTI dropped is told", told)
+    reported = report(run.path, "cuda-kern")["tables"]["coverage"][0]
+    ok(reported["dropped_records"] == 77, "what CUPTI dropped is reported", reported)
     run = Run(v, "-n", "200", "-k", "2000", "-u", "1", SONDE_CUPTI_BUFFERS="1")
     dropped = sum(e["records"] for e in run.trace.events("gpu_dropped"))
     made = sum(e["traced"] for e in run.truth["kernel"])
-    told = sum(r["instances"] for r in report(run.path, "cuda-kern")["tables"]["summary"])
-    ok(told <= made and (dropped > 0 or told == made) and made - told <= dropped + sum(e["count"] for e in run.lost),
-       "a single buffer: what is missing is counted", made, told, dropped)
-    print(f"# a single buffer: {made} kernels, {told} told, {dropped} records of all kinds dropped")
+    reported = sum(r["instances"] for r in report(run.path, "cuda-kern")["tables"]["summary"])
+    ok(reported <= made and (dropped > 0 or reported == made) and made - reported <= dropped + sum(e["count"] for e in run.lost),
+       "a single buffer: what is missing is counted", made, reported, dropped)
+    print(f"# a single buffer: {made} kernels, {reported} reported, {dropped} records of all kinds dropped")
 
 
 if os.geteuid():

@@ -85,12 +85,12 @@ def exhausted(version):
     r = Shimmed(version, "-n", "60", "-k", "400", "-u", "1", groups=KERNELS, SONDE_CUPTI_BUFFERS="1", SHIM_SLOW_NS="20000000")
     lost = sum(e["records"] for e in r.got["dropped"] if e["reason"] == 1)
     kinds = ("kernel", "device", "context", "stream")
-    made, told = sum(e["traced"] for k in kinds for e in r.truth[k]), sum(len(r.got[k]) for k in kinds)
+    made, reported = sum(e["traced"] for k in kinds for e in r.truth[k]), sum(len(r.got[k]) for k in kinds)
     unknown = sum(e["bytes"] for e in r.got["dropped"])
-    ok(r.status == 0 and lost > 0 and unknown == 0 and told + lost == made,
-       "no buffer is free: what is missing is counted, exactly", r.status, made, told, lost, unknown)
+    ok(r.status == 0 and lost > 0 and unknown == 0 and reported + lost == made,
+       "no buffer is free: what is missing is counted, exactly", r.status, made, reported, lost, unknown)
     r = Shimmed(version, "-n", "5", cupti="drop=77")
-    ok(sum(e["records"] for e in r.got["dropped"] if e["reason"] == 2) == 77, "what CUPTI itself dropped is told", r.got["dropped"])
+    ok(sum(e["records"] for e in r.got["dropped"] if e["reason"] == 2) == 77, "what CUPTI itself dropped is reported", r.got["dropped"])
 
 
 def refusals(version):
@@ -103,10 +103,10 @@ def refusals(version):
            f"{label}: the shim says so once and stays away", r.status, r.got["shim"])
     if version == "13":
         r = Shimmed(version, cupti="taken=1")
-        ok("Another Profiler 1.0" in r.got["shim"][0]["text"], "the other one's name is told", r.got["shim"])
+        ok("Another Profiler 1.0" in r.got["shim"][0]["text"], "the other one's name is reported", r.got["shim"])
     r = Shimmed(version, "-n", "20", cupti="enable=27")
     ok(r.status == 0 and r.states() == [STARTED, STOPPED] and "not traced" in r.got["shim"][0]["text"],
-       "a kind that CUPTI refuses is told", r.got["shim"])
+       "a kind that CUPTI refuses is reported", r.got["shim"])
     r = Shimmed(version, "-n", "20", "-p", "1000", cupti="timestamp=1")
     ok(r.status == 0 and not r.got["clock"], "a clock that can't be read does no harm", r.status)
     if version != versions()[-1]:
@@ -139,10 +139,10 @@ def coming_and_going(version):
     untraced = [e for e in r.truth["kernel"] if not e["traced"]]
     ok(untraced, f"{label}: in between CUPTI traced nothing")
     begins = [i["time"] for i in r.got["shim"] if i["state"] == STARTED]
-    told = {n["text"]: 0 for n in r.got["name"]}
+    reported = {n["text"]: 0 for n in r.got["name"]}
     for n in r.got["name"]:
-        told[n["text"]] += 1
-    ok(len(told) == 4 and min(told.values()) >= 2 and len(begins) == 3, f"{label}: names for each", told)
+        reported[n["text"]] += 1
+    ok(len(reported) == 4 and min(reported.values()) >= 2 and len(begins) == 3, f"{label}: names for each", reported)
 
 
 def switches(pid):

@@ -32,7 +32,7 @@ def main():
             os.chmod(folder, mode)
             r = Shimmed(version, "-n", "5", program=os.path.join(cuda, "fake_training"), LD_LIBRARY_PATH=path + ":/nowhere")
             ok(r.status == 0 and not os.path.exists(marker) and r.states() == [REFUSED] and
-               "LD_LIBRARY_PATH" in r.got["shim"][0]["text"], f"{mode:o} '{path}': nothing is loaded, and the reason is told",
+               "LD_LIBRARY_PATH" in r.got["shim"][0]["text"], f"{mode:o} '{path}': nothing is loaded, and the reason is reported",
                r.status, r.got["shim"], os.path.exists(marker))
         os.chmod(folder, 0o755)
         shutil.copy(os.path.join(DOUBLES, version, f"libcupti.so.{version}"), library)

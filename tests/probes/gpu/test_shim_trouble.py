@@ -55,7 +55,7 @@ def failures(version):
         r = Shimmed(version, "-n", "80", "-p", "5000", cupti=setting(**{call: 999, "result_string": 7}))
         said = texts(r)
         ok(r.status == 0 and r.states() == states and words in said and (words or not said),
-           f"CUDA {version}: {call} fails: the program runs, and the reason is told", r.status, r.got["shim"], r.errors)
+           f"CUDA {version}: {call} fails: the program runs, and the reason is reported", r.status, r.got["shim"], r.errors)
         if call in ("version", "dump", "dropped", "driver_api"):
             ok(len(r.got["kernel"]) == 800, f"CUDA {version}: {call} fails: the kernels are there", len(r.got["kernel"]))
         if call in ("get_thread", "set_thread"):
@@ -63,11 +63,11 @@ def failures(version):
         if call == "next":
             ok(sum(e["bytes"] for e in r.got["dropped"] if e["reason"] == 3) > 0 and not r.got["kernel"],
                f"CUDA {version}: what could not be read is counted", r.got["dropped"])
-    # in the midst of it
+    # in the middle of it
     for call, after, words in (("flush", 5, "give back"), ("timestamp", 40, "clock can't be read any more")):
         r = Shimmed(version, "-n", "60", "-p", "10000", cupti=setting(**{call: 999, call + "_after": after}))
         ok(r.status == 0 and r.states() == [STARTED, IMPAIRED, STOPPED] and words in texts(r) and r.got["kernel"],
-           f"CUDA {version}: {call} fails later: told once", r.status, r.got["shim"], len(r.got["kernel"]))
+           f"CUDA {version}: {call} fails later: reported once", r.status, r.got["shim"], len(r.got["kernel"]))
     r = Shimmed(version, "-n", "20", "-p", "1000", cupti="next_stuck=1")
     ok(r.status == 0 and sum(e["bytes"] for e in r.got["dropped"] if e["reason"] == 3) > 0,
        f"CUDA {version}: a buffer that leads nowhere does not hold it up", r.status, r.got["dropped"])
@@ -123,12 +123,12 @@ def resets():
         ok({e["context"] for e in r.got["kernel"]} <= contexts and len(contexts) > 6,
            f"{label}: each context is described", contexts)
     r = Shimmed(newest, "-r", "-n", "100", "-k", "40", groups=KERNELS, cupti="reset_loses=1")
-    made, told = sum(e["traced"] for e in r.truth["kernel"]), len(r.got["kernel"])
+    made, reported = sum(e["traced"] for e in r.truth["kernel"]), len(r.got["kernel"])
     lost = sum(e["records"] for e in r.got["dropped"] if e["reason"] == 2)
     described = [sum(e["traced"] for k in ("device", "context", "stream") for e in r.truth[k]),
                  sum(len(r.got[k]) for k in ("device", "context", "stream"))]
-    ok(r.status == 0 and lost > 0 and told + described[1] + lost == made + described[0],
-       "a reset at which CUPTI loses records: they are counted, exactly", made, told, lost, described)
+    ok(r.status == 0 and lost > 0 and reported + described[1] + lost == made + described[0],
+       "a reset at which CUPTI loses records: they are counted, exactly", made, reported, lost, described)
 
 
 def contexts():
@@ -173,7 +173,7 @@ def profilers():
     r.finish()
     log = open(rival).read().split("\n")
     ok(log[0] == "refused 39, sonde has it" and log[1:3] == ["subscribed", "left 0"],
-       "a profiler comes later: it is told who has CUPTI, and gets it as soon as the tracer is gone", log)
+       "a profiler comes later: it learns which tool has CUPTI, and gets it as soon as the tracer is gone", log)
     ok(r.states() == [STARTED, STOPPED, REFUSED, STARTED, STOPPED] and "rival" in r.got["shim"][2]["text"],
        "a profiler comes later: meanwhile the shim says who has it", r.got["shim"])
     # a tracer that goes does not wait for what still runs

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Another user who takes what sondes tell each other apart by: slots of the shim, and the turn to load into a process."""
+"""Another user who takes what sondes distinguish each other by: slots of the shim, and the turn to load into a process."""
 import os
 import signal
 import subprocess
@@ -16,7 +16,7 @@ from tap import done, ok, skip_all
 
 HOSTILE = os.path.join(BUILD, "tests", "probes", "gpu", "hostile")
 SLOTS = 8  # bpf/core/shim.h
-# What other versions of sonde took: names in the abstract namespace, and a file of /proc that everybody may open
+# What other versions of sonde took: names in the abstract namespace, and a file of /proc that all users may open
 SQUATTER = """
 import fcntl, os, socket, sys, time
 held = []

@@ -222,7 +222,7 @@ static void shared(void)
 	printf("shared %p %d\n", (void *)at, child);
 }
 
-/* One that nobody ends. */
+/* One that no thread ends. */
 static void *forever(void *arg)
 {
 	static int stuck;

@@ -19,7 +19,7 @@ OLDER = {"older": (3, 8, 6, 0xfeedf00d), "child": (3, 8, 6, 0xfeedf00d), "asked"
 MADE = {"init": (11, 16, 6, 0x1234), "scalable": (31, 32, 6, 0x5ca1ab1e), "join": (17, 18, 5, 0x9109),
         "all0": (0, 3, 7, 0xa11), "all1": (1, 3, 4, 0xa11), "all2": (2, 3, 1, 0xa11),
         "group": (63, 64, 6, 0x6109), "first": (1, 4, 6, 0xa), "second": (2, 5, 6, 0xb)}
-# their calls are not told who they will be
+# their calls do not know which rank they will be
 DERIVED = {"split": (2, 8, 6, 0x1234 + 3), "shrink": (10, 15, 6, 0x1234 + 100), "grow": (11, 17, 5, 0x9109)}
 
 
@@ -41,7 +41,7 @@ def run(library, tmp, test=""):
 
 
 def described(r, names):
-    """{name: [(rank, size, device, hash, source)]}, in order of time; the two at one address are told apart by time."""
+    """{name: [(rank, size, device, hash, source)]}, in order of time; the two at one address are distinguished by time."""
     events = sorted(r.trace.events("nccl_communicator"), key=lambda e: e["time"])
     found = {n: [(e["rank"], e["size"], e["device"], e["hash"], e["source"]) for e in events
                  if (e["pid"], e["comm"]) == names[n]] for n in names if n not in ("done", "tid")}

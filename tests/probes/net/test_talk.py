@@ -60,7 +60,7 @@ def main():
 	ok(not wrong["out"], f"{n} closes of the connecting side: bytes both ways, exactly", wrong["out"][:1])
 	ok(not wrong["in"], f"{n} closes of the accepting side: bytes both ways, exactly", wrong["in"][:1])
 	failed = [e for e in connects if e["failed"]]
-	ok([e["peer_port"] for e in failed] == refused, "a refused connect is told as failed", failed)
+	ok([e["peer_port"] for e in failed] == refused, "a refused connect is reported as failed", failed)
 	ok(len(connects) == n + 1 and len(accepts) == n and len(closes) == 2 * n, "and there is nothing else",
 	   f"{counted(len(connects) + len(accepts) + len(closes), 4 * n + 1)}: {len(connects)} {len(accepts)} {len(closes)}")
 	done()

@@ -97,7 +97,7 @@ def run_interpreters(n):
             print(os.getpid(), [], flush=True)
             time.sleep(1000)
 
-    # up to 3.12 an interpreter's first state is that of the thread that made it, whoever runs code there
+    # up to 3.12 an interpreter's first state is that of the thread that made it, whichever thread runs code there
     def run():
         one = interpreters.create()
         native[threading.get_native_id()] = int(one)

@@ -156,7 +156,7 @@ def check_gil(python):
 
 
 def check_fast(python):
-    """A stack that never stands still is told whole or not at all: ping calls pong calls ping."""
+    """A stack that changes all the time is reported whole or not at all: ping calls pong calls ping."""
     whole = torn = 0
     wrong = []
     with Work(python, "fast") as work:
@@ -173,7 +173,7 @@ def check_fast(python):
             if at < 0 or turns != ["ping", "pong"] * (len(turns) // 2) + ["ping"] * (len(turns) % 2):
                 wrong.append(names)
     tap.note("%s, a thread that calls all the time: %d whole, %d torn" % (python.name, whole, torn))
-    tap.ok(not wrong and whole + torn == 20, "a thread that calls all the time, %s: whole or told as torn" % python.name, wrong[:3])
+    tap.ok(not wrong and whole + torn == 20, "a thread that calls all the time, %s: whole or reported as torn" % python.name, wrong[:3])
 
 
 def check_many(python):
@@ -201,11 +201,11 @@ def check_errors(python):
                "one of two: status 3", "%d %s" % (p.returncode, p.stderr))
         p = dump(work.pid, work.pid, "--format", "csv")
         tap.ok(p.returncode == 0 and p.stdout.count("CPython") == 0 and "frames" in p.stdout, "as CSV", p.stdout[:300])
-        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
-        p = subprocess.run(nobody + [gil_lib.SONDE, "dump", str(work.pid)], stdout=subprocess.PIPE,
+        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
+        p = subprocess.run(unprivileged + [gil_lib.SONDE, "dump", str(work.pid)], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, universal_newlines=True)
         if "execut" in p.stderr or p.returncode == 126:
-            tap.skip("another user's process", "nobody may not run this build")
+            tap.skip("another user's process", "other users may not run this build")
         else:
             tap.ok(p.returncode == 1 and "is left out by --scope user" in p.stderr and "sudo sonde dump" in p.stderr,
                    "another user's process: refused, with what to do", "%d %s" % (p.returncode, p.stderr))
@@ -253,7 +253,7 @@ def check_container(python):
 def check_own(python):
     """Without root, of one's own processes."""
     run = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-    # not in the test's own directory, where nobody else gets to
+    # not in the test's own directory, where no other user gets to
     shown = tempfile.mkdtemp(prefix="sonde-dump-", dir="/tmp")
     os.chmod(shown, 0o755)
     shutil.copy(gil_lib.SONDE, shown)

@@ -163,7 +163,7 @@ def counter(pid, address):
 
 
 def check_running():
-    """Attached to one that runs: its semaphores rise, and fall again; what was open before is not told."""
+    """Attached to one that runs: its semaphores rise, and fall again; what was open before is not reported."""
     found = gil_lib.pythons()[0].get("3.11 debian")
     address = semaphore(found.binary, "gc__start") if found else None
     if address is None:

@@ -53,7 +53,7 @@ def wakers(program):
 	mine = [e for e in between(threads[waker], begin, end) if e["state"] == SLEEP]
 	answered = [e for e in mine if (e["waker"], e["waker_tid"]) == (WAKER_THREAD, woken)]
 	timer = [e for e in mine if e["waker"] in (WAKER_IRQ, WAKER_SOFTIRQ) and not e["waker_tid"] and not e["waker_pid"]]
-	# an interrupt of a task for which the kernel runs no BPF programs names nobody
+	# an interrupt of a task for which the kernel runs no BPF programs names no thread
 	unseen = [e for e in mine if e["waker"] == WAKER_NONE and not e["waker_tid"] and not e["waker_pid"]]
 	others = [(e["waker"], e["waker_pid"], e["waker_tid"]) for e in mine if e not in timer and e not in unseen and e not in answered]
 	ok(len(timer) + len(unseen) == n and len(unseen) <= n // 10, f"{n} sleeps ended by the timer, no thread blamed for it",
@@ -107,7 +107,7 @@ def churn(program):
 	ok(not bad, "and tiles in between", "\n".join(bad[:5]))
 	runnable = [e for w in whole for e in w if "wake" in e and e["state"] == RUNNABLE]
 	ok(all(e["wake"] == e["start"] and not e["waker_tid"] for e in runnable),
-	   f"{len(runnable)} preemptions: runnable all the while, woken by nobody")
+	   f"{len(runnable)} preemptions: runnable all the while, woken by no thread")
 	# the kernel charges from its run queue's clock, which a host that takes the CPU away lets lag
 	more = [e for w in whole for e in w
 		if "wake" not in e and e["charged"] > e["time"] - e["start"] + 10 * MS * SLOW + rec.steal]

@@ -64,10 +64,10 @@ def main():
 	program = compile_c(os.path.join(HERE, "calls.c"))
 	rec = Recording([program, path], "syscall")
 	# it waits in a read when tracing begins, and the loader finds that
-	told = {e["pid"] for e in rec.trace.events("syscall_file")}
+	reported = {e["pid"] for e in rec.trace.events("syscall_file")}
 	callers = {e["pid"] for e in rec.trace.events("syscall")}
-	ok(rec.pid in told and told <= callers, "files are told as their processes' own, those found at the start too",
-	   f"{told} {callers}")
+	ok(rec.pid in reported and reported <= callers, "files are reported as their processes' own, those found at the start too",
+	   f"{reported} {callers}")
 	ok("events of kernel tracepoints" in rec.messages, "what they come to is said at the end", rec.messages)
 	own, seen = listed(rec), grouped(rec.of("syscall"))
 	# On a busy machine mappings of other processes may be missed, which no system call depends on
@@ -113,7 +113,7 @@ def durations(found):
 
 
 def files(rec, path, found):
-	told = {e["file"]: e for e in rec.trace.events("syscall_file")}
+	reported = {e["file"]: e for e in rec.trace.events("syscall_file")}
 
 	def of(nr):
 		return [e for (_, n), *_, e in found if n == nr]
@@ -122,8 +122,8 @@ def files(rec, path, found):
 	ok(len(opened) == ROUNDS and all(text(e["path"]) == path for e in opened), "paths of files opened", opened[:1])
 	failed = [text(e["path"]) for e in of(OPENAT) if e["ret"] == -errno.ENOENT]
 	ok(failed == ["/nowhere/at/all"], "and of one that is not there", failed)
-	names = {text(told[e["file"]]["path"]) for nr in (READ, WRITE, PREAD) for e in of(nr) if e["ret"] >= 0}
-	names |= {text(told[e["file"]]["path"]) for e in opened}
+	names = {text(reported[e["file"]]["path"]) for nr in (READ, WRITE, PREAD) for e in of(nr) if e["ret"] >= 0}
+	names |= {text(reported[e["file"]]["path"]) for e in opened}
 	# from the file system's root, which is not this test's where that runs in a chroot
 	ok(len(names) == 1 and names.pop().endswith(path), "reads and writes name the file", names)
 	ok(sorted(e["bytes"] for e in of(WRITE)) == [100] * ROUNDS + [4096] * ROUNDS and
@@ -131,19 +131,19 @@ def files(rec, path, found):
 	   sorted(e["bytes"] for e in of(READ)) == [0] + [100] * ROUNDS, "bytes")
 	ok(all((e["arg2"], e["arg3"]) == (4096, 0) and e["arg1"] and not e["arg4"] for e in of(PREAD)), "arguments")
 	st = os.stat(path)
-	ok({told[e["file"]]["ino"] for e in of(PREAD)} == {st.st_ino}, "the inode is right")
+	ok({reported[e["file"]]["ino"] for e in of(PREAD)} == {st.st_ino}, "the inode is right")
 	bad = [e for e in of(CLOSE) + of(READ) if e["ret"] == -errno.EBADF]
 	ok(len(bad) == 2 and not any(e["file"] for e in bad), "a descriptor that is none has no file", bad)
 
 
 def sockets(rec, found):
-	told = {e["file"]: e for e in rec.trace.events("syscall_file")}
+	reported = {e["file"]: e for e in rec.trace.events("syscall_file")}
 	port = next(int(line.split()[1]) for line in rec.output if line.startswith("port"))
 	here = 0x0100007f
 
 	def one(nr):
 		e, = [e for (_, n), *_, e in found if n == nr]
-		return told[e["file"]]
+		return reported[e["file"]]
 
 	for name, nr in (("connect", CONNECT), ("send", SENDTO)):
 		f = one(nr)
