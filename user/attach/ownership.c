@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/ownership.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <link.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@ struct ownership {
 	struct inode_note system[SYSTEM_MAX];
 	u32 n_system;
 	struct inode_note *mapped; /* by processes of their owners */
-	u32 n_mapped, max_mapped;
+	u32 n_mapped;
 };
 
 static int add_loaded(struct dl_phdr_info *info, size_t size, void *arg)
@@ -90,21 +92,14 @@ static void make_room(struct ownership *o, uid_t owner)
 void ownership__add(struct ownership *o, const struct inode_note *note)
 {
 	const struct stat file = { .st_dev = note->dev, .st_ino = note->ino };
-	struct inode_note *bigger;
 
 	if (!o->trusted_files || is_in(o->mapped, o->n_mapped, &file))
 		return;
 	make_room(o, note->owner);
 	if (o->n_mapped == MAPPED_MAX)
 		return;
-	if (o->n_mapped == o->max_mapped) {
-		bigger = reallocarray(o->mapped, o->max_mapped * 2 + 64, sizeof(*bigger));
-		if (!bigger)
-			return;
-		o->mapped = bigger;
-		o->max_mapped = o->max_mapped * 2 + 64;
-	}
-	o->mapped[o->n_mapped++] = *note;
+	if (!array__push(o->mapped, o->n_mapped, *note))
+		return;
 }
 
 int ownership__check(const struct ownership *o, int fd, bool site)

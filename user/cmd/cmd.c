@@ -12,6 +12,7 @@
 #include "output/text.h"
 #include "sandbox/syscalls.h"
 #include "trace/reader.h"
+#include "util/array.h"
 
 void (*cmd__inherited_sigpipe)(int) = SIG_DFL, (*cmd__inherited_sigxfsz)(int) = SIG_DFL;
 
@@ -73,7 +74,7 @@ bool cmd__parse_format(const char *command, const char *value, struct output_opt
 	static const char *const names[] = { [OUTPUT_TABLE] = "table", [OUTPUT_CSV] = "csv", [OUTPUT_JSON] = "json" };
 	u32 i;
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (i = 0; i < ARRAY_LEN(names); i++) {
 		if (!strcmp(value, names[i])) {
 			options->format = (enum output_format)i;
 			return true;

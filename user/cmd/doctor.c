@@ -4,6 +4,7 @@
 
 #include "cmd/cmd.h"
 #include "sandbox/privileges.h"
+#include "util/array.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -50,14 +51,10 @@ void doctor__check(struct doctor *d, const char *group, const char *check, const
 
 void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *mend)
 {
-	struct finding *bigger = realloc(d->findings, (d->n_findings + 1) * sizeof(*bigger));
-
-	if (!bigger) {
+	if (!array__push(d->findings, d->n_findings, (struct finding){ strdup(what), strdup(effect), strdup(mend) })) {
 		d->out.failed = true;
 		return;
 	}
-	d->findings = bigger;
-	bigger[d->n_findings++] = (struct finding){ strdup(what), strdup(effect), strdup(mend) };
 }
 
 bool doctor__read_line(const char *path, char *buf, size_t len)

@@ -2,6 +2,8 @@
 /* What the kernel can do, by trial, and what this user may. */
 #include "cmd/doctor.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +44,7 @@ static void privileges(struct doctor *d)
 
 	if (had)
 		cap_get_flag(had, CAP_SYS_ADMIN, CAP_EFFECTIVE, &admin);
-	for (u32 i = 0; had && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+	for (u32 i = 0; had && i < ARRAY_LEN(wanted); i++) {
 		has = CAP_CLEAR;
 		cap_get_flag(had, wanted[i].cap, CAP_EFFECTIVE, &has);
 		if (has == CAP_CLEAR && !(wanted[i].admin && admin == CAP_SET) && used < sizeof(lacks))

@@ -7,6 +7,7 @@
 #include "process/mapped.h"
 #include "process/procs.h"
 #include "record/family.h"
+#include "util/array.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,15 +128,12 @@ static void examine(struct search *s, const struct mapping *m, struct seen *seen
 	if (fd >= 0 && elf__open(&elf, fd))
 		elf = NULL;
 	for (u32 i = 0; i < schema->n_families; i++) {
-		struct note note, *bigger;
+		struct note note;
 
 		if (!schema->families[i].id || !examine_family(s->d, &schema->families[i], elf, m->path, &note))
 			continue;
-		bigger = realloc(seen->notes, (seen->n + 1) * sizeof(*bigger));
-		if (!bigger)
+		if (!array__push(seen->notes, seen->n, note))
 			break;
-		seen->notes = bigger;
-		bigger[seen->n++] = note;
 	}
 	elf__close(elf);
 	if (fd >= 0)
@@ -144,18 +142,17 @@ static void examine(struct search *s, const struct mapping *m, struct seen *seen
 
 static struct seen *look_up(struct search *s, const struct mapping *m)
 {
-	struct seen *bigger;
+	struct seen *seen;
 
 	for (u32 i = 0; i < s->n_seen; i++)
 		if (s->seen[i].ino == m->ino && s->seen[i].dev == m->dev)
 			return &s->seen[i];
-	bigger = realloc(s->seen, (s->n_seen + 1) * sizeof(*bigger));
-	if (!bigger)
+	if (!array__room(s->seen, s->n_seen))
 		return NULL;
-	s->seen = bigger;
-	bigger[s->n_seen] = (struct seen){ .dev = m->dev, .ino = m->ino };
-	examine(s, m, &bigger[s->n_seen]);
-	return &bigger[s->n_seen++];
+	seen = &s->seen[s->n_seen++];
+	*seen = (struct seen){ .dev = m->dev, .ino = m->ino };
+	examine(s, m, seen);
+	return seen;
 }
 
 /* The process's name and container, read once. */

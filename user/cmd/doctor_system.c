@@ -2,6 +2,8 @@
 /* Mounts, namespaces and settings, as /proc shows them: nothing here needs a privilege. */
 #include "cmd/doctor.h"
 
+#include "util/array.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +186,7 @@ static const struct setting settings[] = {
 /* What is to be mended is said to root alone too: a user can read most of these. */
 static void sysctls(struct doctor *d)
 {
-	for (u32 i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(settings); i++) {
 		const struct setting *s = &settings[i];
 		const char *meaning;
 		char value[32];

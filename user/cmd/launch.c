@@ -6,6 +6,7 @@
 
 #include "elf/needed.h"
 #include "record/session.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,12 +106,10 @@ int launch__fork(struct launch *l)
 static void map_file(int fd, void *arg)
 {
 	struct launch *l = arg;
-	void **maps = realloc(l->maps, (l->n_maps + 1) * sizeof(*maps));
 	void *at;
 
-	if (!maps)
+	if (!array__room(l->maps, l->n_maps))
 		return;
-	l->maps = maps;
 	/* it is never touched: a page is enough to be seen */
 	at = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	if (at == MAP_FAILED)

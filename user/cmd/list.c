@@ -11,6 +11,7 @@
 #include "export/export.h"
 #include "kernel/embedded.h"
 #include "report/report.h"
+#include "util/array.h"
 
 static const char usage[] =
 	"usage: sonde list [families|probes|events|fields|options|reports|formats].. [--format table|csv|json]\n"
@@ -75,7 +76,7 @@ static const struct {
 	{ "options", catalog__options, false },	 { "reports", list_reports, true },
 	{ "formats", list_formats, true },
 };
-#define N_LISTS	    (sizeof(lists) / sizeof(lists[0]))
+#define N_LISTS	    ARRAY_LEN(lists)
 #define LIST_PROBES 1 /* its place there */
 
 enum { OPT_FORMAT = 256, OPT_SORT, OPT_RESOLVE, OPT_PLACED };

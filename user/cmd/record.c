@@ -2,6 +2,7 @@
 #include "cmd/cmd.h"
 #include "cmd/record.h"
 #include "model/line.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -171,7 +172,7 @@ static int add_number(struct record_args *a, const char *option, unsigned long l
 {
 	char *text;
 
-	if (a->n_options + 1 >= sizeof(a->options) / sizeof(a->options[0]))
+	if (a->n_options + 1 >= ARRAY_LEN(a->options))
 		return -EINVAL;
 	/* kept to the end of the program, as its command line is */
 	if (asprintf(&text, "%s=%llu", option, number) < 0)
@@ -237,7 +238,7 @@ static int parse_off_cpu(struct record_args *a, const char *arg)
 static int parse_family_option(struct record_args *a, const char *arg, const char *next)
 {
 	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
-	    a->n_options + 1 < sizeof(a->options) / sizeof(a->options[0])) {
+	    a->n_options + 1 < ARRAY_LEN(a->options)) {
 		char *option;
 
 		/* kept to the end of the program, as its command line is */
@@ -247,8 +248,7 @@ static int parse_family_option(struct record_args *a, const char *arg, const cha
 		return 1;
 	}
 	/* "--osrt-threshold" without a value: the code that knows the option prints what it expects */
-	if (!arg || strncmp(arg, "--", 2) || !strpbrk(arg + 2, "=-") ||
-	    a->n_options + 1 >= sizeof(a->options) / sizeof(a->options[0])) {
+	if (!arg || strncmp(arg, "--", 2) || !strpbrk(arg + 2, "=-") || a->n_options + 1 >= ARRAY_LEN(a->options)) {
 		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
 		return -EINVAL;
 	}

@@ -15,6 +15,7 @@
 #include "inject/inject.h"
 #include "process/procs.h"
 #include "record/cgroup.h"
+#include "util/array.h"
 
 #define FAMILIES_MAX 1024
 #define DEPTH_MAX    64 /* of parents */
@@ -34,22 +35,15 @@ const char *record_inject__families(const char *families)
 
 struct pids {
 	u32 *list;
-	u32 n, max;
+	u32 n;
 };
 
 static void add(u32 pid, void *arg)
 {
 	struct pids *p = arg;
-	u32 *bigger;
 
-	if (p->n == p->max) {
-		bigger = reallocarray(p->list, p->max * 2 + 256, sizeof(*bigger));
-		if (!bigger)
-			return;
-		p->list = bigger;
-		p->max = p->max * 2 + 256;
-	}
-	p->list[p->n++] = pid;
+	if (!array__push(p->list, p->n, pid))
+		return;
 }
 
 static bool has(const u32 *list, u32 n, u32 pid)

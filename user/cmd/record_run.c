@@ -6,6 +6,7 @@
 #include "model/losses.h"
 #include "output/file.h"
 #include "output/text.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -44,7 +45,7 @@ static void handle_signals(const struct record_args *a)
 
 	with_command = a->launch.argv;
 	begins = !a->delay_signal;
-	for (u32 i = 0; i < sizeof(handled) / sizeof(handled[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(handled); i++) {
 		/* nohup's wish */
 		if (handled[i] == SIGHUP && !sigaction(SIGHUP, NULL, &before) && before.sa_handler == SIG_IGN)
 			continue;

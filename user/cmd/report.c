@@ -12,6 +12,7 @@
 #include "model/facts.h"
 #include "report/origin.h"
 #include "report/report.h"
+#include "util/array.h"
 
 static const char usage[] = "usage: sonde report FILE.. [REPORT] [OPTIONS]\n"
 			    "\n"
@@ -285,14 +286,11 @@ struct id_list {
 static void add_id(u32 id, void *arg)
 {
 	struct id_list *ids = arg;
-	u32 *more = reallocarray(ids->list, ids->n + 1, sizeof(*more));
 
-	if (!more) {
+	if (!array__push(ids->list, ids->n, id)) {
 		ids->err = -ENOMEM;
 		return;
 	}
-	ids->list = more;
-	ids->list[ids->n++] = id;
 }
 
 /* Several processes and threads may have had each number that -p and --tid name. 0 or -ENOMEM. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/shim.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -33,7 +34,7 @@ int shim__find(char *path, size_t size)
 		return -ENOENT;
 	exe[n] = '\0';
 	*strrchr(exe, '/') = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		snprintf(try, sizeof(try), places[i], exe);
 		if (!realpath(try, real) || strlen(real) >= size)
 			continue;

@@ -2,6 +2,7 @@
 #include "elf/debug.h"
 
 #include "elf/debuginfod.h"
+#include "util/array.h"
 #include "util/file.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ static int by_link(struct elf *elf, struct search *s, u32 pid)
 
 	if (!slash || *object != '/' || elf__debuglink(elf, name, sizeof(name), &crc))
 		return -ENOENT;
-	for (u32 i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(places); i++) {
 		int n = snprintf(path, sizeof(path), places[i], (int)(slash - object), object, name);
 
 		if (n < (int)sizeof(path) && !add_file(elf, s, pid, path, &crc))

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "elf/elf_private.h"
+#include "util/array.h"
 
 #define BLOCK	     65536
 #define BYTES_MAX    (256ULL << 20) /* of one request; no text segment known is larger */
@@ -361,13 +362,11 @@ static const u8 *read_block(struct elf *elf, u64 offset, u64 len)
 		to = elf->size;
 	if (!elf__take(elf, to - from))
 		return NULL;
-	b = reallocarray(elf->blocks, elf->n_blocks + 1, sizeof(*b));
-	if (!b) {
+	if (!array__room(elf->blocks, elf->n_blocks)) {
 		give_back(elf, to - from);
 		return NULL;
 	}
-	elf->blocks = b;
-	b += elf->n_blocks;
+	b = &elf->blocks[elf->n_blocks];
 	b->offset = from;
 	b->size = to - from;
 	b->data = malloc(b->size);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "elf/elf_private.h"
+#include "util/array.h"
 
 #ifdef __aarch64__
 #define RELOC_SLOT R_AARCH64_JUMP_SLOT
@@ -91,8 +92,8 @@ u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max)
 	const u8 *data;
 	u32 n_slots, n = 0, i, index;
 
-	n_slots = elf__got_slots(elf, name, slots, sizeof(slots) / sizeof(slots[0]));
-	for (i = 0; n_slots && i < sizeof(sections) / sizeof(sections[0]); i++) {
+	n_slots = elf__got_slots(elf, name, slots, ARRAY_LEN(slots));
+	for (i = 0; n_slots && i < ARRAY_LEN(sections); i++) {
 		index = 0;
 		while (n < max && (data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
 			n += stubs_in(data, &sec, slots, n_slots, addrs + n, max - n);

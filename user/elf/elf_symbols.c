@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "elf/elf_private.h"
+#include "util/array.h"
 
 const char *elf__string_table(struct elf *elf, u32 section, u64 *size)
 {
@@ -75,7 +76,7 @@ static bool next_table(struct elf *elf, u32 *i, struct table *t)
 {
 	struct elf *from[] = { elf, elf, elf->more[0], elf->more[1] };
 
-	while (*i < sizeof(from) / sizeof(from[0])) {
+	while (*i < ARRAY_LEN(from)) {
 		u32 k = (*i)++;
 
 		if (open_table(t, elf, from[k], k == 0))

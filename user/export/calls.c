@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "export/calls.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,20 +52,14 @@ static int add(struct call_functions *f, const struct call_function *function, b
 {
 	struct content key = content_of(function);
 	u32 *known = map__find(&f->by_content, &key);
-	struct call_function *bigger;
 	char *name;
 
 	if (known) {
 		*out = *known;
 		return 0;
 	}
-	if (f->n == f->allocated) {
-		bigger = realloc(f->list, (f->allocated * 2 + 256) * sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		f->list = bigger;
-		f->allocated = f->allocated * 2 + 256;
-	}
+	if (!array__room(f->list, f->n))
+		return -ENOMEM;
 	f->list[f->n] = *function;
 	if (copy) {
 		name = strdup(function->name);
@@ -129,10 +125,10 @@ static int function_of(struct call_functions *f, const struct stack_frame *frame
 
 int call_tree__init(struct call_tree *t, struct call_functions *f, bool lines)
 {
-	*t = (struct call_tree){ .functions = f, .lines = lines, .n = 1, .allocated = 1024 };
+	*t = (struct call_tree){ .functions = f, .lines = lines, .n = 1 };
 	map__init(&t->children, sizeof(struct child_key), sizeof(u32));
 	map__init(&t->known, sizeof(struct known_key), sizeof(u32));
-	t->nodes = calloc(t->allocated, sizeof(*t->nodes));
+	t->nodes = calloc(array__capacity(1), sizeof(*t->nodes));
 	t->way = calloc(STACKS_DEEPEST, sizeof(*t->way));
 	return t->nodes && t->way ? 0 : -ENOMEM;
 }
@@ -151,20 +147,14 @@ int call_tree__child(struct call_tree *t, u32 parent, u32 function, u32 line, u3
 {
 	struct child_key key = { parent, function, t->lines ? line : 0 };
 	u32 *known = map__get(&t->children, &key);
-	struct call_node *bigger;
 
 	if (!known)
 		return -ENOMEM;
 	if (!*known) {
 		if (t->n == CALLS_MAX)
 			return -E2BIG;
-		if (t->n == t->allocated) {
-			bigger = realloc(t->nodes, (size_t)t->allocated * 2 * sizeof(*bigger));
-			if (!bigger)
-				return -ENOMEM;
-			t->nodes = bigger;
-			t->allocated *= 2;
-		}
+		if (!array__room(t->nodes, t->n))
+			return -ENOMEM;
 		t->nodes[t->n] = (struct call_node){
 			.parent = parent, .function = function, .line = key.line, .depth = t->nodes[parent].depth + 1
 		};

@@ -26,7 +26,7 @@ struct call_function {
 struct call_functions {
 	const struct stacks *stacks;
 	struct call_function *list;
-	u32 n, allocated;
+	u32 n;
 	struct map by_content; /* u64 hash[2] -> u32 */
 	struct map by_code; /* u32 -> u32 number plus one */
 	struct map owned; /* char *: names made here */
@@ -45,7 +45,7 @@ struct call_tree {
 	struct call_functions *functions;
 	bool lines; /* two lines of one function are two nodes */
 	struct call_node *nodes; /* 0: the root; parents precede their children */
-	u32 n, allocated;
+	u32 n;
 	struct map children; /* struct child_key -> u32 */
 	struct map known; /* struct known_key -> u32: where a stack ends */
 	u32 *way; /* [STACKS_DEEPEST] */

@@ -14,6 +14,7 @@
 #include "export/value.h"
 #include "output/json_writer.h"
 #include "output/text.h"
+#include "util/array.h"
 
 struct task_key {
 	u32 pid, tid;
@@ -231,7 +232,7 @@ static bool is_left_out(const struct schema_event *e)
 	static const char *const kinds[] = { "gpu_kernel", "gpu_memcpy",  "gpu_memset", "gpu_graph", "gpu_call",
 					     "gpu_device", "gpu_context", "gpu_stream", "gpu_name",  "gpu_clock" };
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (!strcmp(e->name, kinds[i]))
 			return true;
 	return event__is_inventory(e) || (!EVENT_FAMILY(e->id) && strcmp(e->name, "meta_loss") != 0);

@@ -10,6 +10,7 @@
 #include "core/shim.h"
 #include "export/lane.h"
 #include "model/view.h"
+#include "util/array.h"
 
 #define KEPT (1u << 16) /* launches; a power of two */
 
@@ -205,7 +206,7 @@ bool gpus__traced(const struct trace *t)
 
 	have = trace__kinds(t, &n);
 	for (u32 i = 0; i < n; i++)
-		for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+		for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
 			if (have[i].events && !strcmp(have[i].event->name, kinds[k]))
 				return true;
 	return false;
@@ -242,7 +243,7 @@ const char *gpu_memory__name(u32 kind)
 		[GPU_MEMORY_MANAGED_STATIC] = "managed static",
 	};
 
-	return kind < sizeof(names) / sizeof(*names) ? names[kind] : names[0];
+	return kind < ARRAY_LEN(names) ? names[kind] : names[0];
 }
 
 const char *gpu_copy__name(u32 kind)
@@ -254,7 +255,7 @@ const char *gpu_copy__name(u32 kind)
 		[GPU_COPY_HTOH] = "HtoH",	[GPU_COPY_PTOP] = "PtoP",
 	};
 
-	return kind < sizeof(names) / sizeof(*names) ? names[kind] : names[0];
+	return kind < ARRAY_LEN(names) ? names[kind] : names[0];
 }
 
 const char *gpu_launch__gil_state(const struct gpu_launch *l)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "export/lane.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,21 +53,9 @@ static void coarsen(struct lane *l)
 
 static int make_room(struct lane *l)
 {
-	u32 want = l->allocated ? 2 * l->allocated : 16;
-	struct lane_span *more;
-
-	if (l->n < l->allocated)
-		return 0;
-	if (l->n >= KEPT) {
+	if (l->n >= KEPT)
 		coarsen(l);
-		return 0;
-	}
-	more = realloc(l->spans, want * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	l->spans = more;
-	l->allocated = want;
-	return 0;
+	return array__room(l->spans, l->n) ? 0 : -ENOMEM;
 }
 
 int lane__add(struct lane *l, const struct interval *span)

@@ -23,7 +23,7 @@ struct lane_span {
 
 struct lane {
 	struct lane_span *spans; /* by time, disjoint */
-	u32 n, allocated;
+	u32 n;
 };
 
 /* May the span be written behind all that is on the lane? Never wrongly true; may be false for a span inside another. */

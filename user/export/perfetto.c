@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "export/perfetto.h"
+#include "util/array.h"
 
 static int nothing(struct perfetto *p, const struct view *v)
 {
@@ -105,7 +106,7 @@ static const struct drawing *drawing_of(const struct schema_event *e)
 	static const struct drawing of_slices = { NULL, slice }, of_nothing = { NULL, nothing };
 	size_t i;
 
-	for (i = 0; i < sizeof(drawings) / sizeof(*drawings); i++) {
+	for (i = 0; i < ARRAY_LEN(drawings); i++) {
 		if (!strcmp(e->name, drawings[i].kind))
 			return &drawings[i];
 	}

@@ -14,6 +14,7 @@
 
 #include "core/shim.h"
 #include "export/perfetto.h"
+#include "util/array.h"
 
 #define WINDOW	 2000000000ull /* ns */
 #define SLOTS	 2000 /* about, of the whole trace */
@@ -33,7 +34,7 @@ enum gpu_counter { GPU_COUNTER_BUSY = 1, GPU_COUNTER_MEMORY };
 
 struct busy {
 	struct interval *recent; /* by time, disjoint */
-	u32 n, allocated;
+	u32 n;
 	u64 settled; /* all before is in the slots */
 	u64 *slots;
 };
@@ -303,7 +304,7 @@ static const char *reason_of(u32 reason)
 	static const char *const names[] = { "", "no buffer was free", "by CUPTI itself", "they made no sense",
 					     "the process ended first" };
 
-	return reason && reason < sizeof(names) / sizeof(*names) ? names[reason] : "for a reason not known here";
+	return reason && reason < ARRAY_LEN(names) ? names[reason] : "for a reason not known here";
 }
 
 void perfetto__gpu_dropped(struct perfetto *p, const struct view *v)

@@ -7,6 +7,7 @@
 
 #include "core/meta.h"
 #include "export/perfetto.h"
+#include "util/array.h"
 
 #define WINDOW	   10000000000ull /* ns: no wait for a GIL is longer, but for odd switch intervals */
 #define MAX_POINTS (1u << 20)
@@ -33,7 +34,7 @@ struct gil_point {
 struct gil_counts {
 	struct map gils; /* struct gil_key -> struct gil_waiters */
 	struct gil_point *points; /* not emitted yet */
-	u32 n, allocated;
+	u32 n;
 	u64 newest, emitted;
 };
 
@@ -157,17 +158,8 @@ static void emit_gils(struct perfetto *p, u64 before)
 
 static int add_point(struct gil_counts *g, u64 time, s32 change, u32 gil)
 {
-	u32 want = g->allocated ? 2 * g->allocated : 1024;
-	struct gil_point *more;
-
-	if (g->n == g->allocated) {
-		more = realloc(g->points, want * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		g->points = more;
-		g->allocated = want;
-	}
-	g->points[g->n++] = (struct gil_point){ time, change, gil };
+	if (!array__push(g->points, g->n, (struct gil_point){ time, change, gil }))
+		return -ENOMEM;
 	return 0;
 }
 

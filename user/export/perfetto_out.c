@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "export/perfetto.h"
+#include "util/array.h"
 
 #define FRAME_BYTES (4u << 20) /* before compression */
 #define LEVEL	    3
@@ -210,7 +211,6 @@ u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, siz
 static int add_clock(struct perfetto *p, u64 monotonic, u64 boottime)
 {
 	u64 ahead = boottime - monotonic, before;
-	struct clock_step *more;
 
 	if (p->n_clocks) {
 		before = p->clocks[p->n_clocks - 1].ahead;
@@ -218,11 +218,8 @@ static int add_clock(struct perfetto *p, u64 monotonic, u64 boottime)
 		    monotonic < p->clocks[p->n_clocks - 1].monotonic)
 			return 0;
 	}
-	more = realloc(p->clocks, (p->n_clocks + 1) * sizeof(*more));
-	if (!more)
+	if (!array__push(p->clocks, p->n_clocks, (struct clock_step){ monotonic, ahead }))
 		return -ENOMEM;
-	p->clocks = more;
-	more[p->n_clocks++] = (struct clock_step){ monotonic, ahead };
 	return 0;
 }
 

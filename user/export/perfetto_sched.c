@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "export/perfetto.h"
+#include "util/array.h"
 
 #define WAITING	 512 /* switches of a CPU that are written together */
 #define PRIORITY 120 /* the kernel's default; not recorded */
@@ -45,7 +46,7 @@ static u32 kernel_state(s64 state)
 		[SPAN_DEAD] = 16,      [SPAN_PARKED] = 64, [SPAN_IDLE] = 128,  [SPAN_FROZEN] = 2
 	};
 
-	return state >= 0 && (size_t)state < sizeof(states) / sizeof(*states) ? states[state] : 1;
+	return state >= 0 && (size_t)state < ARRAY_LEN(states) ? states[state] : 1;
 }
 
 static struct sched_cpu *get(struct perfetto *p, u32 number)

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "export/perfetto.h"
+#include "util/array.h"
 
 /* TrackEvent */
 enum {
@@ -102,7 +103,7 @@ static bool is_empty(const struct schema_field *f, const struct field_value *val
 
 	if (value->type == FIELD_IS_TEXT)
 		return !value->len;
-	for (size_t i = 0; !value->u && i < sizeof(units) / sizeof(*units); i++)
+	for (size_t i = 0; !value->u && i < ARRAY_LEN(units); i++)
 		if (!strcmp(f->unit, units[i]))
 			return true;
 	return false;
@@ -190,7 +191,7 @@ static const struct wake *wake_of(const struct view *v)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(wakes) / sizeof(*wakes); i++) {
+	for (i = 0; i < ARRAY_LEN(wakes); i++) {
 		if (!strcmp(v->event->name, wakes[i].kind))
 			return &wakes[i];
 	}

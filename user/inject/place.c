@@ -11,6 +11,8 @@
  */
 #include "inject/place.h"
 
+#include "util/array.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -59,14 +61,14 @@ static const char *const dangerous[] = {
 	"valloc",
 	"vfork",
 };
-#define DANGEROUS (sizeof(dangerous) / sizeof(dangerous[0]))
+#define DANGEROUS ARRAY_LEN(dangerous)
 _Static_assert(DANGEROUS < SPACE_DANGERS, "one more for the allocator as a whole");
 
 static bool is_malloc(const char *name)
 {
 	static const char *const names[] = { "malloc", "calloc", "free", "realloc", "memalign", "malloc_trim" };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (!strcmp(name, names[i]))
 			return true;
 	return false;
@@ -115,7 +117,7 @@ static bool is_danger(struct space *s, u64 addr, const char **what)
 	if (!c)
 		return false;
 	*what = code__name(c);
-	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(whole); i++)
 		if (!strncmp(*what, whole[i], strlen(whole[i])))
 			return true;
 	find_dangers(s, c);
@@ -187,7 +189,7 @@ static bool scan_stack(struct space *s, u64 sp, const char **what)
 	for (u64 at = sp & ~7ULL; at < sp + STACK_SCANNED; at += sizeof(words)) {
 		if (!space__copy(s, at, words, sizeof(words)))
 			return false;
-		for (u32 i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		for (u32 i = 0; i < ARRAY_LEN(words); i++)
 			if (space__at(s, words[i]) && is_danger(s, words[i], &in) && follows_call(s, words[i])) {
 				*what = in;
 				return true;

@@ -6,6 +6,8 @@
  */
 #include "inject/seccomp.h"
 
+#include "util/array.h"
+
 #include <asm/unistd.h>
 #include <errno.h>
 #include <linux/audit.h>
@@ -237,7 +239,7 @@ int seccomp__check(const struct tracee *t, char *why, size_t len)
 				strerror(-n));
 			return -EACCES;
 		}
-		for (u32 k = 0; k < sizeof(calls) / sizeof(calls[0]) && !err; k++) {
+		for (u32 k = 0; k < ARRAY_LEN(calls) && !err; k++) {
 			struct seccomp_data data = { .nr = calls[k].nr, .arch = AUDIT_ARCH_X86_64 };
 
 			memcpy(data.args, calls[k].args, sizeof(calls[k].args));

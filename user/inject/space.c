@@ -14,22 +14,17 @@
 
 #include "process/mapped.h"
 #include "process/procs.h"
+#include "util/array.h"
 #include "util/file.h"
 
 static void add(const struct mapping *m, void *arg)
 {
 	struct space *s = arg;
-	struct code *bigger;
 	char *path = strdup(m->path);
 
-	if (s->n == s->max) {
-		bigger = reallocarray(s->codes, s->max * 2 + 64, sizeof(*bigger));
-		if (!bigger) {
-			free(path);
-			return;
-		}
-		s->codes = bigger;
-		s->max = s->max * 2 + 64;
+	if (!array__room(s->codes, s->n)) {
+		free(path);
+		return;
 	}
 	if (path)
 		s->codes[s->n++] = (struct code){ .start = m->start,

@@ -35,7 +35,7 @@ struct space {
 	/* /proc/PID/mem, which belongs to the address space and not to what an exec puts in its stead. -1: not opened */
 	int memory;
 	struct code *codes;
-	u32 n, max;
+	u32 n;
 	bool remote_files; /* opens files on file systems that are served remotely */
 	const char *remote; /* the name of one where a file was not opened for that, NULL: none was */
 	/* what an exec changes: where program, loader, stack and vdso are */

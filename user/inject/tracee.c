@@ -11,6 +11,7 @@
  * it does what it would have done.
  */
 #include "inject/tracee.h"
+#include "util/array.h"
 
 #ifdef __x86_64__
 
@@ -180,7 +181,7 @@ bool tracee__sleeps(const struct tracee *t)
 		__NR_flock,
 	};
 
-	for (u32 i = 0; interrupted(t) && i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (u32 i = 0; interrupted(t) && i < ARRAY_LEN(calls); i++)
 		if (t->regs.orig_rax == calls[i])
 			return true;
 	return false;
@@ -216,7 +217,7 @@ static void restart_refused(struct tracee *t)
 
 	if (!interrupted(t) || (long long)t->regs.rax != -EINTR || signal_waits(t))
 		return;
-	for (u32 i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(calls); i++)
 		if (t->regs.orig_rax == calls[i]) {
 			t->regs.rax = t->regs.orig_rax;
 			t->regs.orig_rax = ~0ULL;

@@ -5,6 +5,8 @@
  */
 #include "kernel/kernel_btf.h"
 
+#include "util/array.h"
+
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
@@ -31,7 +33,7 @@ static struct {
 	pthread_t reader;
 	struct btf *types; /* until they are taken */
 	struct attach_point *list;
-	u32 n, max;
+	u32 n;
 } points;
 
 static int compare(const void *a, const void *b)
@@ -41,14 +43,8 @@ static int compare(const void *a, const void *b)
 
 static void add(const char *name, u32 id)
 {
-	if (points.n == points.max) {
-		struct attach_point *bigger = reallocarray(points.list, points.max * 2 + 1024, sizeof(*bigger));
-
-		if (!bigger)
-			return;
-		points.list = bigger;
-		points.max = points.max * 2 + 1024;
-	}
+	if (!array__room(points.list, points.n))
+		return;
 	points.list[points.n].name = strdup(name);
 	points.list[points.n].id = id;
 	points.n += points.list[points.n].name != NULL;

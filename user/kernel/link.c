@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "kernel/link.h"
 
+#include "util/array.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -41,7 +43,7 @@ struct link {
 
 struct links {
 	struct link *list;
-	u32 n, max;
+	u32 n;
 };
 
 struct links *links__new(void)
@@ -59,19 +61,10 @@ static void close_link(const struct link *link)
 /* Takes the link over; if there is no memory it is detached. */
 static int add(struct links *l, const struct link *link)
 {
-	u32 want = l->max ? l->max * 2 : 64;
-	struct link *bigger;
-
-	if (l->n == l->max) {
-		bigger = realloc(l->list, want * sizeof(*bigger));
-		if (!bigger) {
-			close_link(link);
-			return -ENOMEM;
-		}
-		l->list = bigger;
-		l->max = want;
+	if (!array__push(l->list, l->n, *link)) {
+		close_link(link);
+		return -ENOMEM;
 	}
-	l->list[l->n++] = *link;
 	return 0;
 }
 

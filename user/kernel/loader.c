@@ -4,6 +4,7 @@
 #include "kernel/kernel_btf.h"
 #include "kernel/kernel_types.h"
 #include "sonde.skel.h"
+#include "util/array.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
@@ -95,7 +96,7 @@ static int stand_in(struct bpf_program *prog, struct bpf_prog_load_opts *opts)
 	opts->attach_btf_id = opts->prog_flags = 0;
 	opts->expected_attach_type = 0;
 	return bpf_program__set_type(prog, BPF_PROG_TYPE_SOCKET_FILTER) ?:
-		       bpf_program__set_insns(prog, insns, sizeof(insns) / sizeof(insns[0]));
+		       bpf_program__set_insns(prog, insns, ARRAY_LEN(insns));
 }
 
 static int on_prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts, long cookie)
@@ -144,7 +145,7 @@ int loader__register(void)
 	LIBBPF_OPTS(libbpf_prog_handler_opts, opts, .prog_prepare_load_fn = on_prepare);
 	static bool registered;
 
-	for (u32 i = 0; !registered && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (u32 i = 0; !registered && i < ARRAY_LEN(kinds); i++)
 		if (libbpf_register_prog_handler(kinds[i].section, kinds[i].type, kinds[i].attach, &opts) < 0)
 			return -EINVAL;
 	registered = true;

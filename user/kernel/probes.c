@@ -2,6 +2,7 @@
 #include "kernel/probes.h"
 
 #include "core/maps.h"
+#include "util/array.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -181,18 +182,12 @@ u16 probes__add(struct probes *p, const struct program *program, const char *fun
 {
 	const struct number_key key = key_of(program, function);
 	u16 number = probes__number(p, program, function), *indexed;
-	struct probe *bigger;
 	char *name;
 
 	if (number)
 		return number;
-	if (p->n == p->max) {
-		bigger = reallocarray(p->list, p->max + 64, sizeof(*p->list));
-		if (!bigger)
-			return 0;
-		p->list = bigger;
-		p->max += 64;
-	}
+	if (!array__room(p->list, p->n))
+		return 0;
 	name = strdup(function);
 	indexed = name ? map__get(&p->numbers, &key) : NULL;
 	if (!indexed || !take_number(p, owner)) {

@@ -32,7 +32,7 @@ struct probes {
 	struct program *programs;
 	u32 n_programs;
 	struct probe *list; /* list[number - 1] */
-	u32 n, max;
+	u32 n;
 	struct map functions; /* that the programs name, see probes__names */
 	struct map numbers; /* by program and function */
 	struct map owners; /* of files: how many numbers the functions took that only their files have */

@@ -2,6 +2,7 @@
 #include "kernel/trial.h"
 
 #include "kernel/link.h"
+#include "util/array.h"
 #include "util/test_switch.h"
 
 #include <bpf/bpf.h>
@@ -111,7 +112,7 @@ static void return_confined(int go)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
-	struct sock_fprog filter = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+	struct sock_fprog filter = { .len = ARRAY_LEN(code), .filter = code };
 	bool die = test_switch__is_set("no-returns");
 	char byte;
 

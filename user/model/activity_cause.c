@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "output/text.h"
+#include "util/array.h"
 
 static const char *const texts[ACTIVITY_CAUSES] = {
 	[ACTIVITY_ON_CPU] = "on a CPU",
@@ -41,7 +42,7 @@ const char *activity_cause__text(enum activity_cause cause)
 
 enum activity_cause activity_cause__of_syscall(const char *name)
 {
-	for (size_t i = 0; i < sizeof(syscalls) / sizeof(*syscalls); i++)
+	for (size_t i = 0; i < ARRAY_LEN(syscalls); i++)
 		if (text__has_item(syscalls[i].calls, ' ', name))
 			return syscalls[i].cause;
 	return ACTIVITY_SYSCALL;

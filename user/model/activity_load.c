@@ -7,6 +7,7 @@
 #include "model/gil.h"
 #include "model/losses.h"
 #include "model/sched_span.h"
+#include "util/array.h"
 
 static struct activity_thread *thread_of(struct activity *a, u32 pid, u32 tid)
 {
@@ -17,17 +18,8 @@ static struct activity_thread *thread_of(struct activity *a, u32 pid, u32 tid)
 
 static int add(struct sched_times *l, const struct sched_time *s)
 {
-	u32 want = 2 * l->allocated + 16;
-	struct sched_time *more;
-
-	if (l->n == l->allocated) {
-		more = realloc(l->spans, want * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		l->spans = more;
-		l->allocated = want;
-	}
-	l->spans[l->n++] = *s;
+	if (!array__push(l->spans, l->n, *s))
+		return -ENOMEM;
 	return 0;
 }
 

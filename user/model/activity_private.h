@@ -16,7 +16,7 @@ struct sched_time {
 
 struct sched_times {
 	struct sched_time *spans; /* by their start and by their end, once sorted */
-	u32 n, allocated;
+	u32 n;
 	u32 at; /* the first that ends after the current time */
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/causes.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +94,7 @@ void causes__free(struct causes *c)
 
 static struct part *part_of(struct causes *c, const struct part_key *key)
 {
-	u32 slot = (key->what ^ key->what >> 28) % (sizeof(c->recent) / sizeof(*c->recent));
+	u32 slot = (key->what ^ key->what >> 28) % ARRAY_LEN(c->recent);
 
 	if (!c->recent[slot].part || memcmp(&c->recent[slot].key, key, sizeof(*key))) {
 		c->recent[slot].key = *key;

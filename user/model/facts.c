@@ -8,6 +8,7 @@
 #include "core/meta.h"
 #include "model/view.h"
 #include "trace/loss.h"
+#include "util/array.h"
 
 const char *end__reason(s64 reason)
 {
@@ -70,15 +71,9 @@ static void facts__add_loss(struct load *l, struct loss *one)
 
 static void on_end(struct load *l, const struct view *v)
 {
-	u64 stop = (u64)view__get(v, "stop"), *more = reallocarray(l->stops, l->n_stops + 1, sizeof(*more));
-
 	l->facts->end_reason = view__get(v, "reason");
-	if (!more) {
+	if (!array__push(l->stops, l->n_stops, (u64)view__get(v, "stop")))
 		l->err = -ENOMEM;
-		return;
-	}
-	l->stops = more;
-	l->stops[l->n_stops++] = stop;
 }
 
 /* From when tracing was live until this moment there was a recording. */
@@ -99,13 +94,10 @@ static void on_cost(struct load *l, const struct view *v)
 		w->to = time > w->to ? time : w->to;
 		return;
 	}
-	w = reallocarray(f->windows, f->n_windows + 1, sizeof(*w));
-	if (!w) {
+	if (!array__push(f->windows, f->n_windows, (struct trace_window){ live, time })) {
 		l->err = -ENOMEM;
 		return;
 	}
-	f->windows = w;
-	w[f->n_windows++] = (struct trace_window){ live, time };
 }
 
 static int on_times(const struct rows *rows, void *arg)
@@ -169,18 +161,16 @@ static int on_refused(const struct rows *rows, void *arg)
 	for (; v.i < rows__count(rows); v.i++) {
 		const struct schema_family *family =
 			schema__family_by_id(trace__schema(l->trace), (u8)view__get(&v, "family"));
-		struct refused *bigger = reallocarray(f->refused, f->n_refused + 1, sizeof(*bigger));
 
-		if (!bigger)
+		if (!array__push(f->refused, f->n_refused,
+				 (struct refused){
+					 .family_name = family ? family->name : NULL,
+					 .program = trace__string(l->trace, (u32)view__get(&v, "program")),
+					 .why = trace__string(l->trace, (u32)view__get(&v, "why")),
+					 .lacks = trace__string(l->trace, (u32)view__get(&v, "lacks")),
+					 .all = view__get(&v, "all") != 0,
+				 }))
 			return -ENOMEM;
-		f->refused = bigger;
-		bigger[f->n_refused++] = (struct refused){
-			.family_name = family ? family->name : NULL,
-			.program = trace__string(l->trace, (u32)view__get(&v, "program")),
-			.why = trace__string(l->trace, (u32)view__get(&v, "why")),
-			.lacks = trace__string(l->trace, (u32)view__get(&v, "lacks")),
-			.all = view__get(&v, "all") != 0,
-		};
 	}
 	return 0;
 }
@@ -279,7 +269,7 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	f->start = f->head->monotonic ? f->head->monotonic : f->summary->first;
 	f->from = from;
 	f->to = to;
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (i = 0; i < ARRAY_LEN(kinds); i++) {
 		e = schema__event(s, kinds[i]);
 		if (e)
 			meta[n++] = e;

@@ -8,6 +8,7 @@
 #include "core/event.h"
 #include "model/gil_line.h"
 #include "model/order.h"
+#include "util/array.h"
 #include "util/search.h"
 
 /* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
@@ -287,17 +288,15 @@ static int on_slices(const struct rows *rows, void *arg)
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct common_fields f = common_fields__of(v.event);
 	const struct schema_field *pause = schema_event__field(v.event, "pause");
-	struct slice *more = realloc(m->slices, (m->n_slices + rows__count(rows)) * sizeof(*more));
 
-	if (!more)
-		return rows__count(rows) ? -ENOMEM : 0;
-	m->slices = more;
 	for (; v.i < rows__count(rows); v.i++) {
 		struct slice s = { get(&v, f.start), get(&v, f.time), get(&v, pause) };
 
 		/* slices are in order; one that is not was not written by sonde */
-		if (s.from <= s.to && (!m->n_slices || s.from >= more[m->n_slices - 1].to))
-			more[m->n_slices++] = s;
+		if (s.from > s.to || (m->n_slices && s.from < m->slices[m->n_slices - 1].to))
+			continue;
+		if (!array__push(m->slices, m->n_slices, s))
+			return -ENOMEM;
 	}
 	return 0;
 }

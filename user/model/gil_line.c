@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/gil_line.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ struct gil_line {
 	struct gil_interval *intervals; /* a ring of `allocated`, a power of 2 */
 	u32 first, n, allocated;
 	struct gil_pending *pending;
-	u32 done, n_pending, pending_allocated; /* the first `done` of them have been cut */
+	u32 done, n_pending; /* the first `done` of them have been cut */
 	struct sighting sightings[SIGHTINGS]; /* the last ones, in order */
 	u32 n_sightings;
 
@@ -221,19 +222,10 @@ int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
 
 int gil_line__wait(struct gil_line *l, const struct gil_pending *wait)
 {
-	u32 want = l->pending_allocated ? 2 * l->pending_allocated : 16;
-	struct gil_pending *more;
-
 	if (!l->at && wait->start)
 		l->at = wait->start;
-	if (l->n_pending == l->pending_allocated) {
-		more = realloc(l->pending, want * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		l->pending = more;
-		l->pending_allocated = want;
-	}
-	l->pending[l->n_pending++] = *wait;
+	if (!array__push(l->pending, l->n_pending, *wait))
+		return -ENOMEM;
 	return 0;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/gpu_gaps.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,18 +248,10 @@ static void drop_short(struct gpu_busy *b)
 
 static int keep_gap(struct gpu_busy *b, const struct gpu_gap *g)
 {
-	struct gpu_gap *more;
-
 	if (b->n_gaps == GPU_GAPS_MAX)
 		drop_short(b);
-	if (b->n_gaps == b->gaps_allocated) {
-		more = realloc(b->gaps, (2 * (size_t)b->gaps_allocated + 1024) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		b->gaps = more;
-		b->gaps_allocated = 2 * b->gaps_allocated + 1024;
-	}
-	b->gaps[b->n_gaps++] = *g;
+	if (!array__push(b->gaps, b->n_gaps, *g))
+		return -ENOMEM;
 	return 0;
 }
 

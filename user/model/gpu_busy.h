@@ -82,7 +82,7 @@ struct gpu_busy {
 	struct map kernels; /* struct gpu_kernel_key -> struct gpu_sum */
 	struct map asked; /* u32 pid -> struct gpu_asked */
 	struct gpu_gap *gaps; /* by start, once all is read */
-	u32 n_gaps, gaps_allocated;
+	u32 n_gaps;
 	u64 shortest; /* ns: shorter gaps are only summed up */
 };
 

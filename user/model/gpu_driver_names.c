@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/gpu_private.h"
+#include "util/array.h"
 
 #include "util/search.h"
 
@@ -111,7 +112,7 @@ static const struct {
 
 const char *gpu_driver__function(u32 cbid)
 {
-	u32 n = sizeof(functions) / sizeof(functions[0]), at = SEARCH(n, i, functions[i].cbid < cbid);
+	u32 n = ARRAY_LEN(functions), at = SEARCH(n, i, functions[i].cbid < cbid);
 
 	return at < n && functions[at].cbid == cbid ? functions[at].name : NULL;
 }
@@ -129,7 +130,7 @@ const char *gpu_work__operation(const struct gpu_work *w)
 
 	switch (w->kind) {
 	case GPU_COPY:
-		return copies[w->copy_kind < sizeof(copies) / sizeof(copies[0]) ? w->copy_kind : GPU_COPY_UNKNOWN];
+		return copies[w->copy_kind < ARRAY_LEN(copies) ? w->copy_kind : GPU_COPY_UNKNOWN];
 	case GPU_SET:
 		return "[CUDA memset]";
 	case GPU_GRAPH:

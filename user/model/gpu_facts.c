@@ -2,6 +2,8 @@
 /* Facts that have to be known before work is emitted, but may be anywhere in the trace: read once, from all of it. */
 #include "model/gpu_private.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,7 +209,7 @@ static bool occurs(const struct gpu_model *m, const char *kind)
 
 int gpu_facts__load(struct gpu_model *m)
 {
-	const struct schema_event *kinds[sizeof(sources) / sizeof(sources[0]) + 1] = { NULL }, *many[3] = { NULL };
+	const struct schema_event *kinds[ARRAY_LEN(sources) + 1] = { NULL }, *many[3] = { NULL };
 	struct trace_filter filter = { .kinds = kinds }, second = { .kinds = many };
 	/* a trace of all processes has many threads' ids, which only driver calls need */
 	bool tids = occurs(m, "gpu_call");
@@ -219,7 +221,7 @@ int gpu_facts__load(struct gpu_model *m)
 	map__init(&m->kernels, sizeof(struct handle_key), sizeof(struct gpu_text));
 	map__init(&m->functions, sizeof(struct handle_key), sizeof(struct gpu_text));
 	map__init(&m->tids, sizeof(struct gpu_thread_key), sizeof(u32));
-	for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+	for (i = 0; i < ARRAY_LEN(sources); i++)
 		if (occurs(m, sources[i].kind) && (tids || (sources[i].fn != on_task && sources[i].fn != on_fork)))
 			kinds[n++] = schema__event(m->schema, sources[i].kind);
 	if (n)

@@ -2,6 +2,8 @@
 /* Turns rows into items of the queues. Every field may be missing, and every value may be anything. */
 #include "model/gpu_private.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,11 +88,11 @@ static void classify(struct gpu_fields *f)
 	if (call) {
 		f->row = ROW_CALL;
 		f->peer = !strcmp(call, "copy_peer");
-		for (i = 0; i < sizeof(asks) / sizeof(asks[0]); i++)
+		for (i = 0; i < ARRAY_LEN(asks); i++)
 			if (!strcmp(call, asks[i].name))
 				f->ask = asks[i].ask;
 	}
-	for (i = 0; i < sizeof(rows_of) / sizeof(rows_of[0]); i++)
+	for (i = 0; i < ARRAY_LEN(rows_of); i++)
 		if (!strcmp(f->event->name, rows_of[i].name))
 			f->row = rows_of[i].row;
 }

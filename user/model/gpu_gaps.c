@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model/explainer.h"
+#include "util/array.h"
 #include "util/search.h"
 
 /* Events of the trace in each window: the activity of threads in it is held in memory. */
@@ -23,9 +24,9 @@ struct explaining {
 	struct gpu_gaps *gaps;
 	struct explainer *explainer;
 	struct event_wait *waits; /* by stream and time */
-	u32 n_waits, allocated;
+	u32 n_waits;
 	struct gap_part *parts; /* of the gap that is being explained */
-	u32 n_parts, parts_allocated;
+	u32 n_parts;
 };
 
 static int on_syncs(const struct rows *rows, void *arg)
@@ -36,20 +37,14 @@ static int on_syncs(const struct rows *rows, void *arg)
 	const struct schema_field *context = schema_event__field(v.event, "context");
 	const struct schema_field *stream = schema_event__field(v.event, "stream");
 	struct explaining *e = arg;
-	struct event_wait *more;
 
 	for (; v.i < rows__count(rows); v.i++) {
 		if (view__s64(&v, kind) != SYNC_STREAM_WAIT_EVENT)
 			continue;
-		if (e->n_waits == e->allocated) {
-			more = realloc(e->waits, (2 * (size_t)e->allocated + 64) * sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			e->waits = more;
-			e->allocated = 2 * e->allocated + 64;
-		}
-		e->waits[e->n_waits++] = (struct event_wait){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, context),
-							      (u32)view__s64(&v, stream), (u64)view__s64(&v, f.start) };
+		if (!array__push(e->waits, e->n_waits,
+				 (struct event_wait){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, context),
+						      (u32)view__s64(&v, stream), (u64)view__s64(&v, f.start) }))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -82,21 +77,14 @@ static bool waits_for_event(const struct explaining *e, const struct gpu_gap *g)
 static int on_part(enum gap_cause cause, u32 of, u64 ns, void *arg)
 {
 	struct explaining *e = arg;
-	struct gap_part *more;
 
 	for (u32 i = 0; i < e->n_parts; i++)
 		if (e->parts[i].cause == cause && e->parts[i].of == of) {
 			e->parts[i].ns += ns;
 			return 0;
 		}
-	if (e->n_parts == e->parts_allocated) {
-		more = realloc(e->parts, (2 * (size_t)e->parts_allocated + 16) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		e->parts = more;
-		e->parts_allocated = 2 * e->parts_allocated + 16;
-	}
-	e->parts[e->n_parts++] = (struct gap_part){ cause, of, ns };
+	if (!array__push(e->parts, e->n_parts, (struct gap_part){ cause, of, ns }))
+		return -ENOMEM;
 	return 0;
 }
 
@@ -143,8 +131,6 @@ static int add_to_sums(struct explaining *e, const struct gpu_gap *g)
 
 static int add_to_detail(struct explaining *e, struct gap_detail *t)
 {
-	struct gap_part *more;
-
 	for (u32 i = 0; i < e->n_parts; i++) {
 		u32 k = 0;
 
@@ -154,14 +140,8 @@ static int add_to_detail(struct explaining *e, struct gap_detail *t)
 			t->parts[k].ns += e->parts[i].ns;
 			continue;
 		}
-		if (t->n == t->allocated) {
-			more = realloc(t->parts, (2 * (size_t)t->allocated + 4) * sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			t->parts = more;
-			t->allocated = 2 * t->allocated + 4;
-		}
-		t->parts[t->n++] = e->parts[i];
+		if (!array__push(t->parts, t->n, e->parts[i]))
+			return -ENOMEM;
 	}
 	return 0;
 }

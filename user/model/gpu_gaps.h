@@ -52,7 +52,7 @@ struct gap_sum {
 struct gap_detail {
 	const struct gpu_gap *gap;
 	struct gap_part *parts; /* largest first */
-	u32 n, allocated;
+	u32 n;
 };
 
 struct gpu_gaps {

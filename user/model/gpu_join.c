@@ -7,6 +7,7 @@
  * earlier kernel in its buffer has ended.
  */
 #include "model/gpu_private.h"
+#include "util/array.h"
 #include "util/search.h"
 
 #include <errno.h>
@@ -50,17 +51,7 @@ static void forget_spans(struct gpu_model *m)
 
 static int make_room(struct gpu_thread *t)
 {
-	u32 want = t->allocated ? t->allocated * 2 : 16;
-	struct gpu_span *more;
-
-	if (t->n < t->allocated)
-		return 0;
-	more = realloc(t->spans, want * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	t->spans = more;
-	t->allocated = want;
-	return 0;
+	return array__room(t->spans, t->n) ? 0 : -ENOMEM;
 }
 
 int gpu_join__push(struct gpu_model *m, const struct gpu_host_item *c)

@@ -6,6 +6,8 @@
  */
 #include "model/gpu_private.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -87,7 +89,7 @@ static char *brief_of(const char *text)
 	while (len && text[len - 1] == ']')
 		for (len = cut_brackets(text, len, ']'); len && text[len - 1] == ' ';)
 			len--;
-	for (i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+	for (i = 0; i < ARRAY_LEN(tails); i++)
 		if (ends_with(text, len, tails[i]))
 			len -= strlen(tails[i]);
 	len = cut_brackets(text, len, ')');

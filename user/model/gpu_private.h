@@ -105,7 +105,7 @@ struct gpu_thread_key {
 /* The outermost calls of a thread: they do not overlap and are in order. */
 struct gpu_thread {
 	struct gpu_span *spans;
-	u32 n, allocated;
+	u32 n;
 	bool allocates; /* or releases memory */
 };
 

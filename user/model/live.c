@@ -2,6 +2,8 @@
 /* Records of the current interval, stored until the next cut. */
 #include "model/live_private.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,30 +106,23 @@ static void use_stack(struct live *l, u32 id)
 
 static int on_wait(struct live *l, const struct view *v)
 {
-	struct wait *bigger;
-
 	if (l->n_waits == WAITS_MAX) {
 		l->waits_lost++;
 		return 0;
 	}
-	if (l->n_waits == l->allocated) {
-		bigger = reallocarray(l->waits, l->allocated * 2 + 1024, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		l->waits = bigger;
-		l->allocated = l->allocated * 2 + 1024;
-	}
-	l->waits[l->n_waits++] = (struct wait){
-		.gil = (u64)view__get(v, "gil"),
-		.start = (u64)view__get(v, "start"),
-		.end = (u64)view__get(v, "time"),
-		.pid = (u32)view__get(v, "pid"),
-		.tid = (u32)view__get(v, "tid"),
-		.number = (u32)view__get(v, "number"),
-		.stack = (u32)view__get(v, "stack"),
-		.holder_stack = (u32)view__get(v, "holder_stack"),
-		.timeout = view__get(v, "result") == WAIT_TIMEOUT,
-	};
+	if (!array__push(l->waits, l->n_waits,
+			 (struct wait){
+				 .gil = (u64)view__get(v, "gil"),
+				 .start = (u64)view__get(v, "start"),
+				 .end = (u64)view__get(v, "time"),
+				 .pid = (u32)view__get(v, "pid"),
+				 .tid = (u32)view__get(v, "tid"),
+				 .number = (u32)view__get(v, "number"),
+				 .stack = (u32)view__get(v, "stack"),
+				 .holder_stack = (u32)view__get(v, "holder_stack"),
+				 .timeout = view__get(v, "result") == WAIT_TIMEOUT,
+			 }))
+		return -ENOMEM;
 	use_stack(l, l->waits[l->n_waits - 1].stack);
 	use_stack(l, l->waits[l->n_waits - 1].holder_stack);
 	return 0;
@@ -215,7 +210,7 @@ int live__feed(struct live *l, const void *record, u32 size)
 	if (!view__of_record(&v, l->schema, record, size))
 		return 0;
 	err = names__feed(l->names, &v);
-	for (u32 i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (u32 i = 0; !err && i < ARRAY_LEN(kinds); i++)
 		if (!strcmp(v.event->name, kinds[i].event))
 			return kinds[i].fn(l, &v);
 	return err;

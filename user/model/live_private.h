@@ -75,7 +75,7 @@ struct live {
 	struct recent threads; /* tid -> struct thread */
 	struct map functions; /* code -> struct function */
 	struct wait *waits;
-	u32 n_waits, allocated;
+	u32 n_waits;
 	u64 waits_lost;
 	u64 sample, samples, samples_ns;
 	u64 slices_ns, pauses_ns;

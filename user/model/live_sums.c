@@ -6,6 +6,8 @@
  */
 #include "model/live_private.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,14 +151,10 @@ int live__sum_gils(struct live *l, double weight)
 	if (l->n_waits)
 		qsort(l->waits, l->n_waits, sizeof(*l->waits), compare_waits);
 	for (u32 i = 1; i <= l->n_waits; i++) {
-		struct live_gil *bigger;
-
 		if (i < l->n_waits && l->waits[i].gil == l->waits[from].gil && l->waits[i].pid == l->waits[from].pid)
 			continue;
-		bigger = reallocarray(v->gils, v->n_gils + 1, sizeof(*bigger));
-		if (!bigger)
+		if (!array__room(v->gils, v->n_gils))
 			return -ENOMEM;
-		v->gils = bigger;
 		sum_gil(l, from, i, weight, &v->gils[v->n_gils++]);
 		from = i;
 	}

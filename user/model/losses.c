@@ -9,6 +9,7 @@
 #include "core/meta.h"
 #include "output/text.h"
 #include "trace/loss.h"
+#include "util/array.h"
 
 /* Percentage from which a sum is reported as too low: below, the machine's noise is as large. */
 #define LOW_PERCENT 1.0
@@ -59,12 +60,7 @@ int losses__add_to(struct loss **list, u32 *n, const struct loss *one)
 		l->last = one->last > l->last ? one->last : l->last;
 		return 0;
 	}
-	l = reallocarray(*list, *n + 1, sizeof(*l));
-	if (!l)
-		return -ENOMEM;
-	*list = l;
-	l[(*n)++] = *one;
-	return 0;
+	return array__push(*list, *n, *one) ? 0 : -ENOMEM;
 }
 
 enum loss_effect loss__effect(const struct loss *l)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/names_private.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,16 +49,8 @@ void names__free(struct names *n)
 /* Where an earlier task of a number is kept from now on; NULL: no memory. */
 static struct named_task *add_earlier(struct names *n)
 {
-	u32 room = n->room ? 2 * n->room : 64;
-	struct named_task *more;
-
-	if (n->n_earlier == n->room) {
-		more = reallocarray(n->earlier, room, sizeof(*more));
-		if (!more)
-			return NULL;
-		n->earlier = more;
-		n->room = room;
-	}
+	if (!array__room(n->earlier, n->n_earlier))
+		return NULL;
 	return &n->earlier[n->n_earlier++];
 }
 
@@ -251,13 +245,13 @@ int names__load(struct names *n, struct trace *t)
 {
 	static const char *const kinds[] = { "meta_probe", "proc_task",	  "proc_fork",	"proc_exec",
 					     "proc_exit",  "proc_rename", "proc_image", "gpu_name" };
-	const struct schema_event *selected[sizeof(kinds) / sizeof(kinds[0]) + 1] = { 0 };
+	const struct schema_event *selected[ARRAY_LEN(kinds) + 1] = { 0 };
 	struct trace_filter filter = { .kinds = selected };
 	const struct schema_event *e;
 	u32 i, found = 0;
 	int err;
 
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (i = 0; i < ARRAY_LEN(kinds); i++) {
 		e = schema__event(n->schema, kinds[i]);
 		if (e)
 			selected[found++] = e;

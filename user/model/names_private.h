@@ -40,7 +40,7 @@ struct names {
 	struct trace *trace; /* has the strings; NULL: they are fed, while recording, and what is kept is limited */
 	struct map tasks; /* struct task_key -> struct named_task: the last that had the number */
 	struct named_task *earlier; /* those that had it before: numbers are used again */
-	u32 n_earlier, room;
+	u32 n_earlier;
 	struct named_task late; /* unused: takes the values of a task that is not stored while recording */
 	struct map probes; /* u16 -> struct named_probe */
 	struct recent_texts strings; /* by u32 */

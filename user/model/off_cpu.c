@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "model/sched_span.h"
+#include "util/array.h"
 #include "util/search.h"
 
 struct off_span {
@@ -14,24 +15,17 @@ struct off_span {
 
 struct off_thread {
 	struct off_span *spans;
-	u32 n, allocated;
+	u32 n;
 };
 
 static int add(struct off_cpu *o, u32 tid, u64 start, u64 end)
 {
 	struct off_thread *t = map__get(&o->threads, &tid);
-	struct off_span *more;
 
 	if (!t)
 		return -ENOMEM;
-	if (t->n == t->allocated) {
-		more = realloc(t->spans, (t->allocated ? t->allocated * 2 : 64) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		t->spans = more;
-		t->allocated = t->allocated ? t->allocated * 2 : 64;
-	}
-	t->spans[t->n++] = (struct off_span){ .start = start, .end = end };
+	if (!array__push(t->spans, t->n, (struct off_span){ .start = start, .end = end }))
+		return -ENOMEM;
 	o->spans++;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/array.h"
 #include "util/search.h"
 
 #define WINDOW	  2000000000ull /* ns */
@@ -32,7 +33,7 @@ struct order {
 	void *arg;
 	struct block *block; /* has room perhaps */
 	struct entry *entries;
-	size_t n, allocated;
+	size_t n;
 	size_t sorted; /* so many of the first entries are in order */
 	struct entry *room; /* for merging */
 	size_t room_size;
@@ -189,17 +190,7 @@ static char *reserve(struct order *o, u32 size)
 
 static int make_room(struct order *o)
 {
-	size_t want = o->allocated ? o->allocated * 2 : 1024;
-	struct entry *more;
-
-	if (o->n < o->allocated)
-		return 0;
-	more = realloc(o->entries, want * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	o->entries = more;
-	o->allocated = want;
-	return 0;
+	return array__room(o->entries, o->n) ? 0 : -ENOMEM;
 }
 
 static void put_field(char *record, const struct rows *rows, const struct schema_field *f, u32 i)

@@ -3,20 +3,13 @@
 #include <stdlib.h>
 
 #include "model/span_list.h"
+#include "util/array.h"
 #include "util/search.h"
 
 int span_list__add(struct span_list *l, const struct listed_span *span)
 {
-	struct listed_span *more;
-
-	if (l->n == l->allocated) {
-		more = realloc(l->spans, (2 * (size_t)l->allocated + 64) * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		l->spans = more;
-		l->allocated = 2 * l->allocated + 64;
-	}
-	l->spans[l->n++] = *span;
+	if (!array__push(l->spans, l->n, *span))
+		return -ENOMEM;
 	return 0;
 }
 

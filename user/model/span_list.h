@@ -12,7 +12,7 @@ struct listed_span {
 
 struct span_list {
 	struct listed_span *spans; /* by their start, and then mostly by their end */
-	u32 n, allocated;
+	u32 n;
 };
 
 /* 0 or -ENOMEM */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "output/text.h"
+#include "util/array.h"
 
 #define NONE 0xffffffffu
 
@@ -34,28 +35,10 @@ struct stacks {
 	struct trace *trace;
 	struct entry *frames; /* by id */
 	struct code *codes; /* by id */
-	u32 n, allocated, n_codes, codes_allocated;
+	u32 n, n_codes;
 	u32 broken;
 	bool starts_known; /* older traces lack them, and have each function once */
 };
-
-/* Room for one more in a growing array. */
-static int grow(void **list, u32 n, u32 *allocated, size_t size)
-{
-	u32 room = *allocated ? *allocated * 2 : 1024;
-	void *bigger;
-
-	if (n < *allocated)
-		return 0;
-	if (room > NONE / 2)
-		return -E2BIG;
-	bigger = realloc(*list, room * size);
-	if (!bigger)
-		return -ENOMEM;
-	*list = bigger;
-	*allocated = room;
-	return 0;
-}
 
 static int on_codes(const struct rows *rows, void *arg)
 {
@@ -70,7 +53,7 @@ static int on_codes(const struct rows *rows, void *arg)
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		u32 id = (u32)rows__u64(rows, code, i);
 
-		err = id ? grow((void **)&s->codes, s->n_codes, &s->codes_allocated, sizeof(*s->codes)) : 0;
+		err = id && (s->n_codes == NONE || !array__room(s->codes, s->n_codes)) ? -ENOMEM : 0;
 		if (!err && id)
 			s->codes[s->n_codes++] = (struct code){
 				.id = id,
@@ -96,7 +79,7 @@ static int on_frames(const struct rows *rows, void *arg)
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		u32 id = (u32)rows__u64(rows, frame, i);
 
-		err = id ? grow((void **)&s->frames, s->n, &s->allocated, sizeof(*s->frames)) : 0;
+		err = id && (s->n == NONE || !array__room(s->frames, s->n)) ? -ENOMEM : 0;
 		if (err || !id)
 			continue;
 		s->frames[s->n++] = (struct entry){

@@ -5,22 +5,15 @@
 #include <stdlib.h>
 
 #include "model/view.h"
+#include "util/array.h"
 #include "util/search.h"
 
 static int add(struct timebase *b, u64 monotonic, u64 realtime)
 {
-	struct snapshot *bigger;
-
 	if (!monotonic || !realtime)
 		return 0;
-	if (b->n == b->allocated) {
-		bigger = realloc(b->list, (b->allocated + 64) * sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		b->list = bigger;
-		b->allocated += 64;
-	}
-	b->list[b->n++] = (struct snapshot){ monotonic, (s64)(realtime - monotonic) };
+	if (!array__push(b->list, b->n, (struct snapshot){ monotonic, (s64)(realtime - monotonic) }))
+		return -ENOMEM;
 	return 0;
 }
 

@@ -13,7 +13,7 @@ struct timebase {
 		u64 monotonic;
 		s64 ahead; /* ns that CLOCK_REALTIME is ahead of it */
 	} * list; /* by time */
-	u32 n, allocated;
+	u32 n;
 };
 
 /* 0, -ENODATA: the trace has no snapshot, or negative errno. timebase__free in any case. */

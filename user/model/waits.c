@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/syscalls.h"
+#include "util/array.h"
 #include "util/search.h"
 
 struct wait_span {
@@ -26,9 +27,9 @@ struct wait_segment {
 
 struct thread_waits {
 	struct wait_span *spans;
-	u32 n, allocated;
+	u32 n;
 	struct wait_segment *segments; /* of the spans, by time; made at the first question */
-	u32 n_segments, allocated_segments;
+	u32 n_segments;
 	bool sorted;
 	bool failed; /* there was no memory for the segments */
 };
@@ -52,7 +53,7 @@ struct waits {
 	u32 n_reasons;
 	bool has_details;
 	struct wait_detail *details; /* of all spans that have any */
-	u32 n_details, allocated_details;
+	u32 n_details;
 };
 
 #define RANK_CALL 5
@@ -104,7 +105,7 @@ static const struct wait_class *class_of(const struct schema_event *e)
 
 static bool is_wait(const struct schema_event *e)
 {
-	for (size_t i = 0; i < sizeof(no_waits) / sizeof(no_waits[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(no_waits); i++)
 		if (!strncmp(e->name, no_waits[i], strlen(no_waits[i])))
 			return false;
 	return e->is_span && EVENT_FAMILY(e->id);
@@ -222,19 +223,15 @@ static enum activity_cause cause_of(const struct wait_class *class, const struct
 /* Equal names are one reason. 0: no memory. */
 static u32 number_of(struct waits *w, const char *name, enum activity_cause cause)
 {
-	struct reason *bigger;
-
 	for (u32 i = 0; i < w->n_reasons; i++)
 		if (w->reasons[i].cause == cause && !strcmp(w->reasons[i].text, name))
 			return i + 1;
 	if (w->n_reasons == REASONS_MAX)
 		return 0;
-	bigger = realloc(w->reasons, (w->n_reasons + 1) * sizeof(*bigger));
-	if (!bigger)
+	if (!array__room(w->reasons, w->n_reasons))
 		return 0;
-	w->reasons = bigger;
-	bigger[w->n_reasons] = (struct reason){ .text = strdup(name), .cause = cause };
-	return bigger[w->n_reasons].text ? ++w->n_reasons : 0;
+	w->reasons[w->n_reasons] = (struct reason){ .text = strdup(name), .cause = cause };
+	return w->reasons[w->n_reasons].text ? ++w->n_reasons : 0;
 }
 
 static u32 reason_of(struct waits *w, const struct schema_event *e, u16 probe, u32 text)
@@ -255,20 +252,11 @@ static u32 reason_of(struct waits *w, const struct schema_event *e, u16 probe, u
 static int add(struct waits *w, const struct thread_key *key, const struct wait_span *span)
 {
 	struct thread_waits *t = map__get(&w->threads, key);
-	struct wait_span *bigger;
-	u32 want;
 
 	if (!t)
 		return -ENOMEM;
-	if (t->n == t->allocated) {
-		want = t->allocated ? 2 * t->allocated : 16;
-		bigger = realloc(t->spans, want * sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		t->spans = bigger;
-		t->allocated = want;
-	}
-	t->spans[t->n++] = *span;
+	if (!array__push(t->spans, t->n, *span))
+		return -ENOMEM;
 	t->sorted = false;
 	return 0;
 }
@@ -289,7 +277,7 @@ static struct detail_fields detail_fields__of(const struct schema_event *e)
 		.holder_stack = schema_event__field(e, "holder_stack"),
 	};
 
-	for (size_t i = 0; !f.object && i < sizeof(objects) / sizeof(*objects); i++)
+	for (size_t i = 0; !f.object && i < ARRAY_LEN(objects); i++)
 		f.object = schema_event__field(e, objects[i]);
 	return f;
 }
@@ -304,23 +292,14 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 		.by_tid = waker ? waker : holder,
 		.by_stack = (u32)view__s64(v, f->holder_stack),
 	};
-	struct wait_detail *bigger;
 
 	if (!d.object && !d.stack && !d.by_tid)
 		return 0;
 	d.by_pid = !d.by_tid ? 0 : waker && f->waker_pid ? (u32)view__s64(v, f->waker_pid) : pid;
-	if (w->n_details == w->allocated_details) {
-		u32 want = 2 * w->allocated_details + 256;
-
-		bigger = realloc(w->details, want * sizeof(*bigger));
-		if (!bigger) {
-			*err = -ENOMEM;
-			return 0;
-		}
-		w->details = bigger;
-		w->allocated_details = want;
+	if (!array__push(w->details, w->n_details, d)) {
+		*err = -ENOMEM;
+		return 0;
 	}
-	w->details[w->n_details++] = d;
 	return w->n_details;
 }
 
@@ -425,20 +404,11 @@ static u32 best_at(struct open_spans *o, bool blocked, u64 time)
 
 static int add_segment(struct thread_waits *t, u64 from, const u32 best[2])
 {
-	struct wait_segment segment = { .from = from, .span = { best[0] + 1, best[1] + 1 } }, *bigger;
-	u32 want = 2 * t->allocated_segments + 16;
+	struct wait_segment segment = { .from = from, .span = { best[0] + 1, best[1] + 1 } };
 
 	if (t->n_segments && !memcmp(t->segments[t->n_segments - 1].span, segment.span, sizeof(segment.span)))
 		return 0;
-	if (t->n_segments == t->allocated_segments) {
-		bigger = reallocarray(t->segments, want, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		t->segments = bigger;
-		t->allocated_segments = want;
-	}
-	t->segments[t->n_segments++] = segment;
-	return 0;
+	return array__push(t->segments, t->n_segments, segment) ? 0 : -ENOMEM;
 }
 
 /* What counts changes where a span begins, and where one that counts ends. */

@@ -5,27 +5,14 @@
 #include <string.h>
 
 #include "output/table.h"
-
-/* Room for one more of n elements of that size; NULL: no memory, which is noted */
-static void *grow(struct report_output *out, void *list, u32 n, size_t size)
-{
-	void *more = realloc(list, (n + 1) * size);
-
-	out->failed = out->failed || !more;
-	return more;
-}
+#include "util/array.h"
 
 static void add_finding(struct report_output *out, char *text)
 {
-	struct report_finding *more = text ? grow(out, out->findings, out->n_findings, sizeof(*more)) : NULL;
-
-	if (!more) {
-		out->failed = true;
-		free(text);
+	if (text && array__push(out->findings, out->n_findings, (struct report_finding){ .text = text }))
 		return;
-	}
-	out->findings = more;
-	more[out->n_findings++] = (struct report_finding){ .text = text };
+	out->failed = true;
+	free(text);
 }
 
 void report_output__finding(struct report_output *out, const char *format, ...)
@@ -43,23 +30,19 @@ void report_output__finding(struct report_output *out, const char *format, ...)
 void report_output__figures(struct report_output *out, const struct figure *figures, size_t n)
 {
 	struct report_finding *f = out->n_findings ? &out->findings[out->n_findings - 1] : NULL;
-	struct figure *more;
 
 	for (size_t i = 0; f && i < n; i++) {
 		bool is_text = figures[i].value.type == VALUE_TEXT;
-		char *copy = is_text ? strdup(figures[i].value.text) : NULL;
+		struct figure copy = figures[i];
 
-		more = is_text && !copy ? NULL : grow(out, f->figures, f->n_figures, sizeof(*more));
-		if (!more) {
-			out->failed = true;
-			free(copy);
-			return;
-		}
-		f->figures = more;
-		more[f->n_figures] = figures[i];
 		if (is_text)
-			more[f->n_figures].value.text = copy;
-		f->n_figures++;
+			copy.value.text = strdup(copy.value.text);
+		if ((!is_text || copy.value.text) && array__push(f->figures, f->n_figures, copy))
+			continue;
+		out->failed = true;
+		if (is_text)
+			free((char *)copy.value.text);
+		return;
 	}
 }
 
@@ -75,21 +58,17 @@ void report_output__take(struct report_output *out, const struct report_finding 
 void report_output__note(struct report_output *out, const char *format, ...)
 {
 	va_list args;
-	char **more, *text;
+	char *text;
 	int len;
 
 	va_start(args, format);
 	len = vasprintf(&text, format, args);
 	va_end(args);
-	more = len < 0 ? NULL : grow(out, out->notes, out->n_notes, sizeof(*more));
-	if (!more) {
-		out->failed = true;
-		if (len >= 0)
-			free(text);
+	if (len >= 0 && array__push(out->notes, out->n_notes, text))
 		return;
-	}
-	out->notes = more;
-	more[out->n_notes++] = text;
+	out->failed = true;
+	if (len >= 0)
+		free(text);
 }
 
 void report_output__free_lines(struct report_output *out)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "output/json_writer.h"
+#include "util/array.h"
 
 enum value_type {
 	VALUE_NONE, /* unknown: "-", an empty CSV field, null */
@@ -156,8 +157,7 @@ void report_output__note(struct report_output *out, const char *format, ...) __a
 /* A new table at the end; name, title and columns must outlive it. Never NULL: without memory a row-less one is shared. */
 struct table *report_output__table(struct report_output *out, const char *name, const char *title,
 				   const struct column *columns, u32 n_columns);
-#define REPORT_TABLE(out, name, title, columns) \
-	report_output__table(out, name, title, columns, sizeof(columns) / sizeof((columns)[0]))
+#define REPORT_TABLE(out, name, title, columns) report_output__table(out, name, title, columns, ARRAY_LEN(columns))
 /* Sorts every table that has such a column. -ENOENT: none has. */
 int report_output__sort(struct report_output *out, const char *column);
 void report_output__free(struct report_output *out);

@@ -5,6 +5,8 @@
  */
 #include "process/container.h"
 
+#include "util/array.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +46,7 @@ static size_t name_length(const char *p, size_t n)
 
 static const char *runtime_of(const char *p, size_t n)
 {
-	for (u32 i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(runtimes); i++)
 		if (strlen(runtimes[i].prefix) == n && !memcmp(runtimes[i].prefix, p, n))
 			return runtimes[i].runtime;
 	return NULL;

@@ -2,6 +2,7 @@
 #include "process/filesystem.h"
 
 #include "process/mounts.h"
+#include "util/array.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static const struct {
 
 const char *filesystem__remote(u64 magic)
 {
-	for (u32 i = 0; i < sizeof(remote) / sizeof(remote[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(remote); i++)
 		if (remote[i].magic == (u32)magic)
 			return remote[i].name;
 	return NULL;
@@ -51,7 +52,7 @@ const char *filesystem__remote_type(const char *type)
 {
 	size_t len = strcspn(type, ".");
 
-	for (u32 i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(types); i++)
 		if (strlen(types[i].type) == len && !strncmp(types[i].type, type, len))
 			return types[i].name;
 	return NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "process/mounts.h"
 
+#include "util/array.h"
 #include "util/search.h"
 
 #include <fcntl.h>
@@ -19,7 +20,7 @@ struct table {
 	int fd; /* its mountinfo */
 	u64 used; /* when, in questions */
 	struct mount *mounts; /* by device */
-	u32 n, allocated;
+	u32 n;
 };
 
 static struct table tables[TABLES_MAX];
@@ -28,19 +29,7 @@ static u32 reads;
 
 static bool add(struct table *t, const struct mount *m)
 {
-	struct mount *bigger;
-
-	if (t->n == MOUNTS_MAX)
-		return false;
-	if (t->n == t->allocated) {
-		bigger = reallocarray(t->mounts, 2 * (size_t)t->allocated + 64, sizeof(*bigger));
-		if (!bigger)
-			return false;
-		t->mounts = bigger;
-		t->allocated = 2 * t->allocated + 64;
-	}
-	t->mounts[t->n++] = *m;
-	return true;
+	return t->n < MOUNTS_MAX && array__push(t->mounts, t->n, *m);
 }
 
 /* "ID PARENT MAJ:MIN ROOT WHERE OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS": blanks within a field are escaped. */

@@ -6,6 +6,8 @@
  */
 #include "python/layouts.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -222,7 +224,7 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
-	if (version >> 8 != 3 || minor < 13 || minor >= sizeof(places) / sizeof(places[0])) {
+	if (version >> 8 != 3 || minor < 13 || minor >= ARRAY_LEN(places)) {
 		snprintf(why, len, "CPython %u.%u is not known", version >> 8, minor);
 		return -ENOTSUP;
 	}
@@ -308,7 +310,7 @@ static int layout_of(struct elf *elf, const struct elf_symbol *runtime, struct p
 	u64 words[128], size = sizeof(words);
 	const u8 *bytes;
 
-	for (u32 i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(layouts); i++) {
 		if (layouts[i].version != version)
 			continue;
 		*out = layouts[i];

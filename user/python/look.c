@@ -13,6 +13,7 @@
 #include "process/procs.h"
 #include "python/layouts.h"
 #include "sandbox/privileges.h"
+#include "util/array.h"
 
 #define INTERPRETERS_MAX 1024
 #define THREADS_MAX	 65536
@@ -215,13 +216,10 @@ static void read_gil(const struct look *l, struct look_interpreter *in)
 
 static struct look_thread *add_thread(struct look *l)
 {
-	struct look_thread *bigger = reallocarray(l->threads, l->n_threads + 1, sizeof(*bigger));
-
-	if (!bigger)
+	if (!array__room(l->threads, l->n_threads))
 		return NULL;
-	l->threads = bigger;
-	bigger[l->n_threads] = (struct look_thread){};
-	return &bigger[l->n_threads++];
+	l->threads[l->n_threads] = (struct look_thread){};
+	return &l->threads[l->n_threads++];
 }
 
 /* Reads the interpreter's current list of threads; a state without a known thread is skipped: it begins or ends. */
@@ -255,16 +253,13 @@ static int read_interpreters(struct look *l)
 	int err = 0;
 
 	for (; at && !err && l->n_interpreters < INTERPRETERS_MAX; at = look__word(l, at + l->layout.interp_next)) {
-		struct look_interpreter *bigger = reallocarray(l->interpreters, l->n_interpreters + 1, sizeof(*bigger));
-
-		if (!bigger)
+		if (!array__room(l->interpreters, l->n_interpreters))
 			return -ENOMEM;
-		l->interpreters = bigger;
-		bigger[l->n_interpreters] = (struct look_interpreter){
+		l->interpreters[l->n_interpreters] = (struct look_interpreter){
 			.id = at,
 			.number = look__word(l, at + l->layout.interp_id),
 		};
-		read_gil(l, &bigger[l->n_interpreters]);
+		read_gil(l, &l->interpreters[l->n_interpreters]);
 		err = read_states(l, l->n_interpreters++);
 	}
 	return err;

@@ -8,6 +8,7 @@
 
 #include "python/lines.h"
 #include "python/text.h"
+#include "util/array.h"
 
 #define FRAMES_MAX 20000
 #define TRIES	   50
@@ -26,7 +27,7 @@ struct raw_frame {
 
 struct walk {
 	struct raw_frame *list;
-	u32 n, allocated;
+	u32 n;
 	bool cut;
 	u64 page; /* address of what is in `bytes`, 1: nothing */
 	u8 bytes[PAGE];
@@ -62,16 +63,8 @@ static s64 offset_of(const struct look *l, const u8 *frame, u64 code)
 
 static int add_frame(struct walk *w, const struct raw_frame *f)
 {
-	struct raw_frame *bigger;
-
-	if (w->n == w->allocated) {
-		bigger = reallocarray(w->list, w->allocated * 2 + 64, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		w->list = bigger;
-		w->allocated = w->allocated * 2 + 64;
-	}
-	w->list[w->n++] = *f;
+	if (!array__push(w->list, w->n, *f))
+		return -ENOMEM;
 	return 0;
 }
 

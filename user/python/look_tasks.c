@@ -2,6 +2,8 @@
 /* What /proc says of a process's threads: their names, what they do, since when they sleep. */
 #include "python/look.h"
 
+#include "util/array.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -186,19 +188,18 @@ int look__read_tasks(struct look *l)
 	snprintf(path, sizeof(path), "%u/status", l->pid);
 	container = innermost_tid(dirfd(dir), path) != 0;
 	while (!err && l->n_tasks < TASKS_MAX && (d = readdir(dir))) {
-		struct look_task *bigger;
+		struct look_task *task;
 
 		if (!isdigit((unsigned char)d->d_name[0]))
 			continue;
-		bigger = reallocarray(l->tasks, l->n_tasks + 1, sizeof(*bigger));
-		if (!bigger) {
+		if (!array__room(l->tasks, l->n_tasks)) {
 			err = -ENOMEM;
 			break;
 		}
-		l->tasks = bigger;
-		bigger[l->n_tasks] = (struct look_task){ .tid = (u32)atoi(d->d_name) };
-		read_task(&bigger[l->n_tasks], dirfd(dir), container, clocks);
-		l->n_tasks += bigger[l->n_tasks].state != 0;
+		task = &l->tasks[l->n_tasks];
+		*task = (struct look_task){ .tid = (u32)atoi(d->d_name) };
+		read_task(task, dirfd(dir), container, clocks);
+		l->n_tasks += task->state != 0;
 	}
 	clocks__done(clocks);
 	free(clocks);

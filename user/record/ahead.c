@@ -14,6 +14,7 @@
 #include "record/internal.h"
 #include "sandbox/privileges.h"
 #include "sandbox/usage.h"
+#include "util/array.h"
 #include "util/file.h"
 
 #include <dirent.h>
@@ -162,7 +163,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 	const char *path = m->path;
 	struct ahead *a = arg;
 
-	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(names); i++) {
 		const char *at = strstr(path, names[i]);
 		size_t len = at ? (size_t)(at - path) + strlen(names[i]) - 1 : 0;
 		u32 k = 0;
@@ -195,7 +196,7 @@ static void find(struct ahead *a)
 		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a->roots[i]) < (int)sizeof(pattern))
 			search_folders(a, pattern);
 	ldcache__each(on_cached, a);
-	for (u32 i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(folders); i++)
 		search_folders(a, folders[i]);
 }
 

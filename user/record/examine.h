@@ -154,9 +154,9 @@ struct examination {
 	} families[FILE_FAMILIES_MAX];
 	u32 n_families;
 	struct found_place *places;
-	u32 n_places, max_places;
+	u32 n_places;
 	char **names;
-	u32 n_names, max_names;
+	u32 n_names;
 	u32 n_libraries, n_debug, n_facts, n_notes, n_answers; /* of what has come */
 	char note[512];
 	struct found_symbol symbol;

@@ -7,6 +7,7 @@
 #include "record/objects.h"
 
 #include "attach/library.h"
+#include "util/array.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -45,18 +46,13 @@ static bool clean(char *text, size_t size)
 
 static int take_name(struct examination *x, const struct answer *a, size_t n)
 {
-	char **bigger, *name;
+	char *name;
 
 	if (n < ANSWER_HEAD + 2 || n > ANSWER_HEAD + FILE_NAME_MAX || a->text[n - ANSWER_HEAD - 1] ||
 	    x->n_names == FILE_NAMES_MAX)
 		return -EPROTO;
-	if (x->n_names == x->max_names) {
-		bigger = reallocarray(x->names, x->max_names * 2 + 64, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		x->names = bigger;
-		x->max_names = x->max_names * 2 + 64;
-	}
+	if (!array__room(x->names, x->n_names))
+		return -ENOMEM;
 	name = strdup(a->text);
 	if (!name)
 		return -ENOMEM;
@@ -87,7 +83,6 @@ static bool is_place(const struct examination *x, const struct session *s, const
 
 static int take_places(struct examination *x, const struct session *s, const struct answer *a, size_t n, u64 file_size)
 {
-	struct found_place *bigger;
 	u32 count = a->head.n;
 
 	if (!count || count > PLACES_BATCH || !has(n, sizeof(*a->places), count) ||
@@ -96,15 +91,9 @@ static int take_places(struct examination *x, const struct session *s, const str
 	for (u32 i = 0; i < count; i++)
 		if (!is_place(x, s, &a->places[i], file_size))
 			return -EPROTO;
-	if (x->n_places + count > x->max_places) {
-		bigger = reallocarray(x->places, x->max_places * 2 + PLACES_BATCH, sizeof(*bigger));
-		if (!bigger)
+	for (u32 i = 0; i < count; i++)
+		if (!array__push(x->places, x->n_places, a->places[i]))
 			return -ENOMEM;
-		x->places = bigger;
-		x->max_places = x->max_places * 2 + PLACES_BATCH;
-	}
-	memcpy(x->places + x->n_places, a->places, count * sizeof(*bigger));
-	x->n_places += count;
 	return 0;
 }
 
@@ -115,9 +104,9 @@ static int take_family(struct examination *x, struct session *s, const struct ob
 	struct examined_family *last = x->n_families ? &x->families[x->n_families - 1] : NULL;
 	struct examined_family f = { .found = a->family, .first = last ? last->first + last->n : 0 };
 
-	if (!has(n, sizeof(a->family), 1) || f.found.id >= sizeof(s->family_on) / sizeof(s->family_on[0]) ||
-	    !s->family_on[f.found.id] || o->families & FAMILY_BIT(f.found.id) || x->n_families == FILE_FAMILIES_MAX ||
-	    f.found.error > 0 || !clean(f.found.why, sizeof(f.found.why)))
+	if (!has(n, sizeof(a->family), 1) || f.found.id >= ARRAY_LEN(s->family_on) || !s->family_on[f.found.id] ||
+	    o->families & FAMILY_BIT(f.found.id) || x->n_families == FILE_FAMILIES_MAX || f.found.error > 0 ||
+	    !clean(f.found.why, sizeof(f.found.why)))
 		return -EPROTO;
 	for (u32 i = 0; i < x->n_families; i++)
 		if (x->families[i].found.id == f.found.id)

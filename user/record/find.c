@@ -10,6 +10,7 @@
 #include "record/internal.h"
 #include "sandbox/message.h"
 #include "site/place.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -41,12 +42,8 @@ struct find {
 
 int site_list__add_site(struct site_list *list, const struct site *site)
 {
-	struct site *bigger = realloc(list->sites, (list->n + 1) * sizeof(*bigger));
-
-	if (!bigger)
+	if (!array__push(list->sites, list->n, *site))
 		return -ENOMEM;
-	list->sites = bigger;
-	list->sites[list->n++] = *site;
 	return 0;
 }
 

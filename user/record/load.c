@@ -3,6 +3,7 @@
 #include "kernel/loader.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
+#include "util/array.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
@@ -367,7 +368,7 @@ static int size_stacks(struct session *s)
 					 s->skel->maps.python_stacks };
 	int ret = 0;
 
-	for (u32 i = 0; !ret && !python_walks(s).any && i < sizeof(maps) / sizeof(maps[0]); i++)
+	for (u32 i = 0; !ret && !python_walks(s).any && i < ARRAY_LEN(maps); i++)
 		ret = bpf_map__set_max_entries(maps[i], 1);
 	return ret;
 }

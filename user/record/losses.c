@@ -3,6 +3,7 @@
 #include "record/internal.h"
 #include "sonde.skel.h"
 #include "trace/loss.h"
+#include "util/array.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -81,19 +82,17 @@ static void add_up(struct session *s, const struct meta_loss *r)
 		one->last = r->last > one->last ? r->last : one->last;
 		return;
 	}
-	one = reallocarray(l->sums, l->n_sums + 1, sizeof(*one));
-	if (!one)
+	if (!array__push(l->sums, l->n_sums,
+			 (struct session_loss){
+				 .family = r->family,
+				 .object = object,
+				 .reason = r->reason,
+				 .count = r->count,
+				 .first = r->first,
+				 .last = r->last,
+				 .outside = outside,
+			 }))
 		return;
-	l->sums = one;
-	one[l->n_sums++] = (struct session_loss){
-		.family = r->family,
-		.object = object,
-		.reason = r->reason,
-		.count = r->count,
-		.first = r->first,
-		.last = r->last,
-		.outside = outside,
-	};
 }
 
 void losses__add_of(struct session *s, u32 pid, u16 family, enum loss_reason reason, u64 count, u64 first, u64 last,

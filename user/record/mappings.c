@@ -12,6 +12,7 @@
 
 #include "core/meta.h"
 #include "record/family.h"
+#include "util/array.h"
 #include "util/map.h"
 
 #define CODE_MAX    4096 /* mappings of one process that are kept */
@@ -24,7 +25,7 @@
 
 struct process_code {
 	struct mapped_code *list; /* the newest last */
-	u32 n, max;
+	u32 n;
 	u64 read; /* when its list was read, 0: never */
 	u64 gone; /* when it was found to have ended, 0: it lives */
 };
@@ -42,7 +43,7 @@ struct mappings {
 	struct map processes; /* by pid: struct process_code */
 	struct map by_path; /* hash of a path: its number */
 	struct path *paths; /* by number - 1 */
-	u32 n_paths, max_paths, first_free;
+	u32 n_paths, first_free;
 	u64 path_bytes;
 	u32 total;
 	u64 dropped, reported; /* mappings that there was no room for: what runs there has no names */
@@ -105,20 +106,14 @@ const char *mappings__path(const struct mappings *m, u32 path)
 /* A number that is free, 0: no memory. */
 static u32 free_number(struct mappings *m)
 {
-	struct path *bigger;
 	u32 number = m->first_free;
 
 	if (number) {
 		m->first_free = m->paths[number - 1].next_free;
 		return number;
 	}
-	if (m->n_paths == m->max_paths) {
-		bigger = reallocarray(m->paths, m->max_paths * 2 + 64, sizeof(*bigger));
-		if (!bigger)
-			return 0;
-		m->paths = bigger;
-		m->max_paths = m->max_paths * 2 + 64;
-	}
+	if (!array__room(m->paths, m->n_paths))
+		return 0;
 	m->paths[m->n_paths] = (struct path){};
 	return ++m->n_paths;
 }
@@ -163,8 +158,6 @@ static bool same(const struct mapped_code *a, const struct mapped_code *b)
 /* Room for one more in the process's list; the oldest goes where it has too many. */
 static bool make_room(struct mappings *m, struct process_code *p)
 {
-	struct mapped_code *bigger;
-
 	if (p->n == CODE_MAX) {
 		release_path(m, p->list[0].path);
 		memmove(p->list, p->list + 1, --p->n * sizeof(*p->list));
@@ -174,14 +167,7 @@ static bool make_room(struct mappings *m, struct process_code *p)
 		m->dropped++;
 		return false;
 	}
-	if (p->n < p->max)
-		return true;
-	bigger = reallocarray(p->list, p->max * 2 + 16, sizeof(*bigger));
-	if (!bigger)
-		return false;
-	p->list = bigger;
-	p->max = p->max * 2 + 16;
-	return true;
+	return array__room(p->list, p->n);
 }
 
 /* Takes the path over. */
@@ -336,6 +322,7 @@ void mappings__sizes(const struct mappings *m, table_size_fn *fn, void *arg)
 	   arg);
 	fn(&(struct table_size){ .name = "paths of mappings",
 				 .entries = m->by_path.n,
-				 .bytes = m->path_bytes + map__bytes(&m->by_path) + m->max_paths * sizeof(*m->paths) },
+				 .bytes =
+					 m->path_bytes + map__bytes(&m->by_path) + array__bytes(m->paths, m->n_paths) },
 	   arg);
 }

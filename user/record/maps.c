@@ -5,6 +5,8 @@
  */
 #include "record/internal.h"
 
+#include "util/array.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -22,7 +24,7 @@ static bool is_kept(const struct bpf_map *m)
 {
 	if (bpf_map__type(m) == BPF_MAP_TYPE_PROG_ARRAY)
 		return true;
-	for (u32 i = 0; i < sizeof(read_maps) / sizeof(read_maps[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(read_maps); i++)
 		if (!strcmp(read_maps[i], bpf_map__name(m)))
 			return true;
 	return false;

@@ -2,6 +2,8 @@
 /* Families that measure in slices of time: their probes go off and on again, so what they sit on is kept. */
 #include "record/internal.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +25,13 @@ u32 pause__object(const struct schema_family *family, u32 object)
 
 int pause__keep(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites)
 {
-	struct kept *more, k = { .program = p, .method = method, .sites = *sites };
+	struct kept k = { .program = p, .method = method, .sites = *sites };
 	u64 *block;
 
 	if (!sites->n || sites->object == (sites->object & LINK_OBJECT_MASK))
 		return 0;
-	more = realloc(s->kept, (s->n_kept + 1) * sizeof(*more));
-	if (!more)
+	if (!array__room(s->kept, s->n_kept))
 		return -ENOMEM;
-	s->kept = more;
 	block = malloc(2 * sites->n * sizeof(u64));
 	if (!block)
 		return -ENOMEM;

@@ -4,6 +4,7 @@
 #include "record/family.h"
 #include "record/file_facts.h"
 #include "record/internal.h"
+#include "util/array.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -26,7 +27,7 @@ static bool check_layout(const void *key, const void *value)
 	const u32 offsets[] = { l->interpreters, l->interp_next, l->interp_threads, l->interp_gil,
 				l->runtime_gil,	 l->interp_id,	 l->interp_epoch };
 
-	for (u32 i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(offsets); i++)
 		if (offsets[i] > RUNTIME_MAX)
 			return false;
 	return l->frame_size <= FRAME_MAX && l->by_cframe <= 1;

@@ -5,6 +5,8 @@
  */
 #include "record/refused.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -73,14 +75,12 @@ static void lacks(const struct program *p, char *buf, size_t len)
 
 static int note(struct session *s, struct program *p, const char *why, bool all)
 {
-	struct refusal *bigger = reallocarray(s->refusals, s->n_refusals + 1, sizeof(*bigger));
 	char text[256];
 
-	if (!bigger)
+	if (!array__room(s->refusals, s->n_refusals))
 		return -ENOMEM;
-	s->refusals = bigger;
 	lacks(p, text, sizeof(text));
-	bigger[s->n_refusals++] =
+	s->refusals[s->n_refusals++] =
 		(struct refusal){ p->family, p->name, strdup(why), strdup(text), all, refused__part(p) };
 	p->enabled = false;
 	return 0;

@@ -3,6 +3,7 @@
 #include "record/family.h"
 
 #include "attach/library.h"
+#include "util/array.h"
 
 bool runtime__is_one(struct elf *elf, const char *path)
 {
@@ -15,7 +16,7 @@ bool runtime__is_one(struct elf *elf, const char *path)
 	};
 	struct elf_symbol sym;
 
-	for (u32 i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(libraries); i++)
 		if (library__is(elf, libraries[i].name, libraries[i].function))
 			return true;
 	return !elf__find_symbol(elf, "PyGILState_Ensure", &sym);

@@ -6,6 +6,7 @@
 #include "record/native.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
+#include "util/array.h"
 #include "util/test_switch.h"
 
 #include <bpf/bpf.h>
@@ -23,7 +24,7 @@ void session__warn(struct session *s, const char *fmt, ...)
 	va_list ap;
 	char *text;
 
-	if (s->n_warnings == sizeof(s->warnings) / sizeof(s->warnings[0]))
+	if (s->n_warnings == ARRAY_LEN(s->warnings))
 		return;
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) >= 0)

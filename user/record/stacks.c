@@ -19,6 +19,7 @@
 
 #include "python/lines.h"
 #include "python/text.h"
+#include "util/array.h"
 #include "util/python_library.h"
 #include "util/recent.h"
 
@@ -219,18 +220,11 @@ static struct pieces *pieces_of(struct code *c)
 static bool wait_for(struct stack_records *st, struct code *c, const struct raw_frame *r)
 {
 	struct pieces *p = st->n_waiting < WAITING_MAX ? pieces_of(c) : NULL;
-	struct raw_frame *more;
 
 	if (!p)
 		return false;
-	/* a power of two: full */
-	if (!(p->n_waiting & (p->n_waiting - 1))) {
-		more = reallocarray(p->waiting, p->n_waiting ? 2 * p->n_waiting : 1, sizeof(*more));
-		if (!more)
-			return false;
-		p->waiting = more;
-	}
-	p->waiting[p->n_waiting++] = *r;
+	if (!array__push(p->waiting, p->n_waiting, *r))
+		return false;
 	st->n_waiting++;
 	return true;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/symbols.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ struct symbol {
 struct symbols {
 	struct elf *elf;
 	struct symbol *list; /* by addr */
-	u32 n, max;
+	u32 n;
 	struct map places; /* by address: struct code_place */
 };
 
@@ -26,18 +27,11 @@ struct symbols {
 static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	struct symbols *s = arg;
-	struct symbol *bigger;
 
 	if (!sym->function || !sym->addr || s->n == SYMBOLS_MAX)
 		return 0;
-	if (s->n == s->max) {
-		bigger = reallocarray(s->list, s->max * 2 + 256, sizeof(*bigger));
-		if (!bigger)
-			return -ENOMEM;
-		s->list = bigger;
-		s->max = s->max * 2 + 256;
-	}
-	s->list[s->n++] = (struct symbol){ .addr = sym->addr, .size = sym->size, .name = sym->name };
+	if (!array__push(s->list, s->n, (struct symbol){ .addr = sym->addr, .size = sym->size, .name = sym->name }))
+		return -ENOMEM;
 	return 0;
 }
 
@@ -85,7 +79,6 @@ int symbols__new(struct symbols **out, struct elf *elf)
 	fit = reallocarray(s->list, kept + 1, sizeof(*fit));
 	if (fit) {
 		s->list = fit;
-		s->max = kept + 1;
 	}
 	*out = s;
 	return 0;
@@ -102,7 +95,7 @@ void symbols__free(struct symbols *s)
 
 u64 symbols__bytes(const struct symbols *s)
 {
-	return (u64)s->max * sizeof(*s->list) + (u64)s->places.n * (sizeof(struct code_place) + 32);
+	return ((u64)s->n + 1) * sizeof(*s->list) + (u64)s->places.n * (sizeof(struct code_place) + 32);
 }
 
 /* The last one that begins at or before addr, NULL: none does. */
@@ -132,7 +125,7 @@ static bool is_python_call(const char *name)
 	static const char *const names[] = { "_PyEval_Vector", "_PyEval_EvalFrame", "_PyFunction_Vectorcall",
 					     "PyEval_EvalCode", "_PyEval_EvalCodeWithName" };
 
-	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(names); i++)
 		if (!strcmp(name, names[i]))
 			return true;
 	return false;

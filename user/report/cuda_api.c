@@ -10,6 +10,7 @@
 #include "model/order.h"
 #include "output/text.h"
 #include "report/api_columns.h"
+#include "util/array.h"
 
 /*
  * The number that identifies a function: its probe's, or its event kind's where the trace names no probes. Probes
@@ -283,7 +284,7 @@ static bool is_cuda_call(const struct cuda_api *a, const struct schema_event *e)
 	const struct schema_family *f;
 	u32 i;
 
-	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+	for (i = 0; i < ARRAY_LEN(families); i++) {
 		f = schema__family(a->schema, families[i]);
 		if (f && e->is_call && EVENT_FAMILY(e->id) == f->id)
 			return true;

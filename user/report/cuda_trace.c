@@ -4,6 +4,7 @@
 
 #include "output/text.h"
 #include "report/cuda_work.h"
+#include "util/array.h"
 
 struct trace_report {
 	struct cuda_work work;
@@ -51,7 +52,7 @@ static const char *memory_name(u32 kind)
 	static const char *const names[] = { NULL,    "Pageable", "Pinned",	   "Device",
 					     "Array", "Managed",  "Device Static", "Managed Static" };
 
-	return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : NULL;
+	return kind < ARRAY_LEN(names) ? names[kind] : NULL;
 }
 
 static const char *device_name(const struct trace_report *r, const struct gpu_work *w, char *buf, size_t size)

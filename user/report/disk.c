@@ -8,6 +8,7 @@
 #include "model/stats.h"
 #include "output/text.h"
 #include "report/report.h"
+#include "util/array.h"
 
 /* enums of bpf/probes/disk/disk.h; by number, as traces outlive headers */
 enum { ASKER_WRITEBACK = 1, ASKER_KERNEL = 2 };
@@ -248,7 +249,7 @@ static int read_all(struct disk_report *d, const struct query *args)
 	everything.from = everything.to = 0;
 	everything.pids.n = everything.tids.n = 0;
 	err = query__read_kind(&everything, "disk_file", on_files, d);
-	for (u32 i = 0; !err && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (u32 i = 0; !err && i < ARRAY_LEN(kinds); i++)
 		err = query__read_kind(args, kinds[i].kind, kinds[i].cb, d);
 	return err;
 }

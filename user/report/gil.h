@@ -46,7 +46,7 @@ struct gil_thread {
 /* Samples (-F) of threads that may have held a GIL, and the C functions in which holders were: see gil_native.c */
 struct gil_natives {
 	struct gil_sample *samples; /* by thread and time */
-	u32 n, allocated;
+	u32 n;
 	bool sampled; /* the trace has samples in the selected time, of holders or of others */
 	u64 left_out; /* samples that there was no room for */
 	struct map names; /* struct gil_native_name -> u32: its index plus one */

@@ -6,6 +6,7 @@
  * that one and counts against every name. A sample counts once, however many threads waited at that time.
  */
 #include "report/gil.h"
+#include "util/array.h"
 #include "util/search.h"
 
 #include <errno.h>
@@ -92,7 +93,7 @@ static bool is_interpreter(const char *object)
 
 static bool is_glue(const char *object)
 {
-	for (size_t i = 0; i < sizeof(glue) / sizeof(glue[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(glue); i++)
 		if (!strncmp(object, glue[i], strlen(glue[i])))
 			return true;
 	return false;
@@ -124,21 +125,14 @@ static const struct stack_frame *where(const struct stacks *s, u32 stack)
 static int add_sample(struct gil_natives *n, const struct stack_frame *f, const struct gil_sample *sample)
 {
 	struct gil_native_name name = {};
-	u32 room, *number = NULL;
-	void *more;
+	u32 *number = NULL;
 
 	if (n->n == SAMPLES_MAX) {
 		n->left_out++;
 		return 0;
 	}
-	if (n->n == n->allocated) {
-		room = n->allocated ? n->allocated * 2 : 1024;
-		more = realloc(n->samples, room * sizeof(*n->samples));
-		if (!more)
-			return -ENOMEM;
-		n->samples = more;
-		n->allocated = room;
-	}
+	if (!array__room(n->samples, n->n))
+		return -ENOMEM;
 	if (f->kind == FRAME_NATIVE) {
 		label(f, name.text, sizeof(name.text));
 		/* keys are compared as bytes, so the rest of the text has to be zero */

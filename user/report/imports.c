@@ -8,10 +8,11 @@
 #include "model/stacks.h"
 #include "output/text.h"
 #include "report/report.h"
+#include "util/array.h"
 
 #define IMPORTS_MAX 1000000
 #define NAME_MAX_   128
-#define NO_PARENT	    ~0u
+#define NO_PARENT   ~0u
 
 struct import {
 	u64 start, end;
@@ -26,7 +27,7 @@ struct import {
 struct imports {
 	const struct query *args;
 	struct import *list;
-	u32 n, allocated;
+	u32 n;
 	u32 *order; /* indices: siblings sorted */
 	bool cut;
 };
@@ -39,7 +40,6 @@ static int on_rows(const struct rows *rows, void *arg)
 				  *module = schema_event__field(v.event, "module"),
 				  *stack = schema_event__field(v.event, "stack");
 	struct imports *in = arg;
-	struct import *bigger;
 	const char *name;
 	u32 len;
 
@@ -48,13 +48,8 @@ static int on_rows(const struct rows *rows, void *arg)
 			in->cut = true;
 			return 0;
 		}
-		if (in->n == in->allocated) {
-			bigger = reallocarray(in->list, in->allocated * 2 + 256, sizeof(*bigger));
-			if (!bigger)
-				return -ENOMEM;
-			in->list = bigger;
-			in->allocated = in->allocated * 2 + 256;
-		}
+		if (!array__room(in->list, in->n))
+			return -ENOMEM;
 		in->list[in->n] = (struct import){
 			.start = (u64)view__s64(&v, f.start),
 			.end = (u64)view__s64(&v, f.time),
@@ -95,7 +90,7 @@ static void find_parents(struct imports *in)
 		struct import *m = &in->list[i];
 
 		while (open != NO_PARENT && (in->list[open].tid != m->tid || in->list[open].pid != m->pid ||
-					  in->list[open].end < m->end || in->list[open].depth >= m->depth))
+					     in->list[open].end < m->end || in->list[open].depth >= m->depth))
 			open = in->list[open].parent;
 		m->parent = open;
 		if (open != NO_PARENT)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "output/text.h"
+#include "util/array.h"
 
 #define IN_PROGRESS 7 /* of a communicator that does not block: no failure */
 
@@ -20,7 +21,7 @@ static const char *result_name(s32 ret)
 		"ncclRemoteError",   "ncclInProgress",	       "ncclTimeout",
 	};
 
-	return ret >= 0 && (size_t)ret < sizeof(known) / sizeof(known[0]) ? known[ret] : NULL;
+	return ret >= 0 && (size_t)ret < ARRAY_LEN(known) ? known[ret] : NULL;
 }
 
 static const char *function_name(const struct nccl_api *a, u32 function)
@@ -57,11 +58,8 @@ static int function_of(struct nccl_api *a, const struct schema_event *e, u16 pro
 
 static struct nccl_rank *add_rank(struct nccl_handles *h)
 {
-	struct nccl_rank *bigger = realloc(h->list, (h->n + 1) * sizeof(*bigger));
-
-	if (!bigger)
+	if (!array__room(h->list, h->n))
 		return NULL;
-	h->list = bigger;
 	h->list[h->n] = (struct nccl_rank){ .device = -1 };
 	return &h->list[h->n++];
 }
@@ -197,20 +195,17 @@ static int count_failure(struct nccl_api *a, const struct seen *c)
 
 static int add_open(struct nccl_api *a, const struct seen *c, const struct nccl_rank *r)
 {
-	struct nccl_open *bigger = realloc(a->open, (a->n_open + 1) * sizeof(*bigger));
-
-	if (!bigger)
+	if (!array__push(a->open, a->n_open,
+			 (struct nccl_open){
+				 .pid = c->pid,
+				 .tid = c->tid,
+				 .function = c->function,
+				 .comm = c->comm,
+				 .rank = r ? r->rank : 0,
+				 .size = r ? r->size : 0,
+				 .ns = c->ns,
+			 }))
 		return -ENOMEM;
-	a->open = bigger;
-	a->open[a->n_open++] = (struct nccl_open){
-		.pid = c->pid,
-		.tid = c->tid,
-		.function = c->function,
-		.comm = c->comm,
-		.rank = r ? r->rank : 0,
-		.size = r ? r->size : 0,
-		.ns = c->ns,
-	};
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "report/nccl_api.h"
 #include "report/sched.h"
 #include "report/unexplained.h"
+#include "util/array.h"
 
 #define RUNTIMES_LEN 160
 

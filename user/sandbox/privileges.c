@@ -18,6 +18,7 @@
 #include "sandbox/captured.h"
 #include "sandbox/namespaces.h"
 #include "sandbox/syscalls.h"
+#include "util/array.h"
 #include "util/sanitizer.h"
 #include "util/sudo.h"
 #include "util/test_switch.h"
@@ -77,7 +78,7 @@ int privileges__opener(void)
 {
 	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
 
-	return keep(list, sizeof(list) / sizeof(list[0]), NULL, 0);
+	return keep(list, ARRAY_LEN(list), NULL, 0);
 }
 
 int privileges__injector(bool opens)
@@ -87,7 +88,7 @@ int privileges__injector(bool opens)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
-	return keep(list, sizeof(list) / sizeof(list[0]) - !opens, NULL, 0);
+	return keep(list, ARRAY_LEN(list) - !opens, NULL, 0);
 }
 
 static bool has(cap_value_t c)
@@ -239,7 +240,7 @@ int privileges__observer(void)
 		err = become(uid, gid);
 	/* as in privileges__reader: without the capabilities that it doesn't need, at least */
 	if (!err || err == -EINVAL || err == -EPERM)
-		err = keep(list, sizeof(list) / sizeof(list[0]), NULL, 0);
+		err = keep(list, ARRAY_LEN(list), NULL, 0);
 	hide();
 	if (!err)
 		filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));

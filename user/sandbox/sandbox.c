@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sandbox/sandbox_private.h"
+#include "util/array.h"
 
 #include "sandbox/usage.h"
 #include "util/sanitizer.h"
@@ -58,7 +59,7 @@ static int filter(void)
 		SYS_recvmsg,	SYS_sendmsg,	SYS_close,   SYS_rt_sigreturn, SYS_fcntl,
 		SYS_newfstatat, SYS_exit_group, SYS_exit,    SYS_sysinfo,      SYS_clock_gettime
 	};
-	enum { N = sizeof(allowed) / sizeof(allowed[0]) };
+	enum { N = ARRAY_LEN(allowed) };
 	struct sock_filter code[N + 11] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0),
@@ -74,7 +75,7 @@ static int filter(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAP_PRIVATE, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 	};
-	enum { END = sizeof(end) / sizeof(end[0]) };
+	enum { END = ARRAY_LEN(end) };
 	struct sock_fprog program = { .len = 4 + N + END + 1, .filter = code };
 
 	for (u32 i = 0; i < N; i++)
@@ -99,7 +100,7 @@ static bool confine(int sock)
 		return false;
 	prctl(PR_SET_NAME, "sonde-file");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (u32 i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(signals); i++)
 		signal(signals[i], crashed);
 	/* for the process that reads the answers */
 	signal(SIGINT, SIG_IGN);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sandbox/syscalls.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,7 +157,7 @@ static int add_values(scmp_filter_ctx ctx, int nr, unsigned int arg, const unsig
 	return err;
 }
 
-#define ADD_VALUES(ctx, nr, arg, list) add_values(ctx, nr, arg, list, sizeof(list) / sizeof(list[0]))
+#define ADD_VALUES(ctx, nr, arg, list) add_values(ctx, nr, arg, list, ARRAY_LEN(list))
 
 /* New threads and children, in the namespaces that there are. glibc falls back from clone3, whose flags a filter can't see. */
 static int add_clone(scmp_filter_ctx ctx)

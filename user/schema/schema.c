@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "schema/schema_build.h"
+#include "util/array.h"
 
 int schema__fail(char *err, size_t err_len, int code, const char *fmt, ...)
 {
@@ -161,7 +162,7 @@ static u32 begins_with(const struct schema_event *e)
 {
 	u32 i;
 
-	for (i = 0; i < sizeof(beginning) / sizeof(*beginning) && i < e->n; i++) {
+	for (i = 0; i < ARRAY_LEN(beginning) && i < e->n; i++) {
 		const struct schema_field *f = &e->fields[i];
 
 		if (strcmp(f->name, beginning[i].name) || f->offset != beginning[i].offset ||

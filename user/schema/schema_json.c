@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema/schema_build.h"
+#include "util/array.h"
 #include "util/json.h"
 
 static const char *const type_names[] = {
@@ -13,7 +14,7 @@ static const char *const type_names[] = {
 };
 
 #define ITEMS_MAX 4096 /* of families, options, enums, events: names are compared pairwise */
-#define N_TYPES	  (sizeof(type_names) / sizeof(*type_names))
+#define N_TYPES	  ARRAY_LEN(type_names)
 
 static bool add_optional(struct cJSON *to, const char *name, const char *text)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "site/arch.h"
 
+#include "util/array.h"
+
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +24,7 @@ struct decoder *decoder__new(u16 machine)
 
 	if (!d)
 		return NULL;
-	for (u32 i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(known); i++)
 		if (known[i]->machine == machine)
 			d->arch = known[i];
 	if (!d->arch || cs_open(d->arch->cs_arch, d->arch->cs_mode, &d->handle)) {

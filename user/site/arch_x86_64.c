@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "site/arch.h"
+#include "util/array.h"
 
 /* What a program reads at an entry: arguments and the stack pointer. */
 static bool is_argument(u16 reg)
@@ -339,7 +340,7 @@ static u16 whole(u16 reg)
 		NUMBERED(11), NUMBERED(12), NUMBERED(13), NUMBERED(14), NUMBERED(15),
 	};
 
-	for (u32 i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(parts); i++)
 		if (parts[i][0] == reg)
 			return parts[i][1];
 	return reg;

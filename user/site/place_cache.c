@@ -20,6 +20,7 @@
 #include <xxhash.h>
 
 #include "site/place_private.h"
+#include "util/array.h"
 
 #define FOLDER	      "/var/cache/sonde"
 #define MAGIC	      0x31636c7065646e73ULL
@@ -59,7 +60,7 @@ struct cache {
 	u8 *bytes;
 	u32 used, max;
 	u32 n; /* functions in bytes */
-	u32 n_index, max_index; /* those that can be found */
+	u32 n_index; /* those that can be found */
 	bool changed;
 };
 
@@ -70,7 +71,7 @@ static const char *const reasons[] = {
 	WHY_UNWIND,	  WHY_OVERLAP,	     WHY_INDIRECT,	   WHY_LEAVES_STACK, WHY_LEAVES_CODE,  WHY_TABLES,
 	WHY_PAD,	  WHY_PAST_END,	     WHY_TOO_LARGE,	   WHY_PARTS,	     WHY_JUMP_TABLES,  WHY_NO_SIZE,
 };
-#define N_REASONS (sizeof(reasons) / sizeof(reasons[0]))
+#define N_REASONS ARRAY_LEN(reasons)
 
 static int reason_number(const char *why)
 {
@@ -138,14 +139,11 @@ static bool write_all(int fd, const void *buf, size_t len)
 
 static bool take_index(struct cache *c, u64 addr, u32 at)
 {
-	if (c->n_index == c->max_index) {
-		u64 *bigger = reallocarray(c->index, c->max_index * 2 + 256, 2 * sizeof(*bigger));
+	u64 *index = array__extend(c->index, c->n_index, 2 * sizeof(*index));
 
-		if (!bigger)
-			return false;
-		c->index = bigger;
-		c->max_index = c->max_index * 2 + 256;
-	}
+	if (!index)
+		return false;
+	c->index = index;
 	c->index[2 * c->n_index] = addr;
 	c->index[2 * c->n_index++ + 1] = at;
 	c->n = c->n_index;

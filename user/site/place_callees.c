@@ -10,6 +10,7 @@
 
 #include "elf/elf_private.h"
 #include "site/place_private.h"
+#include "util/array.h"
 
 struct known {
 	u64 addr;
@@ -19,14 +20,14 @@ struct known {
 
 struct list {
 	struct known *v;
-	u32 n, max;
+	u32 n;
 };
 
 struct callees {
 	struct elf *elf;
 	struct list code, slots, cold;
 	u64 *starts; /* of functions, sorted; made when it is asked for */
-	u32 n_starts, max_starts;
+	u32 n_starts;
 	bool failed;
 };
 
@@ -92,7 +93,7 @@ enum callee callee__by_name(const char *name)
 		if (throws(name))
 			return CALLEE_UNWINDS;
 	}
-	for (u32 i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(names); i++) {
 		const char *want = names[i].name;
 		size_t len = strcspn(want, "*");
 
@@ -107,17 +108,10 @@ enum callee callee__by_name(const char *name)
 
 static void add(struct callees *c, struct list *list, u64 addr, u64 size, enum callee callee)
 {
-	if (list->n == list->max) {
-		struct known *bigger = reallocarray(list->v, list->max * 2 + 64, sizeof(*bigger));
-
-		if (!bigger) {
-			c->failed = true;
-			return;
-		}
-		list->v = bigger;
-		list->max = list->max * 2 + 64;
+	if (!array__push(list->v, list->n, (struct known){ addr, size, callee })) {
+		c->failed = true;
+		return;
 	}
-	list->v[list->n++] = (struct known){ addr, size, callee };
 }
 
 static int by_address(const void *a, const void *b)
@@ -254,7 +248,7 @@ struct callees *callees__new(struct elf *elf)
 	c->elf = elf;
 	find_slots(c);
 	sort(&c->slots);
-	for (i = 0; c->slots.n && i < sizeof(sections) / sizeof(sections[0]); i++) {
+	for (i = 0; c->slots.n && i < ARRAY_LEN(sections); i++) {
 		index = 0;
 		while ((data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
 			(elf__machine(elf) == EM_AARCH64 ? stubs_arm64 : stubs_x86)(c, data, &sec);
@@ -311,17 +305,10 @@ static int on_start(const struct elf_symbol *sym, void *arg)
 
 	if (!sym->function)
 		return 0;
-	if (c->n_starts == c->max_starts) {
-		u64 *bigger = reallocarray(c->starts, c->max_starts * 2 + 1024, sizeof(*bigger));
-
-		if (!bigger) {
-			c->failed = true;
-			return 1;
-		}
-		c->starts = bigger;
-		c->max_starts = c->max_starts * 2 + 1024;
+	if (!array__push(c->starts, c->n_starts, sym->addr)) {
+		c->failed = true;
+		return 1;
 	}
-	c->starts[c->n_starts++] = sym->addr;
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "site/place_private.h"
+#include "util/array.h"
 
 #define CODE_MAX   (1 << 20) /* bytes of a function */
 #define NODES_MAX  200000
@@ -32,9 +33,9 @@ struct builder {
 	struct graph *g;
 	u64 entry;
 	u32 *work; /* nodes to look at: a stack */
-	u32 n_work, max_work;
+	u32 n_work;
 	struct call_site *calls;
-	u32 n_calls, max_calls;
+	u32 n_calls;
 	u32 parts_seen; /* whose call sites have been read */
 	int error;
 };
@@ -90,20 +91,14 @@ static struct part *add_part(struct builder *b, u64 addr, u64 size)
 static u32 new_node(struct builder *b)
 {
 	struct graph *g = b->g;
-	struct node *bigger;
 
 	if (g->n == NODES_MAX) {
 		refuse(b, WHY_TOO_LARGE);
 		return NONE;
 	}
-	if (g->n == g->max) {
-		bigger = reallocarray(g->nodes, g->max * 2 + 256, sizeof(*bigger));
-		if (!bigger) {
-			b->error = -ENOMEM;
-			return NONE;
-		}
-		g->nodes = bigger;
-		g->max = g->max * 2 + 256;
+	if (!array__room(g->nodes, g->n)) {
+		b->error = -ENOMEM;
+		return NONE;
 	}
 	memset(&g->nodes[g->n], 0, sizeof(*g->nodes));
 	g->nodes[g->n].next = g->nodes[g->n].target = g->nodes[g->n].before = NONE;
@@ -112,18 +107,10 @@ static u32 new_node(struct builder *b)
 
 static void push_work(struct builder *b, u32 node)
 {
-	u32 *bigger;
-
-	if (b->n_work == b->max_work) {
-		bigger = reallocarray(b->work, b->max_work * 2 + 256, sizeof(*bigger));
-		if (!bigger) {
-			b->error = -ENOMEM;
-			return;
-		}
-		b->work = bigger;
-		b->max_work = b->max_work * 2 + 256;
+	if (!array__push(b->work, b->n_work, node)) {
+		b->error = -ENOMEM;
+		return;
 	}
-	b->work[b->n_work++] = node;
 }
 
 /* The node of an address in a part, decoded if it is new. NONE: refused. */
@@ -259,22 +246,15 @@ static void follow_jump(struct builder *b, u32 node, const struct frame *f)
 static bool add_extra(struct builder *b, u32 to)
 {
 	struct graph *g = b->g;
-	u32 *bigger;
 
 	if (g->n_extra == EXTRA_MAX) {
 		refuse(b, WHY_JUMP_TABLES);
 		return false;
 	}
-	if (g->n_extra == g->max_extra) {
-		bigger = reallocarray(g->extra, g->max_extra * 2 + 64, sizeof(*bigger));
-		if (!bigger) {
-			b->error = -ENOMEM;
-			return false;
-		}
-		g->extra = bigger;
-		g->max_extra = g->max_extra * 2 + 64;
+	if (!array__push(g->extra, g->n_extra, to)) {
+		b->error = -ENOMEM;
+		return false;
 	}
-	g->extra[g->n_extra++] = to;
 	return true;
 }
 
@@ -439,20 +419,13 @@ static void discover(struct builder *b)
 static void on_call_site(u64 start, u64 size, u64 pad, void *arg)
 {
 	struct builder *b = arg;
-	struct call_site *bigger;
 
 	if (!pad || b->error || b->n_calls == CALLS_MAX)
 		return;
-	if (b->n_calls == b->max_calls) {
-		bigger = reallocarray(b->calls, b->max_calls * 2 + 64, sizeof(*bigger));
-		if (!bigger) {
-			b->error = -ENOMEM;
-			return;
-		}
-		b->calls = bigger;
-		b->max_calls = b->max_calls * 2 + 64;
+	if (!array__push(b->calls, b->n_calls, (struct call_site){ start, size, pad })) {
+		b->error = -ENOMEM;
+		return;
 	}
-	b->calls[b->n_calls++] = (struct call_site){ start, size, pad };
 }
 
 /*

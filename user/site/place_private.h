@@ -92,9 +92,9 @@ struct part {
 /* A function's control flow. */
 struct graph {
 	struct node *nodes;
-	u32 n, max;
+	u32 n;
 	u32 *extra;
-	u32 n_extra, max_extra;
+	u32 n_extra;
 	struct part parts[PARTS_MAX];
 	u32 n_parts;
 	bool pads; /* has landing pads */

@@ -11,6 +11,7 @@
 
 #include "elf/elf.h"
 #include "site/arch.h"
+#include "util/array.h"
 
 /* Decoded from one start at most, in bytes: CPython's largest function has 100 KiB. */
 #define DECODE_MAX   (1u << 20)
@@ -22,7 +23,7 @@ struct site_checker {
 	cs_insn *insn;
 	struct decoder *decoder; /* made when it is needed */
 	u64 *starts; /* of functions by symbols, sorted; read when they are needed */
-	u32 n_starts, max_starts;
+	u32 n_starts;
 	bool starts_read;
 	/* where the last linear decoding is */
 	u64 from, at;
@@ -67,18 +68,11 @@ void site_checker__free(struct site_checker *c)
 static int add_start(const struct elf_symbol *sym, void *arg)
 {
 	struct site_checker *c = arg;
-	u64 *bigger;
 
 	if (!sym->function)
 		return 0;
-	if (c->n_starts == c->max_starts) {
-		bigger = reallocarray(c->starts, c->max_starts * 2 + 1024, sizeof(*bigger));
-		if (!bigger)
-			return 1;
-		c->starts = bigger;
-		c->max_starts = c->max_starts * 2 + 1024;
-	}
-	c->starts[c->n_starts++] = sym->addr;
+	if (!array__push(c->starts, c->n_starts, sym->addr))
+		return 1;
 	return 0;
 }
 

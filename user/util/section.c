@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "util/section.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <fnmatch.h>
 #include <string.h>
@@ -38,7 +40,7 @@ int section__parse(struct section *out, const char *name)
 		return 0;
 	plus = memchr(name, '+', slash - name);
 	len = (plus ? plus : slash) - name;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (strlen(kinds[i].prefix) == len && !memcmp(kinds[i].prefix, name, len))
 			out->kind = kinds[i].kind;
 	if (plus && copy(out->option, sizeof(out->option), plus + 1, slash - plus - 1))

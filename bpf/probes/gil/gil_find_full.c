@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "gil_find_private.h"
+#include "util/array.h"
 
 /* Instructions before a call that are looked at: the compiler puts a dozen between the store and the call at most. */
 #define WINDOW 32
@@ -71,7 +72,7 @@ static const struct {
 	{ X86_REG_R15, X86_REG_R15D },
 };
 
-#define REGISTERS (sizeof(registers) / sizeof(registers[0]))
+#define REGISTERS ARRAY_LEN(registers)
 #define RSP	  5
 #define RDI	  8
 

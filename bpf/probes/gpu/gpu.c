@@ -13,6 +13,7 @@
 
 #include "attach/library.h"
 #include "record/family.h"
+#include "util/array.h"
 #include "util/lock.h"
 
 #define LIBRARY "libsonde-cupti.so"
@@ -36,7 +37,7 @@ struct target {
 /* One session at a time records. */
 static struct {
 	struct target *list;
-	u32 n, max;
+	u32 n;
 	u32 last_links; /* the last number given */
 	u64 next_look; /* which of them are gone; ns */
 	bool dropped; /* the control links */
@@ -60,15 +61,8 @@ static struct target *find(u32 pid)
 
 static struct target *add(u32 pid)
 {
-	struct target *bigger;
-
-	if (gpu.n == gpu.max) {
-		bigger = reallocarray(gpu.list, gpu.max * 2 + 64, sizeof(*bigger));
-		if (!bigger)
-			return NULL;
-		gpu.list = bigger;
-		gpu.max = gpu.max * 2 + 64;
-	}
+	if (!array__room(gpu.list, gpu.n))
+		return NULL;
 	gpu.list[gpu.n] = (struct target){ .pid = pid };
 	return &gpu.list[gpu.n++];
 }
@@ -324,7 +318,7 @@ static void sizes(table_size_fn *fn, void *arg)
 {
 	fn(&(struct table_size){ .name = "processes with the shim",
 				 .entries = gpu.n,
-				 .bytes = gpu.max * sizeof(*gpu.list) },
+				 .bytes = array__bytes(gpu.list, gpu.n) },
 	   arg);
 }
 

@@ -9,6 +9,7 @@
 #include "elf/dwarf.h"
 #include "nccl.h"
 #include "record/family.h"
+#include "util/array.h"
 
 #define PATIENCE 100 /* ms */
 
@@ -56,7 +57,7 @@ static bool check_layout(const void *key, const void *value)
 	const struct nccl_layout *l = value;
 	const u64 offsets[] = { l->start_magic, l->end_magic, l->hash, l->rank, l->size, l->device };
 
-	for (u32 i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
+	for (u32 i = 0; i < ARRAY_LEN(offsets); i++)
 		if (offsets[i] > COMM_MAX)
 			return false;
 	return true;

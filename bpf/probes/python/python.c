@@ -8,6 +8,7 @@
 #include "python.h"
 #include "python_find.h"
 #include "record/family.h"
+#include "util/array.h"
 
 #define CLONES_MAX 4
 
@@ -75,7 +76,7 @@ static int on_usdt(const struct usdt *probe, void *arg)
 	};
 	struct found *f = arg;
 
-	for (u32 i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(all); i++) {
 		if (strcmp(probe->name, all[i].probe))
 			continue;
 		++*(u32 *)((char *)f + all[i].count);

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "util/array.h"
+
+#include <stdlib.h>
+
+#define FIRST_ROOM 4
+
+size_t array__capacity(size_t n)
+{
+	size_t room = n ? FIRST_ROOM : 0;
+
+	while (room < n)
+		room *= 2;
+	return room;
+}
+
+void *array__extend(void *array, size_t n, size_t size)
+{
+	/* Only 0 and the powers of two from 4 on are full. */
+	if (n % FIRST_ROOM || (n & (n - 1)))
+		return array;
+	return reallocarray(array, n ? 2 * n : FIRST_ROOM, size);
+}
