@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""steps.py STEP: what the virtual machine does and checks. Prints TAP, and lines "= NAME<tab>FIGURE" for the table of kernels."""
+"""steps.py STEP SECONDS: what the virtual machine does and checks. Prints TAP, and lines "= NAME<tab>FIGURE" for the table of kernels."""
 import collections
 import glob
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from bounded import Bound, show_progress
 from tap import done, ok, skip
 
 QUICK_STEPS = ["programs", "doctor", "first", "named", "alone", "live", "detach"]
@@ -17,18 +19,28 @@ EVERY_STEP = ["programs", "options", "compilers", "doctor", "record", "together"
 OLD_STEPS = ["old"]
 
 SONDE = os.environ.get("SONDE", "")
+bound = None
 
 
 def figure(name, value):
     print(f"= {name}\t{value}", flush=True)
 
 
-def run(*command, limit=300, env=None):
-    """(status, stdout and stderr); both are printed, indented, for the log."""
-    done = subprocess.run(command, env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=limit)
-    print("\n".join(f"  {line}" for line in [f"$ {' '.join(command)}", *done.stdout.splitlines(), f"-> {done.returncode}"]), flush=True)
-    return done.returncode, done.stdout
+def run(*command, env=None):
+    """
+    (status, stdout and stderr); both are printed, indented, for the log. A file takes the output, not a pipe, whose end
+    would be waited for where a process outlives its parent. What does not end is ended with the step.
+    """
+    print(f"  $ {' '.join(command)}", flush=True)
+    with tempfile.TemporaryFile("w+", errors="replace") as out:
+        def text():
+            with open(f"/proc/self/fd/{out.fileno()}", errors="replace") as f:
+                return f.read()
+        bound.command, bound.output = " ".join(command), text
+        status = subprocess.call(command, env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        bound.command, output = None, text()
+    print("\n".join(f"  {line}" for line in [*output.splitlines(), f"-> {status}"]), flush=True)
+    return status, output
 
 
 def programs():
@@ -52,7 +64,7 @@ def compilers():
 
 
 def load_each(*options):
-    status, text = run(os.path.join(os.environ["B"], "tests/vm/load_each"), *options, limit=900)
+    status, text = run(os.path.join(os.environ["B"], "tests/vm/load_each"), *options)
     rows = [line.split("\t") for line in text.splitlines() if line.count("\t") >= 7]
     refused = [r for r in rows if r[2].startswith("refused")]
     name = " ".join(["programs", *map(os.path.basename, options)])
@@ -73,7 +85,7 @@ def doctor():
 
 
 def record():
-    status, text = run(SONDE, "record", "-d", "3", "-o", "/tmp/first.sonde", limit=600)
+    status, text = run(SONDE, "record", "-d", "3", "-o", "/tmp/first.sonde")
     ok(status == 0, "record", text)
     status, text = run(SONDE, "report", "/tmp/first.sonde")
     ok(status == 0, "report", text)
@@ -105,7 +117,9 @@ def together(rounds=10, tests=TOGETHER):
     missing, recordings = None, 0
     for tries in range(1, 4):
         t = Together(tests, SLOW, rounds)
+        bound.describe = [t.describe]
         t.run()
+        bound.describe = []
         lost = collections.Counter()
         for sonde in t.sondes:
             recordings += 1
@@ -261,7 +275,7 @@ def test(path, *args, **env):
     """
     began = time.monotonic()
     for tries in range(1, 4):  # noqa: B007
-        status, text = run(os.path.join(os.environ["ROOT"], "tests", path), *args, env={**SLOW, **env}, limit=900)
+        status, text = run(os.path.join(os.environ["ROOT"], "tests", path), *args, env={**SLOW, **env})
         good, bad = tap(text)
         lost = lost_of(path, losses(text)) + sum(int(n) for n in re.findall(r"'count': (\d+)[^}]*'reason_name'", text))
         if not bad and status == 0:
@@ -301,7 +315,7 @@ def tap(text, left_out=re.compile("^$")):
 
 def script():
     """Whatever tests/vm/run --script=FILE names, to look into something by hand."""
-    status, _ = run("/bin/bash", "/root/script", limit=1500)
+    status, _ = run("/bin/bash", "/root/script")
     ok(status == 0, "the script ends with status 0")
 
 
@@ -313,6 +327,9 @@ def old():
 
 
 def main():
+    global bound
+    show_progress()
+    bound = Bound(float(sys.argv[2]))
     globals()[sys.argv[1]]()
     done()
 

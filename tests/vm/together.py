@@ -19,6 +19,15 @@ EVERY_PROCESS = ("sched", "syscall", "disk", "net", "lock", "sample")
 TRACING, ENDING = 300, 300  # seconds
 
 
+def exists(pid):
+    """Whether a process runs still; one whose parent has not waited for it does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def families():
     text = subprocess.run([SONDE, "list", "families"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return re.findall(r"^(\w+) +0x", text, re.M)
@@ -64,8 +73,8 @@ class Test:
         return self.child.poll() is None
 
     def output(self):
-        self.out.seek(0)
-        return self.out.read()
+        with open(f"/proc/self/fd/{self.out.fileno()}", errors="replace") as f:  # with a position of its own
+            return f.read()
 
 
 class Together:
@@ -87,8 +96,11 @@ class Together:
     def gather(self):
         """{pid: options} of the recordings that are waited for, when every test that runs waits for one."""
         while True:
-            waiting = self.those("ready")
-            if len(waiting) == sum(t.runs() for t in self.tests):
+            waiting = {pid: path for pid, path in self.those("ready").items() if exists(pid)}
+            running = sum(t.runs() for t in self.tests)
+            if not running:
+                return {}
+            if len(waiting) >= running:  # more, where a test has ended before what it started
                 break
             time.sleep(0.1)
         options = {}
@@ -104,14 +116,24 @@ class Together:
         self.sondes.append(sonde)
         for pid in options if sonde.began else ():
             self.send("go", pid, sonde.path)
-        while sonde.began and set(options) - set(self.those("done")) and any(t.runs() for t in self.tests):
+        while sonde.began and any(map(exists, set(options) - set(self.those("done")))) and any(t.runs() for t in self.tests):
             time.sleep(0.1)
         sonde.status = sonde.stop()
         for pid in options:
-            if not sonde.began:
+            if not sonde.began and exists(pid):
                 os.kill(int(pid), signal.SIGKILL)
             self.send("end", pid, f"{sonde.status}\n{sonde.said()}")
         return sonde.began
+
+    def describe(self):
+        """Lines on what each test and recording has printed."""
+        lines = []
+        for t in self.tests:
+            state = "runs" if t.runs() else f"ended, {t.child.returncode}"
+            lines += [f"{t.name} ({state}) has printed:", *t.output().splitlines()[-5:]]
+        for sonde in self.sondes:
+            lines += [f"{sonde.path} has printed:", *sonde.said().splitlines()[-5:]]
+        return lines + [f"they wait in: {' '.join(sorted(os.listdir(self.dir)))}"]
 
     def run(self):
         while True:
