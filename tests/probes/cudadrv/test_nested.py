@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import BUILD, SONDE, Program, Recording, directory
 from drv_lib import DRIVER, RUNTIME, SILENT, doubles, driver_truth

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path += [os.path.join(HERE, "..", "gil"), os.path.join(HERE, "..", "sample")]
+sys.path += [os.path.join(HERE, "..", family) for family in ("cuda", "gil", "sample")]
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import tap
 from common import Recording, directory
