@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "inject/place.h"
+#include "inject/safe_point.h"
 #include "inject/seccomp.h"
 #include "sandbox/privileges.h"
 
@@ -156,7 +156,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 		snprintf(why, len, "thread %u is in a restartable sequence", tid);
 		return -EAGAIN;
 	}
-	if (!place__is_safe(s, t, why, len))
+	if (!safe_point__is_safe(s, t, why, len))
 		return -EAGAIN;
 	err = seccomp__check(t, why, len);
 	return err == -EACCES && force ? 0 : err ? -ENOTSUP : 0;

@@ -18,7 +18,7 @@
 
 #include "inject/check.h"
 #include "inject/choose.h"
-#include "inject/place.h"
+#include "inject/safe_point.h"
 #include "inject/tracee.h"
 #include "sandbox/privileges.h"
 #include "util/file.h"
@@ -453,7 +453,7 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 		snprintf(r->why, sizeof(r->why), "%.400s: %s", shim, strerror(-err));
 		return;
 	}
-	place__prepare(s);
+	safe_point__prepare(s);
 	/* a thread stands still for as long as this one waits for a CPU; not allowed: as it is */
 	if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){ .sched_priority = 1 }))
 		setpriority(PRIO_PROCESS, 0, PRIORITY);

@@ -186,7 +186,7 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 		.object = o->id,
 		.family = family,
 		.method = sites ? method : ATTACH_NONE,
-		.ahead = o->ahead,
+		.ahead = o->is_preattached,
 	};
 
 	session__emit(s, &r, sizeof(r));
@@ -287,10 +287,10 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	} else if (*why) {
 		warn_hidden(s, o, f, why);
 	}
-	about__probes(s, probes);
+	metadata__probes(s, probes);
 	if (attached)
 		o->live = session__now(s);
-	/* what was mapped before tracing began was not blind for a while: the trace begins with its probes */
+	/* an object that was mapped before tracing began has no attach gap: the trace begins with its probes */
 	if (!s->started)
 		o->first = o->live ? o->live : session__now(s);
 	/* a family may only want to know which processes have the object */

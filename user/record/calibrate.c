@@ -80,7 +80,7 @@ static bool is_tried(struct session *s, const struct program *p)
 	return p->enabled && p->section.kind == SECTION_TRACEPOINT && load__wants(s, p);
 }
 
-/* The core's first: by them the others know who is followed. */
+/* The core's programs first: the others need them to know which threads are followed. */
 static int attach_all(struct session *s, char *err, size_t len)
 {
 	const struct probes *probes = &s->embedded.probes;

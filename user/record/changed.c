@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Probed files that are written to in place (cp over a library, not mv). The
- * kernel keeps the instructions that it saw when it put the probes in: in a
- * process that maps the new contents it would put breakpoints in the middle of
- * other code, and run the old instructions there. So the probes come off with
- * the first write, which for most programs is the truncation before it. The file
- * is looked at anew when a process maps it next.
+ * Probed files that are written to in place (cp over a library, not mv). The kernel keeps the instructions that it
+ * saw when it inserted the probes: in a process that maps the new contents it would put breakpoints in the middle
+ * of other code, and run the old instructions there. So the probes are removed at the first write, which for most
+ * programs is the truncation before it. The file is examined anew when a process maps it next.
  *
- * Taking probes off and putting them in again takes some 100 ms each time, in which the worker does little else, and who may write to
- * a file decides how often. So one that is overwritten again and again is left out until it has not been written to for a while,
- * which its ctime says: no program can set that.
+ * Removing and inserting probes takes some 100 ms each time, in which the worker does little else, and the writer
+ * decides how often. So a file that is overwritten again and again is left out until it has not been written to
+ * for a while, according to its ctime, which no program can set.
  */
 #include "record/objects.h"
 
@@ -145,7 +143,7 @@ static void changed(struct session *s, struct object *o)
 	o->first = now;
 	o->live = o->families = 0;
 	o->examined = o->resting;
-	o->debug_sought = o->ahead = false;
+	o->debug_sought = o->is_preattached = false;
 	/* it is an object anew, which is counted and gets an id when it is probed */
 	losses__keep_path(s->losses, o->id, o->path);
 	s->objects->attached--;

@@ -9,7 +9,7 @@ struct step {
 	bool takes[256];
 };
 
-/* What stands after '[', behind a '!' or '^' maybe; NULL: no ']' ends it, so '[' is a character like others. */
+/* Parses the set after '[', with an optional '!' or '^'; NULL: no ']' ends it, so '[' is an ordinary character. */
 static const char *parse_class(struct step *step, const char *p)
 {
 	bool negated = *p == '!' || *p == '^', first = true;

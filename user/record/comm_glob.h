@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A shell pattern for a process name as the tables that BPF follows, one look a
- * character: '*', '?', '[a-z]', '[!a-z]' and '\' as fnmatch(3) has them.
+ * A shell pattern for a process name as the tables that BPF follows, one lookup per character: '*', '?', '[a-z]',
+ * '[!a-z]' and '\' as in fnmatch(3).
  */
 #ifndef SONDE_RECORD_COMM_GLOB_H
 #define SONDE_RECORD_COMM_GLOB_H

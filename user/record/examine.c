@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The worker's side: children of sonde-examiner by whom a file belongs to, and what it costs if one does not answer. */
+/*
+ * The worker's side: children of sonde-examiner by the owner of the files, and the consequences if one does not
+ * answer.
+ */
 #include "record/examine.h"
 #include "record/family.h"
 #include "record/objects.h"
@@ -36,7 +39,7 @@ struct owner {
 	u64 used; /* when, in questions; 0: free */
 	u32 late; /* files that could not be parsed in time */
 	u32 answered; /* files that were, since the last of these */
-	bool nameless; /* functions of its files are not asked for any more */
+	bool nameless; /* functions of its files are no longer requested */
 };
 
 /* What is known of a file by its inode. */
@@ -46,8 +49,8 @@ struct file_of {
 };
 
 /*
- * Who could have written the files that share a child: their owner, and their group if it may write them. A file that all
- * may write has an inode of its own here.
+ * The users that could have written the files that share a child: their owner, and their group if it may write
+ * them. A file that all users may write has an inode of its own here.
  */
 struct child_key {
 	u64 dev, ino, uid, gid, group; /* group: 1: it may write them, 0: gid is 0 */
@@ -363,7 +366,7 @@ int examine__object(struct session *s, struct object *o, const struct mapping *m
 		.kind = FILE_QUESTION,
 		.op = FILE_FIND,
 		.families = o->families,
-		.ahead = o->ahead,
+		.is_preattached = o->is_preattached,
 	};
 	set_path(&q, o->path);
 	family_host__each(s, set_hint, &q);

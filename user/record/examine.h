@@ -35,7 +35,7 @@ struct file_question {
 	u64 number; /* FILE_CODE: of the file, by which the child knows it again */
 	u32 families; /* bit by id: those that have the file already */
 	u32 hints; /* bit by id: the family's host has its hint set */
-	u32 ahead; /* 1: no process maps it yet */
+	u32 is_preattached; /* 1: no process maps it yet */
 	char path[4096];
 };
 
@@ -63,7 +63,7 @@ struct answer_head {
 #define FILE_NAMES_MAX	   8192 /* as many probes have names */
 #define FILE_PLACES_MAX	   131072
 #define FILE_LIBRARIES_MAX 32
-#define FILE_DEBUG_MAX	   16 /* debug files asked for */
+#define FILE_DEBUG_MAX	   16 /* debug files requested */
 #define FILE_FACTS_MAX	   2 /* of a CPython they come first as well */
 #define FILE_PROBES_MAX	   2048 /* names that the recording does not know yet */
 #define FILE_NAME_MAX	   1024 /* bytes of a name with its NUL */

@@ -25,7 +25,10 @@ int answer__send(int sock, u32 kind, u32 n, const void *data, size_t len)
 	return message__send(sock, &a, ANSWER_HEAD + len, -1);
 }
 
-/* SONDE_TEST=examine-crash:GLOB, examine-loop:GLOB and examine-lie:GLOB stand for files that the parsers can't cope with. */
+/*
+ * SONDE_TEST=examine-crash:GLOB, examine-loop:GLOB and examine-lie:GLOB simulate files that the parsers can't cope
+ * with.
+ */
 static void misbehave(int sock, const struct file_question *q)
 {
 	const struct found_place nowhere = { .program = 0xfffffff, .offset = ~0ULL };

@@ -112,7 +112,10 @@ struct family_host {
 	 * is_runtime: any object, and both are NULL.
 	 */
 	void (*mapped)(struct session *s, struct file_facts *file, const void *own, const struct mapping *m);
-	/* A process came in by a filter: its threads are older. Its mappings follow, by mapped(). pid 0: several did, look at all. */
+	/*
+	 * A process was selected by a filter: its threads are older. Its mappings follow, by mapped(). pid 0:
+	 * several were, examine all.
+	 */
 	void (*joined)(struct session *s, u32 pid);
 	/* The loader drains one of the family's records, or a raw one of its own (bpf/core/stack.h). */
 	void (*event)(struct session *s, const struct event *e, u32 size);
@@ -159,7 +162,7 @@ int session__run_iter_of(struct session *s, const char *program, u32 pid);
  * .event once a later call returns more.
  */
 u64 session__drained(const struct session *s);
-/* Is the process among those asked for? */
+/* Is the process selected? */
 bool session__wants(const struct session *s, u32 pid);
 
 /*

@@ -147,7 +147,7 @@ static void in_v1_cgroup(u32 pid, void *arg)
 	process__set(arg, pid, PROCESS_CGROUP);
 }
 
-/* Before the programs that follow renames and moves are attached: what they look for. */
+/* Called before the programs that follow renames and moves are attached: sets what they match. */
 int filter__load(struct session *s)
 {
 	const struct filter *f = s->filter;

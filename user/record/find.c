@@ -25,7 +25,7 @@ struct find {
 	struct elf *elf;
 	const struct file_question *q;
 	int sock;
-	const struct program *program; /* whose functions are being looked for */
+	const struct program *program; /* the library whose functions are looked up */
 	const char *pattern;
 	bool copy; /* the library is linked into the object: its functions are not exported */
 	bool debug_sought;
@@ -122,7 +122,7 @@ static u64 end_cookie(const struct place_site *site)
 	       (site->by_frame_pointer ? COOKIE_BY_FRAME_POINTER : 0) | (u64)(site->above / 8) << COOKIE_ABOVE_SHIFT;
 }
 
-/* A call whose ends are found in the function's code: all its probes, or none. */
+/* A call whose ends are located in the function's code: all its probes are placed, or none. */
 static void add_placed(struct find *p, const struct elf_symbol *sym)
 {
 	struct found_place place = { .program = number_of(p, p->program) };
@@ -157,7 +157,7 @@ static void add_function(struct find *p, const struct elf_symbol *sym)
 
 	if (!sym->function || !sym->offset)
 		return;
-	/* a glob may match C++ names, whose returns are not safe to probe */
+	/* a glob may match C++ names; their returns are not safe to probe */
 	if (kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
 		return;
 	/* by its entry: where it is probed is asked only once */
@@ -237,12 +237,12 @@ static int fetch_debug(const char *build_id, void *arg)
 	return ask_debug(arg, ANSWER_SERVER, 0, build_id);
 }
 
-/* Looks for symbols that the file was stripped of, once. true: there are more now. */
+/* Looks up symbols that the file was stripped of, once. true: there are more now. */
 static bool add_debug(struct find *p)
 {
 	const struct debug_search search = {
 		/* whose it is knows the other process */
-		.pid = !p->q->ahead,
+		.pid = !p->q->is_preattached,
 		.path = p->q->path,
 		.open = open_debug,
 		.fetch = p->s->args->debuginfod ? fetch_debug : NULL,
@@ -310,7 +310,7 @@ static bool is_library(struct find *p, const struct program *program)
 	struct found_library library = { .program = number_of(p, program) };
 
 	library.match = library__match(p->elf, &p->s->embedded.probes, section->library);
-	if (library.match == LIBRARY_YES || !section__matches_library(section, p->q->path) || p->q->ahead ||
+	if (library.match == LIBRARY_YES || !section__matches_library(section, p->q->path) || p->q->is_preattached ||
 	    holds_copy(p, section->library))
 		return library.match == LIBRARY_YES;
 	if (p->n_libraries++ < FILE_LIBRARIES_MAX)

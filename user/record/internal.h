@@ -25,7 +25,7 @@ struct kept_records {
 	u64 lost; /* records for which there was no memory */
 };
 struct filter;
-struct ahead;
+struct preattach;
 struct examiner;
 struct file_facts;
 struct stack_records;
@@ -57,8 +57,8 @@ struct session {
 	enum span_mode span_mode;
 	enum attach_method span_method, entry_method;
 	bool family_on[256]; /* by family id */
-	bool everything; /* each program is loaded, whatever is asked for: for a trial (calibrate.h) */
-	const struct family_host *hosts[256]; /* those that look at their records, by family id */
+	bool everything; /* each program is loaded regardless of the options: for a trial (calibrate.h) */
+	const struct family_host *hosts[256]; /* families that inspect their records, by family id */
 
 	struct trace_writer *writer;
 	int write_error; /* first failed write */
@@ -68,7 +68,7 @@ struct session {
 	int epoll_fd;
 	int changed_fd; /* inotify: files that are written to */
 	struct attacher *attacher; /* has the privileges and the links */
-	struct fetcher *fetcher; /* asks debuginfod servers, NULL: not asked for */
+	struct fetcher *fetcher; /* asks debuginfod servers, NULL: not requested */
 	struct examiner *examiner; /* has files parsed */
 	u32 unpaused; /* sites that were attached without a pause */
 	struct {
@@ -77,7 +77,7 @@ struct session {
 		u8 verdict; /* enum site_verdict */
 	} refused_sites; /* by the attacher, of the family's that is attached */
 
-	struct ahead *ahead; /* between finding and attaching */
+	struct preattach *preattach; /* between finding and attaching */
 	struct objects *objects;
 	struct shares *shares;
 	struct losses *losses;
@@ -95,7 +95,7 @@ struct session {
 	u64 cpu_at_start; /* ns of CPU time that loading and attaching took */
 	u64 next_tick, next_second;
 	u64 followed; /* ns: up to here new mappings are known */
-	bool more; /* the last look at the rings took as much as one look may: there is more */
+	bool more; /* the last poll of the rings took as much as one poll may: there is more */
 	u64 drained; /* how often all rings were read to their end, and each record was handled */
 	u64 traced; /* records of targets, not about the trace itself */
 	u64 recorded[256]; /* the same by family */
@@ -123,7 +123,7 @@ struct session {
 	bool stuck_noted; /* the attacher's not answering is reported */
 	bool draining;
 	struct kept_records kept_records;
-	u32 unwatched; /* objects whose files can't be followed */
+	u32 unwatched; /* objects with files that can't be watched */
 	u32 hidden; /* objects that hold a library whose symbols are stripped */
 };
 
@@ -149,7 +149,7 @@ void session__unlink(struct session *s);
 /* pause.c: families whose probes go off and on (family_host.slices) */
 /* What their links are known by, and other families' too. */
 u32 pause__object(const struct schema_family *family, u32 object);
-/* Keeps what session__link was asked for, if it is of such a family. */
+/* Stores the request to session__link, if it is of such a family. */
 int pause__keep(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites);
 /* An object's, 0: all */
 void pause__forget(struct session *s, u32 object);
@@ -167,7 +167,7 @@ int objects__new(struct session *s);
 void objects__free(struct objects *o);
 int objects__scan(struct session *s, u32 pid);
 /* Probes a file on disk if a family probes libraries of its name; fd stays the caller's. */
-int objects__ahead(struct session *s, const char *path, int fd);
+int objects__preattach(struct session *s, const char *path, int fd);
 void objects__follow(struct session *s);
 u32 objects__probed(const struct objects *o);
 /* Of a process whose new files were not examined at once (shares.h), but may be now: they are mapped since then. */
@@ -178,9 +178,9 @@ void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg);
 /* By the id in the trace; NULL: none. */
 const char *objects__path(const struct objects *o, u16 id);
 
-/* ahead.c: libraries on disk that no process maps yet */
-void ahead__find(struct session *s);
-void ahead__attach(struct session *s);
+/* preattach.c: libraries on disk that no process maps yet */
+void preattach__find(struct session *s);
+void preattach__attach(struct session *s);
 
 /* memory.c: what sonde allows itself */
 void memory__limit(struct session *s);
@@ -260,7 +260,7 @@ void targets__close(struct session *s);
 u32 process__get(const struct session *s, u32 pid);
 void process__set(struct session *s, u32 pid, u32 flags);
 void process__clear(struct session *s, u32 pid, u32 flags);
-/* Is it among those asked for, or was it lately and is being introduced (filter.c)? */
+/* Is it selected, or was it lately and is being introduced (filter.c)? */
 bool process__is_introduced(const struct session *s, u32 pid);
 /* Do the filters leave this process out? Also of one that has ended. */
 bool process__is_foreign(const struct session *s, u32 pid);
@@ -276,13 +276,13 @@ void filter__note(struct session *s, const struct event *e, u32 size);
 void filter__follow(struct session *s);
 void filter__tick(struct session *s);
 
-/* about.c: what a trace says about itself */
-void about__head(struct session *s, struct trace_head *head, char *buf, size_t len);
-void about__clock(struct session *s);
-void about__probes(struct session *s, u32 from);
-void about__hits(struct session *s);
-void about__cost(struct session *s);
-u64 about__total_hits(struct session *s, u64 *skipped);
-u64 about__probes_ns(struct session *s, u64 hits);
+/* metadata.c: what a trace says about itself */
+void metadata__head(struct session *s, struct trace_head *head, char *buf, size_t len);
+void metadata__clock(struct session *s);
+void metadata__probes(struct session *s, u32 from);
+void metadata__hits(struct session *s);
+void metadata__cost(struct session *s);
+u64 metadata__total_hits(struct session *s, u64 *skipped);
+u64 metadata__probes_ns(struct session *s, u64 hits);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Line tables of Python's code objects. Processes that run the same program have the same ones, and so have functions whose lines
- * are alike: equal ones are kept once.
+ * Line tables of Python's code objects. Processes that run the same program have the same tables, and so have
+ * functions with equal line numbers: equal tables are stored once.
  */
 #ifndef SONDE_RECORD_LINE_TABLES_H
 #define SONDE_RECORD_LINE_TABLES_H

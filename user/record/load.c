@@ -136,7 +136,7 @@ u64 session__number(struct session *s, const char *family, const char *word)
 	return number;
 }
 
-/* The option that a word of the command line means, and its value; NULL: none */
+/* The option that an argument of the command line means, and its value; NULL: none */
 static const struct schema_option *find_option(const struct schema *schema, const char *given, const char **value)
 {
 	for (u32 i = 0; i < schema->n_options; i++) {
@@ -212,7 +212,7 @@ int load__open(struct session *s, char *err, size_t len)
 	return ret ? ret : set_options(s, err, len);
 }
 
-/* Why nothing can be traced here, in words. */
+/* A text that says why nothing can be traced here. */
 static int check_privilege(struct session *s, char *err, size_t len)
 {
 	if (!s->features.bpf && (s->features.error == -EPERM || s->features.error == -EACCES)) {
@@ -436,7 +436,7 @@ int load__load(struct session *s, char *err, size_t len)
 	}
 	if (ret) {
 		snprintf(err, len, "the kernel refused the BPF maps or types: %s\n%s", strerror(-ret), embedded__log());
-		/* of the kernel's, and nothing that the command line can mend */
+		/* an error of the kernel, which no option can change */
 		return ret == -EINVAL ? -ENOTSUP : ret;
 	}
 	ret = refused__apply(s, err, len);

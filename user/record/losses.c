@@ -139,7 +139,7 @@ static void poll_counter(struct session *s, u32 key)
 	}
 	if (count == l->seen[key])
 		return;
-	/* the kernel keeps the first of all; what is new came after the last look */
+	/* the kernel stores the first time of all; new losses came after the last poll */
 	if (first < l->last_poll && l->seen[key])
 		first = l->last_poll;
 	losses__add(s, key / LOSS_REASONS, key % LOSS_REASONS, count - l->seen[key], first, last, 0);

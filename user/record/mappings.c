@@ -226,7 +226,10 @@ static bool parse_line(struct mappings *m, char *line, struct mapped_code *c)
 	return true;
 }
 
-/* What is there now and is not known: before it was looked at, or with numbers of its own (overlayfs). */
+/*
+ * Adds mappings that are there now and are not known: made before the scan, or with numbers of their own
+ * (overlayfs).
+ */
 static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
 {
 	u64 now = session__now(m->session);

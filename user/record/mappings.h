@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which file lies where in which process, also of one that has ended: as reported by
- * mappings as they are made (struct family_host, mapped), and /proc/PID/maps for the rest.
+ * Which file is mapped where in which process, also of processes that have ended: as reported by mappings as they
+ * are made (struct family_host, mapped), and /proc/PID/maps for the rest.
  */
 #ifndef SONDE_RECORD_MAPPINGS_H
 #define SONDE_RECORD_MAPPINGS_H
@@ -25,8 +25,8 @@ struct mappings *mappings__new(struct session *s);
 void mappings__free(struct mappings *m);
 void mappings__add(struct mappings *m, const struct mapping *at);
 /*
- * What lies at an address of a process at a time, NULL: nothing that is known. parent: the process
- * that forked it, which has the same if it has ended before it was looked at. Valid until the next call.
+ * The mapping at an address of a process at a time, NULL: not known. parent: the process that forked it, which has
+ * the same mappings if the child ended before it was examined. Valid until the next call.
  */
 const struct mapped_code *mappings__at(struct mappings *m, u32 pid, u32 parent, u64 addr, u64 time);
 /* "[vdso]" and the like begin with a bracket, "" is code without a file */

@@ -204,7 +204,7 @@ static u32 unwind(struct native *n, const struct native_thread *t, u32 links, st
 		step = p->unwind_error ? by_frame_pointer(&w) : by_table(&w, &p->unwind);
 	}
 	*lost = step != STEP_END;
-	/* all the thread's frames, and no interpreter: they do not stand on this Python stack */
+	/* all of the thread's frames without an interpreter: they do not belong to this Python stack */
 	if (t->python && (step == STEP_END || depth == max)) {
 		*lost = depth > 0;
 		return depth ? 1 : 0;

@@ -19,7 +19,7 @@ struct native_thread {
 	u32 size; /* bytes of it that came */
 	u32 pid, parent; /* as in mappings__at() */
 	u64 time; /* ns */
-	u32 python; /* the Python stack that the newest native frames stand on; 0: none */
+	u32 python; /* the Python stack that the newest native frames continue; 0: none */
 };
 
 struct native *native__new(struct session *s);

@@ -18,7 +18,7 @@
 
 #define OPEN_MAX    64 /* files */
 #define BYTES_MAX   (64ULL << 20) /* of their tables; the least used goes */
-#define PLACES_MAX  (64u << 10) /* of a file; then they are asked for again */
+#define PLACES_MAX  (64u << 10) /* of a file; then they are requested again */
 #define TRIES_MAX   3 /* to open a file */
 #define FILES_MAX   2048 /* that are known, in a generation */
 #define CODES_MAX   16384 /* functions, likewise */
@@ -169,7 +169,7 @@ static struct open_file *free_place(struct native_code *n)
 void native_code__tick(struct native_code *n, u64 now)
 {
 	mappings__tick(n->mappings, now);
-	/* a file's table grows with what is looked up in it */
+	/* a file's table grows with the lookups in it */
 	keep_within(n, BYTES_MAX);
 }
 

@@ -23,10 +23,10 @@ struct native_place {
 struct native_code *native_code__new(struct session *s);
 void native_code__free(struct native_code *n);
 void native_code__mapped(struct native_code *n, const struct mapping *m);
-/* after_call: pc is a return address, the call stands in front of it */
+/* after_call: pc is a return address, the call precedes it */
 void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,
 		     struct native_place *out);
-/* The id of what stands for frames that could not be found. */
+/* The id of the frame that replaces frames that could not be found. */
 u32 native_code__missing(struct native_code *n);
 void native_code__tick(struct native_code *n, u64 now);
 /* Closes all files and forgets what can be found again. */

@@ -139,8 +139,8 @@ static int open_mapped(struct session *s, const struct mapping *m)
 static void refuse(struct session *s, struct object *o)
 {
 	/* no process maps what was found on disk; it is reported when one does */
-	if (o->ahead)
-		o->examined = o->ahead = false;
+	if (o->is_preattached)
+		o->examined = o->is_preattached = false;
 	else
 		object__refuse(s, o, "not an ELF file that can be read");
 }
@@ -180,7 +180,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		examination__free(&x);
 	if (o->live)
 		object__watch(s, o);
-	/* only runtimes are looked at again, when another process maps them */
+	/* only runtimes are examined again, when another process maps them */
 	if (!o->families)
 		object__forget_file(o);
 }
@@ -190,7 +190,7 @@ struct notify {
 	struct object *o;
 };
 
-/* Families that look for runtimes hear of those alone; one that does not hears of every mapping. */
+/* Families that look for runtimes are called for runtimes only, the others for every mapping. */
 static void notify_host(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
@@ -392,9 +392,9 @@ static void mapped_by_the_gone(struct session *s, const struct mapping *m)
 }
 
 /*
- * On overlayfs a record has numbers of the overlay's own, and the same ones before
- * and after a file is copied up: such a mapping is looked at each time. A record
- * with an object's numbers is of no overlay, as no object has those of one.
+ * On overlayfs a record has the overlay's own numbers, and the same ones before and after a file is copied up:
+ * such a mapping is examined each time. A record with an object's numbers is of no overlay, as no object has those
+ * of one.
  */
 static void on_record(const struct mmap_record *r, void *arg)
 {
@@ -411,7 +411,7 @@ static void on_record(const struct mmap_record *r, void *arg)
 		mapped(s, &m, r->time);
 		return;
 	}
-	/* its mappings are not looked at, and a scan takes time for each of them */
+	/* its mappings are not examined, and a scan takes time for each of them */
 	if (s->args->one_user && process__is_foreign(s, r->pid))
 		return;
 	if (!shares__may(s, shares__user(s, r->pid), r->pid, r->time, true))
@@ -455,13 +455,13 @@ static void on_own_mapping(const struct mapping *at, void *arg)
 	if (!o)
 		o = new_object(scan->s, &m, scan->now);
 	if (o && !o->examined) {
-		o->ahead = true;
+		o->is_preattached = true;
 		examine(scan->s, o, &m);
 		o->pid = 0;
 	}
 }
 
-int objects__ahead(struct session *s, const char *path, int fd)
+int objects__preattach(struct session *s, const char *path, int fd)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	void *map = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);

@@ -29,11 +29,11 @@ struct object {
 	u64 first, live; /* CLOCK_MONOTONIC ns; live 0: nothing attached */
 	u16 id; /* in the trace, 0: not probed */
 	int watch; /* by which a write to the file is reported; 0: none */
-	u32 pid; /* the process in whose root path is, 0: this one's */
+	u32 pid; /* the process in whose root the path is, 0: this process */
 	bool examined;
 	bool debug_sought; /* and what came of it reported */
 	bool remote; /* left out, as it lies on a file system that is served remotely */
-	bool ahead; /* probed before any process mapped it */
+	bool is_preattached; /* probed before any process mapped it */
 	bool mapped; /* by a process, since it is live */
 	bool unmapped; /* no process mapped it at the last scan */
 	bool resting; /* it is left out until it is not written to for a while */
@@ -75,7 +75,7 @@ void object__end_rest(struct object *o);
 int object__open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text);
 /* recognize.c: reports that the object goes by the name of the program's library, but is another one. */
 void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname);
-/* Says so if the object has the name of a library that a family probes, but can't be looked into. */
+/* Warns if the object has the name of a library that a family probes, but can't be examined. */
 void object__refuse(struct session *s, const struct object *o, const char *why);
 /* Has it the name of a library that a family probes? */
 bool object__is_probed_library(struct session *s, const struct object *o);

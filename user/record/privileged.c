@@ -174,9 +174,8 @@ static int confine(struct session *s, char *err, size_t len)
 }
 
 /*
- * All that needs privileges, in this process for the last time: from here on it
- * reads what targets wrote, and asks the attacher. Of /proc it has read only who
- * is whose parent, which `hidepid` keeps from other users.
+ * All that needs privileges in this process, for the last time: from here on it reads data that targets wrote, and
+ * asks the attacher. Of /proc it has read only the parents of processes, which `hidepid` hides from other users.
  */
 int privileged__start(struct session *s, char *err, size_t len)
 {
@@ -207,7 +206,7 @@ int privileged__start(struct session *s, char *err, size_t len)
 		return ret;
 	}
 	targets__select(s);
-	ahead__find(s);
+	preattach__find(s);
 	timing__step("libraries on disk found");
 	ret = confine(s, err, len);
 	timing__step("privileges given up");

@@ -237,7 +237,7 @@ void python__mapped(struct session *s, struct file_facts *f, const struct mappin
 {
 	struct python_process p;
 
-	/* several families hear of one mapping, and BPF may have learned of it by itself */
+	/* several families are called for one mapping, and BPF may have learned of it by itself */
 	if (!f || !locate(s, f, m, &p) || is_entered(s, m->pid, &p) || session__test_switch("late-python"))
 		return;
 	p.id = known.last_id += 2;

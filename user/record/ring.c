@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Producers look at tail with every record: it is moved seldom, lest they wait for its cache line. */
+/* Producers read tail with every record, so it is moved rarely, to spare them the cache miss. */
 #define TAIL_STEPS 16
-/* Bytes that one look at a ring takes at most: the loader has other things to do too, mapped libraries above all. */
+/* Bytes that one poll of a ring takes at most: the loader has other work too, mapped libraries above all. */
 #define READ_BYTES (256ULL << 10)
 
 struct rings {
@@ -86,7 +86,7 @@ bool rings__read(struct rings *rs, ring_record_fn fn, void *arg)
 {
 	bool more = false;
 
-	/* the bell first: who rings it from now on may have written behind what is read */
+	/* the bell first: a producer that rings it from now on may have written behind what is read */
 	ring_buffer__consume(rs->bell);
 	for (u32 cpu = 0; cpu < rs->cpus; cpu++)
 		more |= ring__read(ring_of(rs, cpu), rs->size, fn, arg);

@@ -45,7 +45,7 @@ char *session__next_warning(struct session *s)
 	return w;
 }
 
-/* Named one by one as long as they are few: anybody can make thousands of such files. */
+/* Named one by one as long as they are few: any user can make thousands of such files. */
 #define NAMED_MAX 8
 
 void session__gave_up(struct session *s, const char *path, const char *why)

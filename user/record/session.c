@@ -94,7 +94,7 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 	char families[256];
 	int ret;
 
-	about__head(s, &head, families, sizeof(families));
+	metadata__head(s, &head, families, sizeof(families));
 	ret = trace_writer__create(&s->writer, fd, s->schema, &head);
 	if (ret) {
 		snprintf(err, len, "cannot write the trace: %s", strerror(-ret));
@@ -104,7 +104,7 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 		trace_writer__bound_texts(s->writer, TEXTS_FEW);
 	if (s->args->print)
 		trace_writer__listen(s->writer, print_string, s);
-	about__clock(s);
+	metadata__clock(s);
 	refused__write(s);
 	return 0;
 }
@@ -146,7 +146,7 @@ int session__start(struct session *s, char *err, size_t len)
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));
 		return ret;
 	}
-	ahead__attach(s);
+	preattach__attach(s);
 	timing__step("libraries on disk probed");
 	/* what was lost until here is in no figure, and is counted apart */
 	drain__rings(s);
@@ -157,7 +157,7 @@ int session__start(struct session *s, char *err, size_t len)
 	s->followed = s->followed ? s->followed : s->started;
 	s->next_second = s->started + SECOND_NS;
 	/* says when tracing was live, also in a trace that is cut off within a second */
-	about__cost(s);
+	metadata__cost(s);
 	/* what families say of that moment is not to wait for the first tick */
 	family_host__each(s, host_tick, &s->started);
 	timing__step("families begun");
@@ -217,7 +217,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		return -EPIPE;
 	}
 
-	/* one look does not empty a full ring */
+	/* one poll does not empty a full ring */
 	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
 	changed__poll(s);
 	objects__follow(s);
@@ -241,8 +241,8 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		filter__tick(s);
 		shares__report(s);
 		losses__poll(s);
-		about__cost(s);
-		about__clock(s);
+		metadata__cost(s);
+		metadata__clock(s);
 		features__ended(&s->features);
 		process__forget_hung(s);
 		remote__report(s);
@@ -333,9 +333,9 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		stack_records__finish(s);
 		shares__report(s);
 		losses__poll(s);
-		about__hits(s);
-		about__clock(s);
-		about__cost(s);
+		metadata__hits(s);
+		metadata__clock(s);
+		metadata__cost(s);
 		memory__write_tables(s);
 		attacher__note_stuck(s);
 		remote__report(s);
@@ -393,8 +393,8 @@ void session__status(struct session *s, struct session_status *out)
 		.objects = objects__probed(s->objects),
 		.not_attached = s->not_attached,
 	};
-	out->hits = about__total_hits(s, &out->skipped_hits);
-	out->probes_ns = about__probes_ns(s, out->hits);
+	out->hits = metadata__total_hits(s, &out->skipped_hits);
+	out->probes_ns = metadata__probes_ns(s, out->hits);
 }
 
 void session__free(struct session *s)

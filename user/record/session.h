@@ -72,7 +72,7 @@ struct session_status {
 	u64 cpu_ns, probes_ns;
 	bool wants_objects; /* some of the families probe libraries */
 	u32 objects; /* probed */
-	u32 not_attached; /* things asked for that could not be attached: exit status 3 */
+	u32 not_attached; /* requested things that could not be attached: exit status 3 */
 };
 void session__status(struct session *s, struct session_status *out);
 

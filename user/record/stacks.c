@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Raw records of frames and code (core/stack.h) into meta_frame and meta_code. A code
- * object comes in pieces; frames may come before it, as they go through another
- * CPU's ring, and wait for it.
+ * Turns raw records of frames and code (core/stack.h) into meta_frame and meta_code. A code object arrives in
+ * parts; frames may arrive before it, as they go through another CPU's ring, and wait for it.
  *
- * Code objects are kept until there are too many. Then BPF forgets all of them at once: its tables' keys hold an epoch, which
- * is counted up here. From there on it numbers code anew, with other ids, and what is known by the old ids goes
- * a while later, when no record that names one can still come. Code of a process that has ended goes without that: BPF has an id for
- * each process, so none of its records names that code again.
+ * Code objects are stored until there are too many. Then BPF forgets all of them at once: its tables' keys hold an
+ * epoch, which is incremented here. From then on it numbers code anew, with other ids, and entries with the old
+ * ids are freed a while later, when no record with one can arrive any more. Code of a process that has ended is
+ * freed without that: BPF has an id for each process, so no later record names that code.
  */
 #include "record/internal.h"
 

@@ -30,11 +30,11 @@ OPTION(sched, all, "every process, not only those with a runtime");
 /* include/linux/preempt.h; where interrupts are counted differs between kernels, see struct sched_kernel */
 #define SOFTIRQ_SERVED 0x000100
 
-enum place {
-	PLACE_NONE = 0, /* not followed */
-	PLACE_UNKNOWN, /* followed since ->since; its first switch shows whether it was on a CPU */
-	PLACE_ON,
-	PLACE_OFF,
+enum cpu_state {
+	CPU_STATE_NONE = 0, /* not followed */
+	CPU_STATE_UNKNOWN, /* followed since ->since; its first switch shows whether it was on a CPU */
+	CPU_STATE_ON,
+	CPU_STATE_OFF,
 };
 
 struct interval {
@@ -45,7 +45,7 @@ struct interval {
 	u32 waker_pid, waker_tid;
 	u16 waker;
 	u16 state;
-	u16 place;
+	u16 cpu_state;
 	u16 cpu;
 };
 
@@ -99,11 +99,11 @@ static __always_inline struct interval *follow(struct task_struct *task)
 {
 	struct interval *st = bpf_task_storage_get(&intervals, task, 0, 0);
 
-	if (!st || st->place != PLACE_NONE)
+	if (!st || st->cpu_state != CPU_STATE_NONE)
 		return st;
 	if (!task__followed(task, option_sched_all))
 		return NULL;
-	st->place = PLACE_UNKNOWN;
+	st->cpu_state = CPU_STATE_UNKNOWN;
 	st->since = 0;
 	note_counters(st, task);
 	return st;
@@ -138,7 +138,7 @@ static __always_inline void fill(struct span *span, struct task_struct *task, co
 	span->event.pid = task->tgid;
 	span->event.tid = task->pid;
 	span->event.id = id;
-	span->event.flags = st->place == PLACE_UNKNOWN ? EVENT_STARTED_BEFORE : 0;
+	span->event.flags = st->cpu_state == CPU_STATE_UNKNOWN ? EVENT_STARTED_BEFORE : 0;
 	span->start = st->since;
 }
 
@@ -158,7 +158,7 @@ static __always_inline u64 waited(struct interval *st, struct task_struct *task,
 	if (queued && clock > queued)
 		delay += clock - queued;
 	/* it may have waited before it was followed */
-	return st->place == PLACE_UNKNOWN && delay > now - st->since ? now - st->since : delay;
+	return st->cpu_state == CPU_STATE_UNKNOWN && delay > now - st->since ? now - st->since : delay;
 }
 
 static __always_inline void fill_run(struct sched_run *run, struct task_struct *task, struct interval *st, u64 now)
@@ -189,11 +189,11 @@ static __always_inline void arrive(struct interval *st, struct task_struct *task
 {
 	struct sched_off off = {};
 
-	if (st->since && st->place != PLACE_ON) {
+	if (st->since && st->cpu_state != CPU_STATE_ON) {
 		fill_off(&off, task, st, clock, now);
 		emit(&off, sizeof(off));
 	}
-	st->place = PLACE_ON;
+	st->cpu_state = CPU_STATE_ON;
 	st->since = now;
 	st->cpu = bpf_get_smp_processor_id();
 	st->waker = WAKER_NONE;
@@ -214,7 +214,7 @@ static __always_inline void leave(struct interval *st, struct task_struct *task,
 		run.state = state;
 		run.next_tid = next_tid;
 	}
-	st->place = PLACE_OFF;
+	st->cpu_state = CPU_STATE_OFF;
 	st->since = now;
 	note_counters(st, task);
 	/*
@@ -222,9 +222,9 @@ static __always_inline void leave(struct interval *st, struct task_struct *task,
 	 * by exec or by a filter, and are followed no longer.
 	 */
 	if (state == SCHED_DEAD) {
-		st->place = PLACE_NONE;
+		st->cpu_state = CPU_STATE_NONE;
 	} else if (!task__followed(task, option_sched_all) && !(task->flags & PF_EXITING)) {
-		st->place = PLACE_NONE;
+		st->cpu_state = CPU_STATE_NONE;
 		run.span.event.flags |= EVENT_OPEN;
 	}
 	if (run.span.start)
@@ -264,7 +264,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		return 0;
 	now = bpf_ktime_get_ns();
 	/* what ends here off a CPU ends on this run queue */
-	if (in || out->place == PLACE_OFF)
+	if (in || out->cpu_state == CPU_STATE_OFF)
 		clock = run_queue_clock(prev);
 	if (out) {
 		/*
@@ -273,12 +273,12 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		 */
 		if (preempt || !prev->__state)
 			prev_state = 0;
-		if (out->place == PLACE_OFF)
+		if (out->cpu_state == CPU_STATE_OFF)
 			missed_arrival(out, prev, clock, now);
 		leave(out, prev, state_of(prev_state), next->pid, now);
 	}
 	if (in) {
-		if (in->place == PLACE_ON)
+		if (in->cpu_state == CPU_STATE_ON)
 			missed_leaving(in, next, now);
 		arrive(in, next, clock, now);
 	}
@@ -333,7 +333,7 @@ int BPF_PROG(sched_waking, struct task_struct *p)
 {
 	struct interval *st = interval_of(p);
 
-	if (!st || st->place == PLACE_NONE)
+	if (!st || st->cpu_state == CPU_STATE_NONE)
 		return 0;
 	note_waker(st);
 	if (!has_run_delay())
@@ -361,7 +361,7 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 	st = follow(p);
 	if (!st)
 		return 0;
-	st->place = PLACE_OFF;
+	st->cpu_state = CPU_STATE_OFF;
 	st->since = bpf_ktime_get_ns();
 	st->state = SCHED_NEW;
 	st->run_delay = 0;
@@ -381,14 +381,14 @@ int sched_begin(struct bpf_iter__task *ctx)
 		return 0;
 	st = new_interval(task);
 	/* of a process that is out of the set again, a switch while it is in begins the first interval */
-	if (!st || st->place != PLACE_NONE || !task__followed(task, option_sched_all))
+	if (!st || st->cpu_state != CPU_STATE_NONE || !task__followed(task, option_sched_all))
 		return 0;
 	/* whether it is on a CPU may change meanwhile; its first switch shows it */
 	st->since = bpf_ktime_get_ns();
 	st->state = state_of(task->__state);
 	note_counters(st, task);
 	st->cpu = task->thread_info.cpu;
-	st->place = PLACE_UNKNOWN;
+	st->cpu_state = CPU_STATE_UNKNOWN;
 	return 0;
 }
 
@@ -407,10 +407,10 @@ int sched_open(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	st = bpf_task_storage_get(&intervals, task, 0, 0);
-	if (!st || st->place == PLACE_NONE || !st->since || st->since >= sched_stopped)
+	if (!st || st->cpu_state == CPU_STATE_NONE || !st->since || st->since >= sched_stopped)
 		return 0;
 	clock = run_queue_clock(task);
-	if (st->place == PLACE_ON || (st->place == PLACE_UNKNOWN && task->on_cpu)) {
+	if (st->cpu_state == CPU_STATE_ON || (st->cpu_state == CPU_STATE_UNKNOWN && task->on_cpu)) {
 		fill_run(&run, task, st, sched_stopped);
 		run.span.event.cpu = st->cpu;
 		run.span.event.flags |= EVENT_OPEN;

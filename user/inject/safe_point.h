@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Is an interrupted thread where a call may be made in its place? */
-#ifndef SONDE_INJECT_PLACE_H
-#define SONDE_INJECT_PLACE_H
+#ifndef SONDE_INJECT_SAFE_POINT_H
+#define SONDE_INJECT_SAFE_POINT_H
 
 #include "inject/space.h"
 #include "inject/tracee.h"
 
 /* Reads what that takes of the files, before a thread is stopped for it: PyTorch's have half a million symbols. */
-void place__prepare(struct space *s);
+void safe_point__prepare(struct space *s);
 /* true, or why (of size len) says where it is. */
-bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t len);
+bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len);
 
 #endif

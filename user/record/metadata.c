@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a trace says about itself: the machine, the clocks, the probes, the costs. */
+/* Metadata of a trace: the machine, the clocks, the probes, the costs. */
 #include "record/internal.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
@@ -55,7 +55,7 @@ static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *
 	return 0;
 }
 
-void about__clock(struct session *s)
+void metadata__clock(struct session *s)
 {
 	struct meta_clock r = { .event = session__event(s, ID_meta_clock) };
 	u64 mono, boot, real, error;
@@ -82,7 +82,7 @@ static char *first_line(const char *path, char *buf, size_t len)
 	return buf;
 }
 
-/* One that the kernel refused was asked for too. */
+/* a program that the kernel refused was requested, too */
 static bool is_asked(const struct session *s, const struct schema_family *f)
 {
 	bool asked = s->family_on[f->id];
@@ -93,7 +93,7 @@ static bool is_asked(const struct session *s, const struct schema_family *f)
 }
 
 /* buf keeps the texts; it must live as long as head. */
-void about__head(struct session *s, struct trace_head *head, char *buf, size_t len)
+void metadata__head(struct session *s, struct trace_head *head, char *buf, size_t len)
 {
 	static struct utsname un;
 	static char hostname[256], machine[64], boot[64];
@@ -121,7 +121,7 @@ void about__head(struct session *s, struct trace_head *head, char *buf, size_t l
 }
 
 /* Names of the probes numbered from + 1 on. */
-void about__probes(struct session *s, u32 from)
+void metadata__probes(struct session *s, u32 from)
 {
 	for (u32 i = from; i < s->embedded.probes.n; i++) {
 		const struct probe *p = &s->embedded.probes.list[i];
@@ -177,12 +177,12 @@ static u64 sum_hits(struct session *s, bool write, u64 *no)
 	return total;
 }
 
-u64 about__total_hits(struct session *s, u64 *skipped)
+u64 metadata__total_hits(struct session *s, u64 *skipped)
 {
 	return sum_hits(s, false, skipped);
 }
 
-void about__hits(struct session *s)
+void metadata__hits(struct session *s)
 {
 	u64 skipped;
 
@@ -193,12 +193,12 @@ void about__hits(struct session *s)
  * What the probes cost the targets. A hit's trap is calibrated on this machine;
  * what a program then does is not in it (`make bench`: a quarter of it for a span).
  */
-u64 about__probes_ns(struct session *s, u64 hits)
+u64 metadata__probes_ns(struct session *s, u64 hits)
 {
 	return hits * (s->span_mode == SPAN_SESSION ? s->features.span_ns : s->features.entry_ns);
 }
 
-void about__cost(struct session *s)
+void metadata__cost(struct session *s)
 {
 	struct meta_cost r = { .event = session__event(s, ID_meta_cost) };
 	struct rusage u;
@@ -210,8 +210,8 @@ void about__cost(struct session *s)
 	r.user = u.ru_utime.tv_sec * 1000000000ULL + u.ru_utime.tv_usec * 1000ULL;
 	r.system = u.ru_stime.tv_sec * 1000000000ULL + u.ru_stime.tv_usec * 1000ULL;
 	r.children = usage__ns();
-	r.hits = about__total_hits(s, &skipped);
-	r.probes = about__probes_ns(s, r.hits);
+	r.hits = metadata__total_hits(s, &skipped);
+	r.probes = metadata__probes_ns(s, r.hits);
 	r.memory = u.ru_maxrss * 1024ULL;
 	r.written = trace_writer__bytes(s->writer);
 	session__emit(s, &r, sizeof(r));

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Libraries that no process maps yet, probed before one does, so that it has no
- * blind time: those that the dynamic linker would find, CUDA's usual folders and
- * what pip put beside Pythons that are installed or run. Only by the file names
- * that the chosen families probe, and only as many as make sense.
+ * Probes libraries before any process maps them, so that there is no attach gap: those that the dynamic linker
+ * would find, CUDA's usual folders, and what pip installed beside Pythons that are installed or run. Only files
+ * with names that the chosen families probe, and only a limited number.
  *
- * The folders are users' own, so a child without rights searches them, which is given up if it takes too
- * long, and what is listed is limited: what is not found is probed when a process maps it.
+ * The folders belong to users, so a child without privileges searches them. The child is killed if it takes too
+ * long, and the listing is limited: a library that is not found is probed when a process maps it.
  */
 #include "attach/attacher_wire.h"
 #include "attach/vmas.h"
@@ -32,8 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define AHEAD_MAX 32 /* files; each may take a link for every program */
-#define ROOTS_MAX 64
+#define PREATTACH_MAX 32 /* files; each may take a link for every program */
+#define ROOTS_MAX     64
 /* In all folders together: names that are listed, and files of fitting names that are examined. */
 #define LISTED_MAX   20000
 #define EXAMINED_MAX 1000
@@ -54,14 +53,14 @@ static const char *const folders[] = {
 	"/home/*/*/lib/python3*/site-packages/nvidia/*/lib",
 };
 
-struct ahead {
+struct preattach {
 	struct session *s;
 	char *roots[ROOTS_MAX]; /* .../site-packages of Pythons that run */
 	u32 n_roots;
-	struct ahead_file {
+	struct preattach_file {
 		char *path;
 		int fd;
-	} files[AHEAD_MAX];
+	} files[PREATTACH_MAX];
 	u32 n, examined;
 };
 
@@ -104,12 +103,12 @@ static bool may_be_probed(const struct session *s, int fd)
 	return !st.st_uid || (!s->args->trusted_files && (!s->args->one_user || st.st_uid == s->args->user));
 }
 
-static void add(struct ahead *a, const char *path)
+static void add(struct preattach *a, const char *path)
 {
 	char real[PATH_MAX];
 	int fd;
 
-	if (a->n >= AHEAD_MAX || !wanted(a->s, path) || a->examined >= EXAMINED_MAX)
+	if (a->n >= PREATTACH_MAX || !wanted(a->s, path) || a->examined >= EXAMINED_MAX)
 		return;
 	a->examined++;
 	if (!realpath(path, real) || !wanted(a->s, real))
@@ -124,7 +123,7 @@ static void add(struct ahead *a, const char *path)
 		close(fd);
 		return;
 	}
-	a->files[a->n] = (struct ahead_file){ strdup(real), fd };
+	a->files[a->n] = (struct preattach_file){ strdup(real), fd };
 	if (a->files[a->n].path)
 		a->n++;
 	else
@@ -137,7 +136,7 @@ static void on_cached(const char *path, void *arg)
 }
 
 /* All files of the folders that match: whether one is wanted is known by its name. */
-static void search_folders(struct ahead *a, const char *pattern)
+static void search_folders(struct preattach *a, const char *pattern)
 {
 	char files[PATH_MAX];
 	glob_t g = {
@@ -161,7 +160,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 {
 	static const char *const names[] = { "/site-packages/", "/dist-packages/" };
 	const char *path = m->path;
-	struct ahead *a = arg;
+	struct preattach *a = arg;
 
 	for (u32 i = 0; i < ARRAY_LEN(names); i++) {
 		const char *at = strstr(path, names[i]);
@@ -186,7 +185,7 @@ static bool probes_libraries(const struct session *s)
 	return false;
 }
 
-static void find(struct ahead *a)
+static void find(struct preattach *a)
 {
 	struct session *s = a->s;
 	char pattern[PATH_MAX];
@@ -201,7 +200,7 @@ static void find(struct ahead *a)
 }
 
 /* A file's path with its descriptor each; an empty path at the end, and whether something was left out. */
-static void __attribute__((noreturn)) search(struct ahead *a, int sock)
+static void __attribute__((noreturn)) search(struct preattach *a, int sock)
 {
 	int err = 0;
 	char end[2];
@@ -224,14 +223,14 @@ static void __attribute__((noreturn)) search(struct ahead *a, int sock)
 }
 
 /* What the child has found. false: it has found no more, or has not answered in time. */
-static bool take(struct ahead *a, int sock)
+static bool take(struct preattach *a, int sock)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };
 	char path[PATH_MAX];
 	int fd = -1;
 	ssize_t n = poll(&p, 1, PATIENCE_MS) > 0 ? message__receive(sock, path, sizeof(path), &fd) : 0;
 
-	if (n > 0 && !path[n - 1] && *path && fd >= 0 && a->n < AHEAD_MAX && (a->files[a->n].path = strdup(path))) {
+	if (n > 0 && !path[n - 1] && *path && fd >= 0 && a->n < PREATTACH_MAX && (a->files[a->n].path = strdup(path))) {
 		a->files[a->n++].fd = fd;
 		return true;
 	}
@@ -250,15 +249,15 @@ static bool take(struct ahead *a, int sock)
 	return false;
 }
 
-void ahead__find(struct session *s)
+void preattach__find(struct session *s)
 {
-	struct ahead *a;
+	struct preattach *a;
 	int sock[2];
 	pid_t pid;
 
 	if (!probes_libraries(s))
 		return;
-	a = s->ahead = calloc(1, sizeof(*a));
+	a = s->preattach = calloc(1, sizeof(*a));
 	if (!a || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
 		return;
 	a->s = s;
@@ -279,15 +278,15 @@ void ahead__find(struct session *s)
 	}
 }
 
-void ahead__attach(struct session *s)
+void preattach__attach(struct session *s)
 {
-	struct ahead *a = s->ahead;
+	struct preattach *a = s->preattach;
 
 	for (u32 i = 0; a && i < a->n; i++) {
-		objects__ahead(s, a->files[i].path, a->files[i].fd);
+		objects__preattach(s, a->files[i].path, a->files[i].fd);
 		close(a->files[i].fd);
 		free(a->files[i].path);
 	}
 	free(a);
-	s->ahead = NULL;
+	s->preattach = NULL;
 }

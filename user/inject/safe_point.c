@@ -9,7 +9,7 @@
  * Where the unwinding comes to no end (code made at run time has no tables), words
  * of the stack that look like return addresses into such functions count as frames.
  */
-#include "inject/place.h"
+#include "inject/safe_point.h"
 
 #include "util/array.h"
 
@@ -101,7 +101,7 @@ static void find_dangers(struct space *s, struct code *c)
 		c->dangers[c->n_dangers++] = (struct danger){ low - MALLOC_BELOW, high };
 }
 
-void place__prepare(struct space *s)
+void safe_point__prepare(struct space *s)
 {
 	for (u32 i = 0; i < s->n; i++)
 		find_dangers(s, &s->codes[i]);
@@ -217,7 +217,7 @@ static bool is_nameless(struct space *s, u64 pc)
 	return !elf__each_symbol(c->elf, holds, &addr);
 }
 
-bool place__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
+bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
 {
 	struct frame f = { tracee__pc(t), tracee__sp(t), tracee__frame_pointer(t), true };
 	const char *what = "";
