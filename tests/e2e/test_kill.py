@@ -181,9 +181,9 @@ def main():
                 continue
             verify = subprocess.run([SONDE, "info", path, "--verify"], capture_output=True)
             verified += verify.returncode == 0
-            ok, why, info = whole_frames_pass(path)
-            framed += ok
-            if not ok:
+            passes, why, info = whole_frames_pass(path)
+            framed += passes
+            if not passes:
                 problems.append(f"run {i}: zstd -t: {why}")
             # calls are made all the time: the newest one in the trace says how much is missing
             live = [row["live_ns"] for row in find(info, "objects") or [] if row.get("live_ns")]
