@@ -255,6 +255,7 @@ lint:
 # Tables that are made from the program
 docs: all
 	scripts/doc-tables.py $(B)/sonde > docs/events.md.tmp && mv docs/events.md.tmp docs/events.md
+	scripts/json-keys.py $(B) > docs/json.md.tmp && mv docs/json.md.tmp docs/json.md
 
 format:
 	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')

@@ -112,6 +112,7 @@ check "names of test files" extensions
 check "Python is /usr/bin/python3" python_is_debians
 check "licence lines" spdx
 check "includes point downward" directions
+check "docs/json.md has the keys of the code" scripts/json-keys.py "$build" --check
 check "no blanks at a line's end" blanks
 check "terms of the glossary (${#texts[@]} files)" words
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -87,13 +87,13 @@ def main():
     if not number:
         skip("a number that is used again", "other processes took it each time")
         done()
-    calls = {r["comm"]: r["calls"] for r in rows(path, number, "osrt", "threads") if r["name"] == "writev"}
+    calls = {r["thread"]: r["calls"] for r in rows(path, number, "osrt", "threads") if r["name"] == "writev"}
     ok(calls == WRITES, "system calls of each", calls)
     threads = rows(path, number, "sched", "threads")
     ok(sorted(r["name"] for r in threads) == ["first", "second"] and all(r["run_ns"] for r in threads), "time on a CPU of each",
        threads)
     faults = rows(path, number, "disk", "processes")
-    ok(sorted(r["name"] for r in faults) == ["first", "second"] and all(r["minor"] for r in faults), "page faults of each", faults)
+    ok(sorted(r["name"] for r in faults) == ["first", "second"] and all(r["minor_faults"] for r in faults), "page faults of each", faults)
     library, why = trace_processor.library()
     if not library:
         skip("Perfetto has two processes", why)

@@ -53,7 +53,7 @@ int info__objects(struct trace *t, const struct trace_facts *facts, const struct
 		{ "object", "Object", VALUE_U64, SHOW_PLAIN },
 		{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
 		{ "sites", "Sites", VALUE_U64, SHOW_COUNT },
-		{ "first_ns", "Mapped (s)", VALUE_S64, SHOW_SECONDS },
+		{ "from_ns", "Mapped (s)", VALUE_S64, SHOW_SECONDS },
 		{ "live_ns", "Live (s)", VALUE_S64, SHOW_SECONDS },
 		{ "attach_gap_ns", "Attach gap", VALUE_U64, SHOW_NS },
 		{ "method", "Method", VALUE_TEXT, SHOW_NEVER },

@@ -140,9 +140,9 @@ static const struct column untimed_columns[] = SUMMARY_COLUMNS(SHOW_COUNT);
 
 static const struct column calls_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	  { "tid", "TID", VALUE_U64, SHOW_PLAIN },
-	{ "comm", "Thread", VALUE_TEXT, SHOW_PLAIN },	  { "name", "Function", VALUE_TEXT, SHOW_PLAIN },
+	{ "thread", "Thread", VALUE_TEXT, SHOW_PLAIN },	  { "name", "Function", VALUE_TEXT, SHOW_PLAIN },
 	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },	  { "total_ns", "Total", VALUE_U64, SHOW_NS },
-	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },	  { "med_ns", "Med", VALUE_DOUBLE, SHOW_NS },
+	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },	  { "median_ns", "Med", VALUE_DOUBLE, SHOW_NS },
 	{ "min_ns", "Min", VALUE_U64, SHOW_NS },	  { "max_ns", "Max", VALUE_U64, SHOW_NS },
 	{ "stddev_ns", "StdDev", VALUE_DOUBLE, SHOW_NS }, { "errors", "Errors", VALUE_U64, SHOW_COUNT },
 	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },

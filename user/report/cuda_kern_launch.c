@@ -39,7 +39,7 @@ struct launch_report {
 };
 
 #define TIMES(key, heading, show)                                                                                   \
-	{ key "_avg_ns", heading "Avg", VALUE_DOUBLE, show }, { key "_med_ns", heading "Med", VALUE_DOUBLE, show }, \
+	{ key "_avg_ns", heading "Avg", VALUE_DOUBLE, show }, { key "_median_ns", heading "Med", VALUE_DOUBLE, show }, \
 		{ key "_min_ns", heading "Min", VALUE_U64, SHOW_NEVER },                                            \
 		{ key "_max_ns", heading "Max", VALUE_U64, show },                                                  \
 	{                                                                                                           \

@@ -10,7 +10,7 @@
 
 /* The columns of a time or a size in Nsight's reports; `unit` ends the keys, `of` is part of the headings. */
 #define CUDA_STATS(unit, of, show)                                                                      \
-	{ "avg_" unit, "Avg" of, VALUE_DOUBLE, show }, { "med_" unit, "Med" of, VALUE_DOUBLE, show },   \
+	{ "avg_" unit, "Avg" of, VALUE_DOUBLE, show }, { "median_" unit, "Med" of, VALUE_DOUBLE, show },   \
 		{ "min_" unit, "Min" of, VALUE_U64, show }, { "max_" unit, "Max" of, VALUE_U64, show }, \
 	{                                                                                               \
 		"stddev_" unit, "StdDev" of, VALUE_DOUBLE, show                                         \

@@ -390,8 +390,8 @@ static void fill_stalls(struct disk_report *d, struct table *t)
 static const struct column process_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "major", "Major faults", VALUE_U64, SHOW_COUNT },
-	{ "minor", "Minor faults", VALUE_U64, SHOW_COUNT },
+	{ "major_faults", "Major faults", VALUE_U64, SHOW_COUNT },
+	{ "minor_faults", "Minor faults", VALUE_U64, SHOW_COUNT },
 	{ "read_bytes", "Read", VALUE_U64, SHOW_BYTES },
 	{ "written_bytes", "Written", VALUE_U64, SHOW_BYTES },
 };

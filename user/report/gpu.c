@@ -48,13 +48,13 @@ static const struct column device_columns[] = {
 	{ "both_ns", "Both at once", VALUE_U64, SHOW_NS },
 	{ "depth", "Kernels at a time", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "deepest", "At most", VALUE_U64, SHOW_PLAIN },
-	{ "kernel_count", "Kernels", VALUE_U64, SHOW_NEVER },
-	{ "copy_count", "Copies", VALUE_U64, SHOW_NEVER },
-	{ "set_count", "Sets", VALUE_U64, SHOW_NEVER },
-	{ "graph_count", "Graphs", VALUE_U64, SHOW_NEVER },
+	{ "kernels", "Kernels", VALUE_U64, SHOW_NEVER },
+	{ "copies", "Copies", VALUE_U64, SHOW_NEVER },
+	{ "sets", "Sets", VALUE_U64, SHOW_NEVER },
+	{ "graphs", "Graphs", VALUE_U64, SHOW_NEVER },
 	{ "copied_bytes", "Copied", VALUE_U64, SHOW_NEVER },
-	{ "first_ns", "From", VALUE_S64, SHOW_NEVER },
-	{ "last_ns", "To", VALUE_S64, SHOW_NEVER },
+	{ "from_ns", "From", VALUE_S64, SHOW_NEVER },
+	{ "to_ns", "To", VALUE_S64, SHOW_NEVER },
 };
 
 static void fill_devices(const struct gpu_report *r, struct table *t)

@@ -36,8 +36,8 @@ static const struct column columns[] = {
 	{ "total_samples", "Samples, total", VALUE_U64, SHOW_NEVER },
 	{ "gil_ns", "With GIL", VALUE_U64, SHOW_NEVER },
 	{ "no_gil_ns", "Without GIL", VALUE_U64, SHOW_NEVER },
-	{ "off_ns", "Off CPU", VALUE_U64, SHOW_NS },
-	{ "off_total_ns", "Off CPU, total", VALUE_U64, SHOW_NEVER },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS },
+	{ "off_cpu_total_ns", "Off CPU, total", VALUE_U64, SHOW_NEVER },
 	{ "source", "Source", VALUE_TEXT, SHOW_PLAIN },
 };
 
@@ -85,7 +85,7 @@ static void fill(struct lines_report *r, const struct query *args, struct table 
 			   V_U64(l->total.off_ns),
 			   V_TEXT(sources__line(&r->sources, f->file, f->line, made, text, sizeof(text))));
 	}
-	table__sort(t, all->cpu_ns ? "self_ns" : "off_ns");
+	table__sort(t, all->cpu_ns ? "self_ns" : "off_cpu_ns");
 }
 
 static void add_findings(struct lines_report *r, struct report_output *out)

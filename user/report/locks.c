@@ -264,7 +264,7 @@ static const struct column locks_columns[] = {
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
 	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NEVER },
-	{ "med_ns", "Med", VALUE_DOUBLE, SHOW_NS },
+	{ "median_ns", "Med", VALUE_DOUBLE, SHOW_NS },
 	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
 	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	{ "timed_out", "Timed out", VALUE_U64, SHOW_COUNT },

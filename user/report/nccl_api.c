@@ -323,7 +323,7 @@ static const struct column function_columns[] = {
 	{ "name", "Function", VALUE_TEXT, SHOW_PLAIN },	 { "calls", "Calls", VALUE_U64, SHOW_COUNT },
 	{ "errors", "Errors", VALUE_U64, SHOW_COUNT },	 { "open", "Open", VALUE_U64, SHOW_COUNT },
 	{ "total_ns", "Total", VALUE_U64, SHOW_NS },	 { "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },
-	{ "med_ns", "Med", VALUE_DOUBLE, SHOW_NS },	 { "min_ns", "Min", VALUE_U64, SHOW_NS },
+	{ "median_ns", "Med", VALUE_DOUBLE, SHOW_NS },	 { "min_ns", "Min", VALUE_U64, SHOW_NS },
 	{ "max_ns", "Max", VALUE_U64, SHOW_NS },	 { "bytes", "Bytes", VALUE_U64, SHOW_BYTES },
 	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
 };

@@ -274,9 +274,9 @@ static const struct column waits_columns[] = {
 
 static const struct column threads_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	 { "tid", "TID", VALUE_U64, SHOW_PLAIN },
-	{ "comm", "Thread", VALUE_TEXT, SHOW_PLAIN },	 { "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "thread", "Thread", VALUE_TEXT, SHOW_PLAIN },	 { "name", "Name", VALUE_TEXT, SHOW_PLAIN },
 	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },	 { "total_ns", "Total", VALUE_U64, SHOW_NS },
-	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS }, { "med_ns", "Med", VALUE_DOUBLE, SHOW_NS },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS }, { "median_ns", "Med", VALUE_DOUBLE, SHOW_NS },
 	{ "max_ns", "Max", VALUE_U64, SHOW_NS },	 { "bytes", "Bytes", VALUE_U64, SHOW_BYTES },
 	{ "errors", "Errors", VALUE_U64, SHOW_COUNT },	 { "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
 };

@@ -37,8 +37,8 @@ static const struct column columns[] = {
 	{ "gil_ns", "With GIL", VALUE_U64, SHOW_NS },
 	{ "no_gil_ns", "Without GIL", VALUE_U64, SHOW_NS },
 	{ "kernel_ns", "In the kernel", VALUE_U64, SHOW_NEVER },
-	{ "off_ns", "Off CPU", VALUE_U64, SHOW_NS },
-	{ "off_total_ns", "Off CPU, total", VALUE_U64, SHOW_NS },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS },
+	{ "off_cpu_total_ns", "Off CPU, total", VALUE_U64, SHOW_NS },
 	{ "off_waits", "Waits", VALUE_U64, SHOW_NEVER },
 };
 
@@ -89,7 +89,7 @@ static void fill(struct python_report *p, struct table *t)
 			   V_U64(f->self.gil_ns), V_U64(f->self.no_gil_ns), V_U64(f->self.kernel_ns),
 			   V_U64(f->self.off_ns), V_U64(f->total.off_ns), V_U64(f->self.waits));
 	}
-	table__sort(t, p->s.all.cpu_ns ? "self_ns" : "off_ns");
+	table__sort(t, p->s.all.cpu_ns ? "self_ns" : "off_cpu_ns");
 }
 
 static void add_findings(struct python_report *p, struct report_output *out)

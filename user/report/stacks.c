@@ -20,7 +20,7 @@ static const struct column columns[] = {
 	{ "cpu_percent", "CPU %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "cpu_ns", "CPU", VALUE_U64, SHOW_NS },
 	{ "samples", "Samples", VALUE_U64, SHOW_COUNT },
-	{ "off_ns", "Off CPU", VALUE_U64, SHOW_NS },
+	{ "off_cpu_ns", "Off CPU", VALUE_U64, SHOW_NS },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "depth", "Frames", VALUE_U64, SHOW_PLAIN },
 	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN },
@@ -47,7 +47,7 @@ static void fill(struct sampled *s, const struct map *paths, char *text, struct 
 		table__add(t, V_DBL(table__percent(p->w.cpu_ns, s->all.cpu_ns)), V_U64(p->w.cpu_ns),
 			   V_U64(p->w.samples), V_U64(p->w.off_ns), V_U64(p->w.waits), V_U64(p->depth), V_TEXT(text));
 	}
-	table__sort(t, s->all.cpu_ns ? "cpu_ns" : "off_ns");
+	table__sort(t, s->all.cpu_ns ? "cpu_ns" : "off_cpu_ns");
 }
 
 static int merge(struct sampled *s, struct map *paths, char *text)

@@ -129,7 +129,7 @@ def check_parked(python):
     states = {t["tid"]: t for t in tables["threads"]}
     asleep = [t for t in states.values() if t["tid"] in truth]
     tap.ok(all(t["state"] == "asleep" and t["syscall"] and t["gil"] is None and
-               (t["asleep_ns"] is None or 10000000 < t["asleep_ns"] < 60000000000) for t in asleep),
+               (t["sleep_ns"] is None or 10000000 < t["sleep_ns"] < 60000000000) for t in asleep),
            "parked threads, %s: asleep since some time, no part in the GIL" % python.name, asleep)
     tap.ok(tables["interpreters"][0]["gil"] and tables["interpreters"][0]["holder_tid"] is None,
            "parked threads, %s: no thread holds the GIL" % python.name, tables["interpreters"])

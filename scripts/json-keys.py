@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""json-keys.py BUILD: docs/json.md on stdout: every key of every report's and command's JSON, from the columns in user/.
+
+`make docs` writes it. `json-keys.py BUILD --check` says whether it is stale, for `make lint`; tests/e2e/test_json_keys.py compares what
+the reports print with it.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DOC = os.path.join(ROOT, "docs/json.md")
+HEAD = """# Keys of JSON and CSV
+
+Made from the columns in `user/` by `make docs`. `--format json` of a report and of `list`, `info`, `doctor` and `dump` is one object.
+One key has one meaning in all of them, and its unit is in its name: `_ns` nanoseconds, `_bytes` bytes, `_percent` 0 to 100.
+A value that is not known is null. Numbers are written in full, past 2^53 too. CSV has the keys of the tables as headings.
+
+## The object
+
+| Key | Type | What it is |
+|---|---|---|
+"""
+# What comes with every report: user/output/json.c and user/report/origin.c
+OBJECT = {
+    "report": ("text", "the report's or command's name"),
+    "trace": ("object", "which trace it is of"),
+    "file": ("text", "of `trace`: its path as given"),
+    "hostname": ("text", "of `trace`: the recorded machine"),
+    "machine_id": ("text", "of `trace`: its /etc/machine-id"),
+    "boot_id": ("text", "of `trace`: its boot"),
+    "kernel": ("text", "of `trace`: its release"),
+    "arch": ("text", "of `trace`: its architecture"),
+    "cpus": ("integer", "of `trace`: how many CPUs it had"),
+    "sonde_version": ("text", "of `trace`: what recorded it"),
+    "command": ("text", "of `trace`: the command line that recorded it"),
+    "families": ("text", "of `trace`: the families that were recorded"),
+    "start_date": ("text", "of `trace`: its start as local time"),
+    "start_realtime_ns": ("integer", "of `trace`: its start, CLOCK_REALTIME"),
+    "start_ns": ("integer", "of `trace`: its start, CLOCK_MONOTONIC; `--time` counts from it"),
+    "first_ns": ("integer", "of `trace`: its first event, CLOCK_MONOTONIC; of a loss: the first lost one"),
+    "last_ns": ("integer", "of `trace`: its last event, CLOCK_MONOTONIC; of a loss: the last lost one"),
+    "events": ("integer", "of `trace`: how many it has"),
+    "cut_off": ("boolean", "of `trace`: the recording did not end as it should"),
+    "being_recorded": ("boolean", "of `trace`: it is still written; missing where it is not"),
+    "damaged": ("boolean", "of `trace`: some chunks could not be read"),
+    "from_ns": ("integer", "of `trace`: where the selected time begins, CLOCK_MONOTONIC"),
+    "to_ns": ("integer", "of `trace`: where the selected time ends, CLOCK_MONOTONIC"),
+    "traced_ns": ("integer", "of `trace`: how much of the selected time was traced"),
+    "only_pids": ("list of integers", "of `trace`: the processes that `-p` selects; missing without it"),
+    "only_tid": ("integer", "of `trace`: the thread that `--tid` selects; missing without it"),
+    "losses": ("list of objects", "what the trace lacks"),
+    "family": ("text", "of a loss, of a refused program: its family"),
+    "reason": ("text", "of a loss: why"),
+    "count": ("integer", "of a loss: how many events"),
+    "path": ("text", "of a loss: the file that it concerns"),
+    "share_percent": ("number", "of a loss: at most this part of the events of its kind"),
+    "changes": ("text", "of a loss: what it changes in figures"),
+    "refused_programs": ("list of objects", "BPF programs that the kernel refused; missing where there are none"),
+    "program": ("text", "of a refused program: its name"),
+    "why": ("text", "of a refused program: what the kernel said"),
+    "lacks": ("text", "of a refused program: what the trace lacks without it"),
+    "all": ("boolean", "of a refused program: the family recorded nothing"),
+    "findings": ("list of objects", "sentences before the tables"),
+    "text": ("text", "of a finding: the sentence"),
+    "figures": ("object", "of a finding: the figures that it states, by keys of the table below"),
+    "notes": ("list of texts", "sentences behind the tables"),
+    "tables": ("object", "by name a list of rows, each an object with keys of the table below"),
+}
+TYPES = {"U64": "integer", "S64": "integer", "DOUBLE": "number", "DBL": "number", "TEXT": "text"}
+STRINGS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
+COLUMN = re.compile(rf'\{{\s*{STRINGS},\s*{STRINGS},\s*VALUE_(\w+),\s*SHOW_(\w+)')
+FIGURE = re.compile(r'FIGURE\(\s*"([a-z0-9_]+)",\s*[^"]*?V_(\w+)\(')
+WRITTEN = re.compile(r'json_writer__\w+\(&?w, "([a-z0-9_]+)"')
+
+
+def unit(key, shows):
+    for ending, name in (("_ns", "ns"), ("_bytes", "bytes"), ("_percent", "%"), ("bytes_per_s", "bytes/s")):
+        if key.endswith(ending) or key == ending[1:]:
+            return name + (" since the trace's start" if "SECONDS" in shows else "")
+    return ""
+
+
+def joined(strings):
+    """The text of string literals that stand beside each other."""
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', strings)).replace('\\"', '"')
+
+
+def preprocessed(path, build):
+    """The file alone, with its macros expanded."""
+    argv = [os.environ.get("CC", "cc"), "-E", "-w", "-D_GNU_SOURCE", "-DSONDE_VERSION=\"\"", "-Iuser", "-Ibpf", f"-I{build}/gen", path]
+    out = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    own, lines = False, []
+    for line in out.splitlines():
+        marker = re.match(r'# \d+ "(.*?)"', line)
+        if marker:
+            own = marker[1] == path or "/report/" in marker[1]
+        elif own:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def keys(build):
+    """key -> (types, shows, meanings, files)"""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(ROOT, "user/*/*.[ch]"))):
+        with open(path) as f:
+            text = f.read()
+        # macros make some of the columns
+        plain = preprocessed(path, build) if "struct column" in text and path.endswith(".c") else ""
+        rows = [(joined(m[1]), joined(m[2]), m[3], m[4]) for m in COLUMN.finditer(plain)]
+        rows += [(m[1], "", m[2], "") for m in FIGURE.finditer(text)]
+        for key, heading, kind, show in rows:
+            types, shows, meanings, files = found.setdefault(key, (set(), set(), {}, set()))
+            types.add(TYPES[kind])
+            shows.add(show)
+            if heading:
+                meanings.setdefault(heading)
+            files.add(os.path.splitext(os.path.basename(path))[0])
+    return found
+
+
+def written():
+    """The keys that the code writes beside the tables."""
+    found = set()
+    for path in ("user/output/json.c", "user/report/origin.c"):
+        with open(os.path.join(ROOT, path)) as f:
+            found |= set(WRITTEN.findall(f.read()))
+    return found
+
+
+def document(build):
+    lines = [f"| `{key}` | {kind} | {meaning} |" for key, (kind, meaning) in OBJECT.items()]
+    lines += ["", "## Rows and figures", "",
+              "The meaning is the column's heading where people read it; a key that only findings state has none.", "",
+              "| Key | Type | Unit | What it is | In |", "|---|---|---|---|---|"]
+    for key, (types, shows, meanings, files) in sorted(keys(build).items()):
+        meaning = "; ".join(m.replace("|", "\\|") for m in sorted(meanings))
+        lines.append(f"| `{key}` | {', '.join(sorted(types))} | {unit(key, shows)} | {meaning} | {', '.join(sorted(files))} |")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def main():
+    if written() != set(OBJECT):
+        sys.exit(f"{sys.argv[0]}: OBJECT has not what the code writes: {sorted(written() ^ set(OBJECT))}")
+    text = document(os.path.abspath(sys.argv[1]))
+    if sys.argv[2:] != ["--check"]:
+        print(text, end="")
+        return
+    with open(DOC) as f:
+        if f.read() != text:
+            sys.exit("docs/json.md is stale: `make docs` writes it")
+
+
+if __name__ == "__main__":
+    main()
