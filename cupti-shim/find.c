@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "libc.h"
 #include "cupti.h"
+#include "writers.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -72,24 +73,37 @@ static int load(struct cupti *c, const char *path, int flags)
 	return 0;
 }
 
-/* In a wheel: nvidia/cuda_runtime/lib beside nvidia/cuda_cupti/lib (12), nvidia/cu13/lib for both; in a toolkit: extras. */
+/*
+ * In a wheel: nvidia/cuda_runtime/lib beside nvidia/cuda_cupti/lib (12), nvidia/cu13/lib for both; in a toolkit: extras. Only
+ * what is written by those alone who can write to the folder that libcudart was loaded from: another user may have made
+ * "../extras" of a folder in /tmp.
+ */
 static int load_beside(struct cupti *c, const struct loaded *l)
 {
-	static const char *const places[] = { "%.*s/libcupti.so.%d", "%.*s/../../cuda_cupti/lib/libcupti.so.%d",
-					      "%.*s/../extras/CUPTI/lib64/libcupti.so.%d" };
-	const char *slash = strrchr(l->runtime, '/');
-	char path[PATH_MAX + 64];
+	static const char *const places[] = { "%s/libcupti.so.%d%s", "%s/../../cuda_cupti/lib/libcupti.so.%d%s",
+					      "%s/../extras/CUPTI/lib64/libcupti.so.%d%s" };
+	char folder[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
+	struct writers writers;
+	int err = -ENOENT;
 	size_t i;
 
-	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+	/* a relative one began in what was the current folder then */
+	if (l->runtime[0] != '/')
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(l->runtime, '/') - l->runtime), l->runtime);
+	if (!realpath(*path ? path : "/", folder) || writers__of_folder(folder, &writers))
+		return -EPERM;
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		/* 11's is libcupti.so.11.8 */
-		snprintf(path, sizeof(path), places[i], (int)(slash - l->runtime), l->runtime, l->major);
-		if (l->major == 11)
-			strcat(path, ".8");
-		if (!load(c, path, 0))
+		snprintf(path, sizeof(path), places[i], folder, l->major, l->major == 11 ? ".8" : "");
+		if (!realpath(path, real))
+			continue;
+		if (path__is_open_to_others(real, &writers))
+			err = -EPERM;
+		else if (!load(c, real, 0))
 			return 0;
 	}
-	return -ENOENT;
+	return err;
 }
 
 static int load_by_name(struct cupti *c, int major)
@@ -103,44 +117,11 @@ static int load_by_name(struct cupti *c, int major)
 	return major ? -ENOENT : load(c, "libcupti.so", 0);
 }
 
-/* Can other users than root and the process's own put something into this folder? */
-static int is_open_to_others(int dir)
-{
-	struct stat st;
-
-	/* as the kernel has it, see control.c */
-	return syscall(SYS_newfstatat, dir, "", &st, AT_EMPTY_PATH) || (st.st_uid && st.st_uid != geteuid()) ||
-	       st.st_mode & (S_IWGRP | S_IWOTH);
-}
-
-/* From the current folder on the way to a relative one, as far as there is one. */
-static int leads_through_others(const char *folder)
-{
-	int dir = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), unsafe = dir < 0 || is_open_to_others(dir), next;
-	char name[NAME_MAX + 1];
-	size_t len;
-
-	for (; !unsafe && *folder; folder += len + (folder[len] == '/')) {
-		len = strcspn(folder, "/");
-		if (!len || len > NAME_MAX)
-			continue;
-		memcpy(name, folder, len);
-		name[len] = '\0';
-		next = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (next < 0)
-			break; /* nor can others make it */
-		close(dir);
-		dir = next;
-		unsafe = is_open_to_others(dir);
-	}
-	if (dir >= 0)
-		close(dir);
-	return unsafe;
-}
-
 /* Where the loader searches, as it was when the program began: is one of the folders unsafe? */
 static int searches_others_folders(void)
 {
+	/* an absolute one was chosen with those who own it; a folder that any user can make was not */
+	static const struct writers absolute = { .any_but_all = 1 }, relative = { 0, (uid_t)-1, (gid_t)-1 };
 	void *program = dlopen(NULL, RTLD_NOW | RTLD_NOLOAD);
 	Dl_serinfo head, *info = NULL;
 	int unsafe = 0;
@@ -149,8 +130,9 @@ static int searches_others_folders(void)
 		info = malloc(head.dls_size);
 	if (info && !dlinfo(program, RTLD_DI_SERINFOSIZE, info) && !dlinfo(program, RTLD_DI_SERINFO, info))
 		for (unsigned int i = 0; i < info->dls_cnt && !unsafe; i++)
-			unsafe = info->dls_serpath[i].dls_name[0] != '/' &&
-				 leads_through_others(info->dls_serpath[i].dls_name);
+			unsafe = path__is_open_to_others(info->dls_serpath[i].dls_name,
+							 info->dls_serpath[i].dls_name[0] == '/' ? &absolute :
+												   &relative);
 	free(info);
 	if (program)
 		dlclose(program);
@@ -160,6 +142,7 @@ static int searches_others_folders(void)
 int cupti__find(struct cupti *c, char *why, size_t len)
 {
 	struct loaded l = { .major = 0 };
+	int open_to_others;
 	int err;
 
 	dl_iterate_phdr(look, &l);
@@ -169,11 +152,12 @@ int cupti__find(struct cupti *c, char *why, size_t len)
 	if (!l.cupti[0] && searches_others_folders()) {
 		snprintf(
 			why, len,
-			"CUPTI is not loaded: LD_LIBRARY_PATH has an empty or relative folder, and others can write to it; "
-			"start the program with absolute ones");
+			"CUPTI is not loaded: LD_LIBRARY_PATH has an empty or relative folder, or one in /tmp, and other users can write to it; "
+			"start the program with folders that only its user can write to");
 		return -EPERM;
 	}
 	err = l.cupti[0] ? load(c, l.cupti, RTLD_NOLOAD) : load_beside(c, &l);
+	open_to_others = err == -EPERM;
 	if (err && !l.cupti[0])
 		err = load_by_name(c, l.major);
 	if (err && !l.cupti[0] && !l.major)
@@ -181,6 +165,11 @@ int cupti__find(struct cupti *c, char *why, size_t len)
 	if (err == -ENOEXEC || l.cupti[0]) {
 		if (err)
 			snprintf(why, len, "%.200s lacks functions: CUPTI of CUDA 11.8 to 13 is needed", l.cupti);
+	} else if (err && open_to_others) {
+		snprintf(
+			why, len,
+			"CUPTI is not loaded: other users can write to the folder of %.150s or of the libcupti.so.%d near it",
+			l.runtime, l.major);
 	} else if (err) {
 		snprintf(why, len,
 			 l.major ? "no libcupti.so.%d was found: install CUPTI of that CUDA (pip: nvidia-cuda-cupti)" :

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # The library inside the target: libc and nothing else, so that it can be loaded into anything, also where glibc is
-# older (libc.h): there threads and dlopen are in the two that are named here.
+# older (libc.h).
 SHIM_SRCS := $(wildcard cupti-shim/*.c)
 SHIM      := $(B)/libsonde-cupti.so
 SHIM_OBJS := $(SHIM_SRCS:%.c=$(B)/shim/%.o)
@@ -12,8 +12,7 @@ $(B)/shim/%.o: %.c $(B)/gen/config
 # It stays once it is loaded: a thread runs in it, and CUPTI and libc know functions of it
 $(SHIM): $(SHIM_OBJS)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) -shared -Wl,-soname,libsonde-cupti.so -Wl,-z,nodelete,-z,defs,--no-as-needed $(LDFLAGS) $^ \
-		-l:libdl.so.2 -l:libpthread.so.0 -o $@
+	$(call say,LINK)$(CC) -shared -Wl,-soname,libsonde-cupti.so -Wl,-z,nodelete,-z,defs $(LDFLAGS) $^ -o $@
 
 all workloads: $(SHIM)
 -include $(SHIM_OBJS:.o=.d)

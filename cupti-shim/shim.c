@@ -8,6 +8,7 @@
 #include "libc.h"
 #include "shim.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -257,8 +258,17 @@ static bool comes_by_injection(void)
 }
 
 /* By LD_PRELOAD or dlopen this is all there is; by CUDA's injection, InitializeInjection follows. */
+/* An older glibc has these in libraries that this process may lack; then it can't use CUDA either. */
+static bool has_functions(void)
+{
+	return dlopen && dlsym && dlclose && dlinfo && pthread_create && pthread_attr_setstacksize &&
+	       pthread_mutex_trylock && sem_init && sem_post && sem_timedwait;
+}
+
 static __attribute__((constructor)) void loaded(void)
 {
+	if (!has_functions())
+		return;
 	sem_init(&shim.wake, 0, 0);
 	sem_init(&shim.ended, 0, 0);
 	/* both for tests */

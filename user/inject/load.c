@@ -99,6 +99,20 @@ static bool find_functions(struct load *l)
 	return l->dlopen && l->mmap && l->munmap && l->syscall && l->errno_location;
 }
 
+/* Before glibc 2.34 threads are in a library of their own, and the shim does nothing without it. */
+static bool has_threads(struct space *s)
+{
+	static const char *const libraries[] = { "libc.so.6", "libc-2.", "libpthread" };
+	struct code *code;
+
+	for (u32 i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		code = space__library(s, libraries[i]);
+		if (code && code__function(s, code, "pthread_create"))
+			return true;
+	}
+	return false;
+}
+
 /* Read before anything is interrupted. 0 or negative errno. */
 static int read_library(struct load *l)
 {
@@ -446,6 +460,11 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 	r->outcome = INJECT_REFUSED;
 	if (!find_functions(&l)) {
 		snprintf(r->why, sizeof(r->why), "its C library has no dlopen");
+		return;
+	}
+	if (!has_threads(s)) {
+		snprintf(r->why, sizeof(r->why),
+			 "it has not loaded libpthread.so.0, which its C library keeps threads in: it uses no CUDA");
 		return;
 	}
 	err = read_library(&l);

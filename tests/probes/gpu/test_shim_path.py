@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The shim where the program's LD_LIBRARY_PATH has a folder relative to one that others can write to."""
+"""The shim where other users can write to folders that CUPTI or the shim's own libraries may be searched for in."""
 # test: parallel
 import os
 import shutil
@@ -9,10 +9,44 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
-from shim_lib import DOUBLES, REFUSED, STARTED, STOPPED, Shimmed, versions
+from shim_lib import DOUBLES, REFUSED, SHIM, STARTED, STOPPED, Shimmed, versions
 from tap import done, ok
 
 PLANTED = "#include <stdlib.h>\n__attribute__((constructor)) static void planted(void) { system(\"touch PLANTED\"); }\n"
+
+
+def own_libraries(folder, marker):
+    """The process's current folder is searched for what the shim needs, and holds another user's libraries."""
+    load = f"import ctypes, os; os.chdir({folder!r}); ctypes.CDLL({SHIM!r}); print('loaded')"
+    r = subprocess.run(["/usr/bin/python3", "-c", load], cwd="/", env={**os.environ, "LD_LIBRARY_PATH": "/nowhere:"},
+                       capture_output=True, text=True)
+    ok(r.stdout == "loaded\n" and not os.path.exists(marker), "the shim brings no library of the current folder with it", r)
+
+
+def beside(tmp, version, cuda, marker):
+    """libcudart in a folder of root's in one like /tmp, where another user has made what is beside it."""
+    shared = os.path.join(tmp, "shared")
+    bundle, extras = os.path.join(shared, "bundle"), os.path.join(shared, "extras", "CUPTI", "lib64")
+    planted = os.path.join(extras, f"libcupti.so.{version}")
+    os.mkdir(shared)
+    os.chmod(shared, 0o1777)
+    shutil.copytree(cuda, bundle)
+    os.makedirs(extras)
+    shutil.copy(os.path.join(tmp, "planted.so"), planted)
+    for path in (planted, extras, os.path.dirname(extras), os.path.join(shared, "extras")):
+        os.chown(path, 54321, 54321)
+    if os.path.exists(marker):
+        os.unlink(marker)
+    r = Shimmed(version, "-n", "5", program=os.path.join(bundle, "fake_training"))
+    # where a CUPTI is installed that one is found then, and does not work without a GPU
+    text = r.got["shim"][0]["text"]
+    ok(r.status == 0 and not os.path.exists(marker) and r.states() == [REFUSED] and ("other users can write" in text or "CUPTI says" in text),
+       "another user's CUPTI beside libcudart is not loaded", r.status, os.path.exists(marker), r.got["shim"])
+    for path in (planted, extras, os.path.dirname(extras), os.path.join(shared, "extras")):
+        os.chown(path, 0, 0)
+    shutil.copy(os.path.join(DOUBLES, version, f"libcupti.so.{version}"), extras)
+    r = Shimmed(version, "-n", "5", program=os.path.join(bundle, "fake_training"))
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "one that belongs to the process's user is", r.status, r.got["shim"])
 
 
 def main():
@@ -28,6 +62,7 @@ def main():
         marker, library = os.path.join(tmp, "marker"), os.path.join(folder, f"libcupti.so.{version}")
         subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], check=True, text=True,
                        input=PLANTED.replace("PLANTED", marker))
+        shutil.copy(library, os.path.join(tmp, "planted.so"))
         for mode, path in ((0o777, "."), (0o1777, ""), (0o777, "./."), (0o777, "absent")):
             os.chmod(folder, mode)
             r = Shimmed(version, "-n", "5", program=os.path.join(cuda, "fake_training"), LD_LIBRARY_PATH=path + ":/nowhere")
@@ -39,6 +74,10 @@ def main():
         r = Shimmed(version, "-n", "5", program=os.path.join(cuda, "fake_training"), LD_LIBRARY_PATH=f".:{cuda}")
         ok(r.status == 0 and r.states() == [STARTED, STOPPED], "a relative folder that is the process's own is searched",
            r.status, r.got["shim"])
+        shutil.copy(os.path.join(tmp, "planted.so"), os.path.join(folder, "libdl.so.2"))
+        shutil.copy(os.path.join(tmp, "planted.so"), os.path.join(folder, "libpthread.so.0"))
+        own_libraries(folder, marker)
+        beside(tmp, version, cuda, marker)
         os.chdir("/")
     done()
 
