@@ -131,10 +131,10 @@ class Stacks:
         self.weights["gil-blame"][pid, stack, FREE] += free
         self.events["pieces"] += 2
 
-    def write(self, folder, name):
+    def write(self, folder, name, schema=None):
         path = os.path.join(folder, name)
         with open(path + ".json", "w", encoding="utf-8") as file:
-            json.dump(SCHEMA, file)
+            json.dump(schema or SCHEMA, file)
         with open(path + ".events", "w", encoding="utf-8") as file:
             file.write("\n".join(self.lines) + "\n")
         subprocess.run([MAKE_TRACE, path + ".json", path + ".events", path + ".sonde"], check=True)

@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A trace that names root's files and a FIFO as sources, read by root: nothing is opened that another user could not open, and
-what reads a trace has given up root."""
+"""Hostile traces, read by root. One names root's files and a FIFO as sources: nothing is opened that another user could not open,
+and what reads a trace has given up root. One holds control characters: none reaches the terminal."""
+import copy
+import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from account import run_with_account, sondes_account
-from stacks_lib import Stacks
+from stacks_lib import NATIVE, SCHEMA, Stacks, quoted
 from tap import ok, skip
 
 SONDE = os.environ["SONDE"]
@@ -98,4 +102,39 @@ def export(tmp, path, account):
     ok(r[0] == 0 and "getppid" in r[1], "list --resolve of another user's process", r)
 
 
+# clears the screen, C1's CSI, a bidi override, DEL
+ESCAPES = "\x1b[2J\u009bm\u202e\x7f"
+ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+
+
+def escapes_trace(tmp):
+    """Escape sequences in all that a trace names"""
+    schema = copy.deepcopy(SCHEMA)
+    for name in schema["families"] + schema["enums"][0]["values"]:
+        name["name"] += ESCAPES
+    schema["events"][-1]["fields"][-2]["name"] += ESCAPES
+    s = Stacks()
+    s.line("proc_task", time="@0", pid=100, tid=100, comm=quoted(ESCAPES))
+    stack = s.frame(0, s.function(ESCAPES, "/tmp/" + ESCAPES, kind=NATIVE))
+    s.sample(0.001, 100, stack, 1000000)
+    s.line("test_mark", time="@0.002", pid=100, tid=100, stack=stack)
+    return s.write(tmp, "escapes", schema)
+
+
+def check_terminal(tmp):
+    path = escapes_trace(tmp)
+    for words in ([["export", path, "--to", "csv", "--event", e] for e in ("proc_task", "meta_code", "meta_frame", "test_mark")] +
+                  [["export", path, "--to", to] for to in ("text", "folded", "flame")] +
+                  [["report", path], ["report", path, "stacks"], ["report", path, "stacks", "--format", "csv"], ["info", path]]):
+        r = sonde(*words)
+        ok(r[0] == 0 and r[1] and not ACTS.search(r[1] + r[2]), " ".join(words[:1] + words[2:]) + ": no control character is raw", r)
+    for words in (["export", path, "--to", "chrome"], ["export", path, "--to", "speedscope"],
+                  ["report", path, "processes", "--format", "json"], ["info", path, "--format", "json"]):
+        r = sonde(*words)
+        ok(r[0] == 0 and not ACTS.search(r[1]) and ESCAPES in json.dumps(json.loads(r[1]), ensure_ascii=False).replace(
+            "\\u001b", "\x1b"), " ".join(words[:1] + words[2:]) + ": they are escaped, and read back the same", r)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    check_terminal(folder)
 run_with_account(attack)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Text made harmless, numbers with units. */
+#include "output/json_writer.h"
 #include "output/text.h"
 #include "test.h"
 
@@ -63,6 +64,32 @@ TEST(a_cell_is_no_formula)
 	CHECK(puts_csv("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"));
 	CHECK(puts_csv("+1", "'+1") && puts_csv("-1", "'-1") && puts_csv("@SUM(A1,A2)", "\"'@SUM(A1,A2)\""));
 	CHECK(puts_csv("a=b", "a=b"));
+}
+
+static bool puts_json(const char *text, const char *expected)
+{
+	char got[128] = "";
+	FILE *f = fmemopen(got, sizeof(got), "w");
+	bool same;
+
+	if (!f)
+		return false;
+	json__print_text(f, text, strlen(text));
+	fclose(f);
+	same = !strcmp(got, expected);
+	if (!same)
+		printf("# got %s, expected %s\n", got, expected);
+	return same;
+}
+
+TEST(json_has_no_raw_control_characters)
+{
+	CHECK(puts_json("plain", "\"plain\"") && puts_json("\xc3\xa4", "\"\xc3\xa4\""));
+	CHECK(puts_json("\x1b\n\"\\", "\"\\u001b\\n\\\"\\\\\""));
+	CHECK(puts_json("\x7f\xc2\x80\xc2\x9b", "\"\\u007f\\u0080\\u009b\""));
+	CHECK(puts_json("\xe2\x80\xae\xe2\x81\xa6", "\"\\u202e\\u2066\""));
+	/* beyond U+FFFF: a surrogate pair; what is no UTF-8 is U+FFFD */
+	CHECK(puts_json("\xf3\xa0\x81\x81", "\"\\udb40\\udc41\"") && puts_json("\x9b", "\"\xef\xbf\xbd\""));
 }
 
 TEST(every_pair_of_bytes_is_cleaned_within_bounds)

@@ -9,9 +9,10 @@
 #include "model/order.h"
 #include "output/text.h"
 
+/* Control characters are escaped, as in reports: without -o this goes to a terminal. */
 static void put_text(FILE *out, const char *text, size_t len)
 {
-	char *clean = text__utf8(text, len);
+	char *clean = text__clean(text, strnlen(text, len));
 
 	text__put_csv(out, clean ? clean : "?");
 	free(clean);

@@ -7,8 +7,9 @@
 
 #include "output/text.h"
 
-#define WHO_WIDTH  26
-#define WHAT_WIDTH 24
+#define WHO_WIDTH    26
+#define WHAT_WIDTH   24
+#define FAMILY_WIDTH 8
 
 void line__heading(FILE *out)
 {
@@ -25,6 +26,15 @@ static void print_text(FILE *out, const char *text, size_t len)
 	free(clean);
 }
 
+/* Names of the file's schema, which anybody may have written. */
+static void print_name(FILE *out, const char *name)
+{
+	char *clean = text__clean(name, strlen(name));
+
+	fputs(clean ? clean : "?", out);
+	free(clean);
+}
+
 static void print_number(FILE *out, const struct line_context *c, const struct schema_field *f, s64 value)
 {
 	const char *name = f->type == FIELD_ENUM ? schema_field__value_name(f, value) : NULL;
@@ -34,7 +44,7 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 	if (c->names && !strcmp(unit, "task"))
 		value = names__number(c->names, (u32)value);
 	if (name) {
-		fputs(name, out);
+		print_name(out, name);
 	} else if (!strcmp(unit, "hex")) {
 		fprintf(out, "0x%llx", (u64)value);
 	} else if (!strcmp(unit, "string")) {
@@ -65,7 +75,9 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 	const char *text;
 	u32 len;
 
-	fprintf(out, " %s=", f->name);
+	putc(' ', out);
+	print_name(out, f->name);
+	putc('=', out);
 	text = c->names ? names__kernel_of(c->names, v, f) : NULL;
 	if (text)
 		print_text(out, text, strlen(text));
@@ -73,7 +85,8 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 		text = view__text(v, f, &len);
 		print_text(out, text, len);
 	} else if (f->type == FIELD_FLOAT) {
-		fprintf(out, "%s%s", text__double(buf, sizeof(buf), view__double(v, f)), f->unit);
+		fputs(text__double(buf, sizeof(buf), view__double(v, f)), out);
+		print_name(out, f->unit);
 	} else if (v->event->id == ID_meta_frame) {
 		struct line_context ids = *c;
 
@@ -140,7 +153,9 @@ int line__print(FILE *out, const struct line_context *c, const struct view *v)
 
 	fprintf(out, "%15s  ", text__seconds(buf, sizeof(buf), time, c->start, 9));
 	print_who(out, c, (u32)view__s64(v, f.pid), (u32)view__s64(v, f.tid));
-	fprintf(out, "  %-8s  ", family ? family->name : "?");
+	fputs("  ", out);
+	print_padded(out, family ? family->name : "?", FAMILY_WIDTH);
+	fputs("  ", out);
 	/* a call's probe names its function; elsewhere the probe only says how the event was recorded */
 	print_padded(out, v->event->is_call && what ? what : v->event->name, WHAT_WIDTH);
 	if (v->event->is_span && !(flags & EVENT_NO_DURATION))

@@ -107,32 +107,44 @@ static bool is_plain(const char *text, size_t len)
 	return true;
 }
 
-static void put_escaped(FILE *out, char c)
+/*
+ * JSON only requires the C0 controls to be escaped. The others are escaped as well, since the output may be printed
+ * on a terminal: some terminals act on C1 controls, and bidi controls reorder what follows them.
+ */
+static void put_escaped(FILE *out, const char *text, size_t len, u32 c)
 {
 	static const char shorts[] = "\bb\ff\nn\rr\tt\"\"\\\\";
 
 	for (const char *s = shorts; *s; s += 2)
-		if (c == *s) {
+		if (c == (u32)*s) {
 			fprintf(out, "\\%c", s[1]);
 			return;
 		}
-	if ((unsigned char)c < 0x20)
-		fprintf(out, "\\u%04x", (unsigned int)c);
+	if (!text__is_dangerous(c))
+		fwrite(text, 1, len, out);
+	else if (c < 0x10000)
+		fprintf(out, "\\u%04x", c);
 	else
-		putc(c, out);
+		fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
 }
 
 void json__print_text(FILE *out, const char *text, size_t len)
 {
+	const char *p;
 	char *clean;
+	size_t n;
+	u32 c;
 
 	putc('"', out);
 	if (is_plain(text, len)) {
 		fwrite(text, 1, len, out);
 	} else {
 		clean = text__utf8(text, len);
-		for (const char *p = clean ? clean : "?"; *p; p++)
-			put_escaped(out, *p);
+		p = clean ? clean : "?";
+		for (len = strlen(p); len; p += n, len -= n) {
+			n = text__decode(p, len, &c);
+			put_escaped(out, p, n, c);
+		}
 		free(clean);
 	}
 	putc('"', out);

@@ -29,7 +29,7 @@ void json_writer__bool(struct json_writer *w, const char *key, bool b);
 /* NULL: null */
 void json_writer__text(struct json_writer *w, const char *key, const char *text);
 
-/* A JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
+/* A JSON string with its quotes; invalid UTF-8 becomes U+FFFD, characters that a terminal may act on \uXXXX. */
 void json__print_text(FILE *out, const char *text, size_t len);
 
 #endif

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-/* Length of the UTF-8 sequence at p, 0 if it is none; *c is its code point. */
-static size_t utf8_decode(const unsigned char *p, size_t len, u32 *c)
+size_t text__decode(const char *text, size_t len, u32 *c)
 {
+	const unsigned char *p = (const unsigned char *)text;
 	size_t i, n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
 
 	if (!n || n > len)
@@ -27,11 +27,7 @@ static size_t utf8_decode(const unsigned char *p, size_t len, u32 *c)
 	return n;
 }
 
-/*
- * Would printing this character do something else than show it? Controls, what changes
- * the direction of text, and what takes no room: soft hyphen, joiners, tags.
- */
-static bool is_dangerous(u32 c)
+bool text__is_dangerous(u32 c)
 {
 	static const struct {
 		u32 from, to;
@@ -56,7 +52,6 @@ static size_t put_escaped(char *out, u32 c)
 
 char *text__clean(const char *text, size_t len)
 {
-	const unsigned char *p = (const unsigned char *)text;
 	/* the longest escape of one byte is 4, of one character 9 for at least 3 bytes */
 	char *out = malloc(len * 4 + 1);
 	size_t n, at = 0;
@@ -64,15 +59,15 @@ char *text__clean(const char *text, size_t len)
 
 	if (!out)
 		return NULL;
-	for (; len; p += n, len -= n) {
-		n = utf8_decode(p, len, &c);
+	for (; len; text += n, len -= n) {
+		n = text__decode(text, len, &c);
 		if (!n) {
-			at += put_escaped(out + at, *p);
+			at += put_escaped(out + at, (unsigned char)*text);
 			n = 1;
-		} else if (is_dangerous(c)) {
+		} else if (text__is_dangerous(c)) {
 			at += put_escaped(out + at, c);
 		} else {
-			memcpy(out + at, p, n);
+			memcpy(out + at, text, n);
 			at += n;
 		}
 	}
@@ -82,16 +77,15 @@ char *text__clean(const char *text, size_t len)
 
 char *text__utf8(const char *text, size_t len)
 {
-	const unsigned char *p = (const unsigned char *)text;
 	char *out = malloc(len * 3 + 1);
 	size_t n, at = 0;
 	u32 c;
 
 	if (!out)
 		return NULL;
-	for (; len && *p; p += n, len -= n) {
-		n = utf8_decode(p, len, &c);
-		memcpy(out + at, n ? (const char *)p : "\xef\xbf\xbd", n ? n : 3);
+	for (; len && *text; text += n, len -= n) {
+		n = text__decode(text, len, &c);
+		memcpy(out + at, n ? text : "\xef\xbf\xbd", n ? n : 3);
 		at += n ? n : 3;
 		n += !n;
 	}

@@ -7,6 +7,13 @@
 
 #include <stdio.h>
 
+/* Length of the UTF-8 sequence at text, 0: it is invalid; *c: its code point. len > 0 */
+size_t text__decode(const char *text, size_t len, u32 *c);
+/*
+ * Does printing this character do something else than show it? Controls (C0, DEL, C1), what changes the direction
+ * of text, and what has no width: soft hyphen, joiners, tags.
+ */
+bool text__is_dangerous(u32 c);
 /*
  * A copy that is safe on a terminal: control characters become \n, \t or \xNN,
  * bytes that are no UTF-8 \xNN, invisible characters that turn the direction of
