@@ -2,6 +2,9 @@
 #include "test.h"
 #include "util/map.h"
 
+#include <stdio.h>
+#include <xxhash.h>
+
 TEST(keeps_what_is_put_in)
 {
 	struct map m;
@@ -34,6 +37,63 @@ TEST(keeps_what_is_put_in)
 	CHECK(!map__find(&m, &key));
 	map__free(&m);
 	CHECK(m.n == 0 && !map__find(&m, &key));
+}
+
+/* Of x ^ x >> n. */
+static u64 undo_shift(u64 x, u32 n)
+{
+	u64 out = x;
+
+	for (u32 done = n; done < 64; done += n)
+		out = x ^ out >> n;
+	return out;
+}
+
+/* For an odd number, by Newton's method. */
+static u64 inverse(u64 n)
+{
+	u64 out = n;
+
+	for (u32 i = 0; i < 6; i++)
+		out *= 2 - n * out;
+	return out;
+}
+
+/* The key that the finalizer of splitmix64, which the table uses, makes this number of, were there no seed. */
+static u64 key_of(u64 hash)
+{
+	u64 x = undo_shift(hash, 31) * inverse(0x94d049bb133111ebull);
+
+	x = undo_shift(x, 27) * inverse(0xbf58476d1ce4e5b9ull);
+	return undo_shift(x, 30);
+}
+
+static u32 longest_run(const struct map *m)
+{
+	u32 run = 0, longest = 0;
+
+	for (u32 i = 0; i < m->n_slots; i++) {
+		run = m->slots[i] ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+/* A target chooses addresses and numbers: keys that would all have one slot are spread like any others. */
+TEST(chosen_keys_do_not_collide)
+{
+	struct map m;
+	u64 key;
+
+	map__init(&m, sizeof(key), sizeof(u64));
+	for (u64 i = 0; i < 20000; i++) {
+		key = key_of(i << 32);
+		REQUIRE(map__get(&m, &key));
+	}
+	if (!CHECK(longest_run(&m) < 1000))
+		printf("# %u slots in a row are taken\n", longest_run(&m));
+	map__free(&m);
+	CHECK(map__hash_bytes("text", 4) != XXH3_64bits("text", 4));
 }
 
 TEST(odd_key_sizes)

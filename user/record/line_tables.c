@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #define OVERHEAD 48 /* of an entry of the map and of malloc, about */
 
@@ -25,7 +24,7 @@ static u64 bytes_of(const struct line_table *l)
 
 struct line_table *line_tables__take(struct line_tables *t, const u8 *data, u32 size)
 {
-	u64 hash = XXH3_64bits(data, size);
+	u64 hash = map__hash_bytes(data, size);
 	struct line_table **known = map__get(&t->by_hash, &hash), *l = known ? *known : NULL;
 
 	/* two tables of one hash can be made, so the contents decide */

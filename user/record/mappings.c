@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "core/meta.h"
 #include "record/family.h"
@@ -122,7 +121,7 @@ static u32 free_number(struct mappings *m)
 static u32 path_number(struct mappings *m, const char *path)
 {
 	size_t size = path ? strlen(path) + 1 : 0;
-	u64 hash = size > 1 ? XXH3_64bits(path, size - 1) : 0;
+	u64 hash = size > 1 ? map__hash_bytes(path, size - 1) : 0;
 	u32 *number;
 
 	if (size <= 1)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "core/meta.h"
 #include "record/examine.h"
@@ -210,7 +209,7 @@ static struct open_file *file_of(struct native_code *n, u32 pid, const struct ma
 {
 	const char *path = mappings__path(n->mappings, c->path);
 	struct file_key key = {
-		.dev = c->dev, .ino = c->ino, .generation = c->generation, .path = XXH3_64bits(path, strlen(path))
+		.dev = c->dev, .ino = c->ino, .generation = c->generation, .path = map__hash_bytes(path, strlen(path))
 	};
 	struct file *f = recent__get(&n->files, &key);
 

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 #include <xxhash.h>
 
 static size_t value_offset(const struct map *m)
@@ -38,15 +40,35 @@ void *map__value(const struct map *m, u32 i)
 	return (char *)m->entries[i] + value_offset(m);
 }
 
+/*
+ * Targets choose keys: names, addresses, contents. Who knows the hash could choose such as have one slot, and each look-up
+ * would pass all of them. So a number that no other process knows goes into it. Entries are in the order in which they were added, so no
+ * output depends on it.
+ */
+static u64 seed;
+
+__attribute__((constructor)) static void make_seed(void)
+{
+	/* at the machine's start, before there is randomness, the time has to do */
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = (u64)clock() << 32 ^ (u64)time(NULL);
+}
+
+u64 map__hash_bytes(const void *data, size_t size)
+{
+	return XXH3_64bits_withSeed(data, size, seed);
+}
+
 /* Most keys are 8 bytes, a process and a thread: without two calls into libraries a lookup of one takes half the time. */
 static u64 map__hash(const struct map *m, const void *key)
 {
 	u64 x;
 
 	if (m->key_size != sizeof(x))
-		return XXH3_64bits(key, m->key_size);
+		return map__hash_bytes(key, m->key_size);
 	/* the finalizer of splitmix64 */
 	memcpy(&x, key, sizeof(x));
+	x = (x ^ seed) + (seed >> 32 | seed << 32);
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
 	return x ^ x >> 31;

@@ -27,6 +27,8 @@ void *map__get(struct map *m, const void *key);
 void map__remove(struct map *m, const void *key);
 /* Bytes of memory that the table holds, those of malloc included. */
 u64 map__bytes(const struct map *m);
+/* A hash by this process's seed: of two texts that another process chose it differs. */
+u64 map__hash_bytes(const void *data, size_t size);
 /* i < m->n */
 const void *map__key(const struct map *m, u32 i);
 void *map__value(const struct map *m, u32 i);
