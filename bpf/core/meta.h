@@ -43,7 +43,7 @@ enum loss_reason {
 		14, /* the process of a stack was not known yet to run a CPython, or runs one that can't be walked */
 	LOSS_UNPROBED = 15, /* functions of a library have no probes; count is libraries */
 	LOSS_SHARE =
-		16, /* a mapped file was not examined at once: new files of its user take more than a share of a CPU */
+		16, /* a file was not examined at once: that takes long, or those of its user take more than a share of a CPU */
 	LOSS_REASONS
 };
 

@@ -39,7 +39,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_UNPROBED] = "functions of the library have no probes",
 		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
 		[LOSS_SHARE] =
-			"not examined at once, as new files of one user took more than that user's share of a CPU",
+			"not examined at once: that takes long, or new files of its user took more than that user's share of a CPU",
 	};
 
 	return reason > 0 && reason < LOSS_REASONS && texts[reason] ? texts[reason] :
@@ -69,8 +69,8 @@ enum loss_effect loss__effect(const struct loss *l)
 	case LOSS_RETURN:
 		return EFFECT_LENGTH;
 	case LOSS_MMAP:
-	case LOSS_SHARE:
 		return EFFECT_MAPPING;
+	case LOSS_SHARE:
 	case LOSS_BUDGET:
 		/* of core a file without probes; elsewhere what names stacks */
 		return l->family == FAMILY_CORE ? EFFECT_MAPPING : EFFECT_STACK;

@@ -181,8 +181,8 @@ void examiner__free(struct examiner *e);
  */
 int examine__object(struct session *s, struct object *o, const struct mapping *m, struct examination *x);
 /*
- * FILE_CODE of an open file, by the number that the caller has given it. 0 or negative errno; end says whether its tables take
- * too much memory.
+ * FILE_CODE of an open file, by the number that the caller has given it. 0 or negative errno (-EBUSY: not yet, as
+ * its tables take long); end says whether they take too much memory.
  */
 struct code_question {
 	int fd;

@@ -27,16 +27,21 @@ int answer__send(int sock, u32 kind, u32 n, const void *data, size_t len)
 
 /*
  * SONDE_TEST=examine-crash:GLOB, examine-loop:GLOB and examine-lie:GLOB simulate files that the parsers can't cope
- * with.
+ * with, examine-slow:GLOB one whose tables take a second of CPU time, once.
  */
 static void misbehave(int sock, const struct file_question *q)
 {
+	static u32 slow;
+	struct timespec t;
 	const struct found_place nowhere = { .program = 0xfffffff, .offset = ~0ULL };
 
 	if (test_switch__matches("examine-crash", q->path))
 		abort();
 	while (test_switch__matches("examine-loop", q->path))
 		;
+	if (test_switch__matches("examine-slow", q->path) && !slow++)
+		while (!clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) && !t.tv_sec)
+			;
 	if (test_switch__matches("examine-lie", q->path))
 		answer__send(sock, ANSWER_PLACES, 1, &nowhere, sizeof(nowhere));
 }

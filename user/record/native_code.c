@@ -74,6 +74,7 @@ struct native_code {
 	struct open_file open[OPEN_MAX];
 	u64 lookups;
 	u64 closed;
+	u64 unnamed; /* places that were not known in time, not written yet */
 	u32 last_file, last_code; /* the last numbers given */
 };
 
@@ -168,6 +169,8 @@ static struct open_file *free_place(struct native_code *n)
 void native_code__tick(struct native_code *n, u64 now)
 {
 	mappings__tick(n->mappings, now);
+	session__lost(n->session, "sample", LOSS_SHARE, n->unnamed);
+	n->unnamed = 0;
 	/* a file's table grows with the lookups in it */
 	keep_within(n, BYTES_MAX);
 }
@@ -286,6 +289,10 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 	if (f->failed)
 		return NULL;
 	err = examine__code_at(n->session, &q, &found, &end);
+	if (err == -EBUSY) {
+		n->unnamed++;
+		return NULL;
+	}
 	if (err) {
 		give_up(n, f, path, err);
 		return NULL;

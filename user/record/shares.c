@@ -160,7 +160,7 @@ u32 shares__user(struct session *s, u32 pid)
 
 bool shares__left(struct session *s, u32 uid)
 {
-	return is_left(s, share_of(s, uid));
+	return !s->shares || is_left(s, share_of(s, uid));
 }
 
 static void take(struct shares *sh, struct share *a, s64 ns)
@@ -172,7 +172,7 @@ static void take(struct shares *sh, struct share *a, s64 ns)
 
 void shares__charge(struct session *s, u32 uid, u64 ns)
 {
-	if (!s->shares->fixed)
+	if (s->shares && !s->shares->fixed)
 		take(s->shares, share_of(s, uid), (s64)ns);
 }
 

@@ -23,8 +23,10 @@
 
 #define SECONDS_MAX 10 /* of CPU; libtorch takes 0.1 */
 #define MEMORY_MAX  (1ULL << 30) /* the largest files with debug information take some hundred MiB */
-#define FILES_MAX   160 /* record/examine_code.c keeps 64 with a debug file each */
-#define SOCKET_FD   0
+#define ADDRESSES_MAX \
+	(8ULL << 30) /* of mappings, files among them: their page tables, which no limit counts, take 16 MiB then */
+#define FILES_MAX 160 /* record/examine_code.c keeps 64 with a debug file each */
+#define SOCKET_FD 0
 
 /* Unhandled, it would be a core dump and a line in the kernel log. */
 static void crashed(int signal)
@@ -114,6 +116,7 @@ static bool confine(int sock)
 	if (SANITIZED) /* which needs more memory and system calls than that */
 		return true;
 	limit(RLIMIT_DATA, MEMORY_MAX);
+	limit(RLIMIT_AS, ADDRESSES_MAX);
 	err = filter();
 	/* a kernel without filters, which is reported at the start: it has no rights and no other descriptors all the same */
 	return !err || err == -EINVAL;
