@@ -118,9 +118,12 @@ def check_imports(name, run, usdt):
         nested[e["depth"]] += took
         apart.append(max(abs(took - t[3]) - 0.01 * t[3], abs(own - t[2]) - 0.01 * t[2]))
     apart.sort()
-    tap.note("%s: imports differ from -X importtime by %.1f us in the median, %.1f at the 90th percentile"
-             % (name, apart[len(apart) // 2] / 1000, apart[len(apart) * 9 // 10] / 1000))
-    tap.ok(apart[len(apart) * 9 // 10] < IMPORT_SLACK_NS, "%s: as long, self and cumulative" % name, apart[-8:])
+    # one that is preempted between the probe and the interpreter's own look at the clock is apart by a time slice: on a busy machine
+    # one import of ten is
+    most = apart[len(apart) * 8 // 10]
+    tap.note("%s: imports differ from -X importtime by %.1f us in the median, %.1f at the 80th percentile"
+             % (name, apart[len(apart) // 2] / 1000, most / 1000))
+    tap.ok(most < IMPORT_SLACK_NS, "%s: as long, self and cumulative" % name, apart[-8:])
     # 20,000 imports of what is there must not have been looked at
     searches = run.hits["python_import_start"] + run.hits["python_import_audit"]
     tap.ok(searches == len(truth), "%s: no probe hit for a module that is there" % name,
@@ -139,7 +142,7 @@ def check_python(python, switches=""):
     usdt = b"import__find__load__start" in open(python.binary, "rb").read() and not switches
     name = "%s%s" % (python.name, " by USDT" if usdt else "")
     run = record(python, switches)
-    complaints = [line for line in run.stderr.splitlines() if "not traced" in line]
+    complaints = [line for line in run.stderr.splitlines() if "not traced" in line and not line.startswith("sonde: cost:")]
     tap.ok(run.status == 0 and not complaints, "%s: recorded" % name, complaints)
     log = truth_of(run)
     check_gc(name, run, log, usdt)
