@@ -63,11 +63,11 @@ static const struct column interpreter_columns[] = {
 };
 
 static const struct column thread_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },       { "tid", "TID", VALUE_U64, SHOW_PLAIN },
-	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },  { "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
-	{ "state", "State", VALUE_TEXT, SHOW_PLAIN },  { "syscall", "System call", VALUE_TEXT, SHOW_PLAIN },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },      { "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN }, { "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
+	{ "state", "State", VALUE_TEXT, SHOW_PLAIN }, { "syscall", "System call", VALUE_TEXT, SHOW_PLAIN },
 	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS }, { "gil", "GIL", VALUE_TEXT, SHOW_PLAIN },
-	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN },  { "frames", "Frames", VALUE_U64, SHOW_COUNT },
+	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN }, { "frames", "Frames", VALUE_U64, SHOW_COUNT },
 };
 
 static const struct column frame_columns[] = {

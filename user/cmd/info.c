@@ -53,8 +53,7 @@ static void add_times(const struct trace_facts *f, struct table *t)
 	if (f->head->realtime) {
 		fact(t, "start_date", "begun", text__date(buf, sizeof(buf), trace_facts__realtime(f, f->start)));
 		if (f->summary->events)
-			fact(t, "end_date", "last event",
-			     text__date(buf, sizeof(buf), trace_facts__realtime(f, last)));
+			fact(t, "end_date", "last event", text__date(buf, sizeof(buf), trace_facts__realtime(f, last)));
 	}
 	if (f->summary->events) {
 		snprintf(buf, sizeof(buf), "%s to %s s", text__seconds(a, sizeof(a), first, f->start, 6),
@@ -62,8 +61,7 @@ static void add_times(const struct trace_facts *f, struct table *t)
 		fact(t, "time_range", "events from", buf);
 	}
 	snprintf(buf, sizeof(buf), "%s, from %s to %s s", text__ns(c, sizeof(c), trace_facts__traced(f)),
-		 text__seconds(a, sizeof(a), f->live, f->start, 6),
-		 text__seconds(b, sizeof(b), f->stop, f->start, 6));
+		 text__seconds(a, sizeof(a), f->live, f->start, 6), text__seconds(b, sizeof(b), f->stop, f->start, 6));
 	fact(t, "traced", "traced for", buf);
 	fact(t, "ended", "ended because",
 	     f->summary->being_recorded ? "it has not: it is being recorded" :

@@ -15,8 +15,8 @@ enum { API_PERCENT = 0, API_NAME = 8, API_COLUMN_COUNT = 9 };
 	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },                                                  \
 		{ "total_ns", "Total Time (ns)", VALUE_U64, SHOW_COUNT },                                            \
 		{ "calls", "Num Calls", VALUE_U64, SHOW_COUNT }, { "avg_ns", "Avg (ns)", VALUE_DOUBLE, SHOW_COUNT }, \
-		{ "median_ns", "Med (ns)", VALUE_DOUBLE, SHOW_COUNT }, { "min_ns", "Min (ns)", VALUE_U64, SHOW_COUNT }, \
-		{ "max_ns", "Max (ns)", VALUE_U64, SHOW_COUNT },                                                     \
+		{ "median_ns", "Med (ns)", VALUE_DOUBLE, SHOW_COUNT },                                               \
+		{ "min_ns", "Min (ns)", VALUE_U64, SHOW_COUNT }, { "max_ns", "Max (ns)", VALUE_U64, SHOW_COUNT },    \
 		{ "stddev_ns", "StdDev (ns)", VALUE_DOUBLE, SHOW_COUNT },                                            \
 	{                                                                                                            \
 		"name", "Name", VALUE_TEXT, SHOW_PLAIN                                                               \

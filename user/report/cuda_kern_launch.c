@@ -38,12 +38,12 @@ struct launch_report {
 	u64 kernel_ns, stack_ns, queue_ns, queued;
 };
 
-#define TIMES(key, heading, show)                                                                                   \
+#define TIMES(key, heading, show)                                                                                      \
 	{ key "_avg_ns", heading "Avg", VALUE_DOUBLE, show }, { key "_median_ns", heading "Med", VALUE_DOUBLE, show }, \
-		{ key "_min_ns", heading "Min", VALUE_U64, SHOW_NEVER },                                            \
-		{ key "_max_ns", heading "Max", VALUE_U64, show },                                                  \
-	{                                                                                                           \
-		key "_stddev_ns", heading "StdDev", VALUE_DOUBLE, SHOW_NEVER                                        \
+		{ key "_min_ns", heading "Min", VALUE_U64, SHOW_NEVER },                                               \
+		{ key "_max_ns", heading "Max", VALUE_U64, show },                                                     \
+	{                                                                                                              \
+		key "_stddev_ns", heading "StdDev", VALUE_DOUBLE, SHOW_NEVER                                           \
 	}
 
 static const struct column launch_columns[] = {

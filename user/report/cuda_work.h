@@ -9,11 +9,11 @@
 #include "report/report.h"
 
 /* The columns of a time or a size in Nsight's reports; `unit` ends the keys, `of` is part of the headings. */
-#define CUDA_STATS(unit, of, show)                                                                      \
-	{ "avg_" unit, "Avg" of, VALUE_DOUBLE, show }, { "median_" unit, "Med" of, VALUE_DOUBLE, show },   \
-		{ "min_" unit, "Min" of, VALUE_U64, show }, { "max_" unit, "Max" of, VALUE_U64, show }, \
-	{                                                                                               \
-		"stddev_" unit, "StdDev" of, VALUE_DOUBLE, show                                         \
+#define CUDA_STATS(unit, of, show)                                                                       \
+	{ "avg_" unit, "Avg" of, VALUE_DOUBLE, show }, { "median_" unit, "Med" of, VALUE_DOUBLE, show }, \
+		{ "min_" unit, "Min" of, VALUE_U64, show }, { "max_" unit, "Max" of, VALUE_U64, show },  \
+	{                                                                                                \
+		"stddev_" unit, "StdDev" of, VALUE_DOUBLE, show                                          \
 	}
 #define CUDA_STATS_VALUES(s) \
 	V_DBL((s)->mean), V_DBL(stats__median(s)), V_U64((s)->min), V_U64((s)->max), V_DBL(stats__stddev(s))

@@ -162,7 +162,7 @@ void gil_report__free(struct gil_report *g)
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT }, { "wait_ns", "Waited", VALUE_U64, SHOW_NS },          \
 		{ "median_ns", "Median", VALUE_DOUBLE, SHOW_NS }, { "p99_ns", "p99", VALUE_U64, SHOW_NS }, \
 		{ "max_ns", "Max", VALUE_U64, SHOW_NS }, { "signal", "Signalled", VALUE_U64, SHOW_COUNT }, \
-		{ "timed_out", "Timed out", VALUE_U64, SHOW_COUNT },                                         \
+		{ "timed_out", "Timed out", VALUE_U64, SHOW_COUNT },                                       \
 	{                                                                                                  \
 		"attempts", "Attempts", VALUE_U64, SHOW_COUNT                                              \
 	}
