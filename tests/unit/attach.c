@@ -134,6 +134,20 @@ TEST(leaves_numbers_to_other_owners)
 	embedded__close(&e);
 }
 
+TEST(reads_the_schema_without_opening_the_object)
+{
+	struct embedded e = {};
+	struct schema *s = NULL;
+	char err[512] = "";
+
+	REQUIRE(!embedded__open(&e, err, sizeof(err)));
+	REQUIRE(!embedded__schema(&s, err, sizeof(err)));
+	CHECK(s->n_events == e.schema->n_events && s->n_families == e.schema->n_families);
+	CHECK(schema_event__field(schema__event(s, "syscall"), "nr")->values);
+	schema__free(s);
+	embedded__close(&e);
+}
+
 TEST(reads_test_switches)
 {
 	setenv("SONDE_TEST", "no-multi,gil-pattern", 1);

@@ -46,7 +46,7 @@ struct dump {
 	bool ok[PIDS_MAX];
 	u32 n;
 	struct scope scope;
-	struct embedded embedded; /* for the names of system calls */
+	struct schema *schema; /* for the names of system calls */
 	const struct schema_field *nr;
 };
 
@@ -393,9 +393,9 @@ static void open_names(struct dump *d)
 	const struct schema_event *e;
 	char err[512];
 
-	if (embedded__open(&d->embedded, err, sizeof(err)))
+	if (embedded__schema(&d->schema, err, sizeof(err)))
 		return;
-	e = schema__event(d->embedded.schema, "syscall");
+	e = schema__event(d->schema, "syscall");
 	d->nr = e ? schema_event__field(e, "nr") : NULL;
 }
 
@@ -425,7 +425,7 @@ static int cmd_dump(int argc, char **argv)
 		status = d.options.format == OUTPUT_TABLE ? print_people(&d) : print_tables(&d);
 	for (u32 i = 0; i < d.n; i++)
 		look__free(&d.looks[i]);
-	embedded__close(&d.embedded);
+	schema__free(d.schema);
 	if (!done)
 		return EXIT_FAILED;
 	return status == EXIT_DONE && done < d.n ? EXIT_PARTLY : status;

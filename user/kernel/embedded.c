@@ -5,8 +5,10 @@
 #include "kernel/loader.h"
 #include "sonde.skel.h"
 
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <gelf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,4 +77,37 @@ void embedded__close(struct embedded *e)
 	schema__free(e->schema);
 	sonde_bpf__destroy(e->skel);
 	memset(e, 0, sizeof(*e));
+}
+
+/* The bytes of its section of that name, NULL: it has none. */
+static const Elf_Data *find_section(Elf *elf, const char *name)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr header;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn)))
+		if (gelf_getshdr(scn, &header) && !strcmp(elf_strptr(elf, names, header.sh_name) ?: "", name))
+			return elf_rawdata(scn, NULL);
+	return NULL;
+}
+
+int embedded__schema(struct schema **out, char *err, size_t len)
+{
+	size_t size;
+	const void *bytes = sonde_bpf__elf_bytes(&size);
+	Elf *elf = elf_version(EV_CURRENT) != EV_NONE ? elf_memory((char *)bytes, size) : NULL;
+	const Elf_Data *data = elf ? find_section(elf, ".BTF") : NULL;
+	struct btf *btf = data ? btf__new(data->d_buf, data->d_size) : NULL;
+	int ret = -EINVAL;
+
+	if (btf)
+		ret = schema__from_btf(out, btf, err, len);
+	else
+		snprintf(err, len, "cannot read the types of the embedded BPF object");
+	btf__free(btf);
+	elf_end(elf);
+	return ret;
 }
