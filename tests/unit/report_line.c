@@ -2,6 +2,8 @@
 /* Raw records as lines and names, as `record --print` does it: without a trace. */
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdint.h>
 
 #include "core/meta.h"
 #include "model/line.h"
@@ -187,6 +189,24 @@ TEST(names_follow_time_not_order)
 	CHECK(feed_task(30, 7, 8, "0123456789abcdefgh"));
 	CHECK(!strcmp(names__label(names, label, sizeof(label), 7, 8), "0123456789abcdef 8"));
 	tear_down();
+}
+
+static bool is_named(const char *unit, s64 value, const char *expected)
+{
+	struct schema_field f = { .unit = (char *)unit, .type = FIELD_SIGNED, .size = 8, .is_signed = true };
+	const char *name = schema_field__constant(&f, value);
+
+	return expected ? name && !strcmp(name, expected) : !name;
+}
+
+TEST(numbers_that_no_error_or_signal_has_get_no_name)
+{
+	CHECK(is_named("errno", -ENOENT, "ENOENT") && is_named("signal", SIGTERM, "TERM"));
+	CHECK(is_named("errno", ENOENT, NULL) && is_named("signal", -SIGTERM, NULL) && is_named("", -ENOENT, NULL));
+	/* none of them is truncated to a number that has a name, and the smallest has no negation */
+	CHECK(is_named("errno", INT64_MIN, NULL) && is_named("errno", INT32_MIN, NULL) &&
+	      is_named("errno", -(1ll << 32) - ENOENT, NULL));
+	CHECK(is_named("signal", INT64_MAX, NULL) && is_named("signal", (1ll << 32) + SIGTERM, NULL));
 }
 
 TEST_MAIN()

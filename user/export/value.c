@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "export/value.h"
 
-#include <signal.h>
 #include <string.h>
 
 static void set_text(struct field_value *out, const char *text)
@@ -10,15 +9,6 @@ static void set_text(struct field_value *out, const char *text)
 	out->text = text;
 	out->len = (u32)strlen(text);
 	out->lasts = true;
-}
-
-static const char *symbol(const struct schema_field *f, s64 value)
-{
-	if (!strcmp(f->unit, "errno") && value < 0)
-		return strerrorname_np((int)-value);
-	if (!strcmp(f->unit, "signal") && value > 0)
-		return sigabbrev_np((int)value);
-	return NULL;
 }
 
 void field_value__get(struct field_value *out, const struct names *names, const struct view *v,
@@ -46,7 +36,9 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 		set_text(out, name);
 		return;
 	}
-	name = f->type == FIELD_ENUM ? schema_field__value_name(f, out->s) : symbolic ? symbol(f, out->s) : NULL;
+	name = f->type == FIELD_ENUM ? schema_field__value_name(f, out->s) :
+	       symbolic		     ? schema_field__constant(f, out->s) :
+				       NULL;
 	if (name)
 		set_text(out, name);
 	else if (!strcmp(f->unit, "string"))

@@ -56,10 +56,8 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 	} else if (value && (!strcmp(unit, "moment") || (!strcmp(unit, "ns") && c->start && (u64)value >= c->start))) {
 		/* in older traces: no duration is longer than the machine's uptime at the trace's start */
 		fprintf(out, "@%s", text__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
-	} else if (!strcmp(unit, "errno") && value < 0 && strerrorname_np((int)-value)) {
-		fprintf(out, "-%s", strerrorname_np((int)-value));
-	} else if (!strcmp(unit, "signal") && value > 0 && sigabbrev_np((int)value)) {
-		fprintf(out, "SIG%s", sigabbrev_np((int)value));
+	} else if (schema_field__constant(f, value)) {
+		fprintf(out, "%s%s", !strcmp(unit, "errno") ? "-" : "SIG", schema_field__constant(f, value));
 	} else {
 		unit = !strcmp(unit, "bytes") ? "B" : !strcmp(unit, "ns") ? "ns" : "";
 		if (f->type == FIELD_UNSIGNED)

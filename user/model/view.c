@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/view.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <string.h>
 
 bool view__of_record(struct view *v, const struct schema *s, const void *record, u32 size)
@@ -83,6 +86,16 @@ const char *view__text(const struct view *v, const struct schema_field *f, u32 *
 s64 view__get(const struct view *v, const char *name)
 {
 	return view__s64(v, schema_event__field(v->event, name));
+}
+
+const char *schema_field__constant(const struct schema_field *f, s64 value)
+{
+	/* a file may hold any number: INT64_MIN has no negation, and larger ones don't fit the C library's int */
+	if (!strcmp(f->unit, "errno") && value < 0 && value >= -INT_MAX)
+		return strerrorname_np((int)-value);
+	if (!strcmp(f->unit, "signal") && value > 0 && value <= INT_MAX)
+		return sigabbrev_np((int)value);
+	return NULL;
 }
 
 struct common_fields common_fields__of(const struct schema_event *e)

@@ -26,6 +26,12 @@ struct common_fields {
 };
 struct common_fields common_fields__of(const struct schema_event *e);
 
+/*
+ * The constant's name of a value that is an error ("ENOENT" of -2) or a signal ("TERM" of 15), by the field's unit;
+ * NULL: it has none.
+ */
+const char *schema_field__constant(const struct schema_field *f, s64 value);
+
 /* By name: for what is read rarely. */
 s64 view__get(const struct view *v, const char *name);
 
