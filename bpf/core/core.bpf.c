@@ -12,6 +12,7 @@ struct probe_hits_map probe_hits SEC(".maps");
 
 const volatile u32 span_mode = SPAN_ENTRY_ONLY;
 const volatile bool no_args = false;
+const volatile bool test_unreadable_code = false;
 const volatile u64 ring_size = 8;
 const volatile u64 ring_mark = 0;
 

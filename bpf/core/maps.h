@@ -207,6 +207,7 @@ extern const volatile u32 span_mode; /* enum span_mode */
 extern const volatile bool filter_on; /* only PROCESS_SELECTED */
 extern u32 processes_version;
 extern const volatile bool no_args; /* command lines and paths stay out of the trace */
+extern const volatile bool test_unreadable_code; /* of SONDE_TEST: no new code object can be read a second time */
 extern const volatile u64 ring_size; /* bytes of data, a power of two */
 extern const volatile u64 ring_mark; /* bytes in a ring beyond which its producers wake the loader */
 #endif

@@ -135,7 +135,7 @@ static __always_inline void python__text(struct python_walk *w, u64 object, stru
 	x->total = t->text[2] * kind;
 }
 
-/* Sends a part of the code object that the thread's room holds; 0, or 1: the ring had no room. */
+/* Sends a part of the code object that the thread's room holds; 0, or 1: the ring had no room, which emit() counts. */
 static __always_inline int python__send_part(struct python_walk *w, u32 part, struct task_struct *task)
 {
 	const struct python_layout *l = w->l;
@@ -161,14 +161,17 @@ static __always_inline int python__send_part(struct python_walk *w, u32 part, st
 	return x->failed;
 }
 
+/* Reads the code object again, which may be gone since the walk: cursor.bad then says why the stack is lost. 0 or 1. */
 static __always_inline int python__send_code(struct python_walk *w, u64 code, u32 id, struct task_struct *task)
 {
 	struct raw_code *raw = &w->known->raw;
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
 
-	if (python__read(t->code, PYTHON_CODE_READ, code, task))
+	if (test_unreadable_code || python__read(t->code, PYTHON_CODE_READ, code, task)) {
+		t->cursor.bad = LOSS_READ;
 		return 1;
+	}
 	__builtin_memset(raw, 0, __builtin_offsetof(struct raw_code, data));
 	event__init(&raw->event, RAW_CODE, 0, bpf_ktime_get_ns());
 	raw->event.pid = t->cursor.pid;
@@ -179,7 +182,10 @@ static __always_inline int python__send_code(struct python_walk *w, u64 code, u3
 	    python__send_part(w, RAW_CODE_LINES, task))
 		return 1;
 	/* what another thread has just left may be gone by now */
-	return !t->cursor.is_current && python__read(t->code, PYTHON_CODE_READ, code, task);
+	if (t->cursor.is_current || !python__read(t->code, PYTHON_CODE_READ, code, task))
+		return 0;
+	t->cursor.bad = LOSS_READ;
+	return 1;
 }
 
 /* A function of its own for the verifier; the current task's memory. t and known are those of the walk. */

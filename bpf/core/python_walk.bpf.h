@@ -114,8 +114,10 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 	if (task ? python__send_code(w, f->code, id, task) :
 		   python__send_code_here(w->t, w->known, f->code, id, c->layout))
 		return 0;
-	if (!c->is_current && python__check(w->t, w->l, task) != f->check)
+	if (!c->is_current && python__check(w->t, w->l, task) != f->check) {
+		c->bad = LOSS_TORN;
 		return 0;
+	}
 	bpf_map_update_elem(&python_codes, &key, &id, BPF_ANY);
 	return id;
 }
@@ -252,7 +254,7 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 					       struct task_struct *me, u64 state, u64 gil, u32 frames,
 					       struct task_struct *task)
 {
-	u32 pid = me->tgid, layout;
+	u32 pid = me->tgid, layout, id;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
 	struct python_cursor *c = &t->cursor;
 	struct python_walk w = { .t = t, .known = known };
@@ -289,7 +291,10 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 		loss__count(0, c->bad ?: LOSS_TORN, bpf_ktime_get_ns());
 		return 0;
 	}
-	return c->n ? python__intern(&w, task) : 0;
+	id = c->n ? python__intern(&w, task) : 0;
+	if (c->bad)
+		loss__count(0, c->bad, bpf_ktime_get_ns());
+	return id;
 }
 
 /*

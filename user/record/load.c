@@ -394,12 +394,15 @@ static int lead_to_called(struct session *s)
 /* All that is set before loading. */
 static int configure(struct session *s)
 {
+	bool unreadable = session__test_switch("unreadable-code");
 	int ret = choose_programs(s);
 
 	if (!ret)
 		ret = set_rodata(s, "span_mode", &s->span_mode, sizeof(u32));
 	if (!ret)
 		ret = set_rodata(s, "no_args", &s->args->no_args, sizeof(bool));
+	if (!ret)
+		ret = set_rodata(s, "test_unreadable_code", &unreadable, sizeof(bool));
 	if (!ret)
 		ret = filter__configure(s, set_rodata);
 	if (!ret)
