@@ -58,18 +58,22 @@ static int count(const char *version, void *arg)
 TEST(versions_of_symbols)
 {
 	struct space s = SPACE_NONE;
-	struct elf *libc, *own;
+	struct code *libc, *own;
+	struct elf *elf;
 	int n = 0;
 
 	REQUIRE(!space__read(&s, (u32)getpid()));
-	REQUIRE(space__library(&s, "libc.so.6"));
-	libc = code__elf(&s, space__library(&s, "libc.so.6"));
-	own = code__elf(&s, space__at(&s, (u64)(uintptr_t)count));
-	REQUIRE(libc && own);
-	CHECK(elf__defines_version(libc, "GLIBC_2.2.5") || elf__defines_version(libc, "GLIBC_2.17"));
-	CHECK(!elf__defines_version(libc, "GLIBC_9.99") && !elf__defines_version(libc, ""));
-	CHECK(!elf__defines_version(own, "GLIBC_2.2.5"));
-	elf__each_needed_version(own, count, &n);
+	libc = space__library(&s, "libc.so.6");
+	own = space__at(&s, (u64)(uintptr_t)count);
+	REQUIRE(libc && own && code__open(&s, libc) && code__open(&s, own));
+	CHECK(foreign_file__defines_version(&libc->file, "GLIBC_2.2.5") ||
+	      foreign_file__defines_version(&libc->file, "GLIBC_2.17"));
+	CHECK(!foreign_file__defines_version(&libc->file, "GLIBC_9.99") &&
+	      !foreign_file__defines_version(&libc->file, ""));
+	CHECK(!foreign_file__defines_version(&own->file, "GLIBC_2.2.5"));
+	REQUIRE(!elf__open(&elf, own->fd));
+	elf__each_needed_version(elf, count, &n);
+	elf__close(elf);
 	CHECK(n > 0);
 	space__free(&s);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "elf/needed.h"
 
-#include "elf/elf_private.h"
+#include "elf/foreign.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,6 @@
 
 #define FILES_MAX   512
 #define SCRIPTS_MAX 4
-#define DYNAMIC_MAX 4096 /* entries looked at */
 
 struct file {
 	char *path;
@@ -27,6 +26,8 @@ struct needed {
 	struct file files[FILES_MAX]; /* found, in the order of a search in breadth */
 	u32 n, next;
 	char *first_rpath; /* of the program: it serves its libraries too */
+	struct foreign *parser;
+	struct foreign_needed list; /* of the file in hand */
 	const u8 *cache; /* /etc/ld.so.cache */
 	size_t cache_size;
 };
@@ -140,84 +141,18 @@ static void find(struct needed *n, const char *name, const char *rpath, const ch
 	add_from(n, defaults, name, origin);
 }
 
-struct dynamic {
-	struct elf *elf;
-	const u8 *entries;
-	u64 n;
-	u64 strings, strings_size;
-};
-
-static u64 value_of(const struct dynamic *d, s64 tag)
+static void read_libraries(struct needed *n, struct foreign_file *file, const char *path)
 {
-	for (u64 i = 0; i < d->n; i++) {
-		Elf64_Dyn dyn;
+	struct foreign_needed *list = &n->list;
+	const char *name;
 
-		memcpy(&dyn, d->entries + i * sizeof(dyn), sizeof(dyn));
-		if (dyn.d_tag == DT_NULL)
-			break;
-		if (dyn.d_tag == tag)
-			return dyn.d_un.d_val;
-	}
-	return 0;
-}
-
-/* NULL: out of bounds, or none */
-static const char *string_at(const struct dynamic *d, u64 offset)
-{
-	u64 len = d->strings_size - offset;
-	const u8 *text;
-
-	if (!offset || offset >= d->strings_size || d->strings + offset < d->strings)
-		return NULL;
-	text = elf__bytes(d->elf, d->strings + offset, &len);
-	return text && strnlen((const char *)text, len) < len ? (const char *)text : NULL;
-}
-
-static bool open_dynamic(struct dynamic *d, struct elf *elf)
-{
-	struct elf_section section;
-	u32 index = 0;
-
-	*d = (struct dynamic){ .elf = elf };
-	d->entries = elf__section_data(elf, NULL, SHT_DYNAMIC, &index, &section);
-	if (!d->entries)
-		return false;
-	d->n = section.size / sizeof(Elf64_Dyn);
-	if (d->n > DYNAMIC_MAX)
-		d->n = DYNAMIC_MAX;
-	d->strings = value_of(d, DT_STRTAB);
-	d->strings_size = value_of(d, DT_STRSZ);
-	return d->strings;
-}
-
-static void read_libraries(struct needed *n, struct elf *elf, const char *path)
-{
-	const char *name, *rpath, *runpath;
-	char *rpath_copy, *runpath_copy;
-	struct dynamic d;
-
-	if (!open_dynamic(&d, elf))
+	if (foreign_file__needed(file, list))
 		return;
-	rpath = string_at(&d, value_of(&d, DT_RPATH));
-	rpath_copy = rpath ? strdup(rpath) : NULL;
-	runpath = string_at(&d, value_of(&d, DT_RUNPATH));
-	runpath_copy = runpath ? strdup(runpath) : NULL;
-	for (u64 i = 0; i < d.n; i++) {
-		Elf64_Dyn dyn;
-
-		memcpy(&dyn, d.entries + i * sizeof(dyn), sizeof(dyn));
-		if (dyn.d_tag == DT_NULL)
-			break;
-		name = dyn.d_tag == DT_NEEDED ? string_at(&d, dyn.d_un.d_val) : NULL;
-		if (name)
-			find(n, name, rpath_copy, runpath_copy, path);
-	}
-	if (!n->first_rpath && !runpath_copy && path == n->files[0].path) {
-		n->first_rpath = rpath_copy;
-		rpath_copy = NULL;
-	}
-	free(rpath_copy);
-	free(runpath_copy);
+	name = list->names;
+	for (u32 i = 0; i < list->n; i++, name += strlen(name) + 1)
+		find(n, name, list->rpath, list->runpath, path);
+	if (!n->first_rpath && !list->runpath && list->rpath && path == n->files[0].path)
+		n->first_rpath = strdup(list->rpath);
 }
 
 /* "#! /usr/bin/env -S python3 -u": the interpreter, and what env would run. */
@@ -239,7 +174,7 @@ static void read_script(struct needed *n, char *line)
 static void read_file(struct needed *n, const char *path, int fd, u32 *scripts)
 {
 	char head[256];
-	struct elf *elf;
+	struct foreign_file file;
 	ssize_t len = pread(fd, head, sizeof(head) - 1, 0);
 
 	if (len > 2 && head[0] == '#' && head[1] == '!') {
@@ -249,10 +184,8 @@ static void read_file(struct needed *n, const char *path, int fd, u32 *scripts)
 			read_script(n, head + 2);
 		return;
 	}
-	if (elf__open(&elf, fd))
-		return;
-	read_libraries(n, elf, path);
-	elf__close(elf);
+	if (!foreign_file__open(&file, n->parser, fd))
+		read_libraries(n, &file, path);
 }
 
 static void map_cache(struct needed *n)
@@ -279,8 +212,12 @@ void needed__each(const char *program, void (*fn)(int fd, void *arg), void *arg)
 	const char *preload = getenv("LD_PRELOAD");
 	u32 scripts = 0;
 
-	if (!n)
+	if (n)
+		n->parser = foreign__new();
+	if (!n || !n->parser) {
+		free(n);
 		return;
+	}
 	map_cache(n);
 	add(n, program);
 	for (const char *p = preload; p && *p; p += strspn(p, ": ")) {
@@ -300,6 +237,7 @@ void needed__each(const char *program, void (*fn)(int fd, void *arg), void *arg)
 		read_file(n, path, fd, &scripts);
 		close(fd);
 	}
+	foreign__free(n->parser);
 	for (u32 i = 0; i < n->n; i++)
 		free(n->files[i].path);
 	free(n->first_rpath);

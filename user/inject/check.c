@@ -148,7 +148,7 @@ static int refuse_library(char *why, size_t len, const char *format, const char 
 }
 
 struct versions {
-	struct elf *libc;
+	struct foreign_file *libc;
 	char missing[64];
 };
 
@@ -156,14 +156,14 @@ static int check_version(const char *name, void *arg)
 {
 	struct versions *v = arg;
 
-	if (elf__defines_version(v->libc, name))
+	if (foreign_file__defines_version(v->libc, name))
 		return 0;
 	snprintf(v->missing, sizeof(v->missing), "%s", name);
 	return 1;
 }
 
 /* Asked before anything is done: the loader would say the same, but a name it does not find makes it load half. */
-static int check_versions(struct elf *libc, const char *shim, char *why, size_t len)
+static int check_versions(struct foreign_file *libc, const char *shim, char *why, size_t len)
 {
 	struct versions v = { .libc = libc };
 	struct elf *elf = NULL;
@@ -201,18 +201,18 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 	if (!libc)
 		return refuse(why, len,
 			      "it is statically linked (it maps no libc.so.6): nothing in it can load a library");
-	if (!code__elf(s, libc) && s->remote) {
+	if (!code__open(s, libc) && s->remote) {
 		snprintf(
 			why, len,
 			"its C library lies on %s, whose server may never answer, and is not opened; --remote-files allows it",
 			s->remote);
 		return -ENOTSUP;
 	}
-	if (!libc->elf) {
+	if (!libc->readable) {
 		snprintf(why, len, "its C library can't be read; %s", privileges__refusal(refusal, sizeof(refusal)));
 		return -ENOTSUP;
 	}
-	return check_versions(libc->elf, shim, why, len);
+	return check_versions(&libc->file, shim, why, len);
 }
 
 u64 check__file_limit(u32 pid)

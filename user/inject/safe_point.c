@@ -21,7 +21,7 @@
 #define MALLOC_BELOW	16384 /* malloc.c's static functions stand before its public ones */
 #define MALLOC_SPAN_MAX 65536
 
-/* Sorted, as elf__find_symbols wants them. */
+/* Sorted, as foreign_file__find_symbols wants them. */
 static const char *const dangerous[] = {
 	"__cxa_atexit",
 	"__libc_fork",
@@ -63,6 +63,7 @@ static const char *const dangerous[] = {
 };
 #define DANGEROUS ARRAY_LEN(dangerous)
 _Static_assert(DANGEROUS < SPACE_DANGERS, "one more for the allocator as a whole");
+_Static_assert(DANGEROUS <= FOREIGN_SYMBOLS, "asked for at once");
 
 static bool is_malloc(const char *name)
 {
@@ -82,9 +83,8 @@ static void find_dangers(struct space *s, struct code *c)
 	if (c->sought)
 		return;
 	c->sought = true;
-	if (!code__elf(s, c))
+	if (!code__open(s, c) || foreign_file__find_symbols(&c->file, dangerous, DANGEROUS, found))
 		return;
-	elf__find_symbols(c->elf, dangerous, DANGEROUS, found);
 	for (u32 i = 0; i < DANGEROUS; i++) {
 		u64 start = found[i].addr + c->bias;
 
@@ -150,13 +150,12 @@ static bool leave_signal(struct space *s, struct frame *f)
 static int step(struct space *s, struct frame *f)
 {
 	struct code *c = space__at(s, f->pc);
-	struct elf *elf = c ? code__elf(s, c) : NULL;
 	struct elf_unwind u;
 	u64 cfa;
 
 	if (leave_signal(s, f))
 		return 1;
-	if (!elf || elf__unwind(elf, f->pc - c->bias - !f->first, &u))
+	if (!c || !code__open(s, c) || foreign_file__unwind(&c->file, f->pc - c->bias - !f->first, &u))
 		return -1;
 	if (u.outermost)
 		return 0;
@@ -198,23 +197,14 @@ static bool scan_stack(struct space *s, u64 sp, const char **what)
 	return false;
 }
 
-static int holds(const struct elf_symbol *sym, void *arg)
-{
-	u64 addr = *(const u64 *)arg;
-
-	return sym->dynamic && sym->function && addr >= sym->addr && addr - sym->addr < sym->size;
-}
-
 /* A thread that runs in a function of libc's own, which has no public name: what it holds is not known. */
 static bool is_nameless(struct space *s, u64 pc)
 {
 	struct code *c = space__at(s, pc);
-	u64 addr;
 
-	if (!c || strncmp(code__name(c), "libc.so", 7) || !code__elf(s, c))
+	if (!c || strncmp(code__name(c), "libc.so", 7) || !code__open(s, c))
 		return false;
-	addr = pc - c->bias;
-	return !elf__each_symbol(c->elf, holds, &addr);
+	return !foreign_file__is_exported(&c->file, pc - c->bias);
 }
 
 bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)

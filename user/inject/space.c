@@ -92,12 +92,12 @@ int space__read(struct space *s, u32 pid)
 void space__free(struct space *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
-		elf__close(s->codes[i].elf);
 		if (s->codes[i].fd >= 0)
 			close(s->codes[i].fd);
 		free(s->codes[i].path);
 	}
 	free(s->codes);
+	foreign__free(s->parser);
 	if (s->pidfd >= 0)
 		close(s->pidfd);
 	if (s->memory >= 0)
@@ -162,31 +162,29 @@ static int open_code(struct space *s, const struct code *c)
 
 static bool find_bias(struct code *c)
 {
-	u64 addr, size, offset;
+	for (u32 i = 0; i < c->file.n_texts; i++) {
+		const struct foreign_text *t = &c->file.texts[i];
 
-	for (u32 i = 0; elf__text(c->elf, i, &addr, &size); i++) {
-		if (elf__offset(c->elf, addr, &offset) || offset + size <= c->offset ||
-		    offset >= c->offset + (c->end - c->start))
+		if (t->offset + t->size <= c->offset || t->offset >= c->offset + (c->end - c->start))
 			continue;
-		c->bias = c->start - c->offset - (addr - offset);
+		c->bias = c->start - c->offset - (t->addr - t->offset);
 		return true;
 	}
 	return false;
 }
 
-struct elf *code__elf(struct space *s, struct code *c)
+bool code__open(struct space *s, struct code *c)
 {
 	if (c->opened)
-		return c->elf;
+		return c->readable;
 	c->opened = true;
+	if (!s->parser)
+		s->parser = foreign__new();
+	if (!s->parser)
+		return false;
 	c->fd = open_code(s, c);
-	if (c->fd >= 0 && elf__open(&c->elf, c->fd))
-		c->elf = NULL;
-	if (c->elf && !find_bias(c)) {
-		elf__close(c->elf);
-		c->elf = NULL;
-	}
-	return c->elf;
+	c->readable = c->fd >= 0 && !foreign_file__open(&c->file, s->parser, c->fd) && find_bias(c);
+	return c->readable;
 }
 
 u64 code__function(struct space *s, struct code *c, const char *name)
@@ -194,7 +192,8 @@ u64 code__function(struct space *s, struct code *c, const char *name)
 	struct elf_symbol symbol;
 	u64 at;
 
-	if (!c || !code__elf(s, c) || elf__find_symbol(c->elf, name, &symbol) || !symbol.function)
+	if (!c || !code__open(s, c) || foreign_file__find_symbols(&c->file, &name, 1, &symbol) || !symbol.name ||
+	    !symbol.function)
 		return 0;
 	at = symbol.addr + c->bias;
 	/* what a file says of itself: the function lies in code of that file */

@@ -4,7 +4,7 @@
 #define SONDE_INJECT_SPACE_H
 
 #include "core/types.h"
-#include "elf/elf.h"
+#include "elf/foreign.h"
 
 #include <stddef.h>
 
@@ -18,7 +18,8 @@ struct code {
 	/* opened when first asked for */
 	bool opened;
 	int fd;
-	struct elf *elf; /* NULL: it can't be read */
+	bool readable;
+	struct foreign_file file;
 	u64 bias; /* what the process adds to the file's addresses */
 	/* functions in which no call may be made, by addresses in the process; sought when first asked for */
 	bool sought;
@@ -36,6 +37,7 @@ struct space {
 	int memory;
 	struct code *codes;
 	u32 n;
+	struct foreign *parser; /* of the files; NULL: none was asked about */
 	bool remote_files; /* opens files on file systems that are served remotely */
 	const char *remote; /* the name of one where a file was not opened for that, NULL: none was */
 	/* what an exec changes: where program, loader, stack and vdso are */
@@ -62,8 +64,8 @@ struct code *space__at(struct space *s, u64 addr);
 struct code *space__library(struct space *s, const char *name);
 /* A file name without folder, and without what a memfd adds. */
 const char *code__name(const struct code *c);
-/* NULL: it can't be read. */
-struct elf *code__elf(struct space *s, struct code *c);
+/* Has a child parsed it, so that it can be asked about? false: it can't be read. */
+bool code__open(struct space *s, struct code *c);
 /* The address in the process of a function, 0: none. */
 u64 code__function(struct space *s, struct code *c, const char *name);
 /* Reads and writes the process's memory: all of it or not. Writing needs space__open. */

@@ -250,6 +250,9 @@ static int add_injector(scmp_filter_ctx ctx)
 {
 	int err = add(ctx, SCMP_ACT_ALLOW, injector);
 
+	/* with the child that parses files */
+	if (!err)
+		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
 	if (!err)
 		err = add_observer(ctx);
 	return err ? err : add_opens(ctx, O_CREAT | O_TRUNC);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a child answers about an ELF file is what the file itself says, and a child that crashes costs its file alone. */
+#include "elf/foreign.h"
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int open_own(void)
+{
+	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
+
+int exported_here(void);
+int exported_here(void)
+{
+	return 1;
+}
+
+TEST(answers_are_those_of_the_file)
+{
+	static const char *const names[] = { "exported_here", "main", "no_such_function" };
+	struct foreign *f = foreign__new();
+	struct elf_symbol found[3], symbol;
+	struct elf_unwind theirs, own;
+	struct foreign_needed *needed = calloc(1, sizeof(*needed));
+	struct foreign_file file;
+	struct elf *elf;
+	u64 addr, size;
+	int fd = open_own();
+
+	REQUIRE(f && needed && fd >= 0 && !elf__open(&elf, fd));
+	REQUIRE(!foreign_file__open(&file, f, fd));
+	CHECK(file.n_texts && elf__text(elf, 0, &addr, &size));
+	CHECK(file.texts[0].addr == addr && file.texts[0].size == size);
+	CHECK(!foreign_file__find_symbols(&file, names, 3, found));
+	CHECK(found[0].name && found[1].name && !found[2].name);
+	CHECK(!elf__find_symbol(elf, "main", &symbol) && symbol.addr == found[1].addr && symbol.size == found[1].size);
+	CHECK(!foreign_file__unwind(&file, symbol.addr + 8, &theirs) && !elf__unwind(elf, symbol.addr + 8, &own));
+	CHECK(theirs.cfa == own.cfa && theirs.saved == own.saved && theirs.by_frame_pointer == own.by_frame_pointer);
+	CHECK(foreign_file__unwind(&file, 1, &theirs) == elf__unwind(elf, 1, &own));
+	CHECK(!foreign_file__is_exported(&file, 1));
+	CHECK(!foreign_file__needed(&file, needed) && needed->n > 3);
+	elf__close(elf);
+	foreign__free(f);
+	free(needed);
+	close(fd);
+}
+
+TEST(what_is_no_elf_file_is_refused)
+{
+	struct foreign *f = foreign__new();
+	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	struct foreign_file file;
+
+	REQUIRE(f && fd >= 0);
+	CHECK(foreign_file__open(&file, f, fd) == -ENOEXEC && file.fd == -1);
+	CHECK(!foreign_file__is_exported(&file, 0));
+	foreign__free(f);
+	close(fd);
+}
+
+TEST(a_child_that_crashes_costs_the_file)
+{
+	struct foreign *f = foreign__new();
+	struct foreign_file file, other;
+	int fd = open_own();
+
+	REQUIRE(f && fd >= 0);
+	setenv("SONDE_TEST", "foreign-crash", 1);
+	CHECK(foreign_file__open(&file, f, fd) < 0 && file.fd == -1);
+	unsetenv("SONDE_TEST");
+	/* the next file has another child */
+	CHECK(!foreign_file__open(&other, f, fd));
+	CHECK(!foreign_file__is_exported(&file, 0));
+	foreign__free(f);
+	close(fd);
+}
+
+TEST_MAIN()

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "elf/foreign_private.h"
+
+#include "sandbox/message.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MS 8000 /* libtorch_cuda takes 1 s or so on a busy machine */
+#define END_MS	500
+
+struct foreign {
+	struct sandbox child;
+	u32 last_number;
+	struct foreign_question question;
+	struct foreign_answer answer;
+};
+
+struct foreign *foreign__new(void)
+{
+	struct foreign *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->child = SANDBOX_NONE;
+	return f;
+}
+
+/* One that reads of a file system that does not answer can't end: it is left behind. */
+static void end_child(struct foreign *f)
+{
+	pid_t pid = f->child.pid;
+
+	sandbox__end(&f->child);
+	for (u32 ms = 0; pid > 0 && ms < END_MS && !waitpid(pid, NULL, WNOHANG); ms++)
+		usleep(1000);
+}
+
+void foreign__free(struct foreign *f)
+{
+	if (f)
+		end_child(f);
+	free(f);
+}
+
+/* The bytes of the answer beyond its head, or negative errno; the file is not asked about again then. */
+static ssize_t ask(struct foreign_file *file, u32 op, u64 value)
+{
+	struct foreign *f = file->child;
+	struct message_wait wait = { .limit_ms = WAIT_MS };
+	struct foreign_question *q = &f->question;
+	ssize_t n;
+	int fd;
+
+	if (file->fd < 0)
+		return -ENOEXEC;
+	q->op = op;
+	q->number = file->number;
+	q->value = value;
+	/* a child that answers before it is asked was taken over */
+	if (f->child.sock >= 0 && message__pending(f->child.sock))
+		end_child(f);
+	n = f->child.sock < 0 ? sandbox__fork(&f->child, foreign__serve, NULL) : 0;
+	if (!n)
+		n = message__send_now(f->child.sock, q, FOREIGN_QUESTION_HEAD + q->size, file->fd);
+	if (!n)
+		n = message__await(f->child.sock, &wait);
+	if (!n) {
+		n = message__receive(f->child.sock, &f->answer, sizeof(f->answer), &fd);
+		/* it may send what it has */
+		if (fd >= 0)
+			close(fd);
+		n = n < (ssize_t)FOREIGN_ANSWER_HEAD || f->answer.result > 0 ? -EPROTO : n - FOREIGN_ANSWER_HEAD;
+	}
+	q->n = q->size = 0;
+	if (n >= 0)
+		return n;
+	end_child(f);
+	file->fd = -1;
+	return n;
+}
+
+static int set_names(struct foreign *f, const char *const *names, u32 n)
+{
+	struct foreign_question *q = &f->question;
+
+	q->n = q->size = 0;
+	for (u32 i = 0; i < n; i++) {
+		size_t len = strlen(names[i]) + 1;
+
+		if (len > sizeof(q->text) - q->size)
+			return -ENAMETOOLONG;
+		memcpy(q->text + q->size, names[i], len);
+		q->size += len;
+	}
+	q->n = n;
+	return 0;
+}
+
+int foreign_file__open(struct foreign_file *file, struct foreign *f, int fd)
+{
+	ssize_t n;
+
+	*file = (struct foreign_file){ .child = f, .fd = fd, .number = ++f->last_number };
+	n = ask(file, FOREIGN_OPEN, 0);
+	if (n < 0)
+		return (int)n;
+	if (!f->answer.result && (f->answer.n > FOREIGN_TEXTS || n != (ssize_t)(f->answer.n * sizeof(*file->texts))))
+		f->answer.result = -EPROTO;
+	if (f->answer.result) {
+		file->fd = -1;
+		return f->answer.result;
+	}
+	file->n_texts = f->answer.n;
+	memcpy(file->texts, f->answer.texts, n);
+	return 0;
+}
+
+int foreign_file__find_symbols(struct foreign_file *file, const char *const *names, u32 n, struct elf_symbol *out)
+{
+	const struct foreign_symbol *found = file->child->answer.symbols;
+	int err = n > FOREIGN_SYMBOLS ? -E2BIG : set_names(file->child, names, n);
+	ssize_t size = err ? err : ask(file, FOREIGN_FIND, 0);
+
+	memset(out, 0, n * sizeof(*out));
+	if (size < 0)
+		return (int)size;
+	if (file->child->answer.result)
+		return file->child->answer.result;
+	if (size != (ssize_t)(n * sizeof(*found)))
+		return -EPROTO;
+	for (u32 i = 0; i < n; i++)
+		if (found[i].found)
+			out[i] = (struct elf_symbol){
+				.name = names[i],
+				.addr = found[i].addr,
+				.size = found[i].size,
+				.offset = found[i].offset,
+				.dynamic = found[i].dynamic,
+				.default_version = found[i].default_version,
+				.function = found[i].function,
+			};
+	return 0;
+}
+
+int foreign_file__unwind(struct foreign_file *file, u64 addr, struct elf_unwind *out)
+{
+	ssize_t n = ask(file, FOREIGN_UNWIND, addr);
+	const u8 *bytes = (const u8 *)&file->child->answer.unwind;
+
+	if (n < 0)
+		return (int)n;
+	if (file->child->answer.result)
+		return file->child->answer.result;
+	/* the flags come first: each is 0 or 1, or it is no bool */
+	if (n != sizeof(*out) || bytes[0] > 1 || bytes[1] > 1 || bytes[2] > 1)
+		return -EPROTO;
+	*out = file->child->answer.unwind;
+	return 0;
+}
+
+bool foreign_file__is_exported(struct foreign_file *file, u64 addr)
+{
+	return ask(file, FOREIGN_EXPORTED, addr) == 0 && !file->child->answer.result && file->child->answer.n;
+}
+
+bool foreign_file__defines_version(struct foreign_file *file, const char *name)
+{
+	return !set_names(file->child, &name, 1) && ask(file, FOREIGN_VERSION, 0) == 0 && !file->child->answer.result &&
+	       file->child->answer.n;
+}
+
+/* The text that begins at *at, which goes past it; NULL: there is none that ends. */
+static const char *next_text(const char **at, const char *end)
+{
+	const char *text = *at;
+	size_t len = strnlen(text, end - text);
+
+	if (text + len >= end)
+		return NULL;
+	*at = text + len + 1;
+	return text;
+}
+
+int foreign_file__needed(struct foreign_file *file, struct foreign_needed *out)
+{
+	ssize_t n = ask(file, FOREIGN_NEEDED, 0);
+	const char *at = out->text;
+
+	if (n < 0)
+		return (int)n;
+	if (file->child->answer.result)
+		return file->child->answer.result;
+	memcpy(out->text, file->child->answer.text, n);
+	out->rpath = next_text(&at, out->text + n);
+	out->runpath = out->rpath ? next_text(&at, out->text + n) : NULL;
+	if (!out->runpath)
+		return -EPROTO;
+	out->rpath = *out->rpath ? out->rpath : NULL;
+	out->runpath = *out->runpath ? out->runpath : NULL;
+	out->names = at;
+	out->n = 0;
+	while (out->n < file->child->answer.n && next_text(&at, out->text + n))
+		out->n++;
+	return out->n == file->child->answer.n ? 0 : -EPROTO;
+}
