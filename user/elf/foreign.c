@@ -5,14 +5,16 @@
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS 8000 /* libtorch_cuda takes 1 s or so on a busy machine */
-#define END_MS	500
+#define WAIT_MS	 8000 /* libtorch_cuda takes 1 s or so on a busy machine */
+#define LEAVE_MS 50
+#define END_MS	 500
 
 struct foreign {
 	struct sandbox child;
@@ -30,14 +32,26 @@ struct foreign *foreign__new(void)
 	return f;
 }
 
-/* One that reads of a file system that does not answer can't end: it is left behind. */
+static bool has_ended(pid_t pid, u32 within_ms)
+{
+	for (u32 ms = 0; ms <= within_ms; ms++) {
+		if (waitpid(pid, NULL, WNOHANG))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* It ends with its socket, or is killed. One that reads of a file system that does not answer can't end: it is left behind. */
 static void end_child(struct foreign *f)
 {
 	pid_t pid = f->child.pid;
 
+	if (pid > 0)
+		sandbox__ended(&f->child, pid);
 	sandbox__end(&f->child);
-	for (u32 ms = 0; pid > 0 && ms < END_MS && !waitpid(pid, NULL, WNOHANG); ms++)
-		usleep(1000);
+	if (pid > 0 && !has_ended(pid, LEAVE_MS) && !kill(pid, SIGKILL))
+		has_ended(pid, END_MS);
 }
 
 void foreign__free(struct foreign *f)

@@ -222,11 +222,16 @@ static int add_opens(scmp_filter_ctx ctx, unsigned int flags)
 
 #define OPENS_TO_WRITE (O_ACCMODE | O_CREAT | O_TRUNC)
 
-/* Looks at processes through /proc. */
-static int add_observer(scmp_filter_ctx ctx)
+/* Looks at processes through /proc. kills: it may signal them already. */
+static int add_observer(scmp_filter_ctx ctx, bool kills)
 {
 	int err = add(ctx, SCMP_ACT_ALLOW, observer);
 
+	/* with the child that parses files, which is killed when it does not answer */
+	if (!err)
+		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
+	if (!err && !kills)
+		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, 0xffffffff, SIGKILL);
 	return err ? err : add(ctx, SCMP_ACT_ALLOW, lookups);
 }
 
@@ -241,7 +246,7 @@ static int add_reader(scmp_filter_ctx ctx, enum syscalls_role role)
 	if (!err && role != SYSCALLS_READER)
 		err = add_opens(ctx, OPENS_TO_WRITE);
 	if (!err && role == SYSCALLS_OBSERVER)
-		err = add_observer(ctx);
+		err = add_observer(ctx, false);
 	return err;
 }
 
@@ -250,11 +255,8 @@ static int add_injector(scmp_filter_ctx ctx)
 {
 	int err = add(ctx, SCMP_ACT_ALLOW, injector);
 
-	/* with the child that parses files */
 	if (!err)
-		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
-	if (!err)
-		err = add_observer(ctx);
+		err = add_observer(ctx, true);
 	return err ? err : add_opens(ctx, O_CREAT | O_TRUNC);
 }
 
