@@ -135,6 +135,16 @@ missing=$(for page in man/sonde-*.1; do
 done)
 [[ -z $missing ]]
 result $? "every option of every command is in its page" "$missing"
+# of each command, what its usage has in front of the first empty line; what stands for any family is not looked for
+missing=$(synopsis=$(words_of man/sonde.1 | sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/p')
+	sonde --help | sed -n 's/^  \([a-z]\+\) \{2,\}.*/\1/p' | while read -r c; do
+	part=$(sed -n "/^\.B sonde $c\$/,/^\.\(br\|SH\)/p" <<< "$synopsis")
+	sonde "$c" --help | sed '/^$/q' | grep -oE -- '(^|[ [])--?[a-zA-Z][a-z-]*' | tr -d ' [' | sort -u | grep -vx -e -- -e --F | while read -r o; do
+		grep -qE -- "(^|[^a-z-])$o([^a-z-]|\$)" <<< "$part" || echo "$c $o"
+	done
+done)
+[[ -z $missing ]]
+result $? "the synopsis of sonde(1) has every option of the usages" "$missing"
 for pair in "record options" "record families" "report reports" "export formats"; do
 	read -r page what <<< "$pair"
 	missing=$(sonde list "$what" --format csv | sed -n "3,\$s/,.*//p" | grep -v '^core$' | while read -r w; do

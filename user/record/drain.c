@@ -11,34 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static void note_host(struct session *s, const struct family_host *h, void *arg)
-{
-	const struct schema_family *f = schema__family(s->schema, h->name);
-
-	if (f)
-		s->hosts[f->id] = h->event ? h : NULL;
-}
-
-/* Not for the trace: the family's host code makes events of it. */
-static void give_raw(struct session *s, const struct event *e, u32 size)
-{
-	const struct family_host *h = s->hosts[e->id - RAW_FAMILIES];
-
-	if (h)
-		h->event(s, e, size);
-}
-
 void drain__append(struct session *s, const void *record, u32 size)
 {
 	const struct event *e = record;
-	const struct family_host *h;
 	int err;
 
 	if (size < sizeof(*e))
 		return;
 	if (e->id >= RAW_FIRST) {
 		if (e->id >= RAW_FAMILIES)
-			give_raw(s, e, size);
+			host__event(s, (u8)(e->id - RAW_FAMILIES), e,
+				    size); /* not for the trace: the host code makes events of it */
 		else
 			stack_records__record(s, record, size);
 		return;
@@ -54,9 +37,7 @@ void drain__append(struct session *s, const void *record, u32 size)
 	s->at_tracepoints += s->tracepoints_alone[EVENT_FAMILY(e->id)];
 	if (e->id == ID_meta_member)
 		filter__note(s, e, size);
-	h = s->hosts[EVENT_FAMILY(e->id)];
-	if (h)
-		h->event(s, e, size);
+	host__event(s, (u8)EVENT_FAMILY(e->id), e, size);
 }
 
 static void on_record(void *arg, void *record, u32 size)
@@ -70,7 +51,7 @@ int drain__open(struct session *s, char *err, size_t len)
 	int ret = rings__open(&s->rings, bpf_map__fd(rings), bpf_map__fd(s->skel->maps.ring_bell),
 			      bpf_map__max_entries(rings), s->ring_size);
 
-	family_host__each(s, note_host, NULL);
+	hosts__open(s);
 	if (ret)
 		snprintf(err, len, "cannot map the rings: %s", strerror(-ret));
 	return ret;

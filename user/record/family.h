@@ -103,6 +103,19 @@ struct family_host {
 	bool *hint;
 	/* What was learned of an object, which is a claim of its file, when it has been examined. */
 	void (*found)(struct session *s, const void *own);
+	/* Once, before any of those below; what the family keeps of a recording is zeroed then. NULL: nothing to do */
+	void (*begin)(struct session *s);
+	/*
+	 * An iterator program that begins to follow threads which exist already. It is run of all threads behind `begin`, of
+	 * a process that a filter selects later, and, where the family has is_runtime and no option `all`, of a process that
+	 * maps such an object: once a process and tick. NULL: none
+	 */
+	const char *follows;
+	/* Only with this number of the family's, `--FAMILY-NUMBER`; NULL: always */
+	const char *follows_with;
+	/* Bytes of what the family keeps of a recording: session__state(). `end` frees what that points to. */
+	size_t state;
+	void (*end)(struct session *s);
 	/* false: the recording does without this program of the family's; NULL: it needs all. Asked before loading. */
 	bool (*wants_program)(struct session *s, const char *program);
 	/* Before tracepoints are attached and while this process has its privileges: it may set maps. It must read nothing foreign. */
@@ -119,10 +132,11 @@ struct family_host {
 	void (*joined)(struct session *s, u32 pid);
 	/* The loader drains one of the family's records, or a raw one of its own (bpf/core/stack.h). */
 	void (*event)(struct session *s, const struct event *e, u32 size);
-	/* About every 100 ms; now is CLOCK_MONOTONIC ns. */
+	/* About every 100 ms, or tick_ns where that is more; now is CLOCK_MONOTONIC ns. */
 	void (*tick)(struct session *s, u64 now);
+	u64 tick_ns;
 	/* The sizes of what its host code keeps of processes, threads and the like; NULL: it keeps nothing. */
-	void (*sizes)(table_size_fn *fn, void *arg);
+	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
 	/* session__pause and session__resume will be called: it has no return probes. */
 	bool slices;
 	/*
@@ -143,6 +157,8 @@ bool family_host__python_asked(struct session *s, const struct family_host *h);
 /* The host's side of a family by its name, NULL: it has none. */
 const struct family_host *family_host__find(const char *name);
 
+/* What a family keeps of this recording, by the family's id. */
+void *session__state(const struct session *s, u8 family);
 /* CLOCK_MONOTONIC as BPF sees it, ns. */
 u64 session__now(const struct session *s);
 /* The trace's id of a text, for fields of unit `string`. */
@@ -242,14 +258,4 @@ int mapping__bias(const struct file_facts *file, const struct mapping *m, u64 *b
 
 /* CPython or a CUDA library: an is_runtime for families that follow processes with one, whatever other families are on. */
 bool runtime__is_one(struct elf *elf, const char *path);
-/*
- * A process's threads exist already when it maps such an object, and are followed from there on: for `mapped` and
- * `tick` of those families. Runs the family's iterator program that begins to follow threads, once a process and tick.
- */
-struct runtime_follower {
-	u32 last; /* process; the same pid may exec, or be another process by the next tick */
-};
-void runtime__mapped(struct runtime_follower *f, struct session *s, u32 pid, const char *program);
-void runtime__tick(struct runtime_follower *f);
-
 #endif

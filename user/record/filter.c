@@ -204,14 +204,6 @@ void filter__note(struct session *s, const struct event *e, u32 size)
 	add_joined(f, (struct member){ e->pid, m->exec });
 }
 
-static void notify_host(struct session *s, const struct family_host *h, void *arg)
-{
-	const struct schema_family *f = schema__family(s->schema, h->name);
-
-	if (h->joined && f && s->family_on[f->id])
-		h->joined(s, *(u32 *)arg);
-}
-
 /* Those beyond JOINED_MAX have to be selected at this moment; if they keep leaving and coming in, they are asked for again. */
 static void introduce_all(struct session *s)
 {
@@ -226,7 +218,7 @@ static void introduce_all(struct session *s)
 	f->n_joined = 0;
 	for (u32 i = 0; i < JOINED_MAX; i++)
 		process__set(s, joined[i].pid, PROCESS_JOINING);
-	family_host__each(s, notify_host, &all);
+	hosts__joined(s, all);
 	objects__scan(s, 0);
 	for (u32 i = 0; i < JOINED_MAX; i++)
 		process__clear(s, joined[i].pid, PROCESS_JOINING);
@@ -256,7 +248,7 @@ static void introduce(struct session *s, const struct member *m)
 	u32 pid = m->pid;
 
 	process__set(s, pid, PROCESS_JOINING);
-	family_host__each(s, notify_host, &pid);
+	hosts__joined(s, pid);
 	if (!m->exec || !session__wants(s, pid))
 		objects__scan(s, pid);
 	process__clear(s, pid, PROCESS_JOINING);

@@ -46,6 +46,14 @@ struct refusal {
 
 #define HUNG_MAX 16
 
+/* Of the host code of one family in one recording */
+struct host_state {
+	bool begun;
+	u32 followed; /* last process; the same pid may exec, or be another process by the next tick */
+	u64 next_tick;
+	void *own; /* h->state bytes */
+};
+
 struct session {
 	const struct session_args *args;
 	struct embedded embedded;
@@ -58,7 +66,8 @@ struct session {
 	enum attach_method span_method, entry_method;
 	bool family_on[256]; /* by family id */
 	bool everything; /* each program is loaded regardless of the options: for a trial (calibrate.h) */
-	const struct family_host *hosts[256]; /* families that inspect their records, by family id */
+	const struct family_host *hosts[256]; /* by family id */
+	struct host_state host_states[256]; /* likewise */
 
 	struct trace_writer *writer;
 	int write_error; /* first failed write */
@@ -131,6 +140,14 @@ struct session {
 struct event session__event(const struct session *s, u16 id);
 
 /* hosts.c */
+struct object;
+/* hosts.c: each calls what the families that are on have for it, after `begin` */
+void hosts__open(struct session *s);
+void hosts__free(struct session *s);
+void hosts__tick(struct session *s, u64 now);
+void hosts__joined(struct session *s, u32 pid);
+void hosts__mapped(struct session *s, struct object *o, const struct mapping *m);
+void host__event(struct session *s, u8 family, const struct event *e, u32 size);
 void family_host__each(struct session *s, void (*fn)(struct session *s, const struct family_host *h, void *arg),
 		       void *arg);
 

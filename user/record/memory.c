@@ -149,8 +149,8 @@ static void write_sizes_of(struct session *s, const struct family_host *h, void 
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
 
-	if (h->sizes && f && s->family_on[f->id])
-		h->sizes(write_size, s);
+	if (h->sizes && f && s->family_on[f->id] && (!h->state || session__state(s, f->id)))
+		h->sizes(s, write_size, s);
 }
 
 /* What all tables and buffers take together, beside what the allocator has of the system: the rest of that is holes. */

@@ -185,29 +185,6 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		object__forget_file(o);
 }
 
-struct notify {
-	const struct mapping *m;
-	struct object *o;
-};
-
-/* Families that look for runtimes are called for runtimes only, the others for every mapping. */
-static void notify_host(struct session *s, const struct family_host *h, void *arg)
-{
-	const struct schema_family *f = schema__family(s->schema, h->name);
-	struct notify *n = arg;
-
-	if (!f || !s->family_on[f->id])
-		return;
-	if (n->o->facts && (n->o->families & FAMILY_BIT(f->id)) && family_host__python_asked(s, h))
-		python__mapped(s, n->o->facts, n->m);
-	if (!h->mapped)
-		return;
-	if (!h->is_runtime)
-		h->mapped(s, NULL, NULL, n->m);
-	else if (n->o->facts && (n->o->families & FAMILY_BIT(f->id)))
-		h->mapped(s, n->o->facts, n->o->facts->own[FAMILY_INDEX(f->id)], n->m);
-}
-
 struct object *objects__find(struct session *s, const struct mapping *m)
 {
 	struct object key = { .dev = m->dev, .ino = m->ino, .generation = m->generation }, **found;
@@ -219,7 +196,6 @@ struct object *objects__find(struct session *s, const struct mapping *m)
 static struct object *mapped(struct session *s, const struct mapping *m, u64 first)
 {
 	struct object *o = objects__find(s, m);
-	struct notify n = { .m = m };
 
 	/* what only other users map gets no probe; should the process come to be this user's, it is scanned again */
 	if (s->args->one_user && !process__is_introduced(s, m->pid))
@@ -238,12 +214,11 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 	o->mapped = o->live;
 	o->used = m->time;
 	o->unmapped = false;
-	n.o = o;
 	if (!process__is_introduced(s, m->pid))
 		return o;
 	if (s->native)
 		native__mapped(s->native, m);
-	family_host__each(s, notify_host, &n);
+	hosts__mapped(s, o, m);
 	return o;
 }
 

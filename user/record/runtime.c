@@ -21,16 +21,3 @@ bool runtime__is_one(struct elf *elf, const char *path)
 			return true;
 	return !elf__find_symbol(elf, "PyGILState_Ensure", &sym);
 }
-
-void runtime__mapped(struct runtime_follower *f, struct session *s, u32 pid, const char *program)
-{
-	if (pid == f->last)
-		return;
-	f->last = pid;
-	session__run_iter_of(s, program, pid);
-}
-
-void runtime__tick(struct runtime_follower *f)
-{
-	f->last = 0;
-}

@@ -109,14 +109,6 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 	return 0;
 }
 
-static void host_tick(struct session *s, const struct family_host *h, void *arg)
-{
-	const struct schema_family *f = schema__family(s->schema, h->name);
-
-	if (h->tick && f && s->family_on[f->id])
-		h->tick(s, *(u64 *)arg);
-}
-
 static void start_native(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
@@ -159,7 +151,7 @@ int session__start(struct session *s, char *err, size_t len)
 	/* says when tracing was live, also in a trace that is cut off within a second */
 	metadata__cost(s);
 	/* what families say of that moment is not to wait for the first tick */
-	family_host__each(s, host_tick, &s->started);
+	hosts__tick(s, s->started);
 	timing__step("families begun");
 	remote__report(s);
 	return 0;
@@ -226,7 +218,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	filter__follow(s);
 	now = session__now(s);
 	if (now >= s->next_tick) {
-		family_host__each(s, host_tick, &now);
+		hosts__tick(s, now);
 		if (s->native)
 			native__tick(s->native, now);
 		stack_records__tick(s, now);
@@ -407,6 +399,7 @@ void session__free(struct session *s)
 	fetcher__free(s->fetcher);
 	remote__free(s);
 	drain__close(s);
+	hosts__free(s);
 	mmaps__close(s->mmaps);
 	if (s->statm_fd > 0)
 		close(s->statm_fd);

@@ -111,10 +111,7 @@ static void bind_all(struct cut *c, bool *sinks)
 	bind(c, c->source, 0);
 }
 
-/*
- * An arc's head in the part before has its tail there too. What that forces into
- * it is bound to the source, in one pass for each that is found.
- */
+/* An instruction that can carry a probe, and whose two sides are in different sets, is an arc between these sets. */
 static void collect_arcs(struct cut *c)
 {
 	const struct graph *g = c->g;
@@ -151,7 +148,10 @@ static int index_arcs(struct cut *c)
 	return 0;
 }
 
-/* How much more can flow through an arc, forwards or backwards; backwards there is no limit. */
+/*
+ * How much more can flow through an arc. Backwards there is no limit: where the head of an arc is in the part before,
+ * its tail has to be there, too, or the way from the head to the tail would lead back over the cut.
+ */
 static u32 room(const struct arc *a, bool forwards)
 {
 	return forwards ? a->capacity - a->flow : 0x7fffffff;

@@ -11,39 +11,13 @@
 
 #define SWEEP_EVERY 5000000000ULL /* ns */
 
-static bool begun;
-static struct runtime_follower follower;
-static u64 next_sweep;
-
 static void begin(struct session *s)
 {
-	if (begun)
-		return;
-	begun = true;
-	session__run_iter(s, "disk_begin");
 	session__attach(s, "disk_faulted");
-}
-
-static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
-{
-	begin(s);
-	if (!session__option(s, "disk", "all"))
-		runtime__mapped(&follower, s, m->pid, "disk_begin");
-}
-
-/* Its threads are followed from here on: with a filter no runtime of theirs is waited for. */
-static void on_joined(struct session *s, u32 pid)
-{
-	session__run_iter_of(s, "disk_begin", pid);
 }
 
 static void on_tick(struct session *s, u64 now)
 {
-	begin(s);
-	runtime__tick(&follower);
-	if (now < next_sweep)
-		return;
-	next_sweep = now + SWEEP_EVERY;
 	session__run_iter(s, "disk_rested");
 }
 
@@ -71,7 +45,8 @@ FAMILY_HOST(disk) = {
 	.name = "disk",
 	.parts = parts,
 	.is_runtime = runtime__is_one,
-	.mapped = on_mapped,
-	.joined = on_joined,
+	.begin = begin,
+	.follows = "disk_begin",
 	.tick = on_tick,
+	.tick_ns = SWEEP_EVERY,
 };

@@ -314,7 +314,7 @@ static bool stopping(struct session *s)
 	return more;
 }
 
-static void sizes(table_size_fn *fn, void *arg)
+static void sizes(const struct session *s, table_size_fn *fn, void *arg)
 {
 	fn(&(struct table_size){ .name = "processes with the shim",
 				 .entries = gpu.n,

@@ -28,18 +28,24 @@ struct place {
 	char path[512];
 };
 
-static bool begun;
-static struct runtime_follower follower;
-static struct recent named; /* struct site_key -> bool */
+struct lock_state {
+	struct recent named; /* struct site_key -> bool */
+};
+
+static struct lock_state *state_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_lock_wait));
+}
 
 static void begin(struct session *s)
 {
-	if (begun)
-		return;
-	begun = true;
-	recent__init(&named, sizeof(struct site_key), sizeof(bool),
+	recent__init(&state_of(s)->named, sizeof(struct site_key), sizeof(bool),
 		     session__test_switch("small-tables") ? SITES_FEW : SITES_MAX);
-	session__run_iter(s, "lock_begin");
+}
+
+static void end(struct session *s)
+{
+	recent__free(&state_of(s)->named);
 }
 
 static bool find_place(struct session *s, u32 pid, u64 address, struct place *p)
@@ -81,13 +87,14 @@ static void name_site(struct session *s, const struct event *e, u64 address)
 		.event = { .time = e->time, .pid = e->pid, .tid = e->tid, .id = ID_lock_site },
 		.address = address,
 	};
+	struct recent *named = &state_of(s)->named;
 	struct place p;
 	char symbol[256];
 	bool *known;
 
-	if (!address || recent__find(&named, &key))
+	if (!address || recent__find(named, &key))
 		return;
-	known = recent__get(&named, &key);
+	known = recent__get(named, &key);
 	if (!known || !find_place(s, e->pid, address, &p))
 		return;
 	*known = true;
@@ -105,37 +112,20 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 
 	if (e->id != ID_lock_wait || size < sizeof(*w))
 		return;
-	begin(s);
 	name_site(s, e, w->site);
 	name_site(s, e, w->caller);
 	name_site(s, e, w->caller2);
 }
 
-static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
+static void sizes(const struct session *s, table_size_fn *fn, void *arg)
 {
-	begin(s);
-	runtime__mapped(&follower, s, m->pid, "lock_begin");
-}
+	const struct recent *named = &state_of(s)->named;
 
-/* Its threads are followed from here on: with a filter no runtime of theirs is waited for. */
-static void on_joined(struct session *s, u32 pid)
-{
-	session__run_iter_of(s, "lock_begin", pid);
-}
-
-static void on_tick(struct session *s, u64 now)
-{
-	begin(s);
-	runtime__tick(&follower);
-}
-
-static void sizes(table_size_fn *fn, void *arg)
-{
 	fn(&(struct table_size){ .name = "call sites of locks",
-				 .entries = recent__entries(&named),
-				 .max = 2 * named.max,
-				 .bytes = recent__bytes(&named),
-				 .evicted = named.evicted },
+				 .entries = recent__entries(named),
+				 .max = 2 * named->max,
+				 .bytes = recent__bytes(named),
+				 .evicted = named->evicted },
 	   arg);
 }
 
@@ -155,9 +145,10 @@ FAMILY_HOST(lock) = {
 	.name = "lock",
 	.parts = parts,
 	.is_runtime = runtime__is_one,
-	.mapped = on_mapped,
-	.joined = on_joined,
+	.state = sizeof(struct lock_state),
+	.begin = begin,
+	.end = end,
+	.follows = "lock_begin",
 	.event = on_event,
-	.tick = on_tick,
 	.sizes = sizes,
 };

@@ -31,22 +31,7 @@ static void emit_image(struct session *s, u32 pid, u64 time)
 	session__emit(s, &r, sizeof(r));
 }
 
-static bool begun;
-
-/* The snapshot's records come back through on_event. */
-static void begin(struct session *s)
-{
-	if (begun)
-		return;
-	begun = true;
-	session__run_iter(s, "proc_snapshot");
-}
-
-static void on_joined(struct session *s, u32 pid)
-{
-	session__run_iter_of(s, "proc_snapshot", pid);
-}
-
+/* The records of the snapshot come here, too. */
 static void on_event(struct session *s, const struct event *e, u32 size)
 {
 	if (e->id == ID_proc_exec || (e->id == ID_proc_task && e->pid == e->tid))
@@ -64,14 +49,8 @@ static void on_mapped(struct session *s, struct file_facts *file, const void *ow
 		.ino = m->ino,
 	};
 
-	begin(s);
 	r.path = session__intern(s, session__path(s, m->path));
 	session__emit(s, &r, sizeof(r));
-}
-
-static void on_tick(struct session *s, u64 now)
-{
-	begin(s);
 }
 
 static const struct family_part parts[] = {
@@ -86,8 +65,7 @@ static const struct family_part parts[] = {
 FAMILY_HOST(proc) = {
 	.name = "proc",
 	.parts = parts,
+	.follows = "proc_snapshot",
 	.mapped = on_mapped,
-	.joined = on_joined,
 	.event = on_event,
-	.tick = on_tick,
 };

@@ -23,14 +23,15 @@ struct sample_cpu_ticks {
 	u64 last, ticks, missed;
 };
 
-/* One session at a time records. */
-static struct {
-	bool begun;
-	struct runtime_follower follower;
+struct sample_state {
 	u64 period, threshold; /* ns; 0: not asked for */
 	u64 unstacked;
-	u64 next; /* ns: when the clock's state is written again */
-} sample;
+};
+
+static struct sample_state *state_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_sample_clock));
+}
 
 static u32 asked_hz(struct session *s)
 {
@@ -50,29 +51,16 @@ static bool wants_program(struct session *s, const char *program)
 static void begin(struct session *s)
 {
 	u32 hz = asked_hz(s);
-	if (sample.begun)
-		return;
-	sample.begun = true;
-	sample.threshold = session__number(s, "sample", "off");
-	sample.period = hz ? SECOND / hz : 0;
-	if (sample.threshold)
-		session__run_iter(s, "sample_begin");
+
+	state_of(s)->threshold = session__number(s, "sample", "off");
+	state_of(s)->period = hz ? SECOND / hz : 0;
 	if (hz)
 		session__attach_clock(s, "sample_tick", hz);
 }
 
 static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
-	begin(s);
 	python__mapped(s, file, m);
-	if (sample.threshold && !session__option(s, "sample", "all"))
-		runtime__mapped(&sample.follower, s, m->pid, "sample_begin");
-}
-
-static void on_joined(struct session *s, u32 pid)
-{
-	if (sample.threshold)
-		session__run_iter_of(s, "sample_begin", pid);
 }
 
 static enum sample_reason reason_of_call(const struct raw_sample *raw)
@@ -136,7 +124,7 @@ static void emit_cpu(struct session *s, const struct raw_sample *raw, u32 stack)
 {
 	struct sample_cpu e = {
 		.event = raw->event,
-		.period = sample.period,
+		.period = state_of(s)->period,
 		.stack = stack,
 		.gil = raw->gil,
 		.kernel = raw->kernel,
@@ -165,7 +153,7 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 						      .time = e->time,
 						      .python = raw->python,
 					      });
-	sample.unstacked += !stack;
+	state_of(s)->unstacked += !stack;
 	if (raw->start)
 		emit_off(s, raw, stack);
 	else
@@ -176,9 +164,9 @@ static void write_clock(struct session *s, u64 now)
 {
 	struct sample_clock e = {
 		.event = { .time = now, .id = ID_sample_clock },
-		.period = sample.period,
-		.threshold = sample.threshold,
-		.unstacked = sample.unstacked,
+		.period = state_of(s)->period,
+		.threshold = state_of(s)->threshold,
+		.unstacked = state_of(s)->unstacked,
 	};
 	int fd = session__map_fd(s, "sample_ticks"), cpus = libbpf_num_possible_cpus();
 	struct sample_cpu_ticks *t = cpus > 0 ? calloc(cpus, sizeof(*t)) : NULL;
@@ -195,11 +183,6 @@ static void write_clock(struct session *s, u64 now)
 
 static void on_tick(struct session *s, u64 now)
 {
-	begin(s);
-	runtime__tick(&sample.follower);
-	if (now < sample.next)
-		return;
-	sample.next = now + SECOND;
 	write_clock(s, now);
 }
 
@@ -220,8 +203,12 @@ FAMILY_HOST(sample_host) = {
 	.wants_program = wants_program,
 	.native = true,
 	.python = true,
+	.state = sizeof(struct sample_state),
+	.begin = begin,
+	.follows = "sample_begin",
+	.follows_with = "off",
 	.mapped = on_mapped,
-	.joined = on_joined,
 	.event = on_event,
 	.tick = on_tick,
+	.tick_ns = SECOND,
 };

@@ -122,37 +122,8 @@ static void describe_kernel(struct session *s)
 
 #define SECOND_NS 1000000000ULL
 
-static bool begun;
-static u64 next_throttles;
-static struct runtime_follower follower;
-
-static void begin(struct session *s)
-{
-	if (begun)
-		return;
-	begun = true;
-	session__run_iter(s, "sched_begin");
-}
-
-static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
-{
-	begin(s);
-	if (!session__option(s, "sched", "all"))
-		runtime__mapped(&follower, s, m->pid, "sched_begin");
-}
-
-static void on_joined(struct session *s, u32 pid)
-{
-	session__run_iter_of(s, "sched_begin", pid);
-}
-
 static void on_tick(struct session *s, u64 now)
 {
-	begin(s);
-	runtime__tick(&follower);
-	if (now < next_throttles)
-		return;
-	next_throttles = now + SECOND_NS;
 	session__run_iter(s, "sched_throttled");
 }
 
@@ -172,7 +143,7 @@ FAMILY_HOST(sched) = {
 	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.prepare = describe_kernel,
-	.mapped = on_mapped,
-	.joined = on_joined,
+	.follows = "sched_begin",
 	.tick = on_tick,
+	.tick_ns = SECOND_NS,
 };

@@ -6,10 +6,6 @@
 
 #define SECOND_NS 1000000000ULL
 
-static bool begun;
-static struct runtime_follower follower;
-static u64 next_shorts;
-
 static void begin(struct session *s)
 {
 	u64 threshold = session__number(s, "syscall", "threshold");
@@ -18,35 +14,15 @@ static void begin(struct session *s)
 		.threshold = threshold,
 	};
 
-	if (begun)
-		return;
-	begun = true;
 	session__run_iter(s, "syscall_short_calls");
-	session__run_iter(s, "syscall_begin");
 	if (threshold)
 		session__emit(s, &r, sizeof(r));
 }
 
-static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
-{
-	begin(s);
-	runtime__mapped(&follower, s, m->pid, "syscall_begin");
-}
-
-/* Its threads are followed from here on: with a filter no runtime of theirs is waited for. */
-static void on_joined(struct session *s, u32 pid)
-{
-	session__run_iter_of(s, "syscall_begin", pid);
-}
-
 static void on_tick(struct session *s, u64 now)
 {
-	begin(s);
-	runtime__tick(&follower);
-	if (now < next_shorts || !session__number(s, "syscall", "threshold"))
-		return;
-	next_shorts = now + SECOND_NS;
-	session__run_iter(s, "syscall_short_calls");
+	if (session__number(s, "syscall", "threshold"))
+		session__run_iter(s, "syscall_short_calls");
 }
 
 static const struct family_part parts[] = {
@@ -65,7 +41,8 @@ FAMILY_HOST(syscall) = {
 	.name = "syscall",
 	.parts = parts,
 	.is_runtime = runtime__is_one,
-	.mapped = on_mapped,
-	.joined = on_joined,
+	.begin = begin,
+	.follows = "syscall_begin",
 	.tick = on_tick,
+	.tick_ns = SECOND_NS,
 };
