@@ -44,7 +44,7 @@ def build():
 class Run:
     def __init__(self, sonde, program, kind, hide):
         trace = os.path.join(workdir(), f"{kind}.sonde")
-        env = dict(os.environ, SONDE_TEST=hide, SONDE_CACHE=os.path.join(workdir(), "cache"))
+        env = dict(os.environ, SONDE_TEST=hide)
         target = subprocess.Popen([program, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         tracer = subprocess.Popen([sonde, "record", "-t", "torture", "-f", "-o", trace, "-p", str(target.pid)],
                                   stderr=subprocess.PIPE, text=True, env=env)

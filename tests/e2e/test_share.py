@@ -26,7 +26,7 @@ ARM = re.compile(r"(b|bl|b\.\w+|cbn?z|tbn?z|br|blr|ret|adrp?)\b")
 
 def resolve(path, *options):
     out = subprocess.run([SONDE, "list", "probes", "--resolve", path, *options, "--format", "json"],
-                         env=dict(os.environ, SONDE_CACHE="/dev/null/none"), capture_output=True, text=True)
+                         capture_output=True, text=True)
     if out.returncode:
         return None, out.stderr
     tables = json.loads(out.stdout)["tables"]

@@ -33,7 +33,6 @@ void placer__free(struct placer *p)
 {
 	if (!p)
 		return;
-	cache__close(p->cache, p);
 	decoder__free(p->decoder);
 	callees__free(p->callees);
 	free(p);
@@ -266,7 +265,7 @@ static int place_unwinds(struct placer *p, struct graph *g, struct placement *ou
 	return 0;
 }
 
-static int analyse(struct placer *p, u64 addr, u64 size, struct placement *out)
+int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out)
 {
 	struct graph g = {};
 	int err;
@@ -287,20 +286,5 @@ static int analyse(struct placer *p, u64 addr, u64 size, struct placement *out)
 	if (!err && !g.why && out->exits)
 		err = place_unwinds(p, &g, out);
 	graph__free(&g);
-	return err;
-}
-
-int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out)
-{
-	int err;
-
-	if (!p->cache_tried)
-		p->cache = cache__open(p);
-	p->cache_tried = true;
-	if (p->cache && cache__get(p->cache, p, addr, size, out))
-		return 0;
-	err = analyse(p, addr, size, out);
-	if (!err && p->cache)
-		cache__put(p->cache, p, addr, size, out);
 	return err;
 }

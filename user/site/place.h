@@ -54,7 +54,7 @@ struct placer *placer__new(struct elf *elf, bool shadow_stack);
 void placer__free(struct placer *p);
 /* The entry alone: never fails, it is the function's first instruction in the worst case. size 0: not known. */
 void placer__entry(struct placer *p, u64 addr, u64 size, struct place_site *out, const char **why);
-/* All of them, from the cache if it has been asked before (docs/placement.md). 0 or -ENOMEM. */
+/* All of them (docs/placement.md). 0 or -ENOMEM. */
 int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out);
 /* Is the instruction at addr one that the kernel emulates? */
 bool placer__emulated(struct placer *p, u64 addr);

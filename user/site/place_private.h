@@ -15,7 +15,6 @@ enum callee {
 };
 
 struct callees;
-struct cache;
 
 /* NULL: no memory */
 struct callees *callees__new(struct elf *elf);
@@ -105,16 +104,8 @@ struct placer {
 	struct elf *elf;
 	struct decoder *decoder;
 	struct callees *callees;
-	struct cache *cache;
-	bool cache_tried;
 	bool shadow_stack;
 };
-
-/* NULL: there is none to be had */
-struct cache *cache__open(struct placer *p);
-void cache__close(struct cache *c, struct placer *p);
-bool cache__get(struct cache *c, struct placer *p, u64 addr, u64 size, struct placement *out);
-void cache__put(struct cache *c, struct placer *p, u64 addr, u64 size, const struct placement *pl);
 
 /* 0 with g->why NULL or not, or -ENOMEM; free it in any case. */
 int graph__build(struct placer *p, struct graph *g, u64 addr, u64 size);
