@@ -41,10 +41,9 @@ struct sched_cpu {
 /* include/linux/sched.h, __get_task_state of Linux 4.14 and later; TASK_REPORT_MAX: preempted, which viewers show as "R+" */
 static u32 kernel_state(s64 state)
 {
-	static const u32 states[] = {
-		[SPAN_RUNNABLE] = 256, [SPAN_SLEEP] = 1,   [SPAN_BLOCKED] = 2, [SPAN_STOPPED] = 4, [SPAN_TRACED] = 8,
-		[SPAN_DEAD] = 16,      [SPAN_PARKED] = 64, [SPAN_IDLE] = 128,  [SPAN_FROZEN] = 2
-	};
+	static const u32 states[] = { [SCHED_RUNNABLE] = 256, [SCHED_SLEEP] = 1,  [SCHED_BLOCKED] = 2,
+				      [SCHED_STOPPED] = 4,    [SCHED_TRACED] = 8, [SCHED_DEAD] = 16,
+				      [SCHED_PARKED] = 64,    [SCHED_IDLE] = 128, [SCHED_FROZEN] = 2 };
 
 	return state >= 0 && (size_t)state < ARRAY_LEN(states) ? states[state] : 1;
 }
@@ -256,7 +255,7 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 	if (s.waker_tid)
 		perfetto__thread(p, s.waker_pid, s.waker_tid);
 	/* one that was preempted needed no waking */
-	if (!s.woken && s.state != SPAN_NEW)
+	if (!s.woken && s.state != SCHED_NEW)
 		return 0;
 	/* the engine drops a waking at the very moment of the switch that it leads to */
 	if (wake == s.end && wake > s.start)
@@ -264,9 +263,8 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 	event = pb__begin(&c->events, 2);
 	pb__int(&c->events, 1, perfetto__boottime(p, wake));
 	pb__int(&c->events, 2, names__number(p->e->names, s.waker_tid));
-	if (s.waker_kind == SPAN_BY_SOFTIRQ || s.waker_kind == SPAN_BY_IRQ)
-		pb__int(&c->events, 5,
-			s.waker_kind == SPAN_BY_SOFTIRQ ? 0x10 : 0x08); /* TRACE_FLAG_SOFTIRQ, _HARDIRQ */
+	if (s.waker_kind == WAKER_SOFTIRQ || s.waker_kind == WAKER_IRQ)
+		pb__int(&c->events, 5, s.waker_kind == WAKER_SOFTIRQ ? 0x10 : 0x08); /* TRACE_FLAG_SOFTIRQ, _HARDIRQ */
 	at = pb__begin(&c->events, 20);
 	pb__text(&c->events, 1, name, strlen(name));
 	pb__int(&c->events, 2, thread);

@@ -129,9 +129,9 @@ static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to
 	case ACTIVITY_UNKNOWN:
 		return unknown_cause(c->a, from, to);
 	default:
-		return c->off->state == SPAN_SLEEP   ? ACTIVITY_ASLEEP :
-		       c->off->state == SPAN_BLOCKED ? ACTIVITY_UNINTERRUPTIBLE :
-						       ACTIVITY_STOPPED;
+		return c->off->state == SCHED_SLEEP   ? ACTIVITY_ASLEEP :
+		       c->off->state == SCHED_BLOCKED ? ACTIVITY_UNINTERRUPTIBLE :
+							ACTIVITY_STOPPED;
 	}
 }
 
@@ -224,7 +224,7 @@ static void set_state(struct cutting *c, u64 time, u64 *until)
 		return;
 	*until = c->off->wake < *until ? c->off->wake : *until;
 	i->waker = c->off->waker;
-	i->uninterruptible = c->off->state == SPAN_BLOCKED;
+	i->uninterruptible = c->off->state == SCHED_BLOCKED;
 }
 
 static int cut(struct cutting *c, u64 from, u64 to)

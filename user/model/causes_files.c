@@ -98,5 +98,5 @@ enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const ch
 	if (!t)
 		return CAUSE_PEER;
 	*name = osrt_files__name(f->names, t->number);
-	return t->kind == OSRT_FILE_ANON ? CAUSE_IDLE : CAUSE_PEER;
+	return t->kind == SYSCALL_FILE_ANON ? CAUSE_IDLE : CAUSE_PEER;
 }

@@ -10,9 +10,7 @@
 #include "model/order.h"
 #include "util/array.h"
 #include "util/search.h"
-
-/* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
-enum { WAIT_SIGNAL = 1, WAIT_TIMEOUT = 2 };
+#include "probes/gil/gil.h"
 
 /* Time (ns) that is read on both sides of the selected time, so that its first and last waits have their holders. */
 #define AROUND 1000000000ull
@@ -213,7 +211,7 @@ static int on_wait(struct model *m, struct gil_state *g, const struct view *v, c
 	/* a trace that does not say whether the GIL was held has no takings */
 	if (f->locked && !get(v, f->locked))
 		err = gil_line__take(g->line, w.end, w.tid, (u32)get(v, f->dropper));
-	else if (w.result == WAIT_TIMEOUT)
+	else if (w.result == GIL_WAIT_TIMEOUT)
 		err = gil_line__seen(g->line, w.end, (u32)get(v, f->holder), (u32)get(v, f->holder_stack));
 	return err;
 }

@@ -68,7 +68,7 @@ static char *describe(const struct view *v, const struct schema_field *path)
 	u32 len;
 	const char *name = view__text(v, path, &len);
 
-	if (view__get(v, "kind") == OSRT_FILE_SOCKET)
+	if (view__get(v, "kind") == SYSCALL_FILE_SOCKET)
 		return describe_socket(v, name, len);
 	if (len)
 		return strndup(name, len);

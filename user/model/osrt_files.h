@@ -4,9 +4,7 @@
 #define SONDE_MODEL_OSRT_FILES_H
 
 #include "model/query.h"
-
-/* enum syscall_file_kind of bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
-enum { OSRT_FILE_PATH = 0, OSRT_FILE_SOCKET = 1, OSRT_FILE_PIPE = 2, OSRT_FILE_ANON = 3 };
+#include "probes/syscall/syscall.h"
 
 struct osrt_file {
 	u32 number; /* files of one name are one */

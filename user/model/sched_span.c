@@ -39,7 +39,7 @@ static inline u64 get(const struct view *v, const struct schema_field *f)
 /* The event has 0 for a thread that was not woken, and a damaged file may hold any time. */
 static void add_wake(struct sched_span *s, const struct view *v, const struct sched_span_fields *f)
 {
-	bool waits = s->state != SPAN_RUNNABLE && s->state != SPAN_NEW;
+	bool waits = s->state != SCHED_RUNNABLE && s->state != SCHED_NEW;
 	u64 wake = get(v, f->wake);
 
 	s->woken = waits && wake;

@@ -7,24 +7,7 @@
 #define SONDE_MODEL_SCHED_SPAN_H
 
 #include "model/query.h"
-
-/* As enum sched_state of bpf/probes/sched/sched.h; by number, as traces outlive headers */
-enum sched_span_state {
-	SPAN_RUNNABLE = 0, /* preempted or yielded */
-	SPAN_SLEEP,
-	SPAN_BLOCKED, /* uninterruptible */
-	SPAN_STOPPED,
-	SPAN_TRACED,
-	SPAN_DEAD,
-	SPAN_PARKED,
-	SPAN_IDLE,
-	SPAN_FROZEN,
-	SPAN_NEW, /* created, has not run yet */
-	SPAN_OTHER,
-};
-
-/* As enum sched_waker there */
-enum sched_span_waker { SPAN_BY_NONE = 0, SPAN_BY_THREAD, SPAN_BY_SOFTIRQ, SPAN_BY_IRQ };
+#include "probes/sched/sched.h"
 
 /* What of a span is read beside its thread and times: columns that no reader asks for are not unpacked. The rest is 0. */
 enum sched_span_part {
@@ -50,8 +33,8 @@ struct sched_span {
 	bool open; /* still in it when the recording ended or the thread was no longer followed */
 	bool woken; /* it waited, and wake is the time of its wake-up */
 	u16 cpu; /* where it ended */
-	s64 state; /* enum sched_span_state: why it was off, or why it stopped running */
-	s64 waker_kind; /* enum sched_span_waker, of a span off the CPU */
+	s64 state; /* enum sched_state: why it was off, or why it stopped running */
+	s64 waker_kind; /* enum sched_waker, of a span off the CPU */
 	u32 waker_pid, waker_tid; /* the thread that woke it, 0: an interrupt, or not known */
 	u64 counted; /* ns, by the kernel's counters: run if on a CPU, waited for one if off it */
 };

@@ -7,12 +7,11 @@
 
 #include "model/stats.h"
 #include "output/text.h"
+#include "probes/disk/disk.h"
 #include "report/report.h"
 #include "util/array.h"
 
-/* enums of bpf/probes/disk/disk.h; by number, as traces outlive headers */
-enum { ASKER_WRITEBACK = 1, ASKER_KERNEL = 2 };
-enum { FROM_NONE = 0, FROM_FILE = 1, FROM_CALL = 2, FROM_METADATA = 3 };
+/* enum disk_op, enum disk_stall_kind */
 static const char *const ops[] = { "read", "write", "flush", "discard", "write zeroes", "other" };
 static const char *const stalls[] = { "reclaim", "cgroup reclaim", "compaction" };
 
@@ -101,7 +100,7 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 		.file = { (u64)view__s64(v, f->dev), (u64)view__s64(v, f->ino) },
 		.pid = (u32)view__s64(v, f->common.pid),
 		.op = (u32)view__s64(v, f->op),
-		.from = from == FROM_CALL ? FROM_FILE : from,
+		.from = from == DISK_FILE_CALL ? DISK_FILE_PAGE_CACHE : from,
 		.asker = (u32)view__s64(v, f->asker),
 		.disk_dev = (u32)view__s64(v, f->disk_dev),
 	};
@@ -119,7 +118,7 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 		g->open++;
 		return 0;
 	}
-	g->by_call += from == FROM_CALL;
+	g->by_call += from == DISK_FILE_CALL;
 	g->errors += view__s64(v, f->status) != 0;
 	g->bytes += (u64)view__s64(v, f->bytes);
 	/* a flush is in the device from its beginning */
@@ -157,7 +156,7 @@ static struct memory_group *memory_of(struct disk_report *d, const struct view *
 {
 	struct memory_key key = { { (u64)view__get(v, "dev"), (u64)view__get(v, "ino") }, (u32)view__get(v, "pid"), 0 };
 
-	key.from = metadata ? FROM_METADATA : key.file.ino ? FROM_FILE : FROM_NONE;
+	key.from = metadata ? DISK_FILE_METADATA : key.file.ino ? DISK_FILE_PAGE_CACHE : DISK_FILE_NONE;
 	return map__get(&d->memory, &key);
 }
 
@@ -181,7 +180,7 @@ static int on_caches(const struct rows *rows, void *arg)
 	struct memory_group *g;
 
 	for (; v.i < rows__count(rows); v.i++) {
-		g = memory_of(arg, &v, view__get(&v, "file_from") == FROM_METADATA);
+		g = memory_of(arg, &v, view__get(&v, "file_from") == DISK_FILE_METADATA);
 		if (!g)
 			return -ENOMEM;
 		g->missed += (u64)view__get(&v, "missed");
@@ -276,7 +275,7 @@ static const char *file_name(const struct disk_report *d, const struct file_key 
 {
 	char **name = map__find(&d->files, key);
 
-	if (from == FROM_METADATA)
+	if (from == DISK_FILE_METADATA)
 		snprintf(buf, size, "[metadata of %u:%u]", (u32)(key->dev >> 20), (u32)(key->dev & 0xfffff));
 	else if (from && name)
 		return *name;
@@ -321,9 +320,9 @@ static void fill_ios(struct disk_report *d, struct table *t)
 		bool any = g->time.count != 0;
 
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)),
-			   V_TEXT(k->asker == ASKER_WRITEBACK ? "writeback" :
-				  k->asker == ASKER_KERNEL    ? "kernel" :
-								"itself"),
+			   V_TEXT(k->asker == DISK_BY_WRITEBACK ? "writeback" :
+				  k->asker == DISK_BY_KERNEL	? "kernel" :
+								  "itself"),
 			   V_TEXT(ops[k->op < 5 ? k->op : 5]), V_U64(g->time.count), V_U64(g->bytes),
 			   V_U64(g->time.total), any ? V_DBL(stats__median(&g->time)) : V_NONE,
 			   any ? V_DBL(g->time.mean) : V_NONE, any ? V_U64(stats__percentile(&g->time, 99)) : V_NONE,

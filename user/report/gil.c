@@ -11,9 +11,7 @@
 #include <stdlib.h>
 
 #include "output/text.h"
-
-/* enum gil_wait_end of bpf/probes/gil/gil.h; by number, as traces outlive headers */
-enum { WAIT_SIGNAL = 1, WAIT_TIMEOUT = 2 };
+#include "probes/gil/gil.h"
 
 static u64 with_more(u64 recorded, double more)
 {
@@ -39,8 +37,8 @@ static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gi
 {
 	u64 ns = t->end - t->start;
 
-	w->by_signal += t->result == WAIT_SIGNAL;
-	w->by_timeout += t->result == WAIT_TIMEOUT;
+	w->by_signal += t->result == GIL_WAIT_SIGNAL;
+	w->by_timeout += t->result == GIL_WAIT_TIMEOUT;
 	w->attempts += t->first;
 	w->more_waits += t->weight - 1;
 	w->more_ns += (t->weight - 1) * (double)ns;

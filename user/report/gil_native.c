@@ -7,14 +7,12 @@
  */
 #include "report/gil.h"
 #include "util/array.h"
+#include "probes/sample/sample.h"
 #include "util/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* enum sample_gil of bpf/probes/sample/sample.h; by number, as traces outlive headers */
-enum { SAMPLE_NOT_HELD = 2 };
 
 /* Samples that are kept; 64 MiB */
 #define SAMPLES_MAX (1u << 22)
@@ -170,7 +168,7 @@ static int on_samples(const struct rows *rows, void *arg)
 		u32 id;
 
 		b->natives.sampled = true;
-		if (rows__s64(rows, gil, i) == SAMPLE_NOT_HELD)
+		if (rows__s64(rows, gil, i) == SAMPLE_GIL_NOT_HELD)
 			continue;
 		id = (u32)rows__u64(rows, stack, i);
 		sample = (struct gil_sample){ .time = rows__u64(rows, c.time, i),

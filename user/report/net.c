@@ -7,10 +7,10 @@
 
 #include "model/stats.h"
 #include "output/text.h"
+#include "probes/net/net.h"
 #include "report/report.h"
 
-/* enum net_side of bpf/probes/net/net.h */
-enum { SIDE_UNKNOWN = 0, SIDE_CONNECTED = 1, SIDE_ACCEPTED = 2 };
+/* enum net_side */
 static const char *const sides[] = { "earlier", "out", "in" };
 
 /* By peer: the port is the server's, the other one is chosen anew for each connection. */
@@ -38,7 +38,7 @@ static struct peer *peer_of(struct net_report *n, const struct view *v, u32 side
 		.low = (u64)view__get(v, "peer_low"),
 		.pid = (u32)view__get(v, "pid"),
 		.side = side,
-		.port = (u32)view__get(v, side == SIDE_ACCEPTED ? "local_port" : "peer_port"),
+		.port = (u32)view__get(v, side == NET_ACCEPTED ? "local_port" : "peer_port"),
 	};
 
 	return map__get(&n->peers, &key);
@@ -56,7 +56,7 @@ static int on_connects(const struct rows *rows, void *arg)
 	struct peer *p;
 
 	for (; v.i < rows__count(rows); v.i++) {
-		p = peer_of(n, &v, SIDE_CONNECTED);
+		p = peer_of(n, &v, NET_CONNECTED);
 		if (!p)
 			return -ENOMEM;
 		if (view__get(&v, "failed"))
@@ -75,7 +75,7 @@ static int on_closes(const struct rows *rows, void *arg)
 
 	for (; v.i < rows__count(rows); v.i++) {
 		side = (u32)view__get(&v, "side");
-		p = peer_of(arg, &v, side <= SIDE_ACCEPTED ? side : SIDE_UNKNOWN);
+		p = peer_of(arg, &v, side <= NET_ACCEPTED ? side : NET_UNKNOWN);
 		if (!p)
 			return -ENOMEM;
 		p->connections++;

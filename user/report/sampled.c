@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report/sampled.h"
+#include "probes/sample/sample.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/text.h"
-
-/* enum sample_gil of bpf/probes/sample/sample.h; by number, as traces outlive headers */
-enum { GIL_HELD = 1, GIL_NOT_HELD = 2 };
 
 struct read {
 	struct sampled *sampled;
@@ -50,8 +48,8 @@ static int on_cpu(const struct rows *rows, void *arg)
 		struct sampled_weight w = { .samples = 1, .cpu_ns = rows__u64(rows, period, i) };
 		s64 held = rows__s64(rows, gil, i);
 
-		w.gil_ns = held == GIL_HELD ? w.cpu_ns : 0;
-		w.no_gil_ns = held == GIL_NOT_HELD ? w.cpu_ns : 0;
+		w.gil_ns = held == SAMPLE_GIL_HELD ? w.cpu_ns : 0;
+		w.no_gil_ns = held == SAMPLE_GIL_NOT_HELD ? w.cpu_ns : 0;
 		w.kernel_ns = rows__s64(rows, kernel, i) ? w.cpu_ns : 0;
 		err = add(r->sampled, (u32)rows__s64(rows, stack, i), &w);
 	}

@@ -31,7 +31,7 @@ static void on_run(struct read *r, struct sched_thread *t, const struct sched_sp
 	if (s->open)
 		return;
 	t->switches++;
-	t->preempted += s->state == SPAN_RUNNABLE;
+	t->preempted += s->state == SCHED_RUNNABLE;
 }
 
 static int add_waker(struct sched_report *s, struct sched_thread *t, const struct sched_waker_key *key)
@@ -54,7 +54,7 @@ static int on_off(struct read *r, struct sched_thread *t, const struct sched_spa
 
 	t->waited_ns += counted_inside(r->args, s->counted, s->start, s->end);
 	t->runnable_ns += query__inside(r->args, s->wake, s->end);
-	*(s->state == SPAN_SLEEP ? &t->sleep_ns : s->state == SPAN_BLOCKED ? &t->blocked_ns : &t->other_ns) += waited;
+	*(s->state == SCHED_SLEEP ? &t->sleep_ns : s->state == SCHED_BLOCKED ? &t->blocked_ns : &t->other_ns) += waited;
 	if (!s->woken || s->open)
 		return 0;
 	if (s->waker_tid && add_waker(r->sched, t, &key))
