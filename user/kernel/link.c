@@ -185,7 +185,12 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 	return link.fd < 0 ? link.fd : add(l, &link);
 }
 
-#define CLOSERS 32 /* links that are closed at once: the kernel waits some 50 ms for each */
+/*
+ * Links that are closed at once: the kernel waits some 50 ms for each, and for all that are closed meanwhile with it. A user's
+ * process may map files for thousands.
+ */
+#define CLOSERS	     256
+#define CLOSER_STACK (64 << 10)
 
 static void *close_one(void *arg)
 {
@@ -198,15 +203,19 @@ static void close_together(struct link *list, u32 n)
 {
 	pthread_t threads[CLOSERS];
 	u32 started = 0;
+	pthread_attr_t attr;
 
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, CLOSER_STACK);
 	for (u32 i = 0; i < n; i++) {
-		if (pthread_create(&threads[started], NULL, close_one, &list[i]))
+		if (pthread_create(&threads[started], &attr, close_one, &list[i]))
 			close_link(&list[i]);
 		else
 			started++;
 	}
 	for (u32 i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
+	pthread_attr_destroy(&attr);
 }
 
 /* The last n of them */
