@@ -3,6 +3,7 @@
 """What another user does with a library that root's programs use: bind mounts, false names, forged debug files. Root's
 sonde neither changes what the programs compute nor loses their calls."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -66,8 +67,10 @@ int main(int argc, char **argv)
 # maps a file as code, says so, and waits for the end of its input
 MAPPER = """
 import mmap, sys
-with open(sys.argv[1], "rb") as f:
-    m = mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+maps = []
+for path in sys.argv[1:]:
+    with open(path, "rb") as f:
+        maps.append(mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
 print("mapped", flush=True)
 sys.stdin.read()
 """
@@ -113,7 +116,7 @@ def address_of(path, name):
 
 def mapper(account, script, *args):
     """Another user's process in namespaces of its own, after the script, with the file mapped."""
-    p = subprocess.Popen(account.command(*SPACE, "sh", "-c", script + '; exec /usr/bin/python3 -c "$MAPPER" "$1"', "sh", *args),
+    p = subprocess.Popen(account.command(*SPACE, "sh", "-c", script + '; exec /usr/bin/python3 -c "$MAPPER" "$@"', "sh", *args),
                          env={**os.environ, "MAPPER": MAPPER}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     line = p.stdout.readline()
     if line != "mapped\n":
@@ -215,6 +218,25 @@ def many_names(account, tmp):
     ok("have no probes" in report, "thousands of names: the report says so, too", report)
 
 
+def many_layouts(account, tmp):
+    """The other user maps as many files of NCCL as sonde keeps layouts of: those of others are described all the same."""
+    theirs, library = folder(account, tmp, "layouts"), os.path.join(tmp, "libnccl.so.2")
+    assemble(library, "".join(map(function, ["ncclAllReduce", "ncclCommInitRank"])), "-Wl,-soname,libnccl.so.2")
+    paths = [os.path.join(theirs, f"libnccl.so.2.{i}") for i in range(70)]
+    for path in paths:
+        shutil.copy(library, path)
+        os.chown(path, account.uid, account.gid)
+    r = Recording(os.path.join(tmp, "layouts.sonde"), "cuda,nccl")
+    running = [mapper(account, ":", *paths)]
+    time.sleep(3)
+    call(tmp, library, "ncclAllReduce")
+    for p in running:
+        p.communicate("")
+    r.end()
+    ok("16 for one user" in r.err and not [line for line in r.lines(library) if "given up" in line],
+       "many files of NCCL: one user's take no layouts from others", r.err)
+
+
 def attack_debug(account, tmp, name, roots):
     """A debug file with the build id of root's library, whose function is in the middle of an instruction there: the other
     user's, in a /usr/lib/debug of their own, or root's, beside the library."""
@@ -255,6 +277,7 @@ def main():
         hidden(account, tmp)
         impostors(account, tmp)
         many_names(account, tmp)
+        many_layouts(account, tmp)
         if os.path.isdir("/usr/lib/debug"):
             attack_debug(account, tmp, "forged", False)
         else:

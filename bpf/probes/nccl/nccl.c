@@ -38,6 +38,7 @@ struct library {
 	u64 asked; /* ns: when the job began */
 	struct nccl_library event;
 	u32 generation; /* of the inode's number */
+	u32 uid; /* whose process mapped it first */
 };
 
 /* One session at a time records. An index here is one in nccl_layouts. */
@@ -45,6 +46,9 @@ static struct {
 	struct library list[NCCL_LAYOUTS];
 	u32 n;
 } libraries;
+
+/* For files that processes of one user were the first to map, root's aside. */
+#define USER_LAYOUTS (NCCL_LAYOUTS / 4)
 
 /* A job that takes longer is given up. */
 #define JOB_NS 15000000000ULL
@@ -135,6 +139,7 @@ static void add_library(struct session *s, struct library *l, const struct mappi
 	int err;
 
 	l->generation = m->generation;
+	l->uid = m->uid;
 	l->asked = session__now(s);
 	l->event = (struct nccl_library){
 		.event = { .id = ID_nccl_library, .pid = m->pid, .tid = m->pid },
@@ -150,6 +155,16 @@ static void add_library(struct session *s, struct library *l, const struct mappi
 		poll_job(s, l, PATIENCE);
 }
 
+/* Root's files may take all that are left, those of another user a part: any user can map many. */
+static bool has_room(u32 uid)
+{
+	u32 own = 0;
+
+	for (u32 i = 0; i < libraries.n; i++)
+		own += libraries.list[i].uid == uid;
+	return libraries.n < NCCL_LAYOUTS && (!uid || own < USER_LAYOUTS);
+}
+
 /*
  * A child process reads its DWARF; this one goes on if that takes longer than it does
  * with NCCL's own builds. Until then communicators are not described; each is at its
@@ -158,6 +173,7 @@ static void add_library(struct session *s, struct library *l, const struct mappi
 static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	struct library *l;
+	char why[128];
 	u32 i;
 
 	for (i = 0; i < libraries.n; i++) {
@@ -165,9 +181,11 @@ static void mapped(struct session *s, struct file_facts *file, const void *own, 
 		if (l->event.dev == m->dev && l->event.ino == m->ino && l->generation == m->generation)
 			break;
 	}
-	if (i == NCCL_LAYOUTS) {
-		session__gave_up(s, m->path,
-				 "communicators of as many files of NCCL as sonde keeps layouts of are described");
+	if (i == libraries.n && !has_room(m->uid)) {
+		snprintf(why, sizeof(why),
+			 "sonde describes communicators of %d files of NCCL at most, and of %d for one user",
+			 NCCL_LAYOUTS, USER_LAYOUTS);
+		session__gave_up(s, m->path, why);
 		return;
 	}
 	if (i == libraries.n) {
