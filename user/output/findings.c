@@ -27,23 +27,26 @@ void report_output__finding(struct report_output *out, const char *format, ...)
 	add_finding(out, len < 0 ? NULL : text);
 }
 
+static bool add_figure(struct report_finding *f, const struct figure *figure)
+{
+	bool is_text = figure->value.type == VALUE_TEXT;
+	char *text = is_text ? strdup(figure->value.text) : NULL;
+
+	if ((is_text && !text) || !array__push(f->figures, f->n_figures, *figure)) {
+		free(text);
+		return false;
+	}
+	if (is_text)
+		f->figures[f->n_figures - 1].value.text = text;
+	return true;
+}
+
 void report_output__figures(struct report_output *out, const struct figure *figures, size_t n)
 {
 	struct report_finding *f = out->n_findings ? &out->findings[out->n_findings - 1] : NULL;
 
-	for (size_t i = 0; f && i < n; i++) {
-		bool is_text = figures[i].value.type == VALUE_TEXT;
-		struct figure copy = figures[i];
-
-		if (is_text)
-			copy.value.text = strdup(copy.value.text);
-		if ((!is_text || copy.value.text) && array__push(f->figures, f->n_figures, copy))
-			continue;
-		out->failed = true;
-		if (is_text)
-			free((char *)copy.value.text);
-		return;
-	}
+	for (size_t i = 0; f && i < n; i++)
+		out->failed = !add_figure(f, &figures[i]) || out->failed;
 }
 
 void report_output__take(struct report_output *out, const struct report_finding *finding)

@@ -28,7 +28,7 @@ static void begin_element(struct json_writer *w, const char *key)
 	fputs(":\t", w->file);
 }
 
-static void open(struct json_writer *w, const char *key, bool list)
+static void begin(struct json_writer *w, const char *key, bool list)
 {
 	begin_element(w, key);
 	fputs(list ? "[" : "{\n", w->file);
@@ -39,12 +39,12 @@ static void open(struct json_writer *w, const char *key, bool list)
 
 void json_writer__object(struct json_writer *w, const char *key)
 {
-	open(w, key, false);
+	begin(w, key, false);
 }
 
 void json_writer__list(struct json_writer *w, const char *key)
 {
-	open(w, key, true);
+	begin(w, key, true);
 }
 
 void json_writer__end(struct json_writer *w)
