@@ -65,7 +65,8 @@ def on_cpu():
             odd[";".join(stack)[:200]] += 1
     off, what = worst(shares(truth), shares(seen))
     most = allowed(3, shares(truth).get(what, 0), len(samples))
-    ok(off < most, "functions within 3 points, or four deviations of so few samples", f"{off:.2f} of {most:.2f} at {what} of {len(samples)}: {shares(truth)} {shares(seen)}")
+    ok(off < most, "functions within 3 points, or four deviations of so few samples",
+       f"{off:.2f} of {most:.2f} at {what} of {len(samples)}: {shares(truth)} {shares(seen)}")
     ok(not odd and deep, f"every native stack is exact, {deep} samples of 104 frames", odd)
     cut = cut_stacks(rec, stacks, samples)
     ok(not cut, "none is cut", cut)
