@@ -154,7 +154,7 @@ def targets():
         expect("-p that ended without doing it: says so", 0, ["nothing was recorded: every process of -p ended"], "record", "-t",
                "cuda", "-p", str(sleeper.pid), "-d", "20", "-o", path("ended"))
     expect("nothing to record is a message, a valid trace and 0", 0,
-           ["nothing was recorded: no process that the filters leave", "about the recording itself"], "record", "-t", "cuda", "-p",
+           ["nothing was recorded: no selected process had an event of the chosen families", "about the recording itself"], "record", "-t", "cuda", "-p",
            str(os.getpid()), "-d", "0.2", "-o", path("e"))
     expect("a time outside of the trace: says which time there is", 0, ["None of this time was traced: the trace has 0."], "report",
            path("e"), "--time", "100..200")
