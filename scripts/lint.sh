@@ -11,7 +11,7 @@ files() { git ls-files --cached --others --exclude-standard -- "$@" | while read
 mapfile -t c < <(files '*.c' '*.h')
 mapfile -t host < <(files 'user/*.c' 'bpf/probes/*.c' | grep -v '\.bpf\.c$')
 mapfile -t all < <(files)
-mapfile -t texts < <(files user bpf cupti-shim docs README.md CONTRIBUTING.md tests | grep -vE 'schema\.(golden|json)$|\.events$')
+mapfile -t texts < <(files user bpf cupti-shim docs README.md tests | grep -vE 'schema\.(golden|json)$|\.events$')
 mapfile -t shell < <(for f in "${all[@]}"; do head -n1 "$f" | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
 mapfile -t python < <(for f in "${all[@]}"; do [[ $f == *.py ]] || head -n1 "$f" | grep -aqE '^#!.*python3' && echo "$f"; done)
 mapfile -t shell_library < <(files '*.sh' | while read -r f; do head -n1 "$f" | grep -q '^#!' || echo "$f"; done)
@@ -86,7 +86,7 @@ directions() {
 	return $bad
 }
 
-# docs/glossary.md and CONTRIBUTING.md, "Style": everyday words that had private meanings here, in place of a term
+# CONTRIBUTING.md, "Style": everyday words that had private meanings here, in place of a term
 # or a noun. Field `told` of event gpu_shim stays, as it is part of the format; so do expected texts with older schemas.
 words() {
 	local bad='\b([Tt]old|[Ff]elt by|[Ww]hose doing|dear|[Aa]midst|in the midst|[Nn]obody|[Ss]omebody|[Ww]hoever|[Cc]ome what may)\b'

@@ -85,7 +85,7 @@ def wait_for(what, seconds=60):
 
 def test_fixed(first, second):
     path = f"{TMP}/fixed.sonde"
-    # the interpreter's own files are known then, and charged to nobody
+    # the interpreter's own files are known then, and charged to no process
     warm, _ = mapper(os.getuid(), 0)
     child = record(path, "fixed-shares")
     users = [mapper(first, FILES), mapper(second, 5)]

@@ -21,8 +21,7 @@ struct launch {
 	char program[4096]; /* its file */
 	char shim[4096]; /* loaded into it by CUDA; "": none */
 	pid_t pid; /* 0: none */
-	struct session
-		*session; /* the session that traces it, through which signals may have to be sent; NULL: none yet */
+	struct session *session; /* traces it, and sends it signals where needed; NULL: none yet */
 	int go; /* a byte written here lets it run */
 	int failed; /* here it writes errno if it can't */
 	bool ended;

@@ -26,8 +26,7 @@ struct profile {
 	struct profile_kind kind;
 	const struct schema_event *event; /* NULL: the trace has no such kind, or it has no stacks */
 	const struct schema_field *stack;
-	const struct schema_field
-		*period; /* of an event that is not a span: the field with its weight; NULL: it counts as 1 */
+	const struct schema_field *period; /* weight of an event that is not a span; NULL: 1 */
 	bool in_ns; /* else events are counted */
 	u64 events, total; /* in the tree; of blame, the parts that waits are cut into */
 	u64 without; /* of total: no stack was recorded */

@@ -58,7 +58,7 @@ def links_on(name):
     return {link["id"] for link in json.loads(out or "[]") if link.get("tp_name") == name}
 
 
-def nobody_waits():
+def no_thread_waits():
     """One thread that computes: no probe is met, and the scheduler's tracepoint is left alone."""
     p = start("spin", 8, 1)
     # the main thread waits for the other one's end, and that without the GIL: but both want it as that one begins
@@ -159,7 +159,7 @@ def in_slices(what, options, switches):
 running = []
 try:
     with gil_lib.Workplace() as place:
-        nobody_waits()
+        no_thread_waits()
         in_slices("slices", [], "gil-slices")
         in_slices("slices with --gil=full", ["--gil=full"], "gil-slices")
 finally:
