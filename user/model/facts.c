@@ -2,6 +2,7 @@
 #include "model/facts.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "model/view.h"
 #include "trace/loss.h"
 #include "util/array.h"
+#include "util/map.h"
 
 const char *end__reason(s64 reason)
 {
@@ -32,8 +34,19 @@ const char *end__reason(s64 reason)
 
 #define WINDOWS_MAX 4096
 
+/* A recording has some for each library. Beyond, those of a hostile file are counted without their object. */
+#define LOSSES_MAX 4096
+
+struct loss_key {
+	u16 family, object;
+	u32 outside;
+	s64 reason;
+};
+
 struct load {
 	struct trace_facts *facts;
+	struct map losses; /* loss_key -> index + 1 in the facts' losses */
+	const char **paths; /* by object, which has 16 bits */
 	struct trace *trace;
 	u64 *stops; /* when detaching began, of each trace */
 	u32 n_stops;
@@ -60,12 +73,22 @@ static void facts__add_loss(struct load *l, struct loss *one)
 {
 	const struct schema_family *family = schema__family_by_id(trace__schema(l->trace), (u8)one->family);
 	struct trace_facts *f = l->facts;
+	u32 *index;
 
 	one->family_name = family && one->family < 256 ? family->name : NULL;
 	one->recorded = recorded(l->trace, one->family);
 	one->outside = loss__is_outside(one->family, one->reason, one->first, one->last, f->from ? f->from : f->live,
 					f->to ? f->to : f->stop);
-	if (losses__add_to(&f->losses, &f->n_losses, one))
+	if (f->n_losses >= LOSSES_MAX)
+		one->object = 0;
+	if (one->reason < 0 || one->reason >= LOSS_REASONS)
+		one->reason = 0;
+	index = map__get(&l->losses, &(struct loss_key){ one->family, one->object, one->outside, one->reason });
+	if (index && *index)
+		loss__join(&f->losses[*index - 1], one);
+	else if (index && array__push(f->losses, f->n_losses, *one))
+		*index = f->n_losses;
+	else
 		l->err = -ENOMEM;
 }
 
@@ -141,13 +164,12 @@ static int on_object(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct load *l = arg;
-	u32 i;
+	s64 object;
 
 	for (; v.i < rows__count(rows); v.i++) {
-		for (i = 0; i < l->facts->n_losses; i++) {
-			if (l->facts->losses[i].object && l->facts->losses[i].object == view__get(&v, "object"))
-				l->facts->losses[i].path = trace__string(l->trace, (u32)view__get(&v, "path"));
-		}
+		object = view__get(&v, "object");
+		if (object > 0 && object <= UINT16_MAX)
+			l->paths[object] = trace__string(l->trace, (u32)view__get(&v, "path"));
 	}
 	return 0;
 }
@@ -252,11 +274,39 @@ u64 trace_facts__traced(const struct trace_facts *f)
 	return trace_facts__inside(f, f->live, f->stop);
 }
 
+static int read_kind(struct load *l, const char *kind, int (*cb)(const struct rows *rows, void *arg))
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(l->trace), kind), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+
+	return kinds[0] ? trace__read(l->trace, &filter, cb, l) : 0;
+}
+
+static int read_losses(struct load *l)
+{
+	struct trace_facts *f = l->facts;
+	int err;
+
+	map__init(&l->losses, sizeof(struct loss_key), sizeof(u32));
+	err = read_kind(l, "meta_loss", on_loss);
+	map__free(&l->losses);
+	if (err || !f->n_losses)
+		return err;
+	l->paths = calloc(UINT16_MAX + 1, sizeof(*l->paths));
+	if (!l->paths)
+		return -ENOMEM;
+	err = read_kind(l, "meta_object", on_object);
+	for (u32 i = 0; i < f->n_losses; i++)
+		f->losses[i].path = l->paths[f->losses[i].object];
+	free(l->paths);
+	return err;
+}
+
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
 {
 	const struct schema *s = trace__schema(t);
 	static const char *const kinds[] = { "meta_end", "meta_cost" };
-	const struct schema_event *meta[3] = { 0 }, *objects[2] = { 0 }, *e;
+	const struct schema_event *meta[3] = { 0 }, *e;
 	struct load l = { .facts = f, .trace = t };
 	struct trace_filter filter = { .kinds = meta };
 	u32 n = 0, i;
@@ -279,16 +329,10 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 		err = settle_times(f, &l);
 	free(l.stops);
 	/* which losses matter depends on the traced time */
-	objects[0] = schema__event(s, "meta_loss");
-	filter.kinds = objects;
-	if (!err && objects[0])
-		err = trace__read(t, &filter, on_loss, &l);
-	objects[0] = schema__event(s, "meta_object");
-	if (!err && objects[0] && f->n_losses)
-		err = trace__read(t, &filter, on_object, &l);
-	objects[0] = schema__event(s, "meta_refused");
-	if (!err && objects[0])
-		err = trace__read(t, &filter, on_refused, &l);
+	if (!err)
+		err = read_losses(&l);
+	if (!err)
+		err = read_kind(&l, "meta_refused", on_refused);
 	f->damaged = trace__damaged(t);
 	return err;
 }

@@ -46,6 +46,13 @@ const char *loss__reason(s64 reason)
 								      "for a reason unknown to this version";
 }
 
+void loss__join(struct loss *l, const struct loss *one)
+{
+	l->count += one->count;
+	l->first = one->first < l->first ? one->first : l->first;
+	l->last = one->last > l->last ? one->last : l->last;
+}
+
 int losses__add_to(struct loss **list, u32 *n, const struct loss *one)
 {
 	struct loss *l;
@@ -55,9 +62,7 @@ int losses__add_to(struct loss **list, u32 *n, const struct loss *one)
 		if (l->family != one->family || l->reason != one->reason || l->object != one->object ||
 		    l->outside != one->outside)
 			continue;
-		l->count += one->count;
-		l->first = one->first < l->first ? one->first : l->first;
-		l->last = one->last > l->last ? one->last : l->last;
+		loss__join(l, one);
 		return 0;
 	}
 	return array__push(*list, *n, *one) ? 0 : -ENOMEM;
@@ -310,12 +315,13 @@ char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, co
 
 	for (u32 i = 0; i < n; i++) {
 		u16 family = list[i].family;
-		double percent = missing_percent(list, n, family);
+		double percent;
 
 		any = any || loss__is_inside(&list[i], t);
 		if (family >= 64 || seen & 1ull << family)
 			continue;
 		seen |= 1ull << family;
+		percent = missing_percent(list, n, family);
 		worst = percent > worst ? percent : worst;
 		if (percent >= LOW_PERCENT && used < sizeof(low))
 			used += (size_t)snprintf(low + used, sizeof(low) - used, "%s%s by up to %s", used ? ", " : "",

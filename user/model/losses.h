@@ -30,6 +30,8 @@ enum loss_effect {
 	EFFECT_UNPROBED, /* calls of a library's functions that have no probes are missing */
 };
 
+/* Adds the second's count and time to the first, which is of the same family, reason and object. */
+void loss__join(struct loss *l, const struct loss *one);
 /* Adds to the one of the same family, reason, object and side of the traced time, or appends a new one. 0 or -ENOMEM. */
 int losses__add_to(struct loss **list, u32 *n, const struct loss *one);
 /* "ring full": the text of an enum loss_reason. */
