@@ -8,8 +8,8 @@
 
 struct stacks;
 
-/* Maximum frames of a stack; sonde writes no longer ones (STACK_FRAMES, a few kinds of them). */
-#define STACKS_DEEPEST 4096
+/* Maximum frames of a stack: a recording writes at most some 640 (STACK_FRAMES of Python, as many native ones, the kernel's). */
+#define STACKS_DEEPEST 1024
 
 /* Buffer size that is enough for the label or function of any frame with names of usual length */
 #define STACK_LABEL 512
