@@ -19,8 +19,8 @@ SONDE = os.environ["SONDE"]
 SECRET, OWN, OPEN = "root:$6$secret", "the user's own line", "for all to read"
 
 
-def sonde(*words, account=None):
-    env = {k: v for k, v in os.environ.items() if k not in ("SUDO_UID", "SUDO_GID")}
+def sonde(*words, account=None, **more):
+    env = {k: v for k, v in os.environ.items() if k not in ("SUDO_UID", "SUDO_GID")} | more
     if account:
         env.update(SUDO_UID=str(account.uid), SUDO_GID=str(account.gid))
     try:
@@ -135,6 +135,36 @@ def check_terminal(tmp):
             "\\u001b", "\x1b"), " ".join(words[:1] + words[2:]) + ": they are escaped, and read back the same", r)
 
 
+def check_memory(tmp):
+    """What files take is bounded, and reaching the bound is reported. The texts of these take 12 MiB, small files as they are."""
+    paths = []
+    for i in range(12):
+        s = Stacks()
+        for n in range(32):
+            s.sample(0.001, 100, s.frame(0, s.function(f"{i} {n} " + "a" * 30000, "/srv/app.py"), 1), 1000000)
+        paths.append(s.write(tmp, f"large{i}"))
+    for words in (["report", *paths], ["report", *paths, "stacks"], ["export", *paths, "--to", "folded"]):
+        name = " ".join(w for w in words if w not in paths)
+        r = sonde(*words)
+        ok(r[0] == 0 and r[1], f"{name} within its memory", r)
+        r = sonde(*words, SONDE_TEST="small-memory")
+        ok(r[0] == 1 and not r[1] and "takes more than 8 MiB of memory" in r[2], f"{name} beyond its memory", r)
+
+
+def check_depth(tmp):
+    """A chain of more frames than a recording writes is cut, and that is reported."""
+    s, stack = Stacks(), 0
+    function = s.function("f", "/srv/app.py")
+    for _ in range(3000):
+        stack = s.frame(stack, function, 1)
+    s.sample(0.001, 100, stack, 1000000)
+    r = sonde("export", s.write(tmp, "deep"), "--to", "folded")
+    ok(r[0] == 0 and 0 < r[1].count("app.py") <= 1024 and "frames have no caller" in r[2], "a stack of 3,000 frames",
+       (r[0], r[1].count("app.py"), r[2]))
+
+
 with tempfile.TemporaryDirectory() as folder:
     check_terminal(folder)
+    check_memory(folder)
+    check_depth(folder)
 run_with_account(attack)

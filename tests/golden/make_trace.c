@@ -172,7 +172,8 @@ int main(int argc, char **argv)
 		.realtime = 1767268800000000000ull,
 		.clock_error = 100,
 	};
-	char line[4096], why[512], *text;
+	static char line[65536];
+	char why[512], *text;
 	bool whole = true;
 	cJSON *json;
 	FILE *in;

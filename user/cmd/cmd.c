@@ -10,6 +10,7 @@
 
 #include "output/table.h"
 #include "output/text.h"
+#include "sandbox/memory_limit.h"
 #include "sandbox/syscalls.h"
 #include "trace/reader.h"
 #include "util/array.h"
@@ -53,6 +54,21 @@ int cmd__usage(const char *command, const char *format, ...)
 	va_end(args);
 	fprintf(stderr, "Try 'sonde %s%s--help'.\n", command ? command : "", command ? " " : "");
 	return EXIT_USAGE;
+}
+
+const char *cmd__reason(int err)
+{
+	static char text[320];
+
+	if (err != -ENOMEM || !memory_limit__bytes())
+		return strerror(-err);
+	snprintf(
+		text, sizeof(text),
+		"it takes more than %llu MiB of memory, sonde's limit for a file of this size: no recording expands that far, "
+		"so the file may be made to exhaust memory\nif it is a recording: read a part of it (--time, -p), or close programs "
+		"that use much memory",
+		memory_limit__bytes() >> 20);
+	return text;
 }
 
 int cmd__check_calls(int status)
@@ -110,6 +126,6 @@ int cmd__print(const struct report_output *out, const struct output_options *opt
 	/* a reader such as `head` has closed the pipe: not an error */
 	if (!err || err == -EPIPE)
 		return EXIT_DONE;
-	cmd__error("cannot print: %s", strerror(-err));
+	cmd__error("cannot print: %s", cmd__reason(err));
 	return EXIT_FAILED;
 }

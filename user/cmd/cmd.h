@@ -41,6 +41,11 @@ void cmd__error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cmd__usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
+ * Why reading a trace failed, for a message: strerror's text, or for -ENOMEM the limit of memory that was reached and
+ * what to do.
+ */
+const char *cmd__reason(int err);
+/*
  * Returns status; or, if the process's filter refused a system call, prints an error that names the call and
  * returns EXIT_FAILED.
  */

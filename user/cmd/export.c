@@ -256,7 +256,7 @@ static int convert(struct export *e, const struct request *r, struct inputs *in)
 	if (!err || (!r->out && (err == -EPIPE || errno == EPIPE)))
 		return EXIT_DONE;
 	cmd__error("%s: export to %s failed: %s", r->files[0], r->out ? r->out : "standard output",
-		   *e->why ? e->why : strerror(-err));
+		   *e->why && err != -ENOMEM ? e->why : cmd__reason(err));
 	return EXIT_FAILED;
 }
 

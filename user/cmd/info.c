@@ -145,7 +145,7 @@ static int verify(struct trace *t, const char *file, struct report_output *out)
 		cmd__error("%s: damaged in %llu part%s; the first: %s\nreports leave out the damaged chunks", file,
 			   faults, faults == 1 ? "" : "s", why);
 	else
-		cmd__error("%s: cannot verify: %s", file, *why ? why : strerror(-err));
+		cmd__error("%s: cannot verify: %s", file, err == -ENOMEM || !*why ? cmd__reason(err) : why);
 	return EXIT_FAILED;
 }
 
@@ -232,7 +232,7 @@ static int cmd_info(int argc, char **argv)
 	out.origin = trace_origin(&facts);
 	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);
 	if (err)
-		cmd__error("%s: cannot read it: %s", r.file, strerror(-err));
+		cmd__error("%s: cannot read it: %s", r.file, cmd__reason(err));
 	printed = err ? EXIT_FAILED : cmd__print(&out, &r.output);
 	report_output__free(&out);
 	trace_facts__free(&facts);

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "model/merge.h"
+#include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"
 #include "trace/reader.h"
 
@@ -89,6 +91,9 @@ static void print_failure(const char *path, int err, const char *why)
 	case -EACCES:
 		cmd__error("%s: permission denied\nit belongs to another user: try with sudo", path);
 		break;
+	case -ENOMEM:
+		cmd__error("%s: cannot read it: %s", path, cmd__reason(err));
+		break;
 	default:
 		cmd__error("%s: %s", path, *why ? why : strerror(-err));
 	}
@@ -98,11 +103,17 @@ static struct trace *merge(struct trace *const *traces, const struct inputs *in)
 {
 	struct trace *merged = NULL;
 	char why[1024];
-	int fd = fcntl(in->merged, F_DUPFD_CLOEXEC, 3);
+	int fd = fcntl(in->merged, F_DUPFD_CLOEXEC, 3), err = fd < 0 ? -errno : 0;
 
-	if (fd < 0 || merge__traces(traces, (const char *const *)in->paths, in->n, in->merged, why, sizeof(why)) ||
-	    trace__open_fd(&merged, fd, why, sizeof(why)))
-		cmd__error("%s", fd < 0 ? strerror(errno) : why);
+	snprintf(why, sizeof(why), "%s", strerror(-err));
+	if (!err)
+		err = merge__traces(traces, (const char *const *)in->paths, in->n, in->merged, why, sizeof(why));
+	if (!err)
+		err = trace__open_fd(&merged, fd, why, sizeof(why));
+	if (err == -ENOMEM)
+		cmd__error("cannot merge the traces: %s", cmd__reason(err));
+	else if (err)
+		cmd__error("%s", why);
 	return merged;
 }
 
@@ -173,11 +184,24 @@ static struct trace *read_all(struct inputs *in, char **notes)
 	return merged;
 }
 
+/* All of them together */
+static u64 file_bytes(const struct inputs *in)
+{
+	struct stat st;
+	u64 sum = 0;
+
+	for (u32 i = 0; i < in->n; i++)
+		sum += fstat(in->fds[i], &st) ? 0 : (u64)st.st_size;
+	return sum;
+}
+
 struct trace *inputs__read(struct inputs *in, char **notes)
 {
 	struct trace *t = NULL;
-	int err = privileges__reader(in->sources);
+	int err;
 
+	memory_limit__set(file_bytes(in));
+	err = privileges__reader(in->sources);
 	if (notes)
 		*notes = NULL;
 	if (err)

@@ -248,7 +248,7 @@ static int run_report(const struct request *r, struct query *args, struct trace_
 	if (err == -ENOENT && r->output.sort) {
 		status = sort_failed(&out, r->output.sort);
 	} else if (err) {
-		cmd__error("%s: report %s failed: %s", r->label, out.name, strerror(-err));
+		cmd__error("%s: report %s failed: %s", r->label, out.name, cmd__reason(err));
 		status = EXIT_FAILED;
 	} else {
 		status = cmd__print(&out, &r->output);
@@ -332,7 +332,7 @@ static int with_trace(struct request *r, struct trace *t)
 	if (!err)
 		err = find_ids(r, &args, &pids, &tids);
 	if (err) {
-		cmd__error("%s: cannot read it: %s", r->label, strerror(-err));
+		cmd__error("%s: cannot read it: %s", r->label, cmd__reason(err));
 		status = EXIT_FAILED;
 	} else {
 		warn_unknown(r, &args);

@@ -11,10 +11,13 @@
 #include "trace/format.h"
 #include "trace/head.h"
 #include "trace/reader_priv.h"
+#include "util/array.h"
 #include "util/file.h"
-#include "util/search.h"
 
-#define STRINGS_MAX (1ULL << 30) /* bytes of interned texts that are kept */
+#define STRINGS_MAX	(1ULL << 30) /* bytes of interned texts of any file; below 4 GiB, as text_entry has 32 bits */
+#define STRINGS_MIN	(64ULL << 20) /* bytes that a file of any size may have */
+#define STRINGS_OF_FILE 256 /* bytes beyond that for each byte of the file, far above what a recording compresses to */
+#define TEXTS_MAX	(1U << 26)
 
 struct opening {
 	struct trace *t;
@@ -180,45 +183,69 @@ static int summarize(struct opening *o)
 	return 0;
 }
 
+static u64 texts_bytes_max(const struct trace *t)
+{
+	return t->size < STRINGS_MAX / STRINGS_OF_FILE ? STRINGS_MIN + STRINGS_OF_FILE * t->size : STRINGS_MAX;
+}
+
+/* The slot of the id, or the free one where it belongs. There is a free one. */
+static u32 *text_slot(const struct trace *t, u32 id)
+{
+	u32 mask = t->n_text_slots - 1, i = id * 0x9e3779b1u & mask;
+
+	while (t->text_slots[i] && t->texts[t->text_slots[i] - 1].id != id)
+		i = (i + 1) & mask;
+	return &t->text_slots[i];
+}
+
+/* Room for one more text. */
+static int grow_texts(struct trace *t)
+{
+	u32 n_slots = t->n_text_slots ? t->n_text_slots * 2 : 512, *slots;
+
+	if (!array__room(t->texts, t->n_texts))
+		return -ENOMEM;
+	if (t->n_texts < t->n_text_slots / 2)
+		return 0;
+	if (t->n_texts >= TEXTS_MAX)
+		return -E2BIG;
+	slots = calloc(n_slots, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(t->text_slots);
+	t->text_slots = slots;
+	t->n_text_slots = n_slots;
+	for (u32 i = 0; i < t->n_texts; i++)
+		*text_slot(t, t->texts[i].id) = i + 1;
+	return 0;
+}
+
+/* Of several texts of one id, which no recording writes, the first is kept. */
 static int add_texts(const struct rows *rows, void *arg)
 {
 	const struct schema_field *id = schema_event__field(rows__event(rows), "string");
 	const struct schema_field *text = schema_event__field(rows__event(rows), "text");
 	struct trace *t = arg;
-	u32 i, len;
-	int err;
+	u32 i, len, *slot;
+	int err = 0;
 
-	for (i = 0; i < rows__count(rows); i++) {
+	for (i = 0; !err && i < rows__count(rows); i++) {
 		const char *at = rows__text(rows, text, i, &len);
+		struct text_entry e = { (u32)rows__u64(rows, id, i), (u32)t->text.n };
 
-		if (t->n_texts == t->texts_room) {
-			size_t room = t->texts_room ? t->texts_room * 2 : 256;
-			void *more = reallocarray(t->texts, room, sizeof(*t->texts));
-
-			if (!more)
-				return -ENOMEM;
-			t->texts = more;
-			t->texts_room = room;
-		}
-		t->texts[t->n_texts++] = (struct text_entry){ rows__u64(rows, id, i), t->text.n };
+		err = grow_texts(t);
+		slot = err ? NULL : text_slot(t, e.id);
+		if (err || *slot)
+			continue;
+		if (t->text.n + len >= texts_bytes_max(t))
+			return -E2BIG;
 		err = bytes__add(&t->text, at, len);
 		if (!err)
 			err = bytes__add(&t->text, "", 1);
-		if (err)
-			return err;
-		if (t->text.n > STRINGS_MAX)
-			return -E2BIG;
+		t->texts[t->n_texts++] = e;
+		*slot = t->n_texts;
 	}
-	return 0;
-}
-
-static int by_id(const void *a, const void *b)
-{
-	const struct text_entry *x = a, *y = b;
-
-	if (x->id != y->id)
-		return x->id < y->id ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	return err;
 }
 
 static int load_texts(struct opening *o)
@@ -228,11 +255,11 @@ static int load_texts(struct opening *o)
 	int err = kinds[0] ? trace__read(o->t, &filter, add_texts, o->t) : 0;
 
 	if (err == -E2BIG)
-		return FAIL(o, -EBADMSG, "the file holds more than %llu MiB of names", STRINGS_MAX >> 20);
+		return FAIL(o, -EBADMSG,
+			    "the file holds more than %llu MiB or %u of names, which no recording of its size does",
+			    texts_bytes_max(o->t) >> 20, TEXTS_MAX);
 	if (err)
 		return FAIL(o, err, "cannot read the file's names: %s", strerror(-err));
-	if (o->t->n_texts)
-		qsort(o->t->texts, o->t->n_texts, sizeof(*o->t->texts), by_id);
 	o->t->damaged = 0; /* counted again by the reader */
 	return 0;
 }
@@ -283,6 +310,7 @@ void trace__close(struct trace *t)
 	cJSON_Delete(t->json);
 	bytes__free(&t->text);
 	free(t->texts);
+	free(t->text_slots);
 	free(t->kinds);
 	free(t);
 }
@@ -310,9 +338,9 @@ const struct kind_summary *trace__kinds(const struct trace *t, u32 *n)
 
 const char *trace__string(const struct trace *t, u32 id)
 {
-	size_t at = id ? SEARCH(t->n_texts, i, t->texts[i].id < id) : t->n_texts;
+	u32 at = id && t->n_texts ? *text_slot(t, id) : 0;
 
-	return at < t->n_texts && t->texts[at].id == id ? (const char *)t->text.at + t->texts[at].at : "";
+	return at ? (const char *)t->text.at + t->texts[at - 1].at : "";
 }
 
 u64 trace__damaged(const struct trace *t)

@@ -32,7 +32,7 @@ struct chunk_table {
 
 struct text_entry {
 	u32 id;
-	u64 at;
+	u32 at; /* in text, which STRINGS_MAX bounds */
 };
 
 struct trace {
@@ -48,8 +48,9 @@ struct trace {
 	u32 n_kinds;
 	struct chunk_table table;
 	struct bytes text; /* interned, each with a NUL */
-	struct text_entry *texts; /* by id */
-	size_t n_texts, texts_room;
+	struct text_entry *texts; /* in the file's order, one for each id */
+	u32 n_texts, *text_slots; /* index + 1 by the id's hash, 0: free */
+	u32 n_text_slots; /* 0 or a power of two, at least twice n_texts */
 	u64 damaged;
 	const struct trace_window *windows;
 	u32 n_windows;
