@@ -217,7 +217,7 @@ static void say_refused(const struct session *s, const struct object *o, int err
 	if (err == -E2BIG) {
 		snprintf(
 			why, len,
-			"some functions are not probed: sonde keeps at most %u probes apart by name, a part of them for each owner of files",
+			"some functions are not probed: sonde keeps at most %d probes apart by name, a part of them for each owner of files",
 			MAX_PROBES);
 		return;
 	}
