@@ -4,6 +4,7 @@ import collections
 import csv
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -329,8 +330,24 @@ def check_chrome(truth, path, label):
     ok(not wrong and (names or not truth.names), f"{label}: chrome: names ({len(names)})", wrong)
 
 
+INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+
+
+def escape(found):
+    c = found.group()
+    # as an invalid byte: see from_cell()
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(c) or (
+        f"\\x{ord(c):02x}" if ord(c) < 0x80 else "\ufffd" if ord(c) < 0x100 else f"\\u{{{ord(c):04x}}}")
+
+
+def from_cell(text):
+    """Invalid bytes are \\xff in CSV, and replacement characters in what it is compared with."""
+    return clean(re.sub(r"\\x[89a-f][0-9a-f]", "\ufffd", text))
+
+
 def cell(text):
-    """No spreadsheet is to take a text for a formula."""
+    """No terminal is to act on a text, and no spreadsheet to take it for a formula."""
+    text = INVISIBLE.sub(escape, text)
     return "'" + text if text[:1] in tuple("=+-@\t\r") else text
 
 
@@ -351,7 +368,7 @@ def check_csv(truth, trace, kind, label):
             yield hex(v) if f.unit == "hex" else cell(v) if isinstance(v, str) else str(v)
         yield cell(truth.probes.get(e["probe"], ""))
         yield from (cell(truth.label(e[f.name])) if e[f.name] else "" for f in fields if f.unit == "stack")
-    got = [tuple(clean(c) for c in r) for r in rows[1:] if not any(f.type == "float" for f in fields)]
+    got = [tuple(from_cell(c) for c in r) for r in rows[1:] if not any(f.type == "float" for f in fields)]
     same(f"{label}: csv: {kind}", got, [tuple(map(clean, cells(e))) for e in truth.of(kind)] if got else [])
     times = [int(r[0]) for r in rows[1:]]
     ok(times == sorted(times) and len(times) == len(truth.of(kind)), f"{label}: csv: {kind} in order of time")
