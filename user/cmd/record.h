@@ -34,5 +34,7 @@ void record_inject__run(struct record_args *a);
 
 /* From the fork of the command, if there is one, to the end of both. Returns the exit status. */
 int record__run(struct record_args *a);
+/* Has a signal asked for the end of the recording? */
+bool record__is_stopped(void);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* `record --inject`: before it begins, the shim is loaded into what is to be traced and runs already. */
 #include "cmd/cmd.h"
+#include "cmd/inject_budget.h"
 #include "cmd/record.h"
 #include "cmd/shim.h"
 
@@ -10,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "inject/check.h"
 #include "inject/inject.h"
 #include "process/procs.h"
 #include "record/cgroup.h"
@@ -19,6 +22,7 @@
 
 #define FAMILIES_MAX 1024
 #define DEPTH_MAX    64 /* of parents */
+#define LISTED_MAX   16 /* processes that one message names */
 
 const char *record_inject__families(const char *families)
 {
@@ -151,12 +155,130 @@ static void find(const struct record_args *a, struct pids *out)
 	free(in_cgroups.list);
 }
 
+/* The processes that were left out for one reason: of one user, or of all. */
+struct left_out {
+	u32 uid;
+	bool of_all;
+	struct pids pids;
+};
+
+struct left_out_list {
+	struct left_out *list;
+	u32 n;
+};
+
+static void leave_out(struct left_out_list *l, u32 uid, bool of_all, u32 pid)
+{
+	struct left_out *found = NULL;
+
+	for (u32 i = 0; i < l->n && !found; i++)
+		if (of_all ? l->list[i].of_all : !l->list[i].of_all && l->list[i].uid == uid)
+			found = &l->list[i];
+	if (!found && array__push(l->list, l->n, (struct left_out){ .uid = uid, .of_all = of_all }))
+		found = &l->list[l->n - 1];
+	if (found)
+		add(pid, &found->pids);
+}
+
+static void print_left_out(struct left_out_list *l)
+{
+	char names[LISTED_MAX * 12 + 32], why[128];
+
+	for (u32 i = 0; i < l->n; i++) {
+		struct left_out *o = &l->list[i];
+		size_t at = 0;
+
+		for (u32 k = 0; k < o->pids.n && k < LISTED_MAX; k++)
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%u", k ? ", " : "", o->pids.list[k]);
+		if (o->pids.n > LISTED_MAX)
+			snprintf(names + at, sizeof(names) - at, " and %u more", o->pids.n - LISTED_MAX);
+		if (o->of_all)
+			snprintf(why, sizeof(why), "slow processes took %d s in all", INJECT_BUDGET_ALL_S);
+		else
+			snprintf(why, sizeof(why), "%d others of user %u failed slowly, or took %d s together",
+				 INJECT_BUDGET_FAILURES, o->uid, INJECT_BUDGET_USER_S);
+		cmd__error(
+			"--inject: left out, and without device times: process%s %s, since %s; `sonde inject PID` tries one, "
+			"then record it",
+			o->pids.n == 1 ? "" : "es", names, why);
+		free(o->pids.list);
+	}
+	free(l->list);
+}
+
+static void print_waiting(u32 pid)
+{
+	static bool printed;
+
+	if (!printed)
+		cmd__error("--inject: waiting for process %u, whose dynamic loader is busy or slow", pid);
+	printed = true;
+}
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
+}
+
+/* Has it the shim now? If not, a message says why. */
+static bool inject(const struct record_args *a, u32 pid, u32 uid, const char *shim, struct inject_budget *budget)
+{
+	const struct inject_options options = {
+		.remote_files = a->session.remote_files,
+		.impatient = inject_budget__turn(budget, uid) == INJECT_TURN_SHORT,
+		.waiting = print_waiting,
+		.stopped = record__is_stopped,
+	};
+	struct inject_result r;
+	u64 began = now_ns();
+	bool failed;
+
+	inject__process(pid, shim, &options, &r);
+	failed = r.outcome == INJECT_REFUSED || r.outcome == INJECT_FAILED;
+	inject_budget__add(budget, uid, now_ns() - began, failed);
+	if (failed)
+		cmd__error("--inject: process %u will have no device times: %s", pid, r.why);
+	return !failed;
+}
+
+/* All that the scope allows, as long as their users' processes do not take too long. */
+static void inject_all(struct record_args *a, const struct pids *pids, const char *shim)
+{
+	struct inject_budget budget = {};
+	struct left_out_list late = {};
+	u32 outside = 0;
+	char why[512];
+
+	for (u32 i = 0; i < pids->n && !record__is_stopped(); i++) {
+		u32 pid = pids->list[i];
+		/* the real one: /proc/PID belongs to root where a process is not dumpable */
+		u32 uid = (u32)check__status(pid, "Uid", 10);
+		enum inject_turn turn = inject_budget__turn(&budget, uid);
+
+		if (!scope__allows(&a->scope, pid, why, sizeof(why))) {
+			outside++;
+			continue;
+		}
+		if (turn == INJECT_TURN_USER_SPENT || turn == INJECT_TURN_ALL_SPENT) {
+			leave_out(&late, uid, turn == INJECT_TURN_ALL_SPENT, pid);
+			a->not_injected++;
+		} else if (!inject(a, pid, uid, shim, &budget)) {
+			a->not_injected++;
+		}
+	}
+	print_left_out(&late);
+	inject_budget__free(&budget);
+	if (outside)
+		cmd__error("--inject: %s (%u in all will have no device times)", why, outside);
+}
+
 void record_inject__run(struct record_args *a)
 {
-	const struct inject_options options = { .remote_files = a->session.remote_files };
 	struct pids pids = {};
-	char shim[PATH_MAX], why[512];
-	u32 left_out = 0;
+	char shim[PATH_MAX];
 
 	if (!a->inject)
 		return;
@@ -169,20 +291,6 @@ void record_inject__run(struct record_args *a)
 	find(a, &pids);
 	if (!pids.n && (a->session.n_comms || a->session.n_cgroups || a->session.n_pids > !!a->launch.pid))
 		cmd__error("--inject: no process that the filters name maps libcuda or libcudart");
-	for (u32 i = 0; i < pids.n; i++) {
-		struct inject_result r;
-
-		if (!scope__allows(&a->scope, pids.list[i], why, sizeof(why))) {
-			left_out++;
-			continue;
-		}
-		inject__process(pids.list[i], shim, &options, &r);
-		if (r.outcome != INJECT_REFUSED && r.outcome != INJECT_FAILED)
-			continue;
-		cmd__error("--inject: process %u will have no device times: %s", pids.list[i], r.why);
-		a->not_injected++;
-	}
-	if (left_out)
-		cmd__error("--inject: %s (%u in all will have no device times)", why, left_out);
+	inject_all(a, &pids, shim);
 	free(pids.list);
 }

@@ -38,6 +38,11 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		_exit(128 + sig);
 }
 
+bool record__is_stopped(void)
+{
+	return stops;
+}
+
 static void handle_signals(const struct record_args *a)
 {
 	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };

@@ -32,6 +32,8 @@
 #define OTHERS_NS 20000000
 /* All that is waited for with a limit of its own comes to less. */
 #define CHILD_MS 60000
+#define POLL_MS	 50 /* between two looks whether the caller is stopped */
+#define QUIET_MS 1000 /* before the caller's waiting() is called */
 #define KILLED	 50 /* looks whether a killed child has ended: a second in all */
 #define WAIT_NS	 1000000
 
@@ -147,7 +149,8 @@ static bool has_filter(u32 pid)
 }
 
 /* In the child. */
-static void inject(struct space *s, u32 pid, const char *shim, bool force, struct inject_result *r)
+static void inject(struct space *s, u32 pid, const char *shim, const struct inject_options *options,
+		   struct inject_result *r)
 {
 	struct inject_look seen = {};
 	int err;
@@ -179,7 +182,19 @@ static void inject(struct space *s, u32 pid, const char *shim, bool force, struc
 	if (!err && seen.has_shim)
 		r->outcome = INJECT_ALREADY;
 	else if (!err)
-		load__shim(s, shim, force, r);
+		load__shim(s, shim, options, r);
+}
+
+/* Also where the process that began it is gone. */
+static void end_in_time(void)
+{
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+	alarm(CHILD_MS / 1000 + 1);
 }
 
 static void run_child(int out, u32 pid, const char *shim, const struct inject_options *options)
@@ -191,25 +206,45 @@ static void run_child(int out, u32 pid, const char *shim, const struct inject_op
 	prctl(PR_SET_NAME, "sonde-inject");
 	/* what kills sonde's group (timeout -s KILL) is not to catch it with a thread in its hands */
 	setsid();
+	end_in_time();
 	space__open(&s, pid);
 	if (privileges__injector(false))
 		_exit(1);
-	inject(&s, pid, shim, options->force, &r);
+	inject(&s, pid, shim, options, &r);
 	space__free(&s);
 	r.refused = syscalls__refused();
 	_exit(write(out, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
 }
 
-/*
- * Its result. A target can have it wait for ever (for memory behind userfaultfd or
- * FUSE): then it is killed, and not waited for where even that takes long.
- */
-static ssize_t wait_for_child(pid_t child, int end, int *status, struct inject_result *out)
+/* 0, -ETIMEDOUT, or -EINTR: the caller is stopped. */
+static int wait_for_result(int end, u32 pid, const struct inject_options *options)
 {
 	struct pollfd readable = { .fd = end, .events = POLLIN };
-	ssize_t n = -ETIMEDOUT;
 
-	if (poll(&readable, 1, CHILD_MS))
+	for (u32 ms = 0; ms < CHILD_MS; ms += POLL_MS) {
+		if (poll(&readable, 1, POLL_MS) > 0)
+			return 0;
+		if (options->stopped && options->stopped())
+			return -EINTR;
+		if (ms == QUIET_MS && options->waiting)
+			options->waiting(pid);
+	}
+	return -ETIMEDOUT;
+}
+
+/*
+ * Its result. A target can have it wait for ever (for memory behind userfaultfd or
+ * FUSE): then it is killed, and not waited for where even that takes long. Where the
+ * caller is stopped, the child is neither killed nor waited for: it may have a thread.
+ */
+static ssize_t wait_for_child(pid_t child, int end, u32 pid, const struct inject_options *options, int *status,
+			      struct inject_result *out)
+{
+	ssize_t n = wait_for_result(end, pid, options);
+
+	if (n == -EINTR)
+		return n;
+	if (!n)
 		n = read(end, out, sizeof(*out));
 	else
 		kill(child, SIGKILL);
@@ -248,15 +283,17 @@ void inject__process(u32 pid, const char *shim, const struct inject_options *opt
 		snprintf(out->why, sizeof(out->why), "cannot make a pipe: %s", strerror(errno));
 		return;
 	}
-	/* from the interruption to the release it is not to be interrupted itself: Ctrl-C waits */
+	/* the child blocks signals: it must not be interrupted while it has a thread */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	child = fork();
 	if (!child)
 		run_child(ends[1], pid, shim, options);
 	close(ends[1]);
+	if (options->stopped)
+		sigprocmask(SIG_SETMASK, &before, NULL);
 	if (child > 0)
-		n = wait_for_child(child, ends[0], &status, out);
+		n = wait_for_child(child, ends[0], pid, options, &status, out);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(ends[0]);
 	if (child > 0 && n == sizeof(*out)) {
@@ -264,7 +301,9 @@ void inject__process(u32 pid, const char *shim, const struct inject_options *opt
 		return;
 	}
 	*out = (struct inject_result){ .outcome = INJECT_FAILED };
-	if (n == -ETIMEDOUT)
+	if (n == -EINTR)
+		snprintf(out->why, sizeof(out->why), "sonde was stopped meanwhile");
+	else if (n == -ETIMEDOUT)
 		snprintf(
 			out->why, sizeof(out->why),
 			"it took more than %d s and was given up: the process may have memory or files that do not answer",

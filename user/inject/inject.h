@@ -42,6 +42,10 @@ int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_loo
 struct inject_options {
 	bool force; /* also where the process's seccomp filter can't be read */
 	bool remote_files; /* its C library is opened also on a file system that is served remotely */
+	bool impatient; /* dlopen gets one second, not five */
+	void (*waiting)(u32 pid); /* called once after it has taken a second; NULL: none */
+	/* true: the result is no longer waited for, and the child completes by itself; NULL: signals wait for it */
+	bool (*stopped)(void);
 };
 
 /* Does it, in a child of this process, which has nothing but what that takes. Always fills the result. */

@@ -28,6 +28,7 @@
 #define TEXT_MAX      512
 #define CALL_NS	      1000000000ULL
 #define DLOPEN_NS     5000000000ULL /* another thread may be loading something: it goes on, and lets this one */
+#define IMPATIENT_NS  1000000000ULL /* the same, of an impatient caller */
 #define MEMFD_NAME    "libsonde-cupti.so" /* as user/util/section.c knows it */
 #define MEMFD_FLAGS   (MFD_CLOEXEC | MFD_ALLOW_SEALING)
 #define MEMFD_EXEC    0x10U /* linux/memfd.h, from 6.3 on */
@@ -48,6 +49,7 @@ struct load {
 	u8 *library; /* its bytes, file.st_size of them */
 	u64 dlopen, dlerror, mmap, munmap, syscall, memfd_create, errno_location;
 	u32 dlopen_flags;
+	u64 dlopen_ns; /* how long it may take */
 	u64 scratch;
 	u64 errno_at; /* of the borrowed thread */
 };
@@ -286,7 +288,7 @@ static int open_library(struct load *l, const char *path)
 
 	if (strlen(path) >= TEXT_MAX || !space__write(l->s, l->scratch, path, strlen(path) + 1))
 		return -ENAMETOOLONG;
-	err = tracee__call(&l->t, l->dlopen, args, 2, l->scratch + SCRATCH, DLOPEN_NS, &handle);
+	err = tracee__call(&l->t, l->dlopen, args, 2, l->scratch + SCRATCH, l->dlopen_ns, &handle);
 	if (err)
 		return err;
 	if (handle)
@@ -400,7 +402,7 @@ static void explain(struct load *l, int err)
 			why, len,
 			"a call that was made for it took more than %llu s and was broken off: it goes on, but its dynamic "
 			"loader may stay locked",
-			DLOPEN_NS / 1000000000);
+			l->dlopen_ns / 1000000000);
 	else if (err != -ENOENT)
 		snprintf(why, len, "%s", strerror(-err));
 }
@@ -449,7 +451,7 @@ static bool thread_begins(u32 pid)
 	return false;
 }
 
-void load__shim(struct space *s, const char *shim, bool force, struct inject_result *r)
+void load__shim(struct space *s, const char *shim, const struct inject_options *options, struct inject_result *r)
 {
 	static struct load l;
 	char refusal[512];
@@ -457,6 +459,7 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 	int err;
 
 	l = (struct load){ .s = s, .shim = shim, .r = r };
+	l.dlopen_ns = options->impatient ? IMPATIENT_NS : DLOPEN_NS;
 	r->outcome = INJECT_REFUSED;
 	if (!find_functions(&l)) {
 		snprintf(r->why, sizeof(r->why), "its C library has no dlopen");
@@ -476,7 +479,7 @@ void load__shim(struct space *s, const char *shim, bool force, struct inject_res
 	/* a thread stands still for as long as this one waits for a CPU; not allowed: as it is */
 	if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){ .sched_priority = 1 }))
 		setpriority(PRIO_PROCESS, 0, PRIORITY);
-	if (choose__thread(s, &l.t, force, r))
+	if (choose__thread(s, &l.t, options->force, r))
 		return;
 	/* the target's own filter, which this one would have hidden, has been read */
 	privileges__filter_injector();

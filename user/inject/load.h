@@ -7,6 +7,6 @@
 #include "inject/space.h"
 
 /* Fills the result. Of a process that check.h has nothing against. */
-void load__shim(struct space *s, const char *shim, bool force, struct inject_result *r);
+void load__shim(struct space *s, const char *shim, const struct inject_options *options, struct inject_result *r);
 
 #endif
