@@ -5,10 +5,13 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define LINKS_MAX 40 /* on one way, as the kernel follows */
 
 /* As the kernel has it: libc's fstat is of a version that an older glibc lacks. */
 static int status(int fd, struct stat *st)
@@ -29,7 +32,8 @@ static int others_may_write(const struct stat *st, const struct writers *w)
 		return 0;
 	if (!is_own(st) && st->st_uid != w->owner)
 		return 1;
-	return st->st_mode & S_IWGRP && st->st_gid && st->st_gid != w->group;
+	/* a user's own group, which distributions number like the user, has no other members */
+	return st->st_mode & S_IWGRP && st->st_gid && st->st_gid != st->st_uid && st->st_gid != w->group;
 }
 
 /* entry: NULL: there is none. In a sticky folder others can't move what is not theirs. */
@@ -38,33 +42,72 @@ static int others_decide(const struct stat *folder, const struct stat *entry, co
 	return others_may_write(folder, w) && !(folder->st_mode & S_ISVTX && is_own(folder) && entry && is_own(entry));
 }
 
-int path__is_open_to_others(const char *path, const struct writers *w)
-{
-	int at = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next, is_open;
-	char name[NAME_MAX + 1];
-	struct stat here, entry;
-	size_t len;
+enum way { WAY_CLOSED, WAY_OPEN, WAY_LINK };
 
-	is_open = at < 0 || status(at, &here);
-	for (; !is_open && *path; path += len + (path[len] == '/')) {
-		len = strcspn(path, "/");
-		if (!len || len > NAME_MAX)
+/* The path with the link that begins at `name` in it replaced by what it points to. 0 or -1. */
+static int follow(char *path, char *name, size_t len, int folder)
+{
+	char target[PATH_MAX], rest[PATH_MAX];
+	ssize_t n;
+
+	snprintf(rest, sizeof(rest), "%s", name + len);
+	name[len] = '\0';
+	n = readlinkat(folder, name, target, sizeof(target) - 1);
+	if (n <= 0)
+		return -1;
+	target[n] = '\0';
+	if (*target == '/')
+		name = path;
+	return snprintf(name, (size_t)(path + PATH_MAX - name), "%s%s", target, rest) >= path + PATH_MAX - name ? -1 :
+														  0;
+}
+
+/* Up to the first link on the way, which is followed in `path` then. */
+static enum way judge(char *path, const struct writers *w)
+{
+	int at = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
+	enum way way = WAY_CLOSED;
+	struct stat here, entry;
+	char *name = path;
+	size_t len;
+	char after;
+
+	if (at < 0 || status(at, &here))
+		way = WAY_OPEN;
+	for (; way == WAY_CLOSED && *name; name += len + (after == '/')) {
+		len = strcspn(name, "/");
+		after = name[len];
+		if (!len)
 			continue;
-		memcpy(name, path, len);
 		name[len] = '\0';
-		next = openat(at, name, O_PATH | O_CLOEXEC);
-		is_open = next >= 0 && status(next, &entry);
-		is_open = is_open || others_decide(&here, next >= 0 ? &entry : NULL, w);
+		next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		name[len] = after;
+		if ((next >= 0 && status(next, &entry)) || others_decide(&here, next >= 0 ? &entry : NULL, w))
+			way = WAY_OPEN;
+		else if (next >= 0 && S_ISLNK(entry.st_mode))
+			way = follow(path, name, len, at) ? WAY_OPEN : WAY_LINK;
 		close(at);
 		at = next;
 		here = entry;
 		/* what is not there, others can't make either */
 		if (next < 0)
-			return is_open;
+			return way;
 	}
 	if (at >= 0)
 		close(at);
-	return is_open || others_may_write(&here, w);
+	return way == WAY_CLOSED && others_may_write(&here, w) ? WAY_OPEN : way;
+}
+
+int path__is_open_to_others(const char *path, const struct writers *w)
+{
+	enum way way = WAY_LINK;
+	char buf[PATH_MAX];
+
+	if (snprintf(buf, sizeof(buf), "%s", path) >= (int)sizeof(buf))
+		return 1;
+	for (int links = 0; way == WAY_LINK && links < LINKS_MAX; links++)
+		way = judge(buf, w);
+	return way != WAY_CLOSED;
 }
 
 int writers__of_folder(const char *folder, struct writers *w)

@@ -62,6 +62,14 @@ const char *cmd__reason(int err)
 
 	if (err != -ENOMEM || !memory_limit__bytes())
 		return strerror(-err);
+	if (memory_limit__is_machines()) {
+		snprintf(
+			text, sizeof(text),
+			"it takes more than %llu MiB of memory, sonde's limit on this machine, which has little more available\n"
+			"read a part of it (--time, -p), or close programs that use much memory",
+			memory_limit__bytes() >> 20);
+		return text;
+	}
 	snprintf(
 		text, sizeof(text),
 		"it takes more than %llu MiB of memory, sonde's limit for a file of this size: no recording expands that far, "

@@ -67,7 +67,7 @@ struct number_key {
 
 static struct number_key key_of(const struct program *program, const char *function)
 {
-	return (struct number_key){ (u64)(uintptr_t)program, hash_of("", function) };
+	return (struct number_key){ (u64)(uintptr_t)program, map__hash_bytes(function, strlen(function)) };
 }
 
 static int add_functions(struct probes *p, const struct section *s)

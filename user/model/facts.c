@@ -73,17 +73,22 @@ static void facts__add_loss(struct load *l, struct loss *one)
 {
 	const struct schema_family *family = schema__family_by_id(trace__schema(l->trace), (u8)one->family);
 	struct trace_facts *f = l->facts;
+	struct loss_key key;
 	u32 *index;
 
 	one->family_name = family && one->family < 256 ? family->name : NULL;
 	one->recorded = recorded(l->trace, one->family);
 	one->outside = loss__is_outside(one->family, one->reason, one->first, one->last, f->from ? f->from : f->live,
 					f->to ? f->to : f->stop);
-	if (f->n_losses >= LOSSES_MAX)
-		one->object = 0;
 	if (one->reason < 0 || one->reason >= LOSS_REASONS)
 		one->reason = 0;
-	index = map__get(&l->losses, &(struct loss_key){ one->family, one->object, one->outside, one->reason });
+	key = (struct loss_key){ one->family, one->object, one->outside, one->reason };
+	if (f->n_losses >= LOSSES_MAX && !map__find(&l->losses, &key)) {
+		key.object = one->object = 0;
+		if (!one->family_name)
+			key.family = one->family = 0;
+	}
+	index = map__get(&l->losses, &key);
 	if (index && *index)
 		loss__join(&f->losses[*index - 1], one);
 	else if (index && array__push(f->losses, f->n_losses, *one))

@@ -151,19 +151,23 @@ bool mounts__type(u32 pid, u32 major, u32 minor, char *type, size_t len)
 {
 	char folder[24] = "/proc/self", path[48];
 	struct table once = {}, *t;
-	struct stat st;
+	char ns[48];
+	struct stat st, again;
 	bool found;
 
 	if (pid)
 		snprintf(folder, sizeof(folder), "/proc/%u", pid);
-	snprintf(path, sizeof(path), "%s/ns/mnt", folder);
-	if (stat(path, &st))
+	snprintf(ns, sizeof(ns), "%s/ns/mnt", folder);
+	if (stat(ns, &st))
 		st.st_ino = 0;
 	snprintf(path, sizeof(path), "%s/mountinfo", folder);
 	t = st.st_ino ? table_of(st.st_ino, path) : open_table(&once, path, 0);
 	if (!t)
 		return false;
 	t->used = ++questions;
+	/* the process may have entered another namespace before its table was read */
+	if (st.st_ino && (stat(ns, &again) || again.st_ino != st.st_ino))
+		t->ns = ~0ULL;
 	found = find(t, (u64)major << 20 | minor, type, len);
 	if (t == &once) {
 		close(once.fd);

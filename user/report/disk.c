@@ -404,8 +404,8 @@ static void fill_processes(struct disk_report *d, struct table *t)
 		table__add(t, V_U64(pid), V_TEXT(names__comm(d->args->names, pid, 0)), V_U64(p->major), V_U64(p->minor),
 			   V_U64(p->read), V_U64(p->written));
 	}
-	table__sort(t, "minor");
-	table__sort(t, "major");
+	table__sort(t, "minor_faults");
+	table__sort(t, "major_faults");
 	table__sort(t, "written_bytes");
 	table__sort(t, "read_bytes");
 }

@@ -14,6 +14,7 @@
 #define BYTES_TEST    (8ULL << 20)
 
 static u64 limit;
+static bool is_machines; /* it is what the machine has available */
 
 /* 0: not known */
 static u64 available_bytes(void)
@@ -37,10 +38,13 @@ void memory_limit__set(u64 file_bytes)
 	if (SANITIZED || getrlimit(RLIMIT_DATA, &data))
 		return;
 	limit = file_bytes < 1ULL << 50 ? BYTES_MIN + BYTES_OF_FILE * file_bytes : ~0ULL;
-	if (available && limit > available)
+	is_machines = available && limit > available;
+	if (is_machines)
 		limit = available > BYTES_LEAST ? available : BYTES_LEAST;
-	if (test_switch__is_set("small-memory"))
+	if (test_switch__is_set("small-memory")) {
 		limit = BYTES_TEST;
+		is_machines = false;
+	}
 	if (limit > data.rlim_cur)
 		limit = data.rlim_cur;
 	data.rlim_cur = limit;
@@ -51,4 +55,9 @@ void memory_limit__set(u64 file_bytes)
 u64 memory_limit__bytes(void)
 {
 	return limit;
+}
+
+bool memory_limit__is_machines(void)
+{
+	return is_machines;
 }

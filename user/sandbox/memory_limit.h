@@ -12,5 +12,7 @@
 void memory_limit__set(u64 file_bytes);
 /* The limit that was set, bytes; 0: none. */
 u64 memory_limit__bytes(void);
+/* Is it what the machine had available, and not what a file of that size takes at most? */
+bool memory_limit__is_machines(void);
 
 #endif

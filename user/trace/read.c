@@ -218,8 +218,8 @@ int trace__verify(struct trace *t, u64 *faults, char *err, size_t err_len)
 		res = check_chunk(&c, t, &r, &scanned.chunks[i]);
 	}
 	if (scanned.faults)
-		FAULT(&c, "%llu part%s of the file hold no valid frame", scanned.faults,
-		      scanned.faults == 1 ? "" : "s");
+		FAULT(&c, "%llu part%s of the file hold%s no valid frame", scanned.faults,
+		      scanned.faults == 1 ? "" : "s", scanned.faults == 1 ? "s" : "");
 	if (scanned.torn && t->summary.has_index)
 		FAULT(&c, "%llu bytes at the end are no whole frame", scanned.torn);
 	if (!res)

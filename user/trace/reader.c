@@ -11,6 +11,7 @@
 #include "trace/format.h"
 #include "trace/head.h"
 #include "trace/reader_priv.h"
+#include "util/map.h"
 #include "util/array.h"
 #include "util/file.h"
 
@@ -191,7 +192,8 @@ static u64 texts_bytes_max(const struct trace *t)
 /* The slot of the id, or the free one where it belongs. There is a free one. */
 static u32 *text_slot(const struct trace *t, u32 id)
 {
-	u32 mask = t->n_text_slots - 1, i = id * 0x9e3779b1u & mask;
+	/* the file chooses its ids */
+	u32 mask = t->n_text_slots - 1, i = (u32)map__hash_bytes(&id, sizeof(id)) & mask;
 
 	while (t->text_slots[i] && t->texts[t->text_slots[i] - 1].id != id)
 		i = (i + 1) & mask;

@@ -280,7 +280,7 @@ def faults(program):
 	late = sorted(o[4] - o[3] - (e["time"] - e["start"]) for e, o in pairs)
 	print(f"# the touch took longer than the fault by {late[0]} to {late[-1]} ns, median {late[len(late) // 2]}")
 	task = r.rec.of("disk_task")
-	ok(len(task) == 1 and task[0]["major_faults"] == r.major and task[0]["minor_faults"] > 0, "the thread's counts", task)
+	ok(len(task) == 1 and task[0]["major"] == r.major and task[0]["minor"] > 0, "the thread's counts", task)
 
 
 def main():

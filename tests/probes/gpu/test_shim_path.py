@@ -49,6 +49,20 @@ def beside(tmp, version, cuda, marker):
     ok(r.status == 0 and r.states() == [STARTED, STOPPED], "one that belongs to the process's user is", r.status, r.got["shim"])
 
 
+def by_link(tmp, version, cuda, marker):
+    """An absolute folder of LD_LIBRARY_PATH that a link of root's leads to, through a folder in which any user may rename."""
+    shared, link = os.path.join(tmp, "all"), os.path.join(tmp, "link")
+    os.makedirs(os.path.join(shared, "own"))
+    os.chmod(shared, 0o777)
+    os.symlink(os.path.join(shared, "own"), link)
+    shutil.copy(os.path.join(tmp, "planted.so"), os.path.join(shared, "own", f"libcupti.so.{version}"))
+    if os.path.exists(marker):
+        os.unlink(marker)
+    r = Shimmed(version, "-n", "5", program=os.path.join(cuda, "fake_training"), LD_LIBRARY_PATH=link)
+    ok(r.status == 0 and not os.path.exists(marker) and r.states() == [REFUSED] and "LD_LIBRARY_PATH" in r.got["shim"][0]["text"],
+       "a link into a folder that any user can replace: nothing is loaded", r.status, r.got["shim"])
+
+
 def main():
     version = versions()[-1]
     with tempfile.TemporaryDirectory(prefix="sonde-path-") as tmp:
@@ -78,6 +92,7 @@ def main():
         shutil.copy(os.path.join(tmp, "planted.so"), os.path.join(folder, "libpthread.so.0"))
         own_libraries(folder, marker)
         beside(tmp, version, cuda, marker)
+        by_link(tmp, version, cuda, marker)
         os.chdir("/")
     done()
 
