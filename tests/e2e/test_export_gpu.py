@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gpu_scene
 import perfetto_file
 import trace_processor
-from export_lib import SONDE, TMP, B, clean, export, same, split_frames
+from export_lib import SONDE, TMP, B, clean, from_cell, export, same, split_frames
 from gpu_scene import LABEL, MODEL
 from tap import done, ok, skip
 
@@ -247,7 +247,7 @@ def check_lines(scene, path):
     if export(path, "csv", out, "--event", "gpu_kernel") is not None:
         with open(out, newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        ok(collections.Counter(clean(r["name"]) for r in rows) == want, "csv: kernels by name", rows[:2])
+        ok(collections.Counter(from_cell(r["name"]) for r in rows) == want, "csv: kernels by name", rows[:2])
     p = subprocess.run([SONDE, "export", path, "--to", "text"], capture_output=True, text=True)
     lines = [line for line in p.stdout.splitlines() if " gpu_kernel " in line]
     ok(len(lines) == sum(want.values()) and sum(" name=plain_kernel " in line for line in lines) == want["plain_kernel"],

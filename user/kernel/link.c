@@ -187,9 +187,10 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 
 /*
  * Links that are closed at once: the kernel waits some 50 ms for each, and for all that are closed meanwhile with it. A user's
- * process may map files for thousands.
+ * process may map files for thousands. Perf events wait one after the other for a part of it, and what asks gives up in the end.
  */
 #define CLOSERS	     256
+#define PERF_CLOSERS 32
 #define CLOSER_STACK (64 << 10)
 
 static void *close_one(void *arg)
@@ -218,11 +219,19 @@ static void close_together(struct link *list, u32 n)
 	pthread_attr_destroy(&attr);
 }
 
+/* At most n of the last. */
+static u32 at_once(const struct links *l, u32 n)
+{
+	u32 most = l->n && l->list[l->n - 1].perf ? PERF_CLOSERS : CLOSERS;
+
+	return n < most ? n : most;
+}
+
 /* The last n of them */
 static void close_last(struct links *l, u32 n)
 {
 	while (n) {
-		u32 some = n < CLOSERS ? n : CLOSERS;
+		u32 some = at_once(l, n);
 
 		close_together(l->list + l->n - some, some);
 		l->n -= some;
@@ -232,7 +241,7 @@ static void close_last(struct links *l, u32 n)
 
 u32 links__close_some(struct links *l)
 {
-	close_last(l, l->n < CLOSERS ? l->n : CLOSERS);
+	close_last(l, at_once(l, l->n));
 	return l->n;
 }
 
