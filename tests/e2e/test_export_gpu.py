@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gpu_scene
 import perfetto_file
 import trace_processor
-from export_lib import SONDE, TMP, B, clean, from_cell, export, same, split_frames
+from export_lib import SONDE, TMP, B, clean, export, from_cell, same, split_frames
 from gpu_scene import LABEL, MODEL
 from tap import done, ok, skip
 
