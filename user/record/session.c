@@ -323,6 +323,9 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		write_open(s);
 		drain__last(s);
 		stack_records__finish(s);
+		/* what the last records lacked is counted by the tick */
+		if (s->native)
+			native__tick(s->native, session__now(s));
 		shares__report(s);
 		losses__poll(s);
 		metadata__hits(s);
