@@ -244,7 +244,7 @@ static void end_busy(struct session *s, struct child *c)
 static int look_after(struct session *s, struct child *c)
 {
 	struct answer *a = &s->examiner->answer;
-	bool left = !c->key.uid || shares__left(s, (u32)c->key.uid);
+	bool left = !c->key.uid || shares__left(s, (u32)c->key.uid) > 0;
 	ssize_t n;
 	int fd;
 
@@ -362,7 +362,7 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	owner = owner_of(s->examiner, f.uid);
 	if (q->op != FILE_FIND && is_slow(s->examiner, q->number))
 		return -ETIMEDOUT;
-	if (q->op != FILE_FIND && !is_roots(&f) && !shares__left(s, (u32)f.uid))
+	if (q->op != FILE_FIND && !is_roots(&f) && shares__left(s, (u32)f.uid) <= 0)
 		return -EBUSY;
 	c = child_of(s->examiner, &f, q->op);
 	if (c && c->busy) {

@@ -318,13 +318,18 @@ static void forget_no(const void *node, VISIT which, void *arg)
 		o->examined = false;
 }
 
+/* For all users: nothing that comes after it is to be charged to the last of them. */
 static int look_again(struct session *s)
 {
+	int err;
+
 	if (!s->objects->again)
 		return 0;
 	twalk_r(s->objects->by_inode, forget_no, &s->objects->again);
 	s->objects->again = 0;
-	return scan(s, 0);
+	err = scan(s, 0);
+	shares__settle(s);
+	return err;
 }
 
 int objects__scan(struct session *s, u32 pid)

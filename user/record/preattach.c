@@ -11,6 +11,7 @@
 #include "attach/vmas.h"
 #include "elf/ldcache.h"
 #include "record/internal.h"
+#include "record/shares.h"
 #include "sandbox/privileges.h"
 #include "sandbox/usage.h"
 #include "util/array.h"
@@ -282,6 +283,8 @@ void preattach__attach(struct session *s)
 {
 	struct preattach *a = s->preattach;
 
+	/* no user's process has mapped these files */
+	shares__settle(s);
 	for (u32 i = 0; a && i < a->n; i++) {
 		objects__preattach(s, a->files[i].path, a->files[i].fd);
 		close(a->files[i].fd);

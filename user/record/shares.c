@@ -5,6 +5,7 @@
 #include "sandbox/usage.h"
 #include "util/recent.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,9 @@
 #define EXAMINATIONS  10 /* for tests: a user's limit */
 #define PROCESSES_MAX 4096 /* whose users are known, in a generation */
 #define ASK_EVERY     1000000000ULL /* ns: a process may become another user's, and its number another process's */
-#define OTHERS	      0xfffffffeu /* all users but root together; no user has this number */
+/* No user has these numbers. */
+#define OTHERS 0xfffffffeu /* all users but root together */
+#define EXCESS 0xfffffffdu /* the users for whom there is no share of their own, together */
 
 /* A share of one CPU, and the time that may add up. The largest CUDA libraries take a second each. */
 struct rate {
@@ -36,6 +39,7 @@ struct share {
 	u32 uid;
 	bool used; /* else it is free */
 	bool named; /* a line about it was printed */
+	bool scanning; /* its processes are being scanned again */
 	struct rate rate;
 	s64 left; /* ns; below 0: owed */
 	u64 refilled; /* when, ns */
@@ -46,7 +50,7 @@ struct share {
 };
 
 struct shares {
-	struct share others, users[USERS_MAX];
+	struct share others, users[USERS_MAX + 1]; /* the first is root's, the last that of EXCESS */
 	struct share *payer; /* NULL: no user */
 	u64 paid; /* usage__total_ns() up to which all is charged */
 	u64 settled; /* when, ns */
@@ -73,6 +77,8 @@ struct shares *shares__new(void)
 		return NULL;
 	recent__init(&sh->users_of, sizeof(u32), sizeof(struct user_of), PROCESSES_MAX);
 	sh->others = full(OTHERS, others_rate, 0);
+	sh->users[0] = full(0, root_rate, 0);
+	sh->users[USERS_MAX] = full(EXCESS, user_rate, 0);
 	sh->growing = session__test_switch("growing-shares");
 	sh->fixed = sh->growing || session__test_switch("fixed-shares");
 	return sh;
@@ -106,7 +112,16 @@ static void write_skipped(struct session *s, struct share *a)
 	a->skipped = 0;
 }
 
-/* Of those that are known the one with the most left makes room: its user loses nothing by it. */
+/* What is still to be done for its user would be forgotten with it. */
+static bool is_needed(const struct shares *sh, const struct share *a)
+{
+	return a == sh->payer || a->scanning || a->n_pending;
+}
+
+/*
+ * Of those that are known the one with the most left makes room, as its user loses least by it. If none can, the user has part in
+ * the share of EXCESS.
+ */
 static struct share *share_of(struct session *s, u32 uid)
 {
 	struct shares *sh = s->shares;
@@ -122,25 +137,27 @@ static struct share *share_of(struct session *s, u32 uid)
 		}
 		if (!a->used)
 			unused = a;
-		else if (a != sh->payer && (!most || a->left > most->left))
+		else if (a->uid && !is_needed(sh, a) && (!most || a->left > most->left))
 			most = a;
+	}
+	if (!unused && !most) {
+		refill(sh, &sh->users[USERS_MAX], now);
+		return &sh->users[USERS_MAX];
 	}
 	if (!unused) {
 		unused = most;
 		write_skipped(s, unused);
 	}
-	*unused = full(uid, uid ? user_rate : root_rate, now);
+	*unused = full(uid, user_rate, now);
 	return unused;
 }
 
-static bool is_left(struct session *s, const struct share *a)
+static s64 left_of(struct session *s, const struct share *a)
 {
 	struct share *others = &s->shares->others;
 
-	if (a->left <= 0)
-		return false;
 	refill(s->shares, others, session__now(s));
-	return !a->uid || others->left > 0;
+	return !a->uid || a->left < others->left ? a->left : others->left;
 }
 
 u32 shares__user(struct session *s, u32 pid)
@@ -158,32 +175,45 @@ u32 shares__user(struct session *s, u32 pid)
 	return uid;
 }
 
-bool shares__left(struct session *s, u32 uid)
+s64 shares__left(struct session *s, u32 uid)
 {
-	return !s->shares || is_left(s, share_of(s, uid));
+	return s->shares ? left_of(s, share_of(s, uid)) : INT64_MAX;
 }
 
-static void take(struct shares *sh, struct share *a, s64 ns)
+/* No more is owed than the limit, so that the share is there again in a time that is known. */
+static void take_from(struct share *a, u64 ns)
 {
-	a->left -= ns;
+	s64 owed_max = -a->rate.limit;
+
+	if (ns > (u64)(2 * a->rate.limit) || a->left - (s64)ns < owed_max)
+		a->left = owed_max;
+	else
+		a->left -= (s64)ns;
+}
+
+static void take(struct shares *sh, struct share *a, u64 ns)
+{
+	take_from(a, ns);
 	if (a->uid)
-		sh->others.left -= ns;
+		take_from(&sh->others, ns);
 }
 
 void shares__charge(struct session *s, u32 uid, u64 ns)
 {
 	if (s->shares && !s->shares->fixed)
-		take(s->shares, share_of(s, uid), (s64)ns);
+		take(s->shares, share_of(s, uid), ns);
 }
 
+/* A total may be too low, as processes that end are counted elsewhere a moment later: what is charged stays charged. */
 static void settle(struct session *s)
 {
 	struct shares *sh = s->shares;
 	u64 total = usage__total_ns();
 
 	if (sh->payer && total > sh->paid && !sh->fixed)
-		take(sh, sh->payer, (s64)(total - sh->paid));
-	sh->paid = total;
+		take(sh, sh->payer, total - sh->paid);
+	if (total > sh->paid)
+		sh->paid = total;
 	sh->settled = session__now(s);
 }
 
@@ -215,6 +245,8 @@ static void name_user(struct session *s, struct share *a)
 	s->not_attached++;
 	if (a->uid == SHARES_UNKNOWN)
 		snprintf(who, sizeof(who), "processes that end at once");
+	else if (a->uid == EXCESS)
+		snprintf(who, sizeof(who), "processes of more than %d users", USERS_MAX);
 	else
 		snprintf(who, sizeof(who), "processes of user %u", a->uid);
 	session__warn(
@@ -255,7 +287,7 @@ bool shares__may(struct session *s, u32 uid, u32 pid, u64 time, bool count)
 	if (a != sh->payer || session__now(s) - sh->settled > SETTLE_NS)
 		settle(s);
 	sh->payer = NULL;
-	if (!is_left(s, a)) {
+	if (left_of(s, a) <= 0) {
 		skip(s, a, pid, time, count);
 		return false;
 	}
@@ -271,10 +303,13 @@ static void scan_pending(struct session *s, struct share *a)
 
 	memcpy(list, a->pending, n * sizeof(*list));
 	a->n_pending = 0;
-	for (i = 0; i < n && is_left(s, a); i++) {
+	/* the files that are found may be other users', for whom this share must not make room */
+	a->scanning = true;
+	for (i = 0; i < n && left_of(s, a) > 0; i++) {
 		objects__scan_late(s, list[i].pid, list[i].since);
 		shares__settle(s);
 	}
+	a->scanning = false;
 	for (; i < n; i++)
 		add_pending(a, list[i].pid, list[i].since);
 }
@@ -283,7 +318,7 @@ void shares__tick(struct session *s, u64 now)
 {
 	struct shares *sh = s->shares;
 
-	for (u32 i = 0; i < USERS_MAX; i++) {
+	for (u32 i = 0; i <= USERS_MAX; i++) {
 		struct share *a = &sh->users[i];
 
 		if (!a->used || !a->n_pending)
@@ -298,6 +333,6 @@ void shares__tick(struct session *s, u64 now)
 
 void shares__report(struct session *s)
 {
-	for (u32 i = 0; s->shares && i < USERS_MAX; i++)
+	for (u32 i = 0; s->shares && i <= USERS_MAX; i++)
 		write_skipped(s, &s->shares->users[i]);
 }

@@ -89,8 +89,9 @@ pid_t usage__wait(pid_t pid, int *status, int options)
 	ns = clock_of(child);
 	child = waitpid(child, status, options);
 	if (child > 0) {
-		replace(child, 0);
+		/* its clock is gone: until this is added a sum lacks it */
 		__atomic_fetch_add(&shared->ended_ns, ns, __ATOMIC_RELAXED);
+		replace(child, 0);
 	}
 	return child;
 }
