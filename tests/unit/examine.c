@@ -11,7 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "record/examine_private.h"
 #include "record/objects.h"
+#include "record/shares.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "test.h"
@@ -278,14 +280,26 @@ TEST(large_files_are_named_later)
 	struct found_end end;
 	struct elf_symbol sym;
 	struct elf *elf;
+	u32 uid = geteuid() ? geteuid() : 65534;
 	int err, waits = 0;
+	s64 left;
 
 	q.fd = copy_self(path);
 	REQUIRE(q.fd >= 0 && !elf__open(&elf, q.fd) && !elf__find_symbol(elf, "main", &sym));
 	q.offset = sym.offset + 1;
 	session.args = &args;
 	setenv("SONDE_TEST", "examine-slow:/tmp/sonde-examine-*", 1);
-	REQUIRE(!examiner__start(&session));
+	session.shares = shares__new();
+	REQUIRE(session.shares && !examiner__start(&session));
+	left = shares__left(&session, uid);
+	/* its user pays for the time until its answer, whenever the next question comes */
+	CHECK(examine__code_at(&session, &q, &found, &end) == -EBUSY && session.examiner->children[0].busy);
+	while (examiner__tick(&session) && waits++ < 1000)
+		usleep(10000);
+	CHECK(!session.examiner->children[0].busy && shares__left(&session, uid) < left);
+	left = shares__left(&session, uid);
+	usleep(10000);
+	CHECK(shares__left(&session, uid) >= left);
 	while ((err = examine__code_at(&session, &q, &found, &end)) == -EBUSY && waits++ < 1000)
 		usleep(10000);
 	CHECK(!err && waits && found.has_name && !strcmp(found.name, "main"));
@@ -296,7 +310,9 @@ TEST(large_files_are_named_later)
 	q.path = "/busy";
 	for (waits = 0; (err = examine__code_at(&session, &q, &found, &end)) == -EBUSY && waits < 10000; waits++)
 		usleep(10000);
-	CHECK(err == -ETIMEDOUT);
+	CHECK(err == -ETIMEDOUT && shares__left(&session, uid) < left);
+	shares__free(session.shares);
+	session.shares = NULL;
 	q.path = path;
 	q.number = 8;
 	CHECK(!examine__code_at(&session, &q, &found, &end) && !strcmp(found.name, "main"));
@@ -336,6 +352,57 @@ TEST(functions_are_named_in_time)
 	elf__close(elf);
 	close(fd);
 	unlink(path);
+}
+
+static struct child *child_for(u32 uid, u64 ino)
+{
+	const struct file_of f = { .uid = uid, .ino = ino, .mode = S_IFREG | 0666 };
+
+	return examiner__child(&session, &f, FILE_CODE);
+}
+
+static u32 n_children(u32 uid)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < CHILDREN_MAX; i++)
+		n += session.examiner->children[i].sandbox.sock >= 0 && session.examiner->children[i].key.uid == uid;
+	return n;
+}
+
+/* A user with any number of files that keep their children busy takes no child of others', and pays for each. */
+TEST(children_of_a_user_are_limited)
+{
+	static const struct session_args args = { .stop = &stopping };
+	struct child *c, *others;
+	u32 n;
+
+	session.args = &args;
+	setenv("SONDE_TEST", "", 1);
+	session.shares = shares__new();
+	REQUIRE(session.shares && !examiner__start(&session));
+	others = child_for(2, 1);
+	REQUIRE(others && child__leave(&session, others, 1000, message__now()) == -EBUSY);
+	for (u64 i = 1; i <= CHILDREN_MAX && (c = child_for(1, i)) && !c->busy; i++)
+		;
+	n = n_children(1);
+	CHECK(n > 1 && n < CHILDREN_MAX / 2 && n_children(2) == 1 && others->busy);
+	/* the oldest goes if all are busy; then nothing waits for its file again, and its user pays what it took, within limits */
+	for (u64 i = 1; i <= n; i++) {
+		c = child_for(1, 100 + i);
+		REQUIRE(c && child__leave(&session, c, i, message__now() - 600000) == -EBUSY);
+	}
+	CHECK(shares__left(&session, 1) == 5000000000LL && !examiner__is_slow(session.examiner, 1));
+	CHECK(child_for(1, 200) && n_children(1) == n);
+	CHECK(examiner__is_slow(session.examiner, 1) && !examiner__is_slow(session.examiner, 2));
+	CHECK(shares__left(&session, 1) < 0 && shares__left(&session, 1) > -4000000000LL);
+	CHECK(shares__left(&session, 2) > 0);
+	/* one that is not busy goes before it */
+	CHECK(child_for(1, 201) && !examiner__is_slow(session.examiner, 2));
+	examiner__free(session.examiner);
+	session.examiner = NULL;
+	shares__free(session.shares);
+	session.shares = NULL;
 }
 
 TEST_MAIN()

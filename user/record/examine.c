@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The worker's side: children of sonde-examiner by the owner of the files, and the consequences if one does not
+ * The worker's side: questions to the children of sonde-examiner (examine_children.c), and the consequences if one does not
  * answer.
  */
 #include "record/examine.h"
+#include "record/examine_private.h"
 #include "record/family.h"
 #include "record/objects.h"
 #include "record/shares.h"
@@ -20,96 +21,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define CHILDREN_MAX 32 /* the least used one goes */
-#define WAIT_MS	     8000 /* libtorch_cuda takes 1 s or so on a busy machine */
 #define PATIENT	     3 /* files given up, after which one is waited for less long */
 #define IMPATIENT_MS 1500
 #define FORGIVEN     64 /* files parsed in time, after which one that was given up counts no more */
 #define STOPPING_MS  200
-#define OWNERS_MAX   64 /* the least used one is forgotten */
 /*
  * Functions are asked for while the rings are read, and nothing else reads them meanwhile. Tables of the largest files take
  * seconds on a busy machine: then the child goes on with them while the recording does, and is asked again later.
  */
 #define NAME_MS	     500
 #define ROOT_NAME_MS 2000 /* of a file that root alone may write */
-#define SLOW_MAX     64 /* files of which no function could be named in time */
-
-/* The time that a user's files take is that user's: others' are waited for no less long. */
-struct owner {
-	u64 uid;
-	u64 used; /* when, in questions; 0: free */
-	u32 late; /* files that could not be parsed in time */
-	u32 answered; /* files that were, since the last of these */
-};
-
-/* What is known of a file by its inode. */
-struct file_of {
-	u64 dev, ino, uid, gid, size;
-	u32 mode;
-};
-
-/*
- * The users that could have written the files that share a child: their owner, and their group if it may write
- * them. A file that all users may write has an inode of its own here.
- */
-struct child_key {
-	u64 dev, ino, uid, gid, group; /* group: 1: it may write them, 0: gid is 0 */
-	u64 names; /* 1: it is asked for functions, which may take long */
-};
-
-struct child {
-	struct child_key key;
-	struct sandbox sandbox; /* sock -1: none */
-	u64 used; /* when, in questions */
-	u64 busy; /* since when, ms, it is at a question about a function that is not waited for; 0: it is not */
-	u64 number; /* of the file of that question */
-};
-
-struct examiner {
-	struct forkserver *server;
-	struct child children[CHILDREN_MAX];
-	u64 questions;
-	struct owner owners[OWNERS_MAX];
-	struct answer answer;
-	u64 slow[SLOW_MAX]; /* numbers of files */
-	u32 n_slow;
-};
-
-/* In sonde-examiner: events of other processes are none of its business. */
-static void forget(void *session)
-{
-	rings__forget(((struct session *)session)->rings);
-}
-
-int examiner__start(struct session *s)
-{
-	struct examiner *e = calloc(1, sizeof(*e));
-
-	if (!e)
-		return -ENOMEM;
-	for (u32 i = 0; i < CHILDREN_MAX; i++)
-		e->children[i].sandbox = SANDBOX_NONE;
-	e->server = forkserver__start(examine__serve, s, forget);
-	if (!e->server) {
-		free(e);
-		return -errno;
-	}
-	s->examiner = e;
-	return 0;
-}
-
-void examiner__free(struct examiner *e)
-{
-	if (!e)
-		return;
-	for (u32 i = 0; i < CHILDREN_MAX; i++)
-		if (e->children[i].sandbox.sock >= 0)
-			sandbox__end(&e->children[i].sandbox);
-	forkserver__free(e->server);
-	free(e);
-}
-
 /* Without asking a server of files, which may not answer. */
 static int look_at(int fd, struct file_of *f)
 {
@@ -126,20 +47,6 @@ static int look_at(int fd, struct file_of *f)
 		.mode = st.stx_mode,
 	};
 	return 0;
-}
-
-static struct child_key key_of(const struct file_of *f, u32 op)
-{
-	bool group = f->mode & S_IWGRP;
-
-	return (struct child_key){
-		.dev = f->dev,
-		.ino = f->mode & S_IWOTH ? f->ino : 0,
-		.uid = f->uid,
-		.gid = group ? f->gid : 0,
-		.group = group,
-		.names = op != FILE_FIND,
-	};
 }
 
 static struct owner *owner_of(struct examiner *e, u64 uid)
@@ -183,100 +90,6 @@ static void note_result(struct owner *o, u32 op, int err)
 		o->late--;
 		o->answered = 0;
 	}
-}
-
-/* The child for such files; one is forked if there is none. NULL: it can't be. */
-static struct child *child_of(struct examiner *e, const struct file_of *f, u32 op)
-{
-	struct child_key key = key_of(f, op);
-	struct child *c = &e->children[0];
-
-	for (u32 i = 0; i < CHILDREN_MAX; i++) {
-		struct child *other = &e->children[i];
-
-		if (other->sandbox.sock >= 0 && !memcmp(&other->key, &key, sizeof(key))) {
-			c = other;
-			/* one that answers before it is asked was taken over, and one that has ended answers nothing */
-			if (!c->busy && message__pending(c->sandbox.sock))
-				break;
-			c->used = ++e->questions;
-			return c;
-		}
-		if (other->used < c->used)
-			c = other;
-	}
-	if (c->sandbox.sock >= 0)
-		sandbox__end(&c->sandbox);
-	c->busy = 0;
-	if (forkserver__fork(e->server, &c->sandbox))
-		return NULL;
-	c->key = key;
-	c->used = ++e->questions;
-	return c;
-}
-
-static void end_child(struct child *c)
-{
-	sandbox__end(&c->sandbox);
-	c->used = c->busy = 0;
-}
-
-static bool is_slow(const struct examiner *e, u64 number)
-{
-	for (u32 i = 0; number && i < SLOW_MAX; i++)
-		if (e->slow[i] == number)
-			return true;
-	return false;
-}
-
-/* The child has answered, or is given up: its user pays for the time. */
-static void end_busy(struct session *s, struct child *c)
-{
-	if (c->key.uid)
-		shares__charge(s, (u32)c->key.uid, (message__now() - c->busy) * 1000000ULL);
-	c->busy = 0;
-}
-
-/*
- * A child that was left at a question. 0: it has answered, with what nothing waits for any more, but it has the file's tables now.
- * -EBUSY: it has not. -EPIPE: it has ended, or was ended, as it took too long.
- */
-static int look_after(struct session *s, struct child *c)
-{
-	struct answer *a = &s->examiner->answer;
-	bool left = !c->key.uid || shares__left(s, (u32)c->key.uid) > 0;
-	ssize_t n;
-	int fd;
-
-	while (message__pending(c->sandbox.sock)) {
-		n = message__receive(c->sandbox.sock, a, sizeof(*a), &fd);
-		if (fd >= 0)
-			close(fd);
-		if (n < (ssize_t)ANSWER_HEAD)
-			break;
-		if (a->head.kind != ANSWER_END)
-			continue;
-		end_busy(s, c);
-		if (a->end.last)
-			end_child(c);
-		return a->end.last ? -EPIPE : 0;
-	}
-	if (left && message__now() - c->busy < WAIT_MS && !message__pending(c->sandbox.sock))
-		return -EBUSY;
-	s->examiner->slow[s->examiner->n_slow++ % SLOW_MAX] = c->number;
-	end_busy(s, c);
-	end_child(c);
-	return -EPIPE;
-}
-
-/* The child did not answer in time. Functions are asked for again later: it may have large tables to make. */
-static int leave_busy(struct session *s, struct child *c, const struct file_question *q)
-{
-	if (session__is_stopping(s))
-		return -ETIMEDOUT;
-	c->busy = message__now() - NAME_MS;
-	c->number = q->number;
-	return -EBUSY;
 }
 
 static void on_idle(void *session)
@@ -352,6 +165,7 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	struct owner *owner;
 	struct file_of f = {};
 	struct child *c;
+	u64 begun;
 	int err;
 
 	memset(x, 0, sizeof(*x));
@@ -360,24 +174,25 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	if (err)
 		return err;
 	owner = owner_of(s->examiner, f.uid);
-	if (q->op != FILE_FIND && is_slow(s->examiner, q->number))
+	if (q->op != FILE_FIND && examiner__is_slow(s->examiner, q->number))
 		return -ETIMEDOUT;
 	if (q->op != FILE_FIND && !is_roots(&f) && shares__left(s, (u32)f.uid) <= 0)
 		return -EBUSY;
-	c = child_of(s->examiner, &f, q->op);
+	c = examiner__child(s, &f, q->op);
 	if (c && c->busy) {
-		err = look_after(s, c);
-		if (err == -EBUSY || is_slow(s->examiner, q->number))
+		err = child__look_after(s, c);
+		if (err == -EBUSY || examiner__is_slow(s->examiner, q->number))
 			return err == -EBUSY ? err : -ETIMEDOUT;
-		c = child_of(s->examiner, &f, q->op);
+		c = examiner__child(s, &f, q->op);
 	}
 	if (!c)
 		return -EAGAIN;
+	begun = message__now();
 	err = message__send_now(c->sandbox.sock, q, size, fd);
 	if (err) {
 		/* it has ended since its last answer: that says nothing of this file */
-		end_child(c);
-		c = child_of(s->examiner, &f, q->op);
+		child__end(c);
+		c = examiner__child(s, &f, q->op);
 		err = c ? message__send_now(c->sandbox.sock, q, size, fd) : -EAGAIN;
 	}
 	if (!c)
@@ -385,9 +200,12 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	if (!err)
 		err = take_answer(s, c, o, m, f.size, limit_of(owner, &f, q->op), x);
 	if (err == -ETIMEDOUT && q->op != FILE_FIND)
-		err = leave_busy(s, c, q);
+		err = child__leave(s, c, q->number, begun);
+	/* that of a child which is busy is charged at its end */
+	if (q->op != FILE_FIND && !c->busy)
+		child__charge(s, c, begun);
 	if ((err && err != -EBUSY) || x->end.last)
-		end_child(c);
+		child__end(c);
 	if (!session__is_stopping(s))
 		note_result(owner, q->op, err);
 	return err;

@@ -172,9 +172,13 @@ int examination__take(struct examination *x, struct session *s, const struct obj
 		      size_t n, u64 file_size);
 void examination__free(struct examination *x);
 
-/* examine.c */
+/* examine_children.c */
 int examiner__start(struct session *s);
 void examiner__free(struct examiner *e);
+/* Takes what children have answered by now that were not waited for, and charges their users. How many are still busy. */
+u32 examiner__tick(struct session *s);
+
+/* examine.c */
 /*
  * The object's file, which is open. 0, -ENOEXEC (no ELF file), or negative errno after a line that says why it could not be
  * examined. To be freed in any case.

@@ -223,6 +223,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 			native__tick(s->native, now);
 		stack_records__tick(s, now);
 		objects__tick(s, now);
+		examiner__tick(s);
 		shares__tick(s, now);
 		ret = trace_writer__tick(s->writer, now);
 		if (ret && !s->write_error)

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The worker's side: children of sonde-examiner by the owner of the files, and those that are busy for long. */
+#include "record/examine_private.h"
+#include "record/objects.h"
+#include "record/shares.h"
+
+#include "sandbox/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define USERS_CHILDREN 8 /* of one user but root, for functions and for all else each: then one of these goes */
+#define PARTS_MAX      8 /* of an answer about a function; it has two */
+
+/* In sonde-examiner: events of other processes are none of its business. */
+static void forget(void *session)
+{
+	rings__forget(((struct session *)session)->rings);
+}
+
+int examiner__start(struct session *s)
+{
+	struct examiner *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	for (u32 i = 0; i < CHILDREN_MAX; i++)
+		e->children[i].sandbox = SANDBOX_NONE;
+	e->server = forkserver__start(examine__serve, s, forget);
+	if (!e->server) {
+		free(e);
+		return -errno;
+	}
+	s->examiner = e;
+	return 0;
+}
+
+void examiner__free(struct examiner *e)
+{
+	if (!e)
+		return;
+	for (u32 i = 0; i < CHILDREN_MAX; i++)
+		if (e->children[i].sandbox.sock >= 0)
+			sandbox__end(&e->children[i].sandbox);
+	forkserver__free(e->server);
+	free(e);
+}
+
+static struct child_key key_of(const struct file_of *f, u32 op)
+{
+	bool group = f->mode & S_IWGRP;
+
+	return (struct child_key){
+		.dev = f->dev,
+		.ino = f->mode & S_IWOTH ? f->ino : 0,
+		.uid = f->uid,
+		.gid = group ? f->gid : 0,
+		.group = group,
+		.names = op != FILE_FIND,
+	};
+}
+
+void child__end(struct child *c)
+{
+	sandbox__end(&c->sandbox);
+	c->used = c->busy = 0;
+}
+
+void child__charge(struct session *s, const struct child *c, u64 since)
+{
+	u64 ms = message__now() - since;
+
+	/* the rest is the worker's, which did other things */
+	if (c->key.uid)
+		shares__charge(s, (u32)c->key.uid, (ms < WAIT_MS ? ms : WAIT_MS) * 1000000ULL);
+}
+
+/* The child has answered, or is given up. */
+static void end_busy(struct session *s, struct child *c)
+{
+	child__charge(s, c, c->busy);
+	c->busy = 0;
+}
+
+static void give_up(struct session *s, struct child *c)
+{
+	struct examiner *e = s->examiner;
+
+	if (c->busy && c->number)
+		e->slow[e->n_slow++ % SLOW_MAX] = c->number;
+	if (c->busy)
+		end_busy(s, c);
+	child__end(c);
+}
+
+/* The one that goes first: that is none, then one that is not busy, then the least used one. */
+static struct child *first_of(struct child *a, struct child *b)
+{
+	u32 of_a, of_b;
+
+	if (!a)
+		return b;
+	of_a = a->sandbox.sock < 0 ? 0 : a->busy ? 2 : 1;
+	of_b = b->sandbox.sock < 0 ? 0 : b->busy ? 2 : 1;
+	if (of_a != of_b)
+		return of_a < of_b ? a : b;
+	return a->used <= b->used ? a : b;
+}
+
+/* Room for a child with this key: a user with many of them takes none of other users'. */
+static struct child *room_for(struct examiner *e, const struct child_key *key)
+{
+	struct child *first = NULL, *own = NULL;
+	u32 n_own = 0;
+
+	for (u32 i = 0; i < CHILDREN_MAX; i++) {
+		struct child *c = &e->children[i];
+
+		first = first_of(first, c);
+		if (c->sandbox.sock < 0 || c->key.uid != key->uid || c->key.names != key->names)
+			continue;
+		own = first_of(own, c);
+		n_own++;
+	}
+	return key->uid && n_own >= USERS_CHILDREN ? own : first;
+}
+
+struct child *examiner__child(struct session *s, const struct file_of *f, u32 op)
+{
+	struct examiner *e = s->examiner;
+	struct child_key key = key_of(f, op);
+	struct child *c = NULL;
+
+	for (u32 i = 0; i < CHILDREN_MAX && !c; i++)
+		if (e->children[i].sandbox.sock >= 0 && !memcmp(&e->children[i].key, &key, sizeof(key)))
+			c = &e->children[i];
+	/* one that answers before it is asked was taken over, and one that has ended answers nothing */
+	if (c && (c->busy || !message__pending(c->sandbox.sock))) {
+		c->used = ++e->questions;
+		return c;
+	}
+	if (!c)
+		c = room_for(e, &key);
+	if (c->sandbox.sock >= 0)
+		give_up(s, c);
+	if (forkserver__fork(e->server, &c->sandbox))
+		return NULL;
+	c->key = key;
+	c->used = ++e->questions;
+	return c;
+}
+
+bool examiner__is_slow(const struct examiner *e, u64 number)
+{
+	for (u32 i = 0; number && i < SLOW_MAX; i++)
+		if (e->slow[i] == number)
+			return true;
+	return false;
+}
+
+int child__look_after(struct session *s, struct child *c)
+{
+	struct answer *a = &s->examiner->answer;
+	bool left = !c->key.uid || shares__left(s, (u32)c->key.uid) > 0;
+	ssize_t n;
+	int fd;
+
+	/* a child that was taken over may send without end */
+	for (u32 i = 0; i < PARTS_MAX && message__pending(c->sandbox.sock); i++) {
+		n = message__receive(c->sandbox.sock, a, sizeof(*a), &fd);
+		if (fd >= 0)
+			close(fd);
+		if (n < (ssize_t)ANSWER_HEAD)
+			break;
+		if (a->head.kind != ANSWER_END)
+			continue;
+		end_busy(s, c);
+		if (a->end.last)
+			child__end(c);
+		return a->end.last ? -EPIPE : 0;
+	}
+	if (left && message__now() - c->busy < WAIT_MS && !message__pending(c->sandbox.sock))
+		return -EBUSY;
+	give_up(s, c);
+	return -EPIPE;
+}
+
+int child__leave(struct session *s, struct child *c, u64 number, u64 begun)
+{
+	if (session__is_stopping(s))
+		return -ETIMEDOUT;
+	c->busy = begun;
+	c->number = number;
+	return -EBUSY;
+}
+
+u32 examiner__tick(struct session *s)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; s->examiner && i < CHILDREN_MAX; i++) {
+		struct child *c = &s->examiner->children[i];
+
+		if (c->busy && child__look_after(s, c) == -EBUSY)
+			n++;
+	}
+	return n;
+}
