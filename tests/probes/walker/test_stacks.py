@@ -25,7 +25,9 @@ def check(python):
         why.append("%s: %s" % (kind, what))
     why.append(str(kinds))
     good = run.status == 0 and c.marks > 200 and c.seen >= SEEN * c.marks and not c.wrong
-    good = good and c.unwalked <= c.waits // 1000 and run.losses[walk_lib.READ] + run.losses[walk_lib.TORN] <= c.waits // 1000
+    # the stack of the thread that holds the GIL is read while that thread runs: its code may be gone before it is sent
+    lost = run.losses[walk_lib.READ] + run.losses[walk_lib.TORN]
+    good = good and c.unwalked <= c.waits // 1000 and lost <= 1 + c.waits // 1000
     tap.ok(good, name, "\n".join(why) + "\n" + run.messages + run.printed)
     tap.note(why[0])
 
