@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a child answers about an ELF file is what the file itself says, and a child that crashes costs its file alone. */
 #include "elf/foreign.h"
+#include "sandbox/message.h"
 #include "test.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ int exported_here(void)
 TEST(answers_are_those_of_the_file)
 {
 	static const char *const names[] = { "exported_here", "main", "no_such_function" };
-	struct foreign *f = foreign__new();
+	struct foreign *f = foreign__new(NULL);
 	struct elf_symbol found[3], symbol;
 	struct elf_unwind theirs, own;
 	struct foreign_needed *needed = calloc(1, sizeof(*needed));
@@ -51,7 +52,7 @@ TEST(answers_are_those_of_the_file)
 
 TEST(what_is_no_elf_file_is_refused)
 {
-	struct foreign *f = foreign__new();
+	struct foreign *f = foreign__new(NULL);
 	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
 	struct foreign_file file;
 
@@ -64,7 +65,7 @@ TEST(what_is_no_elf_file_is_refused)
 
 TEST(a_child_that_crashes_costs_the_file)
 {
-	struct foreign *f = foreign__new();
+	struct foreign *f = foreign__new(NULL);
 	struct foreign_file file, other;
 	int fd = open_own();
 
@@ -75,6 +76,77 @@ TEST(a_child_that_crashes_costs_the_file)
 	/* the next file has another child */
 	CHECK(!foreign_file__open(&other, f, fd));
 	CHECK(!foreign_file__is_exported(&file, 0));
+	foreign__free(f);
+	close(fd);
+}
+
+TEST(a_child_that_is_used_up_is_replaced)
+{
+	static const char *const names[] = { "main" };
+	struct foreign *f = foreign__new(NULL);
+	struct foreign_file file;
+	struct elf_symbol found;
+	int fd = open_own();
+
+	REQUIRE(f && fd >= 0);
+	/* each child ends at its second question */
+	setenv("SONDE_TEST", "foreign-crash-later", 1);
+	CHECK(!foreign_file__open(&file, f, fd));
+	CHECK(!foreign_file__find_symbols(&file, names, 1, &found) && found.name);
+	CHECK(!foreign_file__find_symbols(&file, names, 1, &found) && found.name);
+	unsetenv("SONDE_TEST");
+	foreign__free(f);
+	close(fd);
+}
+
+TEST(questions_share_a_deadline)
+{
+	static const char *const names[] = { "main" };
+	u64 until = 0, begun;
+	struct foreign *f = foreign__new(&until);
+	struct foreign_file file;
+	struct elf_symbol found;
+	int fd = open_own();
+
+	REQUIRE(f && fd >= 0);
+	CHECK(!foreign_file__open(&file, f, fd));
+	setenv("SONDE_TEST", "foreign-hang", 1);
+	/* this child was forked without the switch; the next has it */
+	foreign__free(f);
+	f = foreign__new(&until);
+	file.child = f;
+	begun = message__now();
+	until = begun + 100;
+	CHECK(foreign_file__find_symbols(&file, names, 1, &found) == -ETIMEDOUT);
+	CHECK(message__now() >= until);
+	/* past the deadline nothing is asked, and that is not held against the file */
+	for (int i = 0; i < 10; i++)
+		CHECK(foreign_file__find_symbols(&file, names, 1, &found) == -ETIMEDOUT && file.fd == fd);
+	unsetenv("SONDE_TEST");
+	until = 0;
+	CHECK(!foreign_file__find_symbols(&file, names, 1, &found) && found.name);
+	foreign__free(f);
+	close(fd);
+}
+
+TEST(a_file_that_gets_no_answer_twice_is_given_up)
+{
+	u64 until = 0;
+	struct foreign *f = foreign__new(&until);
+	struct elf_unwind unwind;
+	struct foreign_file file;
+	int fd = open_own();
+
+	REQUIRE(f && fd >= 0);
+	setenv("SONDE_TEST", "foreign-hang", 1);
+	until = message__now() + 50;
+	CHECK(foreign_file__open(&file, f, fd) == -ETIMEDOUT && file.fd == fd);
+	until = message__now() + 50;
+	CHECK(foreign_file__unwind(&file, 1, &unwind) == -ETIMEDOUT && file.fd == -1);
+	unsetenv("SONDE_TEST");
+	until = 0;
+	/* not -ENOEXEC, which would say that it is no ELF file */
+	CHECK(foreign_file__unwind(&file, 1, &unwind) == -ETIMEDOUT);
 	foreign__free(f);
 	close(fd);
 }

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "inject/check.h"
+#include "inject/safe_point.h"
 #include "inject/seccomp.h"
 
 TEST(functions_are_found_where_they_are)
@@ -77,6 +79,43 @@ TEST(versions_of_symbols)
 	CHECK(n > 0);
 	space__free(&s);
 }
+
+#ifdef __x86_64__
+/* Of a thread at the first instruction of a function of this program, which no function called. */
+static bool is_safe_here(struct space *s, char *why, size_t len)
+{
+	static u64 stack[65536 / 8 + 1024];
+	static struct tracee t;
+
+	t.tid = (u32)getpid();
+	t.regs.rip = (u64)(uintptr_t)count;
+	t.regs.rsp = (u64)(uintptr_t)(stack + 256);
+	return safe_point__is_safe(s, &t, why, len);
+}
+
+TEST(a_file_without_an_answer_is_no_safe_point)
+{
+	static const char *const switches[] = { "foreign-hang", "foreign-crash" };
+	struct space s = SPACE_NONE;
+	char why[512] = "";
+
+	REQUIRE(!space__read(&s, (u32)getpid()));
+	CHECK(safe_point__prepare(&s) && is_safe_here(&s, why, sizeof(why)));
+	space__free(&s);
+	for (u32 i = 0; i < 2; i++) {
+		setenv("SONDE_TEST", switches[i], 1);
+		REQUIRE(!space__read(&s, (u32)getpid()));
+		space__limit(&s, 100);
+		/* a hanging child takes all the time; one that crashes is replaced and crashes again */
+		if (!i)
+			CHECK(!safe_point__prepare(&s));
+		space__limit(&s, 100);
+		CHECK(!is_safe_here(&s, why, sizeof(why)) && strstr(why, "did not answer"));
+		space__free(&s);
+		unsetenv("SONDE_TEST");
+	}
+}
+#endif
 
 TEST(processes)
 {

@@ -16,19 +16,24 @@
 #define LEAVE_MS 50
 #define END_MS	 500
 
+#define TIMEOUTS_MAX 2
+
 struct foreign {
 	struct sandbox child;
+	const u64 *until;
 	u32 last_number;
 	struct foreign_question question;
 	struct foreign_answer answer;
 };
 
-struct foreign *foreign__new(void)
+struct foreign *foreign__new(const u64 *until)
 {
 	struct foreign *f = calloc(1, sizeof(*f));
 
-	if (f)
+	if (f) {
 		f->child = SANDBOX_NONE;
+		f->until = until;
+	}
 	return f;
 }
 
@@ -54,6 +59,28 @@ static void end_child(struct foreign *f)
 		has_ended(pid, END_MS);
 }
 
+/* Without a chance to end by itself: a thread of the target may be stopped meanwhile. */
+static void kill_child(struct foreign *f)
+{
+	pid_t pid = f->child.pid;
+
+	sandbox__end(&f->child);
+	if (pid > 0)
+		has_ended(pid, f->until && *f->until ? LEAVE_MS : END_MS);
+}
+
+/* How long an answer may take, 0: the time is up. */
+static int time_left(const struct foreign *f)
+{
+	u64 until = f->until ? *f->until : 0, now = message__now();
+
+	if (!until)
+		return WAIT_MS;
+	if (now >= until)
+		return 0;
+	return until - now < WAIT_MS ? (int)(until - now) : WAIT_MS;
+}
+
 void foreign__free(struct foreign *f)
 {
 	if (f)
@@ -61,26 +88,20 @@ void foreign__free(struct foreign *f)
 	free(f);
 }
 
-/* The bytes of the answer beyond its head, or negative errno; the file is not asked about again then. */
-static ssize_t ask(struct foreign_file *file, u32 op, u64 value)
+/* Asks the question in `f`. The bytes of the answer beyond its head, or negative errno and no child. */
+static ssize_t ask_child(struct foreign *f, int file_fd)
 {
-	struct foreign *f = file->child;
-	struct message_wait wait = { .limit_ms = WAIT_MS };
+	struct message_wait wait = { .limit_ms = time_left(f) };
 	struct foreign_question *q = &f->question;
 	ssize_t n;
 	int fd;
 
-	if (file->fd < 0)
-		return -ENOEXEC;
-	q->op = op;
-	q->number = file->number;
-	q->value = value;
 	/* a child that answers before it is asked was taken over */
 	if (f->child.sock >= 0 && message__pending(f->child.sock))
-		end_child(f);
+		kill_child(f);
 	n = f->child.sock < 0 ? sandbox__fork(&f->child, foreign__serve, NULL) : 0;
 	if (!n)
-		n = message__send_now(f->child.sock, q, FOREIGN_QUESTION_HEAD + q->size, file->fd);
+		n = message__send_now(f->child.sock, q, FOREIGN_QUESTION_HEAD + q->size, file_fd);
 	if (!n)
 		n = message__await(f->child.sock, &wait);
 	if (!n) {
@@ -90,11 +111,36 @@ static ssize_t ask(struct foreign_file *file, u32 op, u64 value)
 			close(fd);
 		n = n < (ssize_t)FOREIGN_ANSWER_HEAD || f->answer.result > 0 ? -EPROTO : n - FOREIGN_ANSWER_HEAD;
 	}
+	if (n < 0)
+		kill_child(f);
+	return n;
+}
+
+/*
+ * The bytes of the answer beyond its head, or negative errno. A file whose questions end two children, or time out twice, is
+ * not asked about again. A timeout is not repeated here, as the caller's time may be up.
+ */
+static ssize_t ask(struct foreign_file *file, u32 op, u64 value)
+{
+	struct foreign *f = file->child;
+	struct foreign_question *q = &f->question;
+	ssize_t n = -ETIMEDOUT;
+
+	q->op = op;
+	q->number = file->number;
+	q->value = value;
+	if (file->fd < 0) {
+		n = file->error;
+	} else if (time_left(f)) {
+		n = ask_child(f, file->fd);
+		if (n < 0 && n != -ETIMEDOUT && time_left(f))
+			n = ask_child(f, file->fd);
+		if (n < 0 && (n != -ETIMEDOUT || ++file->timeouts == TIMEOUTS_MAX)) {
+			file->fd = -1;
+			file->error = (int)n;
+		}
+	}
 	q->n = q->size = 0;
-	if (n >= 0)
-		return n;
-	end_child(f);
-	file->fd = -1;
 	return n;
 }
 
@@ -127,6 +173,7 @@ int foreign_file__open(struct foreign_file *file, struct foreign *f, int fd)
 		f->answer.result = -EPROTO;
 	if (f->answer.result) {
 		file->fd = -1;
+		file->error = f->answer.result;
 		return f->answer.result;
 	}
 	file->n_texts = f->answer.n;

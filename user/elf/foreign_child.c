@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILES_MAX   64 /* open at once; a file that is asked about again is opened again */
 #define DYNAMIC_MAX 4096 /* entries read */
 
 _Static_assert(offsetof(struct foreign_question, text) == FOREIGN_QUESTION_HEAD, "the head of a question");
@@ -23,12 +22,12 @@ static struct file {
 	u32 number; /* 0: free */
 	int fd;
 	struct elf *elf;
-} files[FILES_MAX];
+} files[FOREIGN_FILES];
 
 /* Takes the descriptor. */
 static int elf_of(u32 number, int fd, struct elf **out)
 {
-	struct file *f = &files[number % FILES_MAX];
+	struct file *f = &files[number % FOREIGN_FILES];
 	int err;
 
 	if (f->number == number) {
@@ -213,14 +212,20 @@ void foreign__serve(int sock, void *arg)
 	static struct foreign_answer a;
 	struct elf *elf;
 	size_t size = 0;
+	u32 asked = 0;
 	ssize_t n;
 	int fd;
 
 	while ((n = message__receive(sock, &q, sizeof(q), &fd)) >= (ssize_t)FOREIGN_QUESTION_HEAD) {
 		if (fd < 0)
 			return;
-		if (test_switch__is_set("foreign-crash"))
+		asked++;
+		if (test_switch__is_set("foreign-crash") || (asked > 1 && test_switch__is_set("foreign-crash-later")))
 			abort();
+		if (test_switch__is_set("foreign-hang")) {
+			close(fd);
+			continue;
+		}
 		memset(&a, 0, FOREIGN_ANSWER_HEAD);
 		a.result = elf_of(q.number, fd, &elf);
 		size = a.result ? 0 : answer(elf, &q, &a);

@@ -213,7 +213,7 @@ void needed__each(const char *program, void (*fn)(int fd, void *arg), void *arg)
 	u32 scripts = 0;
 
 	if (n)
-		n->parser = foreign__new();
+		n->parser = foreign__new(NULL);
 	if (!n || !n->parser) {
 		free(n);
 		return;

@@ -26,6 +26,7 @@
 
 #define ROUNDS	     100
 #define PAUSE_NS     20000000 /* between two: two seconds in all */
+#define STOPPED_MS   200 /* for all that is asked about the files while a thread stands still */
 #define THREADS_MAX  256 /* looked at a round */
 #define NT_X86_SHSTK 0x204 /* linux/elf.h, from 6.6 on */
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -156,6 +157,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 		snprintf(why, len, "thread %u is in a restartable sequence", tid);
 		return -EAGAIN;
 	}
+	space__limit(s, STOPPED_MS);
 	if (!safe_point__is_safe(s, t, why, len))
 		return -EAGAIN;
 	err = seccomp__check(t, why, len);

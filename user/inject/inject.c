@@ -175,6 +175,7 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 		err = -ENOTSUP;
 	}
 	if (!err) {
+		space__limit(s, LOAD_FILES_MS);
 		err = look(s, shim, &seen);
 		snprintf(r->why, sizeof(r->why), "%s", seen.why);
 		r->cuda = seen.cuda;

@@ -451,6 +451,31 @@ static bool thread_begins(u32 pid)
 	return false;
 }
 
+/* All that can be read before a thread is stopped. false: with the reason. */
+static bool prepare(struct load *l)
+{
+	char *why = l->r->why;
+	size_t len = sizeof(l->r->why);
+	bool found = find_functions(l), threads = found && has_threads(l->s);
+	int err = threads ? read_library(l) : 0;
+
+	if (!err && threads && safe_point__prepare(l->s))
+		return true;
+	if (err)
+		snprintf(why, len, "%.400s: %s", l->shim, strerror(-err));
+	else if (space__is_late(l->s))
+		snprintf(
+			why, len,
+			"parsing its files took more than %d s, and nothing was stopped: try again when the machine is less busy",
+			LOAD_FILES_MS / 1000);
+	else if (!found)
+		snprintf(why, len, "its C library has no dlopen");
+	else
+		snprintf(why, len,
+			 "it has not loaded libpthread.so.0, which its C library keeps threads in: it uses no CUDA");
+	return false;
+}
+
 void load__shim(struct space *s, const char *shim, const struct inject_options *options, struct inject_result *r)
 {
 	static struct load l;
@@ -461,23 +486,13 @@ void load__shim(struct space *s, const char *shim, const struct inject_options *
 	l = (struct load){ .s = s, .shim = shim, .r = r };
 	l.dlopen_ns = options->impatient ? IMPATIENT_NS : DLOPEN_NS;
 	r->outcome = INJECT_REFUSED;
-	if (!find_functions(&l)) {
-		snprintf(r->why, sizeof(r->why), "its C library has no dlopen");
+	if (!prepare(&l))
 		return;
-	}
-	if (!has_threads(s)) {
-		snprintf(r->why, sizeof(r->why),
-			 "it has not loaded libpthread.so.0, which its C library keeps threads in: it uses no CUDA");
-		return;
-	}
-	err = read_library(&l);
-	if (err) {
-		snprintf(r->why, sizeof(r->why), "%.400s: %s", shim, strerror(-err));
-		return;
-	}
-	safe_point__prepare(s);
-	/* a thread stands still for as long as this one waits for a CPU; not allowed: as it is */
-	if (sched_setscheduler(0, SCHED_RR, &(struct sched_param){ .sched_priority = 1 }))
+	/*
+	 * A thread stands still for as long as this one waits for a CPU; not allowed: as it is. What is forked from here on parses
+	 * foreign bytes, and does not inherit it.
+	 */
+	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){ .sched_priority = 1 }))
 		setpriority(PRIO_PROCESS, 0, PRIORITY);
 	if (choose__thread(s, &l.t, options->force, r))
 		return;

@@ -13,6 +13,7 @@
 
 #include "util/array.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,16 +76,21 @@ static bool is_malloc(const char *name)
 	return false;
 }
 
-static void find_dangers(struct space *s, struct code *c)
+/*
+ * Was there no answer? What is not an ELF file has none of the functions, and neither has, as far as is known, a file that can't
+ * be opened. An error of the child, or of this process, says nothing about the file.
+ */
+static bool is_unknown(const struct code *c, int err)
 {
-	struct elf_symbol found[DANGEROUS];
+	if (c->fd < 0)
+		return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ETIMEDOUT;
+	return err && err != -ENOEXEC;
+}
+
+static void add_dangers(struct code *c, const struct elf_symbol *found)
+{
 	u64 low = ~0ULL, high = 0;
 
-	if (c->sought)
-		return;
-	c->sought = true;
-	if (!code__open(s, c) || foreign_file__find_symbols(&c->file, dangerous, DANGEROUS, found))
-		return;
 	for (u32 i = 0; i < DANGEROUS; i++) {
 		u64 start = found[i].addr + c->bias;
 
@@ -101,14 +107,39 @@ static void find_dangers(struct space *s, struct code *c)
 		c->dangers[c->n_dangers++] = (struct danger){ low - MALLOC_BELOW, high };
 }
 
-void safe_point__prepare(struct space *s)
+/* After a timeout the file is asked again the next time, until it is given up (c->opened, c->file.fd). */
+static void find_dangers(struct space *s, struct code *c)
 {
-	for (u32 i = 0; i < s->n; i++)
-		find_dangers(s, &s->codes[i]);
+	struct elf_symbol found[DANGEROUS];
+	int err;
+
+	if (c->sought)
+		return;
+	err = code__open(s, c) ? foreign_file__find_symbols(&c->file, dangerous, DANGEROUS, found) : c->error;
+	c->sought = err != -ETIMEDOUT;
+	c->unknown = is_unknown(c, err) ? err : 0;
+	if (!err)
+		add_dangers(c, found);
 }
 
-/* Is an address in code that nothing may be called in? Then which, in what. */
-static bool is_danger(struct space *s, u64 addr, const char **what)
+bool safe_point__prepare(struct space *s)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		find_dangers(s, &s->codes[i]);
+		find_dangers(s, &s->codes[i]);
+		if (space__is_late(s))
+			return false;
+	}
+	return true;
+}
+
+struct found_danger {
+	const char *file;
+	int unknown; /* negative errno: what the file has is not known; 0: it is one of the functions */
+};
+
+/* Is an address in code that nothing may be called in? */
+static bool is_danger(struct space *s, u64 addr, struct found_danger *at)
 {
 	static const char *const whole[] = { "ld-linux",    "ld-2.",   "libjemalloc", "libtcmalloc",
 					     "libmimalloc", "libasan", "libtsan",     "libclang_rt" };
@@ -116,11 +147,14 @@ static bool is_danger(struct space *s, u64 addr, const char **what)
 
 	if (!c)
 		return false;
-	*what = code__name(c);
+	*at = (struct found_danger){ .file = code__name(c) };
 	for (size_t i = 0; i < ARRAY_LEN(whole); i++)
-		if (!strncmp(*what, whole[i], strlen(whole[i])))
+		if (!strncmp(at->file, whole[i], strlen(whole[i])))
 			return true;
 	find_dangers(s, c);
+	at->unknown = c->unknown;
+	if (c->unknown)
+		return true;
 	for (u32 i = 0; i < c->n_dangers; i++)
 		if (addr >= c->dangers[i].start && addr < c->dangers[i].end)
 			return true;
@@ -180,17 +214,17 @@ static bool follows_call(struct space *s, u64 addr)
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
-static bool scan_stack(struct space *s, u64 sp, const char **what)
+static bool scan_stack(struct space *s, u64 sp, struct found_danger *at_danger)
 {
 	u64 words[512];
-	const char *in;
+	struct found_danger in;
 
 	for (u64 at = sp & ~7ULL; at < sp + STACK_SCANNED; at += sizeof(words)) {
 		if (!space__copy(s, at, words, sizeof(words)))
 			return false;
 		for (u32 i = 0; i < ARRAY_LEN(words); i++)
 			if (space__at(s, words[i]) && is_danger(s, words[i], &in) && follows_call(s, words[i])) {
-				*what = in;
+				*at_danger = in;
 				return true;
 			}
 	}
@@ -207,10 +241,27 @@ static bool is_nameless(struct space *s, u64 pc)
 	return !foreign_file__is_exported(&c->file, pc - c->bias);
 }
 
+static bool refuse(const struct tracee *t, const struct found_danger *at, bool unwound, char *why, size_t len)
+{
+	const char *may_be = unwound ? "is" : "may be";
+
+	if (at->unknown)
+		snprintf(
+			why, len,
+			"thread %u %s inside %.64s, of which is not known whether it holds a lock: sonde's child that parses the "
+			"file did not answer (%s)",
+			t->tid, may_be, at->file, strerror(-at->unknown));
+	else
+		snprintf(why, len, "thread %u %s inside %.64s%s", t->tid, may_be, at->file,
+			 unwound ? " (its loader, allocator or another lock's holder)" :
+				   ": its stack can't be unwound");
+	return false;
+}
+
 bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
 {
 	struct frame f = { tracee__pc(t), tracee__sp(t), tracee__frame_pointer(t), true };
-	const char *what = "";
+	struct found_danger at;
 	int more = 1;
 
 	if (!tracee__sleeps(t) && is_nameless(s, f.pc)) {
@@ -218,15 +269,14 @@ bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, siz
 		return false;
 	}
 	for (u32 i = 0; i < FRAMES_MAX && more > 0; i++) {
-		if (is_danger(s, f.pc - !f.first, &what)) {
-			snprintf(why, len, "thread %u is inside %.64s (its loader, allocator or another lock's holder)",
-				 t->tid, what);
-			return false;
-		}
+		if (is_danger(s, f.pc - !f.first, &at))
+			return refuse(t, &at, true, why, len);
 		more = step(s, &f);
 	}
-	if (more && scan_stack(s, f.sp, &what)) {
-		snprintf(why, len, "thread %u may be inside %.64s: its stack can't be unwound", t->tid, what);
+	if (more && scan_stack(s, f.sp, &at))
+		return refuse(t, &at, false, why, len);
+	if (space__is_late(s)) {
+		snprintf(why, len, "unwinding the stack of thread %u took too long, and it went on", t->tid);
 		return false;
 	}
 	return true;

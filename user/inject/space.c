@@ -14,6 +14,7 @@
 
 #include "process/mapped.h"
 #include "process/procs.h"
+#include "sandbox/message.h"
 #include "util/array.h"
 #include "util/file.h"
 
@@ -89,15 +90,22 @@ int space__read(struct space *s, u32 pid)
 	return procs__each_mapping_of(pid, add, s);
 }
 
+static void free_parsers(struct space *s)
+{
+	for (u32 i = 0; s->parsers && i < s->n; i += SPACE_FILES)
+		foreign__free(s->parsers[i / SPACE_FILES]);
+	free(s->parsers);
+}
+
 void space__free(struct space *s)
 {
+	free_parsers(s);
 	for (u32 i = 0; i < s->n; i++) {
 		if (s->codes[i].fd >= 0)
 			close(s->codes[i].fd);
 		free(s->codes[i].path);
 	}
 	free(s->codes);
-	foreign__free(s->parser);
 	if (s->pidfd >= 0)
 		close(s->pidfd);
 	if (s->memory >= 0)
@@ -173,17 +181,50 @@ static bool find_bias(struct code *c)
 	return false;
 }
 
+void space__limit(struct space *s, u32 ms)
+{
+	s->until = message__now() + ms;
+}
+
+bool space__is_late(const struct space *s)
+{
+	return s->until && message__now() >= s->until;
+}
+
+_Static_assert(SPACE_FILES <= FOREIGN_FILES,
+	       "a child keeps all its files open: none is opened again while a thread is stopped");
+
+static struct foreign *parser_of(struct space *s, const struct code *c)
+{
+	struct foreign **parser;
+
+	if (!s->parsers)
+		s->parsers = calloc(s->n / SPACE_FILES + 1, sizeof(struct foreign *));
+	if (!s->parsers)
+		return NULL;
+	parser = &s->parsers[(c - s->codes) / SPACE_FILES];
+	if (!*parser)
+		*parser = foreign__new(&s->until);
+	return *parser;
+}
+
 bool code__open(struct space *s, struct code *c)
 {
+	struct foreign *parser = c->opened ? NULL : parser_of(s, c);
+
 	if (c->opened)
 		return c->readable;
-	c->opened = true;
-	if (!s->parser)
-		s->parser = foreign__new();
-	if (!s->parser)
-		return false;
-	c->fd = open_code(s, c);
-	c->readable = c->fd >= 0 && !foreign_file__open(&c->file, s->parser, c->fd) && find_bias(c);
+	if (c->fd < 0)
+		c->fd = open_code(s, c);
+	if (!parser)
+		c->error = -ENOMEM;
+	else
+		c->error = c->fd < 0 ? c->fd : foreign_file__open(&c->file, parser, c->fd);
+	/* the file says that it has no code there */
+	if (!c->error && !find_bias(c))
+		c->error = -ENOEXEC;
+	c->opened = c->error != -ETIMEDOUT || (!space__is_late(s) && c->timeouts++);
+	c->readable = !c->error;
 	return c->readable;
 }
 

@@ -10,6 +10,7 @@
 
 #define SPACE_DANGERS 48
 #define SPACE_AUXV    1024
+#define SPACE_FILES   32
 
 struct code {
 	u64 start, end, offset; /* as mapped */
@@ -19,10 +20,13 @@ struct code {
 	bool opened;
 	int fd;
 	bool readable;
+	int error; /* it is not readable: why, negative errno */
+	u32 timeouts;
 	struct foreign_file file;
 	u64 bias; /* what the process adds to the file's addresses */
 	/* functions in which no call may be made, by addresses in the process; sought when first asked for */
 	bool sought;
+	int unknown; /* negative errno: the file could not be asked for them, so that any of its code may be one */
 	struct danger {
 		u64 start, end;
 	} dangers[SPACE_DANGERS];
@@ -37,7 +41,9 @@ struct space {
 	int memory;
 	struct code *codes;
 	u32 n;
-	struct foreign *parser; /* of the files; NULL: none was asked about */
+	/* one for SPACE_FILES codes, which share its child's CPU time; NULL: none of them was asked about */
+	struct foreign **parsers;
+	u64 until; /* when what is asked about the files has to be answered: ms of message__now(), 0: no limit */
 	bool remote_files; /* opens files on file systems that are served remotely */
 	const char *remote; /* the name of one where a file was not opened for that, NULL: none was */
 	/* what an exec changes: where program, loader, stack and vdso are */
@@ -64,7 +70,11 @@ struct code *space__at(struct space *s, u64 addr);
 struct code *space__library(struct space *s, const char *name);
 /* A file name without folder, and without what a memfd adds. */
 const char *code__name(const struct code *c);
-/* Has a child parsed it, so that it can be asked about? false: it can't be read. */
+/* What is asked about the files from now on is to be answered within this time, all of it together. */
+void space__limit(struct space *s, u32 ms);
+/* Is that time up? */
+bool space__is_late(const struct space *s);
+/* Has a child parsed it, so that it can be asked about? false: it can't be read, and c->error says why. */
 bool code__open(struct space *s, struct code *c);
 /* The address in the process of a function, 0: none. */
 u64 code__function(struct space *s, struct code *c, const char *name);
