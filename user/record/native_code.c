@@ -50,6 +50,7 @@ struct open_file {
 	u32 number; /* 0: free */
 	int fd;
 	bool failed; /* it can't be parsed */
+	bool late; /* it could not be while the recording ended: each place that lacks is counted */
 	bool over_budget; /* reported */
 	struct map places; /* offset in the file -> struct code_place */
 	struct map names; /* function -> its name, malloc'ed */
@@ -286,14 +287,18 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 
 	if (p)
 		return p->is_code ? p : NULL;
-	if (f->failed)
+	if (f->failed) {
+		n->unnamed += f->late;
 		return NULL;
+	}
 	err = examine__code_at(n->session, &q, &found, &end);
 	if (err == -EBUSY) {
 		n->unnamed++;
 		return NULL;
 	}
 	if (err) {
+		f->late = err == -ETIMEDOUT && session__is_stopping(n->session);
+		n->unnamed += f->late;
 		give_up(n, f, path, err);
 		return NULL;
 	}
