@@ -23,7 +23,8 @@ def run(*command):
 
 def build_dumper(tmp):
     out = os.path.join(tmp, "dump")
-    sources = glob.glob(TOP + "/user/elf/elf*.c") + [TOP + "/user/site/place_shadow.c", TOP + "/user/util/array.c"] + glob.glob(TOP + "/bpf/probes/gil/gil_find*.c")
+    sources = [TOP + "/user/site/place_shadow.c", TOP + "/user/util/array.c",
+               *glob.glob(TOP + "/user/elf/elf*.c"), *glob.glob(TOP + "/bpf/probes/gil/gil_find*.c")]
     run("gcc", "-D_GNU_SOURCE", "-std=gnu11", "-O1", "-g", "-Wall", "-fsanitize=address,undefined",
         "-I" + TOP + "/user", "-I" + TOP + "/bpf", "-I" + TOP + "/bpf/probes", HERE + "/built/gil_find_dump.c", *sources,
         "-lelf", "-lcapstone", "-llzma", "-o", out)
