@@ -52,8 +52,10 @@ old=$work/old
 if new_root bullseye "$old"; then
 	mounts "$old"
 	cp "$root/root/sonde/build/libsonde-cupti.so" "$old/tmp/"
-	check "the shim in Debian 11" "$old" "LD_BIND_NOW=1 LD_PRELOAD=/tmp/libsonde-cupti.so sleep 3 &
+	# perl has the libraries of threads and of dlopen, as each program that uses CUDA has; sleep has neither
+	check "the shim in Debian 11" "$old" "LD_BIND_NOW=1 LD_PRELOAD=/tmp/libsonde-cupti.so perl -e 'sleep 3' &
 		sleep 1; grep -qx sonde-cupti /proc/\$!/task/*/comm"
+	check "the shim in Debian 11, in a program without threads" "$old" "LD_BIND_NOW=1 LD_PRELOAD=/tmp/libsonde-cupti.so sleep 0"
 	cp "$root/root/sonde/build/sonde-portable" "$old/tmp/"
 	check "Debian 11's loader says that the program needs a newer glibc" "$old" "! /tmp/sonde-portable list events 2> /tmp/said &&
 		cat /tmp/said && grep -q \"GLIBC_2.34' not found\" /tmp/said"
