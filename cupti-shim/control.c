@@ -16,6 +16,7 @@
  */
 #define _GNU_SOURCE
 #include "shim.h"
+#include "writers.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +26,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGE	   4096
@@ -107,17 +107,11 @@ static int find_offsets(struct dl_phdr_info *info, size_t size, void *arg)
 	return found;
 }
 
-/* As the kernel has it: stat is a function of glibc since 2.33 alone, and was another one before. */
-static bool look_at(int fd, const char *path, struct stat *st)
-{
-	return !syscall(SYS_newfstatat, fd, path, st, *path ? 0 : AT_EMPTY_PATH);
-}
-
 static bool is_file(int fd)
 {
 	struct stat st;
 
-	return look_at(fd, "", &st) && st.st_dev == control.dev && st.st_ino == control.ino;
+	return file__status(fd, "", &st) && st.st_dev == control.dev && st.st_ino == control.ino;
 }
 
 void control__init(void)
@@ -126,7 +120,8 @@ void control__init(void)
 
 	/* a page that can't be left out goes along: a child that inherits a count is then taken for wanted */
 	if (!dl_iterate_phdr(find_offsets, NULL) || sysconf(_SC_PAGESIZE) != PAGE ||
-	    !look_at(AT_FDCWD, control.path, &st) || control.pages[0].offset % PAGE || control.pages[1].offset % PAGE) {
+	    !file__status(AT_FDCWD, control.path, &st) || control.pages[0].offset % PAGE ||
+	    control.pages[1].offset % PAGE) {
 		control.path[0] = '\0';
 		return;
 	}

@@ -13,10 +13,9 @@
 
 #define LINKS_MAX 40 /* on one way, as the kernel follows */
 
-/* As the kernel has it: libc's fstat is of a version that an older glibc lacks. */
-static int status(int fd, struct stat *st)
+bool file__status(int fd, const char *path, struct stat *st)
 {
-	return (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+	return !syscall(SYS_newfstatat, fd, path, st, *path ? 0 : AT_EMPTY_PATH);
 }
 
 static int is_own(const struct stat *st)
@@ -72,7 +71,7 @@ static enum way judge(char *path, const struct writers *w)
 	size_t len;
 	char after;
 
-	if (at < 0 || status(at, &here))
+	if (at < 0 || !file__status(at, "", &here))
 		way = WAY_OPEN;
 	for (; way == WAY_CLOSED && *name; name += len + (after == '/')) {
 		len = strcspn(name, "/");
@@ -82,7 +81,8 @@ static enum way judge(char *path, const struct writers *w)
 		name[len] = '\0';
 		next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		name[len] = after;
-		if ((next >= 0 && status(next, &entry)) || others_decide(&here, next >= 0 ? &entry : NULL, w))
+		if ((next >= 0 && !file__status(next, "", &entry)) ||
+		    others_decide(&here, next >= 0 ? &entry : NULL, w))
 			way = WAY_OPEN;
 		else if (next >= 0 && S_ISLNK(entry.st_mode))
 			way = follow(path, name, len, at) ? WAY_OPEN : WAY_LINK;
@@ -114,7 +114,7 @@ int writers__of_folder(const char *folder, struct writers *w)
 {
 	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
-	int err = fd < 0 || status(fd, &st) ? -1 : 0;
+	int err = fd < 0 || !file__status(fd, "", &st) ? -1 : 0;
 
 	if (fd >= 0)
 		close(fd);

@@ -6,7 +6,8 @@
 #ifndef SHIM_WRITERS_H
 #define SHIM_WRITERS_H
 
-#include <sys/types.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 
 /* Beside root and the process's own user, whose writing does no harm. */
 struct writers {
@@ -15,6 +16,11 @@ struct writers {
 	gid_t group; /* (gid_t)-1: no group but root's */
 };
 
+/*
+ * The status as the kernel has it: stat is a function of glibc since 2.33 alone, and was another one before. path "": that of
+ * what is open.
+ */
+bool file__status(int fd, const char *path, struct stat *st);
 /*
  * Can a user who is not among them decide what is in a folder, or (a file's path) what is in the file? A relative path
  * begins in the current folder. What is not there counts as what could be made.

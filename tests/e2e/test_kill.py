@@ -19,6 +19,7 @@ import time
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 TMP = os.environ["TMPDIR"]
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from process_text import text_differs
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -27,23 +28,6 @@ seed = int(os.environ.get("SEED", time.time_ns() & 0xffffff))
 rng = random.Random(seed)
 MARK = f"SONDE_TEST_KILL={os.getpid()}-{time.time_ns()}"  # in the environment of what is started here
 os.environ.update([MARK.split("=")])
-
-
-def text_differs(pid, library):
-    """Bytes of the executable mapping of the library that are not those of its file."""
-    differing = 0
-    for line in open(f"/proc/{pid}/maps"):
-        words = line.split()
-        if len(words) < 6 or library not in words[5] or "x" not in words[1]:
-            continue
-        start, end = (int(x, 16) for x in words[0].split("-"))
-        with open(f"/proc/{pid}/mem", "rb") as mem, open(words[5], "rb") as file:
-            mem.seek(start)
-            memory = mem.read(end - start)
-            file.seek(int(words[2], 16))
-            disk = file.read(end - start)
-        differing += sum(a != b for a, b in zip(memory, disk)) if memory[:len(disk)] != disk else 0
-    return differing
 
 
 

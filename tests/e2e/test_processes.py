@@ -13,6 +13,7 @@ import time
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from account import sondes_account
+from process_text import text_differs
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -52,23 +53,6 @@ def wait_gone(pid):
             return True
         time.sleep(0.1)
     return False
-
-
-def text_differs(pid, library):
-    """Bytes of the executable mapping of the library that are not those of its file."""
-    differing = 0
-    for line in open(f"/proc/{pid}/maps"):
-        words = line.split()
-        if len(words) < 6 or library not in words[5] or "x" not in words[1]:
-            continue
-        first, end = (int(x, 16) for x in words[0].split("-"))
-        with open(f"/proc/{pid}/mem", "rb") as mem, open(words[5], "rb") as file:
-            mem.seek(first)
-            memory = mem.read(end - first)
-            file.seek(int(words[2], 16))
-            disk = file.read(end - first)
-        differing += sum(a != b for a, b in zip(memory, disk))
-    return differing
 
 
 def wait_clean(target):

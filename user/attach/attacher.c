@@ -2,6 +2,7 @@
 /* The worker's side: start the attacher, ask it. */
 #include "attach/attacher_wire.h"
 #include "sandbox/usage.h"
+#include "sandbox/message.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ATTACHER_MS	      20000 /* for an answer; the kernel puts probes in slowly on a busy machine */
@@ -85,14 +85,6 @@ static struct attacher_request *request(struct attacher *a, enum attacher_op op,
 	a->request.op = op;
 	a->request.program = p ? p - a->probes->programs : 0;
 	return &a->request;
-}
-
-static u64 now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
 }
 
 /* -ETIMEDOUT: no answer came within the time, which is shorter once the end was asked for. */
@@ -512,7 +504,7 @@ bool attacher__stuck(const struct attacher *a)
 
 void attacher__free(struct attacher *a)
 {
-	u64 begin = now_ms();
+	u64 begin = message__now();
 
 	if (!a)
 		return;
@@ -520,7 +512,7 @@ void attacher__free(struct attacher *a)
 		close(a->opener);
 	close(a->sock);
 	/* one that is stuck takes its probes off when the kernel lets it */
-	while (usage__wait(a->pid, NULL, WNOHANG) == 0 && !a->stuck && now_ms() - begin < ATTACHER_MS)
+	while (usage__wait(a->pid, NULL, WNOHANG) == 0 && !a->stuck && message__now() - begin < ATTACHER_MS)
 		usleep(ENDED_US);
 	free(a);
 }

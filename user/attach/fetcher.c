@@ -7,6 +7,7 @@
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
 #include "util/signals.h"
+#include "sandbox/message.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ID_MAX	  256 /* with its NUL */
@@ -117,19 +117,11 @@ int fetcher__start(struct fetcher **out)
 	return 0;
 }
 
-static u64 now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
-}
-
 /* 0 or negative errno; after one of these it is not asked any more, as its answer could be taken for another's. */
 static int await(struct fetcher *f, const volatile sig_atomic_t *stop, void (*idle)(void *arg), void *arg)
 {
 	struct pollfd p = { .fd = f->sock, .events = POLLIN };
-	u64 begin = now_ms();
+	u64 begin = message__now();
 	int err = 0;
 
 	while (!err && poll(&p, 1, IDLE_MS) <= 0) {
@@ -137,7 +129,7 @@ static int await(struct fetcher *f, const volatile sig_atomic_t *stop, void (*id
 			idle(arg);
 		if (stop && *stop)
 			err = -ECANCELED;
-		else if (now_ms() - begin > ANSWER_MS)
+		else if (message__now() - begin > ANSWER_MS)
 			err = -ETIMEDOUT;
 	}
 	return err;
@@ -210,14 +202,14 @@ int fetcher__refused(const struct fetcher *f)
 
 void fetcher__free(struct fetcher *f)
 {
-	u64 begin = now_ms();
+	u64 begin = message__now();
 
 	if (!f)
 		return;
 	if (f->sock >= 0)
 		end(f);
 	/* one that still waits for a server is killed by the kernel when this process ends */
-	while (!usage__wait(f->pid, NULL, WNOHANG) && now_ms() - begin < ENDS_MS)
+	while (!usage__wait(f->pid, NULL, WNOHANG) && message__now() - begin < ENDS_MS)
 		usleep(1000);
 	free(f);
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "inject/check.h"
@@ -19,6 +18,7 @@
 #include "process/procs.h"
 #include "record/cgroup.h"
 #include "util/array.h"
+#include "util/timing.h"
 
 #define FAMILIES_MAX 1024
 #define DEPTH_MAX    64 /* of parents */
@@ -215,14 +215,6 @@ static void print_waiting(u32 pid)
 	printed = true;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
-}
-
 /* Has it the shim now? If not, a message says why. */
 static bool inject(const struct record_args *a, u32 pid, u32 uid, const char *shim, struct inject_budget *budget)
 {
@@ -233,12 +225,12 @@ static bool inject(const struct record_args *a, u32 pid, u32 uid, const char *sh
 		.stopped = record__is_stopped,
 	};
 	struct inject_result r;
-	u64 began = now_ns();
+	u64 began = timing__now();
 	bool failed;
 
 	inject__process(pid, shim, &options, &r);
 	failed = r.outcome == INJECT_REFUSED || r.outcome == INJECT_FAILED;
-	inject_budget__add(budget, uid, now_ns() - began, failed);
+	inject_budget__add(budget, uid, timing__now() - began, failed);
 	if (failed)
 		cmd__error("--inject: process %u will have no device times: %s", pid, r.why);
 	return !failed;

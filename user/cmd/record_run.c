@@ -7,6 +7,7 @@
 #include "output/file.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/timing.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -99,14 +100,6 @@ static void starting(const char *what)
 		fprintf(stderr, "\r\033[K%s", what);
 }
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static int run(struct session *s, struct record_args *a, enum end_reason *reason, char *err, size_t len)
 {
 	struct session_status st;
@@ -115,13 +108,13 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 
 	/* -d counts from when tracing was live, as reports do */
 	session__status(s, &st);
-	start = now_ns() - st.live_ns;
+	start = timing__now() - st.live_ns;
 	end = start + (u64)(a->duration * 1e9);
 	next = start + 1000000000ULL;
 	*reason = END_SIGNAL;
 	/* with a command, Ctrl-C is for that to end by */
 	while (!ret && (!stops || a->launch.pid)) {
-		u64 now = now_ns();
+		u64 now = timing__now();
 		int timeout = 100;
 
 		if (a->duration > 0 && now >= end) {
@@ -267,13 +260,13 @@ static void print_end(struct session *s, const char *path, enum end_reason reaso
 /* --delay: has the time come? */
 static bool may_start(const struct record_args *a, u64 end)
 {
-	return a->delay_signal ? begins : now_ns() >= end;
+	return a->delay_signal ? begins : timing__now() >= end;
 }
 
 /* Until then. false: there is nothing to wait for any more. */
 static bool wait_for_start(struct session *s, struct record_args *a)
 {
-	u64 end = now_ns() + (u64)(a->delay * 1e9);
+	u64 end = timing__now() + (u64)(a->delay * 1e9);
 
 	if (a->delay_signal)
 		fprintf(stderr, "sonde: SIGUSR1 starts: kill -USR1 %d\n", getpid());

@@ -15,6 +15,7 @@
 
 #include "output/text.h"
 #include "record/session.h"
+#include "util/timing.h"
 
 #define LINES_EACH 10 /* of each kind in an interval, off a terminal */
 #define FIRST_NS   100000000 /* on a terminal the first figures come after this, if the interval is longer */
@@ -259,14 +260,6 @@ static void take_warnings(struct session *s, struct top *t, bool screen)
 	}
 }
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
-}
-
 static struct top_status status_of(struct session *s, const struct top *t)
 {
 	struct session_status st;
@@ -318,7 +311,7 @@ static int timeout(u64 now, u64 due)
 
 static int run(struct session *s, struct top *t, bool screen, char *err, size_t len)
 {
-	u64 step = (u64)(t->interval * 1e9), next, due, now = now_ns(), looks = 0;
+	u64 step = (u64)(t->interval * 1e9), next, due, now = timing__now(), looks = 0;
 	bool early = screen && step > FIRST_NS; /* an additional update, which is not counted */
 	struct live_view view = {};
 	int ret = 0;
@@ -333,13 +326,13 @@ static int run(struct session *s, struct top *t, bool screen, char *err, size_t 
 	while (!ret && !stopped) {
 		enum top_key key = screen ? top_screen__key() : TOP_NOTHING;
 
-		ret = session__poll(s, timeout(now_ns(), due), err, len);
+		ret = session__poll(s, timeout(timing__now(), due), err, len);
 		take_warnings(s, t, screen);
 		if (!ret && (ret = t->error))
 			snprintf(err, len, "out of memory");
 		if (key == TOP_QUIT || session__targets_ended(s))
 			break;
-		now = now_ns();
+		now = timing__now();
 		if (!ret && now >= due && !(screen && top_screen__paused())) {
 			ret = look(s, t, screen, &view, now);
 			if (!early && t->count && ++looks == t->count)

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS	 8000 /* libtorch_cuda takes 1 s or so on a busy machine */
 #define LEAVE_MS 50
 #define END_MS	 500
 
@@ -75,10 +74,10 @@ static int time_left(const struct foreign *f)
 	u64 until = f->until ? *f->until : 0, now = message__now();
 
 	if (!until)
-		return WAIT_MS;
+		return SANDBOX_WAIT_MS;
 	if (now >= until)
 		return 0;
-	return until - now < WAIT_MS ? (int)(until - now) : WAIT_MS;
+	return until - now < SANDBOX_WAIT_MS ? (int)(until - now) : SANDBOX_WAIT_MS;
 }
 
 void foreign__free(struct foreign *f)

@@ -22,6 +22,7 @@
 #include "inject/tracee.h"
 #include "sandbox/privileges.h"
 #include "util/file.h"
+#include "util/array.h"
 
 #define SCRATCH	      (512 * 1024) /* the stack for the calls, with texts below it */
 #define PRIORITY      (-15) /* nice */
@@ -107,7 +108,7 @@ static bool has_threads(struct space *s)
 	static const char *const libraries[] = { "libc.so.6", "libc-2.", "libpthread" };
 	struct code *code;
 
-	for (u32 i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(libraries); i++) {
 		code = space__library(s, libraries[i]);
 		if (code && code__function(s, code, "pthread_create"))
 			return true;

@@ -126,6 +126,7 @@ bool safe_point__prepare(struct space *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
 		find_dangers(s, &s->codes[i]);
+		/* once more after a timeout; else it is known by now */
 		find_dangers(s, &s->codes[i]);
 		if (space__is_late(s))
 			return false;

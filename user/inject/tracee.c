@@ -12,6 +12,7 @@
  */
 #include "inject/tracee.h"
 #include "util/array.h"
+#include "util/timing.h"
 
 #ifdef __x86_64__
 
@@ -42,14 +43,6 @@ static u64 bit(int sig)
 	return 1ULL << (sig - 1);
 }
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static int request(const struct tracee *t, int what, u64 addr, void *data)
 {
 	/* numbers as the kernel has them: libc's enumeration is another type */
@@ -59,7 +52,7 @@ static int request(const struct tracee *t, int what, u64 addr, void *data)
 /* The next stop. 0 and its status, -ESRCH, or -ETIMEDOUT. */
 static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 {
-	u64 began = now_ns(), now = began, end = began + limit_ns, pause_ns;
+	u64 began = timing__now(), now = began, end = began + limit_ns, pause_ns;
 
 	for (;;) {
 		pid_t pid = waitpid((pid_t)t->tid, status, __WALL | WNOHANG);
@@ -76,7 +69,7 @@ static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 			t->at_signal = !(*status >> 16);
 			return 0;
 		}
-		now = now_ns();
+		now = timing__now();
 		if (now >= end)
 			return -ETIMEDOUT;
 		/* a thread that waits for a lock may do so for long */
@@ -89,7 +82,7 @@ static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 static int resume(struct tracee *t, int sig)
 {
 	t->stopped = false;
-	t->stopped_ns += now_ns() - t->stopped_since;
+	t->stopped_ns += timing__now() - t->stopped_since;
 	return request(t, PTRACE_CONT, 0, (void *)(long)sig);
 }
 
@@ -119,7 +112,7 @@ int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 	if (err)
 		return err;
 	t->seized = true;
-	t->held_since = now_ns();
+	t->held_since = timing__now();
 	err = request(t, PTRACE_INTERRUPT, 0, NULL);
 	if (!err)
 		err = wait_for(t, STOP_NS, &status);
@@ -280,7 +273,7 @@ static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass
 
 int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 stack, u64 limit_ns, u64 *result)
 {
-	u64 end = now_ns() + limit_ns, now, to = RETURN_TO;
+	u64 end = timing__now() + limit_ns, now, to = RETURN_TO;
 	struct user_regs_struct regs = t->regs;
 	unsigned long long *const places[] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx, &regs.r8, &regs.r9 };
 	int err, status, pass = 0;
@@ -300,7 +293,7 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 	for (;;) {
 		if (!err)
 			err = resume(t, pass);
-		now = now_ns();
+		now = timing__now();
 		if (!err)
 			err = wait_for(t, now < end ? end - now : 0, &status);
 		if (err == -ETIMEDOUT) {
@@ -347,9 +340,9 @@ u64 tracee__release(struct tracee *t)
 		syscall(SYS_tgkill, t->pid, t->tid, sig);
 	/* one that runs can't be released: this process's end does that */
 	request(t, PTRACE_DETACH, 0, (void *)(long)(t->at_signal ? sig : 0));
-	held = now_ns() - t->held_since;
+	held = timing__now() - t->held_since;
 	if (t->stopped)
-		t->stopped_ns += now_ns() - t->stopped_since;
+		t->stopped_ns += timing__now() - t->stopped_since;
 	t->seized = t->stopped = false;
 	return held;
 }

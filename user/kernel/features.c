@@ -6,6 +6,7 @@
 #include "kernel/trial.h"
 #include "util/signals.h"
 #include "util/test_switch.h"
+#include "util/timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,19 +15,10 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define OLDEST_MAJOR 6U
 #define OLDEST_MINOR 1U
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 /* The lowest of several rounds: interruptions only ever add. */
 static u64 time_calls(enum trial_target target)
@@ -34,11 +26,11 @@ static u64 time_calls(enum trial_target target)
 	u64 best = ~0ULL;
 
 	for (int round = 0; round < 10; round++) {
-		u64 start = now_ns(), took;
+		u64 start = timing__now(), took;
 
 		for (int i = 0; i < 20; i++)
 			trial__targets[target]();
-		took = (now_ns() - start) / 20;
+		took = (timing__now() - start) / 20;
 		if (took < best)
 			best = took;
 	}

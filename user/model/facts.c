@@ -122,10 +122,8 @@ static void on_cost(struct load *l, const struct view *v)
 		w->to = time > w->to ? time : w->to;
 		return;
 	}
-	if (!array__push(f->windows, f->n_windows, (struct trace_window){ live, time })) {
+	if (!array__push(f->windows, f->n_windows, (struct trace_window){ live, time }))
 		l->err = -ENOMEM;
-		return;
-	}
 }
 
 static int on_times(const struct rows *rows, void *arg)

@@ -7,6 +7,14 @@
 #include "output/table.h"
 #include "util/array.h"
 
+/* NULL: no memory */
+static char *format_text(const char *format, va_list args)
+{
+	char *text;
+
+	return vasprintf(&text, format, args) < 0 ? NULL : text;
+}
+
 static void add_finding(struct report_output *out, char *text)
 {
 	if (text && array__push(out->findings, out->n_findings, (struct report_finding){ .text = text }))
@@ -18,13 +26,10 @@ static void add_finding(struct report_output *out, char *text)
 void report_output__finding(struct report_output *out, const char *format, ...)
 {
 	va_list args;
-	char *text;
-	int len;
 
 	va_start(args, format);
-	len = vasprintf(&text, format, args);
+	add_finding(out, format_text(format, args));
 	va_end(args);
-	add_finding(out, len < 0 ? NULL : text);
 }
 
 static bool add_figure(struct report_finding *f, const struct figure *figure)
@@ -62,16 +67,14 @@ void report_output__note(struct report_output *out, const char *format, ...)
 {
 	va_list args;
 	char *text;
-	int len;
 
 	va_start(args, format);
-	len = vasprintf(&text, format, args);
+	text = format_text(format, args);
 	va_end(args);
-	if (len >= 0 && array__push(out->notes, out->n_notes, text))
+	if (text && array__push(out->notes, out->n_notes, text))
 		return;
 	out->failed = true;
-	if (len >= 0)
-		free(text);
+	free(text);
 }
 
 void report_output__free_lines(struct report_output *out)

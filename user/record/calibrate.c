@@ -13,6 +13,7 @@
 #include "record/refused.h"
 #include "sonde.skel.h"
 #include "util/test_switch.h"
+#include "util/timing.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MS	    1000000ULL
@@ -55,14 +55,6 @@ struct parts {
 	u64 took[ROUNDS]; /* the followed part */
 	double rate; /* hits a ns in the quietest part without work */
 };
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 static struct sums read_sums(const struct program *p)
 {
@@ -213,17 +205,17 @@ static void add_up(const struct session *s, const struct parts *parts, struct an
 
 static int run_round(struct session *s, struct parts *parts, u32 round)
 {
-	u64 start = now_ns();
+	u64 start = timing__now();
 	int err;
 
 	usleep(ALONE_NS / 1000);
-	note(s, parts, ALONE, round, now_ns() - start);
+	note(s, parts, ALONE, round, timing__now() - start);
 	err = work(s, false);
 	note(s, parts, FOREIGN, round, 0);
-	start = now_ns();
+	start = timing__now();
 	if (!err)
 		err = work(s, true);
-	note(s, parts, FOLLOWED, round, now_ns() - start);
+	note(s, parts, FOLLOWED, round, timing__now() - start);
 	return err;
 }
 

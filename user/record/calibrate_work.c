@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/calibrate_work.h"
+#include "util/timing.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,14 +19,6 @@
 
 #define CALLS 20 /* cheap system calls a round */
 #define PAGES 8
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
 
 static long futex(u32 *word, int op, u32 value, const struct timespec *timeout)
 {
@@ -114,12 +107,12 @@ static void read_directly(int fd, void *aligned, u32 round)
 static void work(u64 ns)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC | O_DIRECT);
-	u64 end = now_ns() + ns;
+	u64 end = timing__now() + ns;
 	void *aligned = NULL;
 
 	if (posix_memalign(&aligned, 4096, 4096))
 		aligned = NULL;
-	for (u32 round = 0; now_ns() < end; round++) {
+	for (u32 round = 0; timing__now() < end; round++) {
 		for (u32 i = 0; i < CALLS; i++)
 			syscall(SYS_getppid);
 		take_turns();

@@ -76,7 +76,7 @@ static int limit_of(const struct owner *o, const struct file_of *f, u32 op)
 {
 	if (op != FILE_FIND)
 		return is_roots(f) ? ROOT_NAME_MS : NAME_MS;
-	return o->late < PATIENT ? WAIT_MS : IMPATIENT_MS;
+	return o->late < PATIENT ? SANDBOX_WAIT_MS : IMPATIENT_MS;
 }
 
 static void note_result(struct owner *o, u32 op, int err)

@@ -75,7 +75,7 @@ void child__charge(struct session *s, const struct child *c, u64 since)
 
 	/* the rest is the worker's, which did other things */
 	if (c->key.uid)
-		shares__charge(s, (u32)c->key.uid, (ms < WAIT_MS ? ms : WAIT_MS) * 1000000ULL);
+		shares__charge(s, (u32)c->key.uid, (ms < SANDBOX_WAIT_MS ? ms : SANDBOX_WAIT_MS) * 1000000ULL);
 }
 
 /* The child has answered, or is given up. */
@@ -182,7 +182,7 @@ int child__look_after(struct session *s, struct child *c)
 			child__end(c);
 		return a->end.last ? -EPIPE : 0;
 	}
-	if (left && message__now() - c->busy < WAIT_MS && !message__pending(c->sandbox.sock))
+	if (left && message__now() - c->busy < SANDBOX_WAIT_MS && !message__pending(c->sandbox.sock))
 		return -EBUSY;
 	give_up(s, c);
 	return -EPIPE;

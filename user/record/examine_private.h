@@ -8,7 +8,6 @@
 
 #define CHILDREN_MAX 32 /* the least used one goes */
 #define OWNERS_MAX   64 /* the least used one is forgotten */
-#define WAIT_MS	     8000 /* libtorch_cuda takes 1 s or so on a busy machine */
 #define SLOW_MAX     64 /* files of which no function could be named in time */
 
 /* The time that a user's files take is that user's: others' are waited for no less long. */

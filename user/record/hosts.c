@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The families' host code, as the linker gathered it. */
 #include "record/objects.h"
+#include "util/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +173,7 @@ void hosts__open(struct session *s)
 
 void hosts__free(struct session *s)
 {
-	for (u32 i = 0; i < sizeof(s->hosts) / sizeof(s->hosts[0]); i++) {
+	for (u32 i = 0; i < ARRAY_LEN(s->hosts); i++) {
 		if (s->hosts[i] && s->hosts[i]->end && s->host_states[i].own)
 			s->hosts[i]->end(s);
 		free(s->host_states[i].own);

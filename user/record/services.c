@@ -8,6 +8,7 @@
 #include "sonde.skel.h"
 #include "util/array.h"
 #include "util/test_switch.h"
+#include "util/timing.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -61,10 +62,7 @@ void session__gave_up(struct session *s, const char *path, const char *why)
 
 u64 session__now(const struct session *s)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec + s->clock_offset;
+	return timing__now() + s->clock_offset;
 }
 
 struct event session__event(const struct session *s, u16 id)

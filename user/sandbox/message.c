@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sandbox/message.h"
+#include "util/timing.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define AWAIT_MS 50
@@ -91,10 +91,7 @@ ssize_t message__receive(int sock, void *data, size_t size, int *fd)
 
 u64 message__now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+	return timing__now() / 1000000;
 }
 
 int message__await(int sock, struct message_wait *w)

@@ -15,6 +15,9 @@
 
 struct forkserver;
 
+/* How long an answer may take: libtorch_cuda takes 1 s or so on a busy machine. */
+#define SANDBOX_WAIT_MS 8000
+
 /* What the child does: it answers the messages (sandbox/message.h) that come by the socket, and returns at its end. */
 typedef void sandbox_serve(int sock, void *arg);
 

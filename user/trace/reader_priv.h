@@ -49,7 +49,8 @@ struct trace {
 	struct chunk_table table;
 	struct bytes text; /* interned, each with a NUL */
 	struct text_entry *texts; /* in the file's order, one for each id */
-	u32 n_texts, *text_slots; /* index + 1 by the id's hash, 0: free */
+	u32 n_texts,
+		*text_slots; /* index + 1 by the id's hash, 0: free; a map (util/map.h) takes an allocation for each */
 	u32 n_text_slots; /* 0 or a power of two, at least twice n_texts */
 	u64 damaged;
 	const struct trace_window *windows;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where the time of a start goes: with SONDE_TEST=timing each step is a line on stderr, for tests/bench/bench_start.py. */
+/*
+ * The clock, and where the time of a start goes: with SONDE_TEST=timing each step is a line on stderr, for
+ * tests/bench/bench_start.py.
+ */
 #ifndef SONDE_UTIL_TIMING_H
 #define SONDE_UTIL_TIMING_H
 

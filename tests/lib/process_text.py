@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The code of a running process, compared with the file that it is mapped from: probes that are left behind show there."""
+
+
+def text_differs(pid, library):
+    """Bytes of the executable mapping of the library that are not those of its file."""
+    differing = 0
+    for line in open(f"/proc/{pid}/maps"):
+        words = line.split()
+        if len(words) < 6 or library not in words[5] or "x" not in words[1]:
+            continue
+        start, end = (int(x, 16) for x in words[0].split("-"))
+        with open(f"/proc/{pid}/mem", "rb") as mem, open(words[5], "rb") as file:
+            mem.seek(start)
+            memory = mem.read(end - start)
+            file.seek(int(words[2], 16))
+            disk = file.read(end - start)
+        differing += sum(a != b for a, b in zip(memory, disk)) if memory[:len(disk)] != disk else 0
+    return differing
