@@ -21,7 +21,7 @@ endif
 
 ifeq ($(SAN),1)
 override B := $(B)/san
-SAN_FLAGS  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_FLAGS  := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
 
 # A compiler newer than those tried may have new warnings, so they are errors only where WERROR=1 asks for it: in
@@ -75,6 +75,7 @@ $(B)/gen/%.inc: user/export/% Makefile $(B)/gen/config
 	$(call say,GEN)sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/; 1s/^/static const char page[] =\n/; $$s/$$/;/' $< > $@.tmp
 	@mv $@.tmp $@
 $(B)/obj/user/export/flame.o: $(B)/gen/flame.html.inc
+$(B)/obj/user/export/html.o: $(B)/gen/html.html.inc
 
 $(B)/bpf/%.o: %.bpf.c $(B)/gen/config | $(B)/gen/syscall_nr.h
 	@mkdir -p $(@D)
@@ -155,6 +156,7 @@ $(B)/fuzz/obj/%.o: %.c $(B)/gen/config | $(B)/gen/sonde.skel.h
 	@mkdir -p $(@D)
 	$(call say,CC)$(CLANG) $(SONDE_CPP) -DFUZZ -std=gnu11 -w -O1 -g1 $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 $(B)/fuzz/obj/user/export/flame.o: $(B)/gen/flame.html.inc
+$(B)/fuzz/obj/user/export/html.o: $(B)/gen/html.html.inc
 $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(LIB_SRCS:%.c=$(B)/fuzz/obj/%.o)
 	$(call say,LINK)$(CLANG) $(LDFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 fuzzers: $(FUZZERS)
@@ -229,6 +231,10 @@ real: all
 	tests/real/run
 	tests/real/python.py
 
+# Programs with one planted cause each, judged by the first lines of the report, into docs/incidents.md; N='NAME..' runs some
+incidents: all
+	@tests/incidents/run.py $(or $(N),--markdown docs/incidents.md)
+
 fresh:
 	@scripts/deps.sh fresh
 	@T=$(T) scripts/fresh.sh
@@ -300,5 +306,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests $(B)/fuzz -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks fuzzers fuzz benches workloads test test-smoke test-all stress bench demo readme real fresh vm lint format compile_commands.json install uninstall dist clean FORCE
+.PHONY: all docs deps-build checks fuzzers fuzz benches workloads test test-smoke test-all stress bench demo readme real incidents fresh vm lint format compile_commands.json install uninstall dist clean FORCE
 .DELETE_ON_ERROR:

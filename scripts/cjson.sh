@@ -20,14 +20,14 @@ mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
 # shellcheck disable=SC2016 # apt's own names
 apt-get indextargets --format 'deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)' \
 	'Created-By: Packages' 'Origin: Debian' 'Component: main' 2>> "$log" | sort -u > "$work/sources" || true
-# Lists that were never fetched name no origin
+# package lists that were never fetched have no origin
 [[ -s $work/sources ]] || fail "apt has no lists of Debian's packages; apt-get update fetches them"
 apt=(apt-get -qq -o APT::Sandbox::User=root -o Acquire::Retries=3 -o Dir::State::lists="$work/lists"
 	-o Dir::Cache="$work/cache" -o Dir::Etc::sourcelist="$work/sources" -o Dir::Etc::sourceparts=-)
 "${apt[@]}" update >> "$log" 2>&1 < /dev/null || true
 (cd "$work" && "${apt[@]}" source --download-only "cjson=$version") >> "$log" 2>&1 < /dev/null ||
 	fail "the source package cjson $version could not be fetched"
-# apt has verified it: by the sums in lists that are signed
+# apt has verified it by the checksums in signed lists
 dpkg-source --no-check -x "$work"/*.dsc "$work/src" >> "$log" 2>&1 || fail "the source package cjson $version could not be unpacked"
 "$cc" -O2 -g -fPIC -c "$work/src/cJSON.c" -o "$work/cJSON.o"
 mkdir -p "${library%/*}"

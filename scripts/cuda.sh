@@ -3,7 +3,7 @@
 # cuda.sh VERSION..: build/cuda/VERSION/{include,lib} with the CUDA runtime's
 # headers, the real libcudart.so.VERSION and libcudart_static.a, for tests and the
 # demo: from an installed toolkit, else from NVIDIA's wheels on PyPI. sonde itself
-# needs neither. Says which version could not be had, and then exits 1.
+# needs neither. Prints the versions that could not be downloaded, and then exits with 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=build/cuda

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# demo.sh BUILD: traces for five seconds what already runs, a Python program whose
-# threads fight for the GIL and a training loop that starves a GPU, and prints the
-# summary. Where there is no GPU, one is simulated by doubles of CUDA's libraries.
+# demo.sh BUILD: starts a Python program whose threads contend for the GIL and a
+# training loop that leaves a GPU idle, traces both for five seconds, and prints the
+# summary. Without a GPU, doubles of CUDA's libraries simulate one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
@@ -27,7 +27,7 @@ trap 'exit 130' INT TERM HUP
 /usr/bin/python3 tests/workloads/gil_contend.py &
 pids+=($!)
 echo "Runs already: process $!, Python, four threads that want the GIL"
-# The shim that sees kernels is there from the start: cuInit loads it. It sleeps until sonde comes
+# cuInit loads the shim, which is dormant until sonde records
 families=("+sched,syscall,lock,gpu" --cuda=stacks)
 shim=$PWD/$build/libsonde-cupti.so
 [[ $build != /* ]] || shim=$build/libsonde-cupti.so
@@ -55,7 +55,7 @@ fi
 sleep 1
 
 echo "\$ sonde record -d 5 -t ${families[*]} -o $out -f"
-# for output that goes into the docs nothing else is to be in it
+# output for the docs must not have other processes
 only=()
 [[ -z ${DEMO_ONLY:-} ]] || only=(-p "$(IFS=,; echo "${pids[*]}")")
 "$sonde" record -d 5 -t "${families[@]}" -o $out -f "${only[@]}"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# deps.sh SET..: sees to it that the Debian packages of the named sets are
-# installed. When all are, this is one dpkg-query. SONDE_NO_DEPS=1 turns it off.
+# deps.sh SET..: installs the missing Debian packages of the named sets. If none is
+# missing, it only runs dpkg-query once. SONDE_NO_DEPS=1 disables it.
 set -euo pipefail
 
 declare -A sets=(
@@ -22,10 +22,10 @@ declare -A sets=(
 headers="bpf/libbpf.h gelf.h elfutils/libdw.h zstd.h xxhash.h cjson/cJSON.h capstone/capstone.h lzma.h sqlite3.h sys/capability.h seccomp.h curses.h zlib.h libiberty/demangle.h"
 
 [[ -z ${SONDE_NO_DEPS:-} ]] || exit 0
-wanted=()
+needed=()
 for set in "$@"; do
 	read -r -d '' -a packages <<< "${sets[$set]}" || true
-	wanted+=("${packages[@]}")
+	needed+=("${packages[@]}")
 done
 
 if ! command -v dpkg-query > /dev/null; then
@@ -38,12 +38,12 @@ if ! command -v dpkg-query > /dev/null; then
 	done
 	((${#missing[@]})) || exit 0
 	echo "sonde is made on Debian 12; here these have to be installed by hand first: ${missing[*]}" >&2
-	echo "On Debian the packages are: ${wanted[*]}" >&2
+	echo "On Debian the packages are: ${needed[*]}" >&2
 	exit 1
 fi
 
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2> /dev/null | sed -n 's/^installed //p' || true)
-mapfile -t missing < <(printf '%s\n' "${wanted[@]}" | sort -u | grep -vxF -e "$installed" || true)
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${needed[@]}" 2> /dev/null | sed -n 's/^installed //p' || true)
+mapfile -t missing < <(printf '%s\n' "${needed[@]}" | sort -u | grep -vxF -e "$installed" || true)
 ((${#missing[@]})) || exit 0
 
 command="apt-get install -y --no-install-recommends ${missing[*]}"
@@ -55,7 +55,7 @@ echo "Installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# The lists may be absent or stale; some source of theirs may not answer while Debian's do
+# package lists may be absent or stale; another source may not answer although Debian's do
 apt=(apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
 install=("${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}")
 "${install[@]}" > "$log" 2>&1 < /dev/null && exit 0

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# dist.sh BUILD VERSION: build/dist/ with a tar to unpack in / and a .deb of what
-# `make install PORTABLE=1` puts in place. They need a glibc of 2.34 or newer and
-# nothing else: Debian 12, Ubuntu 22.04, RHEL 9 and what came after them.
+# dist.sh BUILD VERSION: makes build/dist/ with a tar to unpack in / and a .deb of the
+# files that `make install PORTABLE=1` installs. They need only glibc 2.34 or newer:
+# Debian 12, Ubuntu 22.04, RHEL 9 and later.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 version=$2
@@ -37,7 +37,7 @@ Description: system tracer for machine learning workloads
  scheduler) with eBPF and says where the time goes. Nothing is relaunched
  or modified.
 END
-# Makes sonde's two accounts, where systemd is there; elsewhere numbers without an account do
+# Creates sonde's two accounts if systemd is installed; otherwise sonde uses uids without an account
 cat > "$stage/DEBIAN/postinst" << 'END'
 #!/bin/sh
 set -e

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# distros.sh [--fetch] [SUITE..]: tries sonde in new roots of Debian 12, 13 and sid, or of
-# those named. The .deb and the tar of build/dist/: installed, used and removed in
-# a root that has no compiler and no library but what the distribution's base has.
-# Then `make`, the smoke tests and `make install` with the distribution's own
-# compilers and libraries. The last lines are a table of roots and seconds.
+# distros.sh [--fetch] [SUITE..]: tests sonde in new roots of Debian 12, 13 and sid, or of
+# the named suites. Installs, uses and removes the .deb and the tar of build/dist/ in a
+# root with only the distribution's base, without a compiler. Then runs `make`, the
+# smoke tests and `make install` with the distribution's own compilers and libraries.
+# Ends with a table of roots and seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/roots.sh
@@ -14,7 +14,7 @@ fetch=
 [[ -z $fetch ]] || shift
 (($#)) || set -- bookworm trixie sid
 find_mirror
-# Only what new roots are unpacked from, for a caller that has something else to do meanwhile
+# --fetch only downloads the archives of the roots, so that a caller can do this in parallel to other work
 for suite in ${fetch:+"$@"}; do
 	new_root "$suite" "$work/$suite" || echo "$suite could not be had"
 	rm -rf --one-file-system "${work:?}/$suite"
@@ -48,7 +48,7 @@ sources() { # with a compiler
 	step "make" "$root" "cd /root/sonde && make"
 	mount_tracing "$root"
 	SHOW=1 step "smoke" "$root" "cd /root/sonde && make test T=smoke"
-	# PORTABLE=1 where it can be made: Debian 13's libdw.a lacks functions of its own (eu_tsearch)
+	# PORTABLE=1 if possible: Debian 13's libdw.a lacks some of its functions (eu_tsearch)
 	step "install" "$root" "cd /root/sonde && make install DESTDIR=/tmp/a && /tmp/a/usr/local/bin/sonde list events > /dev/null &&
 		if [[ $suite == bookworm ]]; then make install PORTABLE=1 DESTDIR=/tmp/b && /tmp/b/usr/local/bin/sonde list events > /dev/null; fi"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""doc-tables.py SONDE: docs/events.md on stdout, from what `sonde list` reads out of the BPF object.
+"""doc-tables.py SONDE: prints docs/events.md, from what `sonde list` reads from the BPF object.
 
 `make docs` writes it, tests/e2e/test_docs.py says when it is stale.
 """

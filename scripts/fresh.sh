@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# fresh.sh: proves the README's commands in a new Debian 12 root that holds
-# nothing but make: `make demo` with bare /proc, /sys and /dev, `make test` with
-# tracefs, bpffs and cgroup2 where systemd mounts them, the shim in Debian 11, and
-# the .deb in a root without a compiler.
-# T=smoke, T=brief: a part of the tests alone.
+# fresh.sh: tests the README's commands in a new Debian 12 root with only make
+# installed: `make demo` with bare /proc, /sys and /dev, `make test` with tracefs,
+# bpffs and cgroup2 where systemd mounts them, the shim in Debian 11, and the .deb in
+# a root without a compiler. T=smoke, T=brief: runs only a part of the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 suite=bookworm
@@ -47,12 +46,12 @@ fi
 
 check "make install, and make dist" "$root" "cd /root/sonde && make install DESTDIR=/tmp/dest PREFIX=/usr &&
 	test -x /tmp/dest/usr/bin/sonde && make dist"
-# Where the shim has to get along with an older glibc
+# The shim must work with an older glibc
 old=$work/old
 if new_root bullseye "$old"; then
 	mounts "$old"
 	cp "$root/root/sonde/build/libsonde-cupti.so" "$old/tmp/"
-	# perl has the libraries of threads and of dlopen, as each program that uses CUDA has; sleep has neither
+	# perl is linked with libpthread and libdl, like each program that uses CUDA; sleep has neither
 	check "the shim in Debian 11" "$old" "LD_BIND_NOW=1 LD_PRELOAD=/tmp/libsonde-cupti.so perl -e 'sleep 3' &
 		sleep 1; grep -qx sonde-cupti /proc/\$!/task/*/comm"
 	check "the shim in Debian 11, in a program without threads" "$old" "LD_BIND_NOW=1 LD_PRELOAD=/tmp/libsonde-cupti.so sleep 0"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""json-keys.py BUILD: docs/json.md on stdout: every key of every report's and command's JSON, from the columns in user/.
+"""json-keys.py BUILD: prints docs/json.md: every key of every report's and command's JSON, from the columns in user/.
 
 `make docs` writes it. `json-keys.py BUILD --check` says whether it is stale, for `make lint`; tests/e2e/test_json_keys.py compares what
 the reports print with it.
@@ -24,11 +24,11 @@ A value that is not known is null. Numbers are written in full, past 2^53 too. C
 | Key | Type | What it is |
 |---|---|---|
 """
-# What comes with every report: user/output/json.c and user/report/origin.c
+# Keys of every report: user/output/json.c and user/report/origin.c
 OBJECT = {
     "report": ("text", "the report's or command's name"),
     "trace": ("object", "which trace it is of"),
-    "file": ("text", "of `trace`: its path as given"),
+    "file": ("text", "of `trace`: its path as given; of `code` and a `counterpart`: the source file"),
     "hostname": ("text", "of `trace`: the recorded machine"),
     "machine_id": ("text", "of `trace`: its /etc/machine-id"),
     "boot_id": ("text", "of `trace`: its boot"),
@@ -57,7 +57,8 @@ OBJECT = {
     "reason": ("text", "of a loss: why"),
     "count": ("integer", "of a loss: how many events"),
     "path": ("text", "of a loss: the file that it concerns"),
-    "share_percent": ("number", "of a loss: at most this part of the events of its kind"),
+    "share_percent": ("number", "of a loss: at most this part of the events of its kind; of a finding: `lost_ns` of `wall_ns`; "
+                      "of a `counterpart`: its part of `lost_ns`"),
     "changes": ("text", "of a loss: what it changes in figures"),
     "refused_programs": ("list of objects", "BPF programs that the kernel refused; missing where there are none"),
     "program": ("text", "of a refused program: its name"),
@@ -66,6 +67,28 @@ OBJECT = {
     "all": ("boolean", "of a refused program: the family recorded nothing"),
     "findings": ("list of objects", "sentences before the tables"),
     "text": ("text", "of a finding: the sentence"),
+    "kind": ("text", "of a finding of the summary: its cause, of a closed list (`gil`, `lock`, `disk`, ..)"),
+    "pid": ("integer", "of a finding: the process that lost time; of its `counterpart`: the one that made it wait"),
+    "tid": ("integer", "of a finding: the thread, where it is a single one"),
+    "process": ("text", "of a finding, of its `counterpart`: the process's name"),
+    "processes": ("integer", "of a finding: how many lost time"),
+    "threads": ("integer", "of a finding: how many lost time"),
+    "lost_ns": ("integer", "of a finding: the time that these threads lost, summed"),
+    "wall_ns": ("integer", "of a finding: the time that these threads were there, summed"),
+    "times": ("integer", "of a finding: how often they waited"),
+    "call": ("text", "of a finding: the call that most of this time was spent in"),
+    "call_ns": ("integer", "of a finding: the time in this call"),
+    "call_times": ("integer", "of a finding: how often they waited in this call"),
+    "code": ("object", "of a finding: the user's code that lost the time"),
+    "function": ("text", "of `code`, of a `counterpart`: function"),
+    "line": ("integer", "of `code`, of a `counterpart`: line in `file`"),
+    "native": ("text", "of a finding, of a `counterpart`: the native function that this code was in"),
+    "object": ("text", "of a finding: what was waited for: a file, a peer, a lock"),
+    "counterpart": ("object", "of a finding: the thread or process that made it wait, with its code"),
+    "activity": ("text", "of a `counterpart`: what it did meanwhile"),
+    "evidence": ("text", "of a finding: a command line that shows more"),
+    "confidence": ("text", "of a finding: `measured`, `attributed` (by samples, stacks, wakers) or `guessed`"),
+    "advice": ("text", "of a finding: what to do, or what to record"),
     "figures": ("object", "of a finding: the figures that it states, by keys of the table below"),
     "notes": ("list of texts", "sentences behind the tables"),
     "tables": ("object", "by name a list of rows, each an object with keys of the table below"),
@@ -85,12 +108,12 @@ def unit(key, shows):
 
 
 def joined(strings):
-    """The text of string literals that stand beside each other."""
+    """The text of adjacent string literals"""
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', strings)).replace('\\"', '"')
 
 
 def preprocessed(path, build):
-    """The file alone, with its macros expanded."""
+    """The preprocessed file without its includes"""
     argv = [os.environ.get("CC", "cc"), "-E", "-w", "-D_GNU_SOURCE", "-DSONDE_VERSION=\"\"", "-Iuser", "-Ibpf", f"-I{build}/gen", path]
     out = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     own, lines = False, []
@@ -104,12 +127,12 @@ def preprocessed(path, build):
 
 
 def keys(build):
-    """key -> (types, shows, meanings, files)"""
+    """{key: (types, shows, meanings, files)}"""
     found = {}
     for path in sorted(glob.glob(os.path.join(ROOT, "user/*/*.[ch]"))):
         with open(path) as f:
             text = f.read()
-        # macros make some of the columns
+        # macros define some of the columns
         plain = preprocessed(path, build) if "struct column" in text and path.endswith(".c") else ""
         rows = [(joined(m[1]), joined(m[2]), m[3], m[4]) for m in COLUMN.finditer(plain)]
         rows += [(m[1], "", m[2], "") for m in FIGURE.finditer(text)]
@@ -124,11 +147,14 @@ def keys(build):
 
 
 def written():
-    """The keys that the code writes beside the tables."""
+    """The keys that the code writes outside of tables"""
     found = set()
     for path in ("user/output/json.c", "user/report/origin.c"):
         with open(os.path.join(ROOT, path)) as f:
             found |= set(WRITTEN.findall(f.read()))
+    with open(os.path.join(ROOT, "user/findings/findings_output.c")) as f:
+        for key in re.findall(r'FIELD\("([a-z_.]+)"', f.read()):
+            found |= set(key.split("."))
     return found
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# lint.sh BUILD: style and static checks over what git knows or would add, and a
-# build in which warnings are errors; any finding is a failure.
+# lint.sh BUILD: style and static checks of all files that git tracks or would add, and
+# a build in which warnings are errors. Any finding is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=${1:-build/lint}
@@ -39,12 +39,12 @@ spdx() {
 	return $bad
 }
 
-# Another python3 in the PATH has none of Debian's modules
+# another python3 in PATH lacks Debian's modules
 python_is_debians() { ! grep -nE '^#!/usr/bin/env python' "${python[@]}" /dev/null; }
 
 blanks() { ! grep -nIE '[[:blank:]]+$' "${all[@]}" /dev/null; }
 
-# Debian 12 has no package of ruff: one of the Python Package Index, of a fixed version, in a folder of its own
+# Debian 12 has no package of ruff: installs a fixed version from the Python Package Index in a folder of its own
 ruff_version=0.17.6
 get_ruff() {
 	local folder=build/ruff-$ruff_version
@@ -53,7 +53,7 @@ get_ruff() {
 	rm -rf "$folder" && /usr/bin/python3 -m venv "$folder" && "$folder/bin/pip" install -q --disable-pip-version-check "ruff==$ruff_version"
 }
 
-# What tests are written in has an extension; `run` is the command of a folder
+# Scripts in tests/ have an extension, except for the command `run` of a folder
 extensions() {
 	local f bad=0
 	for f in "${python[@]}" "${shell[@]}"; do
@@ -64,14 +64,27 @@ extensions() {
 	return $bad
 }
 
+# tests/run skips files that are not executable
+executables() {
+	local f bad=0
+	for f in "${python[@]}" "${shell[@]}"; do
+		[[ $f != tests/*/test_* || -x $f ]] && continue
+		echo "$f: not executable, so that it is never run"
+		bad=1
+	done
+	return $bad
+}
+
 # A folder of user/ includes headers of itself and of those named here: dependencies point downward only.
 declare -A below=(
 	[util]="" [schema]="util" [output]="util" [trace]="schema util" [model]="output schema trace util"
-	[report]="model output schema trace util" [export]="model output schema trace util" [sandbox]="util" [process]="util"
+	[findings]="model output schema trace util" [report]="findings model output schema trace util"
+	[diff]="findings model output schema trace util"
+	[export]="findings report model output schema trace util" [sandbox]="util" [process]="util"
 	[elf]="process sandbox util" [site]="elf util" [kernel]="schema util" [attach]="elf kernel process sandbox schema site util"
 	[python]="elf process sandbox util" [inject]="elf process sandbox util"
 	[record]="attach elf kernel process python sandbox schema site trace util"
-	[cmd]="attach elf export inject kernel model output process python record report sandbox schema site trace util"
+	[cmd]="attach diff elf export findings inject kernel model output process python record report sandbox schema site trace util"
 )
 
 directions() {
@@ -89,12 +102,12 @@ directions() {
 # CONTRIBUTING.md, "Style": everyday words that had private meanings here, in place of a term
 # or a noun. Field `told` of event gpu_shim stays, as it is part of the format; so do expected texts with older schemas.
 words() {
-	local bad='\b([Tt]old|[Ff]elt by|[Ww]hose doing|dear|[Aa]midst|in the midst|[Nn]obody|[Ss]omebody|[Ww]hoever|[Cc]ome what may)\b'
+	local bad='\b([Tt]old|[Ff]elt by|[Ww]hose doing|dear|[Aa]midst|in the midst|[Nn]obody|[Ss]omebody|[Ww]hoever|[Cc]ome what may|[Ww]anted|[Ll]est|dull)\b'
 	local field='u64 told DOC|s->told = |^docs/events.md:[0-9]+:\| told \||"told version |gpu_shim'
 	! grep -nIE "$bad" "${texts[@]}" /dev/null | grep -vE "$field"
 }
 
-# First: cppcheck reads the headers that it generates
+# This is first, as cppcheck reads the headers that the build generates
 check "compiles without a warning" env MAKEFLAGS= make --no-print-directory -s WERROR=1 B="$build" all checks benches
 check "compiles without a warning, sanitized" env MAKEFLAGS= make --no-print-directory -s WERROR=1 SAN=1 B="$build" all checks
 check "clang-format (${#c[@]} files)" clang-format --dry-run -Werror "${c[@]}"
@@ -109,6 +122,7 @@ else
 	skipped=1
 fi
 check "names of test files" extensions
+check "test programs are executable" executables
 check "Python is /usr/bin/python3" python_is_debians
 check "licence lines" spdx
 check "includes point downward" directions

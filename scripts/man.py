@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""man.py SONDE DIR: writes sonde-COMMAND.1 for each command into DIR, from its --help: one source for both.
+"""man.py SONDE DIR: writes DIR/sonde-COMMAND.1 for each command, generated from its --help.
 
-What depends on the families, such as their options, comes from `sonde list`.
+Options of families and other lists come from `sonde list`.
 """
 import json
 import os
@@ -21,7 +21,7 @@ def quote(text):
 
 
 def commands(sonde):
-    """(name, one line on it)"""
+    """[(command, one-line description)]"""
     found = []
     for line in say(sonde, "--help").splitlines():
         m = re.match(r"  (\w+) +(\S.*)", line)
@@ -31,12 +31,12 @@ def commands(sonde):
 
 
 def blocks(text):
-    """Paragraphs, as lists of lines."""
+    """The paragraphs of a text, as lists of lines"""
     return [block.splitlines() for block in re.split(r"\n\s*\n", text.strip("\n"))]
 
 
 def entries(lines):
-    """Lines of two columns as (term, text); what is deeper is continued."""
+    """[(term, text)] from lines of two columns; a line with deeper indentation continues a text."""
     found = []
     for line in lines:
         m = re.match(r"^ {2,6}(\S.*?)(?: {2,}(\S.*))?$", line)
@@ -53,7 +53,7 @@ def listed(sonde, what):
 
 
 def terms(heading, rows):
-    """A section of terms, each with its text."""
+    """A section with a list of terms and their texts"""
     out = [".SH " + heading]
     for term, text in rows:
         out += [".TP", ".B " + quote(term), quote(text)]
@@ -61,9 +61,9 @@ def terms(heading, rows):
 
 
 def tables(sonde, name):
-    """What a command's page has of the program's lists."""
+    """The sections of a command's page that come from `sonde list`"""
     if name == "record":
-        families = [(f["name"], f["doc"] + (" (by default)" if f["default"] == "yes" else ""))
+        families = [(f["name"], f["doc"] + (" (by default)" if f["lean"] == "yes" else " (by default, not in lean)" if f["default"] == "yes" else ""))
                     for f in listed(sonde, "families") if f["id"]]
         options = [(o["option"], o["doc"]) for o in listed(sonde, "options")]
         return terms("FAMILIES", families) + terms("OPTIONS OF FAMILIES", options)

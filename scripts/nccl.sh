@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # nccl.sh [VERSION..]: build/nccl/VERSION/{include/nccl.h,lib/libnccl.so.2}, for
 # tests: from NVIDIA's wheels on PyPI, some 300 MB each, once. sonde itself needs
-# none. Says which version could not be had, and then exits 1.
+# none. Prints the versions that could not be downloaded, and then exits with 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=build/nccl
@@ -19,7 +19,7 @@ END
 }
 
 from_pypi() { # VERSION DIR
-	# the last ones are there for CUDA 13 too; what matters here does not differ
+	# the last versions exist for CUDA 13 too, with the same functions and layouts
 	local package=nvidia-nccl-cu12
 	[[ $1 != 2.3[0-9].* ]] || package=nvidia-nccl-cu13
 	if ! python3 -m pip --version > /dev/null 2>&1; then

@@ -7,7 +7,7 @@ glibc=$1
 shift
 bad=0
 for file; do
-	# A program is loaded where all its symbols' versions are known, used or not
+	# The loader requires all symbol versions of a program, also of symbols that are not used
 	objdump -p "$file" > /dev/null
 	while read -r library; do
 		echo "$file needs $library, whose name or version is another elsewhere"

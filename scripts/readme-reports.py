@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""readme-reports.py [--record] SONDE DIR FILE..: puts what commands really print into the docs.
+"""readme-reports.py [--record] SONDE DIR FILE..: puts the real output of commands into the docs.
 
 In a FILE, what stands between `<!-- output: COMMAND -->` and `<!-- end -->` is replaced by a block with the command and
 its output; `<!-- output: COMMAND | 12 lines -->` keeps the first lines. The commands are run in DIR, where --record (as
@@ -20,7 +20,7 @@ JOURNAL = os.path.join(ROOT, "tests/workloads/journal.py")
 
 
 def busy_percent(seconds=2):
-    """Of the CPUs' time, what others use of it or take away: the first line of /proc/stat."""
+    """The CPU time that other processes and the host take, from the first line of /proc/stat"""
     def read():
         with open("/proc/stat") as f:
             fields = [int(word) for word in f.readline().split()[1:9]]

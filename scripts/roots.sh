@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# roots.sh: for scripts that try sonde in new Debian roots. Source it, then call
-# own_namespace "$@". The host lends its apt and pip settings, certificates and
-# proxies to these roots, so that they reach what the host reaches.
+# roots.sh: functions for scripts that test sonde in new Debian roots. Source it, then
+# call own_namespace "$@". The roots get the host's apt and pip settings, certificates
+# and proxies, so that they can reach the same servers.
 # shellcheck disable=SC2034 # skipped: the scripts' own sums
 passed=0 failed=0 skipped=0
 
-# All is mounted in a mount namespace of its own, which ends with its last
-# process; out here nothing is mounted below the roots, so removing them is safe.
+# Everything is mounted in a private mount namespace, which ends with its last process.
+# Outside of it nothing is mounted below the roots, so that removing them is safe.
 own_namespace() { # the script's arguments: the script runs again, with the folder for its roots as $work
 	if ((EUID != 0)); then
 		echo "A new root needs root: sudo make $(basename "$0" .sh)" >&2
@@ -35,7 +35,7 @@ own_namespace() { # the script's arguments: the script runs again, with the fold
 	}
 	trap cleanup EXIT
 	trap 'exit 130' INT TERM HUP
-	# In the background, so that a signal is acted on at once
+	# In the background, so that the shell handles a signal at once
 	unshare --mount --propagation private "$0" "$@" &
 	child=$!
 	wait "$child"
@@ -51,7 +51,7 @@ find_mirror() { # sets $mirror; debootstrap knows nothing of apt's proxy
 	[[ -z $proxy || -n ${http_proxy:-} ]] || export http_proxy=$proxy
 }
 
-# A root with nothing but make; what debootstrap made lasts a day in build/roots/
+# A root with only make installed; debootstrap's result is cached in build/roots/ for a day
 new_root() { # SUITE DIR
 	local archive=build/roots/$1.tar
 	if [[ -z $(find "$archive" -mtime -1 2> /dev/null) ]]; then
@@ -91,16 +91,16 @@ lend() { # ROOT SUITE
 	lend_files "$to" /etc/resolv.conf /etc/hosts /etc/ssl/certs /usr/share/ca-certificates /etc/ca-certificates.conf \
 		/usr/local/share/ca-certificates /etc/apt/keyrings /etc/apt/trusted.gpg.d /etc/apt/auth.conf.d /etc/apt/auth.conf \
 		/usr/share/keyrings /etc/pip.conf /root/.config/pip /root/.pip
-	# Debian's own sources alone; of the settings, how to get at them
+	# Only Debian's own package sources, and the settings for reaching them
 	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
 		grep -sqE "(^|[[:space:]])$suite([[:space:]]|\$)" "$f" || continue
 		rm -f "$to/etc/apt/sources.list"
 		sources+=("$f")
 	done
 	((${#sources[@]} == 0)) || lend_files "$to" "${sources[@]}"
-	# A mirror may hold an older state of sid than its lists allow for
+	# a mirror's state of sid may be older than the validity of its lists
 	{ apt-config dump | grep -E '^Acquire::' || true; [[ $suite != sid ]] || echo 'Acquire::Check-Valid-Until "false";'; } > "$to/etc/apt/apt.conf.d/99lent"
-	# A root that is thrown away need not reach the disk
+	# a temporary root need not be synced to the disk
 	echo force-unsafe-io > "$to/etc/dpkg/dpkg.cfg.d/unsafe-io"
 }
 
@@ -114,7 +114,7 @@ wheel_dirs() { # local folders that pip's settings name
 
 mounts() { # ROOT
 	local d
-	# So that / is a mount point in there, as on any machine
+	# / must be a mount point in the root, as on any machine
 	mount --bind "$1" "$1"
 	mount -t proc proc "$1/proc"
 	mount -t sysfs sysfs "$1/sys"
@@ -158,5 +158,5 @@ mount_tracing() { # ROOT: what systemd mounts
 	done
 }
 
-# What is done with an installed program, in a root without a compiler
+# Tests an installed sonde in a root without a compiler
 use='! command -v cc && sonde list events && sonde record -d 1 -o /tmp/x.sonde && sonde report /tmp/x.sonde && rm /tmp/x.sonde'

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""security-table.py SONDE [DOC]: what sonde's processes hold while they run, as the kernel says it.
+"""security-table.py SONDE [DOC]: the rights and descriptors of sonde's running processes, from /proc.
 
 As root it records a small Python program, reads /proc of the worker, the attacher and a child that parses files, then of a `sonde export` that waits
 for its reader, and prints a table. With DOC it is put between the two marks there.
@@ -29,7 +29,7 @@ def status(pid):
 
 
 def account(uid):
-    """The name of the account, if it is one of sonde's own."""
+    """The name of the account if it is one of sonde's"""
     if uid in ACCOUNTS:
         return ACCOUNTS[uid]
     for line in open("/etc/passwd", encoding="utf-8"):
@@ -50,7 +50,7 @@ def namespace(pid, name):
 
 
 def kind(pid, fd, outputs):
-    """A descriptor's kind; None: it came from who started sonde."""
+    """A descriptor's kind, or None if it was inherited from the caller"""
     if int(fd) <= 2:
         return None
     to = os.readlink(f"/proc/{pid}/fd/{fd}")
@@ -143,7 +143,7 @@ def recording(sonde, tmp):
 
 
 def reading(sonde, trace):
-    """An export to a pipe that is full."""
+    """An export that blocks on a full pipe"""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
     p = subprocess.Popen([sonde, "export", trace, "--to", "text"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                          stderr=subprocess.DEVNULL, env=environment, pipesize=4096)
@@ -170,7 +170,7 @@ def table(sonde):
 
 
 def in_doc(text):
-    """What is before, in and after the table."""
+    """(text before the table, the table, text after it)"""
     before, rest = text.split(BEGIN + "\n", 1)
     inside, after = rest.split(END, 1)
     return before, inside, after

@@ -1,25 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# syscalls.sh CC CALLS: system calls by number, as this system's own headers have them, as a C header on stdout:
-# enum syscall_nr, and what CALLS (bpf/probes/syscall/calls.txt) says of each, by number.
-# x86-64 has two more ways in: 32-bit calls count from 0x8000 on, and those of x32 from 0x4000 on without names.
+# syscalls.sh CC CALLS: prints a C header with the system calls of this system's headers: enum syscall_nr, and an array
+# by number of what CALLS (bpf/probes/syscall/calls.txt) says about each.
+# x86-64 has two further entries: 32-bit calls are numbered from 0x8000 on, x32 calls from 0x4000 on and without names.
 set -e
 cc=$1 calls=$2
 
-# NUMBERS-HEADER: "name number" a line
+# NUMBERS-HEADER: prints "name number" lines
 numbers()
 {
 	echo "#include <$1>" | "$cc" -dM -E -x c - |
 		awk '$2 ~ /^__NR_/ && $3 ~ /^[0-9]+$/ { sub("__NR_", "", $2); print $2, $3 }' | sort -k2,2n -k1,1
 }
 
-# enumerators of "name number" on stdin: PREFIX BASE
+# PREFIX BASE: prints enumerators for the "name number" lines on stdin
 enumerators()
 {
 	awk -v prefix="$1" -v base="$2" '$2 < 512 && !seen[$2]++ { printf "\t%s%s = %d,\n", prefix, $1, base + $2 }'
 }
 
-# initializers of an array by number, of "name number" on stdin: MACRO
+# MACRO: prints initializers of an array by number for the "name number" lines on stdin
 traits()
 {
 	awk -v macro="$1" -v calls="$calls" '
@@ -51,7 +51,7 @@ if has asm/unistd_64.h; then
 	native=asm/unistd_64.h
 fi
 
-# What the kernel makes of a probed function's return and entry (Linux 6.11, 6.18): a tracer's calls, in the program's threads
+# Calls by which the kernel handles a probed function's return and entry (Linux 6.11, 6.18), caused by a tracer
 probes()
 {
 	if echo | "$cc" -dM -E -x c - | grep -q '__x86_64__ '; then

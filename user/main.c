@@ -7,51 +7,33 @@
 
 #include "cmd/cmd.h"
 
-/* made by the linker */
-extern const struct command *const __start_sonde_commands[] __attribute__((weak));
-extern const struct command *const __stop_sonde_commands[] __attribute__((weak));
+REGISTRY(command, sonde_commands);
 
-static const struct command *find(const char *name)
+static int by_order(const void *a, const void *b)
 {
-	const struct command *const *c;
+	const struct command *x = a, *y = b;
 
-	for (c = __start_sonde_commands; c < __stop_sonde_commands; c++) {
-		if (!strcmp((*c)->name, name))
-			return *c;
-	}
-	return NULL;
+	return x->order == y->order ? strcmp(x->name, y->name) : x->order - y->order;
 }
 
 static void help(FILE *out)
 {
-	const struct command *const *c, *next, *last = NULL;
+	const struct command *c = NULL;
 
-	fputs("sonde attaches to what already runs on this machine and says where the time goes:\n"
+	fputs("sonde attaches to what already runs on this machine and shows where the time goes:\n"
 	      "the CUDA API, NCCL, Python's GIL, the operating system. Nothing is restarted or changed.\n"
 	      "\n"
-	      "usage: sonde COMMAND [ARGUMENTS]\n"
+	      "Usage: sonde COMMAND [ARGUMENTS]\n"
 	      "\n",
 	      out);
-	for (;; last = next) {
-		next = NULL;
-		for (c = __start_sonde_commands; c < __stop_sonde_commands; c++) {
-			if (last && ((*c)->order < last->order ||
-				     ((*c)->order == last->order && strcmp((*c)->name, last->name) <= 0)))
-				continue;
-			if (!next || (*c)->order < next->order ||
-			    ((*c)->order == next->order && strcmp((*c)->name, next->name) < 0))
-				next = *c;
-		}
-		if (!next)
-			break;
-		fprintf(out, "  %-8s  %s\n", next->name, next->doc);
-	}
+	while ((c = REGISTRY_NEXT(sonde_commands, c, by_order)))
+		fprintf(out, "  %-8s  %s\n", c->name, c->doc);
 	fputs("\n"
-	      "examples:\n"
+	      "Examples:\n"
 	      "  sudo sonde record -o run.sonde -d 10    trace the whole machine for ten seconds\n"
 	      "  sonde report run.sonde                  what happened in it\n"
 	      "\n"
-	      "'sonde COMMAND --help' says more.\n",
+	      "'sonde COMMAND --help' describes a command.\n",
 	      out);
 }
 
@@ -93,7 +75,7 @@ int main(int argc, char **argv)
 		argv[1] = argv[2];
 		argv[2] = (char *)"--help";
 	}
-	c = find(argv[1]);
+	c = REGISTRY_FIND(sonde_commands, argv[1]);
 	if (!c)
 		return cmd__usage(NULL, "there is no command '%s'", argv[1]);
 	/* getopt_long begins its messages with it */

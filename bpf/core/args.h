@@ -9,8 +9,8 @@ struct args {
 };
 
 /*
- * All of them at once: left to itself, clang joins loads of two branches into
- * one through a computed offset, and the verifier refuses a modified ctx.
+ * Reads all arguments at once. If each branch read its own, clang would join the loads of two branches into one load
+ * at a computed offset, and the verifier refuses a modified ctx pointer.
  */
 static __always_inline struct args args__read(struct pt_regs *ctx)
 {
@@ -26,7 +26,7 @@ static __always_inline struct args args__read(struct pt_regs *ctx)
 	return a;
 }
 
-/* What a call wrote where its pointer argument says, if it succeeded. */
+/* The number that a call that succeeded has stored through its pointer argument; 0 if the call failed. */
 static __always_inline u64 args__out(struct call *call, u64 where)
 {
 	u64 v = 0;
@@ -36,9 +36,9 @@ static __always_inline u64 args__out(struct call *call, u64 where)
 	return v;
 }
 
-#define ARGS_SUMMED 31 /* a mask bounds it for the verifier */
+#define ARGS_SUMMED 31 /* the verifier knows the bound by this mask */
 
-/* The sum of n numbers in the target's memory, of the first ARGS_SUMMED if there are more. */
+/* The sum of n numbers in the target's memory, or of the first ARGS_SUMMED if there are more. */
 static __always_inline u64 args__sum(u64 where, u64 n)
 {
 	u64 numbers[ARGS_SUMMED] = {}, sum = 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The Python stack at a call and whether its thread had the GIL, in the fields `stack` and `gil` of its event. A
- * family has a switch for it:
+ * Fills the fields `stack` and `gil` of an event: the Python stack at a call, and whether its thread had the GIL. A
+ * family has an option for it:
  *
  *	#define STACK(ctx, e) AT_CALL__STACK(ctx, e, option_cuda_stacks)
  *	SPAN__PROGRAM(cuda_launch, "span/libcudart.so:cudaLaunchKernel", cuda_launch, SPAN__NOTHING, 0, STACK)
  *
- * and its host code says .python_option = "stacks". The walker is one program that the others end in, by tail call: it is
- * expensive to verify, and as a function it would be verified again for each of them, even with the option off.
+ * and its host code sets .python_option = "stacks". The stack walker is a single program that the others tail-call at
+ * their end. It is expensive to verify, and as a function it would be verified again in each of them, even with the
+ * option off.
  */
 #ifndef SONDE_AT_CALL_BPF_H
 #define SONDE_AT_CALL_BPF_H
@@ -24,7 +25,7 @@ struct python_call_map {
 
 extern struct python_call_map python_call SEC(".maps");
 
-/* To be the last thing that a SPAN program does at the entry: it does not come back, unless there is no walker. */
+/* Must be the last statement of a SPAN program at the entry: a tail call does not return if the walker is loaded. */
 #define AT_CALL__STACK(ctx, e, on)                                                                         \
 	({                                                                                                 \
 		_Static_assert(__builtin_offsetof(__typeof__(*(e)), gil) ==                                \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The shared maps and switches, and the programs that every recording needs. */
+/* The shared maps, the configuration, and the programs that every recording needs. */
 #include "sonde.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -16,7 +16,7 @@ const volatile bool test_unreadable_code = false;
 const volatile u64 ring_size = 8;
 const volatile u64 ring_mark = 0;
 
-/* What the thread leaves open will never return. */
+/* Closes all open calls of a thread that ends or execs: none of them will return. */
 static __always_inline void close_all(struct task_struct *task)
 {
 	struct thread *th = bpf_task_storage_get(&threads, task, 0, 0);
@@ -45,7 +45,7 @@ int BPF_PROG(core_exit_calls, struct task_struct *task)
 	return 0;
 }
 
-/* What user space can't read right in a time namespace of its own. */
+/* The kernel's clocks. User space in a time namespace of its own reads them with an offset. */
 u64 clock_monotonic = 0;
 u64 clock_boottime = 0;
 
@@ -100,7 +100,7 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	struct task_struct *task = ctx->task;
 	struct vma_record r = {};
 	struct file *file;
-	char path[256] = ""; /* older verifiers want memory that was written to */
+	char path[256] = ""; /* older verifiers require that memory passed to a helper is initialized */
 	u32 len;
 	long n;
 

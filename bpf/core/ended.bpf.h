@@ -5,15 +5,16 @@
 #include "sonde.bpf.h"
 
 /*
- * At sched_process_exit: has this selected process been taken out of the set already? Threads are counted as ended before
- * they come here, so that the last of them to come need not be the last that the kernel counted.
+ * At sched_process_exit: has this selected process been taken out of the set already? The kernel decrements its count
+ * of live threads before the tracepoint, so the last thread to reach the tracepoint need not be the one that brought
+ * the count to zero.
  */
 static __always_inline bool process__has_ended(struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 	u64 *started = bpf_map_lookup_elem(&ended, &tgid);
 
-	return started && *started == task->group_leader->start_time;
+	return started && *started == task__process_start(task);
 }
 
 #endif

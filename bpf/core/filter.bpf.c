@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The set of processes that the filters select now. It is kept up to date by the tasks that fork, rename themselves or move
- * between cgroups, in their own context, so that a probe asks with one lookup in a hash.
+ * The set of processes that the filters select now. Tasks that fork, rename themselves or move between cgroups update
+ * the set in their own context, so that a probe needs one lookup in a hash map.
  *
- * A process has several writers: a rename by itself, a move by another process,
- * the loader. So flags are changed by compare-and-exchange, here alone; the loader
- * asks core_set for it.
+ * Several tasks may change the flags of one process at the same time: the process renames itself, another process
+ * moves it, the loader adds a flag. So flags are changed by compare-and-exchange, and only in this file; the loader
+ * calls core_set to change them.
  */
 #include "sonde.bpf.h"
 #include "ended.bpf.h"
@@ -22,10 +22,15 @@ const volatile u32 n_filter_cgroups = 0;
 const volatile u32 filter_hierarchy = 0;
 const volatile u32 filter_uid = 0;
 
-/* threads remember that they are wanted under this number: it changes when a process leaves */
+/*
+ * The version of the set: it changes when a process leaves. Each thread caches the version under which its process
+ * was last found to be selected.
+ */
 u32 processes_version = 1;
 
-/* As many other writers may come in between before a change is given up: they all do what is rare. */
+/*
+ * Attempts to change a flag while other tasks change it. All of these changes are rare, so a few attempts are enough.
+ */
 #define CHANGE_TRIES 8
 
 static __always_inline u32 with_selected(u32 flags)
@@ -35,7 +40,7 @@ static __always_inline u32 with_selected(u32 flags)
 	return flags & ~PROCESS_SELECTED;
 }
 
-/* What the flags were; *now is what they are. */
+/* Returns the flags before the change; *now gets the flags after it. */
 static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *now)
 {
 	u32 *flags = bpf_map_lookup_elem(&processes, &tgid), old = 0, seen;
@@ -65,7 +70,7 @@ static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *no
 	return old;
 }
 
-/* Does one of the globs match? See user/record/comm_glob.h for the tables. */
+/* Does one of the --comm globs match? The tables are described in user/record/comm_glob.h. */
 static __always_inline bool comm__is_selected(const char *comm)
 {
 	for (u32 i = 0; i < COMM_GLOBS; i++) {
@@ -87,7 +92,7 @@ static __always_inline bool comm__is_selected(const char *comm)
 	return false;
 }
 
-/* Is it one of the cgroups named, or below one? */
+/* Is this cgroup, or one of its ancestors, named by --cgroup? */
 static __always_inline bool cgroup__is_selected(struct cgroup *cgroup)
 {
 	int level = BPF_CORE_READ(cgroup, level);
@@ -121,7 +126,7 @@ static __always_inline u32 comm__flag(struct task_struct *task)
 	return comm__is_selected(comm) ? PROCESS_COMM : 0;
 }
 
-/* By the default hierarchy, cgroup v2; of the others the loader reads who is in. */
+/* Covers the default hierarchy (cgroup v2). The loader reads the members of cgroups of other hierarchies. */
 static __always_inline u32 cgroup__flag(struct task_struct *task)
 {
 	if (!(filter_need & PROCESS_CGROUP) || filter_hierarchy || !bpf_core_field_exists(task->cgroups))
@@ -129,7 +134,7 @@ static __always_inline u32 cgroup__flag(struct task_struct *task)
 	return cgroup__is_selected(BPF_CORE_READ(task, cgroups, dfl_cgrp)) ? PROCESS_CGROUP : 0;
 }
 
-/* Of a setuid program real and effective user differ: it is neither's. */
+/* A setuid program has different real and effective users, and counts as a process of neither. */
 static __always_inline u32 user__flag(struct task_struct *task)
 {
 	if (!(filter_need & PROCESS_USER))
@@ -139,7 +144,7 @@ static __always_inline u32 user__flag(struct task_struct *task)
 		       0;
 }
 
-/* Reports that a process came to be recorded, or is recorded no longer. */
+/* Reports that a process is recorded from now on, or is no longer recorded. */
 static __always_inline void report_member(struct task_struct *task, const char *comm, u32 before, u32 now, bool exec)
 {
 	struct meta_member e = {};
@@ -165,7 +170,10 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (from == to)
 		return 0;
-	/* links on returns with a pid filter leave later children out; the name is the forking thread's */
+	/*
+	 * Links on returns that have a pid filter do not cover children made later. The tracepoint has the name of
+	 * the forking thread, which need not be that of the process.
+	 */
 	flags = process__flags(from) &
 		~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER | PROCESS_JOINING);
 	if (!filter_hierarchy)
@@ -179,9 +187,9 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /*
- * A process's name is that of its first thread. The new program's runtimes are
- * found by its mappings, which are made, and may have been seen by the loader,
- * before sched_process_exec; its name comes first.
+ * A process has the name of its first thread. The rename is used and not sched_process_exec, because the new
+ * program's files are mapped before sched_process_exec runs, and the loader may have seen them by then. The rename
+ * comes before both.
  */
 SEC("tp_btf/task_rename")
 int BPF_PROG(core_rename, struct task_struct *task, const char *comm)
@@ -201,7 +209,7 @@ int BPF_PROG(core_rename, struct task_struct *task, const char *comm)
 	}
 	if (exec)
 		clear |= PROCESS_RUNTIME;
-	/* an entry, even an empty one, shows core_seed that the name it has read is outdated */
+	/* An entry, even without flags, shows core_seed that the name it has read is outdated. */
 	if (!(filter_need & PROCESS_COMM) && !process__flags(task->tgid))
 		return 0;
 	before = process__change(task->tgid, set, clear, &now);
@@ -209,7 +217,7 @@ int BPF_PROG(core_rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
-/* One thread alone may be moved: a process is where its first thread is. */
+/* One thread alone can be moved (cgroup v1). A process counts as a member of the cgroup of its first thread. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(core_moved, struct cgroup *to, const char *path, struct task_struct *task, bool threadgroup)
 {
@@ -245,14 +253,14 @@ int BPF_PROG(core_exec_user, struct task_struct *task)
 	return 0;
 }
 
-/* Who becomes another user without an exec: a server that starts as root. Run once a second. */
+/* Finds processes that change their user without an exec, such as a server that starts as root. Run once a second. */
 SEC("?iter/task")
 int core_users(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	/* not one that has ended: its entry is gone for good */
-	if (task && task->pid == task->tgid && task->signal->live.counter)
+	/* skip a process that has ended: its entry was removed and must not come back */
+	if (task && task->pid == task->tgid && task__live_threads(task))
 		follow_user(task, false);
 	return 0;
 }
@@ -260,22 +268,22 @@ int core_users(struct bpf_iter__task *ctx)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(core_exit, struct task_struct *task)
 {
-	u64 started = task->group_leader->start_time;
+	u64 started = task__process_start(task);
 	u32 tgid = task->tgid;
 
-	if (task->signal->live.counter)
+	if (task__live_threads(task))
 		return 0;
 	if (process__is_selected(tgid))
 		bpf_map_update_elem(&ended, &tgid, &started, BPF_ANY);
 	else if (!process__has_ended(task))
-		bpf_map_delete_elem(&ended, &tgid); /* of an earlier process with this number */
+		bpf_map_delete_elem(&ended, &tgid); /* the entry of an earlier process with this pid */
 	bpf_map_delete_elem(&processes, &tgid);
 	return 0;
 }
 
 /*
- * Who is there when tracing begins: run once the programs above are. An entry
- * that they have made is newer than what is read here.
+ * Adds the processes that exist when tracing begins. It runs after the programs above are attached, and an entry that
+ * one of them has made is newer than what is read here.
  */
 SEC("?iter/task")
 int core_seed(struct bpf_iter__task *ctx)
@@ -292,7 +300,7 @@ int core_seed(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The loader's changes: the other flags stay. */
+/* Changes flags for the loader; flags that it does not name stay unchanged. */
 SEC("?syscall")
 int core_set(struct process_change *c)
 {

@@ -2,9 +2,9 @@
 #ifndef SONDE_GIL_HELD_H
 #define SONDE_GIL_HELD_H
 
-/* Did a thread have its interpreter's GIL at some moment? */
+/* Whether a thread held its interpreter's GIL at some moment. */
 enum gil_held {
-	GIL_HELD_UNKNOWN = 0, /* no Python, a thread without a thread state, not readable, or not asked */
+	GIL_HELD_UNKNOWN = 0, /* no Python, a thread without a thread state, unreadable memory, or not read */
 	GIL_HELD_YES = 1,
 	GIL_HELD_NO = 2,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Maps and switches shared by all BPF programs and the loader; defined in core.bpf.c. */
+/* Maps and configuration shared by all BPF programs and the loader; defined in core.bpf.c. */
 #ifndef SONDE_MAPS_H
 #define SONDE_MAPS_H
 
@@ -7,52 +7,51 @@
 #include "meta.h"
 #include "ring.h"
 
-/* What the loader knows of a process; key of map `processes`: tgid. */
+/* Values of map `processes` (key: tgid). */
 enum process_flags {
-	PROCESS_SELECTED = 1, /* every filter that was given names it: follows from those below */
-	PROCESS_RUNTIME = 2, /* maps CPython or a CUDA library: sched follows it */
-	PROCESS_RETURNS = 4, /* its calls' returns are probed although there are no session links */
+	PROCESS_SELECTED = 1, /* all filters that were given select it; derived from the flags below */
+	PROCESS_RUNTIME = 2, /* maps CPython or a CUDA library, or uses much CPU time: sched follows it */
+	PROCESS_RETURNS = 4, /* returns of its calls are probed although there are no session links */
 	PROCESS_TREE = 8, /* named by -p, the command that sonde runs, or a descendant of one */
 	PROCESS_COMM = 16, /* --comm: its name matches now */
 	PROCESS_CGROUP = 32, /* --cgroup: it is in one of them now */
-	PROCESS_USER = 64, /* --scope user: it is that user's now */
-	PROCESS_JOINING = 128, /* it was selected lately and is being introduced to the families, selected now or not */
+	PROCESS_USER = 64, /* --scope user: its user is that user now */
+	/* it was selected recently and is being introduced to the families, even if it has left the set again */
+	PROCESS_JOINING = 128,
 };
 
-/* How spans see returns; const volatile span_mode. */
+/* How spans observe returns; const volatile span_mode. */
 enum span_mode {
-	SPAN_ENTRY_ONLY = 0, /* no session links and no -p: entries alone, marked EVENT_NO_DURATION */
+	SPAN_ENTRY_ONLY = 0, /* neither session links nor -p: only entries, marked EVENT_NO_DURATION */
 	SPAN_PAIR = 1, /* entry and return are two links; returns only in processes with PROCESS_RETURNS */
 	SPAN_SESSION = 2, /* one uprobe_session link */
 };
 
 /*
- * A uprobe's cookie. The low bits are the probe's number, the highest bits the function's group (the number of semicolons
- * before the function in the program's section name). The bits between them say what kind of site it is: for links on
- * returns COOKIE_RETURN; for placed calls the entry or the end, and what has to be added to the stack pointer (or the
- * frame pointer) there to get the stack pointer at the call's entry.
+ * A uprobe's cookie. The low 16 bits are the probe's number, the highest bits the function's group (the number of
+ * semicolons before the function in the program's section name). The bits between them are the kind of site: for
+ * links on returns COOKIE_RETURN; for placed calls the entry or the end, and the distance from the stack pointer (or
+ * frame pointer) there to the stack pointer at the call's entry.
  */
 #define COOKIE_PROBE(cookie)	((cookie)&0xffff)
 #define COOKIE_RETURN		(1ULL << 32)
 #define COOKIE_EXIT		(1ULL << 33) /* the call ends here */
-#define COOKIE_UNWIND		(1ULL << 34) /* an exception leaves it here */
+#define COOKIE_UNWIND		(1ULL << 34) /* an exception leaves the call here */
 #define COOKIE_BY_FRAME_POINTER (1ULL << 35)
-#define COOKIE_ABOVE_SHIFT	16 /* to 31: in words of 8 bytes */
+#define COOKIE_ABOVE_SHIFT	16 /* bits 16 to 31, in units of 8 bytes */
 #define COOKIE_ABOVE(cookie)	(((cookie) >> COOKIE_ABOVE_SHIFT & 0xffff) * 8)
 #define COOKIE_GROUP_SHIFT	48
 
 #define MAX_PROBES    8192
-#define MAX_FAMILIES  16
 #define MAX_PROCESSES 65536
 
 #define COMM_GLOBS     16
 #define FILTER_CGROUPS 16
-#define CGROUP_LEVELS  32 /* deeper levels are not compared */
+#define CGROUP_LEVELS  32 /* cgroups below this depth are not compared */
 
 /*
- * A glob for a process name, as an automaton of at most 15 steps, a bit each:
- * which steps a character takes, which states every character leaves as they are ('*'), and the
- * state at the end. Bit 0 is the state at the start.
+ * A glob for a process name, as an automaton of at most 15 states with one bit each: the states that a character can
+ * advance, the states that every character leaves unchanged ('*'), and the final state. Bit 0 is the initial state.
  */
 struct comm_glob {
 	u16 accept[256];
@@ -60,30 +59,30 @@ struct comm_glob {
 	u16 end;
 };
 
-/* What the loader asks of core_set. */
+/* The argument of core_set. */
 struct process_change {
 	u32 pid;
-	u32 flags, clear; /* to be added and taken away */
-	u32 before, now; /* the answer */
+	u32 flags, clear; /* flags to add and to remove */
+	u32 before, now; /* output: the flags before and after */
 };
 
 struct open_call {
 	u64 sp; /* at the entry: the address of the return address */
-	u64 key; /* what its return will be known by, with sp: see span__key() */
-	u64 out; /* what the entry keeps for the return: see SPAN_OUT */
-	u32 size; /* of the record; 0: free */
-	u32 stack_at; /* where in the record its fields stack and gil are: see at_call.bpf.h */
-	/* a struct call and what follows it */
+	u64 key; /* identifies the matching return together with sp, see span__key() */
+	u64 out; /* a number that the entry saves for the return, see SPAN_OUT */
+	u32 size; /* of the record; 0: this slot is free */
+	u32 stack_at; /* offset of the fields stack and gil in the record, see at_call.bpf.h */
+	/* a struct call and the fields that follow it */
 	u8 record[CALL_MAX] __attribute__((aligned(8)));
 };
 
 /*
- * Bytes of the largest value of a task storage: newer kernels (seen in 7.3) refuse to allocate 8 KiB, with the header of
- * their own, for one element.
+ * The largest value of a task storage, in bytes. Newer kernels (seen in 7.3) refuse to allocate 8 KiB, including
+ * their own header, for one element.
  */
 #define TASK_STORAGE_MAX 8000
 
-/* The members of a map that keeps a value for each thread. */
+/* The members of a map that stores a value for each thread. */
 #define TASK_STORAGE(value_type)                 \
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE); \
 	__uint(map_flags, BPF_F_NO_PREALLOC);    \
@@ -91,36 +90,36 @@ struct open_call {
 	__type(value, value_type);               \
 	_Static_assert(sizeof(value_type) <= TASK_STORAGE_MAX, "task storage too large")
 
-/* Per thread, in task storage `threads`. */
+/* The state of a thread, in task storage `threads`. */
 struct thread {
 	u32 depth;
-	u32 selected; /* processes_version when its process was found to be wanted */
+	u32 selected; /* processes_version when its process was last found to be selected */
 	struct open_call calls[CALL_DEPTH];
 };
 
-/* Map `losses`, per CPU: index family * LOSS_REASONS + reason */
+/* An element of map `losses` (per CPU), at index family * LOSS_REASONS + reason. */
 struct loss_count {
 	u64 count;
 	u64 first;
 	u64 last;
 };
 
-/* Map `probe_hits`, per CPU: index probe number */
+/* An element of map `probe_hits` (per CPU), at the probe's number. */
 struct hit_count {
 	u64 hits;
 	u64 skipped;
 };
 
-/* What the task_vma iterator writes for each executable file mapping; path follows, NUL-terminated. */
+/* A record of the task_vma iterator for each executable file mapping; the NUL-terminated path follows it. */
 struct vma_record {
 	u64 start, end, offset; /* bytes */
-	u64 dev, ino; /* backing inode */
-	u32 generation; /* of that inode number: file systems reuse them */
+	u64 dev, ino; /* device and inode number of the backing file */
+	u32 generation; /* of the inode number, because file systems reuse inode numbers */
 	u32 pid;
-	u32 path_len; /* with its NUL, 0: not known */
-	u32 magic; /* of its file system, as statfs(2) has it in f_type */
+	u32 path_len; /* with the NUL; 0: unknown */
+	u32 magic; /* the file system's magic number, as statfs(2) returns it in f_type */
 	char comm[16]; /* the process's name */
-	u32 uid; /* its effective user */
+	u32 uid; /* the process's effective user */
 	u32 unused;
 };
 
@@ -136,8 +135,9 @@ struct processes_map {
 };
 
 /*
- * Processes with PROCESS_SELECTED that have ended lately, key: tgid; value: start_time of their first thread, because the
- * kernel reuses tgids. The loader examines the files of a process after it may have ended, and looks its owner up here.
+ * Selected processes that ended recently. Key: tgid; value: start_time of the first thread, because the kernel reuses
+ * tgids. The loader may examine the files of a process after its end, and looks up here whether the process was
+ * selected.
  */
 struct ended_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -153,7 +153,7 @@ struct comm_globs_map {
 	__type(value, struct comm_glob);
 };
 
-/* Ids (kernfs) of the cgroups that --cgroup names. */
+/* Kernfs ids of the cgroups that --cgroup names. */
 struct filter_cgroups_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FILTER_CGROUPS);
@@ -165,7 +165,7 @@ struct threads_map {
 	TASK_STORAGE(struct thread);
 };
 
-/* An element a possible CPU, each RING_BYTES(ring_size): the loader sets both numbers. */
+/* One element per possible CPU, of RING_BYTES(ring_size); the loader sets both numbers. */
 struct rings_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -174,7 +174,7 @@ struct rings_map {
 	__uint(value_size, sizeof(struct ring));
 };
 
-/* Never holds a thing: what is written to it is thrown away, and wakes the loader. */
+/* Wakes the loader. Records written to this ring buffer are discarded, so it is always empty. */
 struct ring_bell_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -182,7 +182,7 @@ struct ring_bell_map {
 
 struct losses_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, MAX_FAMILIES *LOSS_REASONS);
+	__uint(max_entries, FAMILY_MAX *LOSS_REASONS);
 	__type(key, u32);
 	__type(value, struct loss_count);
 };
@@ -202,14 +202,15 @@ extern struct ring_bell_map ring_bell SEC(".maps");
 extern struct losses_map losses SEC(".maps");
 extern struct probe_hits_map probe_hits SEC(".maps");
 
-/* set by the loader before the programs are loaded */
+/* Configuration that the loader sets before it loads the programs. */
 extern const volatile u32 span_mode; /* enum span_mode */
-extern const volatile bool filter_on; /* only PROCESS_SELECTED */
+extern const volatile bool filter_on; /* record only processes with PROCESS_SELECTED */
 extern u32 processes_version;
-extern const volatile bool no_args; /* command lines and paths stay out of the trace */
-extern const volatile bool test_unreadable_code; /* of SONDE_TEST: no new code object can be read a second time */
+extern const volatile bool no_args; /* leave command lines and paths out of the trace */
+/* for tests (SONDE_TEST): the second read of a new code object fails */
+extern const volatile bool test_unreadable_code;
 extern const volatile u64 ring_size; /* bytes of data, a power of two */
-extern const volatile u64 ring_mark; /* bytes in a ring beyond which its producers wake the loader */
+extern const volatile u64 ring_mark; /* bytes in a ring above which its producers wake the loader */
 #endif
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events about the trace itself, family 00. The loader writes them; they are
- * declared like any other event so that a reader needs no second mechanism.
+ * Events about the trace itself, family 00. The loader writes them; they are declared like any other event, so that a
+ * reader needs no second mechanism.
  */
 #ifndef SONDE_META_H
 #define SONDE_META_H
@@ -25,25 +25,31 @@ struct meta_clock {
 } EVENT(meta_clock, 0x0002, "one moment on all clocks, so that traces of several machines merge");
 
 enum loss_reason {
-	LOSS_RING_FULL = 1, /* the record was made and found no room */
+	LOSS_RING_FULL = 1, /* the ring had no room for a record */
 	LOSS_STORAGE = 2, /* no memory for the thread's state */
-	LOSS_DEPTH = 3, /* more calls open in one thread than CALL_DEPTH */
-	LOSS_RECURSION = 4, /* the kernel skipped a program that was already running on that CPU */
+	LOSS_DEPTH = 3, /* a thread had more than CALL_DEPTH calls open */
+	LOSS_RECURSION = 4, /* the kernel skipped a program because it was already running on that CPU */
 	LOSS_RETURN = 5, /* a call's return was not seen: its record has no true end */
 	LOSS_MAP_FULL = 6, /* a BPF map had no room */
-	LOSS_MMAP = 7, /* mmap records were lost: a library may have gone unnoticed */
-	LOSS_BLIND = 8, /* time between a library's first mapping and its probes; count is libraries */
+	LOSS_MMAP = 7, /* mmap records were lost: sonde may have missed a library */
+	LOSS_BLIND = 8, /* attach gap: time from a library's first mapping until it was probed; count is libraries */
 	LOSS_READ = 9, /* the target's memory could not be read */
-	LOSS_REFUSED = 10, /* the record is of a kind or size that the schema of the trace does not have */
-	LOSS_TORN = 11, /* a stack changed while it was read, or made no sense */
-	LOSS_NESTED = 12, /* a stack was wanted while two others of the same thread were being read */
-	LOSS_BUDGET =
-		13, /* given up: it would have taken more memory than sonde allows itself, or a file can't be parsed */
+	LOSS_REFUSED = 10, /* the record has a kind or size that the schema of the trace does not have */
+	LOSS_TORN = 11, /* a stack changed while it was read, or was inconsistent */
+	LOSS_NESTED = 12, /* a third stack of one thread was to be read while two were being read */
+	LOSS_BUDGET = 13, /* the limit of sonde's memory was reached, or a file can't be parsed */
 	LOSS_UNKNOWN =
-		14, /* the process of a stack was not known yet to run a CPython, or runs one that can't be walked */
+		/*
+		 * the process of a stack was not known yet to run a CPython, or runs one whose stacks can't be walked
+		 */
+	14,
 	LOSS_UNPROBED = 15, /* functions of a library have no probes; count is libraries */
 	LOSS_SHARE =
-		16, /* a file was not examined at once: that takes long, or those of its user take more than a share of a CPU */
+		/*
+		 * a file's examination was postponed: it takes long, or the files of its user have used their share
+		 * of a CPU
+		 */
+	16,
 	LOSS_REASONS
 };
 
@@ -59,10 +65,10 @@ struct meta_loss {
 
 enum attach_method {
 	ATTACH_NONE = 0,
-	ATTACH_SESSION = 1, /* one uprobe_session link a program */
+	ATTACH_SESSION = 1, /* one uprobe_session link per program */
 	ATTACH_MULTI = 2, /* uprobe_multi links */
-	ATTACH_PERF = 3, /* a perf event a site */
-	ATTACH_KERNEL = 4, /* tracepoint */
+	ATTACH_PERF = 3, /* one perf event per site */
+	ATTACH_KERNEL = 4, /* a tracepoint */
 };
 
 struct meta_object {
@@ -93,7 +99,7 @@ struct meta_probe {
 struct meta_hits {
 	struct event event;
 	u64 hits DOC("times the probe ran, whole trace");
-	u64 skipped DOC("of these, times it recorded nothing: the process is not wanted, or the call is within another");
+	u64 skipped DOC("of these, times it recorded nothing: the process is not selected, or the call is nested");
 	u16 number DOC("probe");
 } EVENT(meta_hits, 0x0006, "how often a probe ran, written at the end");
 
@@ -132,16 +138,16 @@ struct meta_member {
 } EVENT(meta_member, 0x0009, "a process came among those that the filters name, or left them, by a name or a cgroup");
 
 /*
- * Stacks are a tree: a field of unit `stack` holds the id of a stack's innermost frame, 0 for none, and each
- * frame names its caller. Equal stacks have one id as a rule; a stack may get a second one: the tables in BPF and in the
- * loader forget what is not used. So may a function; two are the same if all but their ids is.
- * A reader takes all of these in before it looks at events that use them.
+ * Stacks form a tree: a field of unit `stack` holds the id of the innermost frame (0: no stack), and each frame names
+ * its caller. Equal stacks usually have the same id, but a stack or function may get a second id, as the tables in
+ * BPF and in the loader evict entries that are not used. Two functions are the same if all fields except the id are
+ * equal. A reader reads all frames and code before the events that refer to them.
  */
 enum frame_kind {
 	FRAME_PYTHON = 1,
-	FRAME_NATIVE = 2, /* user space: C, C++, .. */
+	FRAME_NATIVE = 2, /* user-space native code: C, C++, ... */
 	FRAME_KERNEL = 3,
-	FRAME_CUT = 4, /* the outermost: its callers are missing, the stack was deeper than what is walked */
+	FRAME_CUT = 4, /* stands for the callers that are missing because the stack was deeper than the walk's limit */
 };
 
 struct meta_code {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Takes the native user stack of the current thread, in any context in which user memory may be read without
- * faults; or, in a sleepable program, another task's.
+ * Reads the native user stack of the current thread, in any context in which user memory may be read without faults;
+ * a sleepable program can read that of another task.
  */
 #ifndef SONDE_NATIVE_BPF_H
 #define SONDE_NATIVE_BPF_H
@@ -13,7 +13,7 @@
 #define NATIVE_SIZE(record, native) \
 	(__builtin_offsetof(typeof(record), native.chain) + ((record).native.links & (NATIVE_CHAIN - 1)) * sizeof(u64))
 
-/* task NULL: the current one's memory, without faults. A constant where this is inlined. */
+/* task NULL: the current task's memory, read without faults. The argument is a constant wherever this is inlined. */
 static __always_inline long native__read(void *to, u32 size, u64 from, struct task_struct *task)
 {
 	if (task)
@@ -27,7 +27,10 @@ struct native_walk {
 	struct task_struct *other;
 };
 
-/* Takes the i-th link of the chain of frame pointers, as long as they make sense: the loader checks what they lead to. */
+/*
+ * Reads the i-th link of the chain of frame pointers. The walk ends at a link that is not plausible; the loader
+ * checks that the addresses are code.
+ */
 static __always_inline long native__link(u32 i, struct native_walk *w, struct task_struct *other)
 {
 	u64 frame[2], distance, bp = w->bp;
@@ -56,7 +59,7 @@ static long native__link_there(u32 i, struct native_walk *w)
 	return native__link(i, w, w->other);
 }
 
-/* other: task, where it is not the current one; else NULL */
+/* `other` is `task` if that is not the current task, else NULL. */
 static __always_inline void native__take(struct native_stack *n, struct task_struct *task, struct task_struct *other)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -67,13 +70,13 @@ static __always_inline void native__take(struct native_stack *n, struct task_str
 	n->sp = sp;
 	n->bp = regs->bp;
 	n->window = 0;
-	/* near the end of the stack's mapping there is less */
+	/* near the end of the stack's mapping fewer bytes can be read */
 	if (!native__read(n->stack, NATIVE_WINDOW, sp, other))
 		n->window = NATIVE_WINDOW;
 	else if (!native__read(n->stack, NATIVE_WINDOW / 4, sp, other))
 		n->window = NATIVE_WINDOW / 4;
 	n->links = 0;
-	/* one less: so the number of links is within bounds that the verifier knows */
+	/* one link less, so that the verifier can bound the number of links */
 	bpf_loop(NATIVE_CHAIN - 1, other ? native__link_there : native__link_here, &w, 0);
 }
 

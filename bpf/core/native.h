@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread's native user stack on its way from BPF to the loader, which unwinds it
- * (user/record/native.c). It goes as what unwinding needs: the registers, the newest bytes
- * of the stack, for functions without frame pointers, and the chain of frame pointers, for
- * what lies further up.
+ * A thread's native user stack on its way from BPF to the loader, which unwinds it (user/record/native.c). It
+ * contains what unwinding needs: the registers, the newest bytes of the stack (for functions without frame pointers),
+ * and the chain of frame pointers (for the callers beyond those bytes).
  */
 #ifndef SONDE_NATIVE_H
 #define SONDE_NATIVE_H
@@ -13,16 +12,19 @@
 #define NATIVE_WINDOW 1536 /* bytes */
 #define NATIVE_CHAIN  256
 
-/* A link of the chain: the return address beside the saved frame pointer, and how far the next one is, in words. */
+/*
+ * A link of the chain: the return address next to the saved frame pointer, and the distance to the next link in units
+ * of 8 bytes.
+ */
 #define NATIVE_ADDRESS(link)  ((link) & ((1ULL << 48) - 1))
 #define NATIVE_DISTANCE(link) ((link) >> 48 << 3)
 
 struct native_stack {
-	u64 ip, sp, bp; /* 0: none could be taken */
+	u64 ip, sp, bp; /* 0: the registers could not be read */
 	u32 window; /* bytes of stack[] that could be read */
-	u32 links; /* in chain[] */
+	u32 links; /* number of elements in chain[] */
 	u8 stack[NATIVE_WINDOW];
-	u64 chain[NATIVE_CHAIN]; /* only `links` of them are sent; chain[0] is what bp points to */
+	u64 chain[NATIVE_CHAIN]; /* only `links` elements are sent; chain[0] is the link that bp points to */
 };
 
 #endif

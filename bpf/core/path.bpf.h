@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Paths of what the kernel keeps as a tree: files, cgroups. Components are noted from leaf to root (path__note), then their
- * names are written from root to leaf behind a record (path__write), each with a slash before it.
+ * Paths of objects that the kernel stores as a tree: files, cgroups. path__note() notes the components from the leaf
+ * to the root; path__write() then writes their names from the root to the leaf behind a record, each after a slash.
  *
- * All is kept in a map: the verifier knows the value of each number on the stack and follows each step of a loop for
- * itself, but not what is here.
+ * All state is in a map and not on the stack. The verifier tracks the value of each number on the stack, and would
+ * follow each iteration of a loop separately.
  */
 #ifndef SONDE_PATH_BPF_H
 #define SONDE_PATH_BPF_H
 
 #include "core/sonde.bpf.h"
 
-#define PATH_ROOM	 1024 /* of a path; longer ones are cut at the start of a component */
-#define PATH_NAME_ROOM	 256 /* of one component, with its NUL */
-#define PATH_DEPTH	 16 /* components; what lies above is left out */
+#define PATH_ROOM	 1024 /* bytes of a path; a longer path is cut at the start of a component */
+#define PATH_NAME_ROOM	 256 /* bytes of one component, with its NUL */
+#define PATH_DEPTH	 16 /* components; those nearer to the root are left out */
 #define PATH_RECORD_ROOM 128
 
 struct path_room {
-	u64 names[PATH_DEPTH]; /* of the components in the kernel's memory, from leaf to root */
+	u64 names[PATH_DEPTH]; /* addresses of the component names in kernel memory, from leaf to root */
 	u32 components;
-	u32 length; /* of the path so far, bytes */
-	u8 before[PATH_RECORD_ROOM]; /* at its end lies the record */
+	u32 length; /* bytes of the path so far */
+	u8 before[PATH_RECORD_ROOM]; /* the record lies at the end of this */
 	char path[PATH_ROOM + PATH_NAME_ROOM] __attribute__((aligned(8)));
 };
 
@@ -36,7 +36,7 @@ static __always_inline void path__begin(struct path_room *r)
 	r->components = r->length = 0;
 }
 
-/* Notes the next component towards the root; false: there are as many as there is room for. */
+/* Notes the next component towards the root; false if PATH_DEPTH components are noted already. */
 static __always_inline bool path__note(struct path_room *r, const void *name)
 {
 	u32 n = r->components;
@@ -65,7 +65,7 @@ static long path__append(u32 i, struct path_room **room)
 	return 0;
 }
 
-/* Writes what was noted. Returns the bytes of the path, at most PATH_ROOM. */
+/* Writes the noted path. Returns its length in bytes, at most PATH_ROOM. */
 static __always_inline u32 path__write(struct path_room *r)
 {
 	u32 len;

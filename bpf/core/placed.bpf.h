@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The placed kind of a call, for sonde.bpf.h, which includes it. */
+/* Placed calls; sonde.bpf.h includes this file. */
 #ifndef SONDE_PLACED_BPF_H
 #define SONDE_PLACED_BPF_H
 
 /*
- * The record of the placed call that ends at this place: what is open at the
- * stack pointer that the function had at its entry, which the loader knows from
- * the function's code.
+ * The record of the placed call that ends at this site: the open call with the stack pointer that the function had at
+ * its entry. The loader derives that stack pointer from the function's code.
  */
 static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie)
 {
@@ -15,7 +14,10 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 	struct thread *th;
 	struct span *span;
 
-	/* both read first: of a choice clang would make one load at an offset that varies, which the verifier refuses */
+	/*
+	 * Read both registers first: clang would turn a choice between them into one load at a variable offset, which
+	 * the verifier refuses.
+	 */
 	barrier_var(sp);
 	barrier_var(bp);
 	if (cookie & COOKIE_BY_FRAME_POINTER)
@@ -63,9 +65,9 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
 
 /*
- * A call of any function, C++ too, that is probed without a change to its return address: the loader finds the ends of the
- * function in its code. The record begins with struct span, because the value that the function returns is not known
- * there. An exception that leaves the function sets EVENT_UNWOUND.
+ * A call of any function, C++ included, that is probed without changing its return address: the loader finds the ends
+ * of the function in its code. The record begins with struct span, because the return value is not known at these
+ * ends. An exception that leaves the function sets EVENT_UNWOUND.
  */
 #define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
 #define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)

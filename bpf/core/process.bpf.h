@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which processes are recorded, and whose threads a family follows: what programs ask before they do anything else. */
+/* Which processes are recorded, and whose threads a family follows. Programs check this before anything else. */
 #ifndef SONDE_PROCESS_BPF_H
 #define SONDE_PROCESS_BPF_H
 
@@ -14,7 +14,7 @@ static __always_inline u32 process__flags(u32 tgid)
 	return flags ? *flags : 0;
 }
 
-/* Does the user want this process? To be asked before anything is reserved. */
+/* Do the filters select this process? Programs call this before they reserve anything. */
 static __always_inline bool process__is_selected(u32 tgid)
 {
 	return !filter_on || (process__flags(tgid) & PROCESS_SELECTED);
@@ -24,9 +24,31 @@ static __always_inline bool process__is_selected(u32 tgid)
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
+#define TS_COMPAT 2 /* arch/x86/include/asm/thread_info.h */
+
+/* Is the task in a system call of the 32-bit kind? Its arguments and stack are then those of 32-bit code. */
+static __always_inline bool task__in_32bit_call(const struct task_struct *task)
+{
+	return task->thread_info.status & TS_COMPAT;
+}
+
 /*
- * Does a family that follows threads follow those of this process? With a filter, of the processes that it selects; else
- * of those with a runtime, or of all processes where the family's option `all` says so.
+ * Of the task's process. For each load of a pointer through a trusted one verifiers search the names of all types of the kernel,
+ * which takes them up to 1 ms. So where a program runs rarely such fields are read by the helper.
+ */
+static __always_inline s32 task__live_threads(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, signal, live.counter);
+}
+
+static __always_inline u64 task__process_start(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, group_leader, start_time);
+}
+
+/*
+ * Does a family that follows threads follow those of this process? With a filter it follows the processes that the
+ * filter selects, else those with a runtime, or all processes with the family's option `all`.
  */
 static __always_inline bool process__followed(u32 tgid, bool all)
 {
@@ -35,7 +57,7 @@ static __always_inline bool process__followed(u32 tgid, bool all)
 	return all || (process__flags(tgid) & PROCESS_RUNTIME);
 }
 
-/* The same for a task. A kernel thread has no runtime, and its flag says so without a lookup in a map. */
+/* The same for a task. A kernel thread has no runtime, and its task flag shows this without a map lookup. */
 static __always_inline bool task__followed(struct task_struct *task, bool all)
 {
 	if (!filter_on && !all && task->flags & PF_KTHREAD)
@@ -43,10 +65,16 @@ static __always_inline bool task__followed(struct task_struct *task, bool all)
 	return process__followed(task->tgid, all);
 }
 
+/* The same without threads of the kernel and the idle tasks, also where a filter or `all` selects them. */
+static __always_inline bool user_task__followed(struct task_struct *task, bool all)
+{
+	return task->pid && !(task->flags & PF_KTHREAD) && process__followed(task->tgid, all);
+}
+
 /*
- * For iterators over threads that exist already. They include the threads of a process that the loader introduces, because a
- * process that keeps changing its name or cgroup may be out of the set at the moment when the iterator runs, and its events
- * are recorded whenever it is in.
+ * Is this process selected, or being introduced to the families? For iterators over existing threads: a process that
+ * keeps changing its name or cgroup may be outside of the set when the iterator runs, and its events are recorded
+ * whenever it is inside.
  */
 static __always_inline bool process__introduced(u32 tgid)
 {
@@ -59,8 +87,8 @@ static __always_inline bool task__introduced(struct task_struct *task, bool all)
 }
 
 /*
- * Is a thread still followed that was introduced? *version is a field of the thread's storage: processes_version when its
- * process was last found to be selected. Without a filter a process is followed until it execs.
+ * Is a thread that was introduced still followed? *version is a field of the thread's storage: processes_version when
+ * its process was last found to be selected. Without a filter a process is followed until it execs.
  */
 static __always_inline bool thread__followed(struct task_struct *task, u32 *version)
 {
@@ -74,7 +102,7 @@ static __always_inline bool thread__followed(struct task_struct *task, u32 *vers
 	return true;
 }
 
-/* What a program's task storage has for a task, or NULL. Most tasks of a machine have no storage, and one load says so. */
+/* The value that a task storage has for a task, or NULL. Most tasks have no storage at all, which one load shows. */
 #define task__stored(map, task) ((task)->bpf_storage ? bpf_task_storage_get(map, task, 0, 0) : NULL)
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The walker's maps, and the lives of processes with a CPython. Loaded only if a family walks. */
+/*
+ * The maps of the Python stack walker, and the start and end of processes with a CPython. Loaded only if a family
+ * reads Python stacks.
+ */
 #include "python_learn.bpf.h"
 #include "python_walk.bpf.h"
 
@@ -19,7 +22,7 @@ struct python_stacks_map python_stacks SEC(".maps");
 
 u32 python_last_id = 1;
 
-/* A child is its parent's copy; from there on each has code objects of its own. */
+/* A child is a copy of its parent; from here on each process has code objects of its own. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(core_python_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -38,7 +41,10 @@ int BPF_PROG(core_python_fork, struct task_struct *parent, struct task_struct *c
 	return 0;
 }
 
-/* An exec maps the new program, and the loader may hear of the mappings, before sched_process_exec runs. The rename comes first. */
+/*
+ * At an exec the new program is mapped, and the loader may learn of the mappings, before sched_process_exec runs. The
+ * rename comes earlier, so the old entry is removed there.
+ */
 SEC("tp_btf/task_rename")
 int BPF_PROG(core_python_exec, struct task_struct *task, const char *comm)
 {
@@ -49,7 +55,10 @@ int BPF_PROG(core_python_exec, struct task_struct *task, const char *comm)
 	return 0;
 }
 
-/* Its program is mapped by now, but has not run. Of one in a library, python__known_here() hears at its first event. */
+/*
+ * The program is mapped by now, but has not run. A CPython in a shared library is found by python__known_here() at
+ * its first event.
+ */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(core_python_run, struct task_struct *task)
 {
@@ -65,7 +74,7 @@ int BPF_PROG(core_python_exit, struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 
-	if (!task->signal->live.counter)
+	if (!task__live_threads(task))
 		bpf_map_delete_elem(&python_processes, &tgid);
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Python stacks from BPF programs. Each function returns the id of the stack's innermost frame (fields of unit `stack`), or
- * 0 if there is no stack: the process is not a Python, or it is not known yet, or its memory could not be read (counted).
- * A family whose programs call them sets .python in its family_host, and its `mapped` calls python__mapped().
+ * Python stacks from BPF programs. Each function returns the id of the stack's innermost frame (fields of unit
+ * `stack`), or 0 if there is no stack: the process is not a Python process, it is not known yet, or its memory could
+ * not be read (counted as a loss). A family whose programs call these functions sets .python in its family_host, and
+ * its is_runtime accepts CPythons.
  */
 #ifndef SONDE_PYTHON_BPF_H
 #define SONDE_PYTHON_BPF_H
@@ -11,25 +12,28 @@
 #include "core/python_walk.bpf.h"
 
 /*
- * A sleepable program (iter.s/task), which can read another task's memory, defines PYTHON_WALK_TASKS before it includes
- * this, and gets python__stack_of_task().
+ * A sleepable program (iter.s/task) can read the memory of another task: it defines PYTHON_WALK_TASKS before it
+ * includes this file, and can then call python__stack_of_task().
  */
 
-/* The stack of the current thread. Its thread state is searched for if it is not known yet, which sched_waking must not do. */
+/*
+ * The stack of the current thread. If its thread state is not known yet, it is searched for, which is too slow for
+ * sched_waking.
+ */
 static __always_inline u32 python__stack(u32 frames)
 {
 	return python__walk_current(0, 0, frames);
 }
 
-/* The same for a program at an instruction of a CPython. A process that is not known is counted. */
+/* The same for a program at an instruction of a CPython. An unknown process is counted as a loss. */
 static __always_inline u32 python__stack_here(u32 frames)
 {
 	return python__known_here() ? python__walk_current(0, 0, frames) : 0;
 }
 
 /*
- * The same for a thread that waits for the GIL at `gil` (struct _gil_runtime_state). A thread that has entered several
- * interpreters has a stack in each of them, and while it waits none is marked as the current stack.
+ * The same for a thread that waits for the GIL at `gil` (struct _gil_runtime_state). A thread that has entered
+ * several interpreters has a stack in each of them, and while it waits none of them is marked as current.
  */
 static __always_inline u32 python__stack_waiting(u64 gil, u32 frames)
 {
@@ -37,8 +41,8 @@ static __always_inline u32 python__stack_waiting(u64 gil, u32 frames)
 }
 
 /*
- * The stack of the thread whose PyThreadState is at `state` in the current process. The stack of another thread can change
- * while it is read; then it is counted as torn and the result is 0.
+ * The stack of the thread whose PyThreadState is at `state` in the current process. Another thread's stack can change
+ * while it is read; it is then counted as torn and the result is 0.
  */
 static __always_inline u32 python__stack_of(u64 state, u32 frames)
 {
@@ -47,8 +51,9 @@ static __always_inline u32 python__stack_of(u64 state, u32 frames)
 
 #ifdef PYTHON_WALK_TASKS
 /*
- * Of another task, stopped or not: pages that are not in memory are fetched. A stack that changes meanwhile is counted
- * as torn. state: its PyThreadState, 0: it is looked for, which takes as long as the process has threads.
+ * The stack of another task, stopped or not; pages that are not in memory are fetched. A stack that changes meanwhile
+ * is counted as torn. state: the task's PyThreadState; 0: search for it, which takes time in proportion to the number
+ * of threads.
  */
 static __always_inline u32 python__stack_of_task(struct task_struct *task, u64 state, u32 frames)
 {

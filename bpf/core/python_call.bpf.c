@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Where programs that want a call's Python stack end: see at_call.bpf.h. Loaded only if a family's option asks for it. */
+/*
+ * The tail-called program that reads a call's Python stack, see at_call.bpf.h. Loaded only if an option of a family
+ * needs it.
+ */
 #include "core/at_call.bpf.h"
 #include "core/python.bpf.h"
 #include "core/python_gil.bpf.h"
 
 struct python_call_map python_call SEC(".maps");
 
-/* The thread's topmost open call is the one that has just begun. Its time begins anew: the walk is none of it. */
+/*
+ * The thread's topmost open call is the one that has just begun. Its start time is taken again after the walk, so
+ * that the duration does not include the walk.
+ */
 SEC("called/python_call")
 int core_at_call(struct pt_regs *ctx)
 {

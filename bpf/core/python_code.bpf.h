@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Code objects: how they are identified and sent to the loader. docs/python.md */
+/* Code objects: how they are identified and sent to the loader (docs/python.md). */
 #ifndef SONDE_PYTHON_CODE_BPF_H
 #define SONDE_PYTHON_CODE_BPF_H
 
 #include "core/python_memory.bpf.h"
 
-/* Length, hash if Python has needed it, and last characters of a text. */
+/* Mixes the length, the hash (if Python has computed it) and the last characters of a str into `hash`. */
 static __always_inline u64 python__check_text(struct python_thread *t, const struct python_layout *l, u64 hash,
 					      u64 text, struct task_struct *task)
 {
@@ -25,8 +25,9 @@ static __always_inline u64 python__check_text(struct python_thread *t, const str
 }
 
 /*
- * What of a code object never changes, as a number. From 3.12 on each has a version that is given once. Before, its
- * texts and line table are looked into: new ones may come to lie at the addresses of old ones in the very same order.
+ * A checksum over the parts of a code object that never change. From 3.12 on each code object has a unique version.
+ * Before 3.12 its names and line table are read, too: new code objects can come to lie at the addresses of freed
+ * ones, in the same order.
  */
 static __always_inline u64 python__check(struct python_thread *t, const struct python_layout *l,
 					 struct task_struct *task)
@@ -46,8 +47,8 @@ static __always_inline u64 python__check(struct python_thread *t, const struct p
 }
 
 /*
- * Is it a code object? Then its check. What was looked into since the last one was made or freed need not be read
- * again, nor what a stack has twice. 0 or enum loss_reason.
+ * Checks that `code` is a code object, and computes its checksum. A code object that was read since the last one was
+ * made or freed need not be read again, nor one that occurs twice in a stack. Returns 0 or enum loss_reason.
  */
 static __always_inline u32 python__know(struct python_walk *w, u64 code, u64 *check, struct task_struct *task)
 {
@@ -110,7 +111,7 @@ static long python__send_piece_there(u32 i, struct python_walk *w)
 #define PYTHON_TEXT_MAX	 8192
 #define PYTHON_LINES_MAX (1 << 20)
 
-/* Where the characters of a str are; its width goes to the record. */
+/* Finds the address and the width of the characters of a str. */
 static __always_inline void python__text(struct python_walk *w, u64 object, struct task_struct *task)
 {
 	const struct python_layout *l = w->l;
@@ -125,7 +126,7 @@ static __always_inline void python__text(struct python_walk *w, u64 object, stru
 		return;
 	state = (u32)t->text[4] >> l->str_kind_shift;
 	kind = state & 7;
-	/* not compact, or no kind that there is */
+	/* not compact, or an invalid kind */
 	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4))
 		return;
 	x->from = object + (state & 16 ? l->str_ascii : l->str_compact);
@@ -135,7 +136,10 @@ static __always_inline void python__text(struct python_walk *w, u64 object, stru
 	x->total = t->text[2] * kind;
 }
 
-/* Sends a part of the code object that the thread's room holds; 0, or 1: the ring had no room, which emit() counts. */
+/*
+ * Sends a part of the code object that is in the thread's buffer. Returns 1 if the ring had no room, which emit()
+ * counts, else 0.
+ */
 static __always_inline int python__send_part(struct python_walk *w, u32 part, struct task_struct *task)
 {
 	const struct python_layout *l = w->l;
@@ -161,7 +165,10 @@ static __always_inline int python__send_part(struct python_walk *w, u32 part, st
 	return x->failed;
 }
 
-/* Reads the code object again, which may be gone since the walk: cursor.bad then says why the stack is lost. 0 or 1. */
+/*
+ * Reads the code object again and sends it. It may have been freed since the walk: cursor.bad is then the reason of
+ * the loss. Returns 0 or 1.
+ */
 static __always_inline int python__send_code(struct python_walk *w, u64 code, u32 id, struct task_struct *task)
 {
 	struct raw_code *raw = &w->known->raw;
@@ -181,14 +188,17 @@ static __always_inline int python__send_code(struct python_walk *w, u64 code, u3
 	if (python__send_part(w, RAW_CODE_NAME, task) || python__send_part(w, RAW_CODE_FILE, task) ||
 	    python__send_part(w, RAW_CODE_LINES, task))
 		return 1;
-	/* what another thread has just left may be gone by now */
+	/* another thread's code object may have been freed since that thread left it */
 	if (t->cursor.is_current || !python__read(t->code, PYTHON_CODE_READ, code, task))
 		return 0;
 	t->cursor.bad = LOSS_READ;
 	return 1;
 }
 
-/* A function of its own for the verifier; the current task's memory. t and known are those of the walk. */
+/*
+ * Runs on the current task's memory. It is a separate function so that the verifier checks it once. t and known
+ * belong to the walk.
+ */
 __weak __noinline int python__send_code_here(struct python_thread *t, struct python_known *known, u64 code, u32 id,
 					     u32 layout)
 {

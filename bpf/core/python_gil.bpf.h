@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Does a thread hold its interpreter's GIL? What is read is laid out as struct _gil_runtime_state. */
+/* Does a thread hold its interpreter's GIL? The memory that is read is a struct _gil_runtime_state. */
 #ifndef SONDE_PYTHON_GIL_BPF_H
 #define SONDE_PYTHON_GIL_BPF_H
 
 #include "core/gil_held.h"
 #include "core/python_walk.bpf.h"
 
+#define GIL_SIZE 256 /* struct _gil_runtime_state and more: conditions and mutexes */
+
 /*
- * Does the current thread, whose Python stack was just walked, hold the GIL? `gil`, if it is not NULL, gets the GIL's
+ * Does the current thread, whose Python stack was just walked, hold the GIL? `gil`, if not NULL, gets the GIL's
  * address if the answer is known.
  */
 static __always_inline u32 python__gil_held(struct task_struct *task, u64 *gil)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process that runs a CPython which is known already is entered into python_processes here, in its own context. The
- * loader reads of its mappings later, on a busy machine much later than its first wait for the GIL, and the attacher refuses
- * addresses of data that the kernel has not mapped yet when the code is mapped.
+ * Enters a process that runs a known CPython into python_processes, in the process's own context. The loader
+ * processes its mappings later, on a busy machine long after the first wait for the GIL; and the attacher refuses
+ * data addresses that are not mapped yet when the code is mapped.
  */
 #ifndef SONDE_PYTHON_LEARN_BPF_H
 #define SONDE_PYTHON_LEARN_BPF_H
 
 #include "core/python_memory.bpf.h"
 
-extern u32 python_last_id; /* of processes that BPF enters: odd, those of the loader are even */
+extern u32 python_last_id; /* of processes that BPF enters: odd; ids that the loader assigns are even */
 
 struct python_learned {
 	struct python_file_key file;
 	struct python_process process;
-	u64 before; /* the last address in front of anonymous memory, 0: the address is in none */
+	u64 before; /* the last address before anonymous memory; 0: the address is not in anonymous memory */
 	u32 known; /* the file is a CPython */
 	u32 inside; /* the address is in a mapping of the file */
 };
@@ -63,7 +63,10 @@ static long python__on_data(struct task_struct *task, struct vm_area_struct *vma
 	return 0;
 }
 
-/* Is the address in what the task maps of the file, or in the zeroed memory right behind that? See steering__in_file(). */
+/*
+ * Is the address in a mapping of the file, or in the zero-filled memory directly behind it (.bss)?
+ * steering__in_file() checks the same.
+ */
 static __always_inline bool python__in_file(struct task_struct *task, struct python_learned *l, u64 address)
 {
 	l->inside = 0;
@@ -75,8 +78,8 @@ static __always_inline bool python__in_file(struct task_struct *task, struct pyt
 }
 
 /*
- * Enters the current process if the code at this address is a known CPython's; 0: it is not, or its mappings are
- * being changed just now. A function of its own for the verifier.
+ * Enters the current process if the code at this address belongs to a known CPython. Returns 0 if it does not, or if
+ * the mappings are being changed at the moment. A separate function, so that the verifier checks it once.
  */
 __weak __noinline int python__learn(u64 code)
 {
@@ -96,8 +99,8 @@ __weak __noinline int python__learn(u64 code)
 }
 
 /*
- * For a program at an instruction of a CPython: can the current process's stacks be walked? If not, the stack that was
- * asked for is counted as a loss.
+ * For a program at an instruction of a CPython: can the current process's stacks be walked? If not, the requested
+ * stack is counted as a loss.
  */
 __weak __noinline int python__known_here(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the parts of the walker of Python stacks share: its maps, and the functions that read the walked thread's memory.
+ * What the parts of the Python stack walker share: its maps, and the functions that read the walked thread's memory.
  *
- * These take the task whose memory is read. NULL is the current task, whose memory is read without faults. Only sleepable
- * programs, which define PYTHON_WALK_TASKS, can read the memory of another task.
+ * These functions take the task whose memory is read. NULL means the current task, whose memory is read without
+ * faults. Only sleepable programs, which define PYTHON_WALK_TASKS, can read the memory of another task.
  */
 #ifndef SONDE_PYTHON_MEMORY_BPF_H
 #define SONDE_PYTHON_MEMORY_BPF_H
@@ -12,20 +12,20 @@
 #include "core/python.h"
 
 #define PYTHON_GENERATOR   1 /* FRAME_OWNED_BY_GENERATOR in pycore_frame.h, 3.11 to 3.15 */
-#define PYTHON_STATES	   8192 /* of threads, looked at in a search */
+#define PYTHON_STATES	   8192 /* thread states that are read in one search, at most */
 #define PYTHON_FRAME_WORDS 16
 #define PYTHON_CODE_WORDS  32
 #define PYTHON_STATE_WORDS 32
-#define PYTHON_STATE_READ  184 /* likewise of a thread state */
-#define PYTHON_TRIES	   4 /* walks of another thread's stack until two agree */
+#define PYTHON_STATE_READ  184 /* bytes of a thread state that are read */
+#define PYTHON_TRIES	   4 /* walks of another thread's stack until two of them agree */
 #define PYTHON_MEMOS	   128
-#define PYTHON_CODE_READ   (18 * 8) /* bytes: what is needed lies in them, in all versions */
+#define PYTHON_CODE_READ   (18 * 8) /* bytes that are read: all members in use lie in them, in all versions */
 
-/* A frame as it was walked. */
+/* A frame as the walk has read it. */
 struct python_frame {
 	u64 code; /* address */
-	u64 check; /* distinguishes code objects that were at the same address in turn */
-	s64 offset; /* in the bytecode, bytes; -1: not begun */
+	u64 check; /* distinguishes code objects that were at the same address one after the other */
+	s64 offset; /* of the instruction in the bytecode, bytes; -1: the frame has not begun */
 };
 
 struct python_code_key {
@@ -42,42 +42,42 @@ struct python_stack_key {
 };
 
 /*
- * A walk. In a map and not on the stack: of what is on the stack the verifier knows the values, and would follow each
- * step of a loop for itself.
+ * The state of a walk. It is in a map and not on the stack, because the verifier tracks the value of each number on
+ * the stack and would follow each iteration of a loop separately.
  */
 struct python_cursor {
 	u64 code_type;
-	u64 state; /* of the thread that is walked */
-	u64 frame; /* the next one's address, 0: that was all */
-	u64 anchor; /* one that was before: met again, it is a cycle */
-	u64 hash; /* of all frames, but for where the innermost one is */
-	s64 top; /* offset of the innermost frame */
-	u64 same; /* what a walk and the next one have to agree on */
-	u64 epoch; /* while it stays, a code object that was seen is the same one */
+	u64 state; /* PyThreadState of the walked thread */
+	u64 frame; /* address of the next frame; 0: the walk is complete */
+	u64 anchor; /* address of an earlier frame: a walk that meets it again is in a cycle */
+	u64 hash; /* over all frames, except for the position in the innermost one */
+	s64 top; /* bytecode offset of the innermost frame */
+	u64 same; /* two successive walks must agree on this */
+	u64 epoch; /* as long as it is unchanged, a code object at a known address is the same object */
 	u32 n, max;
 	u32 bad; /* enum loss_reason */
 	u32 cut;
 	u32 process; /* its id */
-	u32 is_current; /* the walked thread is the current one: its stack does not change meanwhile */
-	u32 agreed; /* two walks found the same, or is_current: the stack is right */
+	u32 is_current; /* the walked thread is the current one: its stack does not change during the walk */
+	u32 agreed; /* two walks agreed, or is_current: the stack is consistent */
 	u32 layout;
 	u32 pid;
-	u32 left; /* frames yet to be looked up, from the outermost on */
-	u32 caller; /* id of the last one */
+	u32 left; /* frames still to be looked up, from the outermost one inwards */
+	u32 caller; /* id of the frame that was looked up last */
 	u32 failed;
 };
 
-/* Of the thread states of all interpreters, the one of the thread with this FS base. */
+/* Searches the thread states of all interpreters for that of the thread with this FS base. */
 struct python_search {
-	u64 interp; /* the interpreter whose thread states are searched now; 0: go on with the next one */
-	u64 next; /* interpreter */
+	u64 interp; /* the interpreter whose thread states are searched now; 0: continue with the next one */
+	u64 next; /* the next interpreter */
 	u64 state;
 	u64 self;
-	u64 gil; /* its interpreter's, 0: any */
+	u64 gil; /* only of the interpreter with this GIL; 0: of any */
 	u64 found;
 };
 
-/* What is being sent of a code object. */
+/* The part of a code object that is being sent. */
 struct python_text {
 	u64 from;
 	u32 total, at; /* bytes */
@@ -85,24 +85,28 @@ struct python_text {
 	u32 pad;
 };
 
-/* A code object that was looked into. */
+/* A code object that was read. */
 struct python_memo {
 	u64 code;
 	u64 check;
 	u64 epoch;
 };
 
-/* Of each thread that walks, in a storage of its own: together the two are larger than one may be. */
+/*
+ * Code objects that a walking thread has read. A storage of its own, because struct python_thread with it would
+ * exceed the size limit of a storage.
+ */
 struct python_known {
 	struct python_memo memos[PYTHON_MEMOS];
 	struct raw_code raw;
 };
 
-/* Of each thread that walks: what it knows of itself, and room to work in. */
+/* A thread that walks stacks: what is known of the thread itself, and buffers. */
 struct python_thread {
-	u64 state; /* its PyThreadState when last looked for */
-	u32 process; /* id of the process that had it */
-	u32 busy; /* a walk is going on: an interrupt or the scheduler may want one more, see struct python_nested */
+	u64 state; /* its PyThreadState when last searched for */
+	u32 process; /* id of the process that the state belongs to */
+	/* a walk is in progress; an interrupt or the scheduler may start another one, see struct python_nested */
+	u32 busy;
 	struct python_cursor cursor;
 	struct python_search search;
 	struct python_text sending;
@@ -115,15 +119,19 @@ struct python_thread {
 };
 
 /*
- * A CPU's room for a walk that begins while the thread is in one: programs on functions can be interrupted and preempted, and
- * then the clock's program or that at sched_switch walks the same thread. Neither of these two can be preempted.
+ * A CPU's buffer for a walk that begins while the thread is in one. Programs on functions can be interrupted and
+ * preempted, and then the clock's program or the one at sched_switch walks the same thread. Neither of these two can
+ * be preempted.
  */
 struct python_nested {
 	struct python_thread thread;
 	struct python_known known;
 };
 
-/* What the functions of loops get. All else is in the thread's room: of stack there are 512 bytes for all calls. */
+/*
+ * The context of the loop functions. All other state is in the thread's buffer, because all calls together have only
+ * 512 bytes of stack.
+ */
 struct python_walk {
 	struct python_thread *t;
 	struct python_known *known;
@@ -229,8 +237,8 @@ static __always_inline u64 state_word(const struct python_thread *t, u32 offset)
 }
 
 /*
- * bpf_loop() with the function for the memory that is read. task is NULL or not when this is compiled, and only what
- * can read another task's memory knows the second function.
+ * bpf_loop() with the variant of the function that reads the right task's memory. Whether task is NULL is known at
+ * compile time, and the second variant exists only in programs that can read another task's memory.
  */
 #ifdef PYTHON_WALK_TASKS
 #define PYTHON_LOOP(n, function, context, task) bpf_loop(n, task ? function##_there : function##_here, context, 0)

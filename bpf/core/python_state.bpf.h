@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Finding a thread's PyThreadState. docs/python.md */
+/* Finds a thread's PyThreadState (docs/python.md). */
 #ifndef SONDE_PYTHON_STATE_BPF_H
 #define SONDE_PYTHON_STATE_BPF_H
 
@@ -14,15 +14,15 @@ static __always_inline u64 python__first_frame(const struct python_layout *l, u6
 	return at;
 }
 
-/* In PyThreadState._status, from 3.12 on: it is its thread's current one. */
+/* Is the thread state its thread's current one (PyThreadState._status, from 3.12 on)? */
 static __always_inline bool python__active(const struct python_layout *l, u64 state, struct task_struct *task)
 {
 	return l->state_status && python__word(state + l->state_status, task) & 1 << 4;
 }
 
 /*
- * A thread has a state in each interpreter that it has entered. The active one is right; where none is, as in
- * a thread that waits, the first that runs something: new interpreters come first in their list.
+ * A thread has a thread state in each interpreter that it has entered. The active one is the right one. If none is
+ * active, as in a thread that waits, take the first one with a frame: new interpreters come first in the list.
  */
 static __always_inline long python__search(struct python_walk *w, struct task_struct *task)
 {
@@ -64,8 +64,8 @@ static long python__search_there(u32 i, struct python_walk *w)
 #endif
 
 /*
- * Reads a thread state. Is it one, in its interpreter's list? Its memory is not cleared when it is freed, but its
- * neighbours' links are mended.
+ * Reads a thread state. Is it valid, that is, in its interpreter's list? Python does not clear the memory of a freed
+ * thread state, but unlinks it from its neighbours.
  */
 static __always_inline bool python__read_state(struct python_thread *t, const struct python_layout *l, u64 state,
 					       struct task_struct *task)
@@ -79,7 +79,7 @@ static __always_inline bool python__read_state(struct python_thread *t, const st
 	       state;
 }
 
-/* Of the state that was read: this thread's, of the interpreter with this GIL (0: any)? */
+/* Does the thread state that was read belong to this thread, and to the interpreter with this GIL (0: any)? */
 static __always_inline bool python__is_own(const struct python_thread *t, const struct python_layout *l, u64 self,
 					   u64 gil, struct task_struct *task)
 {
@@ -88,7 +88,7 @@ static __always_inline bool python__is_own(const struct python_thread *t, const 
 	return !gil || !l->interp_gil || python__word(state_word(t, l->state_interp) + l->interp_gil, task) == gil;
 }
 
-/* Is there one interpreter alone, so that a thread has one state? */
+/* Does the process have exactly one interpreter, so that a thread has exactly one state? */
 static __always_inline bool python__one_interpreter(const struct python_layout *l, u64 runtime,
 						    struct task_struct *task)
 {
@@ -97,7 +97,24 @@ static __always_inline bool python__one_interpreter(const struct python_layout *
 	return interp && !python__word(interp + l->interp_next, task);
 }
 
-/* The state of the thread with this FS base, which is read; the current task's is remembered. */
+/* The current task's thread state if it was found before and is still its own; 0: it would have to be searched for. */
+static __always_inline __attribute__((unused)) u64 python__known_state(struct task_struct *me)
+{
+	struct python_thread *t = bpf_task_storage_get(&python_threads, me, 0, 0);
+	u32 tgid = me->tgid, layout;
+	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &tgid);
+	const struct python_layout *l;
+
+	if (!t || !p || t->process != p->id || !t->state)
+		return 0;
+	layout = p->layout;
+	l = bpf_map_lookup_elem(&python_layouts, &layout);
+	if (!l || python__word(t->state + l->state_thread_id, NULL) != me->thread.fsbase)
+		return 0;
+	return python__active(l, t->state, NULL) || python__one_interpreter(l, p->runtime, NULL) ? t->state : 0;
+}
+
+/* Finds and reads the thread state of the thread with this FS base. The current task's state is cached. */
 static __always_inline u64 python__own_state(struct python_walk *w, const struct python_process *p, u64 self, u64 gil,
 					     struct task_struct *task)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The walk itself, for python.bpf.h; docs/python.md explains it. The thread's state leads to its frames, each frame to its
- * code object. What identifies them is hashed on the way, and a stack that was seen before has its id in a map. Of a
- * new stack the frames are looked up one by one from the outermost, and those that are new are sent.
+ * The stack walk for python.bpf.h; docs/python.md explains it. The thread state leads to the frames, each frame to
+ * its code object. The walk hashes what identifies them; a map has the id of a stack that was seen before. The frames
+ * of a new stack are looked up one by one from the outermost one inwards, and new frames are sent.
  */
 #ifndef SONDE_PYTHON_WALK_BPF_H
 #define SONDE_PYTHON_WALK_BPF_H
@@ -10,13 +10,13 @@
 #include "core/python_code.bpf.h"
 #include "core/python_state.bpf.h"
 
-/* Where in its bytecode the frame is, bytes. */
+/* The frame's offset in its bytecode, in bytes. */
 static __always_inline s64 python__offset(const struct python_thread *t, const struct python_layout *l, u64 code)
 {
 	u64 instr = frame_word(t, l->frame_instr);
 
 	if (l->instr_unit) {
-		/* an int, in the upper or lower half of its word */
+		/* f_lasti is an int in the upper or lower half of the word */
 		s32 lasti = instr >> (l->frame_instr & 4 ? 32 : 0);
 
 		return lasti < 0 ? -1 : lasti * (s64)l->instr_unit;
@@ -24,7 +24,7 @@ static __always_inline s64 python__offset(const struct python_thread *t, const s
 	return instr - (code + l->code_start);
 }
 
-/* A frame that has not come to its first traceable instruction is none yet for Python either. */
+/* A frame that has not reached its first traceable instruction does not exist yet for Python either. */
 static __always_inline bool python__incomplete(const struct python_layout *l, u64 code, s64 offset, u32 owner,
 					       struct task_struct *task)
 {
@@ -122,7 +122,7 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 	return id;
 }
 
-/* The next frame from the outermost on. */
+/* Looks up the next frame, from the outermost one inwards. */
 static __always_inline long python__build(struct python_walk *w, struct task_struct *task)
 {
 	struct python_cursor *c = &w->t->cursor;
@@ -153,7 +153,7 @@ static long python__build_there(u32 i, struct python_walk *w)
 }
 #endif
 
-/* The id of the stack that was walked. */
+/* Returns the id of the stack that was walked. */
 static __always_inline u32 python__intern(struct python_walk *w, struct task_struct *task)
 {
 	struct python_cursor *c = &w->t->cursor;
@@ -179,14 +179,17 @@ static __always_inline u32 python__intern(struct python_walk *w, struct task_str
 	return id;
 }
 
-/* Of the interpreter of the state that was read, never another's; with no number to go by one for each walk. */
+/*
+ * A number that changes with the interpreter of the thread state that was read, and with its code objects. A version
+ * of CPython without such a counter gets a new number for each walk.
+ */
 static __always_inline u64 python__epoch(struct python_thread *t, const struct python_layout *l,
 					 struct task_struct *task)
 {
 	u64 interp = state_word(t, l->state_interp), epoch;
 
 	epoch = l->interp_epoch ? python__word(interp + l->interp_epoch, task) : 0;
-	/* 3.13 stops to count when an int is full, at 0 */
+	/* 3.13 stops counting at the overflow of an int, at 0 */
 	if (l->version < 0x030e)
 		epoch = (u32)epoch;
 	if (!epoch)
@@ -195,7 +198,7 @@ static __always_inline u64 python__epoch(struct python_thread *t, const struct p
 	       1ULL << 63;
 }
 
-/* Fills the cursor, from the thread state that was read. */
+/* Fills the cursor from the thread state that was read. */
 static __always_inline void python__walk(struct python_walk *w, struct task_struct *task)
 {
 	const struct python_layout *l = w->l;
@@ -208,15 +211,15 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	c->frame = state_word(t, l->state_frame);
 	if (l->by_cframe && c->frame)
 		c->frame = python__word(c->frame + l->cframe_frame, task);
-	/* frames of interpreters and of what is incomplete come on top */
+	/* leave room for interpreter frames and incomplete frames, which are skipped */
 	PYTHON_LOOP(STACK_FRAMES * 2, python__step, w, task);
 	if (c->frame && !c->cut && !c->bad)
 		c->bad = LOSS_TORN;
 }
 
 /*
- * One walk of a thread. One that may run meanwhile is walked until two walks in succession agree: what is seen twice was
- * there. Where its innermost frame is may differ, as that moves with each instruction.
+ * Walks a thread once. A thread that may run meanwhile is walked until two successive walks agree. The position in
+ * the innermost frame may differ, as it changes with each instruction.
  */
 static __always_inline long python__try(struct python_walk *w, struct task_struct *task)
 {
@@ -247,8 +250,8 @@ static long python__try_there(u32 i, struct python_walk *w)
 #endif
 
 /*
- * t and known: memory for the walk. me: the thread whose stack is walked if state is 0. task: the task whose memory is read;
- * NULL: the current one, which is then `me`.
+ * t and known: buffers of the walk. me: the thread whose stack is walked if state is 0. task: the task whose memory
+ * is read; NULL: the current task, which is then `me`.
  */
 static __always_inline u32 python__walk_thread(struct python_thread *t, struct python_known *known,
 					       struct task_struct *me, u64 state, u64 gil, u32 frames,
@@ -265,7 +268,7 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 #ifdef PYTHON_WALK_TASKS
 	w.task = task;
 #endif
-	/* verifiers of 6.1 take no key from memory that a function of its own was given */
+	/* the verifier of 6.1 accepts no map key in memory that is an argument of a global function */
 	layout = p->layout;
 	c->layout = layout;
 	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
@@ -298,8 +301,8 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 }
 
 /*
- * A walk in memory that the caller has reserved. It is a function of its own because the verifier then checks it once for
- * all kinds of memory.
+ * Walks with buffers that the caller has reserved. A separate function, so that the verifier checks it once for all
+ * kinds of memory.
  */
 __weak __noinline int python__walk_in(struct python_thread *t, struct python_known *known, u64 state, u64 gil,
 				      u32 frames)
@@ -307,7 +310,7 @@ __weak __noinline int python__walk_in(struct python_thread *t, struct python_kno
 	return t && known ? python__walk_thread(t, known, bpf_get_current_task_btf(), state, gil, frames, NULL) : 0;
 }
 
-/* The current thread is in a walk, which was interrupted. */
+/* For a current thread whose own walk was interrupted. */
 static __always_inline u32 python__walk_nested(u64 state, u64 gil, u32 frames)
 {
 	u32 zero = 0, id;
@@ -323,7 +326,7 @@ static __always_inline u32 python__walk_nested(u64 state, u64 gil, u32 frames)
 	return id;
 }
 
-/* state 0: the current thread's, the one of the interpreter with this GIL if gil is not 0. */
+/* state 0: search for the current thread's state, of the interpreter with this GIL if gil is not 0. */
 static __always_inline u32 python__walk_current(u64 state, u64 gil, u32 frames)
 {
 	struct task_struct *me = bpf_get_current_task_btf();
@@ -332,7 +335,10 @@ static __always_inline u32 python__walk_current(u64 state, u64 gil, u32 frames)
 	u32 id, tgid = me->tgid;
 
 	if (!bpf_map_lookup_elem(&python_processes, &tgid)) {
-		/* who knows of a thread state knows that there is a CPython */
+		/*
+		 * a caller that knows a thread state knows that the process has a CPython: so the process is missing
+		 * here
+		 */
 		if (state)
 			loss__count(0, LOSS_UNKNOWN, bpf_ktime_get_ns());
 		return 0;

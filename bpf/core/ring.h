@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring that records go through, one a CPU: written by BPF programs, read by
- * the loader. The kernel's own ring buffer would do the same work by three
- * nested calls, a lock and two more calls for the room that is left: too much
- * for something that happens at every call of a traced function. This one is a
- * few instructions in the program itself.
+ * The ring that records go through, one per CPU: BPF programs write to it, the loader reads it. The kernel's own ring
+ * buffer needs three nested calls, a lock and two more calls to learn how much room is left, which is too expensive
+ * for something that happens at every call of a traced function. This ring needs a few instructions in the program
+ * itself.
  *
- * All rings are one array map, mapped by the loader, an element a CPU:
+ * All rings are one array map that the loader maps, with one element per CPU:
  *
- *	head	bytes that were ever reserved; producers move it
- *	tail	bytes that were ever read; the loader moves it
- *	data	size bytes, a power of two, and room for one record behind them
+ *	head	bytes that were ever reserved; producers advance it
+ *	tail	bytes that were ever read; the loader advances it
+ *	data	`size` bytes, a power of two, followed by room for one record
  *
  * Neither position ever wraps; a position modulo the size is an offset into the data. A record that begins before the
- * end of the data may reach beyond it, so that its bytes are always contiguous; positions are counted as if it did
- * not. A record is 8 bytes with its size, and then its bytes, padded to 8.
+ * end of the data may extend beyond it, so that its bytes are always contiguous; the positions ignore this. A record
+ * is 8 bytes with its size, followed by its bytes, padded to a multiple of 8.
  *
- * Producer: check that there is room, move head by compare-and-exchange, copy the record, store the size. The exchange
- * makes the check and the reservation one step, so that head is never further than `size` from tail. Only programs of
- * one CPU write to a ring, but they interrupt one another: a tracepoint in an interrupt runs while a uprobe's program
- * does, and a preemptible kernel switches to a thread with a probe of its own. (sonde has no program in an NMI.) Each
- * exchange that fails means that another producer has reserved meanwhile.
+ * Producer: check that there is room, advance head by compare-and-exchange, copy the record, store the size. The
+ * exchange makes the check and the reservation one step, so that head is never more than `size` ahead of tail. Only
+ * programs on one CPU write to a ring, but they interrupt one another: a tracepoint in an interrupt runs during a
+ * uprobe's program, and a preemptible kernel switches to another thread with a probe. (sonde has no program in an
+ * NMI.) A failed exchange means that another producer has reserved meanwhile.
  *
- * The size is stored last and says that the record is whole. The reader stops where there is no size: at the end, or at a
- * record whose producer was interrupted, which delays what comes after it and does nothing else. So that the bytes of
- * an old record are never taken for a size, the loader writes zeroes over what it has read before it moves tail.
+ * The size is stored last and marks the record as complete. The reader stops at a size of 0: at the end, or at a
+ * record whose producer was interrupted. The latter only delays the records behind it. The loader zeroes what it has
+ * read before it advances tail, so that bytes of an old record are never taken for a size.
  *
- * Ordering: the reader loads a size with acquire and stores tail with release. The producer's stores must become visible in
- * program order, which x86 guarantees; on arm64 ring__commit has to be a store-release, which only later kernels have in
- * BPF, or an exchange. The producer loads tail before it stores into freed room: a control dependency orders that.
+ * Ordering: the reader loads a size with acquire and stores tail with release. The producer's stores must become
+ * visible in program order, which x86 guarantees; on arm64 ring__commit has to be a store-release, which only later
+ * kernels have in BPF, or an exchange. The producer loads tail before it stores into freed room: a control dependency
+ * orders that.
  */
 #ifndef SONDE_RING_H
 #define SONDE_RING_H
@@ -36,7 +36,7 @@
 #include "event.h"
 
 struct ring {
-	/* far enough from one another for prefetchers that take lines by pairs */
+	/* on different pairs of cache lines, as prefetchers load lines in pairs */
 	u64 head;
 	u64 pad1[15];
 	u64 tail;
@@ -44,30 +44,30 @@ struct ring {
 	u8 data[];
 };
 
-/* What the last record may need behind the data, in whole cache lines. */
+/* The last record may extend beyond the data by this much, in whole cache lines. */
 #define RING_SLACK (RECORD_MAX + 64)
-/* Bytes of a whole ring */
+/* Bytes of a whole ring. */
 #define RING_BYTES(size) (sizeof(struct ring) + (size) + RING_SLACK)
-/* Bytes of data that a record takes */
+/* Bytes of data that a record takes. */
 #define RING_NEED(size) (((u64)(size) + 15) & ~7ULL)
 
 #define RING_NONE (~0ULL)
 #define RING_LATE (~1ULL)
-/* How often another producer may come in between before a record is given up. */
+/* Attempts to reserve room while other producers reserve; after the last one the record is lost. */
 #define RING_TRIES 8
 
-/* A position to write to; RING_NONE: no room; RING_LATE: another producer came in between. */
+/* Returns a position to write to; RING_NONE: no room; RING_LATE: another producer reserved meanwhile. */
 static inline __attribute__((always_inline)) u64 ring__try(struct ring *r, u64 size, u64 need)
 {
 	u64 tail = *(volatile u64 *)&r->tail, head = *(volatile u64 *)&r->head;
 
-	/* signed: a head older than tail is below it, and will not be exchanged */
+	/* signed: an outdated head may be below tail, and its exchange will fail */
 	if ((s64)(head + need - tail) > (s64)size)
 		return RING_NONE;
 	return __sync_val_compare_and_swap(&r->head, head, head + need) == head ? head : RING_LATE;
 }
 
-/* A position to write to, or RING_NONE. */
+/* Returns a position to write to, or RING_NONE. */
 static inline __attribute__((always_inline)) u64 ring__reserve(struct ring *r, u64 size, u64 need)
 {
 	u64 pos = RING_NONE;
@@ -80,13 +80,13 @@ static inline __attribute__((always_inline)) u64 ring__reserve(struct ring *r, u
 	return RING_NONE;
 }
 
-/* Where in the data a position is. */
+/* The address of a position in the data. */
 static inline __attribute__((always_inline)) u64 *ring__at(struct ring *r, u64 size, u64 pos)
 {
 	return (u64 *)(r->data + (pos & (size - 8)));
 }
 
-/* From here on the reader may take it. */
+/* Makes the record visible to the reader. */
 static inline __attribute__((always_inline)) void ring__commit(u64 *at, u32 bytes)
 {
 	__asm__ __volatile__("" ::: "memory");

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the shim in a target (cupti-shim/) hands over at its probe site, and how
- * it is switched on: the one thing that the shim and sonde have to agree on, also
- * when the shim is years older than sonde. So all of this is append-only: a kind
- * keeps its number, a body only grows at its end, and a reader takes of a body
- * what both know.
+ * The interface between sonde and the shim in a target (cupti-shim/): what the shim hands over at its probe site, and
+ * how recording is switched on. A shim may be years older than sonde, so this interface is append-only: a kind keeps
+ * its number, a body only grows at its end, and a reader uses those members of a body that both sides know.
  *
- * The probe site is sonde_cupti_records(batch, bytes), a function that does
- * nothing: a struct shim_batch and then its records, each of a multiple of 8 bytes:
- * a struct shim_record and the body of its kind. Times are CLOCK_MONOTONIC as the
- * target sees it. Sources of what the fields mean: docs/gpu.md.
+ * The probe site is sonde_cupti_records(batch, bytes), a function that does nothing. Its argument is a struct
+ * shim_batch followed by its records, each a struct shim_record and the body of its kind, padded to a multiple of 8
+ * bytes. Times are CLOCK_MONOTONIC as the target sees it. docs/gpu.md lists the sources of the fields' meanings.
  */
 #ifndef SONDE_SHIM_H
 #define SONDE_SHIM_H
@@ -18,27 +15,28 @@
 
 #define SHIM_MAGIC	   0x65646e73 /* "snde" */
 #define SHIM_VERSION	   1
-#define SHIM_BATCH_MAX	   16384 /* bytes, with its head */
+#define SHIM_BATCH_MAX	   16384 /* bytes, with the header */
 #define SHIM_BATCH_RECORDS 128
-#define SHIM_RECORD_MAX	   4000 /* bytes, with its head: a name that is longer is cut */
+#define SHIM_RECORD_MAX	   4000 /* bytes, with the header; a longer name is cut */
 
 /*
- * What is switched on by its own semaphore: sonde_cupti_control_NAME has the places whose probe raises it,
- * sonde_cupti_semaphore_NAME the words, one of each for SHIM_SLOTS tracers: at one place the kernel counts several
- * tracers as one. A tracer takes any slot.
+ * Each group of records is switched on by semaphores of its own. sonde_cupti_control_NAME contains the addresses at
+ * which a probe raises them, sonde_cupti_semaphore_NAME the semaphores, one for each of SHIM_SLOTS tracers, because
+ * the kernel counts several tracers at one address as one. A tracer takes any free slot.
  */
-#define SHIM_SEMAPHORES	     "sonde-semaphores" /* begins the page that they are in: no other word is ever raised */
+/* the page of the semaphores begins with this; a semaphore elsewhere is never raised */
+#define SHIM_SEMAPHORES	     "sonde-semaphores"
 #define SHIM_SLOTS	     8
 #define SHIM_CONTROL_BYTES   16 /* from one slot to the next */
 #define SHIM_SEMAPHORE_BYTES 8
-#define SHIM_GROUPS(X)                                                                  \
-	X(KERNELS, kernels) /* kernels, concurrently */                                 \
-	X(COPIES, copies) /* copies and sets */                                         \
-	X(SYNC, sync) /* waits of the host and between streams */                       \
-	X(MEMORY, memory) /* allocations and pools */                                   \
-	X(GRAPHS, graphs) /* graphs as a whole: their nodes are then not seen */        \
-	X(NODES, nodes) /* each node of a graph, also if another tracer wants graphs */ \
-	X(CALLS, calls) /* the driver's launch functions, by which kernels are joined to threads */
+#define SHIM_GROUPS(X)                                                                     \
+	X(KERNELS, kernels) /* kernels, which may run concurrently */                      \
+	X(COPIES, copies) /* copies and sets */                                            \
+	X(SYNC, sync) /* waits of the host and between streams */                          \
+	X(MEMORY, memory) /* allocations and pools */                                      \
+	X(GRAPHS, graphs) /* graphs as a whole, without records of their nodes */          \
+	X(NODES, nodes) /* each node of a graph, even if another tracer asks for graphs */ \
+	X(CALLS, calls) /* the driver's launch functions, which relate kernels to threads */
 #define SHIM_GROUP_ENUM(up, low) SHIM_##up,
 enum shim_group { SHIM_GROUPS(SHIM_GROUP_ENUM) SHIM_GROUP_COUNT };
 
@@ -46,20 +44,20 @@ struct shim_batch {
 	u32 magic;
 	u16 version;
 	u16 records;
-	u32 bytes; /* with this head */
+	u32 bytes; /* with this header */
 	u32 pad;
-	u64 number; /* of this process's batches, from 1 */
+	u64 number; /* number of the batch in this process, from 1 */
 };
 
 struct shim_record {
-	u16 size; /* with this head */
+	u16 size; /* with this header */
 	u16 kind; /* enum shim_kind */
-	u32 tid; /* 0: of no thread */
-	u64 start; /* 0: not known */
-	u64 end; /* or the moment; 0: had not ended when tracing did */
+	u32 tid; /* 0: no thread */
+	u64 start; /* 0: unknown */
+	u64 end; /* end or time of a single event; 0: had not ended when tracing stopped */
 };
 
-/* The low byte of its event's id. */
+/* Equal to the low byte of the event's id. */
 enum shim_kind {
 	SHIM_KERNEL = 1,
 	SHIM_MEMCPY,
@@ -276,11 +274,11 @@ struct shim_dropped {
 
 enum gpu_shim_state {
 	GPU_SHIM_STARTED = 1,
-	GPU_SHIM_STOPPED, /* all that was recorded has been handed over */
-	GPU_SHIM_REFUSED, /* it can't, and the text says why */
-	GPU_SHIM_WAITING, /* for CUDA to be loaded */
-	GPU_SHIM_LEFT, /* one of several tracers has left, and has got all */
-	GPU_SHIM_IMPAIRED, /* it goes on, but something is missing: the text says what */
+	GPU_SHIM_STOPPED, /* all records have been handed over */
+	GPU_SHIM_REFUSED, /* the shim can't record; the text says why */
+	GPU_SHIM_WAITING, /* the shim waits until CUDA is loaded */
+	GPU_SHIM_LEFT, /* one of several tracers has detached, and has received all its records */
+	GPU_SHIM_IMPAIRED, /* recording continues, but something is missing; the text says what */
 };
 
 /* Followed by a text, padded with NULs. */

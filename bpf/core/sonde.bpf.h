@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a family's probes use. A span of a library call is
+ * What the probes of a family are written with. A span of a library call is
  *
  *	SPAN(cuda_copy_1d, "libcudart.so:cudaMemcpy,cudaMemcpyAsync", cuda_copy)
  *	{
  *		e->bytes = ARG3(ctx);
  *	}
  *
- * The body runs at the call's entry and fills the record `e` (zero but for its
- * header), which then waits in the thread's open-call stack for the return and
- * goes out there: one record a call. SPAN_EXIT adds a function that is run at
- * the return, for what the call hands back through pointers; SPAN_OUT(e) keeps
- * a number for it. SPAN_IF and SPAN_EXIT_IF are loaded only with an option
- * (`--cuda=all`). SPAN__PROGRAM is all of them: with it a family leaves out calls that
- * it or others make within theirs (cudadrv), and takes stacks (at_call.bpf.h).
+ * The body runs at the call's entry and fills the record `e`, which is zero except for its header. The record then
+ * waits in the thread's open-call stack and is emitted at the return: one record per call. SPAN_EXIT adds a function
+ * that runs at the return, for results that the call returns through pointers; SPAN_OUT(e) saves a number for it.
+ * SPAN_IF and SPAN_EXIT_IF are loaded only with an option (`--cuda=all`). SPAN__PROGRAM is the general form: with it
+ * a family leaves out calls that are made within other calls (cudadrv), and records stacks (at_call.bpf.h).
  *
- * A program is a kernel link for each library that it probes, and each link
- * costs time to detach. So one program serves functions whose arguments lie in
- * different places: a semicolon in the list starts a new group, and the body
- * gets the group's number, from 0.
+ * A program is one kernel link per library that it probes, and each link costs time to detach. So one program serves
+ * several functions, also with different arguments: a semicolon in the list starts a new group, and the body gets the
+ * number of the group, from 0.
  *
  *	SPAN(cuda_sync, "libcudart.so:cudaDeviceSynchronize;cudaStreamSynchronize", cuda_sync)
  *	{
@@ -26,13 +23,13 @@
  *			e->stream = ARG1(ctx);
  *	}
  *
- * A function whose return address must not be changed (C++, libc: what may be unwound) is a PLACED call, with the same
- * body: the loader finds its ends in its code and puts plain probes there (docs/placement.md).
+ * A function whose return address must not be changed (in C++ and libc: code that may be unwound) is a PLACED call,
+ * with the same body: the loader finds the ends of the function in its code and puts plain uprobes there
+ * (docs/placement.md).
  *
- * Other probes: ENTRY (a uprobe on the entry alone), SITE (a uprobe that the
- * family's host code places), and libbpf's own sections (tp_btf/...).
- * A program with section iter/task is run once when tracing stops and writes
- * what is still open, see iter__write().
+ * Other probes are ENTRY (a uprobe on the entry only), SITE (a uprobe that the family's host code places), and
+ * libbpf's own sections (tp_btf/...). A program with section iter/task runs once when tracing stops and writes what
+ * is still open, see iter__write().
  */
 #ifndef SONDE_BPF_H
 #define SONDE_BPF_H
@@ -49,9 +46,9 @@
 #include "stack.h"
 
 /*
- * To be put between the two comparisons of a number with its lower and its upper bound. clang makes one of them, on a copy
- * from which the lower bound is subtracted, and the verifier of 6.1 and 6.12 then knows nothing of the number itself:
- * "unbounded memory access".
+ * Goes between the comparisons of a number with its lower and its upper bound. Without it clang compares once, a copy
+ * from which the lower bound was subtracted, and the verifiers of 6.1 and 6.12 then know no bounds of the number
+ * itself ("unbounded memory access").
  */
 #define KEEP_BOUND(number) barrier_var(number)
 
@@ -61,7 +58,7 @@
 #define ARG4(ctx) ((ctx)->cx)
 #define ARG5(ctx) ((ctx)->r8)
 #define ARG6(ctx) ((ctx)->r9)
-/* The nth argument on the stack (from 0), where the ABI puts the seventh and later ones; reads user memory. */
+/* The nth argument on the stack (from 0), where the ABI puts the seventh argument and later ones. Reads user memory. */
 #define STACK_ARG(ctx, n)                                                                        \
 	({                                                                                       \
 		u64 __v = 0;                                                                     \
@@ -71,8 +68,7 @@
 
 static __always_inline int loss__add(u16 family, u32 reason, u64 now)
 {
-	/* a family from outside the tree may have a higher id: counted with core's rather than not at all */
-	u32 key = (family < MAX_FAMILIES ? family : 0) * LOSS_REASONS + reason;
+	u32 key = family * LOSS_REASONS + reason;
 	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
 
 	if (!l)
@@ -80,23 +76,24 @@ static __always_inline int loss__add(u16 family, u32 reason, u64 now)
 	if (!l->count)
 		l->first = now;
 	l->last = now;
-	/* the program of an interrupt may count meanwhile */
+	/* a program in an interrupt may count at the same time */
 	__sync_fetch_and_add(&l->count, 1);
 	return 0;
 }
 
 /*
- * A function for the verifier, here and below: one that is neither static nor inlined, with arguments that are numbers or
- * pointers to memory of a known size. The verifier checks it once a program, with arguments of which it knows nothing; what is
- * inlined or static it checks at each call, in each state that differs. What is rare is in such functions. Each takes 32 of the
- * 512 bytes of stack that a chain of calls has, or more, and the walker of Python stacks comes near to them.
+ * This and the functions below are global functions to the verifier: neither static nor inlined, with arguments that
+ * are numbers or pointers to memory of a known size. The verifier checks such a function once per program, without
+ * assumptions about its arguments, but checks inlined and static code again at each call, for each different state.
+ * So rare paths are in global functions. Each of them takes at least 32 of the 512 bytes of stack that a chain of
+ * calls has, and the Python stack walker comes close to that limit.
  */
 __weak __noinline int loss__count(u16 family, u32 reason, u64 now)
 {
 	return loss__add(family, reason, now);
 }
 
-/* Counts a hit of a probe whose program is not a SPAN (those count themselves). */
+/* Counts a hit of a probe whose program is not a SPAN (SPANs count their own). */
 static __always_inline struct hit_count *probe__hit(u64 cookie)
 {
 	u32 key = COOKIE_PROBE(cookie);
@@ -108,9 +105,8 @@ static __always_inline struct hit_count *probe__hit(u64 cookie)
 }
 
 /*
- * Wakes the loader, unless it has been called already. The question costs about
- * as much as a record, and a wake-up thirty times that: so only the record that
- * begins a new page of a ring that is past its mark asks.
+ * Wakes the loader, unless a wake-up is pending. The check costs about as much as a record, and a wake-up thirty
+ * times that, so only a record that begins a new page of a ring filled beyond its mark does the check.
  */
 static __noinline int ring__call(void)
 {
@@ -124,19 +120,19 @@ static __noinline int ring__call(void)
 	return 0;
 }
 
-/* There was no room for a record. */
+/* Counts a record for which there was no room. */
 __weak __noinline int ring__lost(u16 id, u64 now)
 {
-	return loss__add(id >= RAW_FAMILIES ? id - RAW_FAMILIES : EVENT_FAMILY(id), LOSS_RING_FULL, now);
+	return loss__add(id >= RAW_FAMILIES ? RAW_FAMILY(id) : FAMILY_INDEX(id), LOSS_RING_FULL, now);
 }
 
-/* Another producer got through in between: tries again. */
+/* Tries again to reserve, after another producer has reserved meanwhile. */
 __weak __noinline u64 ring__try_again(struct ring *r, u64 need)
 {
 	return r ? ring__reserve(r, ring_size, need) : RING_NONE;
 }
 
-/* A constant size is copied by the program itself, any other by a helper. */
+/* The program itself copies a constant size; a helper copies any other. */
 static __always_inline void ring__copy(void *to, const void *record, u32 size)
 {
 	if (__builtin_constant_p(size) && size % 8 == 0)
@@ -145,7 +141,10 @@ static __always_inline void ring__copy(void *to, const void *record, u32 size)
 		bpf_probe_read_kernel(to, size, record);
 }
 
-/* Sends a whole record, aligned to 8; its header must be filled. false: there was no room, the loss is counted. */
+/*
+ * Emits a whole record, aligned to 8; its header must be filled. false: there was no room, which was counted as a
+ * loss.
+ */
 static __always_inline bool emit(void *record, u32 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -164,10 +163,13 @@ static __always_inline bool emit(void *record, u32 size)
 	}
 	at = ring__at(r, ring_size, pos);
 	ring__copy(at + 1, record, size);
-	/* in the copy: a word that is read whole just after a part of it was written stalls the CPU */
+	/*
+	 * Set it in the copy: reading a word just after a part of it was written stalls the CPU (failed store
+	 * forwarding).
+	 */
 	((struct event *)(at + 1))->cpu = cpu;
 	ring__commit(at, size);
-	/* signed: it may have been read already */
+	/* signed: the reader may have passed the record already */
 	if ((pos ^ (pos + need)) & ~4095ULL && (s64)(pos - *(volatile u64 *)&r->tail) > (s64)ring_mark)
 		ring__call();
 	return true;
@@ -186,12 +188,12 @@ static __always_inline void event__init(struct event *e, u16 id, u64 cookie, u64
 	e->flags = 0;
 }
 
-/* In the key of a placed call, with its probe's number: no address and no cookie is like it. */
+/* Set in the key of a placed call, beside its probe's number. No address and no cookie has this bit. */
 #define KEY_PLACED (1ULL << 63)
 
 /*
- * An open call by its number. The mask is what the verifier knows the bounds by; without the barrier newer compilers leave it
- * out behind a comparison with the same bound, and calculate the address before that.
+ * An open call by its number. The mask bounds the number for the verifier. Without the barrier newer compilers drop
+ * the mask after a comparison with the same bound, and compute the address before the comparison.
  */
 static __always_inline struct open_call *call__at(struct thread *th, u32 number)
 {
@@ -199,7 +201,7 @@ static __always_inline struct open_call *call__at(struct thread *th, u32 number)
 	return &th->calls[number & (CALL_DEPTH - 1)];
 }
 
-/* Sends the topmost open call, with a flag that says that its true end is unknown. */
+/* Emits the topmost open call, with a flag that says that its true end is unknown. */
 __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 {
 	struct open_call *c;
@@ -229,7 +231,10 @@ __weak __noinline int span__drop_top(struct thread *th, u16 flag)
 	return 0;
 }
 
-/* Closes the topmost open call if the stack has been unwound past it. 1: it has not, or there is none. */
+/*
+ * Closes the topmost open call if the stack has been unwound past it. Returns 1 if it has not, or if there is no open
+ * call.
+ */
 __weak __noinline int span__drop_left(struct thread *th, u64 sp, u64 placed_sp)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -252,9 +257,9 @@ __weak __noinline int span__drop_left(struct thread *th, u64 sp, u64 placed_sp)
 }
 
 /*
- * Closes calls that the stack has been unwound past: their frames lie below sp;
- * placed ones, below placed_sp. What a signal handler on a stack of its own
- * interrupts has not been left, wherever the two stacks lie.
+ * Closes calls that the stack has been unwound past: their frames lie below sp, those of placed calls below
+ * placed_sp. Calls that were interrupted by a signal handler on an alternate stack have not been left, wherever the
+ * two stacks lie.
  */
 __weak __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 {
@@ -265,12 +270,12 @@ __weak __noinline int span__drop_below(struct thread *th, u64 sp, u64 placed_sp)
 }
 
 /*
- * What a return is matched with its entry by, beside the stack pointer: in a session the address of the probe, which the
- * kernel keeps for the return too; else the probe's number.
+ * The key that, together with the stack pointer, matches a return with its entry. In a session it is the address of
+ * the probe, which the kernel also provides at the return; else the probe's number.
  *
- * At the entry that address is the instruction pointer, at the return it is not, which distinguishes the two. The kernel
- * function made for this question, bpf_session_is_return, can't be used: libbpf 1.1 does not link several objects that
- * declare it.
+ * At the entry this address equals the instruction pointer, at the return it does not, which distinguishes the two.
+ * The kernel's function for this purpose, bpf_session_is_return, can't be used, because libbpf 1.1 can't link several
+ * objects that declare it.
  */
 static __always_inline u64 span__key(struct pt_regs *ctx)
 {
@@ -283,10 +288,9 @@ static __always_inline bool span__returning(struct pt_regs *ctx, u64 key)
 }
 
 /*
- * An open call at the same place of the stack as a new one has either been left
- * by a longjmp, or jumped here at its end (a tail call) and is still to return.
- * In the second case its return address is what the kernel put there: the
- * trampoline, at the start of a page.
+ * An open call at the same stack pointer as a new call has either been left by a longjmp, or has jumped here at its
+ * end (a tail call) and will still return. In the second case the return address on the stack is the one that the
+ * kernel put there: the uretprobe trampoline, at the start of a page.
  */
 static __noinline int span__is_tail_call(u64 sp)
 {
@@ -305,7 +309,7 @@ static __always_inline struct open_call *span__top(struct thread *th)
 	return call__at(th, top);
 }
 
-/* Is the thread in a call of one of these families (a bit by family id)? */
+/* Is the thread in a call of one of these families (one bit per family id)? */
 static __always_inline bool span__is_within(const struct thread *th, u64 families)
 {
 	u32 top = th->depth - 1, family;
@@ -313,13 +317,16 @@ static __always_inline bool span__is_within(const struct thread *th, u64 familie
 	if (top >= CALL_DEPTH)
 		return false;
 	family = EVENT_FAMILY(((const struct event *)call__at((struct thread *)th, top)->record)->id);
-	return family < 64 && families >> family & 1;
+	return families >> family % FAMILY_MAX & 1;
 }
 
-/* The new call's record, or NULL if it is not wanted, is made within a call of those families, or can't be kept. */
+/*
+ * The new call's record; NULL if its process is not selected, if it is made within a call of those families, or if it
+ * can't be stored.
+ */
 static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie, u16 id, u32 size, u64 within)
 {
-	/* the fields read here cost less than bpf_get_current_pid_tgid() */
+	/* reading these fields costs less than bpf_get_current_pid_tgid() */
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct hit_count *h = probe__hit(cookie);
 	u32 tgid = task->tgid, version = processes_version;
@@ -343,7 +350,7 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 		th->selected = version;
 	}
 	c = span__top(th);
-	/* a placed call that jumped here has been closed at its jump */
+	/* a placed call that ended in a jump to here was closed at the jump */
 	if (c && c->sp <= sp)
 		span__drop_below(th, span__is_tail_call(sp) ? sp : sp + 1, sp + 1);
 	if (within && span__is_within(th, within)) {
@@ -370,7 +377,7 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 	return call;
 }
 
-/* What a SPAN program answers at the entry: 1 makes the kernel leave the return alone. */
+/* The return value of a SPAN program at the entry: 1 makes the kernel skip the return. */
 static __always_inline int span__opened(struct call *call)
 {
 	struct thread *th;
@@ -386,7 +393,7 @@ static __always_inline int span__opened(struct call *call)
 	return 1;
 }
 
-/* The record of the call that returns now, with its time and return value; NULL if its entry was not kept. */
+/* The record of the call that returns now, with its end time and return value; NULL if its entry was not recorded. */
 static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -398,7 +405,7 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 	th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!th)
 		return NULL;
-	/* the return took its address off the stack */
+	/* the return instruction has popped the return address */
 	sp = ctx->sp - 8;
 	c = span__top(th);
 	if (c && c->sp < sp) {
@@ -412,12 +419,12 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 	call = (struct call *)c->record;
 	th->depth--;
 	call->span.event.time = now;
-	/* every interface traced so returns an int or an enum: the upper half of the register is undefined */
+	/* all functions traced with SPAN return an int or an enum: the upper half of the register is undefined */
 	call->ret = (s32)ctx->ax;
 	return call;
 }
 
-/* What the entry leaves for at_return, beside the record: a pointer argument, mostly. */
+/* A number that the entry saves for at_return, beside the record; usually a pointer argument. */
 #define SPAN_OUT(e) (((struct open_call *)((void *)(e)-offsetof(struct open_call, record)))->out)
 
 #define SPAN__PROGRAM(fn, section, type, at_return, within, at_last)                            \
@@ -450,8 +457,8 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 #define SPAN__NOTHING(...)
 
 /*
- * where: "LIBRARY:FUNCTION,FUNCTION;FUNCTION,..."; a library matches by the start of its file name. A function may be a
- * glob: what another program names is not its, so that one program can take the rest.
+ * where: "LIBRARY:FUNCTION,FUNCTION;FUNCTION,..."; LIBRARY is the start of the library's file name. A function may be
+ * a glob; it does not match functions that another program names, so that one program can take all the others.
  */
 #define SPAN(fn, where, type)		      SPAN__PROGRAM(fn, "span/" where, type, SPAN__NOTHING, 0, SPAN__NOTHING)
 #define SPAN_EXIT(fn, where, type, at_return) SPAN__PROGRAM(fn, "span/" where, type, at_return, 0, SPAN__NOTHING)
@@ -459,24 +466,24 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 #define SPAN_EXIT_IF(word, fn, where, type, at_return) \
 	SPAN__PROGRAM(fn, "span+" #word "/" where, type, at_return, 0, SPAN__NOTHING)
 
-/* Entry alone; the body is the program and returns 0. */
+/* A probe on the entry only; the body is the program and returns 0. */
 #define ENTRY(fn, where) SEC("entry/" where) int fn(struct pt_regs *ctx)
-/* A place that the family's host code finds, by this name. */
+/* A probe at a site that the family's host code finds, by this name. */
 #define SITE(fn, name) SEC("site/" name) int fn(struct pt_regs *ctx)
-/* Loaded only with an option of the family's. */
+/* Loaded only with an option of the family. */
 #define SITE_IF(word, fn, name) SEC("site+" #word "/" name) int fn(struct pt_regs *ctx)
 
 /*
- * From an iter/task program: hands a whole record to the loader. seq: ctx->meta->seq, read once and outside of loops: for each
- * such load of a pointer the verifier searches all of the kernel's types for several names, which takes 0.3 ms.
+ * From an iter/task program: hands a whole record to the loader. seq is ctx->meta->seq, read once and outside of
+ * loops: for each such load of a pointer the verifier searches all types of the kernel for several names, which takes
+ * 0.3 ms. Not 0: the reader's buffer is full, and the kernel runs the program again for the same task or file.
  */
-static __always_inline void iter__write(struct seq_file *seq, void *record, u32 size)
+static __always_inline long iter__write(struct seq_file *seq, void *record, u32 size)
 {
-	/* a copy: read back from memory, the size would have no bounds for the verifier */
+	/* a copy: a size that is read back from memory has no bounds for the verifier */
 	u32 head = size;
 
-	bpf_seq_write(seq, &head, sizeof(head));
-	bpf_seq_write(seq, record, size);
+	return bpf_seq_write(seq, &head, sizeof(head)) | bpf_seq_write(seq, record, size);
 }
 
 #include "placed.bpf.h"

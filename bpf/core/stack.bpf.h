@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The tree of frames: gives frames their ids and sends new ones to the loader. */
+/* The tree of stack frames: assigns ids to frames and sends new frames to the loader. */
 #ifndef SONDE_STACK_BPF_H
 #define SONDE_STACK_BPF_H
 
@@ -22,15 +22,15 @@ struct stack_nodes_map {
 };
 
 extern struct stack_nodes_map stack_nodes SEC(".maps");
-extern u32 stack_last_frame; /* the last id given */
+extern u32 stack_last_frame; /* the id that was assigned last */
 extern u32 stack_last_code;
-/* Part of the keys of all tables of stacks and code. The loader counts it up to have all of them sent anew. */
+/* Part of the keys of all tables of stacks and code. The loader increments it to have all frames sent again. */
 extern u32 stack_epoch;
 
 /*
- * The id of the stack whose innermost frame is this one, called by `caller` (0: by none). Of FRAME_NATIVE, code is
- * the process (tgid) and place the address in it. 0: the ring had no room, and the frame is sent when it comes again.
- * A function of its own for the verifier, and for what it takes of the stack.
+ * The id of the stack with this innermost frame, called by frame `caller` (0: by none). For FRAME_NATIVE `code` is
+ * the process (tgid) and `place` the address in it. Returns 0 if the ring had no room; the frame is sent when it
+ * occurs again. A separate function, so that the verifier checks it once and it has a stack frame of its own.
  */
 __weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32 pid)
 {

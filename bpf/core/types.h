@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Integer names shared by the BPF programs and the loader. */
+/* Integer types shared by the BPF programs and the loader. */
 #ifndef SONDE_TYPES_H
 #define SONDE_TYPES_H
 
@@ -13,7 +13,7 @@
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
-/* as the kernel has it, so that %llu fits everywhere */
+/* the type that the kernel uses, so that %llu fits everywhere */
 typedef unsigned long long u64;
 typedef int8_t s8;
 typedef int16_t s16;

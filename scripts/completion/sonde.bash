@@ -26,7 +26,7 @@ _sonde()
 		return
 	fi
 	case $command$prev in
-	record-t | record--trace) _sonde_list "$(_sonde_names families | grep -vx core)" ;;
+	record-t | record--trace) _sonde_list "$(_sonde_names families | grep -vx core) lean" ;;
 	record-p | record--pid) _sonde_list "$(cd /proc && echo [0-9]*)" ;;
 	export--to) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names formats)" -- "$cur") ;;
 	export--event) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names events) on-cpu off-cpu gil-wait gil-blame" -- "$cur") ;;
@@ -41,7 +41,7 @@ _sonde()
 			return
 		fi
 		words=
-		if [[ $command == dump || $command == top || $command == inject ]]; then
+		if [[ $command == dump || $command == top || $command == why || $command == inject ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur")
 			return
 		fi

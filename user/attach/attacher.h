@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process with the privileges of a recording, and how the other one asks it.
+ * The process with the privileges of a recording, and its interface.
  *
- * A recording is two processes. The *worker*, which the user started, reads
- * foreign files and records and writes the trace, with no capability and not as
- * root. The *attacher*, forked from it, has the few capabilities that are left:
- * it opens mapped files, creates iterators and owns all links, and reads nothing
- * foreign. It believes the worker nothing: a request names a program by its
- * number and carries bounded counts (attach/attacher_wire.h).
+ * A recording consists of two processes. The *worker*, which the user started, parses untrusted files and records and
+ * writes the trace, without capabilities and not as root. The *attacher*, forked from it, has the few capabilities
+ * that are left: it opens mapped files, creates iterators and owns all links, and parses nothing untrusted. It does
+ * not trust the worker: a request names a program by its number and has bounded counts (attach/attacher_wire.h).
  *
- * It is also what takes the probes off. A process that is killed while it is
- * inside the kernel putting probes in or taking them out leaves breakpoints in
- * its targets for ever: with SIGKILL pending the kernel gives up on the rest
- * ("uprobe: failed to unregister, leaking uprobe", Linux 6.18). No process has a
- * reason to kill the attacher. When the worker ends, in whatever way, the
- * attacher's socket does too, and it detaches in order and exits.
+ * The attacher also detaches the probes. A process that is killed while the kernel inserts or removes probes for it
+ * leaves breakpoints in its targets forever: with a pending SIGKILL the kernel gives up on the rest ("uprobe: failed
+ * to unregister, leaking uprobe", Linux 6.18). No process has a reason to kill the attacher. When the worker ends for
+ * any reason, its side of the socket is closed, and the attacher detaches in order and exits.
  */
 #ifndef SONDE_ATTACH_ATTACHER_H
 #define SONDE_ATTACH_ATTACHER_H
@@ -29,91 +25,102 @@
 
 struct attacher;
 
-/* As many sites fit into one attacher__sites. */
+/* The most sites in one call of attacher__sites. */
 #define ATTACHER_SITES_MAX 1024
-/* Ticks a second of a clock. */
+/* The most ticks per second of a clock. */
 #define ATTACHER_HZ_MAX 100000
 
 struct attacher_options {
-	pid_t command; /* that sonde itself started, the only one attacher__signal may name; 0: none */
-	const struct steering_maps *maps; /* what attacher__map_set may name; NULL: none */
-	bool perf_events; /* ATTACH_PERF will be asked for */
+	pid_t command; /* the command that sonde started, the only process that attacher__signal accepts; 0: none */
+	const struct steering_maps *maps; /* maps that attacher__map_set accepts; NULL: none */
+	bool perf_events; /* ATTACH_PERF will be used */
 	bool trusted_files; /* see ownership.h */
-	bool remote_files; /* files on file systems that are served remotely are opened too */
-	/* Called while an answer is waited for, every 50 ms; it must ask for nothing itself. NULL: nothing is. */
+	bool remote_files; /* also open files on remote file systems */
+	/* Called every 50 ms while an answer is awaited; it must make no requests itself. May be NULL. */
 	void (*idle)(void *arg);
 	void *arg;
 	const volatile sig_atomic_t
-		*stop; /* not 0: the user wants the end, answers are waited for less long. May be NULL */
+		*stop; /* not 0: the user has asked to stop, and time limits are shorter. May be NULL */
 };
 
-/* Forks it; the programs that it is to attach must be loaded before. 0 or negative errno. */
+/* Forks the attacher; the programs that it will attach must be loaded before. Returns 0 or negative errno. */
 int attacher__start(struct attacher **out, const struct probes *probes, const struct attacher_options *options);
 
 /*
- * All return 0, a descriptor where it says so, or negative errno. -EPIPE: the attacher is gone. -ETIMEDOUT: no answer came
- * in time. What opens files and reads of other processes is done by the opener (attach/opener.h), of which another is
- * started by the next such call; of the attacher there is one, which is not asked any more.
+ * These functions return 0, a descriptor where stated, or negative errno. -EPIPE: the attacher has ended. -ETIMEDOUT:
+ * no answer came in time. Requests that open files or read other processes go to the opener (attach/opener.h); after
+ * a timeout the next such request starts a new opener. There is only one attacher, which gets no more requests after
+ * a timeout.
  */
 
 /*
- * One link of a program on sites of a file. -EBADMSG: none is probed, as the file's own tables do not confirm all of
- * them; verdicts (of sites->n, enum site_verdict; NULL: not asked) says which. -E2BIG: too many sites in this file.
- * -EPERM, -EACCES: a file that is not probed (ownership.h).
+ * Attaches a program to sites of a file, as one link. -EBADMSG: no site is probed, because the file's own tables do
+ * not confirm all of them; verdicts (sites->n of enum site_verdict, or NULL) says which. -E2BIG: too many sites in
+ * this file. -EPERM, -EACCES: the file must not be probed (ownership.h).
  */
 int attacher__sites(struct attacher *a, const struct program *p, enum attach_method method,
 		    const struct link_sites *sites, u8 *verdicts);
-/* Takes some of the sites' links off, many at a time; returns how many are left. */
+/* Detaches some of the sites' links, many at a time; returns how many are left. */
 int attacher__detach_sites(struct attacher *a);
-/* Takes an object's off, or a family's, see links__drop. */
+/* Detaches the links of an object or of a family, see links__drop. */
 int attacher__drop(struct attacher *a, u32 object);
-/* Of up to ATTACHER_DROPS_MAX objects, which takes hardly longer than of one. */
+/* The same for up to ATTACHER_DROPS_MAX objects, which takes hardly longer than for one. */
 #define ATTACHER_DROPS_MAX 32
 int attacher__drop_all(struct attacher *a, const u32 *objects, u32 n);
-/* A tracepoint program's link, or a perf_event program's on major page faults; detaching what is not attached does nothing. */
+/*
+ * Attaches a tracepoint program, or a perf_event program for major page faults; detaching what is not attached does
+ * nothing.
+ */
 int attacher__attach(struct attacher *a, const struct program *p);
 int attacher__detach(struct attacher *a, const struct program *p);
-/* A clock program's events, one a CPU, hz times a second; they are taken off with the sites. */
+/* Starts a clock program's perf events, one per CPU, hz times a second; they are stopped together with the sites. */
 int attacher__clock(struct attacher *a, const struct program *p, u32 hz);
-/* An iterator's descriptor, over one process's tasks or (pid 0) all. */
+/* Creates an iterator over the tasks of one process or (pid 0) of all. Returns its descriptor. */
 int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
 /*
- * The file behind a mapping, to be read: in any mount namespace, deleted,
- * replaced. m->path (NULL: none) is tried if the process is gone.
- * -ENOEXEC: no ELF file, and nothing else is opened. -EREMOTE: it lies on a file system that is served remotely.
+ * Opens the file behind a mapping for reading: in any mount namespace, deleted or replaced. m->path (NULL: none) is
+ * tried if the process has ended. -ENOEXEC: not an ELF file, and nothing else is opened. -EREMOTE: the file is on a
+ * remote file system.
  */
 int attacher__open(struct attacher *a, const struct mapping *m);
 /*
- * The debug file of an object (its descriptor) at an absolute path in a process's root (pid 0: in this one's), to be read.
- * -EPERM: users other than root and the object's owner could have written it or put it there.
+ * Opens the debug file of an object (its descriptor) at an absolute path in a process's root (pid 0: in this
+ * process's), for reading. -EPERM: users other than root and the object's owner could have written it or put it
+ * there.
  */
 int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object);
-/* /proc/PID/maps; malloc'ed, a NUL follows the text. */
+/* /proc/PID/maps; malloc'ed, with a NUL after the text. */
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
-/* The numbers of all processes, a line each, likewise. */
+/* The pids of all processes, a line each, in the same form. */
 int attacher__processes(struct attacher *a, char **out, size_t *len);
-/* All that can be read from an iterator's descriptor, likewise: it waits for locks of the processes that it passes. */
+/*
+ * All output of an iterator's descriptor, in the same form; the iterator waits for locks of the processes that it
+ * visits.
+ */
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len);
-/* What it lacks of its confinement (sandbox/privileges.h), as text; "": nothing. Its children lack the same. */
+/*
+ * The parts of its confinement (sandbox/privileges.h) that could not be set up, as text; "": none. Its children lack
+ * the same.
+ */
 int attacher__lacks(struct attacher *a, char *out, size_t len);
-/* The effective user of a process: 0 or negative errno. */
+/* The effective user of a process; returns 0 or negative errno. */
 int attacher__user(struct attacher *a, u32 pid, u32 *uid);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
-/* Sets a key of a steering map, or with value NULL deletes it; -EPERM: the attacher takes no such value. */
+/* Sets a key of a steering map, or deletes it if value is NULL; -EPERM: the attacher refuses the value. */
 int attacher__map_set(struct attacher *a, const char *map, const void *key, const void *value, u64 flags);
-/* To the process that sonde started. */
+/* Sends a signal to the process that sonde started. */
 int attacher__signal(struct attacher *a, pid_t pid, int sig);
 
-/* Readable when the attacher is gone. */
-/* In a forked child that goes on with it while the parent waits: its requests are numbered apart. */
+/* Readable when the attacher has ended. */
+/* Call it in a forked child that uses the attacher while its parent waits: gives its requests numbers of their own. */
 void attacher__forked(struct attacher *a);
 int attacher__fd(const struct attacher *a);
 bool attacher__gone(const struct attacher *a);
-/* The number of the first system call that its filter has refused, -1: none. */
+/* The number of the first system call that its filter has refused; -1: none. */
 int attacher__refused(const struct attacher *a);
-/* It did not answer in time; its probes stay until the kernel lets it go on. */
+/* It did not answer in time; its probes stay attached until the kernel lets it continue. */
 bool attacher__stuck(const struct attacher *a);
-/* Has it detach what is left, and waits until it has ended, unless it is stuck. NULL-safe. */
+/* Detaches what is left and waits until the attacher has ended, unless it is stuck. NULL-safe. */
 void attacher__free(struct attacher *a);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the attacher changes of the process that it was forked from. */
+/* Prepares the attacher's process after the fork. */
 #include "attach/attacher_wire.h"
 
 #include <bpf/libbpf.h>
@@ -15,7 +15,7 @@ static int compare_fds(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Of all that the worker has open: the trace and what it reads are none of this process's business, nor is the terminal. */
+/* Closes all inherited descriptors that the attacher does not need: the trace, the worker's input, the terminal. */
 int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps)
 {
 	int *keep = calloc(probes->n_programs + STEERING_MAX + 2, sizeof(*keep)), n = 0, next = STDERR_FILENO + 1, null;
@@ -51,12 +51,12 @@ void attacher__raise_limits(void)
 	struct rlimit files;
 	FILE *f = fopen("/proc/self/oom_score_adj", "we");
 
-	/* the kernel takes off nothing in order when it kills this process for memory, and frees little */
+	/* if the kernel killed this process for memory, no probe would be detached in order, and little memory freed */
 	if (f) {
 		fputs("-1000", f);
 		fclose(f);
 	}
-	/* as perf events each site is a descriptor */
+	/* with perf events each site needs a descriptor */
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The attacher itself. All that it gets comes from the worker, which may have
- * been taken over by what it reads: every number is checked, nothing is parsed.
+ * The attacher's process. All its input comes from the worker, which may be compromised by what it reads: every
+ * number is checked, and nothing is parsed.
  */
 #include "attach/attacher_wire.h"
 #include "attach/opener.h"
@@ -37,7 +37,7 @@ struct server {
 	struct links *links;
 	struct verifier *verifier;
 	struct ownership *ownership;
-	int notes; /* of the openers, which files processes of their owners map; -1: not asked for */
+	int notes; /* pipe of the openers' notes which files processes of their owners map; -1: not used */
 	struct bpf_link **tracepoints; /* by program */
 	int *events; /* perf events by program and CPU: a descriptor, or negative errno */
 	int cpus;
@@ -45,12 +45,12 @@ struct server {
 	int command_fd;
 	struct openers openers;
 	struct attacher_request request;
-	size_t len; /* of its data */
-	int file; /* came beside it, -1: none */
+	size_t len; /* of the request's data */
+	int file; /* descriptor passed with the request; -1: none */
 	struct attacher_reply reply;
 	size_t reply_len;
 	int reply_fd; /* -1: none */
-	char lacks[512]; /* of its confinement, "": nothing */
+	char lacks[512]; /* parts of the confinement that could not be set up; "": none */
 };
 
 static const struct program *program_of(const struct server *s)
@@ -64,8 +64,8 @@ static const struct program *program_of(const struct server *s)
 }
 
 /*
- * A captured worker may ask for any offset of any file: sites that the file's own tables do not confirm are refused, and so
- * are more of them than the libraries that are probed have.
+ * A compromised worker may request any offset of any file: sites that the file's own tables do not confirm are
+ * refused, and so are more sites than the probed libraries have.
  */
 static int attach_sites(struct server *s, const struct program *p, struct link_sites *sites)
 {
@@ -81,7 +81,10 @@ static int attach_sites(struct server *s, const struct program *p, struct link_s
 	return links__attach(s->links, p->prog, r->method, sites);
 }
 
-/* Its places in the file come from the family's host code; a family that has some in the C library says so. */
+/*
+ * Does the program declare no library? The family's host code then finds its sites; a family with sites in the C
+ * library declares that.
+ */
 static bool is_undeclared(const struct program *p)
 {
 	static const char declared[] = " in libc";
@@ -91,7 +94,7 @@ static bool is_undeclared(const struct program *p)
 	return p->section.kind == SECTION_SITE && (len < end || strcmp(place + len - end, declared) != 0);
 }
 
-/* What the openers have seen before the worker asked: at each request, so that the pipe has room. */
+/* Reads the openers' notes, at each request, so that the pipe does not fill up. */
 static void take_notes(struct server *s)
 {
 	struct inode_note note;
@@ -123,10 +126,10 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->method != ATTACH_SESSION && r->method != ATTACH_MULTI && r->method != ATTACH_PERF)
 		return -EINVAL;
-	/* who has semaphores says so in a site's place */
+	/* a program with semaphores has section site/ */
 	if (r->counters > 1 || (r->counters && p->section.kind != SECTION_SITE))
 		return -EINVAL;
-	/* a program that does not know of returns must not be on one */
+	/* a program that does not handle returns must not be attached to one */
 	if (!span && (r->returns || r->method == ATTACH_SESSION))
 		return -EINVAL;
 	if (!r->n || r->n > ATTACHER_SITES_MAX || s->len != (r->counters ? 3 : 2) * size || r->pid < 0 || s->file < 0)
@@ -139,7 +142,7 @@ static int serve_sites(struct server *s)
 	return attach_sites(s, p, &sites);
 }
 
-/* A perf_event program runs at major page faults, a clock's at its ticks. */
+/* Does the program run at perf events: at major page faults, or at the ticks of a clock? */
 static bool has_events(const struct program *p)
 {
 	return p->enabled && (p->section.kind == SECTION_CLOCK ||
@@ -163,8 +166,8 @@ static int open_event(const struct program *p, int cpu)
 }
 
 /*
- * While the capabilities are still there: with Debian's kernel.perf_event_paranoid of 3 these events need
- * CAP_SYS_ADMIN, which this process gives up, from Linux 6.12 on also where CAP_PERFMON would do elsewhere.
+ * Opens the perf events while the process still has its capabilities: with Debian's kernel.perf_event_paranoid of 3
+ * they need CAP_SYS_ADMIN, which this process drops; from Linux 6.12 on also where CAP_PERFMON is enough elsewhere.
  */
 static int open_events(struct server *s)
 {
@@ -192,14 +195,14 @@ static int attach_event_of(struct server *s, const struct program *p, int *event
 	return -errno;
 }
 
-/* On each CPU; one that is off has no such event. They are taken off with the sites. */
+/* Attaches on each CPU; a CPU that is offline has no event. The events are stopped together with the sites. */
 static int attach_events(struct server *s, const struct program *p)
 {
 	u32 hz = s->request.n;
 	u64 period = 0;
 	int err = -ENODEV;
 
-	/* a timer a CPU; idle ticks too, so that those that do not come can be counted */
+	/* a timer per CPU; also on idle CPUs, so that missing ticks can be counted */
 	if (p->section.kind == SECTION_CLOCK) {
 		if (!hz || hz > ATTACHER_HZ_MAX)
 			return -EINVAL;
@@ -334,7 +337,7 @@ static int serve_request(struct server *s)
 	return -EINVAL;
 }
 
-/* A number is free, and may be another process's, only once it is forgotten here. */
+/* The kernel may reuse the pid of a child once it is waited for, so it is removed from the lists here. */
 static void reap(struct server *s)
 {
 	pid_t pid;
@@ -345,7 +348,7 @@ static void reap(struct server *s)
 	}
 }
 
-/* false: the worker is gone. */
+/* false: the worker has ended. */
 static bool serve_one(struct server *s, int sock)
 {
 	ssize_t n = message__receive(sock, &s->request, sizeof(s->request), &s->file);
@@ -399,7 +402,7 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	s->links = links__new();
 	s->verifier = verifier__new();
 	s->ownership = ownership__new(options->trusted_files);
-	/* what started sonde may have ignored it: a child's number would be free before reap() knows */
+	/* if sonde's parent had set SIGCHLD to be ignored, the kernel would reuse a child's pid before reap() runs */
 	signal(SIGCHLD, SIG_DFL);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	attacher__raise_limits();
@@ -411,12 +414,12 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	while (serve_one(s, sock))
 		;
 	verifier__free(s->verifier);
-	/* the system's first process, which gets the children, may wait for none in a container */
+	/* the init of a container, which would inherit the children, may not wait for them */
 	signal(SIGCHLD, SIG_IGN);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 	links__free(s->links);
 	ownership__free(s->ownership);
-	/* the kernel takes off the tracepoints and wakes who waits for this process */
+	/* the kernel detaches the tracepoints and wakes the processes that wait for this one */
 	_exit(0);
 }

@@ -23,13 +23,13 @@
 
 #define ID_MAX	  256 /* with its NUL */
 #define IDLE_MS	  20
-#define ANSWER_MS ((DEBUGINFOD_LIMIT_S + 5) * 1000) /* the process itself gives up a server earlier */
+#define ANSWER_MS ((DEBUGINFOD_LIMIT_S + 5) * 1000) /* the process itself gives up on a server earlier */
 #define LACKS_MAX 256
 #define ENDS_MS	  200
 #define SOCKET_FD 3
 
 struct fetcher {
-	int sock; /* -1: it has not answered, and is not asked any more */
+	int sock; /* -1: it did not answer, and gets no more requests */
 	pid_t pid;
 	int refused;
 };
@@ -37,10 +37,10 @@ struct fetcher {
 struct answer {
 	s32 result;
 	s32 refused; /* syscalls__refused() */
-	char lacks[LACKS_MAX]; /* to the empty build id */
+	char lacks[LACKS_MAX]; /* filled in the reply to an empty build id */
 };
 
-/* In the child: the socket alone stays. The trace may be standard output. */
+/* In the child: closes all descriptors except for the socket. The trace may be standard output. */
 static bool close_others(int sock)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -75,7 +75,7 @@ static void __attribute__((noreturn)) serve(int sock)
 	signals__withstand("sonde-fetcher");
 	if (!close_others(sock) || privileges__fetcher(lacks, sizeof(lacks)))
 		_exit(1);
-	/* forgotten when the account changes */
+	/* the kernel clears this setting when the account changes */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while ((n = message__receive(SOCKET_FD, id, sizeof(id), &fd)) > 0) {
 		if (fd >= 0)
@@ -92,6 +92,7 @@ int fetcher__start(struct fetcher **out)
 	struct fetcher *f = calloc(1, sizeof(*f));
 	int sock[2], err;
 
+	*out = NULL;
 	if (!f)
 		return -ENOMEM;
 	f->refused = -1;
@@ -117,7 +118,10 @@ int fetcher__start(struct fetcher **out)
 	return 0;
 }
 
-/* 0 or negative errno; after one of these it is not asked any more, as its answer could be taken for another's. */
+/*
+ * Returns 0 or negative errno. After an error no more requests are made, because a late reply could be taken for that
+ * to another request.
+ */
 static int await(struct fetcher *f, const volatile sig_atomic_t *stop, void (*idle)(void *arg), void *arg)
 {
 	struct pollfd p = { .fd = f->sock, .events = POLLIN };
@@ -174,7 +178,7 @@ int fetcher__fetch(struct fetcher *f, const char *build_id, const volatile sig_a
 
 	if (err)
 		return err;
-	/* it talks to servers, which may have taken it over: anything can come */
+	/* servers may have compromised the process, so the descriptor may be anything */
 	if (!a.result && fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
 		return fd;
 	if (fd >= 0)
@@ -208,7 +212,7 @@ void fetcher__free(struct fetcher *f)
 		return;
 	if (f->sock >= 0)
 		end(f);
-	/* one that still waits for a server is killed by the kernel when this process ends */
+	/* a process that still waits for a server is killed by the kernel when this one ends */
 	while (!usage__wait(f->pid, NULL, WNOHANG) && message__now() - begin < ENDS_MS)
 		usleep(1000);
 	free(f);

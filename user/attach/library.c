@@ -15,7 +15,7 @@ static bool is_named(const struct search *s, const char *name)
 	return s->function ? !strcmp(name, s->function) : probes__names(s->probes, s->library, name);
 }
 
-/* 1: found, 2: the dynamic symbols are over */
+/* Returns 1 if it was found, 2 after the last dynamic symbol. */
 static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	if (!sym->dynamic)
@@ -30,7 +30,10 @@ static int on_symbol_of_glob(const struct elf_symbol *sym, void *arg)
 	return sym->function && !fnmatch(arg, sym->name, 0);
 }
 
-/* Is each of the section's functions, which it names by globs alone, exported? One of them alone would say little. */
+/*
+ * For a section that names functions only by globs: does the file export a match of each glob? A single match would
+ * be weak evidence.
+ */
 static bool exports_all_globs(struct elf *elf, const struct section *section)
 {
 	const char *list = section->rest;

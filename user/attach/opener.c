@@ -30,17 +30,20 @@
 struct opener {
 	int sock;
 	bool remote_files;
-	int notes; /* to the attacher, -1: it wants none */
-	struct inode_note noted; /* the last one */
+	int notes; /* pipe to the attacher; -1: it does not use notes */
+	struct inode_note noted; /* the last note that was sent */
 	struct attacher_request request;
-	size_t len; /* of its data */
-	int file; /* came beside it, -1: none */
+	size_t len; /* of the request's data */
+	int file; /* descriptor passed with the request; -1: none */
 	struct attacher_reply reply;
 	size_t reply_len;
 	int reply_fd; /* -1: none */
 };
 
-/* A mapping's file system is known by its number and device; what has FUSE's number may be virtiofs, which is local. */
+/*
+ * Is the file system remote? A mapping's magic number and device show that; the magic number of FUSE may also be that
+ * of virtiofs, which is local.
+ */
 static bool is_remote(const struct opener *s, int place)
 {
 	const struct attacher_request *r = &s->request;
@@ -57,7 +60,9 @@ static bool is_remote(const struct opener *s, int place)
 	       filesystem__remote_type(type);
 }
 
-/* Opens for reading what a descriptor names, if it is an ELF file: no device, no other file of anybody's leaves here. */
+/*
+ * Opens for reading the file that a descriptor names, if it is an ELF file: no devices or other files are handed out.
+ */
 static int open_elf(const struct opener *s, int place)
 {
 	char path[32], magic[SELFMAG];
@@ -78,7 +83,7 @@ static int open_elf(const struct opener *s, int place)
 	return -ENOEXEC;
 }
 
-/* Is it the file that was asked for? Only where a path's numbers are the backing inode's can that be said. */
+/* Is it the requested file? This can be checked only where stat() returns the numbers of the backing inode. */
 static bool is_inode(int place, u64 dev, u64 ino)
 {
 	struct stat st;
@@ -93,7 +98,7 @@ static bool on_overlay(int place)
 	return fstatfs(place, &fs) || fs.f_type == OVERLAYFS_MAGIC;
 }
 
-/* Is what came with the request a path with its NUL, or (if it may be missing) nothing? */
+/* Is the data of the request a path with its NUL, or (if it may be missing) empty? */
 static bool is_path(const struct opener *s, bool optional)
 {
 	u32 n = s->request.n;
@@ -112,7 +117,7 @@ static int reply_elf(struct opener *s, int place)
 	return err < 0 ? err : 0;
 }
 
-/* false: there is no room for it now. */
+/* false: there is no room in the pipe now. */
 static bool send_note(struct opener *s, int place)
 {
 	struct inode_note note;
@@ -136,13 +141,13 @@ static int serve_open(struct opener *s)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", r->pid, r->start, r->end);
 	place = open(path, O_PATH | O_CLOEXEC);
-	/* the attacher has not taken the notes before: the file is tried again with the next mapping */
+	/* the attacher has not read earlier notes: the file is tried again at the next mapping */
 	if (place >= 0 && s->notes >= 0 && !send_note(s, place)) {
 		close(place);
 		return -EAGAIN;
 	}
 	if (place < 0 && r->n) {
-		/* gone already: the file may still be where it was; on overlayfs it would be probed twice */
+		/* the process has ended: the file may still be at its path; on overlayfs it would be probed twice */
 		place = open(r->data, O_PATH | O_CLOEXEC);
 		if (place >= 0 && (on_overlay(place) || !is_inode(place, r->dev, r->ino))) {
 			close(place);
@@ -152,7 +157,10 @@ static int serve_open(struct opener *s)
 	return reply_elf(s, place);
 }
 
-/* In the root of a process, where no link leads out of it; who may have written it depends on the object's owner. */
+/*
+ * Opens below the root of a process, which no link can leave; who may have written the file depends on the object's
+ * owner.
+ */
 static int serve_open_debug(struct opener *s)
 {
 	const struct attacher_request *r = &s->request;
@@ -173,14 +181,14 @@ static int serve_open_debug(struct opener *s)
 	return reply_elf(s, place);
 }
 
-/* One part of an answer in parts. */
+/* Sends one part of an answer. */
 static int send_bytes(struct opener *s, size_t n)
 {
 	s->reply.result = (s32)n;
 	return message__send(s->sock, &s->reply, REPLY_HEAD + n, -1) ? -EPIPE : 0;
 }
 
-/* Replies with the bytes of fd in parts; returns the last part's result. */
+/* Replies with the bytes of fd in parts; returns the result of the last part. */
 static int reply_bytes(struct opener *s, int fd)
 {
 	ssize_t n;
@@ -225,7 +233,7 @@ static void read_text(int dir, const char *name, char *text, size_t size)
 	if (fd >= 0)
 		close(fd);
 	text[n < 0 ? 0 : n] = '\0';
-	/* a command line's words end with a NUL each */
+	/* each argument of a command line ends with a NUL */
 	while (n > 0 && !text[n - 1])
 		n--;
 	for (ssize_t i = 0; i < n; i++)
@@ -233,7 +241,7 @@ static void read_text(int dir, const char *name, char *text, size_t size)
 			text[i] = ' ';
 }
 
-/* The directory keeps a reused pid out. Nothing is an empty text: a kernel thread, or gone. */
+/* The open directory protects against a reused pid. An empty text: a kernel thread, or the process has ended. */
 static int serve_image(struct opener *s)
 {
 	struct process_image *image = &s->reply.image;
@@ -254,7 +262,10 @@ static int serve_image(struct opener *s)
 	return 0;
 }
 
-/* A directory of /proc that all may read belongs to the process's effective user, also if it may not be looked into. */
+/*
+ * The owner of a /proc/PID that is world-readable is the process's effective user, even if the process may not be
+ * traced.
+ */
 static int serve_user(struct opener *s)
 {
 	char path[32];
@@ -311,7 +322,7 @@ static int serve_request(struct opener *s)
 	return -EINVAL;
 }
 
-/* false: the worker is gone, or has another opener. */
+/* false: the worker has ended, or has another opener. */
 static bool serve_one(struct opener *s)
 {
 	ssize_t n = message__receive(s->sock, &s->request, sizeof(s->request), &s->file);
@@ -337,7 +348,7 @@ static bool serve_one(struct opener *s)
 	return ok;
 }
 
-/* A link that this process held too would stay for as long as it is stuck. */
+/* Closes everything else: if this process gets stuck, a link that it also had open would stay attached. */
 static void close_all_but(int a, int b)
 {
 	int low = a < b ? a : b, high = a < b ? b : a, next = STDERR_FILENO + 1;

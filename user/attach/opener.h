@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process that asks file systems and other processes' memory maps, and may be given up for it.
+ * The process that accesses file systems and other processes' memory maps, and that can be abandoned if it hangs.
  *
- * A file system that a process or another machine serves may never answer, and a thread that waits for it cannot be
- * killed. So neither the worker, which has the trace, nor the attacher, which has the links, opens a foreign file or
- * reads what another process's locks protect: the *opener* does, a child of the attacher. The worker asks it over a
- * socket of its own and waits for a limited time; after that it has the attacher kill the opener, which ends when the
- * kernel lets it, and start another.
+ * A file system that is served by a process or another machine may never answer, and a thread that waits for it
+ * cannot be killed. So neither the worker, which writes the trace, nor the attacher, which owns the links, opens
+ * foreign files or reads what other processes' locks protect. The *opener*, a child of the attacher, does. The worker
+ * sends it requests over a socket of its own and waits for a limited time. After that it makes the attacher kill the
+ * opener, which ends when the kernel lets it, and start another one.
  */
 #ifndef SONDE_ATTACH_OPENER_H
 #define SONDE_ATTACH_OPENER_H
@@ -14,25 +14,28 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* At once: those that were given up and that the kernel has not let go. */
+/* Openers at once: killed ones that the kernel has not released yet. */
 #define OPENERS_MAX 16
 
 struct openers {
 	pid_t current; /* 0: none */
-	pid_t stuck[OPENERS_MAX]; /* given up, not yet ended */
+	pid_t stuck[OPENERS_MAX]; /* killed, but not ended yet */
 	int n_stuck;
-	int notes; /* pipe by which they report which files processes map (attach/ownership.h), -1: none */
-	bool remote_files; /* may open files on file systems that are served remotely */
+	int notes; /* pipe by which they report which files processes map (attach/ownership.h); -1: none */
+	bool remote_files; /* may open files on remote file systems */
 };
 
 /*
- * Gives up the current one and forks another: a descriptor of its socket, or negative errno (-EAGAIN: too many are
- * stuck). It kills by number: the process must wait for its children itself and say which have ended.
+ * Kills the current opener and forks another one: returns a descriptor of its socket, or negative errno (-EAGAIN: too
+ * many are stuck). It kills by pid, so the process must wait for its children itself and report those that ended.
  */
 int openers__start(struct openers *o);
-/* A child of the process has been waited for, and its number is free: it is forgotten if it was an opener. */
+/* A child of the process has been waited for, and its pid may be reused: an opener is removed from the list. */
 void openers__ended(struct openers *o, pid_t pid);
-/* Answers OP_OPEN, OP_OPEN_DEBUG, OP_MAPS, OP_READ, OP_IMAGE, OP_USER and OP_PROCESSES until the socket ends. */
+/*
+ * The opener's main function: answers OP_OPEN, OP_OPEN_DEBUG, OP_MAPS, OP_READ, OP_IMAGE, OP_USER and OP_PROCESSES
+ * until the socket is closed.
+ */
 void opener__serve(int sock, int notes, bool remote_files) __attribute__((noreturn));
 
 #endif

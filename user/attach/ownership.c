@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 
 #define SYSTEM_MAX 64 /* libraries that sonde itself maps */
-#define MAPPED_MAX 65536 /* files of users that processes of theirs map */
-#define OWNER_MAX  8192 /* of one user; the oldest makes room, so that no user takes that of others */
+#define MAPPED_MAX 65536 /* files of users that their own processes map */
+#define OWNER_MAX  8192 /* of one user; the oldest is evicted, so that no user can evict those of others */
 
 struct ownership {
 	bool trusted_files;
 	struct inode_note system[SYSTEM_MAX];
 	u32 n_system;
-	struct inode_note *mapped; /* by processes of their owners */
+	struct inode_note *mapped; /* files mapped by processes of their owners */
 	u32 n_mapped;
 };
 
@@ -27,7 +27,7 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *arg)
 	struct ownership *o = arg;
 	struct stat st;
 
-	/* the program itself has no name here */
+	/* the program itself has an empty name here */
 	if (*info->dlpi_name && o->n_system < SYSTEM_MAX && !stat(info->dlpi_name, &st))
 		o->system[o->n_system++] = (struct inode_note){ st.st_dev, st.st_ino, st.st_uid };
 	return 0;
@@ -65,7 +65,7 @@ bool ownership__note(int fd, pid_t pid, struct inode_note *out)
 	struct stat file, process;
 	char path[32];
 
-	/* /proc/PID belongs to the process's effective user; to root, if it may not be looked into */
+	/* the owner of /proc/PID is the process's effective user, or root if the process may not be traced */
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	if (fstat(fd, &file) || !file.st_uid || stat(path, &process) || process.st_uid != file.st_uid)
 		return false;
@@ -73,7 +73,7 @@ bool ownership__note(int fd, pid_t pid, struct inode_note *out)
 	return true;
 }
 
-/* Drops the oldest file of an owner who has as many as one may have. */
+/* Evicts the oldest file of an owner who is at the limit. */
 static void make_room(struct ownership *o, uid_t owner)
 {
 	u32 n = 0, oldest = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose file is probed: the attacher's own rule, which the worker can't change. It goes by inode, owner and mode of the
- * very file, never by a path.
+ * Which files may be probed: the attacher's own rule, which the worker can't change. It uses the inode, owner and
+ * mode of the opened file, never a path.
  *
- * The file of a setuid or setgid program gets no probe: its users are not those whom it works for. Nor do the libraries
- * that sonde itself is linked with, the C library before all, of a program that declares no library (SITE): its
- * places come from the family's host code. Declared functions of such a library are probed as any.
+ * A setuid or setgid program's file gets no probes, because it does not run for its owner. The libraries that sonde
+ * itself is linked with, above all the C library, get no probes of programs that declare no library (SITE), because
+ * the family's host code chooses those sites. Declared functions of such a library are probed as usual.
  *
- * With --trusted-files a file also has to belong to root or to the user of a process that was seen to map it: what
- * another user can write to is not probed, as that user could change it while it is.
+ * With --trusted-files a file must also belong to root or to the user of a process that was seen to map it. Another
+ * user could otherwise change the file while it is probed.
  */
 #ifndef SONDE_ATTACH_OWNERSHIP_H
 #define SONDE_ATTACH_OWNERSHIP_H
@@ -30,15 +30,16 @@ struct inode_note {
 };
 
 /*
- * A process maps the file behind this descriptor (also of O_PATH). true: it is the process of the file's owner, who is not
- * root, and *out names the file. For the opener, which writes it to the attacher.
+ * Notes that a process maps the file behind this descriptor (which may be an O_PATH one). true: the process belongs
+ * to the file's owner, who is not root, and *out identifies the file. Called by the opener, which sends the note to
+ * the attacher.
  */
 bool ownership__note(int fd, pid_t pid, struct inode_note *out);
-/* Such a file. */
+/* Adds such a file. */
 void ownership__add(struct ownership *o, const struct inode_note *note);
 /*
- * May the file be probed? site: by a program that declares no library. 0; -EPERM: it is a setuid program's or one of
- * the system's own libraries; -EACCES: its owner is not trusted.
+ * May the file be probed? site: by a program that declares no library. Returns 0; -EPERM: it is a setuid program or
+ * one of sonde's own libraries; -EACCES: its owner is not trusted.
  */
 int ownership__check(const struct ownership *o, int fd, bool site);
 

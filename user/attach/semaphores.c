@@ -7,7 +7,7 @@
 
 #include "core/shim.h"
 
-/* Section headers that are looked at; a CPython has 40 */
+/* Section headers that are read; a CPython has 40 */
 #define SECTIONS_MAX 1024
 
 static const char usdt[] = ".probes"; /* sys/sdt.h, systemtap */
@@ -25,7 +25,7 @@ static bool in_shim(int fd, u64 offset)
 	       offset % 4096 >= sizeof(text);
 }
 
-/* Where the section lies in the file; false: there is none. A number at a time is read, and nothing kept. */
+/* The offset of the section in the file; false: there is none. Reads single numbers and caches nothing. */
 static bool find_usdt(int fd, u64 *from, u64 *size)
 {
 	char name[sizeof(usdt)];

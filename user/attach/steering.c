@@ -12,8 +12,7 @@
 #define USER_END  (1ULL << 56) /* the largest address space of a program: 5-level paging */
 #define VALUE_MAX 4096
 
-extern const struct steering *const __start_sonde_steering[] __attribute__((weak));
-extern const struct steering *const __stop_sonde_steering[] __attribute__((weak));
+REGISTRY(steering, sonde_steering);
 
 u32 steering__count(void)
 {
@@ -35,7 +34,7 @@ int steering__find(const char *map)
 	return -ENOENT;
 }
 
-/* A value of zeros is an array's that was never set. */
+/* Has the key been set? In an array, a value of zeros was never set. */
 static bool is_set(int fd, const struct steering *s, const void *key, const void *value)
 {
 	static const u8 zeros[VALUE_MAX];
@@ -49,7 +48,7 @@ int steering__set(const struct steering_maps *maps, u32 i, const void *key, cons
 {
 	const struct steering *s = steering__at(i);
 	int fd = s && maps ? maps->fds[i] : -1;
-	/* a message's value begins anywhere, checks read structs */
+	/* aligned, because the checks read structs from it, and a value in a message may be unaligned */
 	static u64 copy[VALUE_MAX / sizeof(u64)];
 
 	if (fd < 0 || s->value_size > VALUE_MAX)
@@ -69,7 +68,7 @@ bool steering__is_address(u64 address)
 	return address < USER_END;
 }
 
-/* Of a line only the numbers at its beginning count: "start-end perms offset device inode path". */
+/* Parses "start-end perms offset device inode path"; only the numbers are used. */
 static bool parse_line(const char *line, u64 *start, u64 *end, u64 *ino, bool *named)
 {
 	int at = 0;

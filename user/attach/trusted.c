@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A debug file decides where probes go in files that others map, so it must not be another user's. In a user namespace
- * of their own, users mount what they like on any path: the owner of each inode counts, which they can't choose, except by
- * FUSE.
+ * A debug file decides where probes go in files that others map, so it must not belong to another user. In their own
+ * user namespace users can mount anything at any path. So the owner of each inode is checked, which they can't
+ * choose, except with FUSE.
  */
 #include "attach/trusted.h"
 
@@ -31,7 +31,7 @@ static bool is_trusted(const struct search *s, int fd, const struct stat *st)
 		return false;
 	if (S_ISLNK(st->st_mode) || (S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX))
 		return true;
-	/* a group by the number of the user is that user's alone */
+	/* a group with the same number as the user has only that user as a member */
 	return !(st->st_mode & S_IWOTH) && (!(st->st_mode & S_IWGRP) || st->st_gid == st->st_uid);
 }
 

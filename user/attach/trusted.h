@@ -5,9 +5,10 @@
 #include <sys/types.h>
 
 /*
- * An O_PATH descriptor of the regular file at an absolute path below root, if only root and `owner` could have put it there or
- * written it: they own it and every folder and symbolic link on the way, and others may write neither. Negative errno;
- * -EPERM: there is such a file, but others could have.
+ * Returns an O_PATH descriptor of the regular file at an absolute path below root, if only root and `owner` could
+ * have put it there or written it: they own it and every folder and symbolic link on the path, and no other user can
+ * write to these. Returns negative errno otherwise; -EPERM: there is such a file, but other users could have written
+ * it.
  */
 int trusted__find(int root, const char *path, uid_t owner);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The child that examines a file for the attacher. It answers for this file alone, so a file that takes it over can
- * only lie about itself. It lives until another file is asked about: programs come one after the other for each file.
+ * The child that examines a file for the attacher. A child answers only for one file, so a file that compromises it
+ * can only lie about itself. The child is reused until a request for another file: a file is attached by several
+ * programs in succession.
  */
 #include "attach/verifier.h"
 
@@ -29,10 +30,10 @@ struct question {
 #define QUESTION_HEAD offsetof(struct question, offsets)
 
 struct verifier {
-	int file; /* that the child examines, -1: none */
-	bool sent; /* to the child */
+	int file; /* the file that the child examines; -1: none */
+	bool sent; /* the file was sent to the child */
 	struct sandbox child;
-	struct stat st; /* of file when the child began */
+	struct stat st; /* status of the file when the child started */
 	struct question question;
 };
 
@@ -69,7 +70,7 @@ void verifier__ended(struct verifier *v, pid_t pid)
 	sandbox__ended(&v->child, pid);
 }
 
-/* The file comes with the first question. */
+/* The child's main function; the file is passed with the first request. */
 static void examine(int sock, void *arg)
 {
 	static u8 verdicts[ATTACHER_SITES_MAX];
@@ -96,14 +97,14 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* A child for this file, if there is none. */
+/* Starts a child for this file if there is none. */
 static int prepare(struct verifier *v, int fd)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return -EINVAL;
-	/* a child that answers before it is asked was taken over, and one that has ended answers nothing */
+	/* a child that answers before it is asked was compromised, and one that has ended can't answer */
 	if (v->file >= 0 && is_same(&st, &v->st) && !message__pending(v->child.sock))
 		return 0;
 	end_child(v);
@@ -126,7 +127,7 @@ static bool ask(struct verifier *v, u8 *verdicts)
 	if (n || message__await(v->child.sock, &wait))
 		return false;
 	n = message__receive(v->child.sock, verdicts, q->n, &fd);
-	/* a child that was taken over may send what it has */
+	/* a compromised child may send descriptors */
 	if (fd >= 0)
 		close(fd);
 	return n == (ssize_t)q->n;

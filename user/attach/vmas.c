@@ -20,7 +20,7 @@ int iter__read_all(struct attacher *a, const struct program *p, u32 pid, char **
 	return err;
 }
 
-/* bpf_d_path had no room for a very long path: the file itself says it too. */
+/* bpf_d_path had no room for a very long path: reads it from the opened file. */
 static const char *read_path(struct attacher *a, const struct mapping *m, char *buf, size_t size)
 {
 	char link[32];

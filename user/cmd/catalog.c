@@ -9,11 +9,9 @@
 void catalog__families(const struct embedded *bpf, struct report_output *out)
 {
 	static const struct column columns[] = {
-		{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
-		{ "id", "Id", VALUE_U64, SHOW_HEX },
-		{ "default", "By default", VALUE_TEXT, SHOW_PLAIN },
-		{ "events", "Events", VALUE_U64, SHOW_COUNT },
-		{ "programs", "Programs", VALUE_U64, SHOW_COUNT },
+		{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },	     { "id", "Id", VALUE_U64, SHOW_HEX },
+		{ "default", "By default", VALUE_TEXT, SHOW_PLAIN }, { "lean", "In lean", VALUE_TEXT, SHOW_PLAIN },
+		{ "events", "Events", VALUE_U64, SHOW_COUNT },	     { "programs", "Programs", VALUE_U64, SHOW_COUNT },
 		{ "doc", "What it traces", VALUE_TEXT, SHOW_PLAIN },
 	};
 	struct table *t = REPORT_TABLE(out, "families", "Families (for `sonde record -t`)", columns);
@@ -28,8 +26,8 @@ void catalog__families(const struct embedded *bpf, struct report_output *out)
 			events += EVENT_FAMILY(schema->events[j].id) == f->id;
 		for (programs = j = 0; j < bpf->probes.n_programs; j++)
 			programs += bpf->probes.programs[j].family == f;
-		table__add(t, V_TEXT(f->name), V_U64(f->id), V_TEXT(f->by_default ? "yes" : "no"), V_U64(events),
-			   V_U64(programs), V_TEXT(f->doc));
+		table__add(t, V_TEXT(f->name), V_U64(f->id), V_TEXT(f->by_default ? "yes" : "no"),
+			   V_TEXT(f->lean ? "yes" : "no"), V_U64(events), V_U64(programs), V_TEXT(f->doc));
 	}
 }
 
@@ -57,7 +55,7 @@ static const char *kind_name(const struct section *s)
 	}
 }
 
-/* A row a function. */
+/* Adds a row for each function that the program probes. */
 static void add_probes(struct table *t, const struct program *p)
 {
 	const struct section *s = &p->section;

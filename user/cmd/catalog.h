@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The BPF object inside this program as tables: what it can trace. */
+/* Tables of what the embedded BPF object can trace, for `sonde list`. */
 #ifndef SONDE_CMD_CATALOG_H
 #define SONDE_CMD_CATALOG_H
 
@@ -7,7 +7,7 @@
 
 struct embedded;
 
-/* Each adds one table; bpf must live until it is printed. */
+/* Each of these adds one table. bpf must live until the table is printed. */
 void catalog__families(const struct embedded *bpf, struct report_output *out);
 void catalog__probes(const struct embedded *bpf, struct report_output *out);
 void catalog__events(const struct embedded *bpf, struct report_output *out);

@@ -6,8 +6,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "cmd/pager.h"
 #include "output/table.h"
 #include "output/text.h"
 #include "sandbox/memory_limit.h"
@@ -23,7 +26,9 @@ static void print_error(const char *format, va_list args)
 
 	if (vasprintf(&line, format, args) < 0)
 		return;
-	/* paths and the text of a damaged trace may hold anything; our own line ends stay */
+	/*
+	 * Paths and texts of a damaged trace may have any bytes, so each line is cleaned; the format's line ends stay.
+	 */
 	fputs("sonde: ", stderr);
 	for (char *next, *part = line; part; part = next) {
 		next = strchr(part, '\n');
@@ -59,8 +64,17 @@ int cmd__usage(const char *command, const char *format, ...)
 const char *cmd__reason(int err)
 {
 	static char text[320];
+	u64 inherited = memory_limit__inherited(), limit = memory_limit__bytes();
 
-	if (err != -ENOMEM || !memory_limit__bytes())
+	if (err == -ENOMEM && inherited != RLIM_INFINITY && (!limit || inherited <= limit)) {
+		snprintf(
+			text, sizeof(text),
+			"it takes more than the %llu MiB of memory that sonde was started with\nraise that limit (`ulimit -d` "
+			"and `ulimit -v`)",
+			inherited >> 20);
+		return text;
+	}
+	if (err != -ENOMEM || !limit)
 		return strerror(-err);
 	if (memory_limit__is_machines()) {
 		snprintf(
@@ -87,7 +101,7 @@ int cmd__check_calls(int status)
 	if (number < 0)
 		return status;
 	cmd__error(
-		"the filter of system calls refused %s to sonde: a fault of sonde, or of someone who attacks it by what it reads; "
+		"the filter of system calls refused %s to sonde: a bug in sonde, or an attack through the data that it reads; "
 		"what was printed or written may be incomplete",
 		syscalls__name(number, name, sizeof(name)));
 	return EXIT_FAILED;
@@ -115,6 +129,17 @@ bool cmd__color(FILE *file)
 	return isatty(fileno(file)) && (!no || !*no) && term && strcmp(term, "dumb");
 }
 
+void cmd__fit_terminal(struct output_options *options)
+{
+	struct winsize size;
+
+	if (options->format != OUTPUT_TABLE)
+		return;
+	options->color = cmd__color(stdout);
+	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		options->width = size.ws_col;
+}
+
 bool cmd__parse_number(const char *command, const char *option, const char *value, u64 min, u64 max, u64 *out)
 {
 	char *end;
@@ -123,15 +148,18 @@ bool cmd__parse_number(const char *command, const char *option, const char *valu
 	*out = strtoull(value, &end, 10);
 	if (*value >= '0' && *value <= '9' && !*end && !errno && *out >= min && *out <= max)
 		return true;
-	cmd__usage(command, "%s wants a number from %llu to %llu, not '%s'", option, min, max, value);
+	cmd__usage(command, "%s needs a number from %llu to %llu, not '%s'", option, min, max, value);
 	return false;
 }
 
 int cmd__print(const struct report_output *out, const struct output_options *options)
 {
-	int err = report_output__failed(out) ? -ENOMEM : report_output__print(out, options, stdout);
+	int err;
 
-	/* a reader such as `head` has closed the pipe: not an error */
+	pager__printing();
+	err = report_output__failed(out) ? -ENOMEM : report_output__print(out, options, stdout);
+
+	/* EPIPE is no error: a reader such as `head` has closed the pipe. */
 	if (!err || err == -EPIPE)
 		return EXIT_DONE;
 	cmd__error("cannot print: %s", cmd__reason(err));

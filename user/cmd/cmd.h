@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A subcommand: one file here that fills a struct command and registers it.
- * Errors are printed here and in no other directory: to stderr, with what,
- * which, why and what to do.
+ * A subcommand is one file here, which fills a struct command and registers it. Only this directory prints errors: to
+ * stderr, with what failed, on which object, why, and what to do.
  */
 #ifndef SONDE_CMD_CMD_H
 #define SONDE_CMD_CMD_H
@@ -10,71 +9,67 @@
 #include <stdio.h>
 
 #include "core/types.h"
+#include "util/registry.h"
 
 enum {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
-	EXIT_USAGE = 2, /* the command line makes no sense */
+	EXIT_USAGE = 2, /* wrong usage */
 	EXIT_PARTLY = 3, /* done, but a requested part could not be attached */
 };
 
 struct command {
 	const char *name;
 	const char *doc; /* one line for `sonde --help` */
-	int order; /* place in it */
-	bool names_refused; /* it reports itself which system call its filter refused */
+	int order; /* position in that list */
+	bool names_refused; /* the command itself reports a system call that its filter refused */
 	/* argv[0] is "sonde NAME"; returns the exit status */
 	int (*run)(int argc, char **argv);
 };
 
-/* Registered by address in a section of their own: a new command touches no list. */
-#define COMMAND(ident)                                                                                              \
-	static const struct command ident;                                                                          \
-	static const struct command *const ident##_entry __attribute__((used, section("sonde_commands"))) = &ident; \
-	static const struct command ident
+#define COMMAND(ident) REGISTER(command, sonde_commands, ident)
 
-/* What SIGPIPE and SIGXFSZ were when sonde was started, before they were ignored: a command that sonde runs gets them back. */
+/* Handlers of SIGPIPE and SIGXFSZ from before sonde ignored them, which a command that sonde runs gets back. */
 extern void (*cmd__inherited_sigpipe)(int), (*cmd__inherited_sigxfsz)(int);
-/* "sonde: ..." with a newline to stderr */
+/* Prints "sonde: ..." and a newline to stderr. */
 void cmd__error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same and how to get help; returns EXIT_USAGE. */
+/* Prints an error and a hint to --help; returns EXIT_USAGE. */
 int cmd__usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/*
- * Why reading a trace failed, for a message: strerror's text, or for -ENOMEM the limit of memory that was reached and
- * what to do.
- */
+/* Returns why reading a trace failed: strerror's text or, for -ENOMEM, the memory limit and what to do. */
 const char *cmd__reason(int err);
-/*
- * Returns status; or, if the process's filter refused a system call, prints an error that names the call and
- * returns EXIT_FAILED.
- */
+/* Returns status or, if the process's seccomp filter refused a system call, EXIT_FAILED after printing which call. */
 int cmd__check_calls(int status);
 
 struct trace;
-/* The traces of a command line: opened, and not yet read. */
+/* The traces that a command line names, opened but not yet read. */
 struct inputs {
 	char *const *paths;
 	u32 n;
 	int *fds;
-	int merged; /* several as one: a file without a name that they are merged in; else -1 */
-	bool sources; /* what reads them opens files that they name */
+	int merged; /* unnamed file into which several traces are merged; -1: none */
+	bool sources; /* the report opens source files that the traces name */
 };
-/* false: said why not. */
+/* Returns false after printing why. */
 bool inputs__open(struct inputs *in, char *const *paths, u32 n);
 /*
- * Reads them, several as one (model/merge.h), or says why not; NULL then. Before that the process gives up all rights
- * for good, and root: a trace may come from anywhere. Of each further machine notes, if not NULL, gets a line, by
- * which its processes are known; malloc'ed. Frees the inputs.
+ * Reads the traces, several merged into one (model/merge.h); returns NULL after printing why. Gives up root and all
+ * rights before, for good, since a trace may come from anywhere. *notes, if requested, is malloc'ed: a line for each
+ * further machine on how its processes are numbered. Frees the inputs.
  */
 struct trace *inputs__read(struct inputs *in, char **notes);
+/* The same of traces that are not merged: traces[i] is NULL from the first on that can't be read. */
+bool inputs__open_each(struct inputs *in, char *const *paths, u32 n);
+bool inputs__read_each(struct inputs *in, struct trace **traces);
 void inputs__close(struct inputs *in);
 struct output_options;
-/* --format; false: said that there is no such. */
+/* Parses the value of --format; returns false after printing an error. */
 bool cmd__parse_format(const char *command, const char *value, struct output_options *options);
-/* Colours only where a person sees them and has not set NO_COLOR. */
+/* May output to the file have colours? Only on a terminal, and unless NO_COLOR is set. */
 bool cmd__color(FILE *file);
-/* A number from 1 (a pid); false: said what is wrong. */
+/* Colours and the width of the lines: those of the terminal, if standard output is one and people read it. */
+void cmd__fit_terminal(struct output_options *options);
+/* Parses a number; returns false after printing an error. */
 bool cmd__parse_number(const char *command, const char *option, const char *value, u64 min, u64 max, u64 *out);
 struct report_output;
 /* Prints to stdout; returns the exit status. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Capabilities of this kernel and user, running runtimes, what is missing and the command that adds it. */
+/* `sonde doctor` reports what this kernel and user can do, which runtimes run, what is missing and how to add it. */
 #include "cmd/doctor.h"
 
 #include "cmd/cmd.h"
@@ -12,16 +12,16 @@
 #include <unistd.h>
 
 static const char help[] =
-	"Usage: sonde doctor [--format table,csv,json] [--scope user|all] [--trusted-files] [--remote-files]\n"
+	"Usage: sonde doctor [--format table|csv|json] [--scope user|all] [--trusted-files] [--remote-files]\n"
 	"\n"
-	"Says what this kernel and user can do, which families of probes are usable and what a hit of them\n"
-	"costs here, which Python and CUDA runtimes run now and how they can be traced, of which processes with\n"
-	"CUDA the device's own times can be had and how, what is missing and the command that mends it.\n"
+	"Reports what this kernel and user can do, which families of probes are usable and what one probe hit\n"
+	"costs here, which Python and CUDA runtimes run now and how they can be traced, for which processes\n"
+	"with CUDA device times are available and how, what is missing, and the command that adds it.\n"
 	"Changes nothing: it tries its probes on processes of its own for a twentieth of a second, and records\n"
 	"nothing.\n"
 	"\n"
 	"      --format FORMAT table (for people, the default), csv or json: every row, exact numbers\n" SCOPE_HELP
-	"      --trusted-files say what gets no probes with it, as for `sonde record`\n"
+	"      --trusted-files mark the files in which this option of `sonde record` allows no probes\n"
 	"  -h, --help          this text\n"
 	"\n"
 	"Exit status: 0 all families usable, 3 some, 1 none, 2 wrong usage.\n"
@@ -29,7 +29,7 @@ static const char help[] =
 	"Examples:\n"
 	"  sudo sonde doctor\n"
 	"  sonde doctor --format json | jq '.tables.families[] | select(.usable != \"yes\")'\n"
-	"  sonde doctor --format json | jq -r '.tables.missing[].mend'\n";
+	"  sonde doctor --format json | jq -r '.tables.missing[].remedy'\n";
 
 static const struct column check_columns[] = {
 	{ "group", "About", VALUE_TEXT, SHOW_NEVER },
@@ -41,7 +41,7 @@ static const struct column check_columns[] = {
 static const struct column missing_columns[] = {
 	{ "what", "What", VALUE_TEXT, SHOW_PLAIN },
 	{ "effect", "What that means", VALUE_TEXT, SHOW_PLAIN },
-	{ "mend", "What mends it", VALUE_TEXT, SHOW_PLAIN },
+	{ "remedy", "Remedy", VALUE_TEXT, SHOW_PLAIN },
 };
 
 void doctor__check(struct doctor *d, const char *group, const char *check, const char *state, const char *what)
@@ -49,9 +49,10 @@ void doctor__check(struct doctor *d, const char *group, const char *check, const
 	table__add(d->checks, V_TEXT(group), V_TEXT(check), V_TEXT(state), V_TEXT(what));
 }
 
-void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *mend)
+void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *remedy)
 {
-	if (!array__push(d->findings, d->n_findings, (struct finding){ strdup(what), strdup(effect), strdup(mend) })) {
+	if (!array__push(d->problems, d->n_problems,
+			 (struct problem){ strdup(what), strdup(effect), strdup(remedy) })) {
 		d->out.failed = true;
 		return;
 	}
@@ -72,12 +73,13 @@ bool doctor__read_line(const char *path, char *buf, size_t len)
 
 static void missing(struct doctor *d)
 {
-	struct table *t = REPORT_TABLE(&d->out, "missing", "What is missing, and what mends it", missing_columns);
+	struct table *t = REPORT_TABLE(&d->out, "missing", "What is missing, and the remedy", missing_columns);
 
-	/* people get a line that says that nothing is missing */
-	t->machine_only = !d->n_findings;
-	for (u32 i = 0; i < d->n_findings; i++)
-		table__add(t, V_TEXT(d->findings[i].what), V_TEXT(d->findings[i].effect), V_TEXT(d->findings[i].mend));
+	/* People do not need an empty table. */
+	t->machine_only = !d->n_problems;
+	for (u32 i = 0; i < d->n_problems; i++)
+		table__add(t, V_TEXT(d->problems[i].what), V_TEXT(d->problems[i].effect),
+			   V_TEXT(d->problems[i].remedy));
 }
 
 static int diagnose(struct doctor *d)
@@ -104,10 +106,10 @@ static int diagnose(struct doctor *d)
 	doctor__confinement(d);
 	doctor__policy(d);
 	doctor__families(d);
-	/* what follows reads other users' processes and files */
+	/* The next checks read other users' processes and files, so they run with few rights. */
 	ret = privileges__observer();
 	if (ret) {
-		cmd__error("cannot give up privileges: %s", strerror(-ret));
+		cmd__error("cannot give up privileges: %s", cmd__reason(ret));
 		return EXIT_FAILED;
 	}
 	doctor__runtimes(d);
@@ -118,20 +120,20 @@ static int diagnose(struct doctor *d)
 			       ret == EXIT_DONE	  ? "All families of probes are usable here." :
 			       ret == EXIT_PARTLY ? "Some families of probes are not or only partly usable here." :
 						    "Nothing can be recorded here.");
-	if (d->n_findings)
-		report_output__finding(&d->out, "%u thing%s missing: see the last table.", d->n_findings,
-				       d->n_findings == 1 ? " is" : "s are");
+	if (d->n_problems)
+		report_output__finding(&d->out, "%u thing%s missing: see the last table.", d->n_problems,
+				       d->n_problems == 1 ? " is" : "s are");
 	return ret;
 }
 
 static void free_all(struct doctor *d)
 {
-	for (u32 i = 0; i < d->n_findings; i++) {
-		free(d->findings[i].what);
-		free(d->findings[i].effect);
-		free(d->findings[i].mend);
+	for (u32 i = 0; i < d->n_problems; i++) {
+		free(d->problems[i].what);
+		free(d->problems[i].effect);
+		free(d->problems[i].remedy);
 	}
-	free(d->findings);
+	free(d->problems);
 	report_output__free(&d->out);
 	embedded__close(&d->embedded);
 }
@@ -144,7 +146,7 @@ static int cmd_doctor(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
-	struct output_options output = { .rows = -1, .color = cmd__color(stdout) };
+	struct output_options output = { .rows = -1 };
 	struct doctor d = {};
 	int c, ret, printed, taken;
 
@@ -168,6 +170,7 @@ static int cmd_doctor(int argc, char **argv)
 		return cmd__usage("doctor", "unexpected argument '%s'", argv[optind]);
 	if (!scope__apply_to_processes(&d.scope, "doctor"))
 		return EXIT_USAGE;
+	cmd__fit_terminal(&output);
 	ret = diagnose(&d);
 	printed = d.out.tables ? cmd__print(&d.out, &output) : 0;
 	free_all(&d);
@@ -176,7 +179,7 @@ static int cmd_doctor(int argc, char **argv)
 
 COMMAND(doctor_command) = {
 	.name = "doctor",
-	.doc = "say what this machine can trace and what is missing",
+	.doc = "report what this machine can trace and what is missing",
 	.order = 60,
 	.run = cmd_doctor,
 };

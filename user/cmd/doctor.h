@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the parts of `sonde doctor` share: user/cmd/doctor_*.c, a part each. */
+/* Shared by the parts of `sonde doctor`, each in a file user/cmd/doctor_*.c. */
 #ifndef SONDE_CMD_DOCTOR_H
 #define SONDE_CMD_DOCTOR_H
 
@@ -8,9 +8,9 @@
 #include "kernel/features.h"
 #include "output/table.h"
 
-/* Something that is not as it should be. Texts are ours. */
-struct finding {
-	char *what, *effect, *mend;
+/* Something that limits tracing here. Owns its texts. */
+struct problem {
+	char *what, *effect, *remedy;
 };
 
 struct doctor {
@@ -18,20 +18,20 @@ struct doctor {
 	struct features features;
 	struct embedded embedded;
 	struct table *checks;
-	struct finding *findings;
-	u32 n_findings;
-	bool other_pids; /* in a pid namespace that is not the host's */
-	bool allowed; /* to load BPF programs: where not, little can be tried */
-	bool root; /* root at the start: doctor gives up root before it examines processes */
+	struct problem *problems;
+	u32 n_problems;
+	bool other_pids; /* sonde runs in a pid namespace other than the host's */
+	bool allowed; /* this user may load BPF programs; otherwise few checks can run */
+	bool root; /* started as root; doctor gives root up before it examines processes */
 	struct scope scope; /* the policy in force */
 	u32 usable, families; /* a family counts 2 if it is usable, 1 if partly */
 };
 
-/* A line of the checks; `group`: kernel, privileges, mounts, settings. */
+/* Adds a row to table `checks`. group: kernel, privileges, mounts, settings or policy. */
 void doctor__check(struct doctor *d, const char *group, const char *check, const char *state, const char *what);
-/* Adds a row to table `missing`: what is missing, what that means here, the command that adds it. */
-void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *mend);
-/* The first line of a small file, without its end; "" and false if it can't be read. */
+/* Adds a row to table `missing`: what is missing, its effect here, and the command that adds it. */
+void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *remedy);
+/* Reads the first line of a small file without its newline; returns false, and "" in buf, if it cannot be read. */
 bool doctor__read_line(const char *path, char *buf, size_t len);
 
 void doctor__kernel(struct doctor *d); /* doctor_kernel.c */

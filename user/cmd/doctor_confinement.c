@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the processes of a recording would lack here of their confinement: children of doctor give their rights up as they do. */
+/* Checks how far a recording's processes can be confined here, by children of doctor that give up the same rights. */
 #include "cmd/doctor.h"
 
 #include "sandbox/privileges.h"
@@ -25,7 +25,7 @@ static int as_attacher(const struct doctor *d, char *lacks, size_t len)
 	return privileges__attacher(false, !d->features.multi, lacks, len);
 }
 
-/* What it lacks as text, "": nothing; negative errno: it could not be tried. */
+/* Writes which confinement a child lacks, "" if none. Returns 0, or negative errno if that could not be tried. */
 static int try(const struct doctor *d, give_up_fn give_up, char *lacks, size_t len)
 {
 	int ends[2], err = 0, status;
@@ -76,11 +76,11 @@ static void check(struct doctor *d, const char *name, const char *whole, give_up
 
 void doctor__confinement(struct doctor *d)
 {
-	/* what can't be given up by who has no rights says nothing of the machine */
+	/* Without root there are few rights to give up, so the result would not describe this machine. */
 	if (!d->root)
 		return;
-	check(d, "confinement of sonde", "what reads targets' data is left with no rights, files or network",
+	check(d, "confinement of sonde", "the process that reads targets' data keeps no rights, files or network",
 	      as_worker);
 	check(d, "confinement of sonde-attacher",
-	      "what attaches is left with the capabilities and system calls for that", as_attacher);
+	      "the process that attaches keeps only the capabilities and system calls for that", as_attacher);
 }

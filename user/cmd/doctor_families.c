@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which families of probes are usable, and what a hit of each costs here. */
+/* Reports which families of probes are usable, and what a hit of each costs here. */
 #include "cmd/doctor.h"
 
 #include "record/calibrate.h"
+#include "record/refused.h"
 #include "util/test_switch.h"
 
 #include <errno.h>
@@ -21,18 +22,18 @@ static const struct column family_columns[] = {
 	{ "why", "Why not, or what it traces", VALUE_TEXT, SHOW_PLAIN },
 };
 
-/* docs/design.md, "Cost": for where it could not be measured here */
-#define DOCUMENTED_HIT	   300
-#define DOCUMENTED_FOREIGN 10
+/* Costs in ns from docs/design.md, "Cost", for what cannot be measured here. */
+#define DOCUMENTED_HIT_NS     300
+#define DOCUMENTED_FOREIGN_NS 10
 
-/* What the trial of the programs said. */
+/* Results of trying the BPF programs. */
 struct trial_costs {
-	struct family_cost costs[FAMILIES_MAX];
-	struct family_refusal refusals[FAMILIES_MAX];
-	char failed[512]; /* why nothing could be tried; "": it could */
+	struct family_cost costs[FAMILY_MAX];
+	struct family_refusal refusals[FAMILY_MAX];
+	char failed[512]; /* why nothing could be tried; "" if it was */
 };
 
-/* What kinds of probes a family has. */
+/* How many probes of each kind a family has. */
 struct kinds {
 	u32 calls, entries, tracepoints;
 };
@@ -54,7 +55,7 @@ static struct kinds kinds_of(const struct doctor *d, const struct schema_family 
 	return k;
 }
 
-/* Loads and runs all together, which is how a recording is. */
+/* Loads and runs the programs of all families together, as a recording does. */
 static void try_programs(struct doctor *d, struct trial_costs *t)
 {
 	const struct schema *schema = d->embedded.schema;
@@ -71,7 +72,7 @@ static void try_programs(struct doctor *d, struct trial_costs *t)
 		snprintf(t->failed, sizeof(t->failed), "%.*s", (int)strcspn(err, "\n"), err);
 }
 
-/* Why a family can't be used, or not wholly, as usable says; "": it can. */
+/* Returns the text for column "Usable"; why gets the reason unless the family is fully usable. */
 static const char *judge(const struct doctor *d, const struct schema_family *f, const struct trial_costs *t, char *why,
 			 size_t len)
 {
@@ -104,7 +105,8 @@ static const char *judge(const struct doctor *d, const struct schema_family *f, 
 
 		if (p->family != f)
 			continue;
-		if (p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
+		if (p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest) &&
+		    !refused__is_optional(p)) {
 			snprintf(why, len, "this kernel has no tracepoint %s", p->section.rest);
 			return "partly";
 		}
@@ -138,10 +140,10 @@ static void add_family(struct doctor *d, struct table *table, const struct schem
 		 k.tracepoints		? "kernel tracepoints" :
 					  "");
 	if (!traps && !c->followed)
-		trap = DOCUMENTED_HIT;
+		trap = DOCUMENTED_HIT_NS;
 	else if (!traps)
 		trap = c->followed;
-	foreign = c->foreign ?: k.tracepoints ? DOCUMENTED_FOREIGN : 0;
+	foreign = c->foreign ?: k.tracepoints ? DOCUMENTED_FOREIGN_NS : 0;
 	table__add(table, V_TEXT(f->name), V_TEXT(usable), V_TEXT(f->by_default ? "yes" : "with -t"),
 		   trap ? V_U64(trap) : V_NONE, foreign ? V_U64(foreign) : V_NONE,
 		   V_TEXT(!trap			 ? "no" :
@@ -165,9 +167,10 @@ void doctor__families(struct doctor *d)
 		if (schema->families[i].id)
 			add_family(d, table, &schema->families[i], t);
 	report_output__note(
-		&d->out, "A hit of a probe site or call: an empty program's; what the program does comes on top. Of a "
-			 "tracepoint: the program's own time over a mix of the family's events, and for a thread "
-			 "that is not followed; some 20 ns of it are the measuring. \"Elsewhere\": it could not be "
-			 "measured here, and the figure is that of docs/design.md, \"Cost\".");
+		&d->out,
+		"The cost of a hit of a probe site or call is that of an empty program, without its own work. Of a "
+		"tracepoint it is the program's own time over a mix of the family's events, and for a thread "
+		"that is not followed; some 20 ns of it are the measurement. \"Elsewhere\": it could not be "
+		"measured here, and the figure is that of docs/design.md, \"Cost\".");
 	free(t);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Of which processes with CUDA the times on the device can be had, and how. */
+/* Reports for which CUDA processes device times are available, and how. */
 #include "cmd/doctor.h"
 
 #include "cmd/shim.h"
@@ -22,11 +22,11 @@ struct gpus {
 	const struct doctor *d;
 	struct table *table;
 	char shim[PATH_MAX]; /* "": it is not installed */
-	u32 last; /* mappings come process by process */
+	u32 last; /* the process described last, which has further mappings */
 };
 
-/* What else may have CUPTI, which has one user at a time. */
-static void add_rivals(const struct inject_look *l, char *how, size_t len)
+/* Names another profiler that may be using CUPTI, which serves one user at a time. */
+static void add_rivals(const struct inject_status *l, char *how, size_t len)
 {
 	size_t used = strlen(how);
 
@@ -42,11 +42,11 @@ static void add_rivals(const struct inject_look *l, char *how, size_t len)
 static void describe(struct gpus *g, u32 pid)
 {
 	char path[64], name[64], how[1024];
-	struct inject_look l;
+	struct inject_status l;
 	const char *can = "no";
 
 	if (!scope__allows(&g->d->scope, pid, NULL, 0) ||
-	    inject__look(pid, g->shim, g->d->scope.remote_files == ANSWER_YES, &l))
+	    inject__examine(pid, g->shim, g->d->scope.remote_files == ANSWER_YES, &l))
 		return;
 	if (l.has_shim) {
 		can = "yes";

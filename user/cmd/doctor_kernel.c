@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the kernel can do, by trial, and what this user may. */
+/* Tests what the kernel can do, and what this user may do. */
 #include "cmd/doctor.h"
 
 #include "util/array.h"
@@ -20,17 +20,17 @@ static void kernel(struct doctor *d)
 	struct utsname un;
 
 	uname(&un);
-	doctor__check(d, "kernel", "kernel", un.release, "6.1 is the oldest that sonde knows; all works from 6.13 on");
+	doctor__check(d, "kernel", "kernel", un.release, "sonde supports 6.1 and later; everything works from 6.13 on");
 }
 
 static void privileges(struct doctor *d)
 {
-	/* docs/design.md, "Safety"; CAP_SYS_ADMIN may stand in for the first, second and last */
+	/* docs/design.md, "Safety", explains these; `admin`: CAP_SYS_ADMIN includes it. */
 	static const struct {
 		cap_value_t cap;
 		const char *name;
 		bool admin;
-	} wanted[] = {
+	} needed[] = {
 		{ CAP_BPF, "CAP_BPF", true },
 		{ CAP_PERFMON, "CAP_PERFMON", true },
 		{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", false },
@@ -44,11 +44,11 @@ static void privileges(struct doctor *d)
 
 	if (had)
 		cap_get_flag(had, CAP_SYS_ADMIN, CAP_EFFECTIVE, &admin);
-	for (u32 i = 0; had && i < ARRAY_LEN(wanted); i++) {
+	for (u32 i = 0; had && i < ARRAY_LEN(needed); i++) {
 		has = CAP_CLEAR;
-		cap_get_flag(had, wanted[i].cap, CAP_EFFECTIVE, &has);
-		if (has == CAP_CLEAR && !(wanted[i].admin && admin == CAP_SET) && used < sizeof(lacks))
-			used += snprintf(lacks + used, sizeof(lacks) - used, "%s%s", used ? ", " : "", wanted[i].name);
+		cap_get_flag(had, needed[i].cap, CAP_EFFECTIVE, &has);
+		if (has == CAP_CLEAR && !(needed[i].admin && admin == CAP_SET) && used < sizeof(lacks))
+			used += snprintf(lacks + used, sizeof(lacks) - used, "%s%s", used ? ", " : "", needed[i].name);
 	}
 	cap_free(had);
 	snprintf(user, sizeof(user), geteuid() ? "uid %u" : "root", geteuid());
@@ -84,7 +84,7 @@ static void bpf(struct doctor *d)
 	doctor__check(d, "kernel", "lockdown", lockdown,
 		      strstr(lockdown, "[confidentiality]") ?
 			      "BPF may not read kernel memory: nothing can be recorded" :
-			      "no matter: BPF may read kernel memory");
+			      "not restrictive: BPF may read kernel memory");
 	if (strstr(lockdown, "[confidentiality]"))
 		doctor__missing(d, "BPF reads of kernel memory", "the kernel is locked down: nothing can be recorded",
 				"boot with lockdown=integrity");
@@ -96,7 +96,7 @@ static void btf(struct doctor *d)
 
 	doctor__check(d, "kernel", "BTF", d->features.btf ? "there" : "missing",
 		      d->features.btf ? "/sys/kernel/btf/vmlinux" :
-					"without the kernel's types no program can be fitted to it");
+					"without the kernel's types no program can be adapted to it");
 	if (d->features.btf)
 		return;
 	if (stat("/sys/kernel", &st))
@@ -107,7 +107,7 @@ static void btf(struct doctor *d)
 				"a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are");
 }
 
-/* One way of attaching: is it there, and what follows if not? */
+/* Reports whether one way of attaching works: good and bad are the consequences, since names the kernel that has it. */
 static void link_kind(struct doctor *d, const char *name, bool works, const char *good, const char *bad,
 		      const char *since)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which processes run what the families trace, where, and how it can be traced. */
+/* Lists the processes that map something the families trace, and how it can be traced. */
 #include "cmd/doctor.h"
 
-#include "attach/library.h"
+#include "cmd/doctor_examine.h"
+#include "output/text.h"
 #include "process/container.h"
 #include "process/mapped.h"
 #include "process/procs.h"
-#include "record/family.h"
 #include "util/array.h"
 
 #include <stdio.h>
@@ -25,19 +25,13 @@ static const struct column runtime_columns[] = {
 	{ "object", "Library or program", VALUE_TEXT, SHOW_PLAIN },
 };
 
-/* What one family has to say of one object. */
-struct note {
-	u16 family;
-	char runtime[80], how[160];
-};
-
-/* An object is examined once. */
+/* A mapped file, which is examined once. */
 struct seen {
 	u64 dev, ino;
 	struct note *notes;
 	u32 n;
-	const char *remote; /* the file system for which it was not opened, NULL: it was */
-	uid_t owner; /* of the file; 0: root, or it was not opened */
+	const char *remote; /* its remote file system, because of which it was not opened; or NULL */
+	uid_t owner; /* of the file; 0: root, or the file was not opened */
 };
 
 struct search {
@@ -45,79 +39,22 @@ struct search {
 	struct table *table;
 	struct seen *seen;
 	u32 n_seen;
-	const char *remote; /* of the first file that was not opened for that */
-	u32 n_remote, n_foreign; /* such files; processes that are not in the scope */
-	u32 asked; /* process of which it is known whether it is in the scope */
+	const char *remote; /* file system of the first file that was not opened for that */
+	u32 n_remote, n_foreign; /* number of such files; of processes outside the scope */
+	struct note_taker *taker;
+	char failed[256]; /* the first file that could not be examined */
+	u32 n_failed;
+	u32 asked; /* last process whose scope was checked, with the result */
 	bool allowed;
 	uid_t user; /* of that process */
-	u32 noted; /* process whose container is known */
+	u32 noted; /* process to which container and comm belong */
 	char container[80], comm[64];
 };
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* How the family comes to trace a library of its in this object; false: there is none. */
-static bool find_library(const struct doctor *d, const struct schema_family *f, struct elf *elf, const char *path,
-			 struct note *n)
-{
-	const struct family_host *h = family_host__find(f->name);
-	char text[80];
-
-	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
-		const struct program *p = &d->embedded.probes.programs[i];
-
-		if (p->family != f || !*p->section.library)
-			continue;
-		if (elf ? library__match(elf, &d->embedded.probes, p->section.library) == LIBRARY_YES :
-			  section__matches_library(&p->section, path)) {
-			snprintf(n->runtime, sizeof(n->runtime), "%s", file_name(path));
-			snprintf(n->how, sizeof(n->how), "its functions, by name");
-			return true;
-		}
-		/* as record/attach.c knows NVIDIA's static libraries */
-		snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(p->section.library, "."), p->section.library);
-		if (elf && elf__names_hold(elf, text)) {
-			snprintf(n->runtime, sizeof(n->runtime), "%s, linked in", p->section.library);
-			snprintf(n->how, sizeof(n->how), "its functions, by the names inside");
-			return true;
-		}
-	}
-	if (!elf || !h || !h->hides_library || !elf__stripped(elf) || !h->hides_library(elf, text, sizeof(text)))
-		return false;
-	snprintf(n->runtime, sizeof(n->runtime), "a stripped copy, linked in");
-	snprintf(n->how, sizeof(n->how), "not recorded without its debug file");
-	return true;
-}
-
-/* A runtime that host code knows, or a library by its name. */
-static bool examine_family(const struct doctor *d, const struct schema_family *f, struct elf *elf, const char *path,
-			   struct note *n)
-{
-	const struct family_host *h = family_host__find(f->name);
-
-	*n = (struct note){ .family = f->id };
-	if (find_library(d, f, elf, path, n))
-		return true;
-	/* families that only follow such processes have nothing in the object */
-	if (!elf || !h || !h->is_runtime || h->is_runtime == runtime__is_one || !h->is_runtime(elf, path))
-		return false;
-	snprintf(n->runtime, sizeof(n->runtime), "%s", file_name(path));
-	if (h->describe)
-		return h->describe(elf, path, n->runtime, sizeof(n->runtime), n->how, sizeof(n->how));
-	snprintf(n->how, sizeof(n->how), "places in its code");
-	return true;
-}
-
 static void examine(struct search *s, const struct mapping *m, struct seen *seen)
 {
-	const struct schema *schema = s->d->embedded.schema;
-	struct elf *elf = NULL;
-	int fd = mapped__open(m, MAPPED_ANY, s->d->scope.remote_files == ANSWER_YES, &seen->remote);
+	int fd = mapped__open(m, MAPPED_ANY, s->d->scope.remote_files == ANSWER_YES, &seen->remote), n;
+	struct note notes[NOTES_MAX];
 	struct stat st;
 
 	if (seen->remote)
@@ -125,17 +62,12 @@ static void examine(struct search *s, const struct mapping *m, struct seen *seen
 	if (seen->remote && !s->remote)
 		s->remote = seen->remote;
 	seen->owner = fd >= 0 && !fstat(fd, &st) ? st.st_uid : 0;
-	if (fd >= 0 && elf__open(&elf, fd))
-		elf = NULL;
-	for (u32 i = 0; i < schema->n_families; i++) {
-		struct note note;
-
-		if (!schema->families[i].id || !examine_family(s->d, &schema->families[i], elf, m->path, &note))
-			continue;
-		if (!array__push(seen->notes, seen->n, note))
+	n = note_taker__ask(s->taker, fd, m->path, notes);
+	if (n < 0 && !s->n_failed++)
+		snprintf(s->failed, sizeof(s->failed), "%s", m->path);
+	for (int i = 0; i < n; i++)
+		if (!array__push(seen->notes, seen->n, notes[i]))
 			break;
-	}
-	elf__close(elf);
 	if (fd >= 0)
 		close(fd);
 }
@@ -155,7 +87,7 @@ static struct seen *look_up(struct search *s, const struct mapping *m)
 	return seen;
 }
 
-/* The process's name and container, read once. */
+/* Reads the process's name and container, once per process. */
 static void note_process(struct search *s, u32 pid)
 {
 	static char text[8192], cgroup[4096];
@@ -179,7 +111,7 @@ static void note_process(struct search *s, u32 pid)
 	snprintf(s->container, sizeof(s->container), "%s", c.name);
 }
 
-/* Is the process in the scope? Mappings come process by process. */
+/* Is the process in the scope? Mappings come process by process, so the last result is stored. */
 static bool is_allowed(struct search *s, u32 pid)
 {
 	struct stat st;
@@ -195,7 +127,7 @@ static bool is_allowed(struct search *s, u32 pid)
 	return s->allowed;
 }
 
-/* How it is traced, or which part of the policy is against it. */
+/* Returns how the object is traced, or which part of the policy forbids that. */
 static const char *how(const struct search *s, const struct seen *seen, const struct note *n, char *text, size_t len)
 {
 	if (seen->remote)
@@ -229,18 +161,26 @@ static void on_mapping(const struct mapping *m, void *arg)
 
 void doctor__runtimes(struct doctor *d)
 {
-	struct search s = { .d = d };
+	struct search s = { .d = d, .taker = note_taker__new(&d->embedded) };
 	int unread;
 
 	s.table = REPORT_TABLE(&d->out, "runtimes", "Runtimes that are mapped now", runtime_columns);
-	unread = procs__each_mapping(on_mapping, &s);
+	unread = s.taker ? procs__each_mapping(on_mapping, &s) : 0;
+	note_taker__free(s.taker);
+	if (!s.taker)
+		report_output__note(&d->out, "No process could be examined: no memory.");
+	if (s.n_failed)
+		report_output__note(
+			&d->out,
+			"%u mapped file%s could not be examined: what parses it crashed or took too long. The first: %s",
+			s.n_failed, s.n_failed == 1 ? "" : "s", s.failed);
 	if (unread > 0 && !d->root)
 		report_output__note(&d->out, "%d processes could not be examined: not allowed; run it as root.",
 				    unread);
 	if (s.n_foreign)
 		report_output__note(
 			&d->out, "%u process%s of other users %s left out (--scope user, %s); %s.", s.n_foreign,
-			s.n_foreign == 1 ? "" : "es", s.n_foreign == 1 ? "is" : "are", d->scope.whose_from,
+			text__es(s.n_foreign), s.n_foreign == 1 ? "is" : "are", d->scope.whose_from,
 			d->root ? "--scope all examines them, too" : "`sudo sonde doctor` examines them, too");
 	if (s.n_remote)
 		report_output__note(
@@ -248,7 +188,7 @@ void doctor__runtimes(struct doctor *d)
 			"Mapped files on %s or the like, whose server may never answer, were not opened (%u); "
 			"--remote-files opens them.",
 			s.remote, s.n_remote);
-	if (!s.table->n_rows)
+	if (!s.table->n_rows && !s.n_failed)
 		report_output__note(
 			&d->out,
 			"No process maps CPython or a CUDA library now; `sonde record` finds them when they start.");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Mounts, namespaces and settings, as /proc shows them: nothing here needs a privilege. */
+/* Reports mounts, namespaces and settings from /proc, which needs no privilege. */
 #include "cmd/doctor.h"
 
 #include "util/array.h"
@@ -10,16 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What of /proc/self/mountinfo matters. */
+/* The mounts that matter here, from /proc/self/mountinfo. */
 struct mounts {
-	char tracefs[256], bpffs[256], cgroup2[256], cgroup1[256], sysfs[256]; /* where; "": nowhere */
-	char hidepid[32]; /* of /proc, as its options have it; "": not hidden */
+	char tracefs[256], bpffs[256], cgroup2[256], cgroup1[256], sysfs[256]; /* mount points; "": not mounted */
+	char hidepid[32]; /* mount option of /proc; "": nothing is hidden */
 };
 
-static void keep_place(char *place, size_t len, const char *where)
+static void set_mount_point(char *mount_point, size_t len, const char *where)
 {
-	if (!*place)
-		snprintf(place, len, "%s", where);
+	if (!*mount_point)
+		snprintf(mount_point, len, "%s", where);
 }
 
 /* "ID PARENT MAJ:MIN ROOT WHERE OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS" */
@@ -31,18 +31,18 @@ static void read_mount(struct mounts *m, char *line)
 	    sscanf(rest, " - %31s %*s %1023s", type, super) < 1)
 		return;
 	if (!strcmp(type, "tracefs"))
-		keep_place(m->tracefs, sizeof(m->tracefs), where);
+		set_mount_point(m->tracefs, sizeof(m->tracefs), where);
 	else if (!strcmp(type, "bpf"))
-		keep_place(m->bpffs, sizeof(m->bpffs), where);
+		set_mount_point(m->bpffs, sizeof(m->bpffs), where);
 	else if (!strcmp(type, "cgroup2"))
-		keep_place(m->cgroup2, sizeof(m->cgroup2), where);
+		set_mount_point(m->cgroup2, sizeof(m->cgroup2), where);
 	else if (!strcmp(type, "cgroup"))
-		keep_place(m->cgroup1, sizeof(m->cgroup1), where);
+		set_mount_point(m->cgroup1, sizeof(m->cgroup1), where);
 	else if (!strcmp(type, "sysfs"))
-		keep_place(m->sysfs, sizeof(m->sysfs), where);
+		set_mount_point(m->sysfs, sizeof(m->sysfs), where);
 	if (strcmp(type, "proc") || strcmp(where, "/proc"))
 		return;
-	/* the one mounted last is visible */
+	/* The last mount on /proc covers earlier ones. */
 	hide = strstr(super, "hidepid=");
 	snprintf(m->hidepid, sizeof(m->hidepid), "%.*s", hide ? (int)strcspn(hide + 8, ",") : 0, hide ? hide + 8 : "");
 	if (!strcmp(m->hidepid, "0") || !strcmp(m->hidepid, "off"))
@@ -86,11 +86,10 @@ static void mounts(struct doctor *d)
 	read_mounts(&m);
 	if (!access("/proc/self/stat", R_OK)) {
 		snprintf(text, sizeof(text), "hidepid=%s", m.hidepid);
-		doctor__check(
-			d, "mounts", "/proc", *m.hidepid ? text : "open",
-			!*m.hidepid ? "who is whose parent can be read" :
-			geteuid()   ? "other users' processes are hidden from this one" :
-				      "no matter to root: what recording reads of it, it reads before it gives up root");
+		doctor__check(d, "mounts", "/proc", *m.hidepid ? text : "open",
+			      !*m.hidepid ? "parents of processes can be read" :
+			      geteuid()	  ? "other users' processes are hidden from this one" :
+					    "irrelevant for root: a recording reads it before it gives up root");
 	} else {
 		doctor__check(d, "mounts", "/proc", "not mounted", "no process can be found");
 		doctor__missing(d, "/proc", "no process can be found", "mount -t proc proc /proc");
@@ -108,7 +107,7 @@ static void mounts(struct doctor *d)
 				 "sonde does not need it; for others: mount -t bpf bpf /sys/fs/bpf");
 }
 
-/* 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h */
+/* 0xEFFFFFFC is PROC_PID_INIT_INO of linux/proc_ns.h, the inode of the host's pid namespace. */
 static void namespaces(struct doctor *d)
 {
 	bool first, known;
@@ -129,11 +128,11 @@ static void namespaces(struct doctor *d)
 				"docker run --pid=host, or nsenter -t 1 -p");
 }
 
-/* A number below /proc/sys and what it does to a recording. */
+/* A number below /proc/sys and its effect on a recording. */
 static const struct setting {
 	const char *name;
 	const char *path;
-	/* what follows from a value, NULL: nothing to say; *bad: it is to be mended */
+	/* returns the effect of a value; sets *bad if it should be changed */
 	const char *(*meaning)(long value, bool *bad);
 	const char *mend;
 } settings[];
@@ -153,24 +152,24 @@ static const char *bpf_stats(long value, bool *bad)
 
 static const char *unprivileged_bpf(long value, bool *bad)
 {
-	return value ? "no matter: sonde loads its programs as root" :
-		       "users may load programs too; no matter to sonde";
+	return value ? "irrelevant: sonde loads its programs as root" :
+		       "users may load programs, too; irrelevant for sonde";
 }
 
 static const char *perf_paranoid(long value, bool *bad)
 {
-	return "no matter to root (CAP_PERFMON)";
+	return "irrelevant for root (CAP_PERFMON)";
 }
 
 static const char *kptr(long value, bool *bad)
 {
 	return value > 1 ? "does not affect tracing; kernel addresses are hidden from all users" :
-			   "no matter to tracing";
+			   "irrelevant for tracing";
 }
 
 static const char *ptrace(long value, bool *bad)
 {
-	return value > 2 ? "no process may ptrace: tracing does not need it" : "no matter: tracing does not ptrace";
+	return value > 2 ? "no process may ptrace: tracing does not need it" : "irrelevant: tracing does not ptrace";
 }
 
 static const struct setting settings[] = {
@@ -183,7 +182,7 @@ static const struct setting settings[] = {
 	{ "kernel.yama.ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope", ptrace, NULL },
 };
 
-/* What is to be mended is said to root alone too: a user can read most of these. */
+/* Most settings are readable without root, so all users get the full list. */
 static void sysctls(struct doctor *d)
 {
 	for (u32 i = 0; i < ARRAY_LEN(settings); i++) {

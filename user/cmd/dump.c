@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The stacks of all threads of Python processes, now. */
+/* `sonde dump` prints the current stacks of all threads of Python processes. */
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -15,19 +15,20 @@
 #include "output/table.h"
 #include "output/text.h"
 #include "process/mounts.h"
-#include "python/look.h"
+#include "python/snapshot.h"
+#include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"
 
 static const char help[] =
 	"Usage: sonde dump PID.. [--format table|csv|json] [--scope user|all] [--remote-files]\n"
 	"\n"
-	"Prints what all threads of Python processes do now: their Python stacks, who holds the GIL, who waits\n"
-	"for it, and of the others in which system call they sleep, and how long already. The processes are\n"
-	"neither stopped nor changed: their memory is read while they run. A stack is read until two readings\n"
-	"agree; where none do, because the thread runs too fast, the dump says so instead of guessing.\n"
+	"Prints what all threads of Python processes do now: their Python stacks, which thread holds the\n"
+	"GIL, which ones wait for it, and in which system call the others sleep, and for how long. The\n"
+	"processes are neither stopped nor changed: their memory is read while they run. A stack is read until\n"
+	"two readings agree; if none do, because the thread runs too fast, the dump says so instead of guessing.\n"
 	"\n"
-	"Knows CPython 3.8 and later, in containers too (PID as this machine numbers it). Needs root, or the\n"
-	"right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
+	"Supports CPython 3.8 and later, in containers too (PID in this machine's numbering). Needs root, or\n"
+	"the right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
 	"\n"
 	"  -p, --pid PIDS      the same as PID..\n"
 	"      --format F      table (for people, the default), csv or json\n" SCOPE_HELP
@@ -42,7 +43,7 @@ static const char help[] =
 
 struct dump {
 	struct output_options options;
-	struct look looks[PIDS_MAX];
+	struct snapshot snapshots[PIDS_MAX];
 	bool ok[PIDS_MAX];
 	u32 n;
 	struct scope scope;
@@ -100,7 +101,7 @@ static const char *state_name(char state)
 	return "?";
 }
 
-static const char *call_name(const struct dump *d, const struct look_task *t)
+static const char *call_name(const struct dump *d, const struct snapshot_task *t)
 {
 	bool own = t->in_syscall && !syscalls__is_of_probe(d->nr, (s64)t->syscall);
 	const char *name = own && d->nr ? schema_field__value_name(d->nr, t->syscall) : NULL;
@@ -108,17 +109,17 @@ static const char *call_name(const struct dump *d, const struct look_task *t)
 	return name && !strncmp(name, "SYS_", 4) ? name + 4 : name;
 }
 
-static const char *gil_text(const struct look_thread *t)
+static const char *gil_text(const struct snapshot_thread *t)
 {
 	return t->holds ? "holds" : t->waits ? "waits" : NULL;
 }
 
-static const char *stack_text(const struct look_thread *t)
+static const char *stack_text(const struct snapshot_thread *t)
 {
 	return t->torn ? "torn" : t->cut ? "cut" : t->state ? "whole" : NULL;
 }
 
-static char *version_of(const struct look *l, char *buf, size_t size)
+static char *version_of(const struct snapshot *l, char *buf, size_t size)
 {
 	u32 version = l->layout.version;
 
@@ -126,12 +127,12 @@ static char *version_of(const struct look *l, char *buf, size_t size)
 	return buf;
 }
 
-static u64 number_of(const struct look *l, const struct look_thread *t)
+static u64 number_of(const struct snapshot *l, const struct snapshot_thread *t)
 {
 	return l->interpreters[t->interpreter].number;
 }
 
-static const struct look_thread *holder_of(const struct look *l, u32 interpreter)
+static const struct snapshot_thread *holder_of(const struct snapshot *l, u32 interpreter)
 {
 	for (u32 i = 0; i < l->n_threads; i++)
 		if (l->threads[i].holds && l->threads[i].interpreter == interpreter)
@@ -139,7 +140,7 @@ static const struct look_thread *holder_of(const struct look *l, u32 interpreter
 	return NULL;
 }
 
-static u32 waiters_of(const struct look *l, u32 interpreter)
+static u32 waiters_of(const struct snapshot *l, u32 interpreter)
 {
 	u32 n = 0;
 
@@ -148,10 +149,10 @@ static u32 waiters_of(const struct look *l, u32 interpreter)
 	return n;
 }
 
-static void fill_threads(const struct dump *d, const struct look *l, struct table *threads, struct table *frames)
+static void fill_threads(const struct dump *d, const struct snapshot *l, struct table *threads, struct table *frames)
 {
 	for (u32 i = 0; i < l->n_threads; i++) {
-		const struct look_thread *t = &l->threads[i];
+		const struct snapshot_thread *t = &l->threads[i];
 
 		table__add(threads, V_U64(l->pid), V_U64(t->task.tid), V_TEXT(t->task.comm),
 			   t->state ? V_U64(number_of(l, t)) : V_NONE, V_TEXT(state_name(t->task.state)),
@@ -177,14 +178,14 @@ static int print_tables(const struct dump *d)
 	threads = REPORT_TABLE(&out, "threads", "Threads", thread_columns);
 	frames = REPORT_TABLE(&out, "frames", "Frames, the innermost first", frame_columns);
 	for (u32 i = 0; i < d->n; i++) {
-		const struct look *l = &d->looks[i];
+		const struct snapshot *l = &d->snapshots[i];
 
 		if (!d->ok[i])
 			continue;
 		table__add(processes, V_U64(l->pid), V_TEXT(l->exe), V_TEXT(version_of(l, version, sizeof(version))),
 			   V_U64(l->n_interpreters), V_U64(l->n_tasks));
 		for (u32 k = 0; k < l->n_interpreters; k++) {
-			const struct look_thread *holder = holder_of(l, k);
+			const struct snapshot_thread *holder = holder_of(l, k);
 
 			table__add(interpreters, V_U64(l->pid), V_U64(l->interpreters[k].number),
 				   l->interpreters[k].gil ? V_U64(l->interpreters[k].gil) : V_NONE,
@@ -197,7 +198,7 @@ static int print_tables(const struct dump *d)
 	return status;
 }
 
-/* Of the process's making: without what a terminal would obey. */
+/* Prints a text that the process chose, without terminal control sequences. */
 static void put_clean(const char *text)
 {
 	char *clean = text__clean(text, strlen(text));
@@ -206,7 +207,7 @@ static void put_clean(const char *text)
 	free(clean);
 }
 
-static void print_frame(const struct look_frame *f)
+static void print_frame(const struct snapshot_frame *f)
 {
 	fputs("    ", stdout);
 	put_clean(f->name);
@@ -217,7 +218,7 @@ static void print_frame(const struct look_frame *f)
 	puts(")");
 }
 
-static void print_thread(const struct dump *d, const struct look *l, const struct look_thread *t)
+static void print_thread(const struct dump *d, const struct snapshot *l, const struct snapshot_thread *t)
 {
 	char ns[TEXT_NUMBER];
 	const char *call = call_name(d, &t->task);
@@ -229,10 +230,7 @@ static void print_thread(const struct dump *d, const struct look *l, const struc
 		printf("waits for the GIL");
 	else
 		printf("%s%s%s", state_name(t->task.state), call ? " in " : "", call ? call : "");
-	/*
-	 * a thread waits for the GIL one switch interval at a time: only the beginning of the last timed wait is
-	 * visible
-	 */
+	/* Each timed wait for the GIL is a sleep of its own, so only the last one's start is visible. */
 	if (t->task.asleep_ns >= 0)
 		printf(t->waits ? " (in this timed wait for %s)" : " for %s",
 		       text__ns(ns, sizeof(ns), (u64)t->task.asleep_ns));
@@ -248,24 +246,24 @@ static void print_thread(const struct dump *d, const struct look *l, const struc
 		puts("    (and more)");
 }
 
-/* For people: a heading, then the threads: the holder of the GIL, its waiters, other Python threads, the rest. */
+/* Prints for people: a heading, then the GIL's holder, its waiters, other Python threads, other threads. */
 static int print_people(const struct dump *d)
 {
 	char version[16];
 	bool first = true;
 
 	for (u32 i = 0; i < d->n; i++) {
-		const struct look *l = &d->looks[i];
+		const struct snapshot *l = &d->snapshots[i];
 
 		if (!d->ok[i])
 			continue;
 		printf("%sProcess %u: ", first ? "" : "\n\n", l->pid);
 		put_clean(l->exe);
 		printf(", CPython %s, %u thread%s", version_of(l, version, sizeof(version)), l->n_tasks,
-		       l->n_tasks == 1 ? "" : "s");
+		       text__s(l->n_tasks));
 		first = false;
 		for (u32 k = 0; k < l->n_interpreters; k++) {
-			const struct look_thread *holder = holder_of(l, k);
+			const struct snapshot_thread *holder = holder_of(l, k);
 			u32 waiters = waiters_of(l, k);
 
 			if (l->n_interpreters > 1)
@@ -281,7 +279,7 @@ static int print_people(const struct dump *d)
 		puts("");
 		for (u32 rank = 0; rank < 4; rank++)
 			for (u32 k = 0; k < l->n_threads; k++) {
-				const struct look_thread *t = &l->threads[k];
+				const struct snapshot_thread *t = &l->threads[k];
 
 				if (rank == (t->holds ? 0 : t->waits ? 1 : t->state ? 2 : 3))
 					print_thread(d, l, t);
@@ -311,7 +309,7 @@ static int parse(struct dump *d, int argc, char **argv)
 			return EXIT_DONE;
 		}
 		if (c == ':')
-			return cmd__usage("dump", "option '%s' wants a value", argv[optind - 1]);
+			return cmd__usage("dump", "option '%s' needs a value", argv[optind - 1]);
 		if (c == 'p') {
 			if (!pid_list__add(&pids, "dump", "-p", optarg))
 				return EXIT_USAGE;
@@ -335,7 +333,7 @@ static int parse(struct dump *d, int argc, char **argv)
 	if (!scope__apply_to_processes(&d->scope, "dump"))
 		return EXIT_USAGE;
 	for (; d->n < pids.n; d->n++)
-		d->looks[d->n] = (struct look){
+		d->snapshots[d->n] = (struct snapshot){
 			.pid = pids.list[d->n],
 			.mem = -1,
 			.remote_files = d->scope.remote_files == ANSWER_YES,
@@ -349,29 +347,29 @@ static void open_all(struct dump *d)
 	char err[512];
 
 	for (u32 i = 0; i < d->n; i++) {
-		struct look *l = &d->looks[i];
+		struct snapshot *l = &d->snapshots[i];
 
 		d->ok[i] = scope__allows(&d->scope, l->pid, err, sizeof(err)) &&
-			   !look__open(l, l->pid, err, sizeof(err));
+			   !snapshot__open(l, l->pid, err, sizeof(err));
 		if (!d->ok[i])
 			cmd__error("%s", err);
 	}
 	for (u32 i = 0; i < d->n; i++) {
-		if (!d->ok[i] || !look__read_tasks(&d->looks[i]))
+		if (!d->ok[i] || !snapshot__read_tasks(&d->snapshots[i]))
 			continue;
-		cmd__error("process %u has ended meanwhile", d->looks[i].pid);
+		cmd__error("process %u has ended meanwhile", d->snapshots[i].pid);
 		d->ok[i] = false;
 	}
 }
 
-static void look_at(struct dump *d, u32 i)
+static void take_snapshot(struct dump *d, u32 i)
 {
-	struct look *l = &d->looks[i];
+	struct snapshot *l = &d->snapshots[i];
 	char err[512];
-	int ret = look__identify(l, err, sizeof(err));
+	int ret = snapshot__identify(l, err, sizeof(err));
 
 	if (!ret) {
-		ret = look__threads(l);
+		ret = snapshot__threads(l);
 		if (ret == -ESRCH)
 			snprintf(err, sizeof(err), "process %u has ended meanwhile", l->pid);
 		else if (ret == -EAGAIN)
@@ -387,7 +385,7 @@ static void look_at(struct dump *d, u32 i)
 	d->ok[i] = !ret;
 }
 
-/* The names of system calls, without which numbers do. */
+/* Loads the names of system calls; without them the dump omits which call a thread is in. */
 static void open_names(struct dump *d)
 {
 	const struct schema_event *e;
@@ -399,36 +397,51 @@ static void open_names(struct dump *d)
 	d->nr = e ? schema_event__field(e, "nr") : NULL;
 }
 
-static int cmd_dump(int argc, char **argv)
+static int dump_processes(struct dump *d)
 {
-	static struct dump d;
-	int status = parse(&d, argc, argv), err;
 	u32 done = 0;
+	int status = EXIT_DONE, err;
 
-	if (status >= 0)
-		return status;
-	open_names(&d);
-	open_all(&d);
-	/* what is read from here on is the processes' to choose */
+	open_names(d);
+	open_all(d);
+	/* The processes choose the bytes that are read from here on. */
 	mounts__forget();
+	memory_limit__set(0);
 	err = privileges__reader(false);
 	if (err) {
-		cmd__error("cannot give up privileges: %s", strerror(-err));
+		cmd__error("cannot give up privileges: %s", cmd__reason(err));
 		return EXIT_FAILED;
 	}
-	for (u32 i = 0; i < d.n; i++) {
-		if (d.ok[i])
-			look_at(&d, i);
-		done += d.ok[i];
+	for (u32 i = 0; i < d->n; i++) {
+		if (d->ok[i])
+			take_snapshot(d, i);
+		done += d->ok[i];
 	}
 	if (done)
-		status = d.options.format == OUTPUT_TABLE ? print_people(&d) : print_tables(&d);
-	for (u32 i = 0; i < d.n; i++)
-		look__free(&d.looks[i]);
-	schema__free(d.schema);
+		status = d->options.format == OUTPUT_TABLE ? print_people(d) : print_tables(d);
+	for (u32 i = 0; i < d->n; i++)
+		snapshot__free(&d->snapshots[i]);
+	schema__free(d->schema);
 	if (!done)
 		return EXIT_FAILED;
-	return status == EXIT_DONE && done < d.n ? EXIT_PARTLY : status;
+	return status == EXIT_DONE && done < d->n ? EXIT_PARTLY : status;
+}
+
+static int cmd_dump(int argc, char **argv)
+{
+	/* It has 4 MiB; a static variable would count towards the memory of every command. */
+	struct dump *d = calloc(1, sizeof(*d));
+	int status;
+
+	if (!d) {
+		cmd__error("%s", cmd__reason(-ENOMEM));
+		return EXIT_FAILED;
+	}
+	status = parse(d, argc, argv);
+	if (status < 0)
+		status = dump_processes(d);
+	free(d);
+	return status;
 }
 
 COMMAND(dump) = {

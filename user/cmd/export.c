@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sonde export: converts a trace. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -11,25 +10,26 @@
 #include "export/export.h"
 #include "output/file.h"
 
-static const char usage[] = "usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND]\n"
+static const char usage[] = "Usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND]\n"
 			    "\n"
-			    "Converts a trace, or several to one, on one time line. The formats:\n"
+			    "Converts a trace, or several merged into one time line, to one file. The formats:\n"
 			    "\n";
 
 static const char options_help[] =
 	"\n"
 	"  --to FORMAT        what to write\n"
-	"  -o, --output OUT   where to (default: standard output); it can be read by its owner alone\n"
-	"  -f, --force        overwrite OUT if it is there\n"
-	"  --event KIND       which events, for csv; `sonde info FILE` names those in a trace. For folded, flame, pprof\n"
-	"                     and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind of event that has a\n"
-	"                     stack, with its field (gil_drop, gil_wait:holder_stack)\n"
+	"  -o, --output OUT   output file (default: standard output), readable only by its owner\n"
+	"  -f, --force        overwrite OUT if it exists\n"
+	"  --event KIND       for csv: the kind of event to write; `sonde info FILE` lists those in a trace. For\n"
+	"                     folded, flame, pprof and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind\n"
+	"                     of event with a stack, and its field if it has several (gil_drop, gil_wait:holder_stack)\n"
 	"\n"
-	"examples:\n"
+	"Examples:\n"
 	"  sonde export run.sonde --to text | grep cudaMemcpy\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace      for https://ui.perfetto.dev\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace.zst  the same, compressed\n"
-	"  sonde export run.sonde --to flame -o run.html            flame graphs for a browser, in one file\n"
+	"  sonde export run.sonde --to html -o run.html             a report for a browser, in one file\n"
+	"  sonde export run.sonde --to flame -o flame.html          flame graphs alone\n"
 	"  sonde export run.sonde --to folded --event gil-blame | flamegraph.pl > blame.svg\n"
 	"  sonde export run.sonde --to pprof -o run.pb.gz           for go tool pprof\n"
 	"  sonde export run.sonde --to csv --event cuda_copy -o copies.csv\n"
@@ -62,7 +62,7 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, 'h' },	{ 0 },
 };
 
-/* An exit status, or -1: go on. */
+/* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
 	const char *to = NULL;
@@ -109,7 +109,7 @@ static int parse(struct request *r, int argc, char **argv)
 	return -1;
 }
 
-/* The kind that --event names; NULL: said why not. A kind that the trace knows and that did not occur is one. */
+/* Returns the kind that --event names, also if no such event occurred; NULL after printing an error. */
 static const struct schema_event *find_event(const struct request *r, const struct trace *t)
 {
 	const struct schema_event *e = r->event ? schema__event(trace__schema(t), r->event) : NULL;
@@ -135,7 +135,7 @@ static const struct schema_event *find_event(const struct request *r, const stru
 	return NULL;
 }
 
-/* What --event says; false: said why not. */
+/* Applies --event; returns false after printing an error. */
 static bool choose_events(struct export *e, const struct request *r, const struct trace *t)
 {
 	char why[512];
@@ -160,6 +160,7 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	int err;
 
 	err = trace_facts__load(&facts, t, r->files[0], 0, 0);
+	facts.path = r->n_files == 1 ? r->files[0] : NULL;
 	if (!err)
 		err = names__create(&names, trace__schema(t));
 	if (!err)
@@ -182,7 +183,7 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	return err;
 }
 
-/* NULL: said why not. */
+/* Returns NULL after printing an error. */
 static FILE *open_output(struct output *output, const struct request *r)
 {
 	char why[8192];
@@ -201,7 +202,7 @@ static FILE *open_output(struct output *output, const struct request *r)
 	return out;
 }
 
-/* Writes the file and names it once it is complete, because a partial file would look complete. An exit status. */
+/* Names the file only once it is complete, because a partial file would look complete. Returns the exit status. */
 static int finish_output(FILE *out, struct output *output, int status)
 {
 	char why[8192];
@@ -214,7 +215,7 @@ static int finish_output(FILE *out, struct output *output, int status)
 		cmd__error("%s: %s", output->path, strerror(errno));
 		status = EXIT_FAILED;
 	}
-	/* the stream has closed it */
+	/* fclose() has closed the descriptor. */
 	output->fd = -1;
 	if (status != EXIT_DONE)
 		output__discard(output);
@@ -222,7 +223,7 @@ static int finish_output(FILE *out, struct output *output, int status)
 	return status;
 }
 
-/* Is the output a trace itself? -f would remove it before it is read. */
+/* Is the output one of the traces? -f would replace it. */
 static bool is_same_file(const struct request *r)
 {
 	char a[4096], b[4096];
@@ -233,13 +234,15 @@ static bool is_same_file(const struct request *r)
 	return same;
 }
 
-/* Reads and converts, without rights from then on. An exit status. */
+/* Gives up all rights, then reads and converts the traces. Returns the exit status. */
 static int convert(struct export *e, const struct request *r, struct inputs *in)
 {
 	char *notes = NULL;
-	struct trace *t = inputs__read(in, &notes);
+	struct trace *t;
 	int err;
 
+	in->sources = r->exporter->reads_sources;
+	t = inputs__read(in, &notes);
 	if (notes && *notes)
 		cmd__error("%s", notes);
 	free(notes);
@@ -260,7 +263,7 @@ static int convert(struct export *e, const struct request *r, struct inputs *in)
 	return EXIT_FAILED;
 }
 
-/* The same in a child: what reads traces may open and name no files, and this process still has to give the output its name. */
+/* Converts in a child: a process that reads traces may not name files, and this one has yet to name the output. */
 static int convert_apart(struct export *e, const struct request *r, struct inputs *in)
 {
 	int status = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sonde info: what a trace file is, as against what it says. */
+/* `sonde info` describes a trace file; what its events mean is left to `sonde report`. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -7,20 +7,22 @@
 
 #include "cmd/cmd.h"
 #include "cmd/info.h"
+#include "cmd/pager.h"
 #include "core/meta.h"
 #include "output/text.h"
 #include "report/origin.h"
 
 static const char usage[] =
-	"usage: sonde info FILE [--verify] [--format table|csv|json]\n"
+	"Usage: sonde info FILE [--verify] [--format table|csv|json] [--no-pager]\n"
 	"\n"
-	"Says where and when a trace was made, what kinds of events it holds and how many, what was lost,\n"
-	"what tracing cost, and which libraries were probed from when.\n"
+	"Prints where and when a trace was made, its kinds of events and how many of each, what was lost,\n"
+	"what tracing cost, and since when which libraries were probed.\n"
 	"\n"
-	"  --verify  check every checksum; exit 1 if anything is damaged\n"
-	"  --format  table for people (default), csv or json\n"
+	"  --verify    check every checksum; exit 1 if anything is damaged\n"
+	"  --format    table for people (default), csv or json\n"
+	"  --no-pager  no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
 	"\n"
-	"examples:\n"
+	"Examples:\n"
 	"  sonde info run.sonde\n"
 	"  sonde info --verify run.sonde && cp run.sonde /archive/\n"
 	"  sonde info run.sonde --format json | jq '.tables.events[] | {name, events}'\n";
@@ -143,7 +145,7 @@ static int verify(struct trace *t, const char *file, struct report_output *out)
 	}
 	if (err == -EBADMSG)
 		cmd__error("%s: damaged in %llu part%s; the first: %s\nreports leave out the damaged chunks", file,
-			   faults, faults == 1 ? "" : "s", why);
+			   faults, text__s(faults), why);
 	else
 		cmd__error("%s: cannot verify: %s", file, err == -ENOMEM || !*why ? cmd__reason(err) : why);
 	return EXIT_FAILED;
@@ -154,6 +156,7 @@ enum { OPT_FORMAT = 256, OPT_VERIFY };
 static const struct option long_options[] = {
 	{ "format", required_argument, NULL, OPT_FORMAT },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
+	PAGER_OPTION,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -164,7 +167,7 @@ struct request {
 	struct output_options output;
 };
 
-/* An exit status, or -1: go on. */
+/* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
 	int c;
@@ -177,6 +180,9 @@ static int parse(struct request *r, int argc, char **argv)
 			break;
 		case OPT_VERIFY:
 			r->verify = true;
+			break;
+		case OPT_NO_PAGER:
+			pager__disable();
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -221,7 +227,10 @@ static int cmd_info(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	t = inputs__open(&in, &r.file, 1) ? inputs__read(&in, NULL) : NULL;
+	if (!inputs__open(&in, &r.file, 1))
+		return EXIT_FAILED;
+	pager__start(&r.output);
+	t = inputs__read(&in, NULL);
 	if (!t)
 		return EXIT_FAILED;
 	status = r.verify ? verify(t, r.file, &out) : EXIT_DONE;
@@ -230,7 +239,6 @@ static int cmd_info(int argc, char **argv)
 		err = fill(t, &facts, &out);
 	facts.damaged = trace__damaged(t);
 	out.origin = trace_origin(&facts);
-	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);
 	if (err)
 		cmd__error("%s: cannot read it: %s", r.file, cmd__reason(err));
 	printed = err ? EXIT_FAILED : cmd__print(&out, &r.output);
@@ -242,7 +250,7 @@ static int cmd_info(int argc, char **argv)
 
 COMMAND(info) = {
 	.name = "info",
-	.doc = "what a trace file holds: origin, events, losses, cost; --verify checks it",
+	.doc = "describe a trace file: origin, events, losses, cost; --verify checks it",
 	.order = 40,
 	.run = cmd_info,
 };

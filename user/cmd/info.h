@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Parts of `sonde info` that read events: info_parts.c. */
+/* The parts of `sonde info` that read events (info_parts.c). */
 #ifndef SONDE_CMD_INFO_H
 #define SONDE_CMD_INFO_H
 
@@ -7,10 +7,10 @@
 #include "model/names.h"
 #include "output/table.h"
 
-/* Adds the table of probed files: since when they were live, and their attach gaps. 0 or negative errno. */
+/* Adds the table of probed files: when each was live, and its attach gap. Returns 0 or negative errno. */
 int info__objects(struct trace *t, const struct trace_facts *facts, const struct names *names,
 		  struct report_output *out);
-/* What tracing itself cost, in the last record that says so. */
+/* Adds the table of what tracing cost, from the last event about it. Returns 0 or negative errno. */
 int info__cost(struct trace *t, struct report_output *out);
 
 #endif

@@ -17,19 +17,19 @@ static const char help[] =
 	"\n"
 	"Loads the library that records GPU work (libsonde-cupti.so) into running processes, so that\n"
 	"`sonde record -t gpu -p PID` has device times of them. One thread of each is interrupted where it\n"
-	"holds no lock, calls dlopen and goes on as it was; the others are not stopped. In a container that\n"
-	"does not see the library's file, it comes in memory. The library stays, asleep, to the process's end.\n"
+	"holds no lock, calls dlopen and then continues; the others are not stopped. In a container that\n"
+	"does not see the library's file, a copy in memory is used. The library sleeps until the process ends.\n"
 	"`sonde record --inject` does the same and records; a command that sonde starts needs neither.\n"
 	"Needs root, or the right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
 	"\n"
-	"Not for: static programs, other C libraries than glibc, 32-bit programs, processes that another\n"
-	"tool traces (gdb, strace) or that are stopped, and those whose seccomp filter is against it.\n"
+	"Not supported: static programs, C libraries other than glibc, 32-bit programs, processes that another\n"
+	"tool traces (gdb, strace) or that are stopped, and those whose seccomp filter forbids it.\n"
 	"\n"
 	"  -p, --pid PIDS      the same as PID..\n"
-	"      --force         also where a seccomp filter can't be read: it may kill the process\n" SCOPE_HELP
+	"      --force         load it even if a seccomp filter can't be read, which may kill the process\n" SCOPE_HELP
 	"  -h, --help          this text\n"
 	"\n"
-	"Exit status: 0 the library is in all of them now, 1 it could be loaded into none, 2 wrong usage,\n"
+	"Exit status: 0 the library is in all of them now, 1 in none of them, 2 wrong usage,\n"
 	"3 it is in some of them only.\n"
 	"\n"
 	"Examples:\n"
@@ -119,7 +119,7 @@ static int cmd_inject(int argc, char **argv)
 	options.remote_files = scope.remote_files == ANSWER_YES;
 	err = privileges__injector(true);
 	if (err) {
-		cmd__error("cannot give up privileges: %s", strerror(-err));
+		cmd__error("cannot give up privileges: %s", cmd__reason(err));
 		return EXIT_FAILED;
 	}
 	for (u32 i = 0; i < pids.n; i++)

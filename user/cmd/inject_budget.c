@@ -26,7 +26,7 @@ enum inject_turn inject_budget__turn(const struct inject_budget *b, u32 uid)
 	return u && u->failures ? INJECT_TURN_SHORT : INJECT_TURN_FULL;
 }
 
-/* The list stays short: each user in it has cost a second of the budget of all. */
+/* The list stays short, since each user in it has used a second or more of the budget of all users. */
 void inject_budget__add(struct inject_budget *b, u32 uid, u64 ns, bool failed)
 {
 	struct inject_budget_user *u = find(b, uid);

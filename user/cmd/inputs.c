@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The traces on a command line. Several are merged into a file without a name, which is then read instead. Files
- * are opened as the user who runs sonde, and read without privileges.
+ * Opens and reads the traces of a command line. Several are merged into an unnamed file, which is then read instead.
+ * Files are opened as the user who runs sonde, and read without privileges.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "sandbox/privileges.h"
 #include "trace/reader.h"
 
-/* In TMPDIR, or where it takes no such files in memory. */
+/* Creates an unnamed file in TMPDIR or, if its file system has no O_TMPFILE, in /tmp. */
 static int open_unnamed(void)
 {
 	const char *dir = getenv("TMPDIR");
@@ -45,7 +45,7 @@ static bool overlap(struct trace *const *traces, u32 n)
 	return false;
 }
 
-/* What the merged trace's pids of other machines mean. */
+/* Describes how the merged trace numbers processes of other machines. */
 static char *describe(struct trace *const *traces, u32 n)
 {
 	u32 seen = 0, host;
@@ -64,7 +64,7 @@ static char *describe(struct trace *const *traces, u32 n)
 			host * MERGE_TASKS, trace__head(traces[i])->hostname ?: "another machine", host * MERGE_TASKS);
 	}
 	if (overlap(traces, n))
-		fprintf(f, "%sTwo of the traces are of one machine and of one time: what both recorded is there twice.",
+		fprintf(f, "%sTwo of the traces overlap in time on one machine: what both recorded is counted twice.",
 			ftell(f) ? "\n" : "");
 	fclose(f);
 	return text;
@@ -117,31 +117,47 @@ static struct trace *merge(struct trace *const *traces, const struct inputs *in)
 	return merged;
 }
 
-bool inputs__open(struct inputs *in, char *const *paths, u32 n)
+/* false: said why not; close in any case. */
+static bool open_all(struct inputs *in, char *const *paths, u32 n)
 {
 	char why[512];
-	u32 i;
 
 	*in = (struct inputs){ .paths = paths, .n = n, .fds = malloc(n * sizeof(int)), .merged = -1 };
-	for (i = 0; in->fds && i < n; i++)
+	for (u32 i = 0; in->fds && i < n; i++)
 		in->fds[i] = -1;
-	for (i = 0; in->fds && i < n; i++) {
+	for (u32 i = 0; in->fds && i < n; i++) {
 		in->fds[i] = trace__open_file(paths[i], why, sizeof(why));
 		if (in->fds[i] < 0) {
 			print_failure(paths[i], in->fds[i], why);
-			break;
+			return false;
 		}
 	}
-	if (in->fds && i == n && n > 1) {
+	return in->fds;
+}
+
+bool inputs__open(struct inputs *in, char *const *paths, u32 n)
+{
+	bool done = open_all(in, paths, n);
+
+	if (done && n > 1) {
 		in->merged = open_unnamed();
 		if (in->merged < 0)
 			cmd__error("no file to merge the traces in: %s\nset TMPDIR to a directory with room",
 				   strerror(errno));
+		done = in->merged >= 0;
 	}
-	if (in->fds && i == n && (n == 1 || in->merged >= 0))
-		return true;
-	inputs__close(in);
-	return false;
+	if (!done)
+		inputs__close(in);
+	return done;
+}
+
+bool inputs__open_each(struct inputs *in, char *const *paths, u32 n)
+{
+	bool done = open_all(in, paths, n);
+
+	if (!done)
+		inputs__close(in);
+	return done;
 }
 
 void inputs__close(struct inputs *in)
@@ -184,7 +200,6 @@ static struct trace *read_all(struct inputs *in, char **notes)
 	return merged;
 }
 
-/* All of them together */
 static u64 file_bytes(const struct inputs *in)
 {
 	struct stat st;
@@ -195,19 +210,38 @@ static u64 file_bytes(const struct inputs *in)
 	return sum;
 }
 
-struct trace *inputs__read(struct inputs *in, char **notes)
+/* false: said why not. */
+static bool give_up_rights(const struct inputs *in)
 {
-	struct trace *t = NULL;
 	int err;
 
 	memory_limit__set(file_bytes(in));
 	err = privileges__reader(in->sources);
+	if (err)
+		cmd__error("cannot give up privileges: %s", cmd__reason(err));
+	return !err;
+}
+
+struct trace *inputs__read(struct inputs *in, char **notes)
+{
+	struct trace *t = NULL;
+
 	if (notes)
 		*notes = NULL;
-	if (err)
-		cmd__error("cannot give up privileges: %s", strerror(-err));
-	else
+	if (give_up_rights(in))
 		t = in->n == 1 ? read_one(in, 0) : read_all(in, notes);
 	inputs__close(in);
 	return t;
+}
+
+bool inputs__read_each(struct inputs *in, struct trace **traces)
+{
+	bool done = give_up_rights(in);
+
+	for (u32 i = 0; i < in->n; i++) {
+		traces[i] = done ? read_one(in, i) : NULL;
+		done = traces[i];
+	}
+	inputs__close(in);
+	return done;
 }

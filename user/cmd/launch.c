@@ -18,13 +18,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int say_why(int error, const char *name, char *err, size_t len)
+static int describe_failure(int error, const char *name, char *err, size_t len)
 {
 	snprintf(err, len, "cannot run %s: %s", name, error == ENOENT ? "no such program" : strerror(error));
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
 }
 
-/* What the kernel would say only after the recording has begun: a script's interpreter is not there. */
+/* Finds a script's missing interpreter now; the kernel would report it only after the recording began. */
 static int check_interpreter(const char *program, char *err, size_t len)
 {
 	char head[256], name[sizeof(head) + 4200], *interpreter;
@@ -41,7 +41,7 @@ static int check_interpreter(const char *program, char *err, size_t len)
 	if (!access(interpreter, X_OK))
 		return 0;
 	snprintf(name, sizeof(name), "%s, whose interpreter is '%s'", program, interpreter);
-	return say_why(errno, name, err, len);
+	return describe_failure(errno, name, err, len);
 }
 
 int launch__find(struct launch *l, char **argv, char *err, size_t len)
@@ -50,18 +50,18 @@ int launch__find(struct launch *l, char **argv, char *err, size_t len)
 
 	l->argv = argv;
 	if (ret)
-		return say_why(ret == -ENOTDIR ? ENOENT : -ret, argv[0], err, len);
+		return describe_failure(ret == -ENOTDIR ? ENOENT : -ret, argv[0], err, len);
 	return check_interpreter(l->program, err, len);
 }
 
-/* In the child. */
+/* Runs in the child. */
 static void wait_and_run(const struct launch *l, int go, int failed)
 {
 	char **argv = l->argv;
 	char byte;
 	int error;
 
-	/* should sonde be killed before it says go, its end of the pipe closes */
+	/* If sonde is killed before it lets the command run, the pipe is closed without a byte. */
 	if (read(go, &byte, 1) != 1)
 		_exit(EXIT_OWN_FAILURE);
 	signal(SIGPIPE, cmd__inherited_sigpipe);
@@ -110,7 +110,7 @@ static void map_file(int fd, void *arg)
 
 	if (!array__room(l->maps, l->n_maps))
 		return;
-	/* it is never touched: a page is enough to be seen */
+	/* One page is enough: the mapping only has to appear in /proc/self/maps. */
 	at = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	if (at == MAP_FAILED)
 		return;
@@ -143,12 +143,12 @@ int launch__go(struct launch *l, char *err, size_t len)
 	int error = 0;
 	ssize_t n;
 
-	/* it may have been ended before it began, by the Ctrl-C that was meant for both */
+	/* Ctrl-C may have ended the child before it ran the command. */
 	before = signal(SIGPIPE, SIG_IGN);
 	n = write(l->go, "", 1);
 	signal(SIGPIPE, before);
 	close(l->go);
-	/* closed by the exec */
+	/* A successful execve closes the other end. */
 	do {
 		n = read(l->failed, &error, sizeof(error));
 	} while (n < 0 && errno == EINTR);
@@ -157,14 +157,14 @@ int launch__go(struct launch *l, char *err, size_t len)
 	if (n != sizeof(error))
 		return 0;
 	launch__ended(l, true);
-	return say_why(error, l->argv[0], err, len);
+	return describe_failure(error, l->argv[0], err, len);
 }
 
 void launch__signal(struct launch *l, int sig)
 {
 	if (!l->pid || l->ended)
 		return;
-	/* this process is no longer its parent */
+	/* Without its privileges this process may not signal the command; the session may. */
 	if (!l->session || session__signal(l->session, l->pid, sig))
 		kill(l->pid, sig);
 }

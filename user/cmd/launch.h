@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The command of `record -- CMD ARGS`: a child that waits until the probes are
- * there before it runs CMD, so that its first instruction is traced.
+ * The command of `record -- CMD ARGS`: a child that runs CMD once the probes are attached, so that all of it is traced.
  */
 #ifndef SONDE_CMD_LAUNCH_H
 #define SONDE_CMD_LAUNCH_H
@@ -12,41 +11,38 @@
 
 struct session;
 
-#define EXIT_OWN_FAILURE  125 /* sonde's own, where the status is otherwise CMD's: as env(1) and timeout(1) have it */
+#define EXIT_OWN_FAILURE  125 /* sonde failed; other statuses are CMD's, as with env(1) */
 #define EXIT_NOT_RUNNABLE 126
 #define EXIT_NOT_FOUND	  127
 
 struct launch {
 	char **argv; /* NULL: no command was given */
-	char program[4096]; /* its file */
-	char shim[4096]; /* loaded into it by CUDA; "": none */
+	char program[4096]; /* path of its file */
+	char shim[4096]; /* path of the library that CUDA loads into it; "": none */
 	pid_t pid; /* 0: none */
 	struct session *session; /* traces it, and sends it signals where needed; NULL: none yet */
-	int go; /* a byte written here lets it run */
-	int failed; /* here it writes errno if it can't */
+	int go; /* pipe: a byte lets the child run CMD */
+	int failed; /* pipe: the child writes errno if it cannot run CMD */
 	bool ended;
-	int status; /* what a shell would say: 128+N if signal N ended it */
-	void **maps; /* ahead of it: see launch__map */
+	int status; /* as in a shell: 128+N if signal N ended it */
+	void **maps; /* mapped by launch__map */
 	u32 n_maps;
 };
 
-/* Is it there and may it be run? 0, or the exit status, with a message. */
+/* Finds the program. Returns 0, or the exit status with a message if it is missing or cannot be run. */
 int launch__find(struct launch *l, char **argv, char *err, size_t len);
-/* Forks the child, which waits. Before signal handlers are set. 0 or negative errno. */
+/* Forks the child, which waits. Call it before signal handlers are set. Returns 0 or negative errno. */
 int launch__fork(struct launch *l);
-/*
- * Maps the files that CMD will map, and takes them away again: what is mapped
- * when a recording starts has probes before anything of it runs.
- */
+/* Maps the files that CMD will map, and unmaps them: a recording probes at its start what any process maps. */
 void launch__map(struct launch *l);
 void launch__unmap(struct launch *l);
-/* Lets it run. 0, or the exit status, with a message. */
+/* Lets the child run CMD. Returns 0, or the exit status with a message. */
 int launch__go(struct launch *l, char *err, size_t len);
-/* Passes a signal on. The only place that sends one. */
+/* Sends a signal to CMD; no other function does. */
 void launch__signal(struct launch *l, int sig);
-/* Has it ended? wait: does not return before, but for a signal. */
+/* Has CMD ended? With wait, blocks until it has or a signal arrives. */
 bool launch__ended(struct launch *l, bool wait);
-/* Ends a child that has not been let run. */
+/* Ends a child that was not let run. */
 void launch__abandon(struct launch *l);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sonde list: what this build can trace, report and write. Needs no privilege. */
+/* `sonde list` lists what this build can trace, report and export. It needs no privilege. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "cmd/catalog.h"
 #include "cmd/cmd.h"
+#include "cmd/pager.h"
 #include "cmd/resolve.h"
 #include "export/export.h"
 #include "kernel/embedded.h"
@@ -14,28 +15,28 @@
 #include "util/array.h"
 
 static const char usage[] =
-	"usage: sonde list [families|probes|events|fields|options|reports|formats].. [--format table|csv|json]\n"
-	"                  [--resolve FILE|PID [--placed GLOB]] [--sort COLUMN] [-n ROWS]\n"
+	"Usage: sonde list [families|probes|events|fields|options|reports|formats].. [--format table|csv|json]\n"
+	"                  [--resolve FILE|PID [--placed GLOB]] [--sort COLUMN] [-n ROWS] [--no-pager]\n"
 	"\n"
-	"Lists what this build knows; without an argument: families, reports and formats.\n"
+	"Lists what this build supports; without an argument: families, reports and formats.\n"
 	"\n"
 	"  families  what can be traced, for `record -t`\n"
 	"  probes    where each program attaches\n"
 	"  events    kinds of records\n"
 	"  fields    the fields of each event: type, unit, meaning\n"
-	"  options   switches of families, `record --FAMILY=OPTION`\n"
+	"  options   options of families, for `record --FAMILY=OPTION`\n"
 	"  reports   for `report`\n"
 	"  formats   for `export --to`\n"
 	"\n"
-	"  --sort COLUMN, -n ROWS  as for `sonde report`\n"
+	"  --sort COLUMN, -n ROWS, --no-pager  as for `sonde report`\n"
 	"\n"
 	"With `probes`:\n"
-	"  --resolve FILE|PID   where in this file, or in what this process maps, each probe would be,\n"
-	"                       what it costs there and why it can't be cheaper; nothing is attached\n"
-	"  --placed GLOB        and where any other functions could be, as calls whose ends are found too\n"
+	"  --resolve FILE|PID   where each probe would be in this file, or in the files that this process maps,\n"
+	"                       its cost there, and why it can't be cheaper; nothing is attached\n"
+	"  --placed GLOB        also functions that match and are not probed: where their entries and exits are\n"
 	"  --scope user|all, --trusted-files, --remote-files   as for `sonde record`, with a PID\n"
 	"\n"
-	"examples:\n"
+	"Examples:\n"
 	"  sonde list probes\n"
 	"  sonde list events fields --format json\n"
 	"  sonde list probes --resolve /usr/local/cuda/lib64/libcudart.so.13\n"
@@ -77,7 +78,7 @@ static const struct {
 	{ "formats", list_formats, true },
 };
 #define N_LISTS	    ARRAY_LEN(lists)
-#define LIST_PROBES 1 /* its place there */
+#define LIST_PROBES 1 /* its index there */
 
 enum { OPT_FORMAT = 256, OPT_SORT, OPT_RESOLVE, OPT_PLACED };
 
@@ -88,11 +89,12 @@ static const struct option long_options[] = {
 	{ "placed", required_argument, NULL, OPT_PLACED },
 	{ "rows", required_argument, NULL, 'n' },
 	SCOPE_OPTIONS,
+	PAGER_OPTION,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
-/* An exit status, or -1: go on. */
+/* Returns an exit status, or -1 to continue. */
 static int parse(struct output_options *options, struct resolve_options *resolve, u32 *selected, int argc, char **argv)
 {
 	u64 rows;
@@ -109,7 +111,7 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 			options->sort = optarg;
 			break;
 		case OPT_RESOLVE:
-			resolve->what = optarg;
+			resolve->target = optarg;
 			break;
 		case OPT_PLACED:
 			resolve->placed = optarg;
@@ -118,6 +120,9 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 			if (!cmd__parse_number("list", "-n", optarg, 0, 0xffffffff, &rows))
 				return EXIT_USAGE;
 			options->rows = (s64)rows;
+			break;
+		case OPT_NO_PAGER:
+			pager__disable();
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -139,11 +144,11 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 			return cmd__usage("list", "there is no list '%s'", argv[optind]);
 		*selected |= 1u << i;
 	}
-	if (resolve->placed && !resolve->what)
-		return cmd__usage("list", "--placed wants --resolve FILE or PID beside it");
-	if (resolve->what && *selected != 1u << LIST_PROBES)
+	if (resolve->placed && !resolve->target)
+		return cmd__usage("list", "--placed needs --resolve FILE or PID with it");
+	if (resolve->target && *selected != 1u << LIST_PROBES)
 		return cmd__usage("list", "--resolve goes with `probes` alone");
-	if (resolve->what && !scope__apply_to_processes(&resolve->scope, "list"))
+	if (resolve->target && !scope__apply_to_processes(&resolve->scope, "list"))
 		return EXIT_USAGE;
 	return -1;
 }
@@ -160,8 +165,9 @@ static int cmd_list(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	pager__start(&options);
 	err = embedded__open(&bpf, why, sizeof(why));
-	if (!err && resolve.what)
+	if (!err && resolve.target)
 		err = resolve__add(&bpf, &out, &resolve, why, sizeof(why));
 	if (err) {
 		report_output__free(&out);
@@ -169,11 +175,10 @@ static int cmd_list(int argc, char **argv)
 		embedded__close(&bpf);
 		return EXIT_FAILED;
 	}
-	for (i = 0; i < N_LISTS && !resolve.what; i++) {
+	for (i = 0; i < N_LISTS && !resolve.target; i++) {
 		if (selected ? selected >> i & 1 : lists[i].by_default)
 			lists[i].add(&bpf, &out);
 	}
-	options.color = options.format == OUTPUT_TABLE && cmd__color(stdout);
 	if (options.sort && report_output__sort(&out, options.sort) == -ENOENT)
 		status = cmd__usage("list", "there is no column '%s'", options.sort);
 	else
@@ -185,7 +190,7 @@ static int cmd_list(int argc, char **argv)
 
 COMMAND(list) = {
 	.name = "list",
-	.doc = "name families, probes, events, reports and formats",
+	.doc = "list families, probes, events, reports and formats",
 	.order = 50,
 	.run = cmd_list,
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Process ids on a command line, in each form that pgrep and pidof print them in. */
+/* Parses process ids in every form in which pgrep and pidof print them. */
 #include "cmd/pids.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,14 +57,14 @@ bool pid_list__add(struct pid_list *pids, const char *command, const char *optio
 		p = skip_space(end);
 		if (!isdigit((unsigned char)*from) || errno || !pid || pid > PID_MAX ||
 		    (*end && *end != ',' && p == end)) {
-			cmd__usage(command, "%s wants process ids, separated by commas or spaces, not '%s'", option,
+			cmd__usage(command, "%s needs process ids, separated by commas or spaces, not '%s'", option,
 				   from);
 			return false;
 		}
 		if (*p == ',') {
 			p = skip_space(p + 1);
 			if (!*p) {
-				cmd__usage(command, "%s wants a process id behind each comma", option);
+				cmd__usage(command, "%s needs a process id after each comma", option);
 				return false;
 			}
 		}
@@ -78,12 +79,12 @@ bool pid_list__add(struct pid_list *pids, const char *command, const char *optio
 	return true;
 }
 
-int pid_list__add_arguments(struct pid_list *pids, const char *command, const char *option, char **arguments)
+bool pid_list__add_option(struct pid_list *pids, const char *command, char **argv)
 {
-	int n = 0;
-
-	for (; arguments[n] && pid_list__parses(arguments[n]); n++)
-		if (!pid_list__add(pids, command, option, arguments[n]))
-			return -EINVAL;
-	return n;
+	if (!pid_list__add(pids, command, "-p", optarg))
+		return false;
+	for (; argv[optind] && pid_list__parses(argv[optind]); optind++)
+		if (!pid_list__add(pids, command, "-p", argv[optind]))
+			return false;
+	return true;
 }

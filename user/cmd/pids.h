@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The processes that a command line names: "1", "1,2", "1 2", one a line; several arguments of these. */
+/* Process ids on a command line: "1", "1,2", "1 2" or one per line, in one or several arguments. */
 #ifndef SONDE_CMD_PIDS_H
 #define SONDE_CMD_PIDS_H
 
@@ -12,14 +12,14 @@ struct pid_list {
 	u32 n;
 };
 
-/* Adds the processes of a text, each once; false: it has printed what is wrong. option: "-p", or "PID" */
+/* Adds the ids in text, each once; returns false after printing an error about option ("-p" or "PID"). */
 bool pid_list__add(struct pid_list *pids, const char *command, const char *option, const char *text);
-/* Does the text hold nothing but process ids? */
+/* Does the text consist of process ids only? */
 bool pid_list__parses(const char *text);
 /*
- * Adds the arguments behind an option's value that are process ids, as a shell splits `-p $(pgrep -f x)`.
- * arguments ends with NULL. Returns how many arguments that were, or -EINVAL: it has printed what is wrong.
+ * Adds the ids in the value of -p, which getopt has just returned, and in the arguments behind it that are process ids,
+ * as in `-p $(pgrep -f x)`; getopt goes on behind these. Returns false after printing an error.
  */
-int pid_list__add_arguments(struct pid_list *pids, const char *command, const char *option, char **arguments);
+bool pid_list__add_option(struct pid_list *pids, const char *command, char **argv);
 
 #endif

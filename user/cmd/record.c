@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/cmd.h"
 #include "cmd/record.h"
+#include "cmd/status_line.h"
 #include "model/line.h"
+#include "output/file.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -14,58 +16,62 @@ static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
-	"                    [--FAMILY-OPTION NUMBER] [--debuginfod] [--inject] [--print] [-- CMD ARGS]\n"
+	"                    [--FAMILY-OPTION NUMBER] [--debuginfod] [--inject] [--print] [--report] [-q]\n"
+	"                    [-- CMD ARGS]\n"
 	"\n"
-	"Attaches to everything that runs on this machine, or to what the filters name, and writes a trace\n"
+	"Attaches to everything that runs on this machine, or to what the filters select, and writes a trace\n"
 	"until Ctrl-C (a second one quits at once), until the time is up, every -p process has ended or\n"
 	"CMD has. Nothing is restarted or changed. Needs root.\n"
 	"\n"
 	"  -o, --output FILE     where to write (sonde-DATE-TIME.sonde), mode 0600\n"
 	"  -f, --force           overwrite FILE\n"
 	"  -t, --trace FAMILIES  what to trace: A,B replaces the default set, +A,+B adds to it\n"
-	"                        (`sonde list families`)\n"
+	"                        (`sonde list families`); lean: the default set without scheduler, samples\n"
+	"                        and stacks of waits\n"
 	"  -p, --pid PIDS        only these processes, their descendants now and later ones: 1,2 or 1 2, as\n"
 	"                        $(pgrep -f NAME) gives them\n"
-	"      --comm NAMES      only processes of these names as /proc/PID/comm has them, while they have\n"
+	"      --comm NAMES      only processes with these names in /proc/PID/comm, while they have\n"
 	"                        them; shell patterns (*, ?, [a-z]) of at most 15 characters\n"
 	"      --cgroup PATH     only processes in this cgroup and below it, while they are; a directory of\n"
 	"                        a cgroup file system, or a path below the cgroup v2 mount; repeatable\n"
-	"                        (of several kinds of filters a process must pass each)\n"
-	"  -F, --frequency HZ    sample the stacks of what runs, this many times a second on each CPU: Python\n"
-	"                        and native frames (`sonde report FILE python`, lines, stacks)\n"
-	"      --off-cpu[=NS]    the stacks of threads that were off the CPU for NS (1000000: 1 ms) or longer,\n"
-	"                        and why\n"
-	"                        (both: of processes with CPython or CUDA, with a filter of all that it names)\n"
-	"      --scope WHOSE     self: CMD and what it starts; user: the processes of who asks, also by sudo;\n"
+	"                        (of -p, --comm and --cgroup, a process must pass all that are given)\n"
+	"  -F, --frequency HZ    sample the stacks of running threads this many times a second per CPU: Python\n"
+	"                        and native frames (`sonde report FILE python`, lines, stacks); default set: 49\n"
+	"      --off-cpu[=NS]    record the stacks of threads that were off the CPU for NS or longer, and what they\n"
+	"                        waited for; default of NS: 1000000 (1 ms)\n"
+	"                        (both: of processes with CPython or CUDA; with a filter, of all that it selects)\n"
+	"      --scope WHOSE     self: only CMD and what it starts; user: only the caller's processes, also by sudo;\n"
 	"                        all: of all users, which is the default for root, also by sudo\n"
-	"      --trusted-files   no probes in files that belong neither to root nor to the user of a process\n"
-	"                        that maps them (=no: in these too)\n"
-	"      --delay SEC       begin after this many seconds; `signal`: when SIGUSR1 comes.\n"
+	"      --trusted-files   probe only files that belong to root or to the user of a process\n"
+	"                        that maps them (=no: all files)\n"
+	"      --delay SEC       begin after this many seconds; `signal`: when SIGUSR1 arrives.\n"
 	"                        Until then there are no probes\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
-	"      --no-args         keep command lines out of the trace, and of paths all but the file's name\n"
-	"                        (of Python's own library also where in it)\n"
-	"      --FAMILY=OPTION   a switch of a family, such as --cuda=all or --sched=all\n"
-	"                        (`sonde list families`)\n"
-	"      --FAMILY-OPTION N a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
+	"      --no-args         leave command lines and the folders of paths out of the trace (except for\n"
+	"                        folders of Python's own library)\n"
+	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all or --sched=all\n"
+	"                        (`sonde list options`)\n"
+	"      --FAMILY-OPTION N set a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
 	"      --debuginfod      ask the servers of DEBUGINFOD_URLS for debug files of stripped libraries\n"
 	"      --remote-files    examine libraries on network and FUSE file systems too, whose server may not\n"
-	"                        answer; without it they are named and left alone (=no: not, whatever\n"
-	"                        /etc/sonde.conf says, which has defaults for these three)\n"
-	"      --inject          device times of what runs already: before it begins, the library that records them\n"
-	"                        is loaded into the processes of -p and into those with CUDA that the filters\n"
-	"                        name (`sonde inject --help`); adds family gpu\n"
-	"      --print           also print each event as it comes, a line each\n"
+	"                        answer; without it they are reported but not examined (=no overrides\n"
+	"                        /etc/sonde.conf, which has defaults for --scope and --*-files)\n"
+	"      --inject          record device times of running processes: first loads the library for that\n"
+	"                        into the processes of -p and into those with CUDA that the filters\n"
+	"                        select (`sonde inject --help`); adds family gpu\n"
+	"      --print           also print each event when it arrives, one per line\n"
+	"      --report          print the summary (`sonde report FILE`) once the recording has ended\n"
+	"  -q, --quiet           print only errors, warnings and losses\n"
 	"  -h, --help            this text\n"
 	"  -- CMD ARGS           runs CMD and traces it, and what it starts, from its first instruction to\n"
 	"                        its end; signals to sonde are passed on to it. -d ends the tracing, not CMD\n"
 	"\n"
-	"Exit status: 0 done, also where the kernel refused a part of a family (a line says which); 1 failed;\n"
-	"2 wrong usage; 3 done but a whole family, a library or a process asked for could not be attached.\n"
-	"With CMD its own (128+N: ended by signal N); 125 sonde failed, 126 CMD can't be run, 127 not found.\n"
+	"Exit status: 0 done, also if the kernel refused a part of a family (a message names it); 1 failed;\n"
+	"2 wrong usage; 3 done but a whole family, a library or a requested process could not be attached.\n"
+	"With CMD its status (128+N: ended by signal N); 125 sonde failed, 126 CMD can't be run, 127 not found.\n"
 	"\n"
 	"Examples:\n"
-	"  sonde record -d 10                     ten seconds of everything, then `sonde report FILE`\n"
+	"  sonde record -d 10 --report            ten seconds of everything, then the summary\n"
 	"  sonde record -F 99 --off-cpu -p 4711   where its Python code computes, and where it waits\n"
 	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
 	"  sonde record -p $(pgrep -f gunicorn) -d 10\n"
@@ -75,7 +81,7 @@ static const char help[] =
 	"  sonde record --comm 'python*' --cgroup /system.slice/train.service -d 10\n"
 	"  sonde record -o run.sonde -- python3 train.py --epochs 1\n";
 
-/* --print: a line an event; what the trace says about itself is in `sonde info`. */
+/* State of --print, which prints a line for each event but metadata, which `sonde info` prints. */
 struct printer {
 	struct line_context context;
 	struct names *names;
@@ -99,7 +105,7 @@ static void print_record(const struct schema *schema, const void *record, u32 si
 		line__print_record(stdout, &p->context, record, size);
 }
 
-/* The arguments of sonde's own command line, for the trace. */
+/* Writes sonde's own command line, which the trace stores. */
 static void command_line(int argc, char **argv, char *buf, size_t len)
 {
 	size_t used = 0;
@@ -108,36 +114,47 @@ static void command_line(int argc, char **argv, char *buf, size_t len)
 		used += snprintf(buf + used, len - used, "%s%s", i ? " " : "", argv[i]);
 }
 
-/* -p PIDS; the arguments after it may be further ones. How many of these there are, or negative errno. */
-static int parse_pids(struct record_args *a, const char *list, char **next)
+static int parse_pids(struct record_args *a, char **argv)
 {
-	if (!*list) {
+	if (!*optarg) {
 		fprintf(stderr, "sonde record: -p names no process; without -p the whole machine is traced\n");
 		return -EINVAL;
 	}
-	if (!pid_list__add(&a->pids, "record", "-p", list))
-		return -EINVAL;
-	return pid_list__add_arguments(&a->pids, "record", "-p", next);
+	return pid_list__add_option(&a->pids, "record", argv) ? 0 : -EINVAL;
 }
 
-/* --comm A,B: splits the value at its commas. */
-static int add_items(const char **list, u32 *n, u32 max, char *value)
+/* Takes ownership of the text until free_copies(); NULL means that there was no memory for it. */
+static int add_copy(struct record_args *a, char *text)
 {
-	char *save, *item = strtok_r(value, ",", &save);
-
-	if (!item)
-		return -EINVAL;
-	for (; item && *n < max; item = strtok_r(NULL, ",", &save))
-		list[(*n)++] = item;
-	return 0;
-}
-
-static int parse_comms(struct record_args *a, char *value)
-{
-	if (!add_items(a->comms, &a->session.n_comms, COMM_GLOBS + 1, value))
+	if (text && array__push(a->copies, a->n_copies, text))
 		return 0;
-	fprintf(stderr, "sonde record: --comm names no process; without it all names are traced\n");
-	return -EINVAL;
+	free(text);
+	return -ENOMEM;
+}
+
+static void free_copies(struct record_args *a)
+{
+	for (u32 i = 0; i < a->n_copies; i++)
+		free(a->copies[i]);
+	free(a->copies);
+}
+
+/* Splits a copy of the value of --comm at its commas. */
+static int parse_comms(struct record_args *a, const char *value)
+{
+	char *save, *copy = strdup(value), *item;
+	int err = add_copy(a, copy);
+
+	if (err)
+		return err;
+	item = strtok_r(copy, ",", &save);
+	if (!item) {
+		fprintf(stderr, "sonde record: --comm names no process; without it all names are traced\n");
+		return -EINVAL;
+	}
+	for (; item && a->session.n_comms < COMM_GLOBS + 1; item = strtok_r(NULL, ",", &save))
+		a->comms[a->session.n_comms++] = item;
+	return 0;
 }
 
 static int parse_cgroup(struct record_args *a, const char *path)
@@ -152,9 +169,9 @@ static int parse_seconds(const char *option, const char *arg, double *out)
 	char *end;
 
 	*out = strtod(arg, &end);
-	/* decimal alone: strtod takes hexadecimal, infinities and NaNs too */
+	/* Only decimal numbers are allowed; strtod takes hexadecimal, infinities and NaNs too. */
 	if (end == arg || *end || strspn(arg, "0123456789.eE+-") != strlen(arg) || !(*out > 0) || *out > 1e9) {
-		fprintf(stderr, "sonde record: %s wants seconds, a decimal number more than 0, not '%s'\n", option,
+		fprintf(stderr, "sonde record: %s needs seconds, a decimal number more than 0, not '%s'\n", option,
 			arg);
 		return -EINVAL;
 	}
@@ -167,21 +184,31 @@ static int parse_delay(struct record_args *a, const char *arg)
 	return a->delay_signal ? 0 : parse_seconds("--delay", arg, &a->delay);
 }
 
-/* What the family sample is asked by its own options, and so by name. */
-static int add_number(struct record_args *a, const char *option, unsigned long long number)
+static int add_option(struct record_args *a, const char *name, const char *value)
 {
 	char *text;
+	int err;
 
 	if (a->n_options + 1 >= ARRAY_LEN(a->options))
 		return -EINVAL;
-	/* kept to the end of the program, as its command line is */
-	if (asprintf(&text, "%s=%llu", option, number) < 0)
+	if (asprintf(&text, "%s=%s", name, value) < 0)
 		return -ENOMEM;
-	a->options[a->n_options++] = text;
-	return 0;
+	err = add_copy(a, text);
+	if (!err)
+		a->options[a->n_options++] = text;
+	return err;
 }
 
-/* The kernel's limit: clocks that are faster are throttled, and samples missing. */
+/* Adds the option of family sample that stands for an option of this command, such as -F. */
+static int add_number(struct record_args *a, const char *option, unsigned long long number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", number);
+	return add_option(a, option, text);
+}
+
+/* Returns the kernel's limit: it throttles faster clocks, and samples would be missing. */
 static unsigned long max_rate(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
@@ -202,7 +229,7 @@ static int parse_frequency(struct record_args *a, const char *arg)
 	errno = 0;
 	hz = strtoul(arg, &end, 10);
 	if (*arg < '0' || *arg > '9' || *end || errno || !hz) {
-		fprintf(stderr, "sonde record: -F wants samples a second, a whole number from 1 on, not '%s'\n", arg);
+		fprintf(stderr, "sonde record: -F needs samples a second, a whole number from 1 on, not '%s'\n", arg);
 		return -EINVAL;
 	}
 	if (hz > max) {
@@ -225,29 +252,50 @@ static int parse_off_cpu(struct record_args *a, const char *arg)
 	errno = 0;
 	ns = strtoull(arg, &end, 10);
 	if (*arg < '0' || *arg > '9' || *end || errno || !ns) {
-		fprintf(stderr, "sonde record: --off-cpu wants nanoseconds, a whole number from 1 on, not '%s'\n", arg);
+		fprintf(stderr, "sonde record: --off-cpu needs nanoseconds, a whole number from 1 on, not '%s'\n", arg);
 		return -EINVAL;
 	}
 	return add_number(a, "sample-off", ns);
 }
 
+#define DEFAULT_HZ 49
+
+static bool is_given(const struct record_args *a, const char *option)
+{
+	size_t len = strlen(option);
+
+	for (u32 i = 0; i < a->n_options; i++)
+		if (!strncmp(a->options[i], option, len) && a->options[i][len] == '=')
+			return true;
+	return false;
+}
+
+/* Adds the sampling options of the default set. */
+static int add_default_sampling(struct record_args *a)
+{
+	unsigned long max = max_rate();
+	int err = 0;
+
+	if (a->session.families && *a->session.families != '+')
+		return 0;
+	if (!is_given(a, "sample-hz"))
+		err = add_number(a, "sample-hz", max < DEFAULT_HZ ? max : DEFAULT_HZ);
+	return err || is_given(a, "sample-off") ? err : parse_off_cpu(a, OFF_CPU_NS);
+}
+
 /*
- * --FAMILY=OPTION, --FAMILY-OPTION NUMBER: which there are is known only once the BPF object is open.
- * next is the argument after it; returns 1 if that was its number.
+ * Stores --FAMILY=OPTION or --FAMILY-OPTION NUMBER; session__open() checks it against the BPF object. next is the
+ * argument after it; returns 1 if that was its number.
  */
 static int parse_family_option(struct record_args *a, const char *arg, const char *next)
 {
 	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
 	    a->n_options + 1 < ARRAY_LEN(a->options)) {
-		char *option;
+		int err = add_option(a, arg + 2, next);
 
-		/* kept to the end of the program, as its command line is */
-		if (asprintf(&option, "%s=%s", arg + 2, next) < 0)
-			return -ENOMEM;
-		a->options[a->n_options++] = option;
-		return 1;
+		return err ? err : 1;
 	}
-	/* "--osrt-threshold" without a value: the code that knows the option prints what it expects */
+	/* "--osrt-threshold" without a number is stored too: the check then prints what the option expects. */
 	if (!arg || strncmp(arg, "--", 2) || !strpbrk(arg + 2, "=-") || a->n_options + 1 >= ARRAY_LEN(a->options)) {
 		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
 		return -EINVAL;
@@ -256,7 +304,7 @@ static int parse_family_option(struct record_args *a, const char *arg, const cha
 	return 0;
 }
 
-/* The command after "--". */
+/* Parses the command after "--". */
 static int parse_command(struct record_args *a, int argc, char **argv)
 {
 	if (optind && !strcmp(argv[optind - 1], "--")) {
@@ -264,7 +312,7 @@ static int parse_command(struct record_args *a, int argc, char **argv)
 			a->launch.argv = argv + optind;
 			return 0;
 		}
-		fprintf(stderr, "sonde record: -- wants a command behind it\n");
+		fprintf(stderr, "sonde record: -- needs a command after it\n");
 		return -EINVAL;
 	}
 	if (optind == argc)
@@ -274,7 +322,7 @@ static int parse_command(struct record_args *a, int argc, char **argv)
 	return -EINVAL;
 }
 
-/* Injects only into processes that the user selected. */
+/* Refuses --inject without a filter, so that users select the processes that are changed. */
 static int check_inject(struct record_args *a)
 {
 	if (!a->inject)
@@ -282,11 +330,11 @@ static int check_inject(struct record_args *a)
 	a->session.families = record_inject__families(a->session.families);
 	if (a->session.n_pids || a->session.n_comms || a->session.n_cgroups || a->launch.argv)
 		return 0;
-	fprintf(stderr, "sonde record: --inject wants to know into which processes: -p, --comm or --cgroup\n");
+	fprintf(stderr, "sonde record: --inject needs processes: -p, --comm or --cgroup\n");
 	return -EINVAL;
 }
 
-/* 0: go on; 1: done (help); negative: wrong usage */
+/* Returns 0 to continue, 1 after --help, negative errno for wrong usage. */
 static int parse(struct record_args *a, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -304,6 +352,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "no-args", no_argument, NULL, 'A' },
 		{ "debuginfod", no_argument, NULL, 'D' },
 		{ "inject", no_argument, NULL, 'I' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "report", no_argument, NULL, 'R' },
 		SCOPE_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{},
@@ -312,7 +362,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 
 	opterr = 0;
 	optind = 0;
-	while (!err && (c = getopt_long(argc, argv, "+:o:ft:p:d:F:h", options, NULL)) != -1) {
+	while (!err && (c = getopt_long(argc, argv, "+:o:ft:p:d:F:qh", options, NULL)) != -1) {
 		switch (c) {
 		case 'o':
 			if (!*optarg) {
@@ -332,11 +382,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 			a->session.families = optarg;
 			break;
 		case 'p':
-			err = parse_pids(a, optarg, argv + optind);
-			if (err > 0) {
-				optind += err;
-				err = 0;
-			}
+			err = parse_pids(a, argv);
 			break;
 		case 'd':
 			err = parse_seconds("-d", optarg, &a->duration);
@@ -365,6 +411,13 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'D':
 			a->session.debuginfod = true;
 			break;
+		case 'q':
+			a->quiet = true;
+			status_line__disable();
+			break;
+		case 'R':
+			a->report = true;
+			break;
 		case 'I':
 			a->inject = true;
 			break;
@@ -372,7 +425,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 			fputs(help, stdout);
 			return 1;
 		case ':':
-			fprintf(stderr, "sonde record: option '%s' wants a value\n", argv[optind - 1]);
+			fprintf(stderr, "sonde record: option '%s' needs a value\n", argv[optind - 1]);
 			return -EINVAL;
 		default:
 			err = scope__option(&a->scope, "record", c, optarg);
@@ -397,6 +450,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		err = parse_command(a, argc, argv);
 	if (!err)
 		err = check_inject(a);
+	if (!err)
+		err = add_default_sampling(a);
 	a->session.pids = a->pids.list;
 	a->session.comms = a->comms;
 	a->session.cgroups = a->cgroups;
@@ -404,10 +459,29 @@ static int parse(struct record_args *a, int argc, char **argv)
 	return err;
 }
 
+/* Records with arg, a struct record_args. Returns the exit status. */
+static int record(void *arg)
+{
+	struct record_args *a = arg;
+	struct printer printer = {};
+	int ret;
+
+	if (!scope__apply(&a->scope, &a->session, "record", a->launch.argv))
+		return a->has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
+	a->session.print_arg = &printer;
+	ret = record__run(a);
+	names__free(printer.names);
+	if (a->session.print && (fflush(stdout) || ferror(stdout))) {
+		cmd__error("cannot print the events: %s; they are in the trace",
+			   errno ? strerror(errno) : "write error");
+		ret = ret == EXIT_DONE || ret == EXIT_PARTLY ? EXIT_FAILED : ret;
+	}
+	return ret;
+}
+
 static int cmd_record(int argc, char **argv)
 {
 	static struct record_args a;
-	struct printer printer = {};
 	char command[1024];
 	int ret;
 
@@ -415,19 +489,17 @@ static int cmd_record(int argc, char **argv)
 		a.has_command |= !strcmp(argv[i], "--");
 	command_line(argc, argv, command, sizeof(command));
 	ret = parse(&a, argc, argv);
-	if (!ret && !scope__apply(&a.scope, &a.session, "record", a.launch.argv))
+	if (!ret && a.report && (a.session.print || (a.output && output__is_stdout(a.output)))) {
+		cmd__usage("record", "--report prints to standard output, and so does %s",
+			   a.session.print ? "--print" : "-o /dev/stdout");
 		ret = -EINVAL;
-	if (ret)
-		return ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
-	a.session.command = a.session.no_args ? "(kept out: --no-args)" : command;
-	a.session.print_arg = &printer;
-	ret = record__run(&a);
-	names__free(printer.names);
-	if (a.session.print && (fflush(stdout) || ferror(stdout))) {
-		cmd__error("cannot print the events: %s; they are in the trace",
-			   errno ? strerror(errno) : "write error");
-		ret = ret == EXIT_DONE || ret == EXIT_PARTLY ? EXIT_FAILED : ret;
 	}
+	a.session.command = a.session.no_args ? "(kept out: --no-args)" : command;
+	if (ret)
+		ret = ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
+	else
+		ret = a.report ? record_report__run(&a, record) : record(&a);
+	free_copies(&a);
 	return ret;
 }
 

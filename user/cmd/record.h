@@ -13,26 +13,37 @@ struct record_args {
 	struct session_args session;
 	const char *output;
 	bool force;
+	bool quiet; /* print only errors, warnings and losses */
+	bool report; /* print the summary afterwards */
+	bool *written; /* --report: shared with the reporting process; the file is complete and has its name */
 	struct scope scope;
 	double duration; /* seconds, 0: until stopped */
-	double delay; /* seconds before it begins */
-	bool delay_signal; /* it begins with SIGUSR1 */
-	bool inject; /* the shim into what runs already */
-	u32 not_injected; /* processes that it could not be loaded into */
-	bool has_command; /* "--" was given: failures of sonde's own have a status of their own */
+	double delay; /* seconds before the recording begins */
+	bool delay_signal; /* the recording begins with SIGUSR1 */
+	bool inject; /* load the shim into running processes */
+	u32 not_injected; /* processes into which it could not be loaded */
+	bool has_command; /* "--" was given: sonde's own failures are EXIT_OWN_FAILURE */
 	struct launch launch;
 	struct pid_list pids;
 	const char *comms[COMM_GLOBS + 1]; /* one more than allowed, so that the session reports it */
 	const char *cgroups[FILTER_CGROUPS + 1];
 	const char *options[64];
 	u32 n_options;
+	char **copies; /* texts made from the command line, to which the lists above point */
+	u32 n_copies;
 };
 
-/* record_inject.c: the families of -t with --inject; and the injection, which prints what could not be done */
+/* record_inject.c: adds family gpu to those of -t; loads the shim, and prints which processes did not get it. */
 const char *record_inject__families(const char *families);
 void record_inject__run(struct record_args *a);
 
-/* From the fork of the command, if there is one, to the end of both. Returns the exit status. */
+/* record_report.c: calls record(a) in a process of its own, then reports on the trace. Returns the exit status. */
+int record_report__run(struct record_args *a, int (*record)(void *a));
+
+/* record_end.c: prints what was recorded and lost, and the cost. gone: the targets had ended before tracing ran. */
+void record_end__print(struct session *s, const char *path, enum end_reason reason, bool gone, bool quiet);
+
+/* Forks the command, if there is one, records, and waits for the command's end. Returns the exit status. */
 int record__run(struct record_args *a);
 /* Has a signal asked for the end of the recording? */
 bool record__is_stopped(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* `record --inject`: before it begins, the shim is loaded into what is to be traced and runs already. */
+/* `record --inject` loads the shim into the selected processes that run already, before the recording begins. */
 #include "cmd/cmd.h"
 #include "cmd/inject_budget.h"
 #include "cmd/record.h"
@@ -21,7 +21,7 @@
 #include "util/timing.h"
 
 #define FAMILIES_MAX 1024
-#define DEPTH_MAX    64 /* of parents */
+#define DEPTH_MAX    64 /* ancestors that are followed */
 #define LISTED_MAX   16 /* processes that one message names */
 
 const char *record_inject__families(const char *families)
@@ -50,7 +50,7 @@ static void add(u32 pid, void *arg)
 		return;
 }
 
-static bool has(const u32 *list, u32 n, u32 pid)
+static bool contains(const u32 *list, u32 n, u32 pid)
 {
 	for (u32 i = 0; i < n; i++)
 		if (list[i] == pid)
@@ -58,7 +58,7 @@ static bool has(const u32 *list, u32 n, u32 pid)
 	return false;
 }
 
-/* "PID (NAME) S PPID .." */
+/* Reads "PID (NAME) STATE PPID ..": the name may contain parentheses, so its end is the last one. */
 static u32 parent_of(u32 pid)
 {
 	char path[64], text[512], *p;
@@ -80,7 +80,7 @@ static u32 parent_of(u32 pid)
 static bool in_tree(const struct record_args *a, u32 pid)
 {
 	for (u32 i = 0; pid && i < DEPTH_MAX; i++, pid = parent_of(pid))
-		if (has(a->pids.list, a->pids.n, pid))
+		if (contains(a->pids.list, a->pids.n, pid))
 			return true;
 	return false;
 }
@@ -120,22 +120,22 @@ static bool has_cuda(u32 pid)
 	return cuda;
 }
 
-/* As the recording selects: of several kinds of filters a process must pass each. */
+/* Selects processes as the recording does: a process must pass each kind of filter that is given. */
 static bool selected(const struct record_args *a, const struct pids *in_cgroups, u32 pid)
 {
 	if (a->session.n_pids && !in_tree(a, pid))
 		return false;
 	if (a->session.n_comms && !has_name(a, pid))
 		return false;
-	if (a->session.n_cgroups && !has(in_cgroups->list, in_cgroups->n, pid))
+	if (a->session.n_cgroups && !contains(in_cgroups->list, in_cgroups->n, pid))
 		return false;
-	/* processes named by -p may load CUDA later; of others only those that have it are selected */
-	return has(a->pids.list, a->pids.n, pid) || has_cuda(pid);
+	/* Processes of -p may load CUDA later; others are selected only if they have it. */
+	return contains(a->pids.list, a->pids.n, pid) || has_cuda(pid);
 }
 
-static void find(const struct record_args *a, struct pids *out)
+static void find_processes(const struct record_args *a, struct pids *out)
 {
-	static struct cgroup_place place; /* large */
+	static struct cgroup_ref place; /* too large for the stack */
 	struct pids in_cgroups = {};
 	DIR *dir = opendir("/proc");
 	struct dirent *d;
@@ -155,7 +155,7 @@ static void find(const struct record_args *a, struct pids *out)
 	free(in_cgroups.list);
 }
 
-/* The processes that were left out for one reason: of one user, or of all. */
+/* Processes that were skipped because a budget was spent: that of a user, or that of all users. */
 struct left_out {
 	u32 uid;
 	bool of_all;
@@ -215,7 +215,7 @@ static void print_waiting(u32 pid)
 	printed = true;
 }
 
-/* Has it the shim now? If not, a message says why. */
+/* Loads the shim; returns false after printing why it could not. */
 static bool inject(const struct record_args *a, u32 pid, u32 uid, const char *shim, struct inject_budget *budget)
 {
 	const struct inject_options options = {
@@ -236,7 +236,7 @@ static bool inject(const struct record_args *a, u32 pid, u32 uid, const char *sh
 	return !failed;
 }
 
-/* All that the scope allows, as long as their users' processes do not take too long. */
+/* Loads the shim into all processes that the scope allows, until the budgets are spent. */
 static void inject_all(struct record_args *a, const struct pids *pids, const char *shim)
 {
 	struct inject_budget budget = {};
@@ -246,7 +246,7 @@ static void inject_all(struct record_args *a, const struct pids *pids, const cha
 
 	for (u32 i = 0; i < pids->n && !record__is_stopped(); i++) {
 		u32 pid = pids->list[i];
-		/* the real one: /proc/PID belongs to root where a process is not dumpable */
+		/* This is the real user: /proc/PID belongs to root if the process is not dumpable. */
 		u32 uid = (u32)check__status(pid, "Uid", 10);
 		enum inject_turn turn = inject_budget__turn(&budget, uid);
 
@@ -280,7 +280,7 @@ void record_inject__run(struct record_args *a)
 		a->not_injected++;
 		return;
 	}
-	find(a, &pids);
+	find_processes(a, &pids);
 	if (!pids.n && (a->session.n_comms || a->session.n_cgroups || a->session.n_pids > !!a->launch.pid))
 		cmd__error("--inject: no process that the filters name maps libcuda or libcudart");
 	inject_all(a, &pids, shim);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A recording from start to end: signals, waiting for the start, the command, what is said about it. */
+/* Runs a recording from start to end: signals, the delayed start, the command, messages. */
 #include "cmd/cmd.h"
 #include "cmd/record.h"
 #include "cmd/shim.h"
-#include "model/losses.h"
+#include "cmd/status_line.h"
+#include "cmd/subcommand.h"
 #include "output/file.h"
 #include "output/text.h"
 #include "util/array.h"
 #include "util/timing.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,19 +24,21 @@ static bool with_command;
 
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
+	if (subcommand__is_copy(sig, info))
+		return;
 	if (sig == SIGUSR1 && !begins) {
 		begins = 1;
 		return;
 	}
 	if (with_command) {
-		/* what a terminal sends has reached the command too, which shares its process group */
+		/* The terminal has sent its signals to the command too, which shares sonde's process group. */
 		if (info->si_code != SI_KERNEL)
 			signals[sig] = 1;
-		/* the command may take its time to end, or not want to */
+		/* A second Ctrl-C ends sonde even if the command does not end. */
 		if (sig != SIGINT)
 			return;
 	}
-	/* the second signal: exit at once; the kernel removes the probes, and the trace ends at its last chunk */
+	/* A second signal exits at once: the kernel removes the probes, and the trace ends at its last chunk. */
 	if (sig != SIGUSR1 && sig != SIGUSR2 && stops++)
 		_exit(128 + sig);
 }
@@ -52,16 +56,16 @@ static void handle_signals(const struct record_args *a)
 	with_command = a->launch.argv;
 	begins = !a->delay_signal;
 	for (u32 i = 0; i < ARRAY_LEN(handled); i++) {
-		/* nohup's wish */
+		/* nohup made it ignored. */
 		if (handled[i] == SIGHUP && !sigaction(SIGHUP, NULL, &before) && before.sa_handler == SIG_IGN)
 			continue;
-		/* SIGQUIT and SIGUSR2 mean nothing to sonde itself */
+		/* sonde handles SIGQUIT and SIGUSR2 only for the command. */
 		if ((handled[i] != SIGQUIT && handled[i] != SIGUSR2) || with_command)
 			sigaction(handled[i], &sa, NULL);
 	}
 }
 
-/* To the command, which has a signal of its own choice to stop. */
+/* Passes signals on to the command, which decides whether it ends. */
 static void pass_signals(struct record_args *a)
 {
 	for (int sig = 1; sig < 65; sig++) {
@@ -77,6 +81,7 @@ static void print_warnings(struct session *s)
 	char *w;
 
 	while ((w = session__next_warning(s))) {
+		status_line__set("%s", "");
 		cmd__error("%s", w);
 		free(w);
 	}
@@ -86,18 +91,33 @@ static void progress(struct session *s)
 {
 	struct session_status st;
 
-	if (!isatty(STDERR_FILENO))
-		return;
 	session__status(s, &st);
-	fprintf(stderr, "\r\033[Ktracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops", st.live_ns / 1e9,
-		st.events, st.bytes / 1e6, st.lost);
+	status_line__set("tracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops", st.live_ns / 1e9, st.events,
+			 st.bytes / 1e6, st.lost);
 }
 
-/* What happens before tracing runs, in one line that the next one takes the place of; "": none any more. */
-static void starting(const char *what)
+/* Callback of session__start(): shows which file gets its probes. */
+static void show_attaching(const char *path)
 {
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%s", what);
+	const char *slash = strrchr(path, '/');
+	char *name = text__clean(slash ? slash + 1 : path, strlen(slash ? slash + 1 : path));
+
+	if (name)
+		status_line__set("probing %s ...", name);
+	free(name);
+}
+
+static unsigned int count_processes(void)
+{
+	unsigned int n = 0;
+	DIR *proc = opendir("/proc");
+	struct dirent *e;
+
+	while (proc && (e = readdir(proc)))
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
+	if (proc)
+		closedir(proc);
+	return n;
 }
 
 static int run(struct session *s, struct record_args *a, enum end_reason *reason, char *err, size_t len)
@@ -106,14 +126,14 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 	u64 start, end, next;
 	int ret = 0;
 
-	/* -d counts from when tracing was live, as reports do */
+	/* -d counts from when tracing was live, as reports do. */
 	session__status(s, &st);
 	start = timing__now() - st.live_ns;
 	end = start + (u64)(a->duration * 1e9);
-	next = start + 1000000000ULL;
+	next = start;
 	*reason = END_SIGNAL;
-	/* with a command, Ctrl-C is for that to end by */
-	while (!ret && (!stops || a->launch.pid)) {
+	/* With a command, Ctrl-C only ends that. The end of a parent (`record --report`, `why`) ends the recording. */
+	while (!ret && (!stops || a->launch.pid) && !subcommand__is_orphan()) {
 		u64 now = timing__now();
 		int timeout = 100;
 
@@ -141,148 +161,36 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 	}
 	if (ret)
 		*reason = END_ERROR;
-	starting("");
+	status_line__set("%s", "");
 	return ret;
 }
 
-/* Why there are no events. gone: the targets had ended before tracing ran. */
-static const char *why_nothing(enum end_reason reason, bool gone)
-{
-	if (reason != END_TARGETS)
-		return "no selected process had an event of the chosen families";
-	return gone ? "every process of -p ended before tracing ran" :
-		      "every process of -p ended without an event of the chosen families";
-}
-
-struct loss_list {
-	struct loss *list;
-	u32 n;
-};
-
-static void take_loss(const struct session_loss *l, void *arg)
-{
-	struct loss_list *losses = arg;
-
-	losses__add_to(&losses->list, &losses->n,
-		       &(struct loss){
-			       .family = l->family,
-			       .object = l->object,
-			       .reason = l->reason,
-			       .count = l->count,
-			       .first = l->first,
-			       .last = l->last,
-			       .recorded = l->recorded,
-			       .family_name = l->family_name,
-			       .path = l->path,
-			       .outside = l->outside,
-		       });
-}
-
-/* The same lines as below each report of the trace. */
-static void print_losses(struct session *s)
-{
-	struct session_times times = session__times(s);
-	struct loss_times t = { times.start, times.live, times.stop };
-	struct loss_list losses = {};
-	char text[8192];
-
-	session__each_loss(s, take_loss, &losses);
-	for (u32 i = 0; i < losses.n; i++)
-		if (*losses__line(text, sizeof(text), losses.list, losses.n, i, &t))
-			cmd__error("lost %s", text);
-	losses__outside_text(text, sizeof(text), losses.list, losses.n);
-	if (*text)
-		cmd__error("%s", text);
-	losses__verdict(text, sizeof(text), losses.list, losses.n, &t);
-	if (*text)
-		cmd__error("%s", text);
-	free(losses.list);
-}
-
-/* Of one CPU; of a figure that is rounded to nothing its bound. */
-static char *cost_percent(char *buf, size_t size, double percent)
-{
-	if (percent > 0 && percent < 0.01)
-		snprintf(buf, size, "less than 0.01%%");
-	else
-		snprintf(buf, size, "%.2f%%", percent);
-	return buf;
-}
-
-static void print_cost(const struct session_status *st, double wall)
-{
-	char hits[TEXT_NUMBER], skipped[TEXT_NUMBER], others[128] = "", cost[32], own[32], range[64];
-
-	/* probes are in files: other processes that map them run into them too */
-	if (st->skipped_hits)
-		snprintf(others, sizeof(others),
-			 " (%s not recorded: of processes that are not traced, or within another call)",
-			 text__count(skipped, sizeof(skipped), st->skipped_hits));
-	fprintf(stderr, "sonde: cost: %s probe hits%s took about %s of one CPU; sonde itself took %s\n",
-		text__count(hits, sizeof(hits), st->hits), others,
-		cost_percent(cost, sizeof(cost), 100 * st->probes_ns / wall),
-		cost_percent(own, sizeof(own), 100 * st->cpu_ns / wall));
-	if (!st->at_tracepoints)
-		return;
-	if (100 * 1500 * st->at_tracepoints / wall < 0.01)
-		snprintf(range, sizeof(range), "less than 0.01%%");
-	else
-		snprintf(range, sizeof(range), "%.2f%% to %.2f%%", 100 * 300 * st->at_tracepoints / wall,
-			 100 * 1500 * st->at_tracepoints / wall);
-	fprintf(stderr,
-		"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took about %s of one CPU; "
-		"`sonde doctor` measures a hit\n",
-		text__count(hits, sizeof(hits), st->at_tracepoints), range);
-}
-
-static void print_end(struct session *s, const char *path, enum end_reason reason, bool gone)
-{
-	struct session_status st;
-	char traced[TEXT_NUMBER];
-	double wall;
-
-	session__status(s, &st);
-	wall = st.wall_ns ? st.wall_ns : 1;
-	if (st.wants_objects && !st.objects)
-		fprintf(stderr, "sonde: no process maps a library that the chosen families probe\n");
-	if (!st.traced)
-		fprintf(stderr, "sonde: nothing was recorded: %s\n", why_nothing(reason, gone));
-	if (st.cut_off)
-		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
-	else
-		fprintf(stderr, "sonde: %s: %llu events in %s, %.1f KB; %llu lost%s\n", path, st.events,
-			text__ns(traced, sizeof(traced), st.live_ns), st.bytes / 1e3, st.lost,
-			st.traced ? "" : "; the events are those about the recording itself");
-	print_losses(s);
-	print_cost(&st, wall);
-}
-
-/* --delay: has the time come? */
+/* Is --delay over? */
 static bool may_start(const struct record_args *a, u64 end)
 {
 	return a->delay_signal ? begins : timing__now() >= end;
 }
 
-/* Until then. false: there is nothing to wait for any more. */
+/* Waits for the end of --delay; returns false if there is nothing left to record. */
 static bool wait_for_start(struct session *s, struct record_args *a)
 {
 	u64 end = timing__now() + (u64)(a->delay * 1e9);
 
-	if (a->delay_signal)
+	if (a->delay_signal && !a->quiet)
 		fprintf(stderr, "sonde: SIGUSR1 starts: kill -USR1 %d\n", getpid());
-	else
+	else if (!a->quiet)
 		fprintf(stderr, "sonde: starts in %g s\n", a->delay);
-	while (!stops && !may_start(a, end)) {
+	while (!stops && !may_start(a, end) && !subcommand__is_orphan()) {
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 		pass_signals(a);
 		if (a->launch.pid ? launch__ended(&a->launch, false) : session__targets_ended(s))
 			return false;
 	}
 	begins = 1;
-	return !stops || a->launch.pid;
+	return (!stops && !subcommand__is_orphan()) || a->launch.pid;
 }
 
-/* Family gpu needs a library in the command, which CUDA loads. */
+/* Finds the library that family gpu needs in the command; CUDA loads it. */
 static void choose_shim(struct record_args *a)
 {
 	const char *other = getenv("CUDA_INJECTION64_PATH");
@@ -296,7 +204,7 @@ static void choose_shim(struct record_args *a)
 			"libsonde-cupti.so is neither beside sonde nor in ../lib/sonde: there will be no device times");
 }
 
-/* Forks the command, which waits: its pid is one of the filter's. 0 or an exit status. */
+/* Forks the command, which waits, and adds its pid to the filter. Returns 0 or an exit status. */
 static int fork_command(struct record_args *a)
 {
 	char err[512];
@@ -325,7 +233,7 @@ static int fork_command(struct record_args *a)
 	return 0;
 }
 
-/* Lets the command run, if it has not been. 0 or an exit status. */
+/* Lets the command run unless it runs already. Returns 0 or an exit status. */
 static int run_command(struct record_args *a)
 {
 	char err[512];
@@ -339,20 +247,21 @@ static int run_command(struct record_args *a)
 	return ret;
 }
 
-/* The recording is over, the command not: -d, or an error. */
+/* Waits for a command that outlives the recording because of -d or an error. */
 static void wait_for_command(struct record_args *a)
 {
 	if (!a->launch.pid || launch__ended(&a->launch, false))
 		return;
-	fprintf(stderr, "sonde: %s (process %d) goes on untraced; waiting for its end\n", a->launch.argv[0],
-		a->launch.pid);
+	if (!a->quiet)
+		fprintf(stderr, "sonde: %s (process %d) goes on untraced; waiting for its end\n", a->launch.argv[0],
+			a->launch.pid);
 	while (!launch__ended(&a->launch, false)) {
 		pass_signals(a);
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
 	}
 }
 
-/* Up to where tracing runs. */
+/* Prepares and starts tracing. */
 static int start(struct session *s, struct record_args *a, struct output *out, char *err, size_t len)
 {
 	bool ahead = a->launch.go;
@@ -364,21 +273,30 @@ static int start(struct session *s, struct record_args *a, struct output *out, c
 	if (!ret && ahead)
 		launch__map(&a->launch);
 	if (!ret) {
-		/* the last moment at which this process may */
+		/* session__start() gives up the rights that injection needs. */
 		record_inject__run(a);
-		starting("attaching to what runs ...");
+		status_line__set("scanning %u processes ...", count_processes());
 		ret = session__start(s, err, len);
 	}
-	starting("");
+	status_line__set("%s", "");
 	launch__unmap(&a->launch);
 	print_warnings(s);
-	if (!ret)
+	if (!ret && !a->quiet)
 		fprintf(stderr, "sonde: tracing into %s%s\n", out->path,
 			a->duration > 0 || a->launch.pid ? "" : "; Ctrl-C stops");
 	return ret;
 }
 
-/* Traces until there is an end to it. status: the command's, where it could not be run. */
+/* Reports to `record --report` that the trace exists; it may be cut off, but must not have been removed. */
+static void note_written(const struct record_args *a, const struct output *out)
+{
+	char why[512];
+
+	if (a->written)
+		*a->written = !output__check(out, why, sizeof(why));
+}
+
+/* Traces until the recording ends. *status gets the exit status if the command could not be run. */
 static int trace(struct session *s, struct record_args *a, struct output *out, int *status, char *err, size_t len)
 {
 	enum end_reason reason = END_COMMAND;
@@ -393,7 +311,11 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 			ret = session__create(s, out->fd, err, len);
 			if (!ret)
 				ret = output__publish(out, err, len);
-			return ret ? ret : session__stop(s, END_SIGNAL, err, len);
+			if (!ret)
+				ret = session__stop(s, END_SIGNAL, err, len);
+			if (!ret)
+				note_written(a, out);
+			return ret;
 		}
 	}
 	ret = *status ? 0 : start(s, a, out, err, len);
@@ -409,10 +331,12 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 	if (!ret && !stopped)
 		stopped = output__check(out, err, len);
 	print_warnings(s);
-	if (*status)
+	if (*status) {
 		output__discard(out);
-	else
-		print_end(s, out->path, reason, gone);
+	} else {
+		record_end__print(s, out->path, reason, gone, a->quiet);
+		note_written(a, out);
+	}
 	return ret ? ret : stopped;
 }
 
@@ -434,12 +358,13 @@ static int record(struct record_args *a)
 	struct session_status st;
 	char err[8192] = "";
 	int ret, status = 0;
-	bool usage = false; /* an -EINVAL of the kernel's later is none */
+	bool usage = false; /* -EINVAL of later steps is the kernel's, not wrong usage */
 
 	a->session.stop = &stops;
-	starting("loading programs into the kernel ...");
+	a->session.attaching = show_attaching;
+	status_line__set("loading programs into the kernel ...");
 	ret = session__open(&s, &a->session, err, sizeof(err));
-	starting("");
+	status_line__set("%s", "");
 	a->launch.session = s;
 	if (!ret)
 		ret = output__create(&out, a->output, a->force, err, sizeof(err));

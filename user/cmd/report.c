@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sonde report: opens a trace, runs one report and prints it. */
+/* `sonde report` opens a trace, runs one report and prints it. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -7,48 +7,51 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/pager.h"
 #include "cmd/pids.h"
-#include "model/clock.h"
-#include "model/facts.h"
+#include "cmd/selection.h"
 #include "report/origin.h"
 #include "report/report.h"
-#include "util/array.h"
 
-static const char usage[] = "usage: sonde report FILE.. [REPORT] [OPTIONS]\n"
+static const char usage[] = "Usage: sonde report FILE.. [REPORT] [OPTIONS]\n"
+			    "       sonde report FILE.. why [PID|TID|FUNCTION|NAME] [OPTIONS]\n"
 			    "\n"
-			    "Says what a trace holds, or several together, on one time line. Without REPORT: a\n"
+			    "Reports on a trace, or on several merged into one time line. Without REPORT: a\n"
 			    "summary. The reports:\n"
 			    "\n";
 
 static const char options_help[] =
 	"\n"
 	"  --format table|csv|json  table for people (default); the others for programs: every row, exact numbers\n"
-	"  --time A..B              only what happened from A until before B: seconds since the trace's start\n"
-	"                           (12.5..14, ..3, 3..) or times of day (12:00:05..12:00:06.5); what lies across\n"
-	"                           a border counts with its whole length\n"
+	"  --time A..B              only what happened from A to before B: seconds since the trace's start\n"
+	"                           (12.5..14, ..3, 3..) or times of day (12:00:05..12:00:06.5); a call that crosses\n"
+	"                           A or B counts with its whole duration\n"
 	"  -p, --pid PIDS           only these processes: 1,2 or 1 2, as pgrep and pidof print them\n"
 	"  --tid TID                only this thread\n"
-	"  --sort COLUMN            by a column's heading or key; figures largest first, +COLUMN smallest first,\n"
-	"                           -COLUMN the other way round for texts\n"
-	"  -n, --rows ROWS          at most so many rows a table; 0: all\n"
+	"  --sort COLUMN            sort by a column's heading or key: numbers largest first, texts from A to Z;\n"
+	"                           +COLUMN in ascending, -COLUMN in descending order\n"
+	"  -n, --rows ROWS          at most this many rows per table; 0: all\n"
+	"  --no-pager               no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
 	"\n"
-	"examples:\n"
+	"Examples:\n"
 	"  sonde report run.sonde                           a summary\n"
 	"  sonde report run.sonde cuda-api -p 4711          CUDA calls of one process\n"
-	"  sonde report run.sonde cuda-kern                 kernels by name, and which code launched most\n"
+	"  sonde report run.sonde cuda-kern                 kernels by name, and the code that launched them\n"
 	"  sonde report run.sonde cuda-trace -n 100         what the GPUs did, one after the other\n"
 	"  sonde report run.sonde gil --time 10..20         who waited for the GIL in these ten seconds\n"
-	"  sonde report run.sonde gpu                       how busy GPUs were, and why not more\n"
+	"  sonde report run.sonde why 4711                  what process 4711 waits for, to the end of the chain\n"
+	"  sonde report run.sonde gpu                       how busy GPUs were, and why they were idle\n"
 	"  sonde report run.sonde sched --sort runnable_ns  threads that were runnable and had no CPU\n"
-	"  sonde report rank0.sonde rank1.sonde gil         two machines' traces, laid together by their clocks\n"
+	"  sonde report rank0.sonde rank1.sonde gil         the traces of two machines, aligned by their clocks\n"
 	"  sonde report run.sonde cuda-api --format json | jq '.tables.calls[0]'\n";
 
 struct request {
 	char *const *files;
 	u32 n_files;
-	char label[256]; /* the files as printed */
-	char *notes; /* on what was merged, a line each */
+	char label[4096 + 32]; /* names the files in messages */
+	char *notes; /* about merged traces, one per line */
 	const struct report *report;
+	const char *subject; /* what the report is about; NULL: none was named */
 	const char *time;
 	struct pid_list pids;
 	u64 tid;
@@ -77,17 +80,30 @@ static const struct option long_options[] = {
 	{ "tid", required_argument, NULL, OPT_TID },
 	{ "sort", required_argument, NULL, OPT_SORT },
 	{ "rows", required_argument, NULL, 'n' },
+	PAGER_OPTION,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
-/* The arguments that are no options: FILE [REPORT]. An exit status, or -1: go on. */
+/* Parses [REPORT [SUBJECT]] at the end of n arguments. Returns how many are left. */
+static int parse_report(struct request *r, int n, char **arguments)
+{
+	const struct report *last = n > 1 ? report__find(arguments[n - 1]) : NULL;
+	const struct report *before = n > 2 ? report__find(arguments[n - 2]) : NULL;
+
+	if (before && before->takes_subject) {
+		r->report = before;
+		r->subject = arguments[n - 1];
+		return n - 2;
+	}
+	r->report = last;
+	return last ? n - 1 : n;
+}
+
+/* Parses the arguments that are no options: FILE.. [REPORT [SUBJECT]]. Returns an exit status, or -1 to continue. */
 static int parse_arguments(struct request *r, int n, char **arguments)
 {
-	if (n > 1) {
-		r->report = report__find(arguments[n - 1]);
-		n -= r->report != NULL;
-	}
+	n = parse_report(r, n, arguments);
 	if (!n)
 		return cmd__usage("report", "which trace? `sonde report FILE.. [REPORT]`");
 	if (r->report && report__find(arguments[n - 1]) && access(arguments[n - 1], F_OK))
@@ -107,19 +123,7 @@ static int parse_arguments(struct request *r, int n, char **arguments)
 	return -1;
 }
 
-/* -p PIDS; the arguments after it may be further ones, as in `-p $(pgrep -f x)`. */
-static bool choose_pids(struct request *r, char **argv)
-{
-	int n = pid_list__add(&r->pids, "report", "-p", optarg) ?
-			pid_list__add_arguments(&r->pids, "report", "-p", argv + optind) :
-			-EINVAL;
-
-	if (n > 0)
-		optind += n;
-	return n >= 0;
-}
-
-/* An exit status, or -1: go on. */
+/* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
 	u64 rows;
@@ -136,7 +140,7 @@ static int parse(struct request *r, int argc, char **argv)
 			r->time = optarg;
 			break;
 		case 'p':
-			if (!choose_pids(r, argv))
+			if (!pid_list__add_option(&r->pids, "report", argv))
 				return EXIT_USAGE;
 			break;
 		case OPT_TID:
@@ -150,6 +154,9 @@ static int parse(struct request *r, int argc, char **argv)
 			if (!cmd__parse_number("report", "-n", optarg, 0, 0xffffffff, &rows))
 				return EXIT_USAGE;
 			r->output.rows = (s64)rows;
+			break;
+		case OPT_NO_PAGER:
+			pager__disable();
 			break;
 		case 'h':
 			return help();
@@ -176,72 +183,19 @@ static int sort_failed(const struct report_output *out, const char *column)
 	return EXIT_USAGE;
 }
 
-struct ns_pids {
-	const struct names *names;
-	u32 pid; /* index of the column */
-};
-
-static struct value ns_pid(const struct value *row, void *arg)
-{
-	const struct ns_pids *n = arg;
-	const struct task *t = row[n->pid].type == VALUE_U64 ? names__task(n->names, (u32)row[n->pid].u, 0) : NULL;
-
-	return t && t->ns_pid ? V_U64(t->ns_pid) : V_NONE;
-}
-
-/* Pids are of sonde's own namespace; in CSV and JSON the pid in the process's container is given beside them. */
-static void add_ns_pids(struct report_output *out, const struct names *names)
-{
-	static const struct column column = { "ns_pid", "Pid in its namespace", VALUE_U64, SHOW_NEVER };
-
-	for (struct table *t = out->tables; t; t = t->next) {
-		int pid = table__column(t, "pid");
-		struct ns_pids n = { .names = names, .pid = (u32)pid };
-
-		if (pid >= 0)
-			table__insert(t, n.pid + 1, &column, ns_pid, &n);
-	}
-}
-
-/* Is it "pid", "waker_tid"? */
-static bool is_task_key(const char *key)
-{
-	size_t len = strlen(key);
-
-	return len >= 3 && (!strcmp(key + len - 3, "pid") || !strcmp(key + len - 3, "tid"));
-}
-
-static void put_number(const struct names *names, const char *key, struct value *value)
-{
-	if (value->type == VALUE_U64 && is_task_key(key))
-		value->u = names__number(names, (u32)value->u);
-}
-
-/* Reports have ids in place of reused pids and tids; printed are the pids and tids. */
-static void put_numbers(struct report_output *out, const struct names *names)
-{
-	for (struct table *t = out->tables; t; t = t->next)
-		for (u32 i = 0; i < t->n_rows; i++)
-			for (u32 c = 0; c < t->n_columns; c++)
-				put_number(names, t->columns[c].key, &table__row(t, i)[c]);
-	for (u32 i = 0; i < out->n_findings; i++)
-		for (u32 k = 0; k < out->findings[i].n_figures; k++)
-			put_number(names, out->findings[i].figures[k].key, &out->findings[i].figures[k].value);
-}
-
 static int run_report(const struct request *r, struct query *args, struct trace_facts *facts)
 {
-	struct report_output out = { .name = r->report->name, .origin = trace_origin(facts) };
+	struct report_output out = {
+		.name = r->report->name,
+		.origin = trace_origin(facts),
+		.for_people = r->output.format == OUTPUT_TABLE,
+	};
 	int err, status;
 
-	err = r->report->run(args, &out);
-	if (!err)
-		add_ns_pids(&out, args->names);
-	if (!err)
-		put_numbers(&out, args->names);
+	err = report__run(r->report, args, &out);
 	if (r->notes && *r->notes)
 		report_output__note(&out, "%s", r->notes);
-	/* only reading finds a damaged chunk */
+	/* Damaged chunks are known only after reading. */
 	facts->damaged = trace__damaged(args->trace);
 	if (!err && r->output.sort)
 		err = report_output__sort(&out, r->output.sort);
@@ -257,91 +211,21 @@ static int run_report(const struct request *r, struct query *args, struct trace_
 	return status;
 }
 
-/* Spans are cut where the traced time begins and ends, or further out where --time asks for that. */
-static void set_windows(struct trace_facts *f, struct trace *t, const struct query *args)
-{
-	if (!f->n_windows)
-		return;
-	if (args->from && args->from < f->windows[0].from)
-		f->windows[0].from = args->from;
-	if (args->to > f->windows[f->n_windows - 1].to)
-		f->windows[f->n_windows - 1].to = args->to;
-	trace__set_windows(t, f->windows, f->n_windows);
-}
-
-/* Warns about selected processes that the trace does not have, as far as it names its processes. */
-static void warn_unknown(const struct request *r, const struct query *args)
-{
-	for (u32 i = 0; i < r->pids.n && query__has_family(args, "proc"); i++)
-		if (!names__task(args->names, r->pids.list[i], 0))
-			cmd__error("%s: it names no process %u", r->label, r->pids.list[i]);
-}
-
-struct id_list {
-	u32 *list;
-	u32 n;
-	int err;
-};
-
-static void add_id(u32 id, void *arg)
-{
-	struct id_list *ids = arg;
-
-	if (!array__push(ids->list, ids->n, id)) {
-		ids->err = -ENOMEM;
-		return;
-	}
-}
-
-/* Several processes and threads may have had each number that -p and --tid name. 0 or -ENOMEM. */
-static int find_ids(const struct request *r, struct query *args, struct id_list *pids, struct id_list *tids)
-{
-	for (u32 i = 0; i < r->pids.n; i++)
-		names__each_id(args->names, r->pids.list[i], add_id, pids);
-	if (r->tid)
-		names__each_id(args->names, (u32)r->tid, add_id, tids);
-	args->pids = (struct trace_ids){ pids->list, pids->n };
-	args->tids = (struct trace_ids){ tids->list, tids->n };
-	return pids->err ? pids->err : tids->err;
-}
-
 static int with_trace(struct request *r, struct trace *t)
 {
-	struct trace_facts facts = { 0 };
-	struct query args = { .trace = t, .facts = &facts };
-	struct id_list pids = {}, tids = {};
-	char why[512];
-	int err, status;
+	const struct selection_request request = { .command = "report",
+						   .label = r->label,
+						   .path = r->n_files == 1 ? r->files[0] : NULL,
+						   .time = r->time,
+						   .pids = &r->pids,
+						   .tid = (u32)r->tid };
+	struct selection s;
+	int status = selection__load(&s, t, &request);
 
-	args.start = trace__head(t)->monotonic ? trace__head(t)->monotonic : trace__summary(t)->first;
-	if (r->time && clock__parse_range(r->time, args.start, trace__head(t), &args.from, &args.to, why, sizeof(why)))
-		return cmd__usage("report", "%s", why);
-	err = trace_facts__load(&facts, t, r->label, args.from, args.to);
-	/* what was recorded while probes were being attached or detached is whole for no probe */
-	if (!args.from && facts.live > args.start)
-		args.from = facts.live;
-	if (!args.to && facts.stop < facts.summary->last)
-		args.to = facts.stop;
-	set_windows(&facts, t, &args);
-	facts.pids = (struct trace_ids){ r->pids.list, r->pids.n };
-	facts.tid = (u32)r->tid;
-	if (!err)
-		err = names__create(&args.names, trace__schema(t));
-	if (!err)
-		err = names__load(args.names, t);
-	if (!err)
-		err = find_ids(r, &args, &pids, &tids);
-	if (err) {
-		cmd__error("%s: cannot read it: %s", r->label, cmd__reason(err));
-		status = EXIT_FAILED;
-	} else {
-		warn_unknown(r, &args);
-		status = run_report(r, &args, &facts);
-	}
-	free(pids.list);
-	free(tids.list);
-	names__free(args.names);
-	trace_facts__free(&facts);
+	s.query.subject = r->subject;
+	if (!status)
+		status = run_report(r, &s.query, &s.facts);
+	selection__free(&s);
 	return status;
 }
 
@@ -364,10 +248,12 @@ static int cmd_report(int argc, char **argv)
 		cmd__error("this build has no summary: name a report (`sonde list reports`)");
 		return EXIT_FAILED;
 	}
-	t = inputs__open(&in, r.files, r.n_files) ? read_inputs(&in, &r) : NULL;
+	if (!inputs__open(&in, r.files, r.n_files))
+		return EXIT_FAILED;
+	pager__start(&r.output);
+	t = read_inputs(&in, &r);
 	if (!t)
 		return EXIT_FAILED;
-	r.output.color = r.output.format == OUTPUT_TABLE && cmd__color(stdout);
 	status = with_trace(&r, t);
 	trace__close(t);
 	free(r.notes);
@@ -376,7 +262,7 @@ static int cmd_report(int argc, char **argv)
 
 COMMAND(report) = {
 	.name = "report",
-	.doc = "say what a trace holds: a summary, or one report",
+	.doc = "report on a trace: a summary, or one report",
 	.order = 20,
 	.run = cmd_report,
 };

@@ -3,10 +3,13 @@
 
 #include "attach/library.h"
 #include "cmd/cmd.h"
+#include "output/text.h"
 #include "process/mapped.h"
 #include "process/mounts.h"
 #include "process/procs.h"
 #include "record/family.h"
+#include "record/file_facts.h"
+#include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"
 #include "site/place.h"
 #include "util/map.h"
@@ -22,11 +25,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILES_MAX 900 /* of a process: below the usual limit of open files */
+#define FILES_MAX 900 /* files of a process; below the usual limit of open files */
 
-static const struct column place_columns[] = {
+static const struct column site_columns[] = {
 	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },	      { "object", "Object", VALUE_TEXT, SHOW_NEVER },
-	{ "symbol", "Function", VALUE_TEXT, SHOW_PLAIN },     { "place", "Place", VALUE_TEXT, SHOW_PLAIN },
+	{ "symbol", "Function", VALUE_TEXT, SHOW_PLAIN },     { "place", "Site", VALUE_TEXT, SHOW_PLAIN },
 	{ "address", "Address", VALUE_U64, SHOW_HEX },	      { "instruction", "Instruction", VALUE_TEXT, SHOW_PLAIN },
 	{ "offset_bytes", "Offset", VALUE_S64, SHOW_PLAIN },  { "cost", "Cost", VALUE_TEXT, SHOW_PLAIN },
 	{ "why", "Why not cheaper", VALUE_TEXT, SHOW_PLAIN },
@@ -53,7 +56,7 @@ struct resolver {
 	const struct embedded *bpf;
 	struct table *places, *total;
 	const char *glob; /* --placed */
-	/* the object that is examined */
+	/* the object being examined */
 	struct elf *elf;
 	struct placer *placer;
 	const char *path;
@@ -61,7 +64,7 @@ struct resolver {
 	const struct section *section; /* NULL: --placed */
 	const char *pattern;
 	struct totals sum;
-	struct map seen; /* functions by address, in this family */
+	struct map seen; /* functions of this family by address */
 	struct map objects; /* by device and inode */
 	u32 pid;
 	struct mapped {
@@ -70,9 +73,10 @@ struct resolver {
 	} files[FILES_MAX]; /* of the process */
 	u32 n_files;
 	const struct scope *scope;
-	const char *remote; /* the file system of those that were left out for that */
+	const char *remote; /* file system of files that were skipped as remote */
 	u32 n_remote, n_untrusted;
 	u32 n_objects, n_found;
+	u64 hints; /* families to pass a hint to is_runtime */
 	int error;
 };
 
@@ -147,7 +151,7 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	struct resolver *r = arg;
 
-	/* what a glob of --placed means may be local too; a part that was moved away is no function */
+	/* --placed may match local symbols; a ".cold" part that the compiler moved out is no function. */
 	if ((sym->dynamic ? sym->default_version : !r->section) && !strstr(sym->name, ".cold") &&
 	    !fnmatch(r->pattern, sym->name, 0))
 		add_function(r, sym);
@@ -170,7 +174,7 @@ static void add_program(struct resolver *r, const struct program *p)
 	}
 }
 
-/* An address of what the file has at this offset, 0: none. */
+/* Returns the address of the code at this file offset, 0 if there is none. */
 static u64 address_of(struct elf *elf, u64 offset)
 {
 	u64 addr, size, start;
@@ -181,14 +185,17 @@ static u64 address_of(struct elf *elf, u64 offset)
 	return 0;
 }
 
-static void add_sites(struct resolver *r, const struct family_host *h)
+static void add_sites(struct resolver *r, const struct schema_family *f)
 {
+	const struct family_host *h = family_host__find(f->name);
+	u64 own[FAMILY_FACTS_MAX / sizeof(u64)] = {};
 	struct site_list list = {};
 	char why[256] = "";
 
-	if (!h || !h->is_runtime || !h->sites || !h->is_runtime(r->elf, r->path))
+	if (!h || !h->is_runtime || !h->sites || !h->is_runtime(r->elf, r->path, r->hints & FAMILY_BIT(f->id)))
 		return;
-	h->sites(NULL, r->elf, r->path, &list, why, sizeof(why));
+	if (h->sites(NULL, r->elf, r->path, own, &list, why, sizeof(why)) == SITES_HINT)
+		r->hints |= FAMILY_BIT(f->id);
 	for (u32 i = 0; i < list.n; i++) {
 		const struct program *p = probes__program(&r->bpf->probes, list.sites[i].program);
 		u64 addr = address_of(r->elf, list.sites[i].offset);
@@ -231,7 +238,7 @@ static void end_family(struct resolver *r)
 		   V_U64(t->places));
 }
 
-/* A file that was named may be a library of another name, or a stub. */
+/* A library may have another file name; its contents then decide. */
 static bool is_library(const struct resolver *r, const struct section *s)
 {
 	return section__matches_library(s, r->path) ||
@@ -251,7 +258,7 @@ static void add_object(struct resolver *r)
 				add_program(r, p);
 		}
 		if (elf__is_native(r->elf))
-			add_sites(r, family_host__find(schema->families[f].name));
+			add_sites(r, &schema->families[f]);
 		end_family(r);
 	}
 	if (r->glob) {
@@ -263,8 +270,8 @@ static void add_object(struct resolver *r)
 	}
 }
 
-/* Opens a file; true: it can be examined. */
-static int look(struct resolver *r, int fd, const char *path)
+/* Examines an open file. Returns 0 or negative errno. */
+static int examine(struct resolver *r, int fd, const char *path)
 {
 	int err = elf__open_any(&r->elf, fd);
 
@@ -282,19 +289,33 @@ static int look(struct resolver *r, int fd, const char *path)
 	return err;
 }
 
-/* All files are open: what is in them is read without rights. */
-static int leave_root(char *err, size_t len)
+static const char *no_memory(void)
 {
+	static char text[128];
+
+	snprintf(text, sizeof(text), "it takes more than %llu MiB of memory, sonde's limit for files of this size",
+		 memory_limit__bytes() >> 20);
+	return text;
+}
+
+/* Gives up root and all rights after the files were opened and before they are parsed. */
+static int leave_root(const struct resolver *r, int fd, char *err, size_t len)
+{
+	struct stat st;
+	u64 bytes = fd >= 0 && !fstat(fd, &st) ? (u64)st.st_size : 0;
 	int ret;
 
 	mounts__forget();
+	for (u32 i = 0; i < r->n_files; i++)
+		bytes += fstat(r->files[i].fd, &st) ? 0 : (u64)st.st_size;
+	memory_limit__set(bytes);
 	ret = privileges__reader(false);
 	if (ret)
-		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
+		snprintf(err, len, "cannot give up privileges: %s", cmd__reason(ret));
 	return ret;
 }
 
-/* As the attacher decides with --trusted-files: root's files, and those of the user of a process that maps them. */
+/* Decides as the attacher does with --trusted-files: it trusts files of root and of the process's user. */
 static bool is_trusted(const struct resolver *r, int fd)
 {
 	struct stat file, process;
@@ -305,13 +326,13 @@ static bool is_trusted(const struct resolver *r, int fd)
 	       (!stat(path, &process) && process.st_uid == file.st_uid);
 }
 
-/* What the policy has left out, and what allows it. */
+/* Prints what the policy left out, and which option allows it. */
 static void print_left_out(const struct resolver *r)
 {
 	if (r->n_remote)
 		cmd__error(
 			"process %u: left out: %u file%s on %s, whose server may never answer; --remote-files examines such files",
-			r->pid, r->n_remote, r->n_remote == 1 ? "" : "s", r->remote);
+			r->pid, r->n_remote, text__s(r->n_remote), r->remote);
 	if (r->n_untrusted)
 		cmd__error(
 			"process %u: %u file%s neither to root nor to its user, and get%s no probes (--trusted-files, %s)",
@@ -332,7 +353,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 	if (!seen || *seen || r->n_files == FILES_MAX)
 		return;
 	*seen = true;
-	/* by its path it may be another file by now, but that is as good to show */
+	/* The path may name a newer file by now, which is as good an example. */
 	fd = mapped__open(m, MAPPED_ANY, r->scope->remote_files == ANSWER_YES, &remote);
 	if (remote) {
 		r->remote = remote;
@@ -352,7 +373,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 		close(fd);
 }
 
-static int look_at_process(struct resolver *r, const char *what, char *err, size_t len)
+static int examine_process(struct resolver *r, const char *target, char *err, size_t len)
 {
 	int ret = scope__allows(r->scope, r->pid, err, len) ? 0 : -EPERM;
 
@@ -361,50 +382,51 @@ static int look_at_process(struct resolver *r, const char *what, char *err, size
 	ret = procs__each_mapping_of(r->pid, on_mapping, r);
 	print_left_out(r);
 	if (ret)
-		snprintf(err, len, "process %s: its mappings can't be read: %s", what, strerror(-ret));
+		snprintf(err, len, "process %s: its mappings can't be read: %s", target, strerror(-ret));
 	else
-		ret = leave_root(err, len);
+		ret = leave_root(r, -1, err, len);
 	for (u32 i = 0; i < r->n_files; i++) {
-		if (!ret)
-			look(r, r->files[i].fd, r->files[i].path);
+		if (!ret && examine(r, r->files[i].fd, r->files[i].path) == -ENOMEM)
+			cmd__error("%s: left out: %s", r->files[i].path, no_memory());
 		close(r->files[i].fd);
 		free(r->files[i].path);
 	}
 	if (ret)
 		return ret;
 	if (r->n_files == FILES_MAX)
-		fprintf(stderr, "sonde: process %s: only its first %d files are examined\n", what, FILES_MAX);
+		fprintf(stderr, "sonde: process %s: only its first %d files are examined\n", target, FILES_MAX);
 	if (!r->n_found)
-		snprintf(err, len, "process %s: maps no library that a family probes", what);
+		snprintf(err, len, "process %s: maps no library that a family probes", target);
 	return r->n_found ? 0 : -ENOENT;
 }
 
-static int look_at_file(struct resolver *r, const char *what, char *err, size_t len)
+static int examine_path(struct resolver *r, const char *target, char *err, size_t len)
 {
-	int fd = open(what, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
+	int fd = open(target, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
 
 	if (fd < 0) {
 		ret = -errno;
-		snprintf(err, len, "%s: %s", what, strerror(-ret));
+		snprintf(err, len, "%s: %s", target, strerror(-ret));
 		return ret;
 	}
-	ret = leave_root(err, len);
+	ret = leave_root(r, fd, err, len);
 	if (ret) {
 		close(fd);
 		return ret;
 	}
-	ret = look(r, fd, what);
+	ret = examine(r, fd, target);
 	close(fd);
 	if (ret)
-		snprintf(err, len, "%s: %s", what,
+		snprintf(err, len, "%s: %s", target,
 			 ret == -ENOEXEC ? "is no ELF file with code for a 64-bit little-endian machine" :
-			 ret == -ENOTSUP ? "is for a machine that is not known; x86-64 and arm64 are" :
+			 ret == -ENOTSUP ? "is for a machine that is not supported; x86-64 and arm64 are" :
+			 ret == -ENOMEM	 ? no_memory() :
 					   strerror(-ret));
 	else if (!r->n_found)
 		snprintf(err, len,
 			 "%s: no family probes a library of this name, or none of its functions is in it; "
 			 "--placed GLOB examines any",
-			 what);
+			 target);
 	return ret ? ret : r->n_found ? 0 : -ENOENT;
 }
 
@@ -412,18 +434,18 @@ int resolve__add(const struct embedded *bpf, struct report_output *out, const st
 		 char *err, size_t len)
 {
 	struct resolver r = { .bpf = bpf, .glob = options->placed, .scope = &options->scope };
-	const char *what = options->what;
-	bool pid = *what && strspn(what, "0123456789") == strlen(what) && access(what, F_OK);
+	const char *target = options->target;
+	bool pid = *target && strspn(target, "0123456789") == strlen(target) && access(target, F_OK);
 	int ret;
 
-	r.places = REPORT_TABLE(out, "places", "Where probes are", place_columns);
+	r.places = REPORT_TABLE(out, "places", "Where probes are", site_columns);
 	r.total = REPORT_TABLE(out, "totals", "How many are cheap", total_columns);
 	map__init(&r.objects, 2 * sizeof(u64), sizeof(bool));
-	r.pid = pid ? (u32)strtoul(what, NULL, 10) : 0;
-	ret = pid ? look_at_process(&r, what, err, len) : look_at_file(&r, what, err, len);
+	r.pid = pid ? (u32)strtoul(target, NULL, 10) : 0;
+	ret = pid ? examine_process(&r, target, err, len) : examine_path(&r, target, err, len);
 	if (!ret && r.error) {
 		ret = r.error;
-		snprintf(err, len, "%s: %s", what, strerror(-ret));
+		snprintf(err, len, "%s: %s", target, ret == -ENOMEM ? no_memory() : strerror(-ret));
 	}
 	map__free(&r.objects);
 	return ret;

@@ -18,7 +18,7 @@
 
 static const char *const scopes[] = { [SCOPE_SELF] = "self", [SCOPE_USER] = "user", [SCOPE_ALL] = "all" };
 
-/* Each value counts if none was given before, as the command line goes first. */
+/* Sets a value unless it was set before: the command line comes first and takes precedence. */
 static bool set_scope(struct scope *s, const char *command, const char *value, const char *from)
 {
 	for (int i = SCOPE_SELF; i <= SCOPE_ALL; i++)
@@ -47,7 +47,7 @@ static bool set_answer(enum scope_answer *answer, const char **answer_from, cons
 	return true;
 }
 
-/* One setting by its name; from: NULL: of the command line. -ENOENT: there is no such. */
+/* Sets one setting by name; from NULL: the command line. Returns 1, -EINVAL, or -ENOENT for an unknown name. */
 static int set(struct scope *s, const char *command, const char *name, const char *value, const char *from)
 {
 	bool good;
@@ -70,7 +70,7 @@ int scope__option(struct scope *s, const char *command, int option, const char *
 	struct scope fresh = {};
 	int ret;
 
-	/* of several times the same option the last counts */
+	/* The last of several equal options counts. */
 	switch (option) {
 	case SCOPE_OPTION_WHOSE:
 		ret = set(&fresh, command, "scope", value, NULL);
@@ -91,7 +91,7 @@ int scope__option(struct scope *s, const char *command, int option, const char *
 	return 0;
 }
 
-/* One "KEY = VALUE", where the command line left it open. */
+/* Applies a line "KEY = VALUE" unless the command line has that setting. */
 static bool take_line(struct scope *s, char *line, const char *command, const char *path)
 {
 	char key[32], value[32], more;
@@ -110,7 +110,7 @@ static bool take_line(struct scope *s, char *line, const char *command, const ch
 	return ret > 0;
 }
 
-/* What others could have written is not followed, and not passed over either. */
+/* Reads the configuration. A file that other users can write is an error: it is neither obeyed nor ignored. */
 static bool read_configuration(struct scope *s, const char *command)
 {
 	const char *other = getenv("SONDE_CONF"), *path = other ? other : CONFIGURATION;
@@ -127,7 +127,9 @@ static bool read_configuration(struct scope *s, const char *command)
 		return false;
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (st.st_uid && st.st_uid != geteuid()) || st.st_mode & 022) {
-		cmd__error("%s is not root's alone to write: `chown root:root` and `chmod 644` it, or remove it", path);
+		cmd__error(
+			"%s can be written by other users than root: `chown root:root` and `chmod 644` it, or remove it",
+			path);
 		close(fd);
 		return false;
 	}
@@ -161,18 +163,17 @@ bool scope__resolve(struct scope *s, const char *command)
 	s->command = command;
 	s->user = getuid();
 	s->by_sudo = sudo__user(&s->user, &group);
-	/* what is configured for root is no error of others */
+	/* `scope = all` is configured for root, and is no error of other users. */
 	if (s->whose == SCOPE_ALL && !is_root && strcmp(s->whose_from, COMMAND_LINE) != 0)
 		s->whose = SCOPE_UNSET;
 	if (!s->whose) {
-		s->usual = true;
+		s->is_default = true;
 		s->whose = is_root ? SCOPE_ALL : SCOPE_USER;
-		s->whose_from = is_root ? "the default for root" : "the default for who is not root";
+		s->whose_from = is_root ? "the default for root" : "the default for other users than root";
 	} else if (s->whose == SCOPE_ALL && !is_root) {
-		cmd__error(
-			"--scope all is root's: a user without root's rights traces their own processes (--scope user); "
-			"sudo sonde %s traces all",
-			command);
+		cmd__error("--scope all needs root: other users can trace only their own processes (--scope user); "
+			   "sudo sonde %s traces all",
+			   command);
 		return false;
 	}
 	s->trusted_from = s->trusted_from ? s->trusted_from : "the default";
@@ -180,7 +181,7 @@ bool scope__resolve(struct scope *s, const char *command)
 	return true;
 }
 
-/* A user outside the scope who owns the process, as real or effective user; the scope's user: there is none. */
+/* Returns the real or effective user of the process who is not the scope's user, or else the scope's user. */
 static uid_t other_owner(const struct scope *s, u32 pid)
 {
 	char path[48], line[256];
@@ -221,7 +222,7 @@ bool scope__apply_to_processes(struct scope *s, const char *command)
 		return false;
 	if (s->whose != SCOPE_SELF)
 		return true;
-	/* what is configured for `record -- CMD` is no error of other commands */
+	/* `scope = self` is configured for `record -- CMD`, and is no error of other commands. */
 	if (strcmp(s->whose_from, COMMAND_LINE) != 0) {
 		s->whose = SCOPE_USER;
 		return true;
@@ -230,7 +231,7 @@ bool scope__apply_to_processes(struct scope *s, const char *command)
 	return false;
 }
 
-/* Processes of -p that the scope leaves out: false, if that is all of them. */
+/* Prints which processes of -p the scope leaves out; returns false if these are all. */
 static bool check_processes(const struct scope *s, const struct session_args *args)
 {
 	u32 foreign = 0;
@@ -260,8 +261,8 @@ bool scope__apply(struct scope *s, struct session_args *args, const char *comman
 
 	if (!scope__resolve(s, command))
 		return false;
-	/* a command that sonde starts belongs to the user who runs sonde */
-	if (launches && s->usual)
+	/* A command that sonde starts belongs to the user who runs sonde. */
+	if (launches && s->is_default)
 		s->whose = SCOPE_ALL;
 	args->trusted_files = s->trusted_files == ANSWER_YES;
 	args->remote_files = s->remote_files == ANSWER_YES;

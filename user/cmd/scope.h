@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The policy of all commands that examine or change processes: which users' processes (--scope), in which owners'
- * files probes go (--trusted-files), and whether files are opened whose server may not answer (--remote-files).
- * The command line takes precedence over /etc/sonde.conf, and that over the default: root gets all users'
- * processes, also by sudo; a user with capabilities, but not root, only their own. Files of any owner, and no
- * remote ones.
+ * The policy of commands that examine or change processes: whose processes (--scope), whose files get probes
+ * (--trusted-files), and whether files are opened whose server may not answer (--remote-files). The command line takes
+ * precedence over /etc/sonde.conf, and that over the default: root, also by sudo, traces all users' processes, and
+ * users with capabilities their own; probes go into files of any owner, and remote files are not opened.
  */
 #ifndef SONDE_CMD_SCOPE_H
 #define SONDE_CMD_SCOPE_H
@@ -17,15 +16,15 @@ enum scope_answer { ANSWER_UNSET, ANSWER_NO, ANSWER_YES };
 struct scope {
 	enum scope_whose whose;
 	enum scope_answer trusted_files, remote_files;
-	/* where each comes from: "the command line", "/etc/sonde.conf", "the default for root" */
+	/* the source of each: "the command line", "/etc/sonde.conf", "the default for root" */
 	const char *whose_from, *trusted_from, *remote_from;
 	/* set by scope__resolve */
 	const char *command;
-	bool by_sudo, usual; /* usual: neither the command line nor the configuration has a scope */
+	bool by_sudo, is_default; /* is_default: neither the command line nor the configuration has a scope */
 	uid_t user; /* the user who runs sonde, also by sudo */
 };
 
-/* For the table of getopt_long, and what it returns for them. */
+/* Entries for getopt_long's table, and the values that it returns for them. */
 enum { SCOPE_OPTION_WHOSE = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE };
 #define SCOPE_OPTIONS                                                               \
 	{ "scope", required_argument, NULL, SCOPE_OPTION_WHOSE },                   \
@@ -33,33 +32,23 @@ enum { SCOPE_OPTION_WHOSE = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE }
 	{                                                                           \
 		"remote-files", optional_argument, NULL, SCOPE_OPTION_REMOTE        \
 	}
-/* For the help of commands that put no probes in. */
-#define SCOPE_HELP                                                                                                  \
-	"      --scope WHOSE   user: the processes of who asks, also by sudo; all: of all users (root's default)\n" \
+/* Help of commands that attach no probes. */
+#define SCOPE_HELP                                                                                                    \
+	"      --scope WHOSE   user: only the caller's processes, also by sudo; all: of all users (root's default)\n" \
 	"      --remote-files  also files on network and FUSE file systems, whose server may not answer\n"
 
-/* 1: it is one of them and taken; 0: another option; -EINVAL, after a message: it has no such value. */
+/* Returns 1 if it took the option, 0 if the option is not one of these, -EINVAL after printing an error. */
 int scope__option(struct scope *s, const char *command, int option, const char *value);
-/*
- * Completes it by the configuration and the user who runs sonde. false, after a message: the user may not have
- * that scope.
- */
+/* Adds the configuration and the defaults. Returns false after printing that the user may not have this scope. */
 bool scope__resolve(struct scope *s, const char *command);
-/*
- * The same for a recording: fills in args, in which the processes of -p must be known; launches says whether a
- * command will be started.
- */
+/* Resolves a recording's scope and fills in args, which must have the processes of -p. launches: `-- CMD` is given. */
 bool scope__apply(struct scope *s, struct session_args *args, const char *command, bool launches);
-/* The same for commands that examine single processes. */
+/* Resolves the scope of a command that examines single processes. */
 bool scope__apply_to_processes(struct scope *s, const char *command);
-/*
- * Is the process in the resolved scope? If not, why (of size len, or NULL) says which user owns it, what leaves it
- * out and what allows it.
- */
+/* Is the process in the resolved scope? If not, why (len bytes, or NULL) gets its owner, the reason and the remedy. */
 bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len);
 /*
- * "ann", or the uid of a user without a name here; valid until the next call. Uses name services: call it before a
- * filter is installed.
+ * Returns the user's name or number; valid until the next call. Call it before a seccomp filter: it uses name services.
  */
 const char *scope__user_name(uid_t uid);
 

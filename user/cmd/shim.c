@@ -11,8 +11,8 @@
 
 #include "util/section.h"
 
-#define INJECTION "CUDA_INJECTION64_PATH" /* what cuInit loads */
-#define WAIT_MS	  "300" /* within cuInit, until the library has been found and probed; mostly a few */
+#define INJECTION "CUDA_INJECTION64_PATH" /* the library that cuInit loads */
+#define WAIT_MS	  "300" /* cuInit waits at most this long for probes in the library; usually a few ms */
 
 bool shim__is_needed(const char *families)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The library that records GPU work (cupti-shim/), for the command that sonde itself starts. */
+/* Loads the library that records GPU work (cupti-shim/) into the command that sonde starts. */
 #ifndef SONDE_CMD_SHIM_H
 #define SONDE_CMD_SHIM_H
 
@@ -8,9 +8,9 @@
 
 /* Does -t ask for family gpu? */
 bool shim__is_needed(const char *families);
-/* The library beside this program, or where `make install` puts it. 0 or -ENOENT. */
+/* Finds the library beside this program or where `make install` puts it. Returns 0 or -ENOENT. */
 int shim__find(char *path, size_t size);
-/* In the command, before it runs: has CUDA load it, and wait a moment for the probes. */
+/* Called in the child before it runs the command: CUDA loads the library, which waits briefly for its probes. */
 void shim__set_environment(const char *path);
 
 #endif

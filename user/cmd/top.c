@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What Python does now: GIL load, holders and waiters, functions; updated once a second, without writing a trace. */
+/* `sonde top` shows what Python does now: GIL load, holders, waiters, functions. It writes no trace. */
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
 #include "cmd/scope.h"
@@ -17,21 +17,21 @@
 #include "record/session.h"
 #include "util/timing.h"
 
-#define LINES_EACH 10 /* of each kind in an interval, off a terminal */
+#define LINES_EACH 10 /* lines of each kind in an update, without a terminal */
 #define FIRST_NS   100000000 /* on a terminal the first figures come after this, if the interval is longer */
 
 static const char help[] =
 	"Usage: sonde top [PID..] [-F HZ] [--scope user|all] [--trusted-files] [--remote-files]\n"
 	"                 [--interval S] [--count N] [--plain]\n"
 	"\n"
-	"Shows once a second what Python processes do, all of the machine or those of PID and their children:\n"
-	"how much of the time a thread waited for each interpreter's GIL, which code made which wait, and\n"
+	"Shows once a second what Python processes do, all on the machine or only PID and its descendants:\n"
+	"for how much of the time threads waited for each interpreter's GIL, which code held it, and\n"
 	"the functions that take the CPU time. Nothing is stopped or changed, and no trace is written: for\n"
-	"that there is `sonde record`. Needs root.\n"
+	"a trace use `sonde record`. Needs root.\n"
 	"\n"
-	"On a terminal the first figures are of the first 0.1 s, and the line at the top says over how long\n"
-	"the figures shown are; --count does not count these first ones.\n"
-	"q quits, p pauses what is shown, s sorts functions by their own time or with what they call,\n"
+	"On a terminal the first figures are of the first 0.1 s, and the line at the top shows the time that\n"
+	"the figures cover; --count does not count these first ones.\n"
+	"q quits, p pauses what is shown, s sorts functions by self or total time,\n"
 	"? explains. Elsewhere, or with --plain, lines come each second: the time, then\n"
 	"  gil PID NUMBER LOAD% WAITS WAITED_NS THREADS NAME\n"
 	"  blame PID SHARE% WAITS WAITED_NS HOLDER -> WAITER\n"
@@ -39,14 +39,14 @@ static const char help[] =
 	"  end LOST\n"
 	"\n"
 	"  -p, --pid PIDS      the same as PID..\n"
-	"  -F, --frequency HZ  sample what runs this many times a second on each CPU (49; 0: not at all)\n"
-	"      --scope WHOSE   user: the processes of who asks, also by sudo; all: of all users (root's default)\n"
-	"      --trusted-files no probes in files that belong neither to root nor to the user of a process that\n"
-	"                      maps them (=no: in these too)\n"
+	"  -F, --frequency HZ  sample running threads this many times a second on each CPU (49; 0: not at all)\n"
+	"      --scope WHOSE   user: only the caller's processes, also by sudo; all: of all users (root's default)\n"
+	"      --trusted-files probe only files that belong to root or to the user of a process that\n"
+	"                      maps them (=no: all files)\n"
 	"      --remote-files  examine libraries on network and FUSE file systems too, whose server may not answer\n"
 	"      --interval S    seconds between two updates (1), fractions allowed\n"
-	"      --count N       ends after N updates\n"
-	"      --plain         lines, also on a terminal\n"
+	"      --count N       end after N updates\n"
+	"      --plain         print lines, also on a terminal\n"
 	"  -h, --help          this text\n"
 	"\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but something could not be attached.\n"
@@ -65,10 +65,10 @@ struct top {
 	u64 hz, count; /* number of updates, 0: until stopped */
 	double interval; /* s */
 	bool plain;
-	bool has_figures; /* of a first interval */
+	bool has_figures; /* the first interval has ended */
 	struct live *live;
-	int error; /* of live__feed */
-	u64 lost; /* waits that there was no room for */
+	int error; /* returned by live__feed */
+	u64 lost; /* waits that were dropped for lack of room */
 	char message[256];
 };
 
@@ -104,7 +104,7 @@ void top__sort(struct live_view *v, enum top_sort sort)
 		      sort == TOP_TOTAL ? compare_totals : compare_selfs);
 }
 
-static void take(const struct schema *schema, const void *record, u32 size, void *arg)
+static void on_record(const struct schema *schema, const void *record, u32 size, void *arg)
 {
 	struct top *t = arg;
 
@@ -122,7 +122,7 @@ static bool parse_seconds(const char *value, double *out)
 	return end != value && !*end && *out >= 0.05 && *out <= 3600;
 }
 
-/* -1: go on, else the exit status */
+/* Returns -1 to continue, or the exit status. */
 static int parse_options(struct top *t, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -155,7 +155,7 @@ static int parse_options(struct top *t, int argc, char **argv)
 			break;
 		case 'i':
 			if (!parse_seconds(optarg, &t->interval))
-				return cmd__usage("top", "--interval wants seconds from 0.05 to 3600, not '%s'",
+				return cmd__usage("top", "--interval needs seconds from 0.05 to 3600, not '%s'",
 						  optarg);
 			break;
 		case 'P':
@@ -165,7 +165,7 @@ static int parse_options(struct top *t, int argc, char **argv)
 			fputs(help, stdout);
 			return EXIT_DONE;
 		case ':':
-			return cmd__usage("top", "option '%s' wants a value", argv[optind - 1]);
+			return cmd__usage("top", "option '%s' needs a value", argv[optind - 1]);
 		default:
 			taken = scope__option(&t->scope, "top", c, optarg);
 			if (taken <= 0)
@@ -196,14 +196,14 @@ static int parse(struct top *t, int argc, char **argv)
 	t->options[0] = t->hz ? t->hz_option : NULL;
 	t->session.options = t->options;
 	t->session.command = "sonde top";
-	t->session.print = take;
+	t->session.print = on_record;
 	t->session.print_arg = t;
 	t->plain = t->plain || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 	return -1;
 }
 
-/* Of the targets' making: no line ends early. */
-static void put(const char *text)
+/* Prints a text that a target chose; text__clean() escapes its line ends. */
+static void print_clean(const char *text)
 {
 	char *clean = text__clean(text, strlen(text));
 
@@ -226,23 +226,23 @@ static void print_lines(const struct live_view *v, const struct top_status *stat
 
 		printf("gil %u %u %.1f%% %llu %llu %u ", g->pid, g->number, g->load_percent, g->waits, g->wait_ns,
 		       g->threads);
-		put(g->name);
+		print_clean(g->name);
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_pairs && i < LINES_EACH; i++) {
 		const struct live_pair *p = &v->pairs[i];
 
 		printf("blame %u %.1f%% %llu %llu ", p->pid, p->share_percent, p->waits, p->wait_ns);
-		put(p->holder);
+		print_clean(p->holder);
 		fputs(" -> ", stdout);
-		put(p->waiter);
+		print_clean(p->waiter);
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_functions && i < LINES_EACH; i++) {
 		const struct live_function *f = &v->functions[i];
 
 		printf("cpu %.1f%% %.1f%% %llu ", f->self_percent, f->total_percent, f->self_ns);
-		put(f->name);
+		print_clean(f->name);
 		puts("");
 	}
 	printf("end %llu\n", status->lost);
@@ -278,7 +278,7 @@ static struct top_status status_of(struct session *s, const struct top *t)
 }
 
 /* Prints or draws one update. 0 or negative errno; -EPIPE: standard output was closed. */
-static int look(struct session *s, struct top *t, bool screen, struct live_view *view, u64 now)
+static int update(struct session *s, struct top *t, bool screen, struct live_view *view, u64 now)
 {
 	struct top_status status;
 	int err = t->live ? live__cut(t->live, now, view) : 0;
@@ -303,7 +303,7 @@ static void redraw(struct session *s, const struct top *t, const struct live_vie
 	top_screen__draw(view, &status);
 }
 
-/* ms to wait for records at most: keys and the targets' ends are polled too */
+/* Returns how many ms to wait for records: at most 100, since keys and the targets' ends are polled too. */
 static int timeout(u64 now, u64 due)
 {
 	return due > now && due - now < 100000000 ? (int)((due - now) / 1000000) + 1 : 100;
@@ -311,12 +311,12 @@ static int timeout(u64 now, u64 due)
 
 static int run(struct session *s, struct top *t, bool screen, char *err, size_t len)
 {
-	u64 step = (u64)(t->interval * 1e9), next, due, now = timing__now(), looks = 0;
+	u64 step = (u64)(t->interval * 1e9), next, due, now = timing__now(), updates = 0;
 	bool early = screen && step > FIRST_NS; /* an additional update, which is not counted */
 	struct live_view view = {};
 	int ret = 0;
 
-	/* records that arrived before this are dropped */
+	/* Records that arrived before this are dropped. */
 	if (t->live)
 		ret = live__cut(t->live, now, &view);
 	next = now + step;
@@ -334,8 +334,8 @@ static int run(struct session *s, struct top *t, bool screen, char *err, size_t 
 			break;
 		now = timing__now();
 		if (!ret && now >= due && !(screen && top_screen__paused())) {
-			ret = look(s, t, screen, &view, now);
-			if (!early && t->count && ++looks == t->count)
+			ret = update(s, t, screen, &view, now);
+			if (!early && t->count && ++updates == t->count)
 				break;
 			if (!early)
 				next = now - next < step ? next + step : now + step;
@@ -373,7 +373,7 @@ static int top(struct top *t)
 		screen = !t->plain && top_screen__open();
 		take_warnings(s, t, screen);
 		ret = run(s, t, screen, err, sizeof(err));
-		/* first: stopping takes a moment, and has things to say */
+		/* The screen is closed first, because stopping takes a moment and prints messages. */
 		if (screen)
 			top_screen__close();
 		session__stop(s, ret ? END_ERROR : END_SIGNAL, err, ret ? 0 : sizeof(err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* `sonde top`: what it shows (top.c), on a terminal (top_screen.c) or as lines. */
+/* `sonde top`: its data (top.c, which also prints lines) and its screen (top_screen.c). */
 #ifndef SONDE_CMD_TOP_H
 #define SONDE_CMD_TOP_H
 
@@ -18,14 +18,14 @@ struct top_status {
 /* The action of a key. */
 enum top_key { TOP_NOTHING, TOP_QUIT, TOP_REDRAW };
 
-/* Reads the terminal's description, before the session starts: it then opens no file any more. The terminal is left as it was. */
+/* Reads the terminal's description before the session starts, after which no file may be opened. */
 void top_screen__prepare(void);
-/* Takes over the terminal; false: it is not possible. top_screen__close restores it, whatever state it is in. */
+/* Takes over the terminal; returns false if it cannot. top_screen__close restores the terminal in any case. */
 bool top_screen__open(void);
 void top_screen__close(void);
-/* Draws a view in the selected sort order; while paused the view before remains. */
+/* Draws a view in the selected sort order. */
 void top_screen__draw(const struct live_view *v, const struct top_status *status);
-/* Takes what has been typed. */
+/* Reads a typed key. */
 enum top_key top_screen__key(void);
 bool top_screen__paused(void);
 

@@ -71,7 +71,7 @@ enum top_key top_screen__key(void)
 	case 'h':
 		s.help = !s.help;
 		return TOP_REDRAW;
-	case 12: /* Ctrl-L: all of it anew, for a terminal that something else has written to */
+	case 12: /* Ctrl-L redraws all, as another program may have written to the terminal */
 		clearok(stdscr, TRUE);
 		return TOP_REDRAW;
 	case KEY_RESIZE:
@@ -80,7 +80,7 @@ enum top_key top_screen__key(void)
 	return TOP_NOTHING;
 }
 
-/* One line, cut at the window's edge. Names are of the targets' making: nothing of them reaches the terminal as a command. */
+/* Draws one line, cut at the window's edge. Targets choose the names in it, so control characters are escaped. */
 static void line(int attributes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void line(int attributes, const char *format, ...)
 {

@@ -13,11 +13,11 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-/* A search, and the first file that was there and not trusted. */
+/* A search, and the first file that existed but was not trusted. */
 struct search {
 	const struct debug_search *args;
 	char refused[PATH_MAX];
-	bool remote; /* not trusted to answer: it lies on a network file system */
+	bool remote; /* it lies on a network file system, which may never answer */
 };
 
 static int add_file(struct elf *elf, struct search *search, u32 pid, const char *path, const u32 *crc)
@@ -68,7 +68,7 @@ static int by_link(struct elf *elf, struct search *s, u32 pid)
 	return -ENOENT;
 }
 
-/* In the process's root, then in the host's */
+/* Searches in the process's root, then in the host's. */
 static int by_file(struct elf *elf, struct search *s)
 {
 	int err = -ENOENT;

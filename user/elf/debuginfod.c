@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Functions as elfutils' debuginfod.h declares them; they stand in libdebuginfod.so.1. */
+/* Functions as elfutils' debuginfod.h declares them. They are in libdebuginfod.so.1. */
 #include "elf/debuginfod.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 struct client;
 
 static struct {
-	void *handle; /* kept to the end of the program */
+	void *handle; /* never closed */
 	struct client *(*begin)(void);
 	void (*end)(struct client *c);
 	/* build_id_len 0: build_id is text. path, if not NULL, gets a malloc'ed name. */
@@ -21,7 +21,7 @@ static struct {
 	void (*set_progress)(struct client *c, int (*fn)(struct client *c, long a, long b));
 } lib;
 
-/* One at a time: what the callback sees, which gets no argument. */
+/* Read by the progress callback, which gets no argument. There is one request at a time. */
 static time_t deadline;
 
 static time_t seconds(void)
@@ -66,8 +66,8 @@ static int ask(const char *build_id)
 }
 
 /*
- * The client keeps what it fetched in a folder of its user. This process is not
- * the user any more whose folder that is: then in one of its own. "": none.
+ * The client caches fetched files in a folder of its user. This process has left that user, so it gets a folder of
+ * its own. "": none could be made.
  */
 static void make_cache(char *dir, size_t len)
 {
@@ -88,7 +88,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* What is open lives on. */
+/* Files that are open stay readable. */
 static void remove_cache(const char *dir)
 {
 	if (*dir)

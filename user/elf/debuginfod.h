@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Debug files from the servers that DEBUGINFOD_URLS names. The library is loaded when asked for, so that sonde runs without it. */
+/*
+ * Debug files from the servers that DEBUGINFOD_URLS names. The library is loaded only if needed, so that sonde runs
+ * without it.
+ */
 #ifndef SONDE_ELF_DEBUGINFOD_H
 #define SONDE_ELF_DEBUGINFOD_H
 
@@ -9,9 +12,9 @@ bool debuginfod__available(void);
 #define DEBUGINFOD_LIMIT_S 30
 
 /*
- * The descriptor of the debug file with this build id (hexadecimal), or negative
- * errno; -ENOENT: no server has it, -ETIMEDOUT: none answered within the limit. Called in a process that has nothing
- * but the network (attach/fetcher.h).
+ * Returns the descriptor of the debug file with this build id (hexadecimal), or negative errno; -ENOENT: no server
+ * has it, -ETIMEDOUT: none answered within the limit. Called in a process that has nothing but the network
+ * (attach/fetcher.h).
  */
 int debuginfod__fetch(const char *build_id);
 

@@ -7,10 +7,10 @@
 
 #include "elf/dwarf.h"
 
-#define DIES_MAX   (1u << 24) /* looked at; NCCL 2.32 has its struct ncclComm within the first 300 */
+#define DIES_MAX   (1u << 24) /* DIEs that are searched; NCCL 2.32 has its struct ncclComm within the first 300 */
 #define STRUCT_MAX (64ULL << 20) /* bytes */
 
-/* A definition of the struct, not a mere declaration, at the top level of a unit. */
+/* Finds the definition of the struct, not a declaration, at the top level of a unit. */
 static int find_struct(Dwarf *dw, const char *name, Dwarf_Die *out)
 {
 	Dwarf_CU *cu = NULL;
@@ -40,7 +40,7 @@ static int member_of(Dwarf_Die *die, u64 struct_size, struct dwarf_member *m)
 	Dwarf_Die type;
 	Dwarf_Word offset, size;
 
-	/* an expression in its place is from DWARF 2 */
+	/* DWARF 2 may have an expression instead */
 	if (!dwarf_attr(die, DW_AT_data_member_location, &at) || dwarf_formudata(&at, &offset))
 		return -EPROTO;
 	if (!dwarf_attr(die, DW_AT_type, &at) || !dwarf_formref_die(&at, &type) || dwarf_aggregate_size(&type, &size))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* DWARF is read in a child process (sandbox/sandbox.h). */
+/* Reads DWARF in a child process (sandbox/sandbox.h). */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ void dwarf_job__answer(int sock, const struct dwarf_question *q, int fd)
 	message__send(sock, &a, sizeof(a), -1);
 }
 
-/* For a child that does nothing else. */
+/* The main function of a child that does nothing else. */
 static void serve(int sock, void *arg)
 {
 	struct dwarf_question q;
@@ -81,7 +81,7 @@ int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *
 	got = message__receive(job->child.sock, &a, sizeof(a), &fd);
 	if (fd >= 0)
 		close(fd);
-	/* it has answered, or its socket has ended because it has */
+	/* it has answered, or its socket was closed because it has ended */
 	sandbox__end(&job->child);
 	job->running = false;
 	if (got != sizeof(a))

@@ -2,10 +2,9 @@
 /*
  * Headers, sections and bytes of an ELF file.
  *
- * The file belongs to the user who runs the target, so every number in it is a
- * claim: a section is taken as libelf hands it out raw (bounded by the file),
- * structs are copied out of it, strings must end inside their table, and bytes
- * are read with pread, never mapped (a file cut short under a mapping is SIGBUS).
+ * The file belongs to the user who runs the target, so no number in it is trusted: sections are used raw, as libelf
+ * returns them (bounded by the file), structs are copied out of them, strings must end inside their table, and bytes
+ * are read with pread, never mapped (access to a mapping of a file that was truncated raises SIGBUS).
  */
 #include <elf.h>
 #include <errno.h>
@@ -19,14 +18,14 @@
 #include "util/array.h"
 
 #define BLOCK	     65536
-#define BYTES_MAX    (256ULL << 20) /* of one request; no text segment known is larger */
-#define FILE_MAX     (256ULL << 20) /* read of one file and kept in memory */
-#define ALL_MAX	     (384ULL << 20) /* of all files that are open */
-#define SECTIONS_MAX 65536 /* libelf has 200 bytes or so for each, from the start */
+#define BYTES_MAX    (256ULL << 20) /* bytes of one request; no known text segment is larger */
+#define FILE_MAX     (256ULL << 20) /* bytes of one file that are held in memory */
+#define ALL_MAX	     (384ULL << 20) /* bytes of all open files */
+#define SECTIONS_MAX 65536 /* libelf allocates about 200 bytes for each when it opens the file */
 
-static u64 all_held; /* bytes; of threads that look into different files */
+static u64 all_held; /* bytes; shared by threads that read different files */
 
-/* Counts memory that is about to be taken for the file. false: it would be too much, and is given up. */
+/* Accounts for memory that is about to be allocated for the file. false: the limit would be exceeded. */
 bool elf__take(struct elf *elf, u64 bytes)
 {
 	u64 all = __atomic_add_fetch(&all_held, bytes, __ATOMIC_RELAXED);
@@ -132,8 +131,8 @@ u16 elf__machine(const struct elf *elf)
 }
 
 /*
- * libelf makes a table of all sections when it opens a file, as many as the header claims that the file has room for: in a
- * sparse file billions.
+ * When libelf opens a file, it allocates a table of all sections, as many as the header claims and the file has room
+ * for: in a sparse file that may be billions.
  */
 static int check_sections(const struct elf *elf)
 {
@@ -144,7 +143,7 @@ static int check_sections(const struct elf *elf)
 		return -ENOEXEC;
 	if (eh.e_shnum || !eh.e_shoff)
 		return 0;
-	/* there are more than the header's field can say: the first section's size is their number */
+	/* if the number does not fit the header's field, the size of the first section has it */
 	if (read_at(elf, &first, sizeof(first), eh.e_shoff) == (ssize_t)sizeof(first) && first.sh_size > SECTIONS_MAX)
 		return -ENOEXEC;
 	return 0;
@@ -201,7 +200,7 @@ int elf__open_image(struct elf **out, u8 *image, u64 size)
 	return err ? err : native(out);
 }
 
-/* All that was read but the segments and the build id. */
+/* Frees everything that was read, except for the segments and the build id. */
 static void drop_contents(struct elf *elf)
 {
 	for (u32 i = 0; i < elf->n_blocks; i++)
@@ -250,7 +249,7 @@ Elf_Data *elf__load(struct elf *elf, Elf_Scn *scn)
 		elf->loaded = calloc(n / 8 + 1, 1);
 	if (!elf->loaded)
 		return NULL;
-	/* libelf keeps what it has read */
+	/* libelf caches what it has read */
 	if (!(elf->loaded[index / 8] & 1 << index % 8)) {
 		if (!elf__take(elf, sh.sh_size < elf->size ? sh.sh_size : elf->size))
 			return NULL;
@@ -302,7 +301,7 @@ const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *in
 	return NULL;
 }
 
-/* The segment that loads addr from the file, and how much it has from there on. */
+/* The segment that loads addr from the file, and the number of its bytes from there on. */
 static const GElf_Phdr *segment_of(struct elf *elf, u64 addr, u64 *left)
 {
 	const GElf_Phdr *p;
@@ -333,7 +332,7 @@ int elf__offset(struct elf *elf, u64 addr, u64 *offset)
 		*offset = addr - p->p_vaddr + p->p_offset;
 		return 0;
 	}
-	/* zero-filled data has an address but no place in the file: its symbols are still symbols */
+	/* zero-filled data has an address but no offset in the file; its symbols are valid */
 	for (i = 0; i < elf->n_segments; i++) {
 		p = &elf->segments[i];
 		if (p->p_type == PT_LOAD && addr >= p->p_vaddr && addr - p->p_vaddr < p->p_memsz) {
@@ -429,7 +428,7 @@ const u8 *elf__properties(struct elf *elf, u64 *size)
 	return NULL;
 }
 
-/* A note section or segment: name size, descriptor size, type, "GNU", the id; all padded to four bytes. */
+/* Parses a note section or segment: name size, descriptor size, type, "GNU", the id; each padded to four bytes. */
 static bool note_build_id(struct elf *elf, const u8 *data, u64 size)
 {
 	u64 pos = 0, name_len, desc_len, i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An ELF file, untrusted: what the attacher and the families' host code need of
- * it. Addresses are the file's own (before relocation), offsets are in the file.
+ * An ELF file, untrusted: what the attacher and the families' host code need from it. Addresses are those in the file
+ * (before relocation), offsets are offsets in the file.
  */
 #ifndef SONDE_ELF_ELF_H
 #define SONDE_ELF_ELF_H
@@ -13,71 +13,90 @@
 struct elf;
 
 struct elf_symbol {
-	const char *name; /* lives as long as the elf */
+	const char *name; /* valid as long as the elf */
 	u64 addr;
 	u64 size;
 	u64 offset; /* of its first byte in the file */
 	bool dynamic; /* from .dynsym */
-	bool default_version; /* not hidden behind name@VERSION */
+	bool default_version; /* name@@VERSION or without a version, not name@VERSION */
 	bool function; /* STT_FUNC or STT_GNU_IFUNC */
 };
 
-/* fd stays the caller's and must stay open. 0, -ENOEXEC (not an ELF file of this machine, or damaged) or negative errno. */
+/*
+ * fd stays the caller's and must stay open. Returns 0, -ENOEXEC (not an ELF file of this machine, or damaged) or
+ * negative errno.
+ */
 int elf__open(struct elf **out, int fd);
-/* As elf__open, of any machine: for looking at files alone. */
+/* The same for files of any machine, which can be read but not probed. */
 int elf__open_any(struct elf **out, int fd);
 void elf__close(struct elf *elf);
 /*
- * Contents are read as they are asked for and kept: 256 MiB of a file and 384 MiB of all that are open at most. What is
- * over that is not there, and the file is marked.
+ * Was a limit exceeded? Contents are read on demand and cached: at most 256 MiB of one file and 384 MiB of all open
+ * files. Contents beyond these limits are treated as missing.
  */
 bool elf__over_budget(const struct elf *elf);
-/* Bytes held of the file, and of all. */
+/* Cached bytes of the file, and of all files. */
 u64 elf__held(const struct elf *elf);
 u64 elf__all_held(void);
-/* Gives them back: names and bytes that were handed out are gone, and so is what was added. 0, or it can't be read any more. */
+/*
+ * Frees them: names and bytes that were returned become invalid, and added symbols are removed. Returns 0, or
+ * negative errno if the file can't be read any more.
+ */
 int elf__trim(struct elf *elf);
-/* Is it for this machine? */
+/* Is the file for this machine? */
 bool elf__is_native(const struct elf *elf);
 /* EM_... */
 u16 elf__machine(const struct elf *elf);
 
 /*
- * Defined symbols: of .dynsym, then of .symtab, then those that elf__add_debugdata
- * and elf__add_debug have added, where a symbol may come again. fn returning
- * non-zero ends it and is returned.
+ * Calls fn for the defined symbols: of .dynsym, then of .symtab, then those that elf__add_debugdata and
+ * elf__add_debug have added. A symbol may occur several times. A non-zero result of fn ends the iteration and is
+ * returned.
  */
 int elf__each_symbol(struct elf *elf, int (*fn)(const struct elf_symbol *sym, void *arg), void *arg);
-/* The first in that order whose version is the default. 0 or -ENOENT. */
+/* The first symbol in that order whose version is the default. Returns 0 or -ENOENT. */
 int elf__find_symbol(struct elf *elf, const char *name, struct elf_symbol *out);
-/* The same for n names, sorted by strcmp, in one pass. out[i].name is NULL where there is none; returns how many are missing. */
+/*
+ * The same for n names, sorted by strcmp, in one pass. out[i].name is NULL for a name that is not found; returns the
+ * number of these.
+ */
 u32 elf__find_symbols(struct elf *elf, const char *const *names, u32 n, struct elf_symbol *out);
-/* Has the file no .symtab of its own? */
+/* Does the file lack a .symtab of its own? */
 bool elf__stripped(struct elf *elf);
-/* Do the names of symbols that are not dynamic hold this text? Cheaper than looking at each. */
+/* Does a name of a non-dynamic symbol contain this text? Cheaper than iterating over the symbols. */
 bool elf__names_hold(struct elf *elf, const char *text);
 
-/* Adds the symbols that .gnu_debugdata (a compressed ELF file inside the file) has. 0, -ENOENT: none, or negative errno. */
+/*
+ * Adds the symbols of .gnu_debugdata (a compressed ELF file inside the file). Returns 0, -ENOENT (none) or negative
+ * errno.
+ */
 int elf__add_debugdata(struct elf *elf);
 /*
- * Adds the symbols of a separate debug file; takes fd in any case. It must have
- * the same build id, or, for a file without one, this checksum (of .gnu_debuglink;
- * NULL: none is known). 0, -ESTALE: another file's, or negative errno.
+ * Adds the symbols of a separate debug file; always takes ownership of fd. The file must have the same build id, or,
+ * if there is none, this checksum (of .gnu_debuglink; NULL: unknown). Returns 0, -ESTALE (it belongs to another file)
+ * or negative errno.
  */
 int elf__add_debug(struct elf *elf, int fd, const u32 *crc);
-/* .gnu_debuglink: the debug file's name (a plain file name) and checksum. 0 or -ENOENT. */
+/* .gnu_debuglink: the debug file's name (a plain file name) and checksum. Returns 0 or -ENOENT. */
 int elf__debuglink(struct elf *elf, char *name, size_t len, u32 *crc);
-/* Does a section of this name hold this text, in its first 256 MiB? text "": is there such a section with bytes? */
+/*
+ * Does a section of this name contain this text in its first 256 MiB? text "": is there such a section with contents?
+ */
 bool elf__section_holds(struct elf *elf, const char *section, const char *text);
-/* Does the file want the library, whose name begins like this, at run time (DT_NEEDED)? */
+/* The address of the first such text there. 0 or -ENOENT. */
+int elf__find_text(struct elf *elf, const char *section, const char *text, u64 *addr);
+/* Does the file need a library whose name begins like this (DT_NEEDED)? */
 bool elf__needs(struct elf *elf, const char *library);
-/* DT_SONAME, "" if there is none; lives as long as the elf. */
+/* DT_SONAME, "" if there is none; valid as long as the elf. */
 const char *elf__soname(struct elf *elf);
-/* Does it ask for a dynamic linker, as programs do? */
+/* Does the file name a dynamic linker, as programs do? */
 bool elf__is_program(const struct elf *elf);
-/* Does the file define this version of symbols, as glibc does "GLIBC_2.34"? */
+/* Does the file define this symbol version, as glibc defines "GLIBC_2.34"? */
 bool elf__defines_version(struct elf *elf, const char *name);
-/* The versions that it needs of others' symbols. fn returning non-zero ends it and is returned. */
+/*
+ * Calls fn for each symbol version that the file needs from other objects. A non-zero result of fn ends the iteration
+ * and is returned.
+ */
 int elf__each_needed_version(struct elf *elf, int (*fn)(const char *version, void *arg), void *arg);
 
 /* GNU build id in hexadecimal, "" if there is none. */
@@ -86,34 +105,37 @@ const char *elf__build_id(struct elf *elf);
 const u8 *elf__properties(struct elf *elf, u64 *size);
 /* File offset of an address in a loaded segment; 0 or -ENOENT. */
 int elf__offset(struct elf *elf, u64 addr, u64 *offset);
-/* Bytes at an address of a loaded segment: *len is cut to what the file has there. NULL if nothing. */
+/* Bytes at an address of a loaded segment: *len is reduced to what the file has there. NULL: none. */
 const u8 *elf__bytes(struct elf *elf, u64 addr, u64 *len);
-/* The executable PT_LOAD segments; i from 0. false: no more. */
+/* The executable PT_LOAD segments; i from 0. false: i is beyond the last one. */
 bool elf__text(struct elf *elf, u32 i, u64 *addr, u64 *size);
 /* The start and size of the function around addr by .eh_frame_hdr and .eh_frame; 0 or -ENOENT. */
 int elf__function_at(struct elf *elf, u64 addr, u64 *start, u64 *size);
 /*
- * How to get from a place in a function to its caller, by .eh_frame: the canonical frame address (CFA) is a register
- * plus a number, and the return address stands right below it (x86-64).
+ * How to unwind from an address in a function to its caller, by .eh_frame: the canonical frame address (CFA) is a
+ * register plus a number, and the return address is directly below it (x86-64).
  */
 struct elf_unwind {
 	bool by_frame_pointer; /* CFA is rbp + cfa, else rsp + cfa */
-	bool saved; /* the caller's rbp stands at CFA + frame_pointer; else it is still in rbp */
+	bool saved; /* the caller's rbp was saved at CFA + frame_pointer; else rbp still has it */
 	bool outermost; /* there is no caller */
 	s32 cfa, frame_pointer;
 };
-/* 0, -ENOENT: no table says, or -ENOTSUP: it takes more than such a number */
+/* Returns 0, -ENOENT (no table covers addr) or -ENOTSUP (the rule is more complex than a register plus a number). */
 int elf__unwind(struct elf *elf, u64 addr, struct elf_unwind *out);
 /*
- * The calls of the function around addr that an exception may come out of, by its language-specific data (LSDA):
- * fn gets where they stand, [start, start + size), and their landing pad, 0 if the exception goes on to the caller.
- * *has: there is such data. 0, or -ENOENT if it makes no sense.
+ * The calls in the function around addr through which an exception may pass, from its language-specific data (LSDA).
+ * fn gets the range [start, start + size) of the call and the landing pad, 0 if the exception continues to the
+ * caller. *has: the function has such data. Returns 0, or -ENOENT if the data is invalid.
  */
 int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 size, u64 pad, void *arg), void *arg,
 			bool *has);
-/* Addresses of the PLT stubs (of .plt, .plt.sec, .plt.got) that jump to an imported function. Returns how many were found, max at most. */
+/*
+ * Addresses of the PLT stubs (in .plt, .plt.sec, .plt.got) that jump to an imported function. Returns their number,
+ * at most max.
+ */
 u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max);
-/* Addresses of the words that hold an imported function's address: `call *slot(%rip)` (-fno-plt) goes through them. Likewise. */
+/* Addresses of the GOT entries of an imported function: `call *slot(%rip)` (-fno-plt) uses them. Returns as above. */
 u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max);
 
 #endif

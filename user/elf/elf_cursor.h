@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reads numbers of unwind tables, which may hold anything. For elf_frame.c and elf_unwind.c. */
+/* Reads numbers of unwind tables, whose contents are untrusted. For elf_frame.c and elf_unwind.c. */
 #ifndef SONDE_ELF_ELF_CURSOR_H
 #define SONDE_ELF_ELF_CURSOR_H
 
@@ -16,13 +16,13 @@
 
 struct cursor {
 	const u8 *data;
-	u64 addr; /* of data */
+	u64 addr; /* of the data */
 	u64 size;
 	u64 pos;
 	bool bad;
 };
 
-/* What stands at addr, at most `want` bytes of it. */
+/* A cursor over at most `want` bytes at addr. */
 static inline struct cursor at(struct elf *elf, u64 addr, u64 want)
 {
 	struct cursor c = { .addr = addr, .size = want };
@@ -59,7 +59,7 @@ static inline u64 get_leb128(struct cursor *c)
 	return v;
 }
 
-/* A pointer as the encoding says; `relative` is false for a length, which has the same format. */
+/* Reads a pointer in this encoding; `relative` is false for a length, which has the same format. */
 static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
 {
 	u64 here = c->addr + c->pos, v;
@@ -73,7 +73,7 @@ static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
 	case 0x03: /* udata4 */
 		v = get(c, 4);
 		break;
-	case 0x0b: /* sdata4; as a length it is not negative */
+	case 0x0b: /* sdata4; a length is never negative */
 		v = get(c, 4);
 		if (relative)
 			v = (u64)(s64)(s32)v;
@@ -91,7 +91,10 @@ static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
 	return v;
 }
 
-/* The address of the description (FDE) of the function around addr, and where its code is. 0 or -ENOENT. */
+/*
+ * The address of the frame description entry (FDE) of the function around addr, and the range of its code. Returns 0
+ * or -ENOENT.
+ */
 int elf__find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What is left in a stripped file, and what belongs to it elsewhere:
- * .gnu_debugdata (an xz-compressed ELF file that has .symtab alone) and separate
+ * Symbols of a stripped file: .gnu_debugdata (an xz-compressed ELF file that contains only .symtab) and separate
  * debug files. Formats: GDB's manual, "MiniDebugInfo" and "Separate Debug Files".
  */
 #include <errno.h>
@@ -13,8 +12,8 @@
 
 #include "elf/elf_private.h"
 
-#define DEBUGDATA_MAX (64ULL << 20) /* unpacked; the largest seen have some MiB */
-#define LZMA_MEMORY   (80ULL << 20) /* xz -9 takes 65 MiB */
+#define DEBUGDATA_MAX (64ULL << 20) /* unpacked; the largest known ones have some MiB */
+#define LZMA_MEMORY   (80ULL << 20) /* xz -9 needs 65 MiB */
 #define CRC_MAX	      (4ULL << 30)
 #define TEXT_MAX      (256ULL << 20)
 
@@ -42,7 +41,7 @@ static int append(struct unpacked *u, const u8 *data, size_t len)
 	return 0;
 }
 
-/* The size that is claimed for the unpacked data is not asked: what comes out is counted. */
+/* The size that the header claims for the unpacked data is not trusted: the output is counted. */
 static int unpack(const u8 *data, u64 size, struct unpacked *u)
 {
 	lzma_stream lz = LZMA_STREAM_INIT;
@@ -150,7 +149,7 @@ int elf__debuglink(struct elf *elf, char *name, size_t len, u32 *crc)
 	size_t n = data ? strnlen((const char *)data, sec.size) : 0;
 	size_t sum = (n + 4) & ~(size_t)3;
 
-	/* the name is looked for beside the file: it must not lead elsewhere */
+	/* the name is used beside the file: it must not contain a path */
 	if (!n || n >= len || sum + sizeof(*crc) > sec.size || memchr(data, '/', n))
 		return -ENOENT;
 	memcpy(name, data, n + 1);
@@ -158,21 +157,29 @@ int elf__debuglink(struct elf *elf, char *name, size_t len, u32 *crc)
 	return strcmp(name, ".") && strcmp(name, "..") ? 0 : -ENOENT;
 }
 
-bool elf__section_holds(struct elf *elf, const char *section, const char *text)
+int elf__find_text(struct elf *elf, const char *section, const char *text, u64 *addr)
 {
 	struct elf_section sec;
 	u32 index = 0;
+	const u8 *data = elf__section_data(elf, section, 0, &index, &sec), *at;
+
+	at = data ? memmem(data, sec.size < TEXT_MAX ? sec.size : TEXT_MAX, text, strlen(text)) : NULL;
+	if (!at)
+		return -ENOENT;
+	*addr = sec.addr + (u64)(at - data);
+	return 0;
+}
+
+bool elf__section_holds(struct elf *elf, const char *section, const char *text)
+{
 	GElf_Shdr sh;
 	Elf_Scn *scn = NULL;
-	size_t len = strlen(text);
 	const char *name;
-	const u8 *data;
+	u64 addr;
 
-	if (len) {
-		data = elf__section_data(elf, section, 0, &index, &sec);
-		return data && memmem(data, sec.size < TEXT_MAX ? sec.size : TEXT_MAX, text, len);
-	}
-	/* by its header alone: it may be hundreds of MiB */
+	if (*text)
+		return !elf__find_text(elf, section, text, &addr);
+	/* checks only the header: the section may have hundreds of MiB */
 	while ((scn = elf_nextscn(elf->elf, scn))) {
 		name = gelf_getshdr(scn, &sh) ? elf__section_name(elf, &sh) : NULL;
 		if (name && !strcmp(name, section))
@@ -181,7 +188,7 @@ bool elf__section_holds(struct elf *elf, const char *section, const char *text)
 	return false;
 }
 
-/* The strings of the dynamic section's entries with this tag, until fn returns true. */
+/* Calls fn with the strings of the dynamic section's entries with this tag, until fn returns true. */
 static bool each_dynamic(struct elf *elf, s64 tag, bool (*fn)(const char *text, void *arg), void *arg)
 {
 	struct elf_section sec;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Functions by their unwind tables, which survive stripping: .eh_frame_hdr is a
- * sorted array of (start, description), and a description (FDE) holds the
- * function's size. Layout: Linux Standard Base, "Exception Frames"; only the
- * encodings that linkers write are understood.
+ * Functions from their unwind tables, which survive stripping: .eh_frame_hdr is a sorted array of (start, address of
+ * the FDE), and a frame description entry (FDE) contains the function's size. Layout: Linux Standard Base, "Exception
+ * Frames"; only the encodings that linkers write are supported.
  */
 #include <elf.h>
 #include <errno.h>
@@ -11,11 +10,11 @@
 
 #include "elf/elf_cursor.h"
 
-/* How the FDEs of a CIE encode their addresses and those of their LSDA. */
+/* How the FDEs of a common information entry (CIE) encode their addresses and those of their LSDA. */
 struct encodings {
 	u8 code;
 	u8 lsda; /* ENC_NONE: none */
-	bool sized; /* says how long its augmentation is */
+	bool sized; /* the augmentation data begins with its length */
 };
 
 static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
@@ -33,7 +32,7 @@ static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
 	aug = (const char *)c.data + c.pos;
 	c.pos += strlen(aug) + 1;
 	get_leb128(&c); /* code alignment */
-	get_leb128(&c); /* data alignment, signed, but only its end matters */
+	get_leb128(&c); /* data alignment, signed; only skipped here */
 	if (version == 1)
 		get(&c, 1);
 	else
@@ -42,7 +41,7 @@ static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
 	if (*aug++ != 'z')
 		return c.bad ? -ENOENT : 0;
 	out->sized = true;
-	get_leb128(&c); /* length of what follows */
+	get_leb128(&c); /* length of the augmentation data */
 	for (; *aug && !c.bad; aug++) {
 		u8 enc;
 
@@ -67,7 +66,7 @@ static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
 	return c.bad ? -ENOENT : 0;
 }
 
-/* A function by its description; *lsda is 0 if it has none. */
+/* Reads an FDE; *lsda is 0 if the function has none. */
 static int read_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
 {
 	struct cursor c = at(elf, addr, 128);
@@ -88,14 +87,14 @@ static int read_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
 	if (enc.sized && enc.lsda != ENC_NONE) {
 		get_leb128(&c);
 		raw = c;
-		/* a zero is no pointer, whatever it is relative to */
+		/* a zero means that there is no pointer, even if it is relative */
 		if (get_encoded(&raw, enc.lsda & ENC_FORMAT, false))
 			*lsda = get_encoded(&c, enc.lsda, true);
 	}
 	return c.bad ? -ENOENT : 0;
 }
 
-/* The sorted table: its first entry's address and how many there are; *base is what its numbers are relative to. */
+/* The sorted table: the address of its first entry and the number of entries; its numbers are relative to *base. */
 static int table(struct elf *elf, u64 *base, u64 *first, u64 *n)
 {
 	struct cursor c;
@@ -114,7 +113,7 @@ static int table(struct elf *elf, u64 *base, u64 *first, u64 *n)
 	ptr_enc = get(&c, 1);
 	fde_enc = get(&c, 1);
 	table_enc = get(&c, 1);
-	get_encoded(&c, ptr_enc & ENC_FORMAT, false); /* where .eh_frame is */
+	get_encoded(&c, ptr_enc & ENC_FORMAT, false); /* address of .eh_frame */
 	if (c.bad || fde_enc != ENC_UDATA4 || table_enc != ENC_TABLE)
 		return -ENOENT;
 	*n = get(&c, 4);
@@ -134,7 +133,7 @@ static int find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size, 
 	entries = elf__bytes(elf, first, &len);
 	if (!entries)
 		return -ENOENT;
-	/* the last entry that starts at or before addr lies in [lo, hi) */
+	/* the last entry that starts at or before addr is in [lo, hi) */
 	hi = len / sizeof(entry);
 	while (hi - lo > 1) {
 		mid = lo + (hi - lo) / 2;
@@ -167,15 +166,15 @@ int elf__find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size)
 	return find_fde(elf, addr, fde, start, size, &lsda);
 }
 
-#define LSDA_MAX (1 << 20) /* bytes of one function's */
+#define LSDA_MAX (1 << 20) /* bytes of one function's LSDA */
 
-/* A number of the call-site table, or the start of landing pads. */
+/* A number of the call-site table, or the start of the landing pads. */
 static u64 get_number(struct cursor *c, u8 encoding)
 {
 	return (encoding & ENC_FORMAT) == 0x01 ? get_leb128(c) : get_encoded(c, encoding & ENC_FORMAT, false);
 }
 
-/* Layout: the Itanium C++ ABI's exception handling tables, as GCC and clang write them. */
+/* Layout: the exception handling tables of the Itanium C++ ABI, as GCC and clang write them. */
 int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 size, u64 pad, void *arg), void *arg,
 			bool *has)
 {
@@ -191,12 +190,12 @@ int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 siz
 	pads = start;
 	encoding = get(&c, 1);
 	if (encoding != ENC_NONE) {
-		/* 0: pads are addresses */
+		/* 0: landing pads are addresses */
 		pads = (encoding & ENC_FORMAT) == 0x01 ? get_leb128(&c) : get_encoded(&c, encoding, true);
 	}
 	encoding = get(&c, 1);
 	if (encoding != ENC_NONE)
-		get_leb128(&c); /* where types end */
+		get_leb128(&c); /* end of the types table */
 	encoding = get(&c, 1);
 	length = get_leb128(&c);
 	if (c.bad || length > c.size - c.pos || encoding == ENC_NONE)
@@ -205,7 +204,7 @@ int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 siz
 		from = get_number(&c, encoding);
 		len = get_number(&c, encoding);
 		pad = get_number(&c, encoding);
-		get_leb128(&c); /* what to do there */
+		get_leb128(&c); /* action */
 		if (!c.bad)
 			fn(start + from, len, pad ? pads + pad : 0, arg);
 	}

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How a binary calls functions of other objects: the linker gives each one a
- * slot (a word of the GOT, named by a relocation) that the loader fills, and
- * mostly a stub in .plt, .plt.sec or .plt.got that jumps through the slot.
- * Neither needs a symbol of its own, so stripped binaries keep both.
+ * How a binary calls functions of other objects: the linker gives each function a slot (a GOT entry with a
+ * relocation), which the dynamic loader fills, and usually a stub in .plt, .plt.sec or .plt.got that jumps through
+ * the slot. Neither needs a symbol of its own, so stripped binaries have both.
  */
 #include <elf.h>
 #include <string.h>
@@ -47,7 +46,7 @@ u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max)
 }
 
 #ifdef __x86_64__
-/* Where the stub begins whose `jmp *slot(%rip)` stands at pos: endbr64 and a bnd prefix may precede it. */
+/* The start of the stub whose `jmp *slot(%rip)` is at pos: endbr64 and a bnd prefix may precede it. */
 static u64 stub_start(const u8 *data, u64 pos)
 {
 	static const u8 endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by the files that implement elf.h, and by nothing else. */
+/* Internal to the files that implement elf.h. */
 #ifndef SONDE_ELF_ELF_PRIVATE_H
 #define SONDE_ELF_ELF_PRIVATE_H
 
@@ -7,7 +7,7 @@
 
 #include "elf/elf.h"
 
-/* Part of the file, read once and kept. */
+/* Bytes of the file that were read once and are cached. */
 struct elf_block {
 	u64 offset;
 	u64 size;
@@ -17,9 +17,9 @@ struct elf_block {
 #define ELF_MORE 2
 
 struct elf {
-	int fd; /* -1: there is an image */
-	bool own_fd; /* close it */
-	u8 *image; /* the file in memory, to be freed; NULL: there is a descriptor */
+	int fd; /* -1: the file is in memory */
+	bool own_fd; /* elf__close() closes fd */
+	u8 *image; /* the file in memory, freed with the elf; NULL: it is read through fd */
 	Elf *elf;
 	u64 size; /* of the file */
 	u16 machine; /* EM_... */
@@ -27,12 +27,12 @@ struct elf {
 	u32 n_segments;
 	struct elf_block *blocks;
 	u32 n_blocks;
-	u8 *loaded; /* bit by section: libelf has its bytes; NULL: of none */
-	u64 held; /* bytes of the file in memory */
-	bool over_budget; /* more would have been too much */
+	u8 *loaded; /* a bit per section: libelf has its bytes; NULL: no section was read */
+	u64 held; /* cached bytes of the file */
+	bool over_budget; /* a limit was exceeded */
 	char build_id[129];
 	const char *soname; /* NULL: not looked up yet */
-	struct elf *more[ELF_MORE]; /* what has symbols of this file: .gnu_debugdata, the debug file */
+	struct elf *more[ELF_MORE]; /* files with more symbols of this one: .gnu_debugdata, the debug file */
 };
 
 struct elf_section {
@@ -42,26 +42,26 @@ struct elf_section {
 };
 
 struct elf_symbols {
-	const u8 *syms; /* Elf64_Sym, maybe not aligned */
+	const u8 *syms; /* Elf64_Sym, possibly unaligned */
 	u64 n;
 	const char *names; /* ends with a NUL */
 	u64 names_size;
 };
 
-/* As elf__open, of a file in memory, which is freed in any case. */
+/* As elf__open, for a file in memory, which is always freed. */
 int elf__open_image(struct elf **out, u8 *image, u64 size);
 /*
- * The next section after *index with this name (NULL: any) and type (0: any) that
- * has bytes in the file: its data, NULL if there is none. Begin with *index = 0.
+ * The data of the next section after *index with this name (NULL: any) and type (0: any) that has bytes in the file;
+ * NULL if there is none. Begin with *index = 0.
  */
 const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *index, struct elf_section *out);
-/* The section's bytes, counted as held; NULL: it has none, or they are too many. */
+/* The section's bytes, which count towards the limits; NULL: it has none, or a limit was exceeded. */
 Elf_Data *elf__load(struct elf *elf, Elf_Scn *scn);
 /* NULL: it has none. */
 const char *elf__section_name(struct elf *elf, const GElf_Shdr *sh);
-/* Counts bytes that are about to be taken for the file. false: they are too many. */
+/* Accounts for bytes that are about to be allocated for the file. false: a limit would be exceeded. */
 bool elf__take(struct elf *elf, u64 bytes);
-/* Text of a string table's section, which is known to end with a NUL. */
+/* The contents of a string table, which are known to end with a NUL. */
 const char *elf__string_table(struct elf *elf, u32 section, u64 *size);
 /* The symbol table of type SHT_DYNSYM or SHT_SYMTAB. */
 bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out);

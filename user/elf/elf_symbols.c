@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Symbols of a file, wherever they are: its dynamic ones, its .symtab, and what
- * stripping has put elsewhere: .gnu_debugdata inside it, a separate debug file.
- * The latter two have the same addresses; offsets are always the file's own.
+ * All symbols of a file: its dynamic ones, its .symtab, and those that stripping has moved into .gnu_debugdata or
+ * into a separate debug file. The latter two have the same addresses; offsets always refer to the file itself.
  */
 #include <elf.h>
 #include <errno.h>
@@ -48,9 +47,9 @@ const char *elf_symbols__get(const struct elf_symbols *s, u64 i, Elf64_Sym *sym)
 	return sym->st_name < s->names_size ? s->names + sym->st_name : NULL;
 }
 
-/* One table: the file's own, or of one that has symbols of it. */
+/* One symbol table: of the file itself, or of a file with more symbols of it. */
 struct table {
-	struct elf *elf; /* whose the symbols are */
+	struct elf *elf; /* the file that contains the table */
 	struct elf_symbols symbols;
 	const u8 *versions; /* NULL: none */
 	u64 versions_size;
@@ -71,7 +70,7 @@ static bool open_table(struct table *t, struct elf *elf, struct elf *from, bool 
 	return true;
 }
 
-/* In the order of lookup; i from 0. false: no more. */
+/* The next table in the order of lookup; i from 0. false: there are no more. */
 static bool next_table(struct elf *elf, u32 *i, struct table *t)
 {
 	struct elf *from[] = { elf, elf, elf->more[0], elf->more[1] };
@@ -85,7 +84,7 @@ static bool next_table(struct elf *elf, u32 *i, struct table *t)
 	return false;
 }
 
-/* The name of the ith symbol if it is defined and something that has an address. */
+/* The name of the ith symbol if it is defined and has an address. */
 static const char *defined(const struct table *t, u64 i, Elf64_Sym *sym)
 {
 	const char *name = elf_symbols__get(&t->symbols, i, sym);
@@ -178,7 +177,7 @@ bool elf__stripped(struct elf *elf)
 bool elf__names_hold(struct elf *elf, const char *text)
 {
 	size_t len = strlen(text);
-	u32 which = 1; /* not the dynamic ones */
+	u32 which = 1; /* skip the dynamic symbols */
 	struct table t;
 
 	while (next_table(elf, &which, &t))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One row of a function's unwind table: .eh_frame's instructions are run up to the
- * address asked for. Only what compilers write for ordinary functions is understood;
- * expressions (signal frames, PLT) are not. Layout: DWARF 5, 6.4; x86-64 psABI.
+ * One row of a function's unwind table: runs the instructions of .eh_frame up to an address. Supports what compilers
+ * emit for ordinary functions, but no expressions (signal frames, PLT). Layout: DWARF 5, 6.4; x86-64 psABI.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,12 +14,12 @@
 
 #define FDE_MAX	    (64 << 10) /* bytes of one function's instructions that are read */
 #define CIE_MAX	    512
-#define STATES	    8 /* remembered at once */
-#define INSTRUCTION 0xc0 /* mask: the highest two bits name the three commonest */
+#define STATES	    8 /* depth of DW_CFA_remember_state */
+#define INSTRUCTION 0xc0 /* mask: the highest two bits select the three most common instructions */
 
 enum rule {
 	RULE_SAME,
-	RULE_AT_CFA, /* + offset */
+	RULE_AT_CFA, /* saved at CFA + offset */
 	RULE_UNDEFINED,
 	RULE_OTHER,
 };
@@ -37,7 +36,7 @@ struct machine {
 	u64 code_align;
 	s64 data_align;
 	u8 encoding; /* of addresses in the FDE */
-	u64 location, wanted;
+	u64 location, target;
 	struct row row, initial, saved[STATES];
 	u32 n_saved;
 	bool bad;
@@ -59,7 +58,7 @@ static s64 get_sleb128(struct cursor *c)
 	return (s64)v;
 }
 
-/* Whatever the file says: a product that is too large wraps. */
+/* A product that overflows wraps; the file is untrusted. */
 static s64 scaled(const struct machine *m, u64 n)
 {
 	return (s64)(n * (u64)m->data_align);
@@ -99,7 +98,7 @@ static void set_cfa(struct machine *m, u64 reg, s64 cfa)
 	m->row.cfa_other = false;
 }
 
-/* DW_CFA_... whose operands are registers and offsets. false: another one. */
+/* Instructions whose operands are registers and offsets. Returns false for any other. */
 static bool run_register(struct machine *m, struct cursor *c, u8 op)
 {
 	u64 reg;
@@ -120,7 +119,7 @@ static bool run_register(struct machine *m, struct cursor *c, u8 op)
 		return true;
 	case 0x09: /* register */
 	case 0x14: /* val_offset */
-	case 0x15: /* val_offset_sf: its second operand takes as many bytes */
+	case 0x15: /* val_offset_sf: its second operand has the same length */
 		set_rule(m, get_leb128(c), RULE_OTHER, 0);
 		get_leb128(c);
 		return true;
@@ -137,7 +136,7 @@ static bool run_register(struct machine *m, struct cursor *c, u8 op)
 	return false;
 }
 
-/* Those about the CFA and the rest. false: an unknown one. */
+/* Instructions about the CFA and the others. Returns false for an unknown one. */
 static bool run_frame(struct machine *m, struct cursor *c, u8 op)
 {
 	u64 reg;
@@ -183,7 +182,7 @@ static bool run_frame(struct machine *m, struct cursor *c, u8 op)
 	return false;
 }
 
-/* true: the location was moved, and may be beyond the one wanted now */
+/* Returns true if the location changed; it may be beyond the target now. */
 static bool run_advance(struct machine *m, struct cursor *c, u8 op)
 {
 	if ((op & INSTRUCTION) == 0x40)
@@ -201,14 +200,14 @@ static bool run_advance(struct machine *m, struct cursor *c, u8 op)
 	return true;
 }
 
-/* Up to the end or the first row that begins beyond the address wanted. */
+/* Runs up to the end or the first row that begins beyond the target. */
 static void run(struct machine *m, struct cursor *c, u64 end)
 {
 	while (c->pos < end && !c->bad && !m->bad) {
 		u8 op = get(c, 1);
 
 		if (run_advance(m, c, op)) {
-			if (m->location > m->wanted)
+			if (m->location > m->target)
 				return;
 		} else if ((op & INSTRUCTION) == 0x80) {
 			set_rule(m, op & ~INSTRUCTION, RULE_AT_CFA, scaled(m, get_leb128(c)));
@@ -220,7 +219,7 @@ static void run(struct machine *m, struct cursor *c, u64 end)
 	}
 }
 
-/* The CIE's instructions make the row that every function of it begins with. */
+/* The instructions of the CIE make the initial row of all its functions. */
 static int run_cie(struct machine *m, struct elf *elf, u64 addr, bool *sized)
 {
 	struct cursor c = at(elf, addr, CIE_MAX);
@@ -263,7 +262,7 @@ static int run_cie(struct machine *m, struct elf *elf, u64 addr, bool *sized)
 
 int elf__unwind(struct elf *elf, u64 addr, struct elf_unwind *out)
 {
-	struct machine m = { .wanted = addr, .location = 0 };
+	struct machine m = { .target = addr, .location = 0 };
 	u64 fde, start, size, length, here, back;
 	struct cursor c;
 	bool sized;

@@ -9,7 +9,7 @@
 
 #define NOTE_TYPE 3 /* NT_STAPSDT */
 
-/* Each register's names by its width: 8, 4, 2 and 1 bytes. */
+/* The names of each register by width: 8, 4, 2 and 1 bytes. */
 static const char *const registers[16][4] = {
 	{ "rax", "eax", "ax", "al" },	   { "rcx", "ecx", "cx", "cl" },      { "rdx", "edx", "dx", "dl" },
 	{ "rbx", "ebx", "bx", "bl" },	   { "rsp", "esp", "sp", "spl" },     { "rbp", "ebp", "bp", "bpl" },
@@ -19,7 +19,7 @@ static const char *const registers[16][4] = {
 	{ "r15", "r15d", "r15w", "r15b" },
 };
 
-/* "%rax" and what follows it; -1: no register. */
+/* Parses "%rax"; *end gets the position behind it. Returns -1 if it is not a register. */
 static int parse_register(const char *text, const char **end)
 {
 	size_t n;
@@ -69,7 +69,7 @@ void usdt__parse_arg(const char *text, struct usdt_arg *out)
 struct notes {
 	struct elf *elf;
 	const char *provider;
-	u64 base; /* .stapsdt.base: what prelink has moved the file by shows there; 0: there is none */
+	u64 base; /* .stapsdt.base, which shows how far prelink has moved the file; 0: there is none */
 	int (*fn)(const struct usdt *probe, void *arg);
 	void *arg;
 };
@@ -82,7 +82,7 @@ static u64 word(const u8 *p)
 	return v;
 }
 
-/* The text at *p, which must end before end; *p goes behind it. NULL: it does not. */
+/* The text at *p, which must end before `end`; *p advances behind it. NULL: it does not end. */
 static const char *text_at(const u8 **p, const u8 *end)
 {
 	const char *text = (const char *)*p;
@@ -146,7 +146,7 @@ int usdt__each(struct elf *elf, const char *provider, int (*fn)(const struct usd
 
 		memcpy(head, data + at, sizeof(head));
 		at += sizeof(head);
-		/* as 64 bits they can't wrap, and neither is more than what is left */
+		/* as 64-bit numbers they can't overflow, and neither is larger than what is left */
 		name = head[0];
 		desc = head[1];
 		if (((u64)name + 3) / 4 * 4 + ((u64)desc + 3) / 4 * 4 > section.size - at)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Symbol versions: those that a file defines, and those that it needs of others. */
+/* Symbol versions: those that a file defines, and those that it needs from other objects. */
 #include <elf.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define ENTRIES_MAX 4096 /* glibc defines some 50 */
 
-/* A table of entries that lead on to each other, and the names that they use. */
+/* A table of linked entries, and their names. */
 struct versions {
 	const u8 *data;
 	u64 size;

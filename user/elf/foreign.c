@@ -46,7 +46,10 @@ static bool has_ended(pid_t pid, u32 within_ms)
 	return false;
 }
 
-/* It ends with its socket, or is killed. One that reads of a file system that does not answer can't end: it is left behind. */
+/*
+ * Closes the child's socket, which ends the child, and kills it if it does not end. A child in a read from a file
+ * system that does not answer can't end: it is left behind.
+ */
 static void end_child(struct foreign *f)
 {
 	pid_t pid = f->child.pid;
@@ -58,7 +61,7 @@ static void end_child(struct foreign *f)
 		has_ended(pid, END_MS);
 }
 
-/* Without a chance to end by itself: a thread of the target may be stopped meanwhile. */
+/* Kills the child at once, because a thread of the target may be stopped meanwhile. */
 static void kill_child(struct foreign *f)
 {
 	pid_t pid = f->child.pid;
@@ -68,7 +71,7 @@ static void kill_child(struct foreign *f)
 		has_ended(pid, f->until && *f->until ? LEAVE_MS : END_MS);
 }
 
-/* How long an answer may take, 0: the time is up. */
+/* ms that an answer may take; 0: the time is up. */
 static int time_left(const struct foreign *f)
 {
 	u64 until = f->until ? *f->until : 0, now = message__now();
@@ -87,7 +90,7 @@ void foreign__free(struct foreign *f)
 	free(f);
 }
 
-/* Asks the question in `f`. The bytes of the answer beyond its head, or negative errno and no child. */
+/* Sends the request in `f`. Returns the bytes of the answer after its header, or negative errno without a child. */
 static ssize_t ask_child(struct foreign *f, int file_fd)
 {
 	struct message_wait wait = { .limit_ms = time_left(f) };
@@ -95,7 +98,7 @@ static ssize_t ask_child(struct foreign *f, int file_fd)
 	ssize_t n;
 	int fd;
 
-	/* a child that answers before it is asked was taken over */
+	/* a child that answers before it is asked was compromised */
 	if (f->child.sock >= 0 && message__pending(f->child.sock))
 		kill_child(f);
 	n = f->child.sock < 0 ? sandbox__fork(&f->child, foreign__serve, NULL) : 0;
@@ -105,7 +108,7 @@ static ssize_t ask_child(struct foreign *f, int file_fd)
 		n = message__await(f->child.sock, &wait);
 	if (!n) {
 		n = message__receive(f->child.sock, &f->answer, sizeof(f->answer), &fd);
-		/* it may send what it has */
+		/* a compromised child may send descriptors */
 		if (fd >= 0)
 			close(fd);
 		n = n < (ssize_t)FOREIGN_ANSWER_HEAD || f->answer.result > 0 ? -EPROTO : n - FOREIGN_ANSWER_HEAD;
@@ -116,8 +119,9 @@ static ssize_t ask_child(struct foreign *f, int file_fd)
 }
 
 /*
- * The bytes of the answer beyond its head, or negative errno. A file whose questions end two children, or time out twice, is
- * not asked about again. A timeout is not repeated here, as the caller's time may be up.
+ * Returns the bytes of the answer after its header, or negative errno. A file whose requests end two children, or
+ * time out twice, is not asked about again. A request that timed out is not repeated here, as the caller's time may
+ * be up.
  */
 static ssize_t ask(struct foreign_file *file, u32 op, u64 value)
 {
@@ -216,7 +220,7 @@ int foreign_file__unwind(struct foreign_file *file, u64 addr, struct elf_unwind 
 		return (int)n;
 	if (file->child->answer.result)
 		return file->child->answer.result;
-	/* the flags come first: each is 0 or 1, or it is no bool */
+	/* the flags come first: a value other than 0 or 1 is not a valid bool */
 	if (n != sizeof(*out) || bytes[0] > 1 || bytes[1] > 1 || bytes[2] > 1)
 		return -EPROTO;
 	*out = file->child->answer.unwind;
@@ -234,7 +238,7 @@ bool foreign_file__defines_version(struct foreign_file *file, const char *name)
 	       file->child->answer.n;
 }
 
-/* The text that begins at *at, which goes past it; NULL: there is none that ends. */
+/* The text at *at, which advances behind it; NULL: no text ends there. */
 static const char *next_text(const char **at, const char *end)
 {
 	const char *text = *at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the child of foreign.c does. */
+/* Runs in the child of foreign.c. */
 #include "elf/foreign_private.h"
 
 #include "elf/elf_private.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DYNAMIC_MAX 4096 /* entries read */
+#define DYNAMIC_MAX 4096 /* entries that are read */
 
 _Static_assert(offsetof(struct foreign_question, text) == FOREIGN_QUESTION_HEAD, "the head of a question");
 _Static_assert(offsetof(struct foreign_answer, texts) == FOREIGN_ANSWER_HEAD, "the head of an answer");
@@ -24,7 +24,7 @@ static struct file {
 	struct elf *elf;
 } files[FOREIGN_FILES];
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static int elf_of(u32 number, int fd, struct elf **out)
 {
 	struct file *f = &files[number % FOREIGN_FILES];
@@ -116,7 +116,7 @@ static u64 value_of(const struct dynamic *d, s64 tag)
 	return 0;
 }
 
-/* NULL: out of bounds, or none */
+/* NULL: out of bounds, or no string */
 static const char *string_at(const struct dynamic *d, u64 offset)
 {
 	u64 len = d->strings_size - offset;
@@ -156,7 +156,7 @@ static bool add_text(struct foreign_answer *a, size_t *size, const char *text)
 	return true;
 }
 
-/* What has no room is left out. */
+/* Names that do not fit are left out. */
 static size_t list_needed(struct elf *elf, struct foreign_answer *a)
 {
 	struct dynamic d;
@@ -178,7 +178,7 @@ static size_t list_needed(struct elf *elf, struct foreign_answer *a)
 	return size;
 }
 
-/* Bytes of the answer beyond its head. */
+/* Returns the bytes of the answer after its header. */
 static size_t answer(struct elf *elf, const struct foreign_question *q, struct foreign_answer *a)
 {
 	u64 addr = q->value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by foreign.c, which asks, and foreign_child.c, which answers. */
+/* Shared by foreign.c, which sends requests, and foreign_child.c, which answers them. */
 #ifndef SONDE_ELF_FOREIGN_PRIVATE_H
 #define SONDE_ELF_FOREIGN_PRIVATE_H
 
@@ -7,13 +7,13 @@
 
 enum foreign_op { FOREIGN_OPEN, FOREIGN_FIND, FOREIGN_UNWIND, FOREIGN_EXPORTED, FOREIGN_VERSION, FOREIGN_NEEDED };
 
-/* The file's descriptor comes beside it. */
+/* The file's descriptor is passed with the message. */
 struct foreign_question {
 	u32 op; /* enum foreign_op */
 	u32 number; /* of the file */
 	u64 value; /* an address */
-	u32 n; /* names */
-	u32 size; /* bytes of them, with their NULs */
+	u32 n; /* number of names */
+	u32 size; /* bytes of the names, with their NULs */
 	char text[4096];
 };
 
@@ -24,7 +24,7 @@ struct foreign_symbol {
 	u8 found, dynamic, default_version, function; /* 0 or 1 */
 };
 
-/* As much of it is sent as there is. */
+/* Only the used part is sent. */
 struct foreign_answer {
 	s32 result;
 	u32 n;
@@ -38,7 +38,7 @@ struct foreign_answer {
 
 #define FOREIGN_ANSWER_HEAD 8
 
-/* In the child. */
+/* The child's main function. */
 void foreign__serve(int sock, void *arg);
 
 #endif

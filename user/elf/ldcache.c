@@ -21,7 +21,7 @@ struct header {
 
 struct entry {
 	int32_t flags;
-	uint32_t name, path; /* where in the file */
+	uint32_t name, path; /* offsets in the file */
 	uint32_t os_version;
 	uint64_t capabilities;
 };

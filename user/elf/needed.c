@@ -23,11 +23,11 @@ struct file {
 };
 
 struct needed {
-	struct file files[FILES_MAX]; /* found, in the order of a search in breadth */
+	struct file files[FILES_MAX]; /* found so far, in the order of a breadth-first search */
 	u32 n, next;
-	char *first_rpath; /* of the program: it serves its libraries too */
+	char *first_rpath; /* the program's RPATH, which applies to its libraries, too */
 	struct foreign *parser;
-	struct foreign_needed list; /* of the file in hand */
+	struct foreign_needed list; /* of the file that is read now */
 	const u8 *cache; /* /etc/ld.so.cache */
 	size_t cache_size;
 };
@@ -79,7 +79,7 @@ static bool add(struct needed *n, const char *path)
 	return true;
 }
 
-/* Directories of a list with $ORIGIN in it; origin: a file's path. */
+/* Searches the directories of a list, which may contain $ORIGIN; origin: path of the file. */
 static bool add_from(struct needed *n, const char *dirs, const char *name, const char *origin)
 {
 	const char *slash = strrchr(origin, '/');
@@ -101,7 +101,10 @@ static bool add_from(struct needed *n, const char *dirs, const char *name, const
 	return false;
 }
 
-/* glibc's elf/cache.c, format "glibc-ld.so.cache1.1": a header of 48 bytes, entries of 24, offsets of texts from the start. */
+/*
+ * Format of glibc's elf/cache.c, "glibc-ld.so.cache1.1": a header of 48 bytes, entries of 24, offsets of texts from
+ * the start.
+ */
 static bool add_cached(struct needed *n, const char *name)
 {
 	u32 count, at[3];
@@ -113,7 +116,8 @@ static bool add_cached(struct needed *n, const char *name)
 		const char *text = (const char *)n->cache;
 
 		memcpy(at, n->cache + 48 + 24 * (size_t)i, sizeof(at)); /* flags, name, path */
-		if (at[0] != 0x0303 || at[1] >= n->cache_size || at[2] >= n->cache_size) /* of x86-64 and libc 6 */
+		/* entries of x86-64 and libc 6 only */
+		if (at[0] != 0x0303 || at[1] >= n->cache_size || at[2] >= n->cache_size)
 			continue;
 		if (strnlen(text + at[1], n->cache_size - at[1]) == n->cache_size - at[1] ||
 		    strnlen(text + at[2], n->cache_size - at[2]) == n->cache_size - at[2])
@@ -155,7 +159,7 @@ static void read_libraries(struct needed *n, struct foreign_file *file, const ch
 		n->first_rpath = strdup(list->rpath);
 }
 
-/* "#! /usr/bin/env -S python3 -u": the interpreter, and what env would run. */
+/* "#! /usr/bin/env -S python3 -u": adds the interpreter, and the program that env would run. */
 static void read_script(struct needed *n, char *line)
 {
 	char path[PATH_MAX], *save, *word = strtok_r(line, " \t", &save);

@@ -40,7 +40,7 @@ void call_functions__free(struct call_functions *f)
 	free(f->list);
 }
 
-/* Two parts, so that none can be made to look like another by chance. */
+/* The key has two hashes, so that functions do not collide by chance. */
 static struct content content_of(const struct call_function *f)
 {
 	u64 parts[2] = { XXH64(f->name, strlen(f->name), f->kind), XXH64(f->file, strlen(f->file), 0) };
@@ -83,7 +83,7 @@ int call_functions__note(struct call_functions *f, u32 kind, const char *name, u
 	return add(f, &note, true, out);
 }
 
-/* What has no name is called by its place. */
+/* Adds a function for a frame without a name, called by its address. */
 static int add_nameless(struct call_functions *f, const struct stack_frame *frame, u32 *out)
 {
 	struct call_function function = { .file = frame->file, .kind = (u32)frame->kind };
@@ -164,7 +164,7 @@ int call_tree__child(struct call_tree *t, u32 parent, u32 function, u32 line, u3
 	return 0;
 }
 
-/* One frame beneath `at`. */
+/* Goes from node `at` to its child for one frame, which it adds if necessary. */
 static int step(struct call_tree *t, u32 stack, u32 *at)
 {
 	const struct stack_frame *frame = stacks__frame(t->functions->stacks, stack);
@@ -174,7 +174,7 @@ static int step(struct call_tree *t, u32 stack, u32 *at)
 	return err ? err : call_tree__child(t, *at, function, frame->line, at);
 }
 
-/* A stack that the trace does not describe, or none */
+/* Adds a node for a stack that the trace does not describe, or for none. */
 static int unknown(struct call_tree *t, u32 parent, u32 stack, u32 *out)
 {
 	u32 function;
@@ -198,7 +198,7 @@ int call_tree__stack(struct call_tree *t, u32 parent, u32 stack, u32 *out)
 
 	if (!frame)
 		return unknown(t, parent, stack, out);
-	/* up to a caller that was seen before, and down again */
+	/* Walks up to a caller whose node is known, then adds the frames below it. */
 	for (u32 id = stack; frame; id = frame->caller, frame = stacks__frame(t->functions->stacks, id)) {
 		known = ends_at(t, parent, id, false);
 		if (!known)
@@ -255,7 +255,7 @@ static struct links *link_nodes(const struct call_tree *t)
 
 int call_tree__each(const struct call_tree *t, int (*fn)(const struct call_node *path[], u32 n, void *arg), void *arg)
 {
-	/* a stack upon a stack, under a process, with a note between */
+	/* The deepest path is a process, a stack, a note and a second stack. */
 	const struct call_node **path = calloc(2 * STACKS_DEEPEST + 16, sizeof(*path));
 	struct links *links = link_nodes(t);
 	int err = path && links ? 0 : -ENOMEM;

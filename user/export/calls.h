@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Stacks merged into a tree of calls, in which equal callers are one node regardless of their frames' ids, each
- * with the time spent in it. Its size depends on the number of different stacks, not of events.
+ * Merges stacks into a tree of calls, in which equal callers are one node even if their frames have different ids; each
+ * node has the time spent in it. The tree's size depends on the number of different stacks, not of events.
  */
 #ifndef SONDE_EXPORT_CALLS_H
 #define SONDE_EXPORT_CALLS_H
@@ -9,10 +9,10 @@
 #include "model/stacks.h"
 #include "util/map.h"
 
-/* What is no frame of a target: enum frame_kind goes on here */
+/* Kinds of functions that are no frame of a target, beside enum frame_kind. */
 enum { CALL_PROCESS = 100, CALL_NOTE = 101 };
 
-/* Nodes of one tree at most: some 800 MB. No machine's stacks are so many; a hostile file's may be. */
+/* Limit for the nodes of a tree (some 800 MB), which only hostile files reach. */
 #define CALLS_MAX (8u << 20)
 
 struct call_function {
@@ -29,7 +29,7 @@ struct call_functions {
 	u32 n;
 	struct map by_content; /* u64 hash[2] -> u32 */
 	struct map by_code; /* u32 -> u32 number plus one */
-	struct map owned; /* char *: names made here */
+	struct map owned; /* char *: names that this struct owns */
 };
 
 struct call_node {
@@ -37,8 +37,8 @@ struct call_node {
 	u32 function;
 	u32 line; /* 0: not known, or lines are not distinguished */
 	u32 depth; /* the root's is 0 */
-	u64 self; /* spent in it and not in what it calls */
-	u64 count; /* events that ended in it */
+	u64 self; /* spent in it without its callees */
+	u64 count; /* events whose stack ends here */
 };
 
 struct call_tree {
@@ -47,25 +47,34 @@ struct call_tree {
 	struct call_node *nodes; /* 0: the root; parents precede their children */
 	u32 n;
 	struct map children; /* struct child_key -> u32 */
-	struct map known; /* struct known_key -> u32: where a stack ends */
-	u32 *way; /* [STACKS_DEEPEST] */
+	struct map known; /* struct known_key -> u32: the last node of a stack */
+	u32 *way; /* scratch: [STACKS_DEEPEST] frames still to be added */
 };
 
 int call_functions__init(struct call_functions *f, const struct stacks *stacks);
 void call_functions__free(struct call_functions *f);
-/* The number of a function that is no frame's. The name is copied. 0 or negative errno. */
+/* Adds a function that is no frame's; its name is copied. Returns 0 or negative errno. */
 int call_functions__note(struct call_functions *f, u32 kind, const char *name, u32 *out);
 
-/* 0, -ENOMEM, -E2BIG: more than CALLS_MAX; so do the others. */
+/* This and the next functions return 0, -ENOMEM, or -E2BIG beyond CALLS_MAX. */
 int call_tree__init(struct call_tree *t, struct call_functions *f, bool lines);
 void call_tree__free(struct call_tree *t);
 int call_tree__child(struct call_tree *t, u32 parent, u32 function, u32 line, u32 *out);
-/* All frames of a stack beneath `parent`, the outermost first. */
+/* Adds all frames of a stack beneath `parent`, the outermost first; *out is the last node. */
 int call_tree__stack(struct call_tree *t, u32 parent, u32 stack, u32 *out);
-/* The same upside down: the innermost first. */
+/* Adds them in reverse order, the innermost first. */
 int call_tree__upside_down(struct call_tree *t, u32 parent, u32 stack, u32 *out);
 
-/* Calls fn for each node that has something spent in it, callers' order kept; path[0..n) from the outermost to it. */
+/*
+ * Reduces the tree to the root and the `max` nodes with the most total time; the time of a removed node goes to its
+ * nearest caller. *least is the smallest total time that remains, 0 if no node was removed. No stacks can be added
+ * afterwards. Returns 0 or -ENOMEM.
+ */
+int call_tree__limit(struct call_tree *t, u32 max, u64 *least);
+/* Removes functions without a node in the n trees, which must be all trees of f. Returns 0 or -ENOMEM. */
+int call_functions__drop_unused(struct call_functions *f, struct call_tree *const *trees, u32 n);
+
+/* Calls fn for each node with a value of its own, callers first; path[0..n) leads from the outermost node to it. */
 int call_tree__each(const struct call_tree *t, int (*fn)(const struct call_node *path[], u32 n, void *arg), void *arg);
 
 #endif

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The JSON of chrome://tracing ("Trace Event Format"), as little of it as shows
- * spans: X a span, i an event without a duration, M a name. Times are us on
- * CLOCK_MONOTONIC, to the ns. `sf` is the event's stack, of those in stackFrames.
- * What GPUs did is as torch.profiler writes it: chrome_gpu.c.
+ * Writes JSON for chrome://tracing ("Trace Event Format"): X is a span, i an event without a duration, M a name. Times
+ * are us on CLOCK_MONOTONIC, with ns as decimals. `sf` is the event's stack, an id in stackFrames. chrome_gpu.c writes
+ * GPU work in the form of torch.profiler.
  */
 #include <errno.h>
-#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/chrome.h"
+#include "export/frame_text.h"
 #include "export/value.h"
 #include "output/json_writer.h"
 #include "output/text.h"
@@ -37,7 +36,7 @@ void chrome__put_name(struct export *e, const char *what, u32 pid, u32 tid, cons
 	fputs("}}", e->out);
 }
 
-/* A process's real number, where its events have another one. */
+/* Labels a process with its pid where its events have another number. */
 static void put_label(struct export *e, u32 pid)
 {
 	char label[32];
@@ -46,7 +45,7 @@ static void put_label(struct export *e, u32 pid)
 	chrome__put_name(e, "process_labels", pid, pid, label);
 }
 
-/* Names a process and a thread when they are first seen. */
+/* Names a process and a thread at their first event. */
 int chrome__put_names(struct export *e, u32 pid, u32 tid)
 {
 	struct chrome *c = e->data;
@@ -76,7 +75,7 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 	return 0;
 }
 
-/* A number in decimal, with at least that many digits: fprintf would take a third of the time of an export. */
+/* Writes at least `least` decimal digits; fprintf would take a third of an export's time. */
 static void put_digits(FILE *out, u64 value, size_t least)
 {
 	char buf[24], *p = buf + sizeof(buf);
@@ -144,7 +143,7 @@ static void put_args(struct export *e, const struct view *v, s64 cpu, u16 flags)
 	fputs("}}", e->out);
 }
 
-/* The first of its stacks, its own thread's */
+/* Writes the event's first stack, which is its own thread's. */
 static void put_stack(struct export *e, const struct view *v)
 {
 	u32 stack = 0;
@@ -170,7 +169,7 @@ static void put_frames(struct export *e)
 		stacks__label(s, id, label, sizeof(label));
 		json__print_text(e->out, label, strlen(label));
 		fputs(",\"category\":", e->out);
-		json__print_text(e->out, f->file, strlen(f->file));
+		json__print_text(e->out, f->file, strnlen(f->file, FRAME_TEXT_MAX));
 		if (f->caller)
 			fprintf(e->out, ",\"parent\":\"%u\"", f->caller);
 		putc('}', e->out);
@@ -178,7 +177,7 @@ static void put_frames(struct export *e)
 	putc('}', e->out);
 }
 
-/* The family; calls of CUDA are called as torch.profiler has them. */
+/* Returns the family, but for CUDA calls the category that torch.profiler uses. */
 static const char *category_of(const struct export *e, const struct view *v)
 {
 	const struct schema_family *family =
@@ -226,7 +225,7 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	return ferror(e->out) ? -EIO : 0;
 }
 
-/* No time line has these; of what the trace says of itself, losses. GPUs' work is put by chrome_gpu.c. */
+/* Events that are not on a time line, metadata but losses, and GPU work, which chrome_gpu.c writes, are omitted. */
 static bool is_left_out(const struct schema_event *e)
 {
 	static const char *const kinds[] = { "gpu_kernel", "gpu_memcpy",  "gpu_memset", "gpu_graph", "gpu_call",
@@ -258,8 +257,6 @@ static int begin(struct export *e)
 	if (!c)
 		return -ENOMEM;
 	e->data = c;
-	/* one thread writes */
-	__fsetlocking(e->out, FSETLOCKING_BYCALLER);
 	map__init(&c->tasks, sizeof(struct task_key), sizeof(u8));
 	chrome__init_lanes(c);
 	c->order = order__new(on_event, e);
@@ -274,7 +271,7 @@ static int begin(struct export *e)
 	return 0;
 }
 
-/* In order of time: which spans nest is known only then. */
+/* Sorts events by time, because only then is known which spans nest. */
 static int rows(struct export *e, const struct rows *rows)
 {
 	struct chrome *c = e->data;

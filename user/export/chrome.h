@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Within the exporter of chrome://tracing's JSON. */
+/* Shared by the files of the exporter for chrome://tracing. */
 #ifndef SONDE_EXPORT_CHROME_H
 #define SONDE_EXPORT_CHROME_H
 
@@ -8,11 +8,11 @@
 #include "model/order.h"
 #include "util/map.h"
 
-#define CHROME_EXACT (1ull << 53) /* JSON's numbers are doubles */
+#define CHROME_EXACT (1ull << 53) /* larger integers are not exact, as JSON's numbers are doubles */
 
-#define CHROME_FIRST_LANE (1u << 30) /* above all thread numbers, those of merged traces too */
+#define CHROME_FIRST_LANE (1u << 30) /* above all thread numbers, also those of merged traces */
 
-/* The number of a process or thread: its own, or for a process that reused a pid, an unused one. */
+/* Returns the number of a process or thread: its own or, if it reused a pid, an unused one. */
 #define CHROME_FIRST_AGAIN (1u << 29)
 static inline u32 chrome__number(u32 id)
 {
@@ -21,14 +21,14 @@ static inline u32 chrome__number(u32 id)
 
 struct chrome {
 	struct order *order;
-	const struct schema_event *event; /* of the last one */
-	struct common_fields fields; /* of its kind */
-	struct map tasks; /* struct task_key -> u8, those that have a name by now */
+	const struct schema_event *event; /* kind of the last event */
+	struct common_fields fields; /* fields of that kind */
+	struct map tasks; /* struct task_key -> u8: tasks that were named already */
 	struct map lanes; /* struct lane_key -> struct chrome_lane */
 	bool any;
 };
 
-/* chrome.c: puts what separates events; names a process and a thread when they are first seen (0 or -ENOMEM). */
+/* chrome.c: writes the separator of events; names a process and a thread at their first event (0 or -ENOMEM). */
 void chrome__next_event(struct export *e);
 void chrome__put_name(struct export *e, const char *what, u32 pid, u32 tid, const char *name);
 int chrome__put_names(struct export *e, u32 pid, u32 tid);
@@ -36,11 +36,11 @@ void chrome__put_us(FILE *out, u64 ns);
 
 /* chrome_lanes.c */
 void chrome__init_lanes(struct chrome *c);
-/* The number of the thread that a span of a thread is drawn on. 0 or -ENOMEM. */
+/* Writes the number of the thread on which a span is drawn to *out. Returns 0 or -ENOMEM. */
 int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const struct interval *span, u32 *out);
 void chrome__free_lanes(struct chrome *c);
 
-/* chrome_gpu.c: GPUs' work and the launches that CUPTI alone saw; reads the trace once more. */
+/* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);
 
 #endif

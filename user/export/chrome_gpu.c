@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What GPUs did, with the names and arguments of torch.profiler's traces (Kineto): the GPU is the process, the stream the
- * thread, and a flow "ac2g" goes from the call that asked to the work. Another process's stream of the same number gets
- * a thread number of its own; argument `stream` is what CUDA says.
+ * Writes GPU work with the names and arguments of torch.profiler's traces (Kineto): the GPU is the process, the stream
+ * the thread, and a flow "ac2g" leads from the launching call to the work. Streams of several processes with one number
+ * get thread numbers of their own; argument `stream` is CUDA's number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "export/value.h"
 #include "output/json_writer.h"
 
-#define NEXT_SAME 1000000 /* thread number for a stream whose own number is in use */
+#define NEXT_SAME 1000000 /* added to the number of a stream whose thread number is in use */
 
-/* more than one of a stream where its work overlaps */
+/* A stream has several lanes if its work overlaps. */
 struct stream_key {
 	u32 pid, device, context, stream, lane;
 };
@@ -25,7 +25,7 @@ struct thread_key {
 };
 
 struct stream_lane {
-	struct thread_key thread; /* with the tid plus one */
+	struct thread_key thread; /* its tid is plus one; 0: none yet */
 	struct lane lane;
 };
 
@@ -35,7 +35,7 @@ struct pass {
 	struct gpus gpus;
 	struct gpu_launches launches;
 	struct map streams; /* struct stream_key -> struct stream_lane */
-	struct map threads; /* struct thread_key -> u32, how many streams wanted it */
+	struct map threads; /* struct thread_key -> u32: number of streams that share it */
 };
 
 static void put_thread_names(struct pass *p, const struct stream_key *stream, const struct thread_key *t)
@@ -53,7 +53,7 @@ static void put_thread_names(struct pass *p, const struct stream_key *stream, co
 		t->gpu, t->tid, t->gpu);
 }
 
-/* The lane of a stream that the work fits on; NULL: no memory. */
+/* Returns the first lane of the stream on which the work fits, NULL without memory. */
 static struct stream_lane *find_lane(struct pass *p, struct stream_key *key, const struct interval *span)
 {
 	struct stream_lane *l;
@@ -65,7 +65,7 @@ static struct stream_lane *find_lane(struct pass *p, struct stream_key *key, con
 	}
 }
 
-/* The process and thread that work of a stream is drawn on. 0 or -ENOMEM. */
+/* Finds the process and thread on which work is drawn. Returns 0 or -ENOMEM. */
 static int place(struct pass *p, const struct gpu_work *w, const struct interval *span, struct thread_key *out)
 {
 	struct stream_key key = { w->pid, w->device, w->context, w->stream, 0 };
@@ -101,7 +101,7 @@ static void put_where(struct pass *p, u32 pid, u32 tid, u64 time)
 	chrome__put_us(p->e->out, time);
 }
 
-/* Of the driver, when CUPTI alone saw it */
+/* Writes the flow's start and, if only CUPTI recorded the launch, the driver's call. */
 static int put_launch(struct pass *p, const struct gpu_work *w)
 {
 	const struct gpu_launch *l = w->launch;
@@ -125,7 +125,7 @@ static int put_launch(struct pass *p, const struct gpu_work *w)
 	return 0;
 }
 
-/* "Pinned" */
+/* Returns "pinned" as "Pinned". */
 static char *capitalized(const char *text, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s", text);
@@ -134,7 +134,7 @@ static char *capitalized(const char *text, char *buf, size_t size)
 	return buf;
 }
 
-/* As torch.profiler calls it */
+/* Writes the title that torch.profiler gives to such work. */
 static void put_title(struct pass *p, const struct gpu_work *w)
 {
 	const char *category = w->kind == GPU_COPY ? "gpu_memcpy" : w->kind == GPU_SET ? "gpu_memset" : "kernel";
@@ -199,7 +199,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	struct interval span = { w->start, w->end > w->start ? w->end : w->start };
 	struct thread_key t;
 
-	/* its call is there */
+	/* Without device times only the call is drawn. */
 	if (w->host_time)
 		return 0;
 	span.start = gpus__start(&p->gpus, w);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The threads that spans are drawn on. Spans of one thread have to nest or be disjoint. The scheduler's spans,
- * which cross the others, and other overlapping spans get threads of their own, called "NAME: KIND", with thread
- * numbers that are not in use.
+ * Chooses the threads on which spans are drawn. Spans of one thread have to nest or be disjoint, so the scheduler's
+ * spans, which cross the others, and other overlapping spans get threads of their own, named "NAME: KIND", with unused
+ * thread numbers.
  */
 #include <errno.h>
 #include <stdio.h>

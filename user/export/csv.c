@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One kind of event as CSV (RFC 4180), all its fields, in order of time. */
+/* Writes all fields of one kind of event as CSV (RFC 4180), in order of time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "model/order.h"
 #include "output/text.h"
 
-/* Control characters are escaped, as in reports: without -o this goes to a terminal. */
+/* Control characters are escaped, because without -o a terminal shows them. */
 static void put_text(FILE *out, const char *text, size_t len)
 {
 	char *clean = text__clean(text, strnlen(text, len));
@@ -18,7 +18,7 @@ static void put_text(FILE *out, const char *text, size_t len)
 	free(clean);
 }
 
-/* What numbers count; what is written as text needs none. */
+/* Returns the unit of a number, "" for fields that are written as text. */
 static const char *unit_of(const struct schema_field *f)
 {
 	return !strcmp(f->unit, "moment") ? "ns" : !strcmp(f->unit, "ns") || !strcmp(f->unit, "bytes") ? f->unit : "";
@@ -47,7 +47,7 @@ static void put_heading(struct export *e)
 	putc('\n', e->out);
 }
 
-/* Of each stack its innermost frame, as the probe's name is beside its number. */
+/* Writes the innermost frame of each stack. */
 static void put_stacks(const struct export *e, const struct view *v)
 {
 	char label[STACK_LABEL];

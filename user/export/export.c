@@ -2,39 +2,22 @@
 #include "export/export.h"
 
 #include <errno.h>
+#include <stdio_ext.h>
 #include <string.h>
 
-/* made by the linker; weak: a program without an exporter links too */
-extern const struct exporter *const __start_sonde_exporters[] __attribute__((weak));
-extern const struct exporter *const __stop_sonde_exporters[] __attribute__((weak));
+REGISTRY(exporter, sonde_exporters);
 
 const struct exporter *exporter__find(const char *name)
 {
-	const struct exporter *const *x;
-
-	for (x = __start_sonde_exporters; x < __stop_sonde_exporters; x++) {
-		if (!strcmp((*x)->name, name))
-			return *x;
-	}
-	return NULL;
+	return REGISTRY_FIND(sonde_exporters, name);
 }
 
 void exporter__each(void (*fn)(const struct exporter *x, void *arg), void *arg)
 {
-	const struct exporter *const *x, *next, *last = NULL;
+	const struct exporter *x = NULL;
 
-	for (;; last = next) {
-		next = NULL;
-		for (x = __start_sonde_exporters; x < __stop_sonde_exporters; x++) {
-			if (last && strcmp((*x)->name, last->name) <= 0)
-				continue;
-			if (!next || strcmp((*x)->name, next->name) < 0)
-				next = *x;
-		}
-		if (!next)
-			return;
-		fn(next, arg);
-	}
+	while ((x = REGISTRY_NEXT(sonde_exporters, x, NULL)))
+		fn(x, arg);
 }
 
 struct pass {
@@ -49,7 +32,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	return p->exporter->rows(p->export, rows);
 }
 
-/* Exporters find only that a write failed; errno is that write's still, or the next one's. */
+/* Exporters return -EIO for a failed write; its errno is still set, or the next write sets it. */
 static int write_error(struct export *e, int err)
 {
 	if (err != -EIO || !ferror(e->out))
@@ -65,6 +48,8 @@ int export__run(struct export *e, const struct exporter *x, const struct trace_f
 	struct pass p = { e, x };
 	int err, end;
 
+	/* one thread writes: no lock for each character */
+	__fsetlocking(e->out, FSETLOCKING_BYCALLER);
 	errno = 0;
 	err = write_error(e, x->begin ? x->begin(e) : 0);
 	if (!err)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * A format that traces are converted to: one file here that fills a struct
- * exporter and registers it.
- */
+/* A format to which traces are converted is one file here, which fills a struct exporter and registers it. */
 #ifndef SONDE_EXPORT_EXPORT_H
 #define SONDE_EXPORT_EXPORT_H
 
@@ -11,47 +8,46 @@
 #include "model/facts.h"
 #include "model/names.h"
 #include "model/stacks.h"
+#include "util/registry.h"
 
 struct export
 {
 	struct trace *trace;
 	const struct trace_facts *facts;
-	const struct names *names; /* loaded */
+	struct names *names; /* loaded */
 	const struct stacks *stacks; /* loaded */
 	FILE *out;
-	const char *path; /* that out is to have; NULL: standard output */
-	int fd; /* of out, for a format that writes by itself (needs_file) */
-	const struct schema_event *event; /* of a format of one kind: which */
-	const char *choice; /* of a format with a check: what --event says, NULL: nothing */
+	const char *path; /* path of the output; NULL: standard output */
+	int fd; /* descriptor of out, for a format that writes to it itself (needs_file) */
+	const struct schema_event *event; /* the kind to export, for a format with one_kind */
+	const char *choice; /* value of --event, for a format with check; NULL: none */
 	char note[256]; /* a note for the user about what was written */
-	char why[512]; /* set by a format that can say more of a failure than errno does */
-	void *data; /* the exporter's own */
+	char why[512]; /* reason for a failure, if the format knows more than errno */
+	void *data; /* private data of the exporter */
 };
 
 struct exporter {
 	const char *name; /* "text" */
 	const char *doc; /* one line for `sonde list formats` */
-	bool binary; /* not for a terminal */
-	bool one_kind; /* takes a single kind of event: --event */
+	bool binary; /* refused on a terminal */
+	bool one_kind; /* writes the single kind of event that --event names */
 	bool needs_file; /* can't be written to a pipe */
-	/* A format that takes what it likes for --event: -EINVAL with a message. NULL: it takes none, unless one_kind */
+	bool reads_sources; /* opens files that the trace names, as some reports do */
+	/* Checks a format's own values of --event: 0, or -EINVAL with a message. NULL: only one_kind takes --event */
 	int (*check)(const struct trace *t, const char *option, char *why, size_t len);
-	/* All return 0 or negative errno, which ends the export. */
+	/* These return 0 or negative errno, which ends the export. */
 	int (*begin)(struct export *e); /* once, before all rows; may set data. NULL: nothing to do */
 	int (*rows)(struct export *e, const struct rows *rows); /* in file order: one kind of one chunk */
 	/* once, after begin, also when something failed: frees data. NULL: nothing to do */
 	int (*end)(struct export *e);
 };
 
-#define EXPORTER(ident)                                                                                               \
-	static const struct exporter ident;                                                                           \
-	static const struct exporter *const ident##_entry __attribute__((used, section("sonde_exporters"))) = &ident; \
-	static const struct exporter ident
+#define EXPORTER(ident) REGISTER(exporter, sonde_exporters, ident)
 
 const struct exporter *exporter__find(const char *name);
-/* Calls fn for each, by name. */
+/* Calls fn for each exporter, sorted by name. */
 void exporter__each(void (*fn)(const struct exporter *x, void *arg), void *arg);
-/* begin, all rows (filter: NULL for everything), end. 0 or negative errno. */
+/* Calls begin, rows for all rows (filter NULL: everything), and end. Returns 0 or negative errno. */
 int export__run(struct export *e, const struct exporter *x, const struct trace_filter *filter);
 
 #endif

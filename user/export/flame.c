@@ -1,36 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A page with flame graphs: one HTML file without external resources. The page itself is flame.html; this writes
- * its data, JSON in a script element that is never run. All names in it come from targets: bytes that could end
- * the element or be read as markup are written as \uNNNN, and the page shows names only as text.
+ * Writes flame graphs as one HTML page without external resources. The page is flame.html; its data is JSON in a script
+ * element that is never run. Targets choose all names in it: bytes that could end the element or be read as markup are
+ * written as \uNNNN, and the page shows names only as text.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "export/profiles.h"
+#include "export/flame.h"
+#include "output/html.h"
 #include "output/text.h"
 
 #define MARK "@DATA@"
 
 #include "flame.html.inc"
-
-/* A JSON string that is harmless in HTML; control characters are shown, as on a terminal. */
-static void put_text(FILE *out, const char *text)
-{
-	char *clean = text__clean(text, strlen(text));
-
-	putc('"', out);
-	for (const char *p = clean ? clean : "?"; *p; p++) {
-		if (strchr("<>&'\"\\", *p) || (unsigned char)*p < ' ')
-			fprintf(out, "\\u%04x", (unsigned int)(unsigned char)*p);
-		else
-			putc(*p, out);
-	}
-	putc('"', out);
-	free(clean);
-}
 
 static void put_about(struct export *e)
 {
@@ -44,12 +29,12 @@ static void put_about(struct export *e)
 	snprintf(about, sizeof(about), "%s, %s, %s", head->hostname ? head->hostname : "?", when,
 		 head->command ? head->command : "?");
 	fputs("{\"title\":", e->out);
-	put_text(e->out, e->facts->file);
+	html__put_json(e->out, e->facts->file);
 	fputs(",\"about\":", e->out);
-	put_text(e->out, about);
+	html__put_json(e->out, about);
 }
 
-/* A graph of a part is not to be taken for one of all. */
+/* States what the trace lacks, so that readers do not take the graph for complete. */
 static void put_missing(struct export *e)
 {
 	const struct trace_facts *facts = e->facts;
@@ -66,7 +51,7 @@ static void put_missing(struct export *e)
 	if (facts->damaged && used < sizeof(text) - 1)
 		snprintf(text + used, sizeof(text) - used, "%sThe file is damaged.", used ? " " : "");
 	fputs(",\"missing\":", e->out);
-	put_text(e->out, text);
+	html__put_json(e->out, text);
 }
 
 static void put_functions(FILE *out, const struct call_functions *f)
@@ -74,22 +59,35 @@ static void put_functions(FILE *out, const struct call_functions *f)
 	fputs(",\"functions\":[", out);
 	for (u32 i = 0; i < f->n; i++) {
 		fputs(i ? ",\n[" : "\n[", out);
-		put_text(out, f->list[i].name);
+		html__put_json(out, f->list[i].name);
 		putc(',', out);
-		put_text(out, f->list[i].file);
+		html__put_json(out, f->list[i].file);
 		fprintf(out, ",%u,%u]", f->list[i].first_line, f->list[i].kind);
 	}
 	putc(']', out);
 }
 
+static void put_doc(FILE *out, const struct profile *p)
+{
+	char text[256], least[TEXT_NUMBER];
+
+	if (!p->least)
+		snprintf(text, sizeof(text), "%s", p->kind.doc);
+	else
+		snprintf(text, sizeof(text), "%s; what has less than %s is part of its caller", p->kind.doc,
+			 p->in_ns ? text__ns(least, sizeof(least), p->least) :
+				    text__count(least, sizeof(least), p->least));
+	html__put_json(out, text);
+}
+
 static void put_view(FILE *out, const struct profile *p)
 {
 	fputs("{\"id\":", out);
-	put_text(out, p->kind.name);
+	html__put_json(out, p->kind.name);
 	fputs(",\"title\":", out);
-	put_text(out, p->kind.title);
+	html__put_json(out, p->kind.title);
 	fputs(",\"doc\":", out);
-	put_text(out, p->kind.doc);
+	put_doc(out, p);
 	fprintf(out, ",\"parts\":\"%s\"", p->kind.from == PROFILE_GIL_SEGMENTS ? "parts of waits" : "events");
 	fprintf(out, ",\"unit\":\"%s\",\"events\":%llu,\"without\":%llu,\"nodes\":[",
 		p->in_ns || !p->event ? "ns" : "count", p->events, p->without);
@@ -102,7 +100,7 @@ static void put_view(FILE *out, const struct profile *p)
 	fputs("]}", out);
 }
 
-static int put_page(struct export *e, const struct profiles *p)
+int flame__put_page(struct export *e, const struct profiles *p)
 {
 	const char *mark = strstr(page, MARK);
 
@@ -122,7 +120,7 @@ static int put_page(struct export *e, const struct profiles *p)
 
 static int end(struct export *e)
 {
-	return profiles__end(e, put_page);
+	return profiles__end(e, flame__put_page);
 }
 
 EXPORTER(flame) = {

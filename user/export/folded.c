@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Brendan Gregg's folded stacks, a line each: "python3 4711;main (app.py);load (app.py) 1234". What
- * flamegraph.pl, inferno, speedscope and many others read. Times are ns.
+ * Writes Brendan Gregg's folded stacks, which flamegraph.pl, inferno and speedscope read: "python3 4711;main
+ * (app.py);load (app.py) 1234" per line. Times are ns.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 struct writing {
 	struct export *e;
 	const struct call_function *functions;
-	char **texts; /* of each function, when it first comes up */
+	char **texts; /* of each function, made at its first use */
 };
 
-/* ';' parts the frames; the number is behind the last space. */
+/* Returns a function's text without ';', which separates frames. */
 static const char *text_of(const struct writing *w, u32 function)
 {
 	char **text = &w->texts[function];

@@ -6,17 +6,11 @@
 #include <string.h>
 
 #include "output/text.h"
-
-const char *frame_text__file(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
+#include "util/path.h"
 
 char *frame_text__function(const struct call_function *f)
 {
-	const char *file = frame_text__file(f->file);
+	const char *file = path__file_name(f->file);
 	char *text = NULL, *clean;
 	int len;
 

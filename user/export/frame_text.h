@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How functions of stacks are written in other programs' formats. */
+/* Formats functions of stacks for other programs. */
 #ifndef SONDE_EXPORT_FRAME_TEXT_H
 #define SONDE_EXPORT_FRAME_TEXT_H
 
 #include "export/calls.h"
 
-/* "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]", on one line and in UTF-8; malloc'ed, NULL: no memory. */
+/* Limit for a frame's name or path: a small trace may repeat one long name in many frames. */
+#define FRAME_TEXT_MAX 4096
+
+/* Returns "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]": one line, malloc'ed; NULL without memory. */
 char *frame_text__function(const struct call_function *f);
-/* The last part of a path. */
-const char *frame_text__file(const char *path);
 
 #endif

@@ -12,7 +12,7 @@
 #include "model/view.h"
 #include "util/array.h"
 
-#define KEPT (1u << 16) /* launches; a power of two */
+#define KEPT (1u << 16) /* launches that are remembered; a power of two */
 
 struct uuid_key {
 	u64 first, last;
@@ -41,7 +41,7 @@ static int grow(struct gpus *g, u32 n)
 	return 0;
 }
 
-/* A new GPU gets its process's number for it, if that is free. */
+/* Gives a new GPU the number that its process uses for it, if that is free. */
 static int take_number(struct gpus *g, u32 device, u32 *out)
 {
 	bool is_free = device < GPUS_MAX && (device >= g->n || !g->list[device].taken);
@@ -54,7 +54,7 @@ static int take_number(struct gpus *g, u32 device, u32 *out)
 	return err;
 }
 
-/* The number of a UUID, which is made if there is none. */
+/* Returns the number of a UUID, and assigns one to a new UUID. */
 static int number_of(struct gpus *g, const struct uuid_key *uuid, u32 device, u32 *out)
 {
 	u32 *known = map__get(&g->by_uuid, uuid);
@@ -84,7 +84,7 @@ static int take_device(struct gpus *g, const struct view *v)
 		return -ENOMEM;
 	if (*known)
 		return 0;
-	/* one that does not say is what all processes call it */
+	/* Devices without a UUID are identified by their number. */
 	if (!uuid.first && !uuid.last)
 		uuid.last = 1 + (u64)device.device;
 	if (number_of(g, &uuid, device.device, &number))
@@ -173,7 +173,7 @@ u64 gpus__start(struct gpus *g, const struct gpu_work *w)
 	struct interval *last = map__get(&g->streams, &key);
 	u64 start = w->start;
 
-	/* without memory it stays as it is */
+	/* Without memory the start is not corrected. */
 	if (!last)
 		return start;
 	if (error && start >= last->start && start < last->end && last->end - start <= *error && last->end <= w->end)
@@ -201,14 +201,10 @@ char *gpus__name(const struct gpus *g, u32 number, char *buf, size_t size)
 bool gpus__traced(const struct trace *t)
 {
 	static const char *const kinds[] = { "gpu_kernel", "gpu_memcpy", "gpu_memset", "gpu_graph" };
-	const struct kind_summary *have;
-	u32 n;
 
-	have = trace__kinds(t, &n);
-	for (u32 i = 0; i < n; i++)
-		for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
-			if (have[i].events && !strcmp(have[i].event->name, kinds[k]))
-				return true;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (trace__has(t, kinds[i]))
+			return true;
 	return false;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT 4096 /* spans of a lane; older ones are put together in pairs */
+#define KEPT 4096 /* spans of a lane; older ones are merged in pairs */
 
 static bool contains(const struct interval *outer, const struct interval *inner)
 {
@@ -18,7 +18,7 @@ bool lane__fits(const struct lane *l, const struct interval *span)
 {
 	u32 i;
 
-	/* its begin and its end are neighbours in the file and stay neighbours when sorted */
+	/* An empty span fits anywhere: its begin and end are adjacent in the file and stay so when sorted. */
 	if (span->start == span->end)
 		return true;
 	for (i = l->n; i-- > 0;) {
@@ -26,7 +26,7 @@ bool lane__fits(const struct lane *l, const struct interval *span)
 
 		if (s->at.end <= span->start)
 			return true;
-		/* touching it from the left is no fit: its begin is in the file already and would be sorted before this end */
+		/* A span that ends where s begins does not fit: that begin would precede this end in the file. */
 		if (s->at.start > span->end)
 			continue;
 		if (contains(&s->at, span))
@@ -37,7 +37,7 @@ bool lane__fits(const struct lane *l, const struct interval *span)
 	return true;
 }
 
-/* The gaps between older spans are forgotten: what lies in one of them fits no longer. */
+/* Merges the older half of the spans in pairs; their gaps then count as occupied. */
 static void coarsen(struct lane *l)
 {
 	u32 i, half = l->n / 2 & ~1u;
@@ -72,7 +72,7 @@ int lane__add(struct lane *l, const struct interval *span)
 		l->spans[after - 1].is_leaf = false;
 		return 0;
 	}
-	/* [first, after) are inside it now */
+	/* Spans [first, after) are inside the new one. */
 	for (first = after; first && l->spans[first - 1].at.start >= span->start; first--)
 		;
 	memmove(l->spans + first + 1, l->spans + after, (l->n - after) * sizeof(*l->spans));

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Perfetto's trace format: https://ui.perfetto.dev opens it. Times are on
- * CLOCK_BOOTTIME, which Perfetto's own traces use. See perfetto.h.
- */
+/* Writes https://ui.perfetto.dev's format; times are on CLOCK_BOOTTIME, as in Perfetto's own traces. See perfetto.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +69,7 @@ static int forked(struct perfetto *p, const struct view *v)
 	return err;
 }
 
-/* All others are slices or instants on their thread, but for what the trace says of itself. */
+/* Other kinds are slices or instants on their thread, except metadata. */
 static const struct drawing {
 	const char *kind;
 	int (*draw)(struct perfetto *p, const struct view *v);
@@ -85,7 +82,7 @@ static const struct drawing {
 	{ "meta_cost", cost },
 	{ "meta_clock", clocks },
 	{ "sample_cpu", perfetto__sample },
-	/* work and its launches: perfetto__gpu_work; what else describes them is no moment on a time line */
+	/* perfetto__gpu_work() draws GPU work and its launches; these kinds only describe it */
 	{ "gpu_kernel", nothing },
 	{ "gpu_memcpy", nothing },
 	{ "gpu_memset", nothing },
@@ -149,7 +146,7 @@ static int rows(struct export *e, const struct rows *rows)
 {
 	struct perfetto *p = e->data;
 
-	/* most of a trace's strings and maps are not drawn: they need not be put in order */
+	/* Kinds that are not drawn, such as strings and maps, are not sorted. */
 	return drawing_of(rows__event(rows))->draw == nothing ? 0 : order__add(p->order, rows);
 }
 
@@ -162,13 +159,15 @@ static int end(struct export *e)
 		return 0;
 	if (p->out) {
 		err = order__finish(p->order);
-		/* the models need memory too */
+		/* The models need memory, too. */
 		order__free(p->order);
 		p->order = NULL;
 		if (!err)
 			err = perfetto__blame(p);
 		if (!err)
 			err = perfetto__gpu_work(p);
+		if (!err)
+			err = perfetto__findings(p);
 		perfetto__flush_sched(p, true);
 		perfetto__finish_marks(p);
 		perfetto__put_idle_processes(p);

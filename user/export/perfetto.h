@@ -51,7 +51,7 @@ enum {
 	PACKET_GPU_INFO = 128,
 };
 
-/* InternedData: what a text is interned as */
+/* InternedData: the kinds of interned texts */
 enum intern {
 	INTERN_CATEGORY = 1,
 	INTERN_NAME = 2,
@@ -64,13 +64,13 @@ enum intern {
 	INTERN_LAUNCH_ARGUMENT = 1001,
 };
 
-/* Texts without a stable address are interned by what they name. */
+/* What identifies an interned text: its address or, if that is not stable, what it names. */
 enum intern_by { BY_ADDRESS, BY_STACK, BY_THREAD };
 
-/* Kinds of tracks beside events' ids */
+/* Kinds of tracks, beside the ids of events */
 enum {
 	TRACK_PROCESS = 0x10000,
-	TRACK_OWN, /* above those up to TRACK_LAST_OWN */
+	TRACK_OWN, /* parent of the tracks up to TRACK_LAST_OWN */
 	TRACK_LOSSES,
 	TRACK_LOST_RECORDS,
 	TRACK_CPU_TIME,
@@ -85,23 +85,24 @@ enum {
 	TRACK_GPU_CLOCK,
 	TRACK_GPU_LOST,
 	TRACK_GPU_HOST_TIME,
+	TRACK_FINDINGS,
 };
 
 struct track {
 	u64 uuid;
-	u32 frame; /* in which it was described last */
-	u32 named; /* of a process: the frame in which a thread of it was described last */
+	u32 frame; /* frame in which it was last described */
+	u32 named; /* of a process: frame in which one of its threads was last described */
 	struct lane lane;
 };
 
 /* Something that is emitted once per frame. */
 struct interned {
-	u32 number, frame; /* frame of the file in which it was emitted last */
+	u32 number, frame; /* frame in which it was last emitted */
 };
 
 struct clock_step {
-	u64 monotonic; /* from here on */
-	u64 ahead; /* ns that CLOCK_BOOTTIME is ahead of it */
+	u64 monotonic; /* time from which it holds */
+	u64 ahead; /* ns by which CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC */
 };
 
 struct perfetto {
@@ -112,7 +113,7 @@ struct perfetto {
 	int err; /* of a write */
 	struct pb packet, interned, descriptor;
 	u32 frame; /* its number, from 1 */
-	bool fresh; /* nothing was written on the sequence of track events in this frame */
+	bool fresh; /* this frame has no packet on the track events' sequence yet */
 	u64 frame_bytes;
 	ZSTD_CCtx *zstd; /* NULL: no compression */
 	char *compressed;
@@ -130,53 +131,53 @@ struct perfetto {
 	struct sched_span_fields run_fields, off_fields;
 	struct sched_cpu *cpus; /* by number */
 	u32 n_cpus;
-	u64 unordered; /* runs left out: they overlap another on their CPU */
+	u64 unordered; /* number of runs left out, which overlap another on their CPU */
 	struct gil_counts *gils;
 	u64 lost, lost_time;
 	struct gpus gpus;
-	bool correlates; /* there is work of GPUs: calls say which is theirs */
+	bool correlates; /* the trace has GPU work, to which calls refer */
 	struct gpu_drawing *gpu; /* perfetto_gpu.c */
 	struct gpu_counters *gpu_counters; /* perfetto_gpu_counters.c */
 };
 
-/* perfetto_out.c. A packet is begun and ended; in between, fields go to p->packet. */
+/* perfetto_out.c. Between the begin and end of a packet, fields are added to p->packet. */
 int perfetto__open(struct perfetto *p);
 int perfetto__close(struct perfetto *p);
-/* May begin a new frame, and then a packet; time is CLOCK_MONOTONIC, 0: the packet has none. */
+/* Begins a packet; time is CLOCK_MONOTONIC, 0: the packet has none. */
 void packet__begin(struct perfetto *p, u64 time);
 void packet__end(struct perfetto *p, bool on_sequence);
-/* Ends the frame if it is large; what follows is emitted in the next one. Not within a packet. */
+/* Ends the frame if it is large; later packets go into the next one. Not allowed within a packet. */
 void perfetto__maybe_next_frame(struct perfetto *p);
-/* The number of a text that stays where it is; valid in this packet. */
+/* Returns the number of a text whose address is stable; valid in this packet. */
 u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len);
-/* The same of a text that does not stay, by a number that does. */
+/* Returns the number of a text that is identified by key; valid in this packet. */
 u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const void *data, size_t len);
-/* The number of something that is emitted once per frame; *again: emit it in this packet. */
+/* Returns the number of a key that is emitted once per frame; *again: emit it in this packet. */
 u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *again);
 int perfetto__load_clocks(struct perfetto *p);
 u64 perfetto__boottime(const struct perfetto *p, u64 monotonic);
 void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime);
 
-/* perfetto_tracks.c. NULL: no memory. */
+/* perfetto_tracks.c. These return NULL without memory. */
 int perfetto__load_containers(struct perfetto *p);
 struct track *perfetto__thread(struct perfetto *p, u32 pid, u32 tid);
-/* The same, but viewers put the process last as long as nothing else of it is drawn. */
+/* Returns a thread's track for an instant: viewers put processes with only instants last. */
 struct track *perfetto__thread_of_instant(struct perfetto *p, u32 pid, u32 tid);
 void perfetto__put_root(struct perfetto *p);
-/* Describes the frame's processes that hold nothing but instants. */
+/* Describes the frame's processes that have only instants. */
 void perfetto__put_idle_processes(struct perfetto *p);
-/* Of a process, 0: of none. name and unit (a counter's, else NULL) are shown to the user. */
+/* Returns a track of a process (pid 0: of none). name and unit (of a counter, else NULL) are shown to users. */
 struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit);
 /*
- * A thread's own track if the span fits on it, else one beneath it. perfetto__find_place does not reserve it until
- * perfetto__take_place; all others reserve it at once, and the span has to be written next.
+ * Returns the thread's own track if the span fits on it, or one beneath it. perfetto__find_place does not reserve the
+ * place until perfetto__take_place; the others do at once, and the span must be written next.
  */
 struct track *perfetto__find_place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 				   const struct interval *span);
 void perfetto__take_place(struct perfetto *p, struct track *t, const struct interval *span);
 struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 			      const struct interval *span);
-/* t if the span fits on it, else a track of that kind and name beneath the thread's. */
+/* Returns t if the span fits on it, or a track of that kind and name beneath the thread's. */
 struct track *perfetto__place_on(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
 				 const struct interval *span);
 struct track *perfetto__place_thread(struct perfetto *p, u32 pid, u32 tid, u32 kind, const char *name,
@@ -189,10 +190,10 @@ void perfetto__free_tracks(struct perfetto *p);
 /* perfetto_slices.c */
 enum event_type { EVENT_BEGIN = 1, EVENT_END = 2, EVENT_INSTANT = 3, EVENT_COUNTER = 4 };
 void perfetto__slice(struct perfetto *p, const struct view *v);
-/* A packet that holds a track event, up to its name; put more into p->packet, then event__end. */
+/* Begins a packet with a track event; add fields to p->packet, then call event__end. */
 size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type);
 void event__end(struct perfetto *p, size_t at);
-/* Fields of the event: a name that is copied; an argument whose name must outlive the export; 0: no callstack. */
+/* Add fields: the event's name, copied; an argument, whose name must outlive the export; a callstack, 0: none. */
 void event__name(struct perfetto *p, const char *name);
 void event__argument(struct perfetto *p, const char *name, const char *text);
 void event__callstack(struct perfetto *p, u64 callstack);
@@ -201,26 +202,29 @@ void event__category(struct perfetto *p, const char *category);
 /* perfetto_stacks.c */
 int perfetto__open_stacks(struct perfetto *p);
 int perfetto__sample(struct perfetto *p, const struct view *v);
-/* The number of a stack, which is not 0; valid in this packet. 0: the trace does not have it. */
+/* Returns the number of a stack, valid in this packet; 0: the trace does not have the stack. */
 u64 perfetto__callstack(struct perfetto *p, u32 stack);
 void perfetto__free_stacks(struct perfetto *p);
 
 /* perfetto_gil.c: reads the trace once more. */
 int perfetto__blame(struct perfetto *p);
 
+/* perfetto_findings.c */
+int perfetto__findings(struct perfetto *p);
+
 /* perfetto_sched.c */
 int perfetto__run(struct perfetto *p, const struct view *v);
 int perfetto__off(struct perfetto *p, const struct view *v);
-/* Says that a number is another thread's from now on. 0 or -ENOMEM. */
+/* Emits that a number belongs to a new thread. Returns 0 or -ENOMEM. */
 int perfetto__fork(struct perfetto *p, const struct view *v);
-/* Writes what waits. last: there is no more, in the whole trace. */
+/* Writes the buffered switches. last: at the end of the trace. */
 void perfetto__flush_sched(struct perfetto *p, bool last);
 void perfetto__free_sched(struct perfetto *p);
 
 /* perfetto_gpu.c: reads the trace once more. */
 void perfetto__put_gpus(struct perfetto *p);
 int perfetto__gpu_work(struct perfetto *p);
-/* Field of a slice: it may have launched GPU work. */
+/* Marks a slice as a possible launch of GPU work. */
 void event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start);
 void perfetto__free_gpu(struct perfetto *p);
 
@@ -240,7 +244,7 @@ void perfetto__counter(struct perfetto *p, u64 time, const struct track *t, u64 
 void perfetto__loss(struct perfetto *p, const struct view *v);
 void perfetto__cost(struct perfetto *p, const struct view *v);
 int perfetto__count_gil(struct perfetto *p, const struct view *v);
-/* At the end: what is missing there, and the counters' rest. */
+/* Writes the marks and counters that are known only at the end. */
 void perfetto__finish_marks(struct perfetto *p);
 void perfetto__free_marks(struct perfetto *p);
 

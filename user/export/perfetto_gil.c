@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A track "GIL blame" beneath each thread that waited for a GIL: which code held it meanwhile. */
+/* Draws a track "GIL blame" beneath each thread that waited for a GIL: the code that held it meanwhile. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,14 +12,14 @@ struct waiter_key {
 
 struct pass {
 	struct perfetto *p;
-	struct map waiting; /* struct waiter_key -> struct gil_segment: the last, which may go on */
+	struct map waiting; /* struct waiter_key -> struct gil_segment: the last one, which may continue */
 };
 
 static const char *holder_label(const struct perfetto *p, const struct gil_segment *segment, char *buf, size_t size)
 {
-	if (segment->had == GIL_UNKNOWN)
+	if (segment->holding == GIL_UNKNOWN)
 		return "holder unknown";
-	if (segment->had == GIL_FREE)
+	if (segment->holding == GIL_FREE)
 		return "free: woken, not running yet";
 	if (segment->holder_stack)
 		return stacks__label(p->e->stacks, segment->holder_stack, buf, size);
@@ -34,7 +34,7 @@ static void put_arguments(struct perfetto *p, const struct gil_segment *segment,
 	event__argument(p, "holder", holder);
 	if (user)
 		event__argument(p, "holder_code", stacks__label(p->e->stacks, user, buf, sizeof(buf)));
-	if (segment->had == GIL_HELD && segment->holder)
+	if (segment->holding == GIL_HELD && segment->holder)
 		event__argument(p, "holder_thread",
 				names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->holder));
 	event__argument(p, "waiter", stacks__label(p->e->stacks, segment->waiter_stack, buf, sizeof(buf)));
@@ -68,10 +68,10 @@ static int put_segment(struct perfetto *p, const struct gil_segment *segment)
 	return p->packet.failed ? -ENOMEM : p->err;
 }
 
-/* A wait is cut at each switch interval: segments that continue are one slice. */
+/* Waits are cut at each switch interval; is b the continuation of a, and drawn in the same slice? */
 static bool goes_on(const struct gil_segment *a, const struct gil_segment *b)
 {
-	return a->to == b->from && a->gil.gil == b->gil.gil && a->had == b->had && a->attempt == b->attempt &&
+	return a->to == b->from && a->gil.gil == b->gil.gil && a->holding == b->holding && a->attempt == b->attempt &&
 	       a->holder == b->holder && a->holder_stack == b->holder_stack && a->waiter_stack == b->waiter_stack;
 }
 
@@ -99,7 +99,7 @@ int perfetto__blame(struct perfetto *p)
 	struct pass pass = { .p = p };
 	int err;
 
-	/* before there were stacks, the slices of waits say all there is */
+	/* Without stacks the slices of waits have all information. */
 	if (!stacks__count(p->e->stacks))
 		return 0;
 	map__init(&pass.waiting, sizeof(struct waiter_key), sizeof(struct gil_segment));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What GPUs did, as GpuRenderStageEvents: a packet a kernel, copy or set, on a track for each stream. Perfetto puts
- * those of one stream that overlap on rows of their own. The call that asked for the work says so by the number of the
- * event (GpuCorrelation), which is made of its thread and start, so that the call can be written long before its work is
- * known, and of which all nodes of a graph's launch have the same.
+ * Writes GPU work as GpuRenderStageEvents: a packet for each kernel, copy or set, on a track for each stream. Perfetto
+ * puts overlapping work of a stream on rows of its own. The launching call refers to the work by the event's number
+ * (GpuCorrelation). The number is a hash of the call's thread and start, so that the call can be written before its
+ * work is known; all nodes of a graph launch share it.
  *
- * Numeric arguments named `device` and `stream` are what the UI builds its tree by: process, CUDA, device, context, stream.
+ * The UI builds its tree (process, CUDA, device, context, stream) from the numeric arguments named `device` and
+ * `stream`.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ enum { LAUNCH_GRID = 1, LAUNCH_BLOCK = 2, LAUNCH_ARGUMENT = 3 };
 enum { ARGUMENT_NAME = 1, ARGUMENT_UINT = 4, ARGUMENT_DOUBLE = 5, ARGUMENT_TEXT_IID = 7 };
 
 #define ID_BITS	 56
-#define MAX_GPUS 64 /* that are described: a trace may claim any number */
+#define MAX_GPUS 64 /* GPUs that are described, as a trace may claim any number */
 
 struct context_key {
 	u32 pid, device, context, unused;
@@ -57,7 +58,7 @@ struct queue_key {
 	u32 pid, device, context, stream;
 };
 
-/* One number space: stages and queues are specifications. */
+/* Stages and queues are both specifications and share one number space. */
 struct specification_key {
 	enum { OF_STAGE, OF_QUEUE } what;
 	u32 stage;
@@ -71,7 +72,7 @@ struct kernel_key {
 
 struct gpu_drawing {
 	struct perfetto *p;
-	struct gpu_model *model; /* has names that are interned by address: lives as long as the file is written */
+	struct gpu_model *model; /* owns names that are interned by address */
 	struct map contexts, specifications, kernels; /* -> struct interned */
 	struct map first_contexts; /* u64 pid and device -> u32 context */
 	struct gpu_launches launches;
@@ -93,7 +94,7 @@ void event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start)
 	pb__end(&p->packet, at);
 }
 
-/* Numbered by their places. */
+/* Describes the GPUs; their numbers are their positions here. */
 void perfetto__put_gpus(struct perfetto *p)
 {
 	u32 n = p->gpus.n < MAX_GPUS ? p->gpus.n : MAX_GPUS;
@@ -169,7 +170,7 @@ static u64 put_stage(struct gpu_drawing *g, const struct gpu_work *w)
 	return put_specification(g, &key, gpu_work__name(w), computes ? CATEGORY_COMPUTE : CATEGORY_OTHER);
 }
 
-/* Most processes have one context per device: another one is named with the stream. */
+/* Names a queue by its stream and, unless it is the device's first, by its context. */
 static u64 put_queue(struct gpu_drawing *g, const struct gpu_work *w)
 {
 	struct specification_key key = { .what = OF_QUEUE, .queue = { w->pid, w->device, w->context, w->stream } };
@@ -255,7 +256,7 @@ static void put_shape(struct perfetto *p, const struct gpu_work *w)
 {
 	put_dimensions(p, LAUNCH_GRID, w->grid);
 	put_dimensions(p, LAUNCH_BLOCK, w->block);
-	/* by these names the UI's page about kernels knows them */
+	/* The UI's page about kernels looks for these names. */
 	put_number(p, "registers_per_thread", w->registers);
 	put_number(p, "shared_mem_static", w->static_shared);
 	put_number(p, "shared_mem_dynamic", w->dynamic_shared);
@@ -331,7 +332,7 @@ static void put_work(struct gpu_drawing *g, const struct gpu_work *w, u32 gpu, u
 
 	packet__begin(p, start);
 	at = pb__begin(&p->packet, PACKET_GPU_STAGE);
-	/* of work without a launch, which needs a number too: one that no launch has */
+	/* Work without a launch gets a number that no launch has. */
 	pb__int(&p->packet, STAGE_EVENT_ID,
 		l && l->tid ? submission(l->pid, l->tid, l->start) : 1ull << ID_BITS | ++g->alone);
 	pb__int(&p->packet, STAGE_DURATION, w->end - start);
@@ -347,7 +348,7 @@ static void put_work(struct gpu_drawing *g, const struct gpu_work *w, u32 gpu, u
 	packet__end(p, true);
 }
 
-/* A launch that CUPTI alone saw: the driver's function, on its thread. One that uprobes saw is drawn as all calls are. */
+/* Draws a launch that only CUPTI recorded; one that uprobes recorded is drawn like all calls. */
 static void put_launch(struct gpu_drawing *g, const struct gpu_launch *l)
 {
 	const struct schema_event *e = schema__event(g->p->schema, "gpu_call");
@@ -376,7 +377,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	struct perfetto *p = g->p;
 	u32 gpu;
 
-	/* when the host asked is not when the device did it: the calls are drawn, a mark says what is not known */
+	/* The time of the call is not that of the work: only a mark states that device times are missing. */
 	if (w->host_time)
 		return perfetto__gpu_host_time(p, w);
 	perfetto__maybe_next_frame(p);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Counters of GPUs: how busy each was, the memory that was allocated on it; and what is not known of them, as marks.
+ * Writes GPU counters (busy share, allocated memory), and marks for what is not known.
  *
- * A GPU is busy when anything runs on it: of work that overlaps, in several streams or processes, the union counts. Work
- * comes nearly in order of its ends; what came in the last seconds is kept as intervals, all before as ns in slots of
- * equal length. A piece that began before the kept ones fills the slots that it covers, and only where it begins and ends
- * in one, another's time in the same slot may be counted with it.
+ * A GPU is busy while any work runs on it; overlapping work of several streams or processes counts once. Work arrives
+ * nearly in the order of its ends: the last seconds are stored as intervals, earlier time as busy ns in slots of equal
+ * length. Work that began before the stored intervals is added to the slots that it covers; in its first and last slot,
+ * time may be counted twice.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "util/array.h"
 
 #define WINDOW	 2000000000ull /* ns */
-#define SLOTS	 2000 /* about, of the whole trace */
+#define SLOTS	 2000 /* for the whole trace, about */
 #define MIN_SLOT 1000000ull /* ns */
 #define KEPT	 (1u << 16) /* intervals */
 
@@ -35,7 +35,7 @@ enum gpu_counter { GPU_COUNTER_BUSY = 1, GPU_COUNTER_MEMORY };
 struct busy {
 	struct interval *recent; /* by time, disjoint */
 	u32 n;
-	u64 settled; /* all before is in the slots */
+	u64 settled; /* all earlier time is in the slots */
 	u64 *slots;
 };
 
@@ -45,7 +45,7 @@ struct memory {
 };
 
 struct memory_key {
-	u32 pid; /* of memory on a device that is not known, else 0 */
+	u32 pid; /* for memory on an unknown device, else 0 */
 	u32 gpu;
 };
 
@@ -89,7 +89,7 @@ static struct gpu_counters *counters_of(struct perfetto *p)
 	return c;
 }
 
-/* Adds [start, end) to the slots; none gets fuller than it is long. */
+/* Adds [start, end) to the slots, each of which is full at its length. */
 static void fill(const struct gpu_counters *c, u64 *slots, u64 start, u64 end)
 {
 	u64 last = c->first + c->n_slots * c->slot, from, to;
@@ -107,7 +107,7 @@ static void fill(const struct gpu_counters *c, u64 *slots, u64 start, u64 end)
 	}
 }
 
-/* What ended before is put into the slots. */
+/* Moves intervals that ended before this time into the slots. */
 static void settle(const struct gpu_counters *c, struct busy *b, u64 before)
 {
 	u32 i;
@@ -120,7 +120,7 @@ static void settle(const struct gpu_counters *c, struct busy *b, u64 before)
 	b->n -= i;
 }
 
-/* Puts it among the recent ones, as one with those that it touches. */
+/* Inserts the span into the recent intervals, merged with those that it touches. */
 static void merge(struct busy *b, struct interval span)
 {
 	u32 after = b->n, first;
@@ -180,7 +180,7 @@ static void put_spec(struct perfetto *p, enum gpu_counter counter, const char *n
 	pb__end(&p->interned, at);
 }
 
-/* The number of a GPU's counters; valid in this packet. */
+/* Returns the number of a GPU's counters; valid in this packet. */
 static u64 put_descriptor(struct perfetto *p, u32 gpu)
 {
 	bool again;
@@ -200,7 +200,7 @@ static u64 put_descriptor(struct perfetto *p, u32 gpu)
 	return number;
 }
 
-/* What the counter was from its last event until time: so GpuCounterEvents are read. The first one's value is ignored. */
+/* Writes the counter's value from its last event until time, as the format requires; the first value is ignored. */
 static void put_value_until(struct perfetto *p, u64 time, u32 gpu, enum gpu_counter counter, double value)
 {
 	size_t event, at;
@@ -234,7 +234,7 @@ static void put_busy(struct perfetto *p, u32 gpu, const struct busy *b)
 	}
 }
 
-/* Memory of the host that is pinned is none of a device's. */
+/* Pinned memory of the host is not a device's. */
 static bool is_of_device(const struct gpu_allocation *a)
 {
 	return a->memory != GPU_MEMORY_PAGEABLE && a->memory != GPU_MEMORY_PINNED;
@@ -255,7 +255,7 @@ int perfetto__gpu_memory(struct perfetto *p, const struct gpu_allocation *a)
 	if (!m)
 		return -ENOMEM;
 	before = m->live;
-	/* what was there when tracing began is not known, so neither is what is left when it goes */
+	/* Allocations from before tracing are not known, so releases may exceed what is counted. */
 	if (a->release)
 		m->live -= a->bytes < m->live ? a->bytes : m->live;
 	else
@@ -350,7 +350,7 @@ void perfetto__gpu_shim(struct perfetto *p, const struct view *v)
 	perfetto__mark(p, &(struct interval){ time, time }, text);
 }
 
-/* Calls without a shim are no loss where device times were not requested: a slice beneath the process. */
+/* Where device times were not requested, calls without them are no loss: a slice beneath the process. */
 static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h)
 {
 	const struct track *t;

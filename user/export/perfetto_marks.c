@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is missing, as slices on a track of its own, and counters: lost records, what tracing cost, waiters for a GIL. */
+/* Draws what is missing as slices on one track, and counters: lost records, tracing's cost, waiters for a GIL. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "export/perfetto.h"
 #include "util/array.h"
 
-#define WINDOW	   10000000000ull /* ns: no wait for a GIL is longer, but for odd switch intervals */
+#define WINDOW	   10000000000ull /* ns: no wait for a GIL is longer, unless the switch interval is */
 #define MAX_POINTS (1u << 20)
 
 /* TrackEvent */
@@ -127,7 +127,7 @@ static int compare(const void *a, const void *b)
 	return x->gil < y->gil ? -1 : x->gil > y->gil;
 }
 
-/* Emits the counts up to a time; changes at one time are summed. */
+/* Emits the counts before a time; changes at one time are summed. */
 static void emit_gils(struct perfetto *p, u64 before)
 {
 	struct gil_counts *g = p->gils;
@@ -144,7 +144,7 @@ static void emit_gils(struct perfetto *p, u64 before)
 		w->waiters += point->change;
 		if (i + 1 < g->n && point[1].time == point->time && point[1].gil == point->gil)
 			continue;
-		/* a wait longer than the window began before points that were emitted */
+		/* A wait longer than the window may begin before the last emitted point. */
 		w->last = point->time > w->last ? point->time : w->last;
 		perfetto__counter(p, w->last,
 				  perfetto__track(p, (u32)key->pid, TRACK_GIL_WAITERS, point->gil, "GIL waiters",
@@ -203,7 +203,7 @@ static void put_last_mark(struct perfetto *p, const char *format, u64 count)
 	perfetto__mark(p, &(struct interval){ last, last }, text);
 }
 
-/* Between these a trace is whole: what lies outside was seen by a part of the probes. Each of several has its own. */
+/* Marks the borders of the traced time, outside which not all probes recorded; merged traces have several. */
 static void put_windows(struct perfetto *p, const struct trace_facts *facts)
 {
 	for (u32 i = 0; i < facts->n_windows; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Packets, frames, interned texts, clocks. */
+/* Writes packets, frames, interned texts and clocks. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 
 #define FRAME_BYTES (4u << 20) /* before compression */
 #define LEVEL	    3
-#define SEQUENCE    1 /* of track events, which intern; all else is on the other one */
+#define SEQUENCE    1 /* of track events, which intern; other packets use OTHERS */
 #define OTHERS	    2
-#define JITTER	    1000000 /* ns: a suspend moves CLOCK_BOOTTIME by more, reading the clocks by less */
+#define JITTER	    1000000 /* ns: a suspend shifts CLOCK_BOOTTIME by more, reading the clocks by less */
 
 enum { CLOCK_ID_REALTIME = 1, CLOCK_ID_MONOTONIC = 3, CLOCK_ID_BOOTTIME = 6 };
 enum { STATE_CLEARED = 1, STATE_NEEDED = 2 };
 
 struct intern_key {
-	u64 text; /* mostly its address: a text at two addresses is emitted twice */
+	u64 text; /* usually its address, so a text at two addresses is emitted twice */
 	u32 what, by;
 };
 
@@ -56,7 +56,7 @@ static void put_info(struct perfetto *p)
 	info = pb__begin(&p->packet, PACKET_SYSTEM_INFO);
 	utsname = pb__begin(&p->packet, 1);
 	pb__text(&p->packet, 1, "Linux", 5);
-	/* the states of threads are numbered by it */
+	/* the kernel's release determines how thread states are numbered */
 	pb__text(&p->packet, 3, head->kernel, strlen(head->kernel));
 	pb__text(&p->packet, 4, head->arch, strlen(head->arch));
 	pb__end(&p->packet, utsname);
@@ -66,7 +66,7 @@ static void put_info(struct perfetto *p)
 	packet__end(p, false);
 }
 
-/* So that viewers know a trace again: the same for each export of a recording. */
+/* Lets viewers recognize a trace: the UUID is the same for each export of a recording. */
 static void put_uuid(struct perfetto *p)
 {
 	const struct trace_head *head = p->e->facts->head;
@@ -193,7 +193,7 @@ u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by,
 	if (again) {
 		at = pb__begin(&p->interned, what);
 		pb__int(&p->interned, 1, number);
-		/* a text is cleaned, bytes are not */
+		/* Texts are converted to UTF-8, bytes are not. */
 		if (what == INTERN_BUILD_ID)
 			pb__bytes(&p->interned, 2, data, len);
 		else
@@ -238,7 +238,7 @@ int perfetto__load_clocks(struct perfetto *p)
 	const struct trace_head *head = p->e->facts->head;
 	const struct schema_event *kinds[] = { schema__event(p->schema, "meta_clock"), NULL };
 	struct trace_filter filter = { .kinds = kinds };
-	/* an older trace may lack it: then the clocks are the same */
+	/* An older trace may lack boottime; the clocks are then taken as equal. */
 	int err = add_clock(p, head->monotonic, head->boottime ? head->boottime : head->monotonic);
 
 	if (!err && kinds[0] && head->boottime)

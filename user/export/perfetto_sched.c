@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The scheduler's own tracks: a CPU's switches, made from the runs of threads.
+ * Draws the scheduler's tracks: a CPU's switches, derived from the runs of threads.
  *
- * Threads that were not followed leave no runs: between two runs of followed ones
- * the CPU is shown as idle, because when another one left it is not known.
+ * Threads that were not followed have no runs. Between two runs of followed threads the CPU is shown as idle, because
+ * it is not known when other threads ran.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "export/perfetto.h"
 #include "util/array.h"
 
-#define WAITING	 512 /* switches of a CPU that are written together */
+#define WAITING	 512 /* switches of a CPU that are written in one packet */
 #define PRIORITY 120 /* the kernel's default; not recorded */
 #define MAX_CPUS 65536u
 
@@ -28,11 +28,11 @@ struct cpu_switch {
 
 struct sched_cpu {
 	bool used;
-	u64 end; /* of the last run; the thread has not been switched out yet */
+	u64 end; /* of the last run, whose thread has not been switched out yet */
 	u32 running; /* 0: idle */
-	const char *name; /* of that one */
-	u32 state; /* of that one at the end */
-	u32 seeded; /* the frame that has a whole switch of this CPU */
+	const char *name; /* name of that thread */
+	u32 state; /* its state at the end of the run */
+	u32 seeded; /* the last frame with a whole switch of this CPU */
 	u32 n;
 	struct cpu_switch *switches;
 	struct pb events; /* whole ones: FtraceEventBundle.event */
@@ -70,7 +70,7 @@ static struct sched_cpu *get(struct perfetto *p, u32 number)
 	return more->switches ? more : NULL;
 }
 
-/* A column of compact_sched; times are differences. */
+/* Writes a column of compact_sched; without value the times, as differences. */
 static void put_column(struct perfetto *p, const struct sched_cpu *c, u32 field,
 		       u64 (*value)(const struct cpu_switch *s))
 {
@@ -105,7 +105,7 @@ static u64 priority_of(const struct cpu_switch *s)
 	return PRIORITY;
 }
 
-/* The names, and for each switch which one. */
+/* Writes the distinct names, and for each switch the index of its name. */
 static void put_names(struct perfetto *p, const struct sched_cpu *c)
 {
 	const char *names[WAITING];
@@ -200,13 +200,13 @@ static void add_switch(struct perfetto *p, u32 number, u64 time, u32 next, const
 		flush(p, number);
 }
 
-/* Machines that were merged number their CPUs alike, and their threads apart; tid: the number, no id. */
+/* Returns a number for the CPU that is unique among merged machines. tid is a thread number, not an id. */
 static u32 cpu_of(const struct perfetto *p, s64 cpu, u32 tid)
 {
 	return (u32)cpu + (tid >> 22) * (p->e->facts->head->cpus ? p->e->facts->head->cpus : 64);
 }
 
-/* The fields of a kind are looked up once a trace. */
+/* Decodes a span; the fields are looked up once per trace. */
 static struct sched_span span_of(const struct view *v, struct sched_span_fields *f)
 {
 	struct sched_span s = { 0 };
@@ -230,7 +230,7 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 		return 0;
 	}
 	perfetto__thread(p, s.pid, s.tid);
-	/* no followed thread was switched in */
+	/* No followed thread ran between the two runs. */
 	if (c->running && c->end < s.start)
 		add_switch(p, number, c->end, 0, name_of(p, 0, 0));
 	add_switch(p, number, s.start, thread, name_of(p, s.pid, s.tid));
@@ -239,7 +239,7 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 	return 0;
 }
 
-/* A wake-up: the waker is the thread of the event. */
+/* Draws a wake-up, an event of the waker. */
 int perfetto__off(struct perfetto *p, const struct view *v)
 {
 	struct sched_span s = span_of(v, &p->off_fields);
@@ -254,10 +254,10 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 	perfetto__thread(p, s.pid, s.tid);
 	if (s.waker_tid)
 		perfetto__thread(p, s.waker_pid, s.waker_tid);
-	/* one that was preempted needed no waking */
+	/* A preempted thread needs no wake-up. */
 	if (!s.woken && s.state != SCHED_NEW)
 		return 0;
-	/* the engine drops a waking at the very moment of the switch that it leads to */
+	/* Perfetto drops a wake-up at the very time of the switch that it causes. */
 	if (wake == s.end && wake > s.start)
 		wake--;
 	event = pb__begin(&c->events, 2);
@@ -279,8 +279,8 @@ int perfetto__off(struct perfetto *p, const struct view *v)
 }
 
 /*
- * The engine takes the scheduler's events of a number for the thread that it knows by it; a new one of a number has to be
- * announced as the kernel does it.
+ * Perfetto assigns the scheduler's events of a thread number to the thread that it knows by that number, so a thread
+ * that reuses one must be announced by the kernel's event for new tasks.
  */
 int perfetto__fork(struct perfetto *p, const struct view *v)
 {

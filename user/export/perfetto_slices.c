@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Spans, instants, their arguments, and flows from the thread that released to the thread that waited. */
+/* Draws spans, instants, their arguments, and flows from the thread that released a lock to the thread that waited. */
 #include <string.h>
 #include <xxhash.h>
 
 #include "export/perfetto.h"
+#include "probes/cuda/cuda.h"
+#include "probes/cudadrv/cudadrv.h"
 #include "util/array.h"
 
 /* TrackEvent */
@@ -19,8 +21,6 @@ enum {
 	EVENT_CALLSTACK_IID = 56,
 };
 
-enum { FAMILY_CUDA = 3, FAMILY_CUDADRV = 6 };
-
 /* DebugAnnotation */
 enum {
 	ARGUMENT_NAME_IID = 1,
@@ -33,7 +33,7 @@ enum {
 	ARGUMENT_TEXT_IID = 17,
 };
 
-/* A wait that a thread ended: when, and which thread; pid NULL: of the same process. */
+/* The fields of a wait that state when it was ended and by which thread; pid NULL: of the same process. */
 static const struct wake {
 	const char *kind, *time, *pid, *tid;
 } wakes[] = {
@@ -96,7 +96,7 @@ void event__callstack(struct perfetto *p, u64 callstack)
 		pb__int(&p->packet, EVENT_CALLSTACK_IID, callstack);
 }
 
-/* Nothing is known or there is none: no stack, thread, moment, name or address; an empty text. */
+/* Is the value empty? True for no stack, thread, time, name or address, and for an empty text. */
 static bool is_empty(const struct schema_field *f, const struct field_value *value)
 {
 	static const char *const units[] = { "stack", "task", "moment", "string", "hex" };
@@ -156,7 +156,7 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 		if (field__is_common(v->event, field))
 			continue;
 		put_argument(p, v, field);
-		/* an event has one stack for Perfetto: the first, its own thread's */
+		/* Perfetto allows one stack for an event: the first, which is its own thread's. */
 		if (!callstack && field__is_stack(field))
 			callstack = perfetto__callstack(p, (u32)view__s64(v, field));
 	}
@@ -171,12 +171,13 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 	}
 }
 
-/* Any CUDA call may have launched work: which ones did is known only when all of the trace was read. */
+/* Marks all CUDA calls as possible launches: only the whole trace shows which ones launched work. */
 static void put_submission(struct perfetto *p, const struct view *v, const struct common_fields *f)
 {
-	u8 family = (u8)EVENT_FAMILY(v->event->id);
+	u32 family = EVENT_FAMILY(v->event->id);
 
-	if (p->correlates && v->event->is_call && (family == FAMILY_CUDA || family == FAMILY_CUDADRV))
+	if (p->correlates && v->event->is_call &&
+	    (family == EVENT_FAMILY(ID_cuda_copy) || family == EVENT_FAMILY(ID_cudadrv_copy)))
 		event__submission(p, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid), (u64)view__s64(v, f->start));
 }
 
@@ -198,10 +199,7 @@ static const struct wake *wake_of(const struct view *v)
 	return NULL;
 }
 
-/*
- * The thread that released. One gil_drop may end several waits, and a flow has one end: so each wait has its own
- * start there.
- */
+/* Draws the release on the releasing thread, once for each wait that it ended, because a flow has one end. */
 static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid, u64 time, u64 flow)
 {
 	const struct track *t = perfetto__thread(p, pid, tid);
@@ -215,7 +213,7 @@ static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid
 	event__end(p, at);
 }
 
-/* The end of a wait, from when its lock was released until the thread ran: a slice, because flows end where slices begin. */
+/* Draws the end of a wait, from the release until the thread ran: a slice, as flows end where slices begin. */
 static void put_released(struct perfetto *p, const char *category, const struct track *t, const struct interval *span,
 			 u64 flow)
 {
@@ -228,7 +226,7 @@ static void put_released(struct perfetto *p, const char *category, const struct 
 	event__end(p, at);
 }
 
-/* The released part of a wait. False: no thread released it. */
+/* Computes that part of a wait; returns false if no thread released it. */
 static bool released_part(const struct view *v, const struct wake *w, const struct interval *span, struct interval *out)
 {
 	u64 time = (u64)view__get(v, w->time);
@@ -241,9 +239,9 @@ static bool released_part(const struct view *v, const struct wake *w, const stru
 }
 
 /*
- * Before the wait itself, because of two slices that begin or end at one moment the file's order decides which is the
- * inner one; but a part that is the whole wait goes behind it. What the thread did in between, as its futex calls, may
- * overlap the part: then it gets a track of its own.
+ * Call it before drawing the wait, since of slices that begin or end together the file's order decides which is the
+ * inner one; but after it if the part is the whole wait. The part may overlap slices of the thread, such as futex
+ * calls, and then gets a track of its own.
  */
 static void put_wake(struct perfetto *p, const struct view *v, const struct common_fields *f, const struct wake *w,
 		     const char *category, struct track *of_wait, const struct interval *span,

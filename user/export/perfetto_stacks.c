@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Samples, and the stacks of slices. Perfetto knows a frame by its mapping and its place in it: Python's frames are in
- * a mapping of their own, where function and line make the place.
+ * Draws samples, and the stacks of slices. Perfetto identifies a frame by its mapping and its offset in it: Python's
+ * frames have a mapping of their own, in which function and line form the offset.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ struct frame_key {
 	u32 code, line;
 };
 
-/* Of the files that were probed: no other event has them. */
+/* Loads the build ids of probed files; no other event has build ids. */
 static int on_objects(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -68,7 +68,7 @@ void perfetto__free_stacks(struct perfetto *p)
 	map__free(&p->build_ids);
 }
 
-/* Its bytes are interned, by the address of its text; 0: not known. */
+/* Interns the bytes of a file's build id, by the address of its text; returns 0 if not known. */
 static u64 build_id(struct perfetto *p, const char *path)
 {
 	u64 key = XXH64(path, strlen(path), 0);
@@ -156,7 +156,7 @@ u64 perfetto__callstack(struct perfetto *p, u32 stack)
 	number = perfetto__number(p, &p->callstacks, &stack, &again);
 	if (!again)
 		return number;
-	/* the outermost first; what a frame refers to is emitted before it */
+	/* Frames are listed outermost first, and emitted before the callstack that refers to them. */
 	n = stacks__path(s, stack, ids, STACKS_DEEPEST);
 	for (u32 i = 0; i < n; i++)
 		numbers[i] = put_frame(p, stacks__frame(s, ids[i]));

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Processes, threads and tracks, emitted when they are first used in a frame, and
- * the place of each span.
+ * Emits processes, threads and tracks when they are first used in a frame, and finds the track for each span.
  *
- * Perfetto takes the slices of a track for a stack, so only spans that nest may
- * share one. A thread's calls do; requests that it has in flight do not, and get
- * tracks of their own beside it, as many as overlap.
+ * Perfetto treats the slices of a track as a stack, so only spans that nest may share one. A thread's calls do.
+ * Requests in flight do not, and get tracks of their own beside it, as many as overlap.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +23,7 @@ struct track_key {
 enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS_DESCRIPTOR = 3, TRACK_THREAD_DESCRIPTOR = 4, TRACK_PARENT = 5 };
 enum { TRACK_COUNTER = 8, TRACK_RANK = 12, TRACK_PROCESS_ORDERING = 19 };
 
-#define ROOT_TRACK     0 /* which no event is on: it says that processes have ranks */
+#define ROOT_TRACK     0 /* has no events; states that processes have ranks */
 #define ORDER_EXPLICIT 1
 
 static struct track *get(struct perfetto *p, const struct track_key *key)
@@ -73,7 +71,7 @@ int perfetto__load_containers(struct perfetto *p)
 
 	map__init(&p->tracks, sizeof(struct track_key), sizeof(struct track));
 	map__init(&p->containers, sizeof(u32), sizeof(u32));
-	/* traces without it know of no containers */
+	/* Traces without this field have no containers. */
 	if (!f || strcmp(f->unit, "string") != 0)
 		return 0;
 	return trace__read(p->e->trace, &filter, on_images, p);
@@ -97,7 +95,7 @@ static void put_process_fields(struct perfetto *p, u32 pid, const struct task *t
 		pb__text(&p->packet, 8, container, strlen(container));
 }
 
-/* A command line without its program if that has the process's name: "/usr/bin/python3 x.py" of python3. */
+/* Returns the command line without its program if that has the process's name: "/usr/bin/python3 x.py" of python3. */
 static const char *arguments_of(const char *command, const char *comm)
 {
 	size_t program = strcspn(command, " "), len = comm ? strlen(comm) : 0;
@@ -109,8 +107,8 @@ static const char *arguments_of(const char *command, const char *comm)
 }
 
 /*
- * When a process or thread is described: of one that has a number after another, after its fork (perfetto__fork), or the
- * engine would take it for the other one. 0: at any time.
+ * Returns when a process or thread is described. One that reuses a number is described after its fork (perfetto__fork),
+ * or Perfetto would take it for the earlier one. 0: at any time.
  */
 static u64 moment_of(const struct task *task)
 {
@@ -118,8 +116,8 @@ static u64 moment_of(const struct task *task)
 }
 
 /*
- * ProcessTree has what the descriptor of a track can't say: parents, command lines that SQL knows, and the pid in the
- * process's own namespace. Perfetto calls a process by the first part of its command line: the name that reports use.
+ * Writes a ProcessTree, for what a track descriptor lacks: parents, command lines for SQL, and the pid in the process's
+ * namespace. Perfetto names a process by the first part of its command line, so that part is the name that reports use.
  */
 static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 {
@@ -265,7 +263,7 @@ static void describe(struct perfetto *p, struct track *t, u64 parent, const char
 	packet__end(p, false);
 }
 
-/* Above the tracks that say something of the recording itself. */
+/* Returns the parent of the tracks about the recording itself. */
 static struct track *own_track(struct perfetto *p)
 {
 	struct track *t = get(p, &(struct track_key){ .kind = TRACK_OWN });
@@ -290,13 +288,13 @@ struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number,
 	return t;
 }
 
-/* Requests in flight: a thread goes on while one of its own is open. */
+/* Does the thread continue while such a span is open, as with requests in flight? */
 static bool is_asynchronous(const struct schema_event *e)
 {
 	return !strcmp(e->name, "disk_io");
 }
 
-/* The first of the tracks of that kind that the span fits on. */
+/* Returns the first track of that kind on which the span fits. */
 static struct track *find_beside(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
 				 const struct interval *span)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * profile.proto of https://github.com/google/pprof, packed by gzip: `go tool pprof` and many others read it.
- * Each kind of event has two types of value, how often and how long; a stack has values of its own kind alone,
- * and those of the others are 0.
+ * Writes profile.proto of https://github.com/google/pprof in gzip, which `go tool pprof` and many others read. Each
+ * kind of event has two types of value, count and duration; a stack has 0 for the types of other kinds.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
 enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILENAME = 4, FUNCTION_LINE = 5 };
 
-#define FLUSH (256u << 10) /* bytes that wait to be compressed */
+#define FLUSH (256u << 10) /* bytes that are compressed together */
 
 struct place {
 	u32 function, line;
@@ -47,18 +46,18 @@ struct pprof {
 	struct profiles profiles;
 	struct pb out;
 	z_stream gzip;
-	u8 packed[16384]; /* what comes out of it */
+	u8 packed[16384]; /* output of gzip */
 	bool gzips;
 	struct map strings; /* u64 content's hash -> u32 */
 	struct map locations; /* struct place -> u32 number */
 	struct map mappings; /* u32 string -> u32 number */
 	u8 *functions; /* [profiles.functions.n] 1: written */
-	u32 value, values; /* of the profile being written: its first value; of all */
+	u32 value, values; /* index of the current profile's first value; number of all values */
 	u32 process; /* the string "process" */
 	int err;
 };
 
-/* Hands on what was written; all in the end. */
+/* Compresses and writes the buffer; last: also what gzip has buffered. */
 static void drain(struct export *e, struct pprof *p, bool last)
 {
 	int done = Z_OK;
@@ -90,7 +89,7 @@ static u32 *number_of(struct pprof *p, struct map *m, const void *key)
 	return known ? known : &nowhere;
 }
 
-/* The place of a text in the table of strings; 0 is the empty one. */
+/* Returns the index of a text in the string table; 0 is the empty text. */
 static u64 string(struct pprof *p, const char *text)
 {
 	u64 hash = XXH64(text, strlen(text), 0);
@@ -116,7 +115,7 @@ static void put_type(struct pprof *p, const char *type, const char *unit)
 	pb__end(&p->out, at);
 }
 
-/* "on_cpu": a name as pprof's users type it */
+/* Returns a name that is easy to type for pprof's users: "on_cpu". */
 static const char *value_name(const struct profile *profile, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s", profile->kind.name);
@@ -148,7 +147,7 @@ static void put_types(struct pprof *p)
 	}
 }
 
-/* Objects with native code, by their file. Python's have no mapping. */
+/* Returns the mapping of native code, by its file; 0 for Python, which has none. */
 static u32 mapping(struct pprof *p, const struct call_function *f)
 {
 	u32 file = (u32)string(p, f->kind == FRAME_KERNEL ? "[kernel]" : f->file), *known;
@@ -224,7 +223,7 @@ struct writing {
 	const struct profile *profile;
 };
 
-/* path[0] is the process: a label, not a frame */
+/* path[0] is the process, which is written as a label, not as a frame. */
 static int put_sample(const struct call_node *path[], u32 n, void *arg)
 {
 	const struct writing *w = arg;
@@ -232,7 +231,7 @@ static int put_sample(const struct call_node *path[], u32 n, void *arg)
 	u64 process = string(p, p->profiles.functions.list[path[0]->function].name);
 	size_t at, list;
 
-	/* before the sample: they write records of their own */
+	/* Locations are records of their own, and written before the sample. */
 	for (u32 i = 1; i < n; i++)
 		location(p, path[i]);
 	at = pb__begin(&p->out, PROFILE_SAMPLE);
@@ -257,7 +256,7 @@ static int put_file(struct export *e, struct pprof *p)
 	int err = 0;
 
 	pb__text(&p->out, PROFILE_STRING, "", 0);
-	/* numbers of strings count from the empty one on: strings.n is the next */
+	/* String 0 is the empty one, so strings.n is the next number. */
 	put_types(p);
 	p->process = (u32)string(p, "process");
 	pb__int(&p->out, PROFILE_TIME, trace_facts__realtime(e->facts, e->facts->start));
@@ -284,7 +283,7 @@ static int begin(struct export *e)
 	map__init(&p->strings, sizeof(u64), sizeof(u32));
 	map__init(&p->locations, sizeof(struct place), sizeof(u32));
 	map__init(&p->mappings, sizeof(u32), sizeof(u32));
-	/* 16 more than the window: with gzip's header */
+	/* 16 is added to the window's bits to request gzip's header. */
 	p->gzips = deflateInit2(&p->gzip, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
 	return p->gzips ? profiles__init(&p->profiles, e, true) : -ENOMEM;
 }

@@ -2,12 +2,12 @@
 #include "export/profiles.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/value.h"
 #include "model/gil.h"
+#include "util/saturate.h"
 
 static const struct profile_kind kinds[PROFILES] = {
 	{ "on-cpu", "On-CPU", "sample_cpu", "stack", PROFILE_EVENTS, "time on a CPU, by samples: record with -F HZ" },
@@ -26,7 +26,7 @@ static const struct schema_field *stack_field(const struct schema_event *e, cons
 	return NULL;
 }
 
-/* Of "KIND" and "KIND:FIELD" the kind, if it is in the trace and has stacks. */
+/* Returns the kind that "KIND" or "KIND:FIELD" names, if the trace has it and it has stacks. */
 static const struct schema_event *find_event(const struct schema *s, const char *option,
 					     const struct schema_field **field)
 {
@@ -37,7 +37,7 @@ static const struct schema_event *find_event(const struct schema *s, const char 
 	snprintf(name, sizeof(name), "%.*s", (int)(colon ? colon - option : (long)strlen(option)), option);
 	e = schema__event(s, name);
 	*field = stack_field(e, colon ? colon + 1 : NULL);
-	/* a frame has stacks, but is none that something happened in */
+	/* Metadata is excluded: a frame refers to stacks, but is no event with one. */
 	return *field && EVENT_FAMILY(e->id) ? e : NULL;
 }
 
@@ -66,7 +66,7 @@ int profiles__check(const struct trace *t, const char *option, char *why, size_t
 	return -EINVAL;
 }
 
-/* The weight of an event without a duration: of samples their period */
+/* Returns the field with the weight of an event without a duration: a sample's period. */
 static const struct schema_field *period_field(const struct schema_event *e)
 {
 	const struct schema_field *f = schema_event__field(e, "period");
@@ -124,7 +124,7 @@ void profiles__free(struct profiles *p)
 	map__free(&p->processes);
 }
 
-/* The process's node beneath the root */
+/* Returns the node of a process beneath the root, and adds it if necessary. */
 static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *out)
 {
 	u32 *known = map__get(&p->processes, &pid), function;
@@ -140,7 +140,7 @@ static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *o
 	return err ? err : call_tree__child(t, 0, *known - 1, 0, out);
 }
 
-/* The holder's stack is upside down: the code that held the GIL is next to the code that waited. */
+/* Adds the holder's stack in reverse, so that the code that held the GIL is next to the code that waited. */
 static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_segment *segment, u32 *node)
 {
 	static const char *const notes[] = {
@@ -150,27 +150,27 @@ static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_
 	};
 	char label[64];
 	u32 function;
-	int err = call_functions__note(&p->functions, CALL_NOTE, notes[segment->had], &function);
+	int err = call_functions__note(&p->functions, CALL_NOTE, notes[segment->holding], &function);
 
 	if (!err)
 		err = call_tree__child(t, *node, function, 0, node);
-	if (err || segment->had != GIL_HELD)
+	if (err || segment->holding != GIL_HELD)
 		return err;
 	if (segment->holder_stack || !segment->holder)
 		return call_tree__upside_down(t, *node, segment->holder_stack, node);
-	/* its stack could not be read: the thread, then */
+	/* The holder's stack could not be read, so its thread is shown. */
 	names__label(p->e->names, label, sizeof(label), segment->gil.pid, segment->holder);
 	err = call_functions__note(&p->functions, CALL_NOTE, label, &function);
 	return err ? err : call_tree__child(t, *node, function, 0, node);
 }
 
-/* ns of [from, to) that lie in the traced time of one of the traces: as reports count */
+/* Returns the ns of [from, to) within the traced time, as reports count them. */
 static u64 inside(const struct profiles *p, u64 from, u64 to)
 {
 	return trace_facts__inside(p->e->facts, from, to);
 }
 
-/* Does any of it lie in the traced time of one of the traces? */
+/* Does any part lie within the traced time? */
 static bool is_traced(const struct profiles *p, u64 from, u64 to)
 {
 	const struct trace_facts *facts = p->e->facts;
@@ -202,7 +202,7 @@ static void add_amount(struct profile *profile, u32 node, u32 stack, u64 amount)
 	profile->events++;
 }
 
-/* Beneath the process the frames of what happened in it */
+/* Finds or adds the node of a stack beneath its process. */
 static int find_node(struct profiles *p, struct profile *profile, u32 pid, u32 stack, u32 *node)
 {
 	int err = process_node(p, &profile->tree, pid, node);
@@ -243,7 +243,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 		return 0;
 	err = find_node(arg, profile, w->gil.pid, w->stack, &node);
 	if (!err)
-		add_amount(profile, node, w->stack, (u64)llround((double)inside(arg, w->start, w->end) * w->weight));
+		add_amount(profile, node, w->stack, saturate__round((double)inside(arg, w->start, w->end) * w->weight));
 	return err;
 }
 
@@ -260,7 +260,7 @@ static int on_segment(const struct gil_segment *segment, void *arg)
 		err = put_holder(arg, &profile->tree, segment, &node);
 	if (!err)
 		add_amount(profile, node, segment->waiter_stack,
-			   (u64)llround((double)inside(arg, segment->from, segment->to) * segment->weight));
+			   saturate__round((double)inside(arg, segment->from, segment->to) * segment->weight));
 	return err;
 }
 
@@ -293,6 +293,18 @@ int profiles__add(struct profiles *p, const struct rows *rows)
 	return err;
 }
 
+int profiles__limit(struct profiles *p, u32 nodes)
+{
+	struct call_tree *trees[PROFILES];
+	int err = 0;
+
+	for (u32 i = 0; !err && i < p->n; i++) {
+		trees[i] = &p->list[i].tree;
+		err = call_tree__limit(trees[i], nodes, &p->list[i].least);
+	}
+	return err ? err : call_functions__drop_unused(&p->functions, trees, p->n);
+}
+
 const struct profile *profiles__first(const struct profiles *p)
 {
 	for (u32 i = 0; i < p->n; i++)
@@ -301,7 +313,7 @@ const struct profile *profiles__first(const struct profiles *p)
 	return NULL;
 }
 
-/* "; 3 frames .." behind what is said already, or by itself */
+/* Appends a note about frames without a caller. */
 static void note_broken(const struct profiles *p, char *buf, size_t size)
 {
 	u32 broken = stacks__broken(p->e->stacks);
@@ -313,7 +325,7 @@ static void note_broken(const struct profiles *p, char *buf, size_t size)
 			 broken);
 }
 
-/* Those that a format of one kind leaves out */
+/* Notes which kinds a format with a single kind omits. */
 static void note_others(const struct profiles *p, const struct profile *first, char *buf, size_t size)
 {
 	char others[128] = "";

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the formats made of stacks show (folded, flame, pprof, speedscope): for each
- * kind of event that says where time went, a tree of calls. Kinds are found by the
- * names of their fields, so an older or newer trace has what it has.
+ * The data of formats that show stacks (folded, flame, pprof, speedscope): a tree of calls for each kind of event with
+ * a stack. Kinds are found by the names of their fields, so older and newer traces work, too.
  */
 #ifndef SONDE_EXPORT_PROFILES_H
 #define SONDE_EXPORT_PROFILES_H
@@ -18,18 +17,19 @@ struct profile_kind {
 		PROFILE_EVENTS,
 		PROFILE_GIL_WAITS,
 		PROFILE_GIL_SEGMENTS
-	} from; /* events as they are, or what model/gil.h says */
-	const char *doc; /* what is added up, and how it comes into a trace */
+	} from; /* single events, or what model/gil.h derives */
+	const char *doc; /* what is summed, and how to record it */
 };
 
 struct profile {
 	struct profile_kind kind;
-	const struct schema_event *event; /* NULL: the trace has no such kind, or it has no stacks */
+	const struct schema_event *event; /* NULL: the trace has no such kind, or without stacks */
 	const struct schema_field *stack;
 	const struct schema_field *period; /* weight of an event that is not a span; NULL: 1 */
-	bool in_ns; /* else events are counted */
-	u64 events, total; /* in the tree; of blame, the parts that waits are cut into */
-	u64 without; /* of total: no stack was recorded */
+	bool in_ns; /* values are ns; false: they count events */
+	u64 events, total; /* in the tree; blame counts the segments of waits */
+	u64 without; /* part of total without a stack */
+	u64 least; /* nodes with less were merged into their callers (profiles__limit); 0: none */
 	struct call_tree tree;
 };
 
@@ -41,24 +41,29 @@ struct profiles {
 	struct map processes; /* u32 pid -> u32 number of its function plus one */
 	struct profile list[PROFILES];
 	u32 n;
-	char name[128]; /* of a kind that is none of the known ones */
+	char name[128]; /* of a kind that is not predefined */
 };
 
-/* Can `option`, of --event, be shown? NULL: all. -EINVAL with a message in why that names what can. */
+/* Can `option` of --event be shown (NULL: all)? Returns 0, or -EINVAL with a message that lists the valid ones. */
 int profiles__check(const struct trace *t, const char *option, char *why, size_t len);
-/* 0 or negative errno; free it in both cases. */
+/* Returns 0 or negative errno; call profiles__free in both cases. */
 int profiles__init(struct profiles *p, const struct export *e, bool lines);
 int profiles__add(struct profiles *p, const struct rows *rows);
-/* After all rows: what has to be concluded from all of the trace. */
+/* Call after all rows: adds what needs the whole trace. */
 int profiles__finish(struct profiles *p);
+/*
+ * Merges the smallest nodes of each tree into their callers, so that at most `nodes` of them are left, and drops functions
+ * without nodes. After profiles__finish; nothing can be added from then on. 0 or -ENOMEM.
+ */
+int profiles__limit(struct profiles *p, u32 nodes);
 void profiles__free(struct profiles *p);
-/* begin and rows of formats whose data is a struct profiles, and the end of those that show all of it: put writes it. */
+/* begin and rows for formats whose data is a struct profiles; end for those that write all profiles by `put`. */
 int profiles__begin(struct export *e);
 int profiles__rows(struct export *e, const struct rows *rows);
 int profiles__end(struct export *e, int (*put)(struct export *e, const struct profiles *p));
-/* What to say where nothing is to be shown, or more than one is; "" if there is no need. */
+/* Writes a note if nothing can be shown or more than one kind could be; "" if there is no need. */
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size);
-/* The first that has something in it; NULL: none. */
+/* Returns the first profile with events, NULL if there is none. */
 const struct profile *profiles__first(const struct profiles *p);
 
 #endif

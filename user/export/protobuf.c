@@ -62,7 +62,7 @@ void pb__int(struct pb *p, u32 field, u64 value)
 	pb__varint(p, value);
 }
 
-/* Little-endian, as all machines that sonde is made for */
+/* All machines that sonde supports are little-endian. */
 void pb__fixed64(struct pb *p, u32 field, u64 value)
 {
 	put_tag(p, field, WIRE_64);
@@ -113,7 +113,7 @@ void pb__text(struct pb *p, u32 field, const char *text, size_t len)
 	free(clean);
 }
 
-/* A byte for the length, which most of them fit; a longer one moves what follows. */
+/* Reserves one byte for the length, which is enough for most messages; a longer one moves the contents. */
 size_t pb__begin(struct pb *p, u32 field)
 {
 	put_tag(p, field, WIRE_LEN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Speedscope's own format (https://www.speedscope.app/file-format-schema.json): functions once, then for each
- * kind of event a profile of stacks that differ, each with what was spent in it. So its "time order"
- * is the order of the tree: a trace of millions of samples would be more than a browser takes.
+ * Writes speedscope's own format (https://www.speedscope.app/file-format-schema.json): functions once, then a profile
+ * for each kind of event with the distinct stacks and what was spent in each. Its "time order" is therefore the tree's
+ * order: a browser could not handle millions of single samples.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 struct writing {
 	struct export *e;
-	bool weights; /* else the stacks */
+	bool weights; /* writes the weights; false: the stacks */
 	u32 n;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * An SQLite database: a table for each kind of event that occurs, a column for
- * each field. Enums and interned strings are text. SQLite's integers are signed:
- * one of 2^63 or more comes out negative. docs/exports.md has queries.
+ * Writes an SQLite database: a table for each kind of event that occurs, a column for each field. Enums and interned
+ * strings are text. SQLite's integers are signed: values from 2^63 on become negative. docs/exports.md has queries.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/frame_text.h"
 #include "export/sqlite.h"
 #include "export/value.h"
 #include "output/text.h"
@@ -42,7 +42,7 @@ int sqlite__step(const struct sqlite *s, sqlite3_stmt *insert)
 	return done == SQLITE_DONE ? 0 : sqlite__failed(s, "insert");
 }
 
-/* A database's text is UTF-8, a name's bytes may be any. */
+/* Binds a name, which may have any bytes, as valid UTF-8. */
 static void bind_bytes(sqlite3_stmt *insert, int column, const char *text, size_t len)
 {
 	char *clean;
@@ -61,7 +61,7 @@ static void bind_bytes(sqlite3_stmt *insert, int column, const char *text, size_
 		sqlite3_bind_null(insert, column);
 }
 
-/* NULL stays one. */
+/* Binds a text; NULL becomes SQL's NULL. */
 void sqlite__bind_text(sqlite3_stmt *insert, int column, const char *text)
 {
 	if (text)
@@ -84,7 +84,7 @@ static int put_number(const struct sqlite *s, sqlite3_stmt *insert, const char *
 	return sqlite__step(s, insert);
 }
 
-/* Table info: where and when; clocks at one moment, for times on other clocks. */
+/* Writes table info: the origin of the trace, and all clocks at one time to convert times. */
 static int put_head(const struct sqlite *s, const struct trace_facts *facts)
 {
 	const struct trace_head *h = facts->head;
@@ -109,7 +109,7 @@ static int put_head(const struct sqlite *s, const struct trace_facts *facts)
 
 static int given = -1;
 
-/* The first file that SQLite opens is the database. */
+/* Replaces open(2) in SQLite: the first file that it opens is the database. */
 static int open_given(const char *path, int flags, int mode)
 {
 	int fd = given;
@@ -119,9 +119,8 @@ static int open_given(const char *path, int flags, int mode)
 }
 
 /*
- * The output has no name yet, and a name could be taken by another user's link before
- * SQLite opens it. So SQLite's own open(2) is replaced for a moment by one that gives
- * it the descriptor.
+ * Opens the database by its descriptor: the output has no name yet, and under a name another user could place a link.
+ * SQLite's open(2) is replaced for a moment by one that returns the descriptor.
  */
 static int open_database(struct sqlite *s, int fd)
 {
@@ -133,7 +132,7 @@ static int open_database(struct sqlite *s, int fd)
 		return SQLITE_CANTOPEN;
 	given = fd;
 	err = sqlite3_open_v2("/sonde-export", &s->db, SQLITE_OPEN_READWRITE, NULL);
-	/* it is opened by now, or never */
+	/* SQLite does not open the database later. */
 	given = -1;
 	vfs->xSetSystemCall(vfs, "open", NULL);
 	return err;
@@ -152,7 +151,7 @@ static int begin(struct export *e)
 	map__init(&s->tasks, sizeof(struct task_key), sizeof(u8));
 	if (open_database(s, e->fd))
 		return sqlite__failed(s, e->path);
-	/* one process, one transaction, and a file that is worthless until it is whole */
+	/* One process writes in one transaction, and an incomplete file is discarded, so no journal is needed. */
 	err = sqlite__execute(s,
 			      "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");
 	return err ? err : put_head(s, e->facts);
@@ -162,7 +161,7 @@ static const char *type_of(const struct schema_event *e, const struct schema_fie
 {
 	if (f->type == FIELD_FLOAT)
 		return "REAL";
-	/* a kernel's name, see names__kernel_of */
+	/* names__kernel_of returns a kernel's name. */
 	if (!strcmp(f->name, "name") && !strcmp(e->name, "gpu_kernel"))
 		return "TEXT";
 	return f->type == FIELD_TEXT || f->type == FIELD_TAIL || f->type == FIELD_ENUM || !strcmp(f->unit, "string") ?
@@ -170,7 +169,7 @@ static const char *type_of(const struct schema_event *e, const struct schema_fie
 		       "INTEGER";
 }
 
-/* A name as SQL has it; a trace may hold any. */
+/* Writes a quoted SQL name; the trace may contain any. */
 static void put_quoted(FILE *sql, const char *name)
 {
 	putc('"', sql);
@@ -182,7 +181,7 @@ static void put_quoted(FILE *sql, const char *name)
 	putc('"', sql);
 }
 
-/* Makes the table of a kind and the statement that fills it. */
+/* Creates the table of a kind and prepares its insert statement. */
 static int create_table(const struct sqlite *s, const struct schema_event *e, sqlite3_stmt **insert)
 {
 	char *text = NULL;
@@ -291,7 +290,7 @@ struct process_pass {
 	int err;
 };
 
-/* 0, which is "not known" here, as NULL */
+/* Binds NULL for 0, which means not known. */
 void sqlite__bind_known(sqlite3_stmt *insert, int column, u64 value)
 {
 	if (value)
@@ -360,7 +359,7 @@ static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
 	return err;
 }
 
-/* Table frames: the frames behind the ids in stack columns; docs/exports.md has the query that follows the callers. */
+/* Writes table frames, to which stack columns refer; docs/exports.md has a query that follows the callers. */
 static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 {
 	const struct stack_frame *f;
@@ -382,8 +381,8 @@ static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 		sqlite__bind_known(insert, 2, f->caller);
 		sqlite3_bind_int64(insert, 3, stacks__depth(stacks, id));
 		sqlite__bind_text(insert, 4, stacks__label(stacks, id, label, sizeof(label)));
-		sqlite__bind_text(insert, 5, f->name);
-		sqlite__bind_text(insert, 6, f->file);
+		bind_bytes(insert, 5, f->name, strnlen(f->name, FRAME_TEXT_MAX));
+		bind_bytes(insert, 6, f->file, strnlen(f->file, FRAME_TEXT_MAX));
 		sqlite__bind_known(insert, 7, f->line);
 		err = sqlite__step(s, insert);
 	}
@@ -415,7 +414,7 @@ static int end(struct export *e)
 
 	if (!s)
 		return 0;
-	/* not after a failure, which ends the transaction too */
+	/* A failure has ended the transaction. */
 	if (s->db && !sqlite3_get_autocommit(s->db))
 		err = finish(e);
 	for (i = 0; i < s->inserts.n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Within the exporter to SQLite. All return 0 or -EIO, and then say why. */
+/* Shared by the files of the SQLite exporter. All return 0, or -EIO with a message. */
 #ifndef SONDE_EXPORT_SQLITE_H
 #define SONDE_EXPORT_SQLITE_H
 
@@ -19,14 +19,14 @@ struct sqlite {
 int sqlite__failed(const struct sqlite *s, const char *what);
 int sqlite__execute(const struct sqlite *s, const char *sql);
 int sqlite__prepare(const struct sqlite *s, const char *sql, sqlite3_stmt **out);
-/* Inserts what is bound. */
+/* Inserts the bound row. */
 int sqlite__step(const struct sqlite *s, sqlite3_stmt *insert);
-/* NULL stays one. */
+/* Binds a text; NULL becomes SQL's NULL. */
 void sqlite__bind_text(sqlite3_stmt *insert, int column, const char *text);
-/* 0, which is "not known" here, as NULL */
+/* Binds NULL for 0, which means not known. */
 void sqlite__bind_known(sqlite3_stmt *insert, int column, u64 value);
 
-/* sqlite_gpu.c: tables gpu_work and gpus, if there is any; reads the trace once more. */
+/* sqlite_gpu.c: writes tables gpu_work and gpus if the trace has such events; reads the trace once more. */
 int sqlite__put_gpu_work(const struct sqlite *s);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Table gpu_work: kernels, copies and sets, each with its launch. Table gpus. */
+/* Writes table gpu_work (kernels, copies and sets with their launches) and table gpus. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

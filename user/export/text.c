@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* An event a line, in order of time. */
+/* Writes a line for each event, in order of time. */
 #include <errno.h>
 #include <stdlib.h>
 

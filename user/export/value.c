@@ -70,7 +70,7 @@ const char *event__title(const struct names *names, const struct view *v, u16 pr
 	const char *name = NULL;
 
 	if (v->event->is_call) {
-		/* system calls: one probe sees them all */
+		/* One probe records all system calls, so the field nr has the name. */
 		nr = schema_event__field(v->event, "nr");
 		if (nr && nr->type == FIELD_ENUM)
 			name = schema_field__value_name(nr, view__s64(v, nr));

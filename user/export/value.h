@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a field holds, as all formats write it: enums and kernels by name, strings by text. */
+/* The value of a field as all formats write it: enums and kernels by name, strings as text. */
 #ifndef SONDE_EXPORT_VALUE_H
 #define SONDE_EXPORT_VALUE_H
 
@@ -14,22 +14,22 @@ struct field_value {
 	double d;
 	const char *text; /* untrusted bytes, not terminated */
 	u32 len;
-	bool lasts; /* text stays where it is while the trace is open */
+	bool lasts; /* text is valid while the trace is open */
 };
 
-/* symbolic: errors and signals by name too. */
+/* Reads a field; symbolic: also names errors and signals. */
 void field_value__get(struct field_value *out, const struct names *names, const struct view *v,
 		      const struct schema_field *f, bool symbolic);
-/* Is f one of struct event's or struct span's? */
+/* Is f a field of struct event or struct span, which all kinds share? */
 bool field__is_common(const struct schema_event *e, const struct schema_field *f);
-/* Does f hold the id of a stack? */
+/* Is f the id of a stack? */
 bool field__is_stack(const struct schema_field *f);
-/* What there was when tracing began, and names: nothing that happens on a time line. */
+/* Does the event describe what existed before tracing, or a name, and is not on a time line? */
 bool event__is_inventory(const struct schema_event *e);
-/* What an event is to be called: the function of a call, the system call's name, else its kind. */
+/* Returns the title of an event: the function of a call, a system call's name, or the kind. */
 const char *event__title(const struct names *names, const struct view *v, u16 probe);
 
-/* "not returned", "return not seen", .. for the bit of enum event_flags; NULL: no such bit */
+/* Returns "not returned", "return not seen" etc. for a bit of enum event_flags, NULL for other bits. */
 const char *event_flag__text(u16 bit);
 
 #endif

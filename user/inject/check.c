@@ -15,7 +15,7 @@
 #include "sandbox/privileges.h"
 #include "util/file.h"
 
-#define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel gives a program by default */
+#define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel allows a program by default */
 
 static bool read_field(u32 pid, const char *name, char *to, size_t size)
 {
@@ -50,7 +50,7 @@ static int refuse(char *why, size_t len, const char *text)
 	return -ENOTSUP;
 }
 
-/* Of its program, by the file's head: a 32-bit or foreign one. */
+/* Checks the program by its file's header: it may be 32-bit or of another machine. */
 static int check_program(u32 pid, char *why, size_t len)
 {
 	char path[64], refusal[512];
@@ -77,7 +77,7 @@ static int check_program(u32 pid, char *why, size_t len)
 	return 0;
 }
 
-/* A child of vfork runs in its parent's memory until it execs: what it loads, its parent has. */
+/* A child of vfork runs in its parent's memory until it execs: the library would be loaded into its parent. */
 static bool shares_memory(u32 pid)
 {
 	u32 parent = (u32)check__status(pid, "PPid", 10);
@@ -139,7 +139,7 @@ int check__process(u32 pid, char *why, size_t len)
 	return check_program(pid, why, len);
 }
 
-/* The libraries' names are the process's to choose. */
+/* The process chooses the names of its libraries, so they are printed with care. */
 static int refuse_library(char *why, size_t len, const char *format, const char *name)
 {
 	snprintf(why, len, format, name);
@@ -162,7 +162,10 @@ static int check_version(const char *name, void *arg)
 	return 1;
 }
 
-/* Asked before anything is done: the loader would say the same, but a name it does not find makes it load half. */
+/*
+ * Checked in advance: the dynamic loader would report the same, but may leave the library half loaded when a symbol
+ * is missing.
+ */
 static int check_versions(struct foreign_file *libc, const char *shim, char *why, size_t len)
 {
 	struct versions v = { .libc = libc };
@@ -223,7 +226,7 @@ u64 check__file_limit(u32 pid)
 
 	snprintf(path, sizeof(path), "/proc/%u/limits", pid);
 	f = fopen(path, "re");
-	/* "unlimited" leaves it as it is */
+	/* "unlimited" leaves the initial value */
 	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Max file size %llu", &limit) != 1)
 		;
 	if (f)
@@ -231,7 +234,7 @@ u64 check__file_limit(u32 pid)
 	return limit;
 }
 
-/* A process can declare any of its memory to be its environment (prctl(PR_SET_MM)): a limited part of it is read. */
+/* A process can declare any of its memory to be its environment (prctl(PR_SET_MM)), so only a limited part is read. */
 void check__environment(u32 pid, const char *name, char *value, size_t len)
 {
 	char path[64], *text = malloc(ENVIRONMENT_MAX + 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One that sleeps is best: no other thread waits for it, and the system call says that it
- * holds nothing of libc's. The main thread first: others may be bound to a CPU, or
- * to nothing but CUDA. Then those that run. Each is kept for as long as it takes to
- * look at its stack; where none will do, all are looked at again a little later.
+ * A sleeping thread is the best one: no other thread waits for it, and its system call shows that it holds no lock of
+ * libc. The main thread comes first, because other threads may be bound to a CPU, or may serve only CUDA. Running
+ * threads come last. A thread is stopped only while its stack is examined. If no thread is suitable, all are examined
+ * again a little later.
  */
 #include "inject/choose.h"
 
@@ -25,9 +25,9 @@
 #include "sandbox/privileges.h"
 
 #define ROUNDS	     100
-#define PAUSE_NS     20000000 /* between two: two seconds in all */
-#define STOPPED_MS   200 /* for all that is asked about the files while a thread stands still */
-#define THREADS_MAX  256 /* looked at a round */
+#define PAUSE_NS     20000000 /* between two attempts: two seconds in all */
+#define STOPPED_MS   200 /* for all questions about the files while a thread is stopped */
+#define THREADS_MAX  256 /* examined per attempt */
 #define NT_X86_SHSTK 0x204 /* linux/elf.h, from 6.6 on */
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -35,7 +35,7 @@
 
 struct candidate {
 	u32 tid;
-	u32 rank; /* the lowest first */
+	u32 rank; /* lowest first */
 };
 
 static char state_of(u32 pid, u32 tid)
@@ -51,7 +51,7 @@ static char state_of(u32 pid, u32 tid)
 	text[n] = '\0';
 	if (f)
 		fclose(f);
-	/* the name may hold anything */
+	/* the process's name before it may contain anything */
 	p = strrchr(text, ')');
 	return p && p[1] && p[2] ? p[2] : '?';
 }
@@ -79,10 +79,10 @@ static u32 list(u32 pid, struct candidate *out)
 		int policy = tid ? sched_getscheduler((pid_t)tid) : 0;
 		char state = tid ? state_of(pid, tid) : 'Z';
 
-		/* one in state D stops when it will */
+		/* a thread in state D stops only when its wait ends */
 		if (!tid || (state != 'S' && state != 'R' && state != 'I'))
 			continue;
-		/* the library's thread would inherit its priority */
+		/* the library's thread would inherit its real-time priority */
 		out[n++] = (struct candidate){ tid, (state == 'R') * 2 + (tid != pid) +
 							    4 * (policy != SCHED_OTHER && policy != SCHED_BATCH &&
 								 policy != SCHED_IDLE) };
@@ -93,7 +93,7 @@ static u32 list(u32 pid, struct candidate *out)
 	return n;
 }
 
-/* With a shadow stack, a return to an address without a call is caught. */
+/* With a shadow stack, the return to an address without a matching call faults. */
 static bool has_shadow_stack(const struct tracee *t)
 {
 	u64 pointer = 0;
@@ -107,11 +107,11 @@ struct rseq_configuration {
 	u32 size, signature, flags, pad;
 };
 
-/* In a restartable sequence (rseq(2)): from elsewhere it would go on in its midst. */
+/* In a restartable sequence (rseq(2)): a call from there would abort the sequence. */
 static bool in_rseq(struct space *s, const struct tracee *t)
 {
 	struct rseq_configuration c = {};
-	u64 section = 0, range[2]; /* start_ip, post_commit_offset, behind two u32 */
+	u64 section = 0, range[2]; /* start_ip, post_commit_offset, after two u32 */
 
 	if (syscall(SYS_ptrace, PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof(c), &c) <= 0 || !c.address)
 		return false;
@@ -121,13 +121,16 @@ static bool in_rseq(struct space *s, const struct tracee *t)
 	return tracee__pc(t) - range[0] < range[1];
 }
 
-/* 0: it will do; -EAGAIN: not now, -ENOTSUP: never, with the reason; -EPERM: no thread may be interrupted */
+/*
+ * Returns 0 if the thread is suitable; -EAGAIN: not now, -ENOTSUP: never, with the reason; -EPERM: no thread may be
+ * interrupted.
+ */
 static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char *why, size_t len)
 {
 	int err = tracee__seize(t, s->pid, tid);
 	char refusal[400];
 
-	/* the kernel's word for a thread that is ending, too */
+	/* the kernel also returns EPERM for a thread that is ending */
 	if (err == -EPERM && strchr("ZX?", state_of(s->pid, tid)))
 		err = -ESRCH;
 	if (err == -EPERM || err == -EACCES) {
@@ -135,7 +138,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 			 privileges__refusal(refusal, sizeof(refusal)));
 		return -EPERM;
 	}
-	/* it stays traced until this process ends, which is to be soon then */
+	/* it stays traced until this process ends, which should then be soon */
 	if (err == -ETIMEDOUT) {
 		snprintf(why, len, "thread %u does not stop: it is in the kernel, or its cgroup is frozen", tid);
 		return -ENOTSUP;
@@ -144,7 +147,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 		snprintf(why, len, "thread %u could not be interrupted: %s", tid, strerror(-err));
 		return -EAGAIN;
 	}
-	/* from here on an exec is reported; one before it left nothing where it was */
+	/* from here on an exec is reported by ptrace; an earlier one has replaced the mappings that were read */
 	if (!space__is_current(s, tid)) {
 		snprintf(why, len, "it executed another program while it was examined; try again");
 		return -ENOTSUP;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which thread is borrowed. */
+/* Chooses the thread that makes the calls. */
 #ifndef SONDE_INJECT_CHOOSE_H
 #define SONDE_INJECT_CHOOSE_H
 
@@ -7,7 +7,10 @@
 #include "inject/space.h"
 #include "inject/tracee.h"
 
-/* A thread, stopped where calls may be made: 0, or negative errno with the reason in the result and nothing held. */
+/*
+ * Stops a thread where calls can be made. Returns 0, or negative errno with the reason in the result and no thread
+ * stopped.
+ */
 int choose__thread(struct space *s, struct tracee *t, bool force, struct inject_result *r);
 
 #endif

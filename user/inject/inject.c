@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What is asked before, and the child that does it: its end lets go of every thread
- * that it has hold of, in whatever way it ends.
+ * The checks before loading, and the child that does the loading: when the child ends for any reason, the kernel
+ * releases every thread that it has stopped.
  */
 #include "inject/inject.h"
 
@@ -27,14 +27,14 @@
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
-/* looks whether another sonde is done: ten seconds in all */
+/* checks whether another sonde is done: ten seconds in all */
 #define OTHERS	  500
 #define OTHERS_NS 20000000
-/* All that is waited for with a limit of its own comes to less. */
+/* The sum of all the time limits inside the child is lower. */
 #define CHILD_MS 60000
-#define POLL_MS	 50 /* between two looks whether the caller is stopped */
+#define POLL_MS	 50 /* interval of checks whether the caller is stopped */
 #define QUIET_MS 1000 /* before the caller's waiting() is called */
-#define KILLED	 50 /* looks whether a killed child has ended: a second in all */
+#define KILLED	 50 /* checks whether a killed child has ended: a second in all */
 #define WAIT_NS	 1000000
 
 static bool is_mapped(struct space *s, const char *a, const char *b)
@@ -42,8 +42,8 @@ static bool is_mapped(struct space *s, const char *a, const char *b)
 	return space__library(s, a) || (b && space__library(s, b));
 }
 
-/* Everything that can be said of it without touching it. 0 or -ENOTSUP with the reason. */
-static int look(struct space *s, const char *shim, struct inject_look *out)
+/* Finds out everything that is possible without stopping the process. Returns 0 or -ENOTSUP with the reason. */
+static int examine(struct space *s, const char *shim, struct inject_status *out)
 {
 	out->has_shim = is_mapped(s, LIBRARY, NULL);
 	out->cuda = is_mapped(s, "libcuda.so", "libcudart.so");
@@ -68,7 +68,7 @@ static int open_space(struct space *s, u32 pid, char *why, size_t len)
 
 	if (!err && s->n)
 		return 0;
-	/* an empty list: it ended, or only its user may look */
+	/* an empty list: the process has ended, or only its user may read it */
 	if (err == -ENOENT || err == -ESRCH)
 		snprintf(why, len, "there is no such process");
 	else
@@ -77,7 +77,7 @@ static int open_space(struct space *s, u32 pid, char *why, size_t len)
 	return err == -ENOENT || err == -ESRCH ? -ESRCH : -ENOTSUP;
 }
 
-int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_look *out)
+int inject__examine(u32 pid, const char *shim, bool remote_files, struct inject_status *out)
 {
 	struct space s = SPACE_NONE;
 	int err;
@@ -87,12 +87,12 @@ int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_loo
 	err = check__process(pid, out->why, sizeof(out->why));
 	if (err == -ESRCH)
 		return err;
-	/* what it has is reported also where nothing can be loaded */
+	/* its libraries are reported even if nothing can be loaded */
 	if (!open_space(&s, pid, out->why, err ? 0 : sizeof(out->why))) {
 		char why[sizeof(out->why)];
 
 		snprintf(why, sizeof(why), "%s", out->why);
-		out->possible = !look(&s, shim, out) && !err;
+		out->possible = !examine(&s, shim, out) && !err;
 		if (err)
 			snprintf(out->why, sizeof(out->why), "%s", why);
 	}
@@ -100,7 +100,10 @@ int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_loo
 	return 0;
 }
 
-/* /proc may be another pid namespace's: what it says of a number would be said of one process, and done to another. */
+/*
+ * Does /proc show this process's pid namespace? With that of another, a pid would be checked as one process, and
+ * stopped as another.
+ */
 static bool proc_is_ours(void)
 {
 	char link[32] = "";
@@ -108,15 +111,15 @@ static bool proc_is_ours(void)
 	return readlink("/proc/self", link, sizeof(link) - 1) > 0 && strtoul(link, NULL, 10) == (unsigned long)getpid();
 }
 
-/* The lock of the loader of this process: no user but the process's own and root can take one of these. */
+/* Takes the lock for loading into this process: only root and the process's user can take one of these. */
 static bool take_turn(int roots, int own, u32 pid)
 {
 	return roots >= 0 ? lock__take(roots, LOCK_INJECT + pid) : own < 0 || !flock(own, LOCK_EX | LOCK_NB);
 }
 
 /*
- * One at a time: the others wait, and find it loaded. The lock goes with this process. Any user can lock
- * /proc/PID/status, so that is not what is locked: it would hold root up.
+ * One loader at a time: the others wait, and find the library loaded. The lock ends with this process.
+ * /proc/PID/status can't be used for locking, because any user can lock it and so block root.
  */
 static void wait_for_others(u32 pid)
 {
@@ -124,14 +127,14 @@ static void wait_for_others(u32 pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
-	/* of root without the folder none: the process's user could hold this one */
+	/* without the folder, root uses no lock: the process's user could block this one */
 	if (geteuid())
 		own = open(path, O_RDONLY | O_CLOEXEC);
 	for (u32 i = 0; i < OTHERS && !take_turn(roots, own, pid); i++)
 		nanosleep(&(struct timespec){ .tv_nsec = OTHERS_NS }, NULL);
 }
 
-/* Has one of its threads a filter of system calls? Only without one of its own may a process read it. */
+/* Has one of its threads a seccomp filter? Only a process without a filter of its own may read it. */
 static bool has_filter(u32 pid)
 {
 	char path[64];
@@ -148,11 +151,11 @@ static bool has_filter(u32 pid)
 	return has;
 }
 
-/* In the child. */
+/* Runs in the child. */
 static void inject(struct space *s, u32 pid, const char *shim, const struct inject_options *options,
 		   struct inject_result *r)
 {
-	struct inject_look seen = {};
+	struct inject_status status = {};
 	int err;
 
 	r->outcome = INJECT_REFUSED;
@@ -164,8 +167,10 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 		return;
 	}
 	wait_for_others(pid);
-	if (!has_filter(pid))
-		privileges__filter_injector();
+	if (!has_filter(pid) && privileges__filter_injector()) {
+		snprintf(r->why, sizeof(r->why), INJECT_NO_ROOM);
+		return;
+	}
 	err = check__process(pid, r->why, sizeof(r->why));
 	if (!err)
 		err = open_space(s, pid, r->why, sizeof(r->why));
@@ -176,17 +181,17 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 	}
 	if (!err) {
 		space__limit(s, LOAD_FILES_MS);
-		err = look(s, shim, &seen);
-		snprintf(r->why, sizeof(r->why), "%s", seen.why);
-		r->cuda = seen.cuda;
+		err = examine(s, shim, &status);
+		snprintf(r->why, sizeof(r->why), "%s", status.why);
+		r->cuda = status.cuda;
 	}
-	if (!err && seen.has_shim)
+	if (!err && status.has_shim)
 		r->outcome = INJECT_ALREADY;
 	else if (!err)
 		load__shim(s, shim, options, r);
 }
 
-/* Also where the process that began it is gone. */
+/* Ends the child even if its parent has ended. */
 static void end_in_time(void)
 {
 	sigset_t alarms;
@@ -205,7 +210,7 @@ static void run_child(int out, u32 pid, const char *shim, const struct inject_op
 
 	s.remote_files = options->remote_files;
 	prctl(PR_SET_NAME, "sonde-inject");
-	/* what kills sonde's group (timeout -s KILL) is not to catch it with a thread in its hands */
+	/* a signal to sonde's process group (timeout -s KILL) must not kill the child while it has stopped a thread */
 	setsid();
 	end_in_time();
 	space__open(&s, pid);
@@ -217,7 +222,7 @@ static void run_child(int out, u32 pid, const char *shim, const struct inject_op
 	_exit(write(out, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
 }
 
-/* 0, -ETIMEDOUT, or -EINTR: the caller is stopped. */
+/* Returns 0, -ETIMEDOUT, or -EINTR if the caller is stopped. */
 static int wait_for_result(int end, u32 pid, const struct inject_options *options)
 {
 	struct pollfd readable = { .fd = end, .events = POLLIN };
@@ -234,9 +239,9 @@ static int wait_for_result(int end, u32 pid, const struct inject_options *option
 }
 
 /*
- * Its result. A target can have it wait for ever (for memory behind userfaultfd or
- * FUSE): then it is killed, and not waited for where even that takes long. Where the
- * caller is stopped, the child is neither killed nor waited for: it may have a thread.
+ * Receives the child's result. A target can make the child wait forever (for memory behind userfaultfd or FUSE): it
+ * is then killed, and abandoned if even that takes long. If the caller is stopped, the child is neither killed nor
+ * awaited, because it may have stopped a thread.
  */
 static ssize_t wait_for_child(pid_t child, int end, u32 pid, const struct inject_options *options, int *status,
 			      struct inject_result *out)
@@ -254,7 +259,7 @@ static ssize_t wait_for_child(pid_t child, int end, u32 pid, const struct inject
 	return n;
 }
 
-/* The child has read what a target chose: its result is checked as foreign bytes are. */
+/* The child has read untrusted data, so its result is checked like any untrusted input. */
 static void check_result(struct inject_result *r)
 {
 	char name[64];
@@ -284,7 +289,7 @@ void inject__process(u32 pid, const char *shim, const struct inject_options *opt
 		snprintf(out->why, sizeof(out->why), "cannot make a pipe: %s", strerror(errno));
 		return;
 	}
-	/* the child blocks signals: it must not be interrupted while it has a thread */
+	/* the child starts with signals blocked: it must not be interrupted while it has stopped a thread */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	child = fork();

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Loads the shim (cupti-shim/) into a running process: a thread of it is made to
- * call dlopen(), and goes on as if nothing had been. docs/gpu.md, "Into a running
- * process", says how and why so.
+ * Loads the shim (cupti-shim/) into a running process: one of its threads is made to call dlopen() and then continues
+ * as if nothing had happened. docs/gpu.md, "Into a running process", explains this.
  */
 #ifndef SONDE_INJECT_INJECT_H
 #define SONDE_INJECT_INJECT_H
@@ -11,44 +10,50 @@
 
 enum inject_outcome {
 	INJECT_DONE,
-	INJECT_ALREADY, /* it has the shim */
-	INJECT_REFUSED, /* `why` says why; nothing was changed */
-	INJECT_FAILED, /* likewise, but it was tried */
+	INJECT_ALREADY, /* the process has the shim already */
+	INJECT_REFUSED, /* nothing was changed; `why` has the reason */
+	INJECT_FAILED, /* it was tried, without success; `why` has the reason */
 };
 
 struct inject_result {
 	enum inject_outcome outcome;
 	char why[512];
-	bool cuda; /* it maps libcuda or libcudart */
-	bool memfd; /* the library's file was handed over, since the process can't see it */
-	u32 tid; /* whose thread was borrowed */
-	u64 held_ns; /* from its interruption to its release; no other thread was stopped meanwhile */
-	u64 stopped_ns; /* of these it stood still, and did not run the calls; also the longest that any other thread did */
-	u32 tried; /* threads that were looked at */
-	int refused; /* the first system call that its filter refused (sandbox/syscalls.h), -1: none */
+	bool cuda; /* the process maps libcuda or libcudart */
+	bool memfd; /* the library was passed as a memfd, because the process can't see its file */
+	u32 tid; /* the thread that made the calls */
+	u64 held_ns; /* from the interruption of the thread to its release; no other thread was stopped meanwhile */
+	/*
+	 * the part of held_ns in which the thread did not run; also the longest time that any other thread was
+	 * stopped
+	 */
+	u64 stopped_ns;
+	u32 tried; /* number of threads that were examined */
+	int refused; /* the first system call that the child's filter refused (sandbox/syscalls.h); -1: none */
 };
 
-/* What can be known without touching the process. */
-struct inject_look {
-	bool possible; /* as far as that can be said before */
+/* What can be found out without stopping the process. */
+struct inject_status {
+	bool possible; /* as far as that is known in advance */
 	bool has_shim;
 	bool cuda, cupti; /* libraries that it maps */
-	char injection[256]; /* its CUDA_INJECTION64_PATH, "": none or not to be read */
-	char why[512]; /* it is not possible */
+	char injection[256]; /* its CUDA_INJECTION64_PATH; "": not set or unreadable */
+	char why[512]; /* why it is not possible */
 };
 
-/* shim: the library's file on this machine. 0, or -ESRCH: it is gone. */
-int inject__look(u32 pid, const char *shim, bool remote_files, struct inject_look *out);
+/* shim: the library's file on this machine. Returns 0, or -ESRCH if the process has ended. */
+int inject__examine(u32 pid, const char *shim, bool remote_files, struct inject_status *out);
 struct inject_options {
-	bool force; /* also where the process's seccomp filter can't be read */
-	bool remote_files; /* its C library is opened also on a file system that is served remotely */
-	bool impatient; /* dlopen gets one second, not five */
-	void (*waiting)(u32 pid); /* called once after it has taken a second; NULL: none */
-	/* true: the result is no longer waited for, and the child completes by itself; NULL: signals wait for it */
+	bool force; /* even if the process's seccomp filter can't be read */
+	bool remote_files; /* open its C library also on a remote file system */
+	bool impatient; /* the limit of dlopen is one second, not five */
+	void (*waiting)(u32 pid); /* called once after one second; may be NULL */
+	/*
+	 * Returns true if the caller no longer waits for the result; the child then completes by itself. NULL: never.
+	 */
 	bool (*stopped)(void);
 };
 
-/* Does it, in a child of this process, which has nothing but what that takes. Always fills the result. */
+/* Loads the library, in a child of this process with only the privileges for that. Always fills the result. */
 void inject__process(u32 pid, const char *shim, const struct inject_options *options, struct inject_result *out);
 
 #endif

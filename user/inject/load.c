@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "inject/load.h"
+#include "inject/load_private.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,51 +19,27 @@
 #include "inject/check.h"
 #include "inject/choose.h"
 #include "inject/safe_point.h"
-#include "inject/tracee.h"
 #include "sandbox/privileges.h"
-#include "util/file.h"
 #include "util/array.h"
 
-#define SCRATCH	      (512 * 1024) /* the stack for the calls, with texts below it */
 #define PRIORITY      (-15) /* nice */
 #define TEXT_MAX      512
 #define CALL_NS	      1000000000ULL
-#define DLOPEN_NS     5000000000ULL /* another thread may be loading something: it goes on, and lets this one */
-#define IMPATIENT_NS  1000000000ULL /* the same, of an impatient caller */
-#define MEMFD_NAME    "libsonde-cupti.so" /* as user/util/section.c knows it */
-#define MEMFD_FLAGS   (MFD_CLOEXEC | MFD_ALLOW_SEALING)
-#define MEMFD_EXEC    0x10U /* linux/memfd.h, from 6.3 on */
-#define RTLD_DLOPEN_2 0x80000000U /* what __libc_dlopen_mode wants, before 2.34 */
+#define DLOPEN_NS     5000000000ULL /* another thread may be loading a library: it continues, and then this one can */
+#define IMPATIENT_NS  1000000000ULL /* the same with `impatient` */
+#define RTLD_DLOPEN_2 0x80000000U /* flag that __libc_dlopen_mode needs before 2.34 */
 #define THREAD_NAME   "sonde-cupti" /* cupti-shim/shim.c */
-#define LIBRARY_MAX   (16 << 20)
-#define PART	      (SCRATCH / 2) /* of the library, written at once */
-#define LOOKS	      100 /* for it: two seconds in all */
+#define LOOKS	      100 /* checks for the thread: two seconds in all */
 #define LOOK_NS	      20000000
-#define SEALS	      (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-struct load {
-	struct space *s;
-	struct tracee t;
-	struct inject_result *r;
-	const char *shim;
-	struct stat file; /* of the shim */
-	u8 *library; /* its bytes, file.st_size of them */
-	u64 dlopen, dlerror, mmap, munmap, syscall, memfd_create, errno_location;
-	u32 dlopen_flags;
-	u64 dlopen_ns; /* how long it may take */
-	u64 scratch;
-	u64 errno_at; /* of the borrowed thread */
-};
-
-static int call(struct load *l, u64 function, u64 a, u64 b, u64 c, u64 *result)
+int load__call(struct load *l, u64 function, u64 a, u64 b, u64 c, u64 *result)
 {
 	u64 args[] = { a, b, c };
 
 	return tracee__call(&l->t, function, args, 3, l->scratch ? l->scratch + SCRATCH : 0, CALL_NS, result);
 }
 
-/* A system call in the process, with the process's rights. 0 with what it returned, or negative errno. */
-static int system_call(struct load *l, u64 number, u64 a, u64 b, u64 c, u64 *result)
+int load__system_call(struct load *l, u64 number, u64 a, u64 b, u64 c, u64 *result)
 {
 	u64 args[] = { number, a, b, c };
 	int err = tracee__call(&l->t, l->syscall, args, 4, l->scratch + SCRATCH, CALL_NS, result), reason;
@@ -72,7 +48,7 @@ static int system_call(struct load *l, u64 number, u64 a, u64 b, u64 c, u64 *res
 		return err;
 	if (!space__copy(l->s, l->errno_at, &reason, sizeof(reason)) || reason <= 0 || reason >= 4096)
 		return -EIO;
-	/* these say here that the call itself failed */
+	/* these values mean here that the call could not be made */
 	return reason == ESRCH || reason == EFAULT || reason == ETIMEDOUT ? -EIO : -reason;
 }
 
@@ -102,7 +78,7 @@ static bool find_functions(struct load *l)
 	return l->dlopen && l->mmap && l->munmap && l->syscall && l->errno_location;
 }
 
-/* Before glibc 2.34 threads are in a library of their own, and the shim does nothing without it. */
+/* Before glibc 2.34 threads are in a separate library, without which the shim does nothing. */
 static bool has_threads(struct space *s)
 {
 	static const char *const libraries[] = { "libc.so.6", "libc-2.", "libpthread" };
@@ -116,160 +92,14 @@ static bool has_threads(struct space *s)
 	return false;
 }
 
-/* Read before anything is interrupted. 0 or negative errno. */
-static int read_library(struct load *l)
-{
-	int fd = file__open_regular(l->shim), err = 0;
-	ssize_t n = 0;
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &l->file))
-		err = -errno;
-	else if (!l->file.st_size || l->file.st_size > LIBRARY_MAX)
-		err = -EFBIG;
-	if (!err && !(l->library = malloc((size_t)l->file.st_size)))
-		err = -ENOMEM;
-	for (off_t at = 0; !err && at < l->file.st_size; at += n) {
-		n = pread(fd, l->library + at, (size_t)(l->file.st_size - at), at);
-		err = n > 0 ? 0 : n < 0 ? -errno : -EIO;
-	}
-	close(fd);
-	return err;
-}
-
-/* Does the process see this very file by the same path? */
-static bool is_visible(const struct load *l)
-{
-	struct stat theirs;
-	char root[64];
-	bool same;
-	int fd;
-
-	snprintf(root, sizeof(root), "/proc/%u/root", l->s->pid);
-	fd = file__find_in_root(root, l->shim);
-	same = fd >= 0 && !fstat(fd, &theirs) && l->file.st_dev == theirs.st_dev && l->file.st_ino == theirs.st_ino;
-	if (fd >= 0)
-		close(fd);
-	return same;
-}
-
-/*
- * The library's bytes into the process's memfd, which the process itself writes and
- * seals. Its descriptor is a claim: whatever else it names, only the process's own
- * rights reach it.
- */
-static int fill(struct load *l, int memfd)
-{
-	u64 size = (u64)l->file.st_size, n;
-	int err;
-
-	for (u64 at = 0; at < size; at += n) {
-		u64 part = size - at < PART ? size - at : PART;
-
-		if (!space__write(l->s, l->scratch, l->library + at, part))
-			return -EIO;
-		err = system_call(l, SYS_write, (u64)memfd, l->scratch, part, &n);
-		if (err)
-			return err;
-		if (!n || n > part)
-			return -EIO;
-	}
-	return system_call(l, SYS_fcntl, (u64)memfd, F_ADD_SEALS, SEALS, &n);
-}
-
-/* A memfd of sonde's own shows on which device they all are. */
-static bool is_memfd(const struct stat *st)
-{
-	int fd = memfd_create("sonde", MFD_CLOEXEC);
-	struct stat own;
-	bool same = fd >= 0 && !fstat(fd, &own) && own.st_dev == st->st_dev && S_ISREG(st->st_mode);
-
-	if (fd >= 0)
-		close(fd);
-	return same;
-}
-
-static bool has_library(const struct load *l, int fd)
-{
-	char buf[65536];
-
-	for (off_t at = 0; at < l->file.st_size;) {
-		ssize_t n = pread(fd, buf, sizeof(buf), at);
-
-		if (n <= 0 || n > l->file.st_size - at || memcmp(buf, l->library + at, (size_t)n))
-			return false;
-		at += n;
-	}
-	return true;
-}
-
-/*
- * Is what the process has under this number a memfd with the library in it, whole and
- * sealed? Nothing but a memfd is opened, and that for reading: which file it is, is
- * asked of a descriptor that opens nothing.
- */
-static bool is_library(const struct load *l, int memfd, struct stat *st)
-{
-	char path[64];
-	int at, fd;
-	bool is;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/fd/%d", l->t.pid, l->t.tid, memfd);
-	at = open(path, O_PATH | O_CLOEXEC);
-	if (at < 0)
-		return false;
-	if (fstat(at, st) || !is_memfd(st) || st->st_size != l->file.st_size) {
-		close(at);
-		return false;
-	}
-	fd = file__reopen_regular(at);
-	is = fd >= 0 && fcntl(fd, F_GET_SEALS) == SEALS && has_library(l, fd);
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
-
-static int close_memfd(struct load *l, int memfd)
-{
-	u64 ignored;
-
-	return call(l, l->syscall, SYS_close, memfd, 0, &ignored);
-}
-
-/* A descriptor in the process, with the library in it; a negative errno with the reason if there is none. */
-static int make_memfd(struct load *l, struct stat *st)
-{
-	u64 fd;
-	int err;
-
-	if (check__file_limit(l->s->pid) < (u64)l->file.st_size)
-		return -EFBIG;
-	if (!l->memfd_create || !space__write(l->s, l->scratch, MEMFD_NAME, sizeof(MEMFD_NAME)))
-		return -ENOSYS;
-	err = call(l, l->memfd_create, l->scratch, MEMFD_FLAGS | MEMFD_EXEC, 0, &fd);
-	if (!err && (int)fd < 0)
-		err = call(l, l->memfd_create, l->scratch, MEMFD_FLAGS, 0, &fd);
-	if (err)
-		return err;
-	if ((int)fd < 0)
-		return -EMFILE;
-	err = fill(l, (int)fd);
-	if (!err && !is_library(l, (int)fd, st))
-		err = -EBADFD;
-	if (err && err != -ESRCH && err != -EFAULT && err != -ETIMEDOUT)
-		close_memfd(l, (int)fd);
-	return err ? err : (int)fd;
-}
-
-/* What the loader has to say, without what moves a terminal's cursor. */
+/* Copies dlopen's error message, made printable. */
 static void copy_error(struct load *l)
 {
 	char text[256];
 	u64 at = 0;
 
 	snprintf(l->r->why, sizeof(l->r->why), "its dynamic loader refused the library");
-	if (!l->dlerror || call(l, l->dlerror, 0, 0, 0, &at) || !at)
+	if (!l->dlerror || load__call(l, l->dlerror, 0, 0, 0, &at) || !at)
 		return;
 	for (u32 i = 0; i < sizeof(text); i++) {
 		if (i == sizeof(text) - 1 || !space__copy(l->s, at + i, &text[i], 1))
@@ -281,7 +111,7 @@ static void copy_error(struct load *l)
 	snprintf(l->r->why, sizeof(l->r->why), "its dynamic loader says: %s", text);
 }
 
-/* 0, -ENOENT with the reason: it was refused, or negative errno. */
+/* Returns 0, -ENOENT with the reason if the loader refused, or negative errno. */
 static int open_library(struct load *l, const char *path)
 {
 	u64 args[] = { l->scratch, l->dlopen_flags }, handle;
@@ -298,36 +128,16 @@ static int open_library(struct load *l, const char *path)
 	return -ENOENT;
 }
 
-static void explain_memfd(struct load *l, int err)
-{
-	char *why = l->r->why;
-	size_t len = sizeof(l->r->why);
-
-	if (err == -EFBIG)
-		snprintf(
-			why, len,
-			"it can't see the library's file, and is not allowed to write one of %lld bytes: `prlimit --pid %u "
-			"--fsize=unlimited` allows it",
-			(long long)l->file.st_size, l->s->pid);
-	else if (err == -EBADFD)
-		snprintf(
-			why, len,
-			"it can't see the library's file, and what it has instead of a memfd with the library is not one");
-	else
-		snprintf(why, len, "it can't see the library's file, and a memfd for it can't be made: %s",
-			 strerror(-err));
-}
-
 static int open_by_memfd(struct load *l)
 {
 	struct stat st;
 	char path[64];
-	int fd = make_memfd(l, &st), err, closed;
+	int fd = shim_file__make_memfd(l, &st), err, closed;
 
 	if (fd < 0) {
 		if (fd == -ESRCH || fd == -EFAULT || fd == -ETIMEDOUT)
 			return fd;
-		explain_memfd(l, fd);
+		shim_file__explain(l, fd);
 		return -ENOENT;
 	}
 	/* threads need not share descriptors */
@@ -337,10 +147,10 @@ static int open_by_memfd(struct load *l)
 		l->r->memfd = true;
 		l->file = st;
 	}
-	/* after a crash or a call that has not returned, no other is made */
+	/* after a crash or a call that has not returned, no other call is made */
 	if (err && err != -ENOENT)
 		return err;
-	closed = close_memfd(l, fd);
+	closed = shim_file__close_memfd(l, fd);
 	return err ? err : closed;
 }
 
@@ -359,28 +169,28 @@ static int map_scratch(struct load *l)
 	return err;
 }
 
-/* The calls, one after the other, in a thread that is borrowed. 0, -ENOENT with the reason, or negative errno. */
+/* Makes all calls in a borrowed thread. Returns 0, -ENOENT with the reason, or negative errno. */
 static int make_calls(struct load *l)
 {
 	u64 scratch, ignored;
 	int err, saved = 0, after;
 
-	err = call(l, l->errno_location, 0, 0, 0, &l->errno_at);
+	err = load__call(l, l->errno_location, 0, 0, 0, &l->errno_at);
 	if (!err && !space__copy(l->s, l->errno_at, &saved, sizeof(saved)))
 		err = -EIO;
 	if (!err)
 		err = map_scratch(l);
 	if (err)
 		return err;
-	err = is_visible(l) ? open_library(l, l->shim) : -ENOENT;
-	/* also where a path's folders are closed to the process's user */
+	err = shim_file__is_visible(l) ? open_library(l, l->shim) : -ENOENT;
+	/* also if the process's user may not search the folders of the path */
 	if (err == -ENOENT)
 		err = open_by_memfd(l);
 	if (err && err != -ENOENT)
 		return err;
 	scratch = l->scratch;
-	l->scratch = 0; /* it is not to stand on what goes */
-	after = call(l, l->munmap, scratch, SCRATCH, 0, &ignored);
+	l->scratch = 0; /* the memory was freed: it must not be used as a stack any more */
+	after = load__call(l, l->munmap, scratch, SCRATCH, 0, &ignored);
 	if (!after && !space__write(l->s, l->errno_at, &saved, sizeof(saved)))
 		after = -EIO;
 	return err ? err : after;
@@ -408,7 +218,7 @@ static void explain(struct load *l, int err)
 		snprintf(why, len, "%s", strerror(-err));
 }
 
-/* What its loader returned is a claim, too: the very file has to be mapped. */
+/* What the loader returned is untrusted, too: exactly this file has to be mapped. */
 static bool is_loaded(const struct load *l)
 {
 	struct space now = SPACE_NONE;
@@ -418,7 +228,7 @@ static bool is_loaded(const struct load *l)
 	return is;
 }
 
-/* It names itself when it first runs. A process that ended has none, and needs none. */
+/* The shim's thread sets its name when it first runs. A process that has ended needs none. */
 static bool has_thread(u32 pid)
 {
 	char path[320], name[32];
@@ -452,13 +262,13 @@ static bool thread_begins(u32 pid)
 	return false;
 }
 
-/* All that can be read before a thread is stopped. false: with the reason. */
+/* Reads everything possible before a thread is stopped. false: failed, with the reason. */
 static bool prepare(struct load *l)
 {
 	char *why = l->r->why;
 	size_t len = sizeof(l->r->why);
 	bool found = find_functions(l), threads = found && has_threads(l->s);
-	int err = threads ? read_library(l) : 0;
+	int err = threads ? shim_file__read(l) : 0;
 
 	if (!err && threads && safe_point__prepare(l->s))
 		return true;
@@ -490,15 +300,19 @@ void load__shim(struct space *s, const char *shim, const struct inject_options *
 	if (!prepare(&l))
 		return;
 	/*
-	 * A thread stands still for as long as this one waits for a CPU; not allowed: as it is. What is forked from here on parses
-	 * foreign bytes, and does not inherit it.
+	 * A stopped thread waits whenever this process waits for a CPU. If the priority is refused, go on without it.
+	 * Children that are forked from here on parse untrusted bytes, and do not inherit the priority.
 	 */
 	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){ .sched_priority = 1 }))
 		setpriority(PRIO_PROCESS, 0, PRIORITY);
 	if (choose__thread(s, &l.t, options->force, r))
 		return;
-	/* the target's own filter, which this one would have hidden, has been read */
-	privileges__filter_injector();
+	/* the target's filter has been read, which a filter of this process would have prevented */
+	if (privileges__filter_injector()) {
+		tracee__release(&l.t);
+		snprintf(r->why, sizeof(r->why), INJECT_NO_ROOM);
+		return;
+	}
 	if (s->memory < 0) {
 		tracee__release(&l.t);
 		snprintf(r->why, sizeof(r->why), "its memory can't be written; %s",

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A thread is chosen, and calls what loads the library. */
+/* Chooses a thread, and makes it load the library. */
 #ifndef SONDE_INJECT_LOAD_H
 #define SONDE_INJECT_LOAD_H
 
 #include "inject/inject.h"
 #include "inject/space.h"
 
-#define LOAD_FILES_MS 30000 /* for all that is asked about its files before a thread is stopped: space__limit() */
+#define INJECT_NO_ROOM \
+	"sonde has no memory for the filter of its own system calls: raise the limit that it was started with (`ulimit -d` and `ulimit -v`)"
 
-/* Fills the result. Of a process that check.h has nothing against. */
+#define LOAD_FILES_MS 30000 /* for all questions about the files before a thread is stopped: space__limit() */
+
+/* Fills the result. Call it for a process that passed check.h. */
 void load__shim(struct space *s, const char *shim, const struct inject_options *options, struct inject_result *r);
 
 #endif

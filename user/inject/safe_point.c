@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * dlopen() takes the loader's lock and malloc's. Another thread that holds one goes
- * on running and gives it back; the borrowed one must not be executing what they
- * guard. So its stack is unwound, by the files' .eh_frame, and none of its frames
- * may be in the loader, in an allocator or in one of libc's functions that hold
- * locks which dlopen() or the library's constructor takes.
+ * dlopen() takes locks of the loader and of malloc. If another thread holds one of them, it continues and releases
+ * it; but the borrowed thread must not be inside the code that they protect. So its stack is unwound, by the files'
+ * .eh_frame, and none of its frames may be in the loader, in an allocator or in a function of libc that holds a lock
+ * which dlopen() or the library's constructor takes.
  *
- * Where the unwinding comes to no end (code made at run time has no tables), words
- * of the stack that look like return addresses into such functions count as frames.
+ * If the unwinding does not reach the end of the stack (code generated at run time has no tables), each number on the
+ * stack that looks like a return address into such a function counts as a frame.
  */
 #include "inject/safe_point.h"
 
@@ -16,13 +15,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FRAMES_MAX	128
 #define STACK_SCANNED	(64 * 1024)
-#define MALLOC_BELOW	16384 /* malloc.c's static functions stand before its public ones */
+#define MALLOC_BELOW	16384 /* malloc.c's static functions come before its public ones */
 #define MALLOC_SPAN_MAX 65536
 
-/* Sorted, as foreign_file__find_symbols wants them. */
+/* Sorted, as foreign_file__find_symbols requires. */
 static const char *const dangerous[] = {
 	"__cxa_atexit",
 	"__libc_fork",
@@ -77,14 +77,12 @@ static bool is_malloc(const char *name)
 }
 
 /*
- * Was there no answer? What is not an ELF file has none of the functions, and neither has, as far as is known, a file that can't
- * be opened. An error of the child, or of this process, says nothing about the file.
+ * Was there no answer? What is not a regular file, or not an ELF file, has none of the functions. A file that can't be
+ * opened may have them, and an error of the child, or of this process, says nothing about the file.
  */
 static bool is_unknown(const struct code *c, int err)
 {
-	if (c->fd < 0)
-		return err == -EMFILE || err == -ENFILE || err == -ENOMEM || err == -ETIMEDOUT;
-	return err && err != -ENOEXEC;
+	return err && err != (c->fd < 0 ? -EINVAL : -ENOEXEC);
 }
 
 static void add_dangers(struct code *c, const struct elf_symbol *found)
@@ -102,12 +100,12 @@ static void add_dangers(struct code *c, const struct elf_symbol *found)
 		low = start < low ? start : low;
 		high = start + found[i].size > high ? start + found[i].size : high;
 	}
-	/* what they share has no names here */
+	/* their static helpers have no symbols here */
 	if (high > low && high - low < MALLOC_SPAN_MAX)
 		c->dangers[c->n_dangers++] = (struct danger){ low - MALLOC_BELOW, high };
 }
 
-/* After a timeout the file is asked again the next time, until it is given up (c->opened, c->file.fd). */
+/* After a timeout the file is asked about again the next time, until it is abandoned (c->opened, c->file.fd). */
 static void find_dangers(struct space *s, struct code *c)
 {
 	struct elf_symbol found[DANGEROUS];
@@ -126,7 +124,7 @@ bool safe_point__prepare(struct space *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
 		find_dangers(s, &s->codes[i]);
-		/* once more after a timeout; else it is known by now */
+		/* a second time after a timeout; otherwise the answer is known by now */
 		find_dangers(s, &s->codes[i]);
 		if (space__is_late(s))
 			return false;
@@ -136,10 +134,11 @@ bool safe_point__prepare(struct space *s)
 
 struct found_danger {
 	const char *file;
-	int unknown; /* negative errno: what the file has is not known; 0: it is one of the functions */
+	int unknown; /* negative errno: the file's functions are unknown; 0: the address is in a dangerous function */
+	bool unopened; /* unknown since the file can't be opened */
 };
 
-/* Is an address in code that nothing may be called in? */
+/* Is an address in code during which no call may be made? */
 static bool is_danger(struct space *s, u64 addr, struct found_danger *at)
 {
 	static const char *const whole[] = { "ld-linux",    "ld-2.",   "libjemalloc", "libtcmalloc",
@@ -154,6 +153,7 @@ static bool is_danger(struct space *s, u64 addr, struct found_danger *at)
 			return true;
 	find_dangers(s, c);
 	at->unknown = c->unknown;
+	at->unopened = c->fd < 0;
 	if (c->unknown)
 		return true;
 	for (u32 i = 0; i < c->n_dangers; i++)
@@ -167,7 +167,7 @@ struct frame {
 	bool first;
 };
 
-/* What the kernel leaves on the stack for a signal handler: the interrupted registers. */
+/* Unwinds the frame that the kernel leaves on the stack for a signal handler: the interrupted registers. */
 static bool leave_signal(struct space *s, struct frame *f)
 {
 	static const u8 restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
@@ -181,7 +181,7 @@ static bool leave_signal(struct space *s, struct frame *f)
 	return true;
 }
 
-/* To the caller. 1: done, 0: this was the last, -1: not known. */
+/* Unwinds to the caller. Returns 1: done, 0: this was the outermost frame, -1: unknown. */
 static int step(struct space *s, struct frame *f)
 {
 	struct code *c = space__at(s, f->pc);
@@ -204,7 +204,7 @@ static int step(struct space *s, struct frame *f)
 	return f->pc ? 1 : 0;
 }
 
-/* Does an instruction that calls end here? */
+/* Does an instruction that calls end at this address? */
 static bool follows_call(struct space *s, u64 addr)
 {
 	u8 b[8];
@@ -232,7 +232,7 @@ static bool scan_stack(struct space *s, u64 sp, struct found_danger *at_danger)
 	return false;
 }
 
-/* A thread that runs in a function of libc's own, which has no public name: what it holds is not known. */
+/* Is the thread in a private function of libc, without a public name? It is unknown which locks that holds. */
 static bool is_nameless(struct space *s, u64 pc)
 {
 	struct code *c = space__at(s, pc);
@@ -246,7 +246,17 @@ static bool refuse(const struct tracee *t, const struct found_danger *at, bool u
 {
 	const char *may_be = unwound ? "is" : "may be";
 
-	if (at->unknown)
+	if (at->unknown && at->unopened)
+		snprintf(
+			why, len,
+			"thread %u %s inside %.64s, of which is not known whether it holds a lock: the file could not be opened "
+			"(%s)%s",
+			t->tid, may_be, at->file,
+			at->unknown == -EREMOTE ? "its server may never answer" : strerror(-at->unknown),
+			at->unknown == -EREMOTE ? "; --remote-files opens it" :
+			geteuid()		? "; root's sonde may open it" :
+						  "");
+	else if (at->unknown)
 		snprintf(
 			why, len,
 			"thread %u %s inside %.64s, of which is not known whether it holds a lock: sonde's child that parses the "

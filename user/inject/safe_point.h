@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Is an interrupted thread where a call may be made in its place? */
+/* Can a stopped thread make a call at its current position? */
 #ifndef SONDE_INJECT_SAFE_POINT_H
 #define SONDE_INJECT_SAFE_POINT_H
 
@@ -7,13 +7,14 @@
 #include "inject/tracee.h"
 
 /*
- * Reads what that takes of the files, before a thread is stopped for it: PyTorch's have half a million symbols. false: the
- * time for it (space__limit()) was not enough.
+ * Reads the required symbols of the files before a thread is stopped: PyTorch's files have half a million. false: the
+ * time limit (space__limit()) was exceeded.
  */
 bool safe_point__prepare(struct space *s);
 /*
- * true, or why (of size len) says where it is. A thread in a file that no answer came about is in danger, too. The files are asked
- * within the time of space__limit(), and what is not known by then is not safe.
+ * Returns true, or false with the position in why (of size len). A thread in a file without an answer counts as
+ * unsafe. The files are asked about within the limit of space__limit(), and what is unknown after it counts as
+ * unsafe.
  */
 bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len);
 

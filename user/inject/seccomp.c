@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The filters are read (PTRACE_SECCOMP_GET_FILTER) and run here on the calls in
- * question, as the kernel would: most containers have a filter that has nothing
- * against them, and a few programs one that kills for the first.
+ * Reads the filters (PTRACE_SECCOMP_GET_FILTER) and evaluates them for the calls in question, as the kernel would:
+ * most containers have a filter that allows these calls, and a few programs have one that kills at the first.
  */
 #include "inject/seccomp.h"
 
@@ -24,7 +23,10 @@
 #define __NR_rseq 334
 #endif
 
-/* What dlopen, the library's constructor and its thread ask for. `must`: also an error would be too much. */
+/*
+ * The calls that dlopen, the library's constructor and its thread make. `must`: even an error result would make
+ * loading fail.
+ */
 static const struct call {
 	u16 nr;
 	bool must;
@@ -126,7 +128,7 @@ static u32 load(const struct sock_filter *f, const struct seccomp_data *data, co
 	return word;
 }
 
-/* Jumps only lead forward. */
+/* The loop ends, because jumps only lead forward. */
 u32 seccomp__run(const struct sock_filter *filter, u32 n, const struct seccomp_data *data)
 {
 	u32 a = 0, x = 0, memory[BPF_MEMWORDS] = {};
@@ -189,7 +191,7 @@ static int judge(u32 action, const struct call *c, char *why, size_t len)
 	return -EPERM;
 }
 
-/* The ith filter. How many instructions, 0: there is none, or negative errno. */
+/* Reads the ith filter. Returns the number of its instructions, 0 if there is none, or negative errno. */
 static int get_filter(const struct tracee *t, u32 i, struct sock_filter *to)
 {
 	long n = syscall(SYS_ptrace, PTRACE_SECCOMP_GET_FILTER, t->tid, (unsigned long)i, to);
@@ -199,7 +201,7 @@ static int get_filter(const struct tracee *t, u32 i, struct sock_filter *to)
 	return n;
 }
 
-/* 0: none, 1: read, write and exit alone, 2: filters */
+/* 0: none, 1: only read, write and exit, 2: filters */
 static int mode_of(const struct tracee *t)
 {
 	char path[64], line[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a thread's seccomp filters would do to the system calls that loading the library takes. */
+/* What a thread's seccomp filters would do to the system calls that loading the library needs. */
 #ifndef SONDE_INJECT_SECCOMP_H
 #define SONDE_INJECT_SECCOMP_H
 
@@ -8,10 +8,13 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-/* Of a thread that is stopped. 0: they let all pass; -EPERM: they do not, -EACCES: they can't be read. why (of size len) says it. */
+/*
+ * For a stopped thread. Returns 0: all calls pass; -EPERM: some do not, -EACCES: the filters can't be read. why (of
+ * size len) has the reason.
+ */
 int seccomp__check(const struct tracee *t, char *why, size_t len);
 
-/* What one filter says of a call: SECCOMP_RET_.. A program that makes no sense kills, and ends. */
+/* The result of one filter for a call: SECCOMP_RET_.. The result for an invalid program is to kill. */
 u32 seccomp__run(const struct sock_filter *filter, u32 n, const struct seccomp_data *data);
 
 #endif

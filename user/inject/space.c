@@ -61,9 +61,8 @@ void space__open(struct space *s, u32 pid)
 }
 
 /*
- * The number of the process and that of a thread may have become another process's
- * since they were read: a target chooses when it ends. As long as the pidfd's
- * process lives its number is not given again, and a stopped thread keeps its own.
+ * The pids of the process and of a thread may have been reused since they were read: a target chooses when it ends.
+ * As long as the process of the pidfd lives its pid is not reused, and the tid of a stopped thread is not either.
  */
 static bool is_thread_of(const struct space *s, u32 tid)
 {
@@ -85,7 +84,7 @@ int space__read(struct space *s, u32 pid)
 {
 	s->pid = pid;
 	s->n = 0;
-	/* first: an exec behind it shows */
+	/* read first: an exec after it is then detected */
 	s->auxv_size = read_auxv(pid, s->auxv);
 	return procs__each_mapping_of(pid, add, s);
 }
@@ -136,7 +135,7 @@ struct code *space__library(struct space *s, const char *name)
 	return NULL;
 }
 
-/* The mapping's own file is asked, not the numbers in /proc/PID/maps, which are others on overlayfs. */
+/* Compares with the mapping's own file, because on overlayfs the numbers in /proc/PID/maps differ. */
 bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino)
 {
 	struct stat st;
@@ -154,7 +153,7 @@ bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino)
 	return false;
 }
 
-/* The very file by its mapping, which takes a capability; else by its path, in the process's root. */
+/* Opens exactly the mapped file, which needs a capability; else by its path, in the process's root. */
 static int open_code(struct space *s, const struct code *c)
 {
 	const struct mapping m = {
@@ -220,7 +219,7 @@ bool code__open(struct space *s, struct code *c)
 		c->error = -ENOMEM;
 	else
 		c->error = c->fd < 0 ? c->fd : foreign_file__open(&c->file, parser, c->fd);
-	/* the file says that it has no code there */
+	/* according to the file there is no code at that offset */
 	if (!c->error && !find_bias(c))
 		c->error = -ENOEXEC;
 	c->opened = c->error != -ETIMEDOUT || (!space__is_late(s) && c->timeouts++);
@@ -237,7 +236,7 @@ u64 code__function(struct space *s, struct code *c, const char *name)
 	    !symbol.function)
 		return 0;
 	at = symbol.addr + c->bias;
-	/* what a file says of itself: the function lies in code of that file */
+	/* the file is untrusted: the function must be in a code mapping of that file */
 	for (u32 i = 0; i < s->n; i++)
 		if (s->codes[i].ino == c->ino && at >= s->codes[i].start && at < s->codes[i].end)
 			return at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a process has mapped that holds code, and where functions are in it. Its files are untrusted. */
+/* The code mappings of a process, and the addresses of functions in them. The files are untrusted. */
 #ifndef SONDE_INJECT_SPACE_H
 #define SONDE_INJECT_SPACE_H
 
@@ -16,17 +16,17 @@ struct code {
 	u64 start, end, offset; /* as mapped */
 	u64 dev, ino;
 	char *path;
-	/* opened when first asked for */
+	/* the file is opened at the first use */
 	bool opened;
 	int fd;
 	bool readable;
-	int error; /* it is not readable: why, negative errno */
+	int error; /* why the file can't be read, negative errno */
 	u32 timeouts;
 	struct foreign_file file;
-	u64 bias; /* what the process adds to the file's addresses */
-	/* functions in which no call may be made, by addresses in the process; sought when first asked for */
+	u64 bias; /* the load bias: added to addresses of the file */
+	/* functions during which no call may be made, as addresses in the process; searched at the first use */
 	bool sought;
-	int unknown; /* negative errno: the file could not be asked for them, so that any of its code may be one */
+	int unknown; /* negative errno: there was no answer about the file, so all its code counts as dangerous */
 	struct danger {
 		u64 start, end;
 	} dangers[SPACE_DANGERS];
@@ -35,50 +35,53 @@ struct code {
 
 struct space {
 	u32 pid;
-	/* While the process of this pidfd lives, the number is that process's. -1: not opened */
+	/* as long as the process of this pidfd lives, its pid is not reused; -1: not opened */
 	int pidfd;
-	/* /proc/PID/mem, which belongs to the address space and not to what an exec puts in its stead. -1: not opened */
+	/*
+	 * /proc/PID/mem, which refers to the address space: after an exec it does not refer to the new one; -1: not
+	 * opened
+	 */
 	int memory;
 	struct code *codes;
 	u32 n;
-	/* one for SPACE_FILES codes, which share its child's CPU time; NULL: none of them was asked about */
+	/* one child for SPACE_FILES codes, which share its CPU time; NULL: not started */
 	struct foreign **parsers;
-	u64 until; /* when what is asked about the files has to be answered: ms of message__now(), 0: no limit */
-	bool remote_files; /* opens files on file systems that are served remotely */
-	const char *remote; /* the name of one where a file was not opened for that, NULL: none was */
-	/* what an exec changes: where program, loader, stack and vdso are */
+	u64 until; /* time limit of all questions about files: ms of message__now(), 0: none */
+	bool remote_files; /* also open files on remote file systems */
+	const char *remote; /* name of a remote file system on which a file was not opened; NULL: none */
+	/* changes with an exec: addresses of program, loader, stack and vdso */
 	u8 auxv[SPACE_AUXV];
 	size_t auxv_size;
 };
 
 #define SPACE_NONE ((struct space){ .pidfd = -1, .memory = -1 })
 
-/* Fills what is mapped; keeps what space__open opened. 0 or negative errno. */
+/* Reads the mappings; leaves what space__open opened. Returns 0 or negative errno. */
 int space__read(struct space *s, u32 pid);
 void space__free(struct space *s);
 /*
- * Opens pidfd and memory: before anything is read of the process, and with all
- * capabilities, because the memory's file belongs to its user. What can't be opened stays -1.
+ * Opens pidfd and memory. Call it before anything is read from the process, and with all capabilities, because the
+ * memory's file belongs to the process's user. -1 remains for what can't be opened.
  */
 void space__open(struct space *s, u32 pid);
-/* Is it still the program that was read, and the thread one of its process? Of a thread that is stopped. */
+/* For a stopped thread: is the program still the one that was read, and the thread one of the process? */
 bool space__is_current(const struct space *s, u32 tid);
-/* Is a file with these numbers mapped as code, under a name that begins like this? */
+/* Is a file with these numbers mapped as code, with a name that begins like this? */
 bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino);
-/* The mapping around an address, or the first whose file name begins like this; NULL: none. */
+/* The mapping around an address, or the first one whose file name begins like this; NULL: none. */
 struct code *space__at(struct space *s, u64 addr);
 struct code *space__library(struct space *s, const char *name);
-/* A file name without folder, and without what a memfd adds. */
+/* A file name without its folder, and without the suffix of a memfd. */
 const char *code__name(const struct code *c);
-/* What is asked about the files from now on is to be answered within this time, all of it together. */
+/* Sets the time limit for all questions about files from now on together. */
 void space__limit(struct space *s, u32 ms);
-/* Is that time up? */
+/* Has that time passed? */
 bool space__is_late(const struct space *s);
-/* Has a child parsed it, so that it can be asked about? false: it can't be read, and c->error says why. */
+/* Makes a child parse the file, if it has not. false: the file can't be read; c->error has the reason. */
 bool code__open(struct space *s, struct code *c);
-/* The address in the process of a function, 0: none. */
+/* The address of a function in the process; 0: none. */
 u64 code__function(struct space *s, struct code *c, const char *name);
-/* Reads and writes the process's memory: all of it or not. Writing needs space__open. */
+/* Reads and writes the process's memory, completely or not at all. Writing needs space__open. */
 bool space__copy(const struct space *s, u64 from, void *to, size_t size);
 bool space__write(const struct space *s, u64 to, const void *from, size_t size);
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The mechanics on x86-64. A call returns to an address where there is nothing,
- * which faults and so stops the thread: no breakpoint is written anywhere. All
- * signals that can be blocked are, meanwhile, so that they wait in the kernel with
- * all that belongs to them.
+ * The mechanics on x86-64. A call returns to an address without memory, which faults and so stops the thread: no
+ * breakpoint is written anywhere. Meanwhile all signals that can be blocked are, so that they wait in the kernel.
  *
- * A stop for a signal and a stop for PTRACE_INTERRUPT are both in the kernel's way
- * back from a system call: when it goes on, it looks at orig_rax and rax whether a
- * call was interrupted and is to be made again. With all registers as they were,
- * it does what it would have done.
+ * Stops for a signal and for PTRACE_INTERRUPT happen on the kernel's return path from a system call: when the thread
+ * continues, the kernel reads orig_rax and rax to find out whether a call was interrupted and is to be restarted.
+ * With all registers restored it does what it would have done.
  */
 #include "inject/tracee.h"
 #include "util/array.h"
@@ -28,12 +25,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_NS	     3000000000ULL /* for a thread to stop, which takes a CPU, on a busy machine */
+#define STOP_NS	     3000000000ULL /* for a thread to stop, which needs a CPU, on a busy machine */
 #define POLL_NS	     50000
 #define POLL_MAX_NS  1000000
 #define USER_CS	     0x33 /* __USER_CS: 64-bit code */
 #define RED_ZONE     128
-#define RETURN_TO    0x5d /* in the page that can't be mapped (vm.mmap_min_addr) */
+#define RETURN_TO    0x5d /* in the lowest page, which can't be mapped (vm.mmap_min_addr) */
 #define KERNEL_SIGS  (bit(SIGSEGV) | bit(SIGBUS) | bit(SIGILL) | bit(SIGFPE) | bit(SIGTRAP) | bit(SIGSYS))
 #define ERESTART_MIN 512 /* include/linux/errno.h: ERESTARTSYS .. ERESTART_RESTARTBLOCK */
 #define ERESTART_MAX 516
@@ -45,11 +42,11 @@ static u64 bit(int sig)
 
 static int request(const struct tracee *t, int what, u64 addr, void *data)
 {
-	/* numbers as the kernel has them: libc's enumeration is another type */
+	/* the syscall itself: libc's ptrace() takes an enumeration of its own */
 	return syscall(SYS_ptrace, what, t->tid, addr, data) < 0 ? -errno : 0;
 }
 
-/* The next stop. 0 and its status, -ESRCH, or -ETIMEDOUT. */
+/* Waits for the next stop. Returns 0 and its status, -ESRCH, or -ETIMEDOUT. */
 static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 {
 	u64 began = timing__now(), now = began, end = began + limit_ns, pause_ns;
@@ -107,7 +104,7 @@ int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 	memset(t, 0, sizeof(*t));
 	t->pid = pid;
 	t->tid = tid;
-	/* an exec by another thread makes another program of this one: nothing of ours may be put back then */
+	/* after an exec by another thread this is another program: the saved registers must not be restored then */
 	err = request(t, PTRACE_SEIZE, 0, (void *)PTRACE_O_TRACEEXEC);
 	if (err)
 		return err;
@@ -116,7 +113,7 @@ int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 	err = request(t, PTRACE_INTERRUPT, 0, NULL);
 	if (!err)
 		err = wait_for(t, STOP_NS, &status);
-	/* a signal may have been on its way: it goes on to the thread, which is interrupted behind it */
+	/* a pending signal: deliver it to the thread, which is interrupted again after it */
 	for (int i = 0; !err && status >> 16 != PTRACE_EVENT_STOP && i < 100; i++) {
 		if (status >> 16)
 			return -ESRCH;
@@ -124,7 +121,7 @@ int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 		if (!err)
 			err = wait_for(t, STOP_NS, &status);
 	}
-	/* the process was stopped (SIGSTOP) this very moment */
+	/* the process was stopped (SIGSTOP) at the same moment */
 	if (!err && WSTOPSIG(status) != SIGTRAP)
 		err = -EAGAIN;
 	if (!err)
@@ -180,7 +177,7 @@ bool tracee__sleeps(const struct tracee *t)
 	return false;
 }
 
-/* A signal that will be handled once it goes on. "SigPnd:\t0000000000000000" */
+/* Will a signal be handled when the thread continues? "SigPnd:\t0000000000000000" */
 static bool signal_waits(const struct tracee *t)
 {
 	unsigned long long v, pending = 0;
@@ -198,8 +195,8 @@ static bool signal_waits(const struct tracee *t)
 }
 
 /*
- * Some calls fail with EINTR whatever interrupts them (signal(7)): epoll_wait, semop and a few more. Where it
- * was sonde alone, they are made again, their time beginning anew.
+ * Some calls fail with EINTR after any interruption (signal(7)): epoll_wait, semop and a few more. If only sonde
+ * interrupted them, they are restarted, with their full timeout.
  */
 static void restart_refused(struct tracee *t)
 {
@@ -237,7 +234,10 @@ int tracee__borrow(struct tracee *t)
 	return err;
 }
 
-/* What came while a call ran. 0: go on, with the signal in *pass, 1: the call has returned, or negative errno. */
+/*
+ * Handles a stop during a call. Returns 0: continue, with the signal in *pass, 1: the call has returned, or negative
+ * errno.
+ */
 static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass)
 {
 	int sig = WSTOPSIG(status), err;
@@ -248,7 +248,7 @@ static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass
 		t->changed = false;
 		return -ESRCH;
 	}
-	/* a thread that is traced runs on in a stopped process, and stops when it is released */
+	/* a traced thread continues in a stopped process, and stops when it is released */
 	*pass = !(status >> 16) && sig == SIGSTOP ? SIGSTOP : 0;
 	if (status >> 16 || *pass)
 		return 0;
@@ -263,7 +263,7 @@ static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass
 	}
 	if ((bit(sig) & KERNEL_SIGS) && info.si_code > 0)
 		return -EFAULT;
-	/* a process sent a signal that can't be blocked, or can't here: it is given to the thread in the end */
+	/* another process sent a signal that can't be blocked: it is delivered to the thread at the end */
 	if (!t->kept_signal) {
 		t->kept_signal = sig;
 		t->kept = info;
@@ -278,15 +278,15 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 	unsigned long long *const places[] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx, &regs.r8, &regs.r9 };
 	int err, status, pass = 0;
 
-	/* above it the function may look for arguments that go by the stack */
+	/* above this address the function may read arguments that are passed on the stack */
 	stack = (((stack ? stack : t->regs.rsp) - RED_ZONE) & ~15ULL) - 8;
 	for (u32 i = 0; i < n; i++)
 		*places[i] = args[i];
 	regs.rip = function;
 	regs.rsp = stack;
-	regs.rax = 0; /* no vector registers hold arguments */
+	regs.rax = 0; /* for variadic functions: no arguments in vector registers */
 	regs.orig_rax = ~0ULL; /* no system call was interrupted */
-	regs.eflags &= ~0x400ULL; /* strings go upwards: the ABI */
+	regs.eflags &= ~0x400ULL; /* the ABI requires a clear direction flag */
 	err = request(t, PTRACE_POKEDATA, stack, (void *)to);
 	if (!err)
 		err = set_regs(t, &regs);
@@ -297,10 +297,10 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
 		if (!err)
 			err = wait_for(t, now < end ? end - now : 0, &status);
 		if (err == -ETIMEDOUT) {
-			/* it is given back where it was: what it did is left undone */
+			/* the thread is restored to its old state: the call is abandoned */
 			if (!request(t, PTRACE_INTERRUPT, 0, NULL) && !wait_for(t, STOP_NS, &status) &&
 			    status >> 16 == PTRACE_EVENT_EXEC) {
-				/* the registers of the old program are not put into a new one, which may be setuid */
+				/* the registers of the old program are not written to a new one, which may be setuid */
 				t->changed = false;
 				err = -ESRCH;
 			}
@@ -335,10 +335,10 @@ u64 tracee__release(struct tracee *t)
 		restore(t);
 	if (sig && t->stopped && t->at_signal && request(t, PTRACE_SETSIGINFO, 0, &t->kept))
 		sig = 0;
-	/* before it is let go: after that its number may be another process's */
+	/* before its release, because after it the tid may be reused */
 	if (sig && !t->at_signal)
 		syscall(SYS_tgkill, t->pid, t->tid, sig);
-	/* one that runs can't be released: this process's end does that */
+	/* a running thread can't be released: the kernel does that when this process ends */
 	request(t, PTRACE_DETACH, 0, (void *)(long)(t->at_signal ? sig : 0));
 	held = timing__now() - t->held_since;
 	if (t->stopped)
@@ -351,7 +351,7 @@ u64 tracee__release(struct tracee *t)
 
 #include <errno.h>
 
-/* Nothing gets as far as here: check.c refuses. */
+/* Never called on this machine: check.c refuses. */
 int tracee__seize(struct tracee *t, u32 pid, u32 tid)
 {
 	return -ENOTSUP;

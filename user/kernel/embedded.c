@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libbpf has one log for the process, so this is one too */
+/* One log for the process, because libbpf's print callback is one per process. */
 static char libbpf_log[4096];
 
 static int keep_log(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -29,7 +29,7 @@ static int keep_log(enum libbpf_print_level level, const char *fmt, va_list ap)
 		fputs(line, stderr);
 	used = strlen(libbpf_log);
 	n = strlen(line);
-	/* what came last says why */
+	/* drop the oldest part: the newest has the reason */
 	if (used + n >= sizeof(libbpf_log)) {
 		size_t cut = used + n + 1 - sizeof(libbpf_log);
 
@@ -79,7 +79,7 @@ void embedded__close(struct embedded *e)
 	memset(e, 0, sizeof(*e));
 }
 
-/* The bytes of its section of that name, NULL: it has none. */
+/* The bytes of the section with that name; NULL: there is none. */
 static const Elf_Data *find_section(Elf *elf, const char *name)
 {
 	Elf_Scn *scn = NULL;

@@ -13,12 +13,15 @@ struct embedded {
 	struct probes probes;
 };
 
-/* 0 or negative errno with a message. e must be zeroed; close it in any case. */
+/* Returns 0 or negative errno with a message. e must be zeroed; close it in any case. */
 int embedded__open(struct embedded *e, char *err, size_t len);
 void embedded__close(struct embedded *e);
-/* The schema alone, read from the object's BTF without opening the object: for names. 0 or negative errno with a message. */
+/*
+ * Only the schema, read from the object's BTF without opening the object: for names. Returns 0 or negative errno with
+ * a message.
+ */
 int embedded__schema(struct schema **out, char *err, size_t len);
-/* What libbpf said since the last call of embedded__open or this; "" if nothing. */
+/* libbpf's messages since the last call of embedded__open or embedded__clear_log; "" if there are none. */
 const char *embedded__log(void);
 void embedded__clear_log(void);
 

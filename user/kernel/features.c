@@ -4,10 +4,12 @@
 #include "kernel/kernel_btf.h"
 #include "kernel/link.h"
 #include "kernel/trial.h"
+#include "util/array.h"
 #include "util/signals.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +22,7 @@
 #define OLDEST_MAJOR 6U
 #define OLDEST_MINOR 1U
 
-/* The lowest of several rounds: interruptions only ever add. */
+/* The lowest time of several rounds, because interruptions only ever add. */
 static u64 time_calls(enum trial_target target)
 {
 	u64 best = ~0ULL;
@@ -37,7 +39,7 @@ static u64 time_calls(enum trial_target target)
 	return best;
 }
 
-/* The kernel's version; SONDE_TEST=kernel:5.10 stands in for it. */
+/* The kernel's version, or that of SONDE_TEST=kernel:5.10. */
 static void read_version(u32 *major, u32 *minor)
 {
 	struct utsname un;
@@ -61,9 +63,27 @@ bool features__old_kernel(char *why, size_t len)
 	return true;
 }
 
+/* Tried with an empty program: kernels that are locked down, or that have no function tracer, refuse it. */
+bool features__function(const char *name)
+{
+	static const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FEXIT,
+		    .attach_btf_id = kernel_btf__function(name));
+	int fd = opts.attach_btf_id ? bpf_prog_load(BPF_PROG_TYPE_TRACING, "sonde_trial", "Dual BSD/GPL", insns,
+						    ARRAY_LEN(insns), &opts) :
+				      -ENOENT;
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 bool features__tracepoint(const char *name)
 {
-	return kernel_btf__tracepoint(name) != 0;
+	return kernel_btf__tracepoint(name) || features__function(name);
 }
 
 struct costs {
@@ -91,7 +111,7 @@ static void probe_here(struct features *f, struct trials *t)
 	f->returns = !f->multi || trial__return(&t->confined, f->session);
 }
 
-/* Answers with the features and then, while the parent goes on, with the costs. */
+/* The child's main function: sends the features and then, while the parent continues, the costs. */
 static void answer(int fd)
 {
 	const struct trial none = { -1, -1, -1 };
@@ -101,7 +121,7 @@ static void answer(int fd)
 
 	signals__withstand("sonde-features");
 	probe_here(&f, &t);
-	/* a short answer is no answer: the parent sees to that */
+	/* the parent detects a short answer */
 	if (write(fd, &f, sizeof(f)) < 0)
 		_exit(1);
 	if (f.multi)
@@ -116,7 +136,7 @@ static void answer(int fd)
 	_exit(0);
 }
 
-/* In a child, so that a kill of this process in the middle leaves no breakpoint: see attach/attacher.h. */
+/* In a child, so that a SIGKILL of this process during the trials leaves no breakpoint: see attach/attacher.h. */
 void features__begin(struct features *f)
 {
 	int fds[2], child;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libbpf looks a name up by comparing it with those of all types, some 150,000,
- * once for each program. One pass over them collects all that programs may ask for.
+ * libbpf looks a name up by comparing it with those of all types, about 150,000, once for each program. Here one pass
+ * over the types collects all names that programs may need.
  */
 #include "kernel/kernel_btf.h"
 
@@ -23,6 +23,9 @@
 #define TRACEPOINT "btf_trace_" /* typedefs */
 #define ITERATOR   "bpf_iter_" /* functions */
 
+/* Functions that programs attach to. */
+static const char *const functions[] = { "schedule" };
+
 struct attach_point {
 	char *name;
 	u32 id;
@@ -31,7 +34,7 @@ struct attach_point {
 static struct {
 	bool read, begun;
 	pthread_t reader;
-	struct btf *types; /* until they are taken */
+	struct btf *types; /* NULL: not read, or freed again */
 	struct attach_point *list;
 	u32 n;
 } points;
@@ -76,6 +79,14 @@ static struct btf *read_types(void)
 	return btf ? btf : btf__load_vmlinux_btf();
 }
 
+static bool is_listed(const char *name)
+{
+	for (u32 i = 0; i < ARRAY_LEN(functions); i++)
+		if (!strcmp(name, functions[i]))
+			return true;
+	return false;
+}
+
 static void read_points(void)
 {
 	struct btf *btf = read_types();
@@ -87,7 +98,7 @@ static void read_points(void)
 		const char *name = btf_is_typedef(t) || btf_is_func(t) ? btf__name_by_offset(btf, t->name_off) : NULL;
 		const char *prefix = btf_is_func(t) ? ITERATOR : TRACEPOINT;
 
-		if (name && !strncmp(name, prefix, strlen(prefix)))
+		if (name && (!strncmp(name, prefix, strlen(prefix)) || (btf_is_func(t) && is_listed(name))))
 			add(name, id);
 	}
 	points.types = btf;
@@ -116,14 +127,19 @@ static void await(void)
 	points.read = true;
 }
 
-struct btf *kernel_btf__take(void)
+const struct btf *kernel_btf__types(void)
 {
-	struct btf *types;
-
 	await();
-	types = points.types;
+	if (!points.types)
+		points.types = read_types();
+	return points.types;
+}
+
+void kernel_btf__free_types(void)
+{
+	await();
+	btf__free(points.types);
 	points.types = NULL;
-	return types ? types : read_types();
 }
 
 static u32 find(const char *prefix, const char *name)
@@ -145,6 +161,11 @@ bool kernel_btf__exists(void)
 u32 kernel_btf__tracepoint(const char *name)
 {
 	return find(TRACEPOINT, name);
+}
+
+u32 kernel_btf__function(const char *name)
+{
+	return find("", name);
 }
 
 u32 kernel_btf__iterator(const char *name)

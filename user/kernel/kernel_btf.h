@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the running kernel's BTF says of the places that programs attach to. It is read once, at the first question. */
+/*
+ * The kernel functions and tracepoints that programs attach to, from the running kernel's BTF. It is read once, at
+ * the first request.
+ */
 #ifndef SONDE_KERNEL_KERNEL_BTF_H
 #define SONDE_KERNEL_KERNEL_BTF_H
 
@@ -7,15 +10,18 @@
 
 struct btf;
 
-/* Begins to read them, in a thread; the first question waits for it. Without this the first question reads them. */
+/* Begins to read in a thread; the first request waits for it. Without this call the first request reads. */
 void kernel_btf__begin(void);
 /* Does the kernel publish its types at all? */
 bool kernel_btf__exists(void);
-/* All of the kernel's types, which are the caller's to free. NULL: there are none, or no memory. */
-struct btf *kernel_btf__take(void);
-/* The BTF id that a tp_btf program of this tracepoint attaches to, 0: the kernel has no such tracepoint. */
+/* All types of the kernel, until kernel_btf__free_types(). NULL: there are none, or no memory. */
+const struct btf *kernel_btf__types(void);
+void kernel_btf__free_types(void);
+/* The BTF id that a tp_btf program of this tracepoint attaches to; 0: the kernel has no such tracepoint. */
 u32 kernel_btf__tracepoint(const char *name);
-/* Likewise of an iterator, by the name of what it walks ("task"). */
+/* The BTF id of a function of the kernel, of those that kernel_btf.c lists; 0: none. */
+u32 kernel_btf__function(const char *name);
+/* The BTF id of an iterator, by the name of its objects ("task"); 0: none. */
 u32 kernel_btf__iterator(const char *name);
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FLAVOR "___" /* libbpf ignores it and what follows: `struct bio___old` is compared with `struct bio` */
+#define FLAVOR "___" /* libbpf ignores this and what follows: `struct bio___old` is compared with `struct bio` */
 
 static struct {
 	int fd;
@@ -31,7 +31,7 @@ const char *kernel_types__path(void)
 	return file.path;
 }
 
-/* Names, without flavors; a hash table with open addressing that never gets more than half full. */
+/* Names without flavors: a hash table with open addressing that is at most half full. */
 struct names {
 	struct name {
 		const char *text;
@@ -43,7 +43,7 @@ struct names {
 struct copy {
 	const struct btf *from;
 	struct btf *to;
-	u32 *ids; /* by the kernel's id: the copy's, 0: not copied yet */
+	u32 *ids; /* by id in the kernel's BTF: the id in the copy; 0: not copied yet */
 	int error;
 };
 
@@ -68,7 +68,7 @@ static struct name *find_name(const struct names *n, const char *text, size_t le
 	}
 }
 
-/* The kinds of types that a relocation may begin at */
+/* Kinds of types that a relocation may begin at. */
 static bool is_root(const struct btf_type *t)
 {
 	return t->name_off && (btf_is_composite(t) || btf_is_any_enum(t) || btf_is_typedef(t) || btf_is_int(t));
@@ -100,14 +100,17 @@ static void copy_members(struct copy *c, const struct btf_type *t, u32 to)
 {
 	for (u32 i = 0; i < btf_vlen(t); i++) {
 		u32 member = copy_type(c, btf_members(t)[i].type);
-		/* adding types may have moved it */
+		/* adding types may have moved the array */
 		struct btf_type *copied = (struct btf_type *)btf__type_by_id(c->to, to);
 
 		btf_members(copied)[i].type = member;
 	}
 }
 
-/* Its id in the copy. Relocation follows no pointer, so they lead nowhere. */
+/*
+ * Copies a type; returns its id in the copy. Pointers are copied without their targets, as relocation does not follow
+ * them.
+ */
 static u32 copy_type(struct copy *c, u32 id)
 {
 	const struct btf_type *t = btf__type_by_id(c->from, id);
@@ -172,15 +175,17 @@ static int write_all(int fd, const void *data, size_t size)
 
 int kernel_types__write(const struct btf *object)
 {
-	struct btf *kernel = file.open && !file.written ? kernel_btf__take() : NULL;
+	const struct btf *kernel = file.open && !file.written ? kernel_btf__types() : NULL;
 	struct copy c = { .from = kernel };
 	struct names names = {};
 	const void *data;
 	u32 size;
 	int err;
 
-	if (!kernel)
+	if (!kernel) {
+		kernel_btf__free_types();
 		return file.open && !file.written ? -ENOENT : 0;
+	}
 	err = collect_names(&names, object);
 	if (!err)
 		err = copy_named(&c, &names);
@@ -191,7 +196,7 @@ int kernel_types__write(const struct btf *object)
 	free(names.list);
 	free(c.ids);
 	btf__free(c.to);
-	btf__free(kernel);
+	kernel_btf__free_types();
 	file.written = !err;
 	return err;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel's types as CO-RE relocation needs them: those whose names the BPF object
- * mentions, and what is embedded in them. libbpf compares each name that it looks for with
- * those of all types that it is given, and the kernel has some 130,000.
+ * The subset of the kernel's types that CO-RE relocation needs: those whose names the BPF object mentions, and the
+ * types embedded in them. libbpf compares each name with those of all types that it is given, and the kernel has
+ * about 130,000.
  */
 #ifndef SONDE_KERNEL_KERNEL_TYPES_H
 #define SONDE_KERNEL_KERNEL_TYPES_H
@@ -10,11 +10,11 @@
 struct btf;
 
 /*
- * What to give to libbpf as btf_custom_path when the object is opened: a file in memory, empty
- * so far. NULL: there is none, and libbpf reads all of the kernel's types.
+ * The path for libbpf's option btf_custom_path when the object is opened: a file in memory, still empty. NULL: there
+ * is none, and libbpf reads all types of the kernel.
  */
 const char *kernel_types__path(void);
-/* Fills that file, before an object that was opened with it is loaded. 0 or negative errno. */
+/* Fills that file; call it before an object that was opened with it is loaded. Returns 0 or negative errno. */
 int kernel_types__write(const struct btf *object);
 
 #endif

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As include/uapi/linux/bpf.h has it; libbpf 1.1's copy ends before uprobe_multi. */
+/* A copy from include/uapi/linux/bpf.h; that of libbpf 1.1 has no uprobe_multi. */
 struct link_create_uprobe_multi {
 	u32 prog_fd;
 	u32 target_fd;
@@ -33,12 +33,12 @@ struct link_create_uprobe_multi {
 #define UPROBE_MULTI_RETURN 1
 
 struct link {
-	int fd; /* -1: perf, or dropped */
+	int fd; /* -1: perf events, or closed */
 	struct bpf_link *perf;
 	u32 object;
 	u32 sites;
 	uid_t owner; /* of the file */
-	u64 dev, ino; /* likewise */
+	u64 dev, ino; /* of the file */
 };
 
 struct links {
@@ -58,7 +58,7 @@ static void close_link(const struct link *link)
 	bpf_link__destroy(link->perf);
 }
 
-/* Takes the link over; if there is no memory it is detached. */
+/* Takes ownership of the link; closes it if there is no memory. */
 static int add(struct links *l, const struct link *link)
 {
 	if (!array__push(l->list, l->n, *link)) {
@@ -75,16 +75,16 @@ int links__keep(struct links *l, int fd)
 	return add(l, &link);
 }
 
-/* The kernel wants a path; this one leads to the very file, wherever it is or was. */
+/* The kernel requires a path; this one leads to exactly this file, even if it was moved or deleted. */
 static void path_of(int fd, char *buf, size_t len)
 {
 	snprintf(buf, len, "/proc/self/fd/%d", fd);
 }
 
 /*
- * The kernel reads the instruction at each site through the page cache, and what is not there from the disk, while it holds
- * the address space of a process that maps the file. ext4 warns of a read from there (Linux 6.16 on). So that
- * all is in the cache, it is read before; what can't be is the kernel's to refuse.
+ * The kernel reads the instruction at each site through the page cache, or from the disk, while it holds a lock on
+ * the address space of a process that maps the file. ext4 warns of such a read (Linux 6.16 on). So the pages are read
+ * in advance; what can't be read, the kernel refuses.
  */
 static void read_sites(const struct link_sites *sites)
 {
@@ -186,8 +186,9 @@ int links__attach(struct links *l, const struct bpf_program *prog, enum attach_m
 }
 
 /*
- * Links that are closed at once: the kernel waits some 50 ms for each, and for all that are closed meanwhile with it. A user's
- * process may map files for thousands. Perf events wait one after the other for a part of it, and what asks gives up in the end.
+ * Links that are closed at once: the kernel waits about 50 ms for each close, and for all that are made meanwhile
+ * together. A user's process may map files with thousands of links. Closes of perf events partly wait for one
+ * another, and too many at once would exceed the caller's time limit.
  */
 #define CLOSERS	     256
 #define PERF_CLOSERS 32
@@ -199,7 +200,7 @@ static void *close_one(void *arg)
 	return NULL;
 }
 
-/* At most CLOSERS of them */
+/* Closes at most CLOSERS links at once. */
 static void close_together(struct link *list, u32 n)
 {
 	pthread_t threads[CLOSERS];
@@ -219,7 +220,7 @@ static void close_together(struct link *list, u32 n)
 	pthread_attr_destroy(&attr);
 }
 
-/* At most n of the last. */
+/* How many of the last n links may be closed at once. */
 static u32 at_once(const struct links *l, u32 n)
 {
 	u32 most = l->n && l->list[l->n - 1].perf ? PERF_CLOSERS : CLOSERS;
@@ -227,7 +228,7 @@ static u32 at_once(const struct links *l, u32 n)
 	return n < most ? n : most;
 }
 
-/* The last n of them */
+/* Closes the last n links. */
 static void close_last(struct links *l, u32 n)
 {
 	while (n) {
@@ -245,7 +246,7 @@ u32 links__close_some(struct links *l)
 	return l->n;
 }
 
-/* 0 parts say nothing. */
+/* Does a link belong to this object and family? A 0 in either part matches all. */
 static bool belongs(u32 link, u32 object)
 {
 	u32 family = object & ~LINK_OBJECT_MASK, id = object & LINK_OBJECT_MASK;
@@ -265,7 +266,7 @@ void links__drop(struct links *l, const u32 *objects, u32 n)
 {
 	u32 keep = 0;
 
-	/* the objects' to the end */
+	/* moves the links of these objects to the end */
 	for (u32 i = 0; i < l->n; i++) {
 		struct link link = l->list[i];
 

@@ -19,24 +19,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS_MAX 16
 /* Before Linux 6.4 the verifier drops the end of a log that does not fit, and the end has the reason. */
 #define LOG_BYTES (16 << 20)
 
-/* What libbpf was about to ask the kernel for. */
+/* A program that libbpf was about to load. */
 struct pending {
 	struct program *program;
 	struct bpf_insn *insns;
 	size_t n;
 	enum bpf_prog_type type;
 	struct bpf_prog_load_opts opts;
-	int fd; /* or negative errno */
-	u64 ns;
+	int fd; /* descriptor or negative errno */
+	u64 ns; /* of CPU time */
 };
 
-/* libbpf's callbacks have no argument of the caller's, so there is one load at a time in a process. */
+/* libbpf's callbacks get no argument of the caller's, so a process does one load at a time. */
 static struct load {
 	struct probes *probes; /* NULL: libbpf loads by itself */
 	const struct refused_maps *refused_maps;
@@ -58,17 +59,19 @@ static bool begins(const char *text, const char *with)
 }
 
 /*
- * libbpf reads all of the kernel's types for a program of type tracing, to find what it attaches to. That is
- * known from kernel_btf.c, so libbpf takes these for another type.
+ * For a program of type tracing libbpf reads all types of the kernel to find its attach target. kernel_btf.c already
+ * knows the target, so libbpf is given another type.
  */
 static enum bpf_prog_type type_of(const struct bpf_program *prog)
 {
 	const char *section = bpf_program__section_name(prog);
 
-	return begins(section, "tp_btf/") || begins(section, "iter") ? BPF_PROG_TYPE_TRACING : bpf_program__type(prog);
+	return begins(section, "tp_btf/") || begins(section, "fexit/") || begins(section, "iter") ?
+		       BPF_PROG_TYPE_TRACING :
+		       bpf_program__type(prog);
 }
 
-/* What libbpf does for the kinds of sections that it knows itself. */
+/* Does what libbpf does for the kinds of sections that it knows itself. */
 static int prepare_options(const struct bpf_program *prog, struct bpf_prog_load_opts *opts)
 {
 	const char *section = bpf_program__section_name(prog), *name = strchr(section, '/');
@@ -76,6 +79,8 @@ static int prepare_options(const struct bpf_program *prog, struct bpf_prog_load_
 	name = name ? name + 1 : "";
 	if (begins(section, "tp_btf/"))
 		opts->attach_btf_id = kernel_btf__tracepoint(name);
+	else if (begins(section, "fexit/"))
+		opts->attach_btf_id = kernel_btf__function(name);
 	else if (begins(section, "iter"))
 		opts->attach_btf_id = kernel_btf__iterator(name);
 	if (begins(section, "iter.s/") || !strcmp(section, "syscall"))
@@ -83,7 +88,7 @@ static int prepare_options(const struct bpf_program *prog, struct bpf_prog_load_
 	return 0;
 }
 
-/* libbpf loads this in the program's place: no types, no lines, nothing to attach to. */
+/* Replaces the program that libbpf loads by a stand-in: without types, line info and attach target. */
 static int stand_in(struct bpf_program *prog, struct bpf_prog_load_opts *opts)
 {
 	static struct bpf_insn insns[] = {
@@ -116,7 +121,7 @@ static int on_prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 		.type = type_of(prog),
 		.opts = *opts,
 	};
-	/* libbpf frees it after its own loading; only functions of modules need it */
+	/* libbpf frees this array after its own load; only functions of modules need it */
 	p->opts.fd_array = NULL;
 	p->insns = malloc(p->n * sizeof(*p->insns));
 	if (!p->insns)
@@ -129,12 +134,14 @@ static int on_prepare(struct bpf_program *prog, struct bpf_prog_load_opts *opts,
 int loader__register(void)
 {
 	static const struct {
-		const char *section; /* NULL: any that libbpf does not know is a uprobe whose links sonde makes */
+		/* NULL: any section that libbpf does not know is a uprobe, whose links sonde makes */
+		const char *section;
 		enum bpf_prog_type type;
 		enum bpf_attach_type attach;
 	} kinds[] = {
-		/* see type_of() */
+		/* the type that type_of() replaces */
 		{ "tp_btf+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_RAW_TP },
+		{ "fexit+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_FEXIT },
 		{ "iter+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_ITER },
 		{ "iter.s+", BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_TRACE_ITER },
 		{ "perf_event", BPF_PROG_TYPE_PERF_EVENT, 0 },
@@ -152,7 +159,7 @@ int loader__register(void)
 	return 0;
 }
 
-/* SONDE_TEST=refuse:NAME: the first instruction reads above the stack, which no verifier lets pass. */
+/* SONDE_TEST=refuse:NAME: replaces the first instruction by a read above the stack, which every verifier refuses. */
 static void spoil(struct pending *p)
 {
 	if (!test_switch__matches("refuse", p->program->name))
@@ -180,7 +187,7 @@ static int load_one(struct pending *p, char *log, u32 size)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The last line of the verifier's log that is not a statistic says why. */
+/* The last line of the verifier's log that is not a statistic has the reason. */
 static char *last_reason(char *log)
 {
 	char *end = log + strlen(log), *line;
@@ -206,7 +213,7 @@ static void find_reason(struct pending *p)
 	if (log) {
 		*log = '\0';
 		fd = load_one(p, log, LOG_BYTES);
-		/* it was refused for want of memory, which there is now */
+		/* it was refused for lack of memory, which is available now */
 		if (fd >= 0)
 			p->fd = fd;
 		else
@@ -215,7 +222,7 @@ static void find_reason(struct pending *p)
 	free(log);
 }
 
-/* true: the program uses a map that the kernel refused, so there is nothing to load. */
+/* true: the program uses a map that the kernel refused, so it is not loaded. */
 static bool lacks_map(struct pending *p)
 {
 	char why[160];
@@ -227,26 +234,34 @@ static bool lacks_map(struct pending *p)
 	return true;
 }
 
+static u64 thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
 static void *load_some(void *arg)
 {
 	u32 i;
 
 	while ((i = __atomic_fetch_add(&load.next, 1, __ATOMIC_RELAXED)) < load.n) {
 		struct pending *p = &load.list[i];
-		u64 start = timing__now();
+		u64 start = thread_cpu_ns();
 
 		if (lacks_map(p))
 			continue;
 		spoil(p);
 		p->fd = load_one(p, NULL, 0);
-		p->ns = timing__now() - start;
+		p->ns = thread_cpu_ns() - start;
 		if (p->fd < 0)
 			find_reason(p);
 	}
 	return NULL;
 }
 
-/* The longest first, so that no CPU is left with one at the end. */
+/* The longest first, so that no CPU has a long one left at the end. */
 static int compare_sizes(const void *a, const void *b)
 {
 	const struct pending *p = a, *q = b;
@@ -282,7 +297,7 @@ static void print_times(void)
 			load.list[i].n, load.list[i].ns / 1e6);
 }
 
-/* The program's own descriptor goes where the object has that of its stand-in. */
+/* Replaces the descriptor of the stand-in in the object by the program's own. */
 static void put_in_place(struct pending *p)
 {
 	if (p->fd >= 0 && dup3(p->fd, bpf_program__fd(p->program->prog), O_CLOEXEC) < 0) {
@@ -298,8 +313,8 @@ static void put_in_place(struct pending *p)
 }
 
 /*
- * The programs' variables are memory that libbpf shares with the kernel, for writing. A process that this one makes does not
- * get them: a parser that a file has taken over could otherwise stop programs and spoil ids.
+ * The programs' variables are memory that libbpf shares with the kernel, writable. Child processes of this one do not
+ * inherit the mapping: a parser that a file has compromised could otherwise stop programs and corrupt ids.
  */
 static void hide_variables(const struct bpf_object *obj)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the opened BPF object to programs in the kernel, several at a time.
+ * Loads the opened BPF object into the kernel, several programs at a time.
  *
- * libbpf loads one program after the other and gives up on all at the first that
- * the kernel refuses. Nearly all the time is the kernel's verifier's, which runs
- * on any number of CPUs. So libbpf relocates the programs and is made to load a
- * program of two instructions in place of each; the real ones are then loaded by
- * several threads, and their descriptors take the places of the others.
+ * libbpf loads one program after the other, and fails as a whole at the first program that the kernel refuses. Nearly
+ * all of the time is spent in the kernel's verifier, which runs on any number of CPUs in parallel. So libbpf
+ * relocates the programs but loads a stand-in of two instructions for each; several threads then load the real ones,
+ * whose descriptors replace those of the stand-ins.
  */
 #ifndef SONDE_KERNEL_LOADER_H
 #define SONDE_KERNEL_LOADER_H
@@ -16,12 +15,15 @@
 
 struct sonde_bpf;
 
-/* Has libbpf know the sections of sonde's programs. Before any object is opened. 0 or negative errno. */
+/*
+ * Registers the sections of sonde's programs with libbpf. Call it before any object is opened. Returns 0 or negative
+ * errno.
+ */
 int loader__register(void);
 /*
- * Loads the object's maps and its programs with `enabled`. A program that the
- * kernel refuses gets load_error and refusal, and is not enabled any more; so does one that uses a map of those refused.
- * 0 or negative errno of all together: what libbpf says of it is in its log. After that the object can't be loaded again.
+ * Loads the object's maps and its programs with `enabled`. A program that the kernel refuses gets load_error and
+ * refusal, and `enabled` is cleared; so does a program that uses one of the refused maps. Returns 0, or negative
+ * errno if loading failed as a whole: libbpf's log has the reason. The object can't be loaded a second time.
  */
 int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused);
 

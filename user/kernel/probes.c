@@ -11,7 +11,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Numbers for functions that only files of owners other than root have; root's files and sonde's own links take the others too. */
+/*
+ * The most probe numbers for functions that occur only in files of owners other than root; the others are reserved
+ * for root's files and sonde's own links.
+ */
 #define OWNED_MAX (MAX_PROBES / 4 * 3)
 
 static const struct schema_family *family_of(const struct schema *s, const char *program)
@@ -50,7 +53,7 @@ static int add_program(struct probes *p, struct bpf_program *prog, const struct 
 			out->name, out->full_section);
 		return -EINVAL;
 	}
-	/* libbpf has taken the '?' off the name and turned it into this */
+	/* libbpf has removed the '?' from the name and cleared autoload instead */
 	out->section.on_demand = on_demand;
 	p->n_programs++;
 	return 0;
@@ -154,14 +157,14 @@ u16 probes__number(const struct probes *p, const struct program *program, const 
 
 	if (!number || !strcmp(p->list[*number - 1].name, function))
 		return number ? *number : 0;
-	/* two names with one hash */
+	/* two names may have the same hash */
 	for (u32 i = 0; i < p->n; i++)
 		if (p->list[i].program == program && !strcmp(p->list[i].name, function))
 			return p->list[i].number;
 	return 0;
 }
 
-/* Counts a number for the owner, or returns false if none is left for them. */
+/* Counts a number for the owner; returns false if the owner's limit is reached. */
 static bool take_number(struct probes *p, u32 owner)
 {
 	u32 *taken;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The BPF object's programs by family, and the numbers that events and hit counters know each probe by. */
+/* The BPF object's programs by family, and the numbers by which events and hit counters identify each probe. */
 #ifndef SONDE_KERNEL_PROBES_H
 #define SONDE_KERNEL_PROBES_H
 
@@ -19,7 +19,7 @@ struct program {
 	bool enabled; /* loaded in this recording */
 	u32 type; /* enum bpf_prog_type */
 	int load_error; /* negative errno: the kernel refused it */
-	char *refusal; /* and why: the end of the verifier's log; NULL: it said nothing */
+	char *refusal; /* the reason: the end of the verifier's log; NULL: there is none */
 };
 
 struct probe {
@@ -33,13 +33,17 @@ struct probes {
 	u32 n_programs;
 	struct probe *list; /* list[number - 1] */
 	u32 n;
-	struct map functions; /* that the programs name, see probes__names */
+	struct map functions; /* functions that the programs name, see probes__names */
 	struct map numbers; /* by program and function */
-	struct map owners; /* of files: how many numbers the functions took that only their files have */
+	/* by owner of files: how many numbers are used by functions that only this owner's files have */
+	struct map owners;
 	u32 n_owned; /* by owners other than root */
 };
 
-/* Before the object is loaded. A program belongs to the family that its name begins with. 0 or negative errno. */
+/*
+ * Call it before the object is loaded. A program belongs to the family with which its name begins. Returns 0 or
+ * negative errno.
+ */
 int probes__init(struct probes *p, struct bpf_object *obj, const struct schema *schema, char *err, size_t len);
 void probes__free(struct probes *p);
 struct program *probes__program(const struct probes *p, const char *name);
@@ -48,9 +52,10 @@ bool probes__names(const struct probes *p, const char *library, const char *func
 /* The number of a program's probe on a function, the same in every object; 0: it has none yet. */
 u16 probes__number(const struct probes *p, const struct program *program, const char *function);
 /*
- * The same, and gives it a number if it has none. owner: the user id to whom the file belongs that has the function. Files choose
- * their functions' names, so the numbers of all other owners but root are limited: one owner gets half of what is left of
- * their part at most, and a part is left to root's files. 0: no memory, or no number is left for the owner.
+ * The same, but assigns a number if there is none. owner: the user id of the owner of the file that has the function.
+ * Files choose the names of their functions, so the numbers of all owners other than root are limited: one owner gets
+ * at most half of what is left of their share, and a share is reserved for root's files. Returns 0 if there is no
+ * memory, or no number is left for the owner.
  */
 u16 probes__add(struct probes *p, const struct program *program, const char *function, u32 owner);
 

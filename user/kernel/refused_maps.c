@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What libbpf writes into a program in place of a map that is not there: a call of this number plus the map's index. */
+/* libbpf replaces a reference to a missing map by a call of this number plus the map's index. */
 #define POISON 2001000000
 
 static bool is_listed(const struct refused_maps *r, u32 index)
@@ -46,7 +46,7 @@ bool refused_maps__add(struct refused_maps *r, const struct bpf_object *obj, con
 	return false;
 }
 
-/* SONDE_TEST=refuse-map:NAME: a size that the kernel does not take for any kind of map. */
+/* SONDE_TEST=refuse-map:NAME: sets a size that the kernel refuses for any type of map. */
 static void spoil(struct bpf_map *map)
 {
 	if (!bpf_map__is_internal(map) && test_switch__matches("refuse-map", bpf_map__name(map)))

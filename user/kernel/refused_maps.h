@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Maps that the kernel refuses, by their type, their size or for want of memory. libbpf gives up on the whole object
- * at the first of them. The object is then opened anew and loaded without that map, and the programs that use it
- * count as refused.
+ * Maps that the kernel refuses, because of their type, their size or for lack of memory. libbpf fails as a whole at
+ * the first of them. The object is then opened again and loaded without that map, and the programs that use it count
+ * as refused.
  */
 #ifndef SONDE_KERNEL_REFUSED_MAPS_H
 #define SONDE_KERNEL_REFUSED_MAPS_H
@@ -24,11 +24,13 @@ struct refused_maps {
 	u32 n;
 };
 
-/* After a failed load: adds the map that libbpf's log says it failed for. false: it failed for something else. */
+/*
+ * After a failed load: adds the map that failed according to libbpf's log. false: the load failed for another reason.
+ */
 bool refused_maps__add(struct refused_maps *r, const struct bpf_object *obj, const char *log);
-/* Before loading: has libbpf leave them out. */
+/* Before loading: makes libbpf leave the maps out. */
 void refused_maps__leave_out(const struct refused_maps *r, struct bpf_object *obj);
-/* Does the relocated program use one of them? Then why (of size len) says which. */
+/* Does the relocated program use one of them? Then why (of size len) names it. */
 bool refused_maps__used(const struct refused_maps *r, const struct bpf_insn *insns, size_t n, char *why, size_t len);
 
 #endif

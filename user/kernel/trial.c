@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Each begins with an instruction that the kernel emulates. */
+/* Each function begins with an instruction that the kernel emulates. */
 #if defined(__x86_64__)
 #define TARGET(name)                                                  \
 	__attribute__((naked, noinline, used)) static void name(void) \
@@ -103,7 +103,7 @@ void trial__close(struct trial *t)
 		close(t->file);
 }
 
-/* Waits for a byte, then returns from the function with nothing allowed but exit_group. */
+/* Waits for a byte, then returns from the function with a seccomp filter that allows only exit_group. */
 static void return_confined(int go)
 {
 	struct sock_filter code[] = {
@@ -118,7 +118,7 @@ static void return_confined(int go)
 
 	if (read(go, &byte, 1) != 1 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0))
-		_exit(0); /* no filters in this kernel: none can kill */
+		_exit(0); /* a kernel without filters: none can kill */
 	target_return();
 	if (die)
 		syscall(SYS_getpid);

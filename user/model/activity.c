@@ -13,17 +13,6 @@
 u32 activity_window = 128u << 10;
 u32 activity_windows_max = 64;
 
-static bool has_sched(const struct trace *t)
-{
-	u32 n;
-	const struct kind_summary *kinds = trace__kinds(t, &n);
-
-	for (u32 i = 0; i < n; i++)
-		if (!strcmp(kinds[i].event->name, "sched_run") || !strcmp(kinds[i].event->name, "sched_off"))
-			return true;
-	return false;
-}
-
 int activity__new(struct activity **out, const struct query *q, u32 flags)
 {
 	struct activity *a = calloc(1, sizeof(*a));
@@ -33,9 +22,9 @@ int activity__new(struct activity **out, const struct query *q, u32 flags)
 	if (!a)
 		return -ENOMEM;
 	a->q = *q;
-	a->asked = q;
+	a->selected = q;
 	a->flags = flags;
-	a->has_sched = has_sched(q->trace);
+	a->has_sched = trace__has(q->trace, "sched_run") || trace__has(q->trace, "sched_off");
 	map__init(&a->threads, sizeof(struct thread_key), sizeof(struct activity_thread));
 	map__init(&a->quotas, sizeof(u32), sizeof(struct span_list));
 	err = lock_futexes__load(&a->locks, q->trace);
@@ -55,35 +44,43 @@ void activity__free(struct activity *a)
 		span_list__free(map__value(&a->quotas, i));
 	map__free(&a->quotas);
 	span_list__free(&a->lost);
+	gil_model__free(a->gil);
 	waits__free(a->waits);
 	lock_futexes__free(a->locks);
 	free(a);
 }
 
-const char *activity__name(const struct activity *a, u32 what)
+const char *activity__name(const struct activity *a, u32 reason)
 {
-	return what < ACTIVITY_WHAT ? waits__reason(a->waits, what) : activity_cause__text(what - ACTIVITY_WHAT);
+	return reason < ACTIVITY_CAUSE_BASE ? waits__reason(a->waits, reason) :
+					      activity_cause__text(reason - ACTIVITY_CAUSE_BASE);
 }
 
-enum activity_cause activity__cause(const struct activity *a, u32 what)
+enum activity_cause activity__cause(const struct activity *a, u32 reason)
 {
-	return what < ACTIVITY_WHAT ? waits__cause(a->waits, what) : what - ACTIVITY_WHAT;
+	return reason < ACTIVITY_CAUSE_BASE ? waits__cause(a->waits, reason) : reason - ACTIVITY_CAUSE_BASE;
+}
+
+const struct lock_futexes *activity__futexes(const struct activity *a)
+{
+	return a->locks;
 }
 
 /* The part of a thread's time that is being cut into intervals. */
 struct cutting {
 	struct activity *a;
 	struct activity_thread *thread; /* NULL: the thread was not loaded */
-	struct thread_waits *waits; /* NULL: it has none */
+	struct thread_waits *waits; /* NULL: the thread has no recorded waits */
 	const struct span_list *quota; /* NULL: no quota throttled its process */
 	struct activity_interval now;
-	const struct sched_time *off; /* the span at the current time, NULL: on a CPU, or unknown */
+	const struct sched_time *off; /* the off-CPU span at the current time; NULL: on a CPU, or unknown */
+	bool is_delay; /* runnable after a wait, and `call` is asked for */
 	u64 span_from;
 	int (*fn)(const struct activity_interval *i, void *arg);
 	void *arg;
 };
 
-static int hand_over(struct cutting *c, u64 from, u64 to)
+static int emit(struct cutting *c, u64 from, u64 to)
 {
 	struct activity_thread *t = c->thread;
 	struct activity_interval *i = &c->now;
@@ -92,15 +89,15 @@ static int hand_over(struct cutting *c, u64 from, u64 to)
 		return 0;
 	i->from = from;
 	i->to = to;
-	i->begins = !t || t->span_from != c->span_from || t->last_what != i->what;
+	i->begins = !t || t->span_from != c->span_from || t->last_reason != i->reason;
 	if (t) {
 		t->span_from = c->span_from;
-		t->last_what = i->what;
+		t->last_reason = i->reason;
 	}
 	return c->fn(i, c->arg);
 }
 
-/* Why nothing is known of [from, to). A record's time is the end of its span, so one that is missing here was lost in (from, to]. */
+/* Returns why [from, to) is unknown. A record has the time of its span's end: a missing one was lost in (from, to]. */
 static enum activity_cause unknown_cause(const struct activity *a, u64 from, u64 to)
 {
 	u32 i = span_list__find(&a->lost, from + 1);
@@ -110,7 +107,7 @@ static enum activity_cause unknown_cause(const struct activity *a, u64 from, u64
 	return i < a->lost.n && a->lost.spans[i].from <= to ? ACTIVITY_LOST : ACTIVITY_UNOBSERVED;
 }
 
-/* Decided by the time at which the thread became runnable, so that one wait for a CPU has one cause. */
+/* The time of the wake-up decides, so that one wait for a CPU has one cause. */
 static enum activity_cause runnable_cause(const struct cutting *c)
 {
 	u64 until = ~0ull;
@@ -118,7 +115,7 @@ static enum activity_cause runnable_cause(const struct cutting *c)
 	return c->quota && c->off && span_list__at(c->quota, c->off->wake, &until) ? ACTIVITY_QUOTA : ACTIVITY_CPU;
 }
 
-/* The cause for a thread that is in no recorded call */
+/* Returns the cause of a thread that is in no recorded call. */
 static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to)
 {
 	switch (c->now.state) {
@@ -146,33 +143,33 @@ static void add_detail(struct cutting *c, const struct wait_detail *d)
 	i->is_free = false;
 }
 
-/* The time line of GIL holders is used before the wait's own event, which knows the holder only at the wait's end. */
+/* The time line of GIL holders is preferred: the wait's own event has only the holder at the wait's end. */
 static void add_holder(struct cutting *c, const struct listed_span *gil)
 {
-	c->now.is_free = gil->what == GIL_FREE;
-	c->now.by = gil->what == GIL_HELD ? (struct thread_key){ c->now.thread.pid, gil->by } :
+	c->now.is_free = gil->kind == GIL_FREE;
+	c->now.by = gil->kind == GIL_HELD ? (struct thread_key){ c->now.thread.pid, gil->by } :
 					    (struct thread_key){ 0 };
-	c->now.by_stack = gil->what == GIL_HELD ? gil->of : 0;
+	c->now.by_stack = gil->kind == GIL_HELD ? gil->of : 0;
 }
 
-/* Cuts a part where the GIL's holder or the stack changes, and hands over each interval with its details. */
-static int hand_over_details(struct cutting *c, const struct wait_detail *d, u64 from, u64 to)
+/* Cuts a part where the GIL's holder or the stack changes, and emits each interval with its details. */
+static int emit_with_details(struct cutting *c, const struct wait_detail *d, u64 from, u64 to)
 {
 	const struct listed_span *gil = NULL, *stack;
 	int err = 0;
 
 	if (!c->thread)
-		return hand_over(c, from, to);
+		return emit(c, from, to);
 	for (u64 until; !err && from < to; from = until) {
 		until = to;
 		add_detail(c, d);
 		if (c->now.cause == ACTIVITY_GIL)
-			gil = span_list__at(&c->thread->gil, from, &until);
+			gil = span_list__next(&c->thread->gil, from, &until);
 		if (gil)
 			add_holder(c, gil);
-		stack = c->now.state != ACTIVITY_RUNNING ? span_list__at(&c->thread->off_stacks, from, &until) : NULL;
+		stack = c->now.state != ACTIVITY_RUNNING ? span_list__next(&c->thread->off_stacks, from, &until) : NULL;
 		c->now.off_stack = stack ? stack->of : 0;
-		err = hand_over(c, from, until);
+		err = emit(c, from, until);
 	}
 	return err;
 }
@@ -181,14 +178,15 @@ static int on_part(const struct wait_part *p, void *arg)
 {
 	struct cutting *c = arg;
 
-	c->now.what = p->reason ? p->reason : ACTIVITY_WHAT + plain_cause(c, p->from, p->to);
-	c->now.cause = activity__cause(c->a, c->now.what);
+	c->now.reason = p->reason && !c->is_delay ? p->reason : ACTIVITY_CAUSE_BASE + plain_cause(c, p->from, p->to);
+	c->now.cause = activity__cause(c->a, c->now.reason);
+	c->now.call = c->is_delay && c->now.cause == ACTIVITY_CPU ? p->reason : 0;
 	if (c->a->flags & ACTIVITY_DETAILS)
-		return hand_over_details(c, p->detail, p->from, p->to);
-	return hand_over(c, p->from, p->to);
+		return emit_with_details(c, p->detail, p->from, p->to);
+	return emit(c, p->from, p->to);
 }
 
-/* The span at `time`, NULL: none; *until is brought forward to where that changes. `time` does not fall from call to call. */
+/* Returns the span at `time` or NULL; lowers *until to where that changes. Times must not decrease between calls. */
 static const struct sched_time *span_at(struct sched_times *l, u64 time, u64 *until)
 {
 	const struct sched_time *s;
@@ -220,11 +218,19 @@ static void set_state(struct cutting *c, u64 time, u64 *until)
 	if (!c->off)
 		return;
 	i->state = time < c->off->wake ? ACTIVITY_BLOCKED : ACTIVITY_RUNNABLE;
+	i->uninterruptible = c->off->state == SCHED_BLOCKED;
 	if (i->state == ACTIVITY_RUNNABLE)
 		return;
 	*until = c->off->wake < *until ? c->off->wake : *until;
 	i->waker = c->off->waker;
-	i->uninterruptible = c->off->state == SCHED_BLOCKED;
+}
+
+/* Did the thread block before it became runnable? The call that it blocked in is still open. */
+static bool is_delay(const struct cutting *c)
+{
+	u32 flags = c->a->flags & (ACTIVITY_DETAILS | ACTIVITY_IN_CALLS);
+
+	return c->now.state == ACTIVITY_RUNNABLE && flags == ACTIVITY_DETAILS && c->off->wake > c->off->from;
 }
 
 static int cut(struct cutting *c, u64 from, u64 to)
@@ -239,7 +245,8 @@ static int cut(struct cutting *c, u64 from, u64 to)
 		set_state(c, from, &until);
 		part.from = from;
 		part.to = until;
-		if (c->now.state == ACTIVITY_BLOCKED || (c->a->flags & ACTIVITY_IN_CALLS))
+		c->is_delay = is_delay(c);
+		if (c->now.state == ACTIVITY_BLOCKED || c->is_delay || (c->a->flags & ACTIVITY_IN_CALLS))
 			err = waits__explain(c->a->waits, c->waits, c->now.uninterruptible, from, until, on_part, c);
 		else
 			err = on_part(&part, c);
@@ -248,8 +255,8 @@ static int cut(struct cutting *c, u64 from, u64 to)
 }
 
 /*
- * Cuts the part of a thread's life that the recording covers. The thread's spans take precedence over the recorded
- * start and end of its life.
+ * Returns the part of a thread's life that lies in `all`. Spans beyond the recorded start and end of its life extend
+ * it.
  */
 static struct trace_window life_of(const struct activity *a, const struct thread_key *key,
 				   const struct activity_thread *t, struct trace_window all)
@@ -275,8 +282,8 @@ static struct trace_window life_of(const struct activity *a, const struct thread
 	return w;
 }
 
-/* Hands over the loaded intervals of one thread, and before its first window the unknown time. */
-static int hand_over_thread(struct cutting *c, struct trace_window all)
+/* Emits the loaded intervals of one thread, and the unknown time before its first window. */
+static int emit_thread(struct cutting *c, struct trace_window all)
 {
 	struct activity_thread *t = c->thread;
 	struct trace_window life = life_of(c->a, &c->now.thread, t, all);
@@ -285,9 +292,11 @@ static int hand_over_thread(struct cutting *c, struct trace_window all)
 	struct wait_part before = { .from = from, .to = known };
 	int err = 0;
 
+	t->ended = life.to <= c->a->q.from;
 	if (known >= to)
 		return 0;
 	c->now.state = ACTIVITY_UNKNOWN;
+	c->is_delay = false;
 	c->off = NULL;
 	c->span_from = 0;
 	if (from < known)
@@ -297,46 +306,70 @@ static int hand_over_thread(struct cutting *c, struct trace_window all)
 }
 
 /*
- * How many windows the events of that time need, if they were evenly distributed. Each window reads the chunks
- * that reach into it and visits each thread, so the number is bounded.
+ * Returns how many windows to read, as if events were evenly distributed. The number is bounded because each window
+ * reads all chunks that overlap it and visits each thread.
  */
 static u32 windows(const struct trace_summary *t, const struct trace_window *all)
 {
-	double part = (double)(all->to - all->from) / (double)(t->last - t->first + 1);
+	double part = (double)(all->to - all->from) / ((double)(t->last - t->first) + 1);
 	double n = part * (double)t->events / activity_window + 1;
 
 	return n < activity_windows_max ? (u32)n : activity_windows_max;
 }
 
-int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg)
+u32 activity__windows(const struct activity *a, struct trace_window *all)
 {
 	const struct trace_summary *t = trace__summary(a->q.trace);
-	struct trace_window all = {
-		.from = a->asked->from > t->first ? a->asked->from : t->first,
-		.to = a->asked->to && a->asked->to <= t->last ? a->asked->to : t->last + 1,
-	};
-	u64 step = all.to > all.from ? (all.to - all.from) / windows(t, &all) + 1 : 0;
+
+	all->from = a->selected->from > t->first ? a->selected->from : t->first;
+	all->to = a->selected->to && a->selected->to <= t->last ? a->selected->to : t->last + (t->last < ~0ull);
+	return all->to > all->from ? windows(t, all) : 0;
+}
+
+int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg)
+{
+	struct trace_window all;
+	u32 n = activity__windows(a, &all);
+	u64 step = n ? (all.to - all.from) / n + 1 : 0;
 	int err = 0;
 
-	for (u64 at = all.from; !err && at < all.to; at += step) {
-		err = activity__load_window(a, at, at + step < all.to ? at + step : all.to);
+	for (u64 at = all.from, end; !err && at < all.to; at = end) {
+		end = trace_window__step_end(at, step, all.to);
+		err = activity__load_window(a, at, end);
 		for (u32 i = 0; !err && i < a->threads.n; i++) {
 			struct cutting c = { .a = a, .thread = map__value(&a->threads, i), .fn = fn, .arg = arg };
 
+			if (c.thread->ended && !c.thread->on.n && !c.thread->off.n)
+				continue;
 			c.now.thread = *(const struct thread_key *)map__key(&a->threads, i);
-			err = hand_over_thread(&c, all);
+			err = emit_thread(&c, all);
 		}
 	}
 	return err;
 }
 
+void activity__choose(struct activity *a)
+{
+	for (u32 i = 0; i < a->threads.n; i++)
+		activity_thread__forget(map__value(&a->threads, i));
+	map__free(&a->threads);
+	map__init(&a->threads, sizeof(struct thread_key), sizeof(struct activity_thread));
+	a->chosen = true;
+}
+
 int activity__add_thread(struct activity *a, u32 pid, u32 tid)
 {
 	struct thread_key key = { pid, tid };
+	u32 before = a->threads.n;
 
 	a->chosen = true;
 	waits__choose(a->waits, &a->threads);
-	return map__get(&a->threads, &key) ? 0 : -ENOMEM;
+	if (!map__get(&a->threads, &key))
+		return -ENOMEM;
+	/* the segments that the GIL's model has emitted so far lack this thread's */
+	if (a->threads.n != before)
+		a->gil_to = 0;
+	return 0;
 }
 
 int activity__load(struct activity *a, u64 from, u64 to)
@@ -344,7 +377,7 @@ int activity__load(struct activity *a, u64 from, u64 to)
 	return activity__load_window(a, from, to);
 }
 
-/* The first that ends after `time` */
+/* Moves to the first span that ends after `time`. */
 static void seek(struct sched_times *l, u64 time)
 {
 	l->at = SEARCH(l->n, i, l->spans[i].to <= time);

@@ -10,8 +10,8 @@ static const char *const texts[ACTIVITY_CAUSES] = {
 	[ACTIVITY_ON_CPU] = "on a CPU",
 	[ACTIVITY_CPU] = "waiting for a CPU",
 	[ACTIVITY_QUOTA] = "throttled by its CPU quota",
-	[ACTIVITY_ASLEEP] = "asleep (not recorded in what)",
-	[ACTIVITY_UNINTERRUPTIBLE] = "uninterruptible (not recorded in what)",
+	[ACTIVITY_ASLEEP] = "asleep (cause not recorded)",
+	[ACTIVITY_UNINTERRUPTIBLE] = "uninterruptible (cause not recorded)",
 	[ACTIVITY_STOPPED] = "stopped",
 	[ACTIVITY_NOT_RECORDED] = "not known (no scheduling was recorded)",
 	[ACTIVITY_LOST] = "not known (records were lost)",
@@ -34,6 +34,40 @@ static const struct {
 	{ "read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 sendfile splice",
 	  ACTIVITY_TRANSFER },
 };
+
+static const u8 marks[ACTIVITY_CAUSES] = {
+	[ACTIVITY_ON_CPU] = ACTIVITY_MARK_RUN,
+	[ACTIVITY_CPU] = ACTIVITY_MARK_CPU,
+	[ACTIVITY_QUOTA] = ACTIVITY_MARK_CPU,
+	[ACTIVITY_GIL] = ACTIVITY_MARK_GIL,
+	[ACTIVITY_LOCK] = ACTIVITY_MARK_LOCK,
+	[ACTIVITY_CONDITION] = ACTIVITY_MARK_IDLE,
+	[ACTIVITY_NCCL] = ACTIVITY_MARK_NCCL,
+	[ACTIVITY_CUDA] = ACTIVITY_MARK_LIBRARY,
+	[ACTIVITY_CUDA_SYNC] = ACTIVITY_MARK_LIBRARY,
+	[ACTIVITY_GC] = ACTIVITY_MARK_LIBRARY,
+	[ACTIVITY_LIBRARY] = ACTIVITY_MARK_LIBRARY,
+	[ACTIVITY_DISK] = ACTIVITY_MARK_DISK,
+	[ACTIVITY_FAULT] = ACTIVITY_MARK_DISK,
+	[ACTIVITY_RECLAIM] = ACTIVITY_MARK_DISK,
+	[ACTIVITY_CONNECT] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_SLEEP] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_EVENTS] = ACTIVITY_MARK_IDLE,
+	[ACTIVITY_FUTEX] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_SEND] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_RECEIVE] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_SYNC] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_TRANSFER] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_SYSCALL] = ACTIVITY_MARK_CALL,
+	[ACTIVITY_ASLEEP] = ACTIVITY_MARK_ASLEEP,
+	[ACTIVITY_UNINTERRUPTIBLE] = ACTIVITY_MARK_DISK,
+	[ACTIVITY_STOPPED] = ACTIVITY_MARK_ASLEEP,
+};
+
+enum activity_mark activity_cause__mark(enum activity_cause cause)
+{
+	return marks[cause];
+}
 
 const char *activity_cause__text(enum activity_cause cause)
 {

@@ -16,7 +16,7 @@ enum activity_cause {
 	ACTIVITY_LOCK, /* a futex that is used as a lock */
 	ACTIVITY_CONDITION, /* another futex: a condition, a semaphore, a thread's end */
 	ACTIVITY_CUDA, /* a call of the CUDA runtime or driver */
-	ACTIVITY_CUDA_SYNC, /* one that waits for a device */
+	ACTIVITY_CUDA_SYNC, /* a CUDA call that waits for a device */
 	ACTIVITY_NCCL,
 	ACTIVITY_GC, /* Python's garbage collection */
 	ACTIVITY_LIBRARY, /* a call of another library */
@@ -26,29 +26,46 @@ enum activity_cause {
 	ACTIVITY_CONNECT, /* a connection is being made */
 	/* system calls, by their name */
 	ACTIVITY_SLEEP, /* nanosleep and the like */
-	ACTIVITY_EVENTS, /* poll, accept, wait4, ..: until there is something to do */
+	ACTIVITY_EVENTS, /* poll, accept, wait4, ..: waits for something to do */
 	ACTIVITY_FUTEX, /* a futex, where family lock was not recorded: a lock or a condition */
 	ACTIVITY_SEND, /* connect, sendto, .. */
 	ACTIVITY_RECEIVE, /* recvfrom, .. */
 	ACTIVITY_SYNC, /* fsync, .. */
-	ACTIVITY_TRANSFER, /* read, write, ..: what for depends on the file */
-	ACTIVITY_SYSCALL, /* any other */
+	ACTIVITY_TRANSFER, /* read, write, ..: the file decides what it waits for */
+	ACTIVITY_SYSCALL, /* any other system call */
 	/* of a blocked thread that was in no recorded call: by the scheduler's state */
 	ACTIVITY_ASLEEP,
 	ACTIVITY_UNINTERRUPTIBLE,
 	ACTIVITY_STOPPED, /* by job control, a debugger, the freezer, .. */
-	/* of a thread whose state is unknown: why it is */
+	/* of a thread whose state is unknown */
 	ACTIVITY_NOT_RECORDED, /* the trace has no scheduler events */
 	ACTIVITY_LOST, /* scheduler events of this time were lost */
 	ACTIVITY_UNOBSERVED, /* the thread was not followed in this time */
 	ACTIVITY_CAUSES
 };
 
-/* The text of a cause that needs no name of a call: "waiting for a CPU"; NULL: a cause with a name */
+/* Groups of causes that time lines show as one */
+enum activity_mark {
+	ACTIVITY_MARK_RUN,
+	ACTIVITY_MARK_CPU, /* runnable */
+	ACTIVITY_MARK_GIL,
+	ACTIVITY_MARK_LOCK,
+	ACTIVITY_MARK_NCCL,
+	ACTIVITY_MARK_LIBRARY, /* in a call of CUDA or of another library */
+	ACTIVITY_MARK_CALL, /* in a system call */
+	ACTIVITY_MARK_DISK,
+	ACTIVITY_MARK_IDLE, /* waits for something to do */
+	ACTIVITY_MARK_ASLEEP,
+	ACTIVITY_MARKS
+};
+
+/* cause: one whose state is known */
+enum activity_mark activity_cause__mark(enum activity_cause cause);
+/* "waiting for a CPU"; NULL: the cause has the name of its call */
 const char *activity_cause__text(enum activity_cause cause);
-/* Of a system call by its name without SYS_: "futex" */
+/* name: of a system call without SYS_, such as "futex" */
 enum activity_cause activity_cause__of_syscall(const char *name);
-/* Of a call of the CUDA runtime or driver by the function's name: "cudaMemcpy" */
+/* name: of a function of the CUDA runtime or driver, such as "cudaMemcpy" */
 enum activity_cause activity_cause__of_cuda(const char *name);
 
 #endif

@@ -2,6 +2,7 @@
 /* Reads the spans of one window into lists for each thread. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/activity_private.h"
 #include "model/gil.h"
@@ -45,7 +46,7 @@ static int by_start(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* They are in order in almost all files; overlaps are cut, because a file may hold anything. */
+/* Spans are in order in almost all files. Overlaps are cut, because a file is untrusted. */
 static void sort(struct sched_times *l)
 {
 	bool ordered = true;
@@ -71,7 +72,7 @@ static void sort(struct sched_times *l)
 static int on_segment(const struct gil_segment *p, void *arg)
 {
 	struct activity_thread *t = thread_of(arg, p->gil.pid, p->waiter);
-	struct listed_span span = { p->from, p->to, p->had, p->holder_stack, p->holder };
+	struct listed_span span = { p->from, p->to, p->holding, p->holder_stack, p->holder };
 
 	if (!t)
 		return ((struct activity *)arg)->chosen ? 0 : -ENOMEM;
@@ -139,7 +140,7 @@ static int on_losses(const struct rows *rows, void *arg)
 }
 
 /*
- * Read once for the whole trace: there are few, and they are recorded up to a second after the time that they
+ * Reads quotas and losses once for the whole trace: they are few, and recorded up to a second after the time that they
  * describe.
  */
 static int load_whole(struct activity *a)
@@ -155,7 +156,7 @@ static int load_whole(struct activity *a)
 	err = query__read_kind(&whole, "sched_throttle", on_throttles, a);
 	for (u32 i = 0; i < a->quotas.n; i++)
 		span_list__sort(map__value(&a->quotas, i));
-	/* a record of losses has no process */
+	/* a loss record belongs to no process */
 	whole.pids.n = 0;
 	if (!err)
 		err = query__read_kind(&whole, "meta_loss", on_losses, a);
@@ -163,26 +164,40 @@ static int load_whole(struct activity *a)
 	return err;
 }
 
-static int load_details(struct activity *a)
+/* Loads the holders of GILs. If the window follows the last one, reading continues where it ended. */
+static int load_holders(struct activity *a)
 {
-	const struct gil_listener gil = { .segment = on_segment };
-	int err = query__read_kind(&a->q, "sample_off", on_off_stacks, a);
+	const struct gil_listener listener = { .segment = on_segment };
+	int err = 0;
 
-	return err ? err : gil_model__read(a->q.trace, a->q.from, a->q.to, &a->q.pids, &gil, a, NULL);
+	if (a->gil && (!a->gil_to || a->gil_to != a->q.from)) {
+		gil_model__free(a->gil);
+		a->gil = NULL;
+	}
+	if (!a->gil) {
+		for (u32 i = 0; i < a->threads.n; i++)
+			((struct activity_thread *)map__value(&a->threads, i))->gil.n = 0;
+		err = gil_model__new(&a->gil, a->q.trace, a->q.from, 0, &a->q.pids, &listener, a);
+	}
+	a->gil_to = a->q.to;
+	return err ? err : gil_model__advance(a->gil, a->q.to);
 }
 
-/* The spans of families. Where calls are requested, a thread that has only such spans is part of the model, too. */
+/* With ACTIVITY_IN_CALLS, threads that have only spans of calls are part of the model, too. */
 static int on_calls(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct activity *a = arg;
 	struct common_fields f = common_fields__of(v.event);
+	int err = 0;
 
 	if ((a->flags & ACTIVITY_IN_CALLS) && !a->chosen)
 		for (; v.i < rows__count(rows); v.i++)
 			if (!thread_of(a, (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid)))
 				return -ENOMEM;
-	return waits__feed(a->waits, rows);
+	if ((a->flags & ACTIVITY_DETAILS) && !strcmp(v.event->name, "sample_off"))
+		err = on_off_stacks(rows, a);
+	return err ? err : waits__feed(a->waits, rows);
 }
 
 void activity_thread__forget(struct activity_thread *t)
@@ -194,15 +209,15 @@ void activity_thread__forget(struct activity_thread *t)
 	span_list__free(&t->off_stacks);
 }
 
-/* The last window's memory is reused; a thread without spans in it may have ended, so its memory is freed. */
-static void empty(struct activity_thread *t)
+/* Reuses the last window's memory. A thread without spans there may have ended, so its memory is freed. */
+static void empty(struct activity_thread *t, u64 from)
 {
-	if (!t->on.n && !t->off.n) {
+	span_list__drop_before(&t->gil, from);
+	if (!t->on.n && !t->off.n && !t->gil.n) {
 		activity_thread__forget(t);
 		return;
 	}
-	t->on.n = t->off.n = 0;
-	t->gil.n = t->off_stacks.n = 0;
+	t->on.n = t->off.n = t->off_stacks.n = 0;
 }
 
 int activity__load_window(struct activity *a, u64 from, u64 to)
@@ -213,13 +228,13 @@ int activity__load_window(struct activity *a, u64 from, u64 to)
 	a->q.to = to;
 	waits__forget(a->waits);
 	for (u32 i = 0; i < a->threads.n; i++)
-		empty(map__value(&a->threads, i));
+		empty(map__value(&a->threads, i), from);
 	if (!err && *waits__kinds(a->waits))
 		err = query__read(&a->q, waits__kinds(a->waits), on_calls, a);
 	if (!err)
 		err = sched_spans__read(&a->q, SPAN_WHY | SPAN_WAKER, on_span, a);
-	if (!err && (a->flags & ACTIVITY_DETAILS))
-		err = load_details(a);
+	if (!err && (a->flags & ACTIVITY_HOLDERS))
+		err = load_holders(a);
 	for (u32 i = 0; i < a->threads.n; i++) {
 		struct activity_thread *t = map__value(&a->threads, i);
 

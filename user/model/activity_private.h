@@ -17,30 +17,33 @@ struct sched_time {
 struct sched_times {
 	struct sched_time *spans; /* by their start and by their end, once sorted */
 	u32 n;
-	u32 at; /* the first that ends after the current time */
+	u32 at; /* index of the first span that ends after the current time */
 };
 
 struct activity_thread {
 	struct sched_times on, off;
-	struct span_list gil; /* what: enum gil_holding, by: the holder, of: its stack */
+	struct span_list gil; /* kind: enum gil_holding, by: the holder, of: its stack; also of later windows */
 	struct span_list off_stacks; /* of: the stack */
-	u64 done; /* intervals were handed over until then, 0: none was */
-	u64 span_from; /* start of the scheduler's span that the last interval was in */
-	u32 last_what;
+	u64 done; /* intervals were emitted up to this time; 0: none was */
+	bool ended; /* the thread ended before the current window */
+	u64 span_from; /* start of the scheduler span that the last interval was in */
+	u32 last_reason;
 };
 
 struct activity {
-	struct query q; /* of the window in hand */
-	const struct query *asked;
+	struct query q; /* of the current window */
+	const struct query *selected;
 	u32 flags;
 	bool has_sched; /* the trace has scheduler events */
 	bool chosen; /* threads were added */
 	struct lock_futexes *locks;
 	struct waits *waits;
+	struct gil_model *gil; /* NULL: not read yet */
+	u64 gil_to; /* it has been read up to this window's end; 0: it has to be read anew */
 	struct map threads; /* struct thread_key -> struct activity_thread */
-	bool has_whole; /* what follows was read, of the whole trace */
+	bool has_whole; /* quotas and lost were read */
 	struct map quotas; /* u32 pid -> struct span_list: when its cgroup's quota was used up in most periods */
-	struct span_list lost; /* when scheduler events were lost, as exactly as the trace says it */
+	struct span_list lost; /* when scheduler events were lost */
 };
 
 /* Reads a window; what was loaded is forgotten. 0 or negative errno. */

@@ -9,7 +9,7 @@
 
 struct part_key {
 	struct thread_key thread;
-	u32 what;
+	u32 reason;
 	u32 blocked;
 };
 
@@ -19,25 +19,25 @@ struct part {
 	const char *file;
 };
 
-/* The time of one kind, of a thread; or of a process: summed over the threads for which the kind matters. */
+/* Time of one kind: of a thread, or of a process, summed over the threads for which the kind counts. */
 struct sum {
 	u64 ns, wall_ns, times;
 	u32 threads;
 };
 
-/* Of one process and kind: the waits that the counted threads were in. */
-struct what_key {
-	u32 pid, kind, what;
+/* A call or wait of one process and kind, summed over the threads for which the kind counts. */
+struct call_key {
+	u32 pid, kind, reason;
 };
 
-struct what {
+struct call_sum {
 	u64 ns, times;
 	u64 file_ns; /* time of the part that belongs to `file` */
 	const char *file;
 };
 
 struct sums {
-	u64 wall_ns; /* of a process: its longest thread's */
+	u64 wall_ns; /* of a process: that of its longest thread */
 	struct sum kinds[CAUSE_KINDS];
 };
 
@@ -48,15 +48,15 @@ struct quota {
 struct causes {
 	const struct query *args;
 	struct map parts; /* struct part_key -> struct part */
-	/* Intervals arrive thread by thread, and a thread repeats few activities: a cache of the last ones */
+	/* A cache of recent parts: intervals arrive thread by thread, and a thread repeats few activities. */
 	struct {
 		struct part_key key;
 		struct part *part;
 	} recent[8];
 	struct map threads; /* struct thread_key -> struct sums */
 	struct map processes; /* u32 pid -> struct sums */
-	struct map whats; /* struct what_key -> struct what */
-	struct map quotas; /* u32 pid -> struct quota, of its cgroup that was throttled most */
+	struct map call_sums; /* struct call_key -> struct call_sum */
+	struct map quotas; /* u32 pid -> struct quota */
 	struct cause_files *files;
 	struct cause *ranked;
 	u32 n_ranked;
@@ -73,7 +73,7 @@ int causes__new(struct causes **out, const struct query *args)
 	map__init(&c->parts, sizeof(struct part_key), sizeof(struct part));
 	map__init(&c->threads, sizeof(struct thread_key), sizeof(struct sums));
 	map__init(&c->processes, sizeof(u32), sizeof(struct sums));
-	map__init(&c->whats, sizeof(struct what_key), sizeof(struct what));
+	map__init(&c->call_sums, sizeof(struct call_key), sizeof(struct call_sum));
 	map__init(&c->quotas, sizeof(u32), sizeof(struct quota));
 	return 0;
 }
@@ -85,7 +85,7 @@ void causes__free(struct causes *c)
 	map__free(&c->parts);
 	map__free(&c->threads);
 	map__free(&c->processes);
-	map__free(&c->whats);
+	map__free(&c->call_sums);
 	map__free(&c->quotas);
 	cause_files__free(c->files);
 	free(c->ranked);
@@ -94,7 +94,7 @@ void causes__free(struct causes *c)
 
 static struct part *part_of(struct causes *c, const struct part_key *key)
 {
-	u32 slot = (key->what ^ key->what >> 28) % ARRAY_LEN(c->recent);
+	u32 slot = (key->reason ^ key->reason >> 28) % ARRAY_LEN(c->recent);
 
 	if (!c->recent[slot].part || memcmp(&c->recent[slot].key, key, sizeof(*key))) {
 		c->recent[slot].key = *key;
@@ -105,7 +105,7 @@ static struct part *part_of(struct causes *c, const struct part_key *key)
 
 int causes__add(struct causes *c, const struct activity_interval *i)
 {
-	struct part_key key = { i->thread, i->what, i->uninterruptible };
+	struct part_key key = { i->thread, i->reason, i->uninterruptible };
 	struct part *p;
 
 	if (i->state == ACTIVITY_UNKNOWN)
@@ -140,7 +140,7 @@ static int on_throttles(const struct rows *rows, void *arg)
 /* Files are read only if the kind of some call depends on them. */
 static int kind_of(struct causes *c, const struct activity *activity, const struct part_key *key, struct part *p)
 {
-	enum activity_cause cause = activity__cause(activity, key->what);
+	enum activity_cause cause = activity__cause(activity, key->reason);
 	int err = 0;
 
 	p->kind = cause__kind_of(cause);
@@ -150,7 +150,7 @@ static int kind_of(struct causes *c, const struct activity *activity, const stru
 		err = cause_files__new(&c->files, c->args);
 	if (err)
 		return err;
-	p->kind = cause_files__find(c->files, key->thread.pid, activity__name(activity, key->what), &p->file);
+	p->kind = cause_files__find(c->files, key->thread.pid, activity__name(activity, key->reason), &p->file);
 	if (key->blocked)
 		p->kind = CAUSE_DISK;
 	return 0;
@@ -171,8 +171,8 @@ static int add_to_thread(struct causes *c, const struct part_key *key, const str
 }
 
 /*
- * If a quota throttles a process in most periods, it delays each runnable thread; the scheduler's spans say how
- * long.
+ * Returns whether a quota explains the runnable time: it throttled the process in most periods or for half of that
+ * time.
  */
 static bool is_quota(const struct causes *c, u32 pid, u64 runnable_ns)
 {
@@ -185,14 +185,6 @@ static bool is_quota(const struct causes *c, u32 pid, u64 runnable_ns)
 static bool counts(const struct sums *thread, u32 kind)
 {
 	return thread->kinds[kind].ns && thread->kinds[kind].ns >= thread->wall_ns / 10;
-}
-
-bool causes__counts(const struct causes *c, const struct cause *cause, u32 tid)
-{
-	struct thread_key key = { cause->pid, tid };
-	const struct sums *thread = map__find(&c->threads, &key);
-
-	return thread && counts(thread, cause->kind);
 }
 
 static int add_to_process(struct causes *c, u32 pid, const struct sums *t)
@@ -214,19 +206,19 @@ static int add_to_process(struct causes *c, u32 pid, const struct sums *t)
 	return 0;
 }
 
-/* Summed over the same threads and waits as the sums of the process. */
-static int add_to_whats(struct causes *c, const struct part_key *key, const struct part *p)
+/* Sums over the same threads and waits as add_to_process. */
+static int add_to_call_sums(struct causes *c, const struct part_key *key, const struct part *p)
 {
 	const struct sums *thread = map__find(&c->threads, &key->thread);
-	struct what_key what = { key->thread.pid, p->kind, key->what };
-	struct what *w;
+	struct call_key call = { key->thread.pid, p->kind, key->reason };
+	struct call_sum *w;
 
-	/* of a thread that a quota throttled */
+	/* sum_up moved the runnable time of this thread to the quota */
 	if (p->kind == CAUSE_CPU && !thread->kinds[CAUSE_CPU].ns)
-		what.kind = CAUSE_QUOTA;
-	if (!counts(thread, what.kind))
+		call.kind = CAUSE_QUOTA;
+	if (!counts(thread, call.kind))
 		return 0;
-	w = map__get(&c->whats, &what);
+	w = map__get(&c->call_sums, &call);
 	if (!w)
 		return -ENOMEM;
 	w->ns += p->ns;
@@ -261,11 +253,10 @@ static int sum_up(struct causes *c, const struct activity *activity)
 		err = add_to_process(c, key->pid, t);
 	}
 	for (u32 i = 0; !err && i < c->parts.n; i++)
-		err = add_to_whats(c, map__key(&c->parts, i), map__value(&c->parts, i));
+		err = add_to_call_sums(c, map__key(&c->parts, i), map__value(&c->parts, i));
 	return err;
 }
 
-/* Does a come before b? */
 static bool comes_before(const struct cause *a, const struct cause *b)
 {
 	return a->tier != b->tier ? a->tier < b->tier : a->ns > b->ns;
@@ -302,29 +293,45 @@ static int by_rank(const void *a, const void *b)
 	return comes_before(a, b) ? -1 : comes_before(b, a) ? 1 : 0;
 }
 
-/* Names the call in which most of the cause's time was spent. */
-static void name_what(const struct causes *c, const struct activity *activity, struct cause *cause)
+/* Maps each process and kind to the index in `call_sums` of the call that took most of its time; `reason` is 0. */
+static int find_calls(const struct causes *c, struct map *calls)
 {
-	const struct what *most = NULL;
+	map__init(calls, sizeof(struct call_key), sizeof(u32));
+	for (u32 i = 0; i < c->call_sums.n; i++) {
+		const struct call_key *k = map__key(&c->call_sums, i);
+		const struct call_sum *w = map__value(&c->call_sums, i);
+		struct call_key key = { k->pid, k->kind, 0 };
+		u32 *call;
 
-	for (u32 i = 0; i < c->whats.n; i++) {
-		const struct what_key *k = map__key(&c->whats, i);
-		const struct what *w = map__value(&c->whats, i);
-
-		if (k->pid != cause->pid || k->kind != cause->kind || k->what >= ACTIVITY_WHAT ||
-		    (most && w->ns <= most->ns))
+		if (k->reason >= ACTIVITY_CAUSE_BASE)
 			continue;
-		most = w;
-		cause->what = activity__name(activity, k->what);
+		call = map__find(calls, &key);
+		if (call && w->ns <= ((const struct call_sum *)map__value(&c->call_sums, *call))->ns)
+			continue;
+		call = map__get(calls, &key);
+		if (!call)
+			return -ENOMEM;
+		*call = i;
 	}
-	if (!most)
-		return;
-	cause->what_ns = most->ns;
-	cause->what_times = most->times;
-	cause->file = most->file;
+	return 0;
 }
 
-static int rank(struct causes *c, const struct activity *activity)
+static void name_call(const struct causes *c, const struct map *calls, const struct activity *activity,
+		      struct cause *cause)
+{
+	struct call_key key = { cause->pid, cause->kind, 0 };
+	const u32 *call = map__find(calls, &key);
+	const struct call_sum *w = call ? map__value(&c->call_sums, *call) : NULL;
+
+	if (!w)
+		return;
+	cause->call = activity__name(activity, ((const struct call_key *)map__key(&c->call_sums, *call))->reason);
+	cause->call_ns = w->ns;
+	cause->call_times = w->times;
+	cause->file = w->file;
+}
+
+static int add_causes(struct causes *c, const struct map *calls, const struct activity *activity)
 {
 	u64 longest = longest_of(c);
 
@@ -349,11 +356,23 @@ static int rank(struct causes *c, const struct activity *activity)
 				.wall_ns = s->wall_ns,
 				.times = s->times,
 			};
-			name_what(c, activity, &c->ranked[c->n_ranked - 1]);
+			name_call(c, calls, activity, &c->ranked[c->n_ranked - 1]);
 		}
 	}
-	qsort(c->ranked, c->n_ranked, sizeof(*c->ranked), by_rank);
 	return 0;
+}
+
+static int rank(struct causes *c, const struct activity *activity)
+{
+	struct map calls;
+	int err = find_calls(c, &calls);
+
+	if (!err)
+		err = add_causes(c, &calls, activity);
+	map__free(&calls);
+	if (!err)
+		qsort(c->ranked, c->n_ranked, sizeof(*c->ranked), by_rank);
+	return err;
 }
 
 int causes__rank(struct causes *c, const struct activity *activity)

@@ -55,9 +55,11 @@ static int on_calls(const struct rows *rows, void *arg)
 	return 0;
 }
 
+/* Without family syscall, the waits that --off-cpu recorded are used. */
 int cause_files__new(struct cause_files **out, const struct query *args)
 {
-	const struct schema_event *e = schema__event(trace__schema(args->trace), "syscall");
+	const char *calls = trace__has(args->trace, "syscall") ? "syscall" : "sample_off";
+	const struct schema_event *e = schema__event(trace__schema(args->trace), calls);
 	struct cause_files *f = calloc(1, sizeof(*f));
 	int err;
 
@@ -68,7 +70,7 @@ int cause_files__new(struct cause_files **out, const struct query *args)
 	map__init(&f->best, sizeof(struct call_key), sizeof(struct best));
 	f->nr = e ? schema_event__field(e, "nr") : NULL;
 	err = osrt_files__new(&f->names, args);
-	return err ? err : query__read_kind(args, "syscall", on_calls, f);
+	return err ? err : query__read_kind(args, calls, on_calls, f);
 }
 
 void cause_files__free(struct cause_files *f)
@@ -91,7 +93,7 @@ enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const ch
 		const char *known = key->pid == pid ? schema_field__value_name(f->nr, key->nr) : NULL;
 		u32 file = ((const struct best *)map__value(&f->best, i))->file;
 
-		/* SYS_read */
+		/* skip "SYS_" */
 		if (known && strlen(known) > 4 && !strcmp(known + 4, call))
 			t = osrt_files__find(f->names, pid, file);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which kind of cause of a process each cause of a thread's intervals belongs to. */
+/* Maps causes of a thread's intervals to kinds of causes of a process. */
 #include "model/causes.h"
 
 static const struct kind {
@@ -24,7 +24,7 @@ u32 cause__tier(enum cause_kind kind)
 	return kinds[kind].tier;
 }
 
-/* Whether a quota throttled a process is decided by its sums (causes.c). */
+/* ACTIVITY_QUOTA is CAUSE_CPU here: causes.c decides by a process's sums whether a quota throttled it. */
 static const enum cause_kind of_causes[ACTIVITY_CAUSES] = {
 	[ACTIVITY_QUOTA] = CAUSE_CPU,
 	[ACTIVITY_ON_CPU] = CAUSE_RUN,

@@ -9,7 +9,7 @@
 #define SECOND 1000000000ull
 #define DAY    86400ull
 
-/* Digits, at most up to max; NULL if there is none or too many. */
+/* Parses digits; returns NULL if there is none or the number is above max. */
 static const char *parse_number(const char *p, u64 max, u64 *out)
 {
 	const char *from = p;
@@ -22,7 +22,7 @@ static const char *parse_number(const char *p, u64 max, u64 *out)
 	return p > from ? p : NULL;
 }
 
-/* ".5" as ns; without a point 0. Digits beyond the ninth are dropped. */
+/* Parses ".5" as ns; 0 without a point. Digits beyond the ninth are dropped. */
 static const char *parse_fraction(const char *p, u64 *ns)
 {
 	u64 unit = SECOND / 10;
@@ -45,7 +45,7 @@ static u64 local_second_of_day(u64 realtime)
 	return (u64)(tm.tm_hour * 3600 + tm.tm_min * 60 + tm.tm_sec);
 }
 
-/* HH:MM:SS: the ns from a moment to the next such time of day. */
+/* Parses HH:MM:SS[.fff]; *ns is the time from `after` to the next such time of day. */
 static const char *parse_wall(const char *p, u64 after, const struct trace_head *head, u64 *ns)
 {
 	u64 h, m, s, fraction, now, then, realtime = head->realtime + (after - head->monotonic);
@@ -69,7 +69,7 @@ static const char *parse_wall(const char *p, u64 after, const struct trace_head 
 	return p;
 }
 
-/* A time of day is the next one after `after`. */
+/* Parses one side of a range. A time of day is the next one after `after`. */
 static const char *parse_moment(const char *p, u64 start, u64 after, const struct trace_head *head, u64 *time)
 {
 	const char *end, *colon = strchr(p, ':'), *dots = strstr(p, "..");

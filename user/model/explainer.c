@@ -30,7 +30,7 @@ int explainer__new(struct explainer **out, const struct query *args, struct gpu_
 	d->sources.args = &d->args;
 	d->sources.gaps = gaps;
 	map__init(&d->sources.threads, sizeof(struct thread_key), sizeof(struct explainer_thread));
-	err = activity__new(&d->activity, &d->args, ACTIVITY_IN_CALLS | ACTIVITY_DETAILS);
+	err = activity__new(&d->activity, &d->args, ACTIVITY_IN_CALLS | ACTIVITY_DETAILS | ACTIVITY_HOLDERS);
 	if (!err)
 		err = stacks__load(&d->sources.stacks, args->trace);
 	return err ? err : osrt_files__new(&d->sources.files, args);
@@ -66,7 +66,7 @@ int explainer__load(struct explainer *d, u64 from, u64 to)
 	return err ? err : explainer_sources__read(&d->sources);
 }
 
-/* The thread and time that is being explained. */
+/* The thread that is being explained */
 struct explaining {
 	struct explainer *d;
 	const struct explainer_thread *thread; /* NULL: the thread was not added */
@@ -89,20 +89,20 @@ static int emit_text(const struct explaining *t, enum gap_cause cause, const cha
 
 static int emit_gil(const struct explaining *t, const struct activity_interval *i)
 {
-	u32 what, of = 0;
+	u32 kind, of = 0;
 	char label[64];
 
 	if (i->is_free)
 		return emit_text(t, GAP_GIL, "no thread (the woken thread was not running yet)", i->from, i->to);
 	if (i->by_stack)
-		of = explainer_sources__function(&t->d->sources, i->by_stack, &what);
+		of = explainer_sources__function(&t->d->sources, i->by_stack, &kind);
 	if (!of && i->by.tid)
 		of = texts__number(&t->d->sources.gaps->texts,
 				   names__label(t->d->args.names, label, sizeof(label), i->by.pid, i->by.tid));
 	return emit(t, GAP_GIL, of, i->from, i->to);
 }
 
-/* The sample that represents a moment: the next one, else the last one, within the time that the hint allows. */
+/* Returns the sample that represents a moment: the next one, else the previous one, if within the time of the hint. */
 static const struct listed_span *sample_at(const struct explaining *t, u64 time, u64 *until)
 {
 	const struct span_list *l = &t->thread->lists[EXPLAINER_SAMPLES];
@@ -118,7 +118,7 @@ static const struct listed_span *sample_at(const struct explaining *t, u64 time,
 static int emit_running(const struct explaining *t, u64 from, u64 to)
 {
 	struct gpu_gaps *gaps = t->d->sources.gaps;
-	u32 what = 0, of = 0;
+	u32 kind = 0, of = 0;
 	int err = 0;
 
 	if (t->hint->call)
@@ -129,18 +129,18 @@ static int emit_running(const struct explaining *t, u64 from, u64 to)
 		until = to;
 		s = sample_at(t, from, &until);
 		if (s) {
-			what = s->what;
+			kind = s->kind;
 			of = s->of;
 		} else {
-			of = explainer_sources__function(&t->d->sources, t->hint->stack, &what);
+			of = explainer_sources__function(&t->d->sources, t->hint->stack, &kind);
 			gaps->guessed = gaps->guessed || of;
 		}
-		err = emit(t, what & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, of, from, until);
+		err = emit(t, kind & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, of, from, until);
 	}
 	return err;
 }
 
-/* Without the scheduler's spans: each sample represents some time on a CPU before it, the rest is not known. */
+/* Without scheduler spans: each sample represents some CPU time before it, and the rest is unknown. */
 static int emit_unknown(const struct explaining *t, u64 from, u64 to)
 {
 	int err = 0;
@@ -153,18 +153,18 @@ static int emit_unknown(const struct explaining *t, u64 from, u64 to)
 		until = to;
 		s = span_list__at(&t->thread->lists[EXPLAINER_SAMPLES], from, &until);
 		if (s)
-			err = emit(t, s->what & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, s->of, from, until);
+			err = emit(t, s->kind & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, s->of, from, until);
 		else
 			err = emit(t, GAP_UNKNOWN, 0, from, until);
 	}
 	return err;
 }
 
-/* A wait just before a read was for the file that the thread then reads. */
+/* Returns the read that follows the i-th call, a poll, so closely that the poll waited for its file. NULL: none. */
 static const struct listed_span *read_after(const struct span_list *l, u32 i)
 {
 	for (u64 end = l->spans[i].to; i + 1 < l->n && l->spans[i + 1].from < end + POLL_THEN_READ; i++)
-		if (l->spans[i + 1].what == EXPLAINER_READS)
+		if (l->spans[i + 1].kind == EXPLAINER_READS)
 			return &l->spans[i + 1];
 	return NULL;
 }
@@ -172,14 +172,14 @@ static const struct listed_span *read_after(const struct span_list *l, u32 i)
 static int emit_call(const struct explaining *t, const struct activity_interval *i)
 {
 	const struct span_list *l = &t->thread->lists[EXPLAINER_CALLS];
-	const char *name = activity__name(t->d->activity, i->what);
+	const char *name = activity__name(t->d->activity, i->reason);
 	u32 n = span_list__find(l, i->from);
 	const struct listed_span *s = n < l->n && l->spans[n].from <= i->from ? &l->spans[n] : NULL;
 
-	if (s && s->what == EXPLAINER_POLLS)
+	if (s && s->kind == EXPLAINER_POLLS)
 		s = read_after(l, n) ? read_after(l, n) : s;
 	if (s)
-		return emit(t, s->what == EXPLAINER_READS ? GAP_READ : GAP_CALL, s->of, i->from, i->to);
+		return emit(t, s->kind == EXPLAINER_READS ? GAP_READ : GAP_CALL, s->of, i->from, i->to);
 	if (i->cause == ACTIVITY_SLEEP)
 		return emit_text(t, GAP_SLEEP, name, i->from, i->to);
 	if (i->cause == ACTIVITY_FUTEX)
@@ -187,19 +187,19 @@ static int emit_call(const struct explaining *t, const struct activity_interval 
 	return emit_text(t, GAP_CALL, name, i->from, i->to);
 }
 
-/* Off the CPU in no recorded call, or in a wait about which the stack says more. */
+/* Emits an off-CPU interval by its stack; with loader_only only if a DataLoader is on the stack. */
 static int emit_off(const struct explaining *t, const struct activity_interval *i, bool loader_only, bool *emitted)
 {
-	u32 what = 0, of = i->off_stack ? explainer_sources__function(&t->d->sources, i->off_stack, &what) : 0;
+	u32 kind = 0, of = i->off_stack ? explainer_sources__function(&t->d->sources, i->off_stack, &kind) : 0;
 
-	*emitted = !loader_only || what & EXPLAINER_LOADER;
-	return *emitted ? emit(t, what & EXPLAINER_LOADER ? GAP_READ : GAP_OFF, of, i->from, i->to) : 0;
+	*emitted = !loader_only || kind & EXPLAINER_LOADER;
+	return *emitted ? emit(t, kind & EXPLAINER_LOADER ? GAP_READ : GAP_OFF, of, i->from, i->to) : 0;
 }
 
-/* A blocked interval. While it is runnable it waits for a CPU. */
+/* Emits an interval in a call or wait. A thread that is runnable waits for a CPU regardless of its call. */
 static int emit_wait(const struct explaining *t, const struct activity_interval *i)
 {
-	const char *name = activity__name(t->d->activity, i->what);
+	const char *name = activity__name(t->d->activity, i->reason);
 	bool emitted = false;
 	int err;
 
@@ -226,7 +226,7 @@ static int emit_wait(const struct explaining *t, const struct activity_interval 
 static int on_interval(const struct activity_interval *i, void *arg)
 {
 	const struct explaining *t = arg;
-	const char *name = activity__name(t->d->activity, i->what);
+	const char *name = activity__name(t->d->activity, i->reason);
 	bool emitted;
 
 	switch (i->cause) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What certain threads did, moment by moment, in the terms of a GPU that waited for them: their activity, the files that
- * they read, and the samples of their stacks.
+ * Explains what threads did while a GPU waited for them: from their activity, the files that they read and the samples
+ * of their stacks.
  */
 #ifndef SONDE_MODEL_EXPLAINER_H
 #define SONDE_MODEL_EXPLAINER_H
@@ -23,28 +23,25 @@ int explainer__load(struct explainer *d, u64 from, u64 to);
 
 /* Hints about the time to be explained. */
 struct explainer_hint {
-	u64 from, to; /* samples of this time name functions */
-	u32 stack; /* Python's a little later, 0: not known */
-	const char *call; /* the call that it was in, used where nothing better is known; NULL: none */
+	u64 from, to; /* samples of this time may name functions */
+	u32 stack; /* Python stack of the launch that ended the gap; 0: not known */
+	const char *call; /* the call that the thread was in, used where nothing better is known; NULL: none */
 };
 
 /*
- * Cuts [from, to), which lies in what was loaded, into parts and calls fn for each; they sum to it. 0, or fn's first
- * other result.
+ * Cuts [from, to), which must be loaded, into parts that tile it, and calls fn for each. Returns 0 or fn's first other
+ * result.
  */
 int explainer__explain(struct explainer *d, u32 pid, u32 tid, u64 from, u64 to, const struct explainer_hint *hint,
 		       int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg);
 
-/*
- * Spans that the model of activity does not have: the files of calls, which a later call may name, and samples of
- * running threads.
- */
+/* Spans that the activity model lacks: calls with their files, and samples of running threads */
 enum explainer_source { EXPLAINER_CALLS, EXPLAINER_SAMPLES, EXPLAINER_SOURCES };
 
-/* Of EXPLAINER_CALLS, in `what`; `of`: a text */
+/* `kind` of EXPLAINER_CALLS; `of` is the number of a text. */
 enum explainer_call { EXPLAINER_READS = 1, EXPLAINER_WRITES, EXPLAINER_POLLS };
 
-/* Of EXPLAINER_SAMPLES, in `what`; the span is the CPU time before it that it represents, `of` the function, 0: not known */
+/* Flags in `kind` of EXPLAINER_SAMPLES; the span is the CPU time that the sample represents, `of` its function or 0. */
 enum explainer_function { EXPLAINER_PYTHON = 1, EXPLAINER_LOADER = 2 };
 
 struct explainer_thread {
@@ -62,7 +59,7 @@ struct explainer_sources {
 };
 int explainer_sources__read(struct explainer_sources *s);
 struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid);
-/* "decode (loader.py)"; 0: not known, or no memory. *what: enum explainer_function */
-u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *what);
+/* Returns the number of a text, "decode (loader.py)"; 0: not known, or no memory. *kind: enum explainer_function */
+u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *kind);
 
 #endif

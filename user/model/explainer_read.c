@@ -61,8 +61,8 @@ static int on_calls(const struct rows *rows, void *arg)
 		t = thread_of(s, &v, &f);
 		if (!t || !name || strncmp(name, "SYS_", 4))
 			continue;
-		span.what = kind_of_call(name + 4);
-		if (!span.what)
+		span.kind = kind_of_call(name + 4);
+		if (!span.kind)
 			continue;
 		span.of = call_text(s, (u32)view__s64(&v, f.pid), name + 4, (u32)view__s64(&v, file));
 		err = span.of ? span_list__add(&t->lists[EXPLAINER_CALLS], &span) : -ENOMEM;
@@ -85,16 +85,16 @@ static bool is_loader(const struct explainer_sources *s, u32 stack)
 	return false;
 }
 
-u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *what)
+u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *kind)
 {
 	u32 top = stacks__top_user(s->stacks, stack);
 	const struct stack_frame *f = stacks__frame(s->stacks, top);
 	char name[STACK_LABEL];
 
-	*what = 0;
+	*kind = 0;
 	if (!f)
 		return 0;
-	*what = (f->kind == FRAME_PYTHON ? EXPLAINER_PYTHON : 0) | (is_loader(s, stack) ? EXPLAINER_LOADER : 0);
+	*kind = (f->kind == FRAME_PYTHON ? EXPLAINER_PYTHON : 0) | (is_loader(s, stack) ? EXPLAINER_LOADER : 0);
 	return texts__number(&s->gaps->texts, stacks__function(s->stacks, top, name, sizeof(name)));
 }
 
@@ -116,7 +116,7 @@ static int on_samples(const struct rows *rows, void *arg)
 		if (!t)
 			continue;
 		span.from = span.to > ns ? span.to - ns : 0;
-		span.of = explainer_sources__function(s, (u32)view__s64(&v, stack), &span.what);
+		span.of = explainer_sources__function(s, (u32)view__s64(&v, stack), &span.kind);
 		err = span_list__add(&t->lists[EXPLAINER_SAMPLES], &span);
 	}
 	return err;

@@ -34,7 +34,7 @@ const char *end__reason(s64 reason)
 
 #define WINDOWS_MAX 4096
 
-/* A recording has some for each library. Beyond, those of a hostile file are counted without their object. */
+/* A recording has a few losses for each library. More, of a hostile file, are counted without their object. */
 #define LOSSES_MAX 4096
 
 struct loss_key {
@@ -48,12 +48,12 @@ struct load {
 	struct map losses; /* loss_key -> index + 1 in the facts' losses */
 	const char **paths; /* by object, which has 16 bits */
 	struct trace *trace;
-	u64 *stops; /* when detaching began, of each trace */
+	u64 *stops; /* when detaching began, for each merged trace */
 	u32 n_stops;
 	int err;
 };
 
-/* The number of events in the trace: of a family, or for core, whose losses may be of any family, of all. */
+/* Counts the events of a family; for core, whose losses may concern any family, those of all families. */
 static u64 recorded(const struct trace *t, u16 family)
 {
 	const struct kind_summary *kinds;
@@ -104,7 +104,7 @@ static void on_end(struct load *l, const struct view *v)
 		l->err = -ENOMEM;
 }
 
-/* From when tracing was live until this moment there was a recording. */
+/* Adds the window of a meta_cost event, which states how long before it tracing became live. */
 static void on_cost(struct load *l, const struct view *v)
 {
 	struct trace_facts *f = l->facts;
@@ -156,7 +156,7 @@ static int on_loss(const struct rows *rows, void *arg)
 			.first = (u64)view__get(&v, "first"),
 			.last = (u64)view__get(&v, "last"),
 		};
-		/* what has no probes has none later either */
+		/* an object without probes does not get any later */
 		if ((loss.last >= f->from || loss.reason == LOSS_UNPROBED) && (!f->to || loss.first < f->to))
 			facts__add_loss(l, &loss);
 	}
@@ -207,7 +207,7 @@ static int by_time(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Windows that overlap become one, in order of time. */
+/* Sorts windows by time and joins those that overlap. */
 static void join_windows(struct trace_facts *f)
 {
 	struct trace_window *list = f->windows;
@@ -331,7 +331,7 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	if (!err)
 		err = settle_times(f, &l);
 	free(l.stops);
-	/* which losses matter depends on the traced time */
+	/* which losses count depends on the traced time */
 	if (!err)
 		err = read_losses(&l);
 	if (!err)

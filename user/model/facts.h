@@ -15,15 +15,16 @@ struct refused {
 };
 
 struct trace_facts {
-	const char *file;
+	const char *file; /* as printed */
+	const char *path; /* path of the file; NULL: several files were merged */
 	const struct trace_head *head;
 	const struct trace_summary *summary;
 	u64 start; /* CLOCK_MONOTONIC ns that --time counts from */
-	u64 live,
-		stop; /* the traced time, CLOCK_MONOTONIC ns: all was attached, detaching began; of several traces the first and the last */
+	/* The traced time, CLOCK_MONOTONIC ns: when all was attached, when detaching began; the first and last of several traces */
+	u64 live, stop;
 	struct trace_window *windows; /* the traced time without what lies between several traces; by time, one or more */
 	u32 n_windows;
-	u64 from, to; /* asked for; to 0: no limit */
+	u64 from, to; /* the selected time; to 0: no limit */
 	struct trace_ids pids; /* selected processes, as given; n 0: all */
 	u32 tid; /* 0: all */
 	s64 end_reason; /* enum end_reason; 0: the recording was cut off */
@@ -34,9 +35,7 @@ struct trace_facts {
 	u32 n_refused;
 };
 
-/*
- * Reads the losses that touch [from, to), the refused programs and how the trace ended. file and t must outlive it. 0 or negative errno.
- */
+/* Reads losses in [from, to), refused programs and the end's reason. file and t must outlive f. 0 or negative errno. */
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to);
 void trace_facts__free(struct trace_facts *f);
 /* ns of [from, to) that lie in the traced time */

@@ -12,12 +12,18 @@
 #include "util/search.h"
 #include "probes/gil/gil.h"
 
-/* Time (ns) that is read on both sides of the selected time, so that its first and last waits have their holders. */
-#define AROUND 1000000000ull
+/* ns that are read on both sides of the selected time, so that its first and last waits have their holders. */
+#define MARGIN 1000000000ull
+/*
+ * gil_model__advance reads so many ns beyond its part. A GIL without an event in the last SILENCE ns of them has no waiter
+ * any more; of another one, an event follows each wait of the part by GIL_DELAY at least, so that the wait has been cut.
+ */
+#define AHEAD	300000000ull
+#define SILENCE 200000000ull
 
 /*
- * Overlapping waits become one interval in which at least one thread waited. So many intervals that may still grow
- * are stored.
+ * Overlapping waits become one interval in which at least one thread waited. At most OVERLAPS intervals that may still
+ * grow are stored.
  */
 #define OVERLAPS 64u
 
@@ -27,7 +33,8 @@ struct overlap {
 
 struct gil_state {
 	struct gil_line *line;
-	struct overlap busy[OVERLAPS]; /* apart, in order */
+	u64 last; /* time of its last event */
+	struct overlap busy[OVERLAPS]; /* disjoint, by time */
 	u32 n_busy;
 	double busy_ns; /* of intervals that are no longer stored */
 };
@@ -47,7 +54,7 @@ struct waiter {
 
 struct slice {
 	u64 from, to;
-	u64 pause; /* before it */
+	u64 pause; /* ns before the slice that were not measured */
 };
 
 struct fields {
@@ -60,40 +67,45 @@ enum kind { KIND_WAIT, KIND_DROP, KIND_HOLD, KIND_SWITCH, KINDS };
 
 static const char *const kind_names[KINDS] = { "gil_wait", "gil_drop", "gil_hold", "gil_switch" };
 
-struct model {
+struct gil_model {
+	struct trace *trace;
+	struct trace_ids pids;
+	const struct schema_event *kinds[KINDS + 1]; /* that the trace has */
 	struct fields fields[KINDS];
 	struct map gils; /* struct gil_key -> struct gil_state */
 	struct map waiters; /* struct waiter_key -> struct waiter */
 	struct slice *slices;
 	u32 n_slices, slice; /* index of the slice of the last event plus 1; 0: none */
 	struct order *order;
-	u64 from, to; /* asked for */
-	const struct gil_listener *listener;
+	u64 from, to; /* the selected time */
+	u64 read_from, read_to; /* of the current reading; rows that began earlier have been read */
+	bool started;
+	struct gil_listener listener;
 	void *arg;
 };
 
 static int segment(const struct gil_segment *p, void *arg)
 {
-	struct model *m = arg;
+	struct gil_model *m = arg;
 
-	return m->listener->segment ? m->listener->segment(p, m->arg) : 0;
+	return m->listener.segment ? m->listener.segment(p, m->arg) : 0;
 }
 
-static double weight(const struct model *m)
+static double weight(const struct gil_model *m)
 {
 	const struct slice *s = m->slice ? &m->slices[m->slice - 1] : NULL;
 
 	return s && s->to > s->from ? 1 + (double)s->pause / (double)(s->to - s->from) : 1;
 }
 
-static double ns_of(const struct model *m, const struct overlap *o)
+static double ns_of(const struct gil_model *m, const struct overlap *o)
 {
 	u64 from = o->from > m->from ? o->from : m->from, to = m->to && o->to > m->to ? m->to : o->to;
 
 	return to > from ? (double)(to - from) * weight(m) : 0;
 }
 
-static void retire_busy(struct model *m, struct gil_state *g)
+static void retire_busy(struct gil_model *m, struct gil_state *g)
 {
 	u32 i;
 
@@ -103,7 +115,7 @@ static void retire_busy(struct model *m, struct gil_state *g)
 }
 
 /* Waits arrive in order of their ends: a new one can only overlap the last intervals. */
-static void add_busy(struct model *m, struct gil_state *g, u64 from, u64 to)
+static void add_busy(struct gil_model *m, struct gil_state *g, u64 from, u64 to)
 {
 	while (g->n_busy && g->busy[g->n_busy - 1].to >= from) {
 		struct overlap *o = &g->busy[--g->n_busy];
@@ -119,7 +131,7 @@ static void add_busy(struct model *m, struct gil_state *g, u64 from, u64 to)
 	g->busy[g->n_busy++] = (struct overlap){ from, to };
 }
 
-static struct gil_state *state_of(struct model *m, const struct gil_key *key)
+static struct gil_state *state_of(struct gil_model *m, const struct gil_key *key)
 {
 	struct gil_state *g = map__get(&m->gils, key);
 	u32 i = m->gils.n - 1;
@@ -129,8 +141,8 @@ static struct gil_state *state_of(struct model *m, const struct gil_key *key)
 	return g && g->line ? g : NULL;
 }
 
-/* Later events have no relation to earlier ones. */
-static int end_lines(struct model *m)
+/* Called when the slice changes: later events have no relation to earlier ones. */
+static int end_lines(struct gil_model *m)
 {
 	struct gil_state *g;
 	int err = 0;
@@ -145,7 +157,7 @@ static int end_lines(struct model *m)
 	return err;
 }
 
-static u32 slice_at(const struct model *m, u64 time)
+static u32 slice_at(const struct gil_model *m, u64 time)
 {
 	u32 at = SEARCH(m->n_slices, i, m->slices[i].to < time);
 
@@ -157,7 +169,7 @@ static u64 get(const struct view *v, const struct schema_field *f)
 	return (u64)view__s64(v, f);
 }
 
-static struct waiter *waiter_of(struct model *m, const struct gil_timed_wait *w, u64 number)
+static struct waiter *waiter_of(struct gil_model *m, const struct gil_timed_wait *w, u64 number)
 {
 	struct waiter_key key = { w->gil, w->tid, 0 };
 	struct waiter *t = map__get(&m->waiters, &key);
@@ -173,7 +185,7 @@ static struct waiter *waiter_of(struct model *m, const struct gil_timed_wait *w,
 	return t;
 }
 
-static int emit_wait(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
+static int emit_wait(struct gil_model *m, struct gil_state *g, const struct view *v, const struct fields *f,
 		     struct gil_timed_wait *w)
 {
 	struct waiter *t = waiter_of(m, w, get(v, f->number));
@@ -188,10 +200,10 @@ static int emit_wait(struct model *m, struct gil_state *g, const struct view *v,
 	add_busy(m, g, w->start, w->end);
 	err = gil_line__wait(g->line, &(struct gil_pending){ w->tid, t->stack, w->start, w->end, t->attempt,
 							     t->attempt_start, w->weight });
-	return err || !m->listener->wait ? err : m->listener->wait(w, m->arg);
+	return err || !m->listener.wait ? err : m->listener.wait(w, m->arg);
 }
 
-static int on_wait(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
+static int on_wait(struct gil_model *m, struct gil_state *g, const struct view *v, const struct fields *f,
 		   const struct gil_key *key)
 {
 	struct gil_timed_wait w = {
@@ -208,7 +220,7 @@ static int on_wait(struct model *m, struct gil_state *g, const struct view *v, c
 
 	if (err || !w.result)
 		return err;
-	/* a trace that does not say whether the GIL was held has no takings */
+	/* without field `locked` it is unknown whether the waiter took the GIL */
 	if (f->locked && !get(v, f->locked))
 		err = gil_line__take(g->line, w.end, w.tid, (u32)get(v, f->dropper));
 	else if (w.result == GIL_WAIT_TIMEOUT)
@@ -216,7 +228,7 @@ static int on_wait(struct model *m, struct gil_state *g, const struct view *v, c
 	return err;
 }
 
-static int on_hold(struct model *m, struct gil_state *g, const struct view *v, const struct fields *f,
+static int on_hold(struct gil_model *m, struct gil_state *g, const struct view *v, const struct fields *f,
 		   const struct gil_key *key)
 {
 	u64 flags = get(v, f->common.flags);
@@ -231,12 +243,12 @@ static int on_hold(struct model *m, struct gil_state *g, const struct view *v, c
 	};
 	int err = gil_line__held(g->line, h.start, h.end, h.tid, h.stack);
 
-	return err || !h.start || !m->listener->held ? err : m->listener->held(&h, m->arg);
+	return err || !h.start || !m->listener.held ? err : m->listener.held(&h, m->arg);
 }
 
 static int on_event(const struct view *v, void *arg)
 {
-	struct model *m = arg;
+	struct gil_model *m = arg;
 	const struct fields *f = m->fields;
 	struct gil_state *g;
 	struct gil_key key;
@@ -255,6 +267,7 @@ static int on_event(const struct view *v, void *arg)
 	g = err ? NULL : state_of(m, &key);
 	if (!g)
 		return err ? err : -ENOMEM;
+	g->last = time;
 	switch (f - m->fields) {
 	case KIND_WAIT:
 		err = on_wait(m, g, v, f, &key);
@@ -266,10 +279,10 @@ static int on_event(const struct view *v, void *arg)
 		err = on_hold(m, g, v, f, &key);
 		break;
 	default:
-		return m->listener->switched ?
-			       m->listener->switched(&(struct gil_switched){ key, (u32)get(v, f->common.tid),
-									     get(v, f->common.start), time, weight(m) },
-						     m->arg) :
+		return m->listener.switched ?
+			       m->listener.switched(&(struct gil_switched){ key, (u32)get(v, f->common.tid),
+									    get(v, f->common.start), time, weight(m) },
+						    m->arg) :
 			       0;
 	}
 	return err ? err : gil_line__cut(g->line, time, false, segment, m);
@@ -277,12 +290,14 @@ static int on_event(const struct view *v, void *arg)
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	return order__add(((struct model *)arg)->order, rows);
+	struct gil_model *m = arg;
+
+	return order__add_begun(m->order, rows, m->read_from, m->read_to == ~0ull ? ~0ull : m->read_to - 1);
 }
 
 static int on_slices(const struct rows *rows, void *arg)
 {
-	struct model *m = arg;
+	struct gil_model *m = arg;
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct common_fields f = common_fields__of(v.event);
 	const struct schema_field *pause = schema_event__field(v.event, "pause");
@@ -290,7 +305,7 @@ static int on_slices(const struct rows *rows, void *arg)
 	for (; v.i < rows__count(rows); v.i++) {
 		struct slice s = { get(&v, f.start), get(&v, f.time), get(&v, pause) };
 
-		/* slices are in order; one that is not was not written by sonde */
+		/* sonde writes slices in order; others are ignored */
 		if (s.from > s.to || (m->n_slices && s.from < m->slices[m->n_slices - 1].to))
 			continue;
 		if (!array__push(m->slices, m->n_slices, s))
@@ -299,7 +314,7 @@ static int on_slices(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static void sum_slices(const struct model *m, struct gil_slices *out)
+static void sum_slices(const struct gil_model *m, struct gil_slices *out)
 {
 	u32 i;
 
@@ -310,17 +325,21 @@ static void sum_slices(const struct model *m, struct gil_slices *out)
 	}
 }
 
-static int read_slices(struct model *m, struct trace *t, const struct trace_filter *filter)
+static int read_slices(struct gil_model *m)
 {
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), "gil_slice"), NULL };
-	struct trace_filter slices = { .kinds = kinds, .from = filter->from, .to = filter->to };
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(m->trace), "gil_slice"), NULL };
+	struct trace_filter slices = {
+		.kinds = kinds,
+		.from = m->from > MARGIN ? m->from - MARGIN : 0,
+		.to = m->to ? m->to + MARGIN : 0,
+	};
 
-	return kinds[0] ? trace__read(t, &slices, on_slices, m) : 0;
+	return kinds[0] ? trace__read(m->trace, &slices, on_slices, m) : 0;
 }
 
-/* Returns how many kinds the trace has. */
-static u32 find_kinds(struct model *m, const struct schema *schema, const struct schema_event **kinds)
+static void find_kinds(struct gil_model *m)
 {
+	const struct schema *schema = trace__schema(m->trace);
 	u32 i, n = 0;
 
 	for (i = 0; i < KINDS; i++) {
@@ -328,7 +347,7 @@ static u32 find_kinds(struct model *m, const struct schema *schema, const struct
 
 		if (!e)
 			continue;
-		kinds[n++] = e;
+		m->kinds[n++] = e;
 		m->fields[i] = (struct fields){
 			.event = e,
 			.common = common_fields__of(e),
@@ -343,63 +362,105 @@ static u32 find_kinds(struct model *m, const struct schema *schema, const struct
 			.waiters = schema_event__field(e, "waiters"),
 		};
 	}
-	return n;
 }
 
-static int emit_busy(struct model *m)
+static int emit_busy(struct gil_model *m)
 {
 	const struct gil_state *g;
 	int err = 0;
 	u32 i;
 
-	for (i = 0; !err && m->listener->busy && i < m->gils.n; i++) {
+	for (i = 0; !err && m->listener.busy && i < m->gils.n; i++) {
 		g = map__value(&m->gils, i);
-		err = m->listener->busy(map__key(&m->gils, i), g->busy_ns, m->arg);
+		err = m->listener.busy(map__key(&m->gils, i), g->busy_ns, m->arg);
 	}
 	return err;
 }
 
-static int read_all(struct model *m, struct trace *t, const struct trace_filter *filter)
+int gil_model__new(struct gil_model **out, struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
+		   const struct gil_listener *listener, void *arg)
 {
-	int err = read_slices(m, t, filter);
+	struct gil_model *m = calloc(1, sizeof(*m));
 
-	if (!err)
-		err = trace__read(t, filter, on_rows, m);
-	if (!err)
-		err = order__finish(m->order);
-	if (!err)
-		err = end_lines(m);
-	return err ? err : emit_busy(m);
+	*out = m;
+	if (!m)
+		return -ENOMEM;
+	*m = (struct gil_model){ .trace = t, .from = from, .to = to, .listener = *listener, .arg = arg };
+	m->pids = pids ? *pids : (struct trace_ids){};
+	m->read_to = from > MARGIN ? from - MARGIN : 0;
+	map__init(&m->gils, sizeof(struct gil_key), sizeof(struct gil_state));
+	map__init(&m->waiters, sizeof(struct waiter_key), sizeof(struct waiter));
+	m->order = order__new(on_event, m);
+	if (!m->order)
+		return -ENOMEM;
+	find_kinds(m);
+	return m->kinds[0] ? read_slices(m) : 0;
+}
+
+/* Ends lines without recent events: their threads no longer wait, as a waiter has an event every switch interval. */
+static int end_silent_lines(struct gil_model *m)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < m->gils.n; i++) {
+		struct gil_state *g = map__value(&m->gils, i);
+
+		if (g->line && g->last < m->read_to && m->read_to - g->last > SILENCE)
+			err = gil_line__cut(g->line, 0, true, segment, m);
+	}
+	return err;
+}
+
+/* Reads on until `end`, 0: all. */
+static int read_until(struct gil_model *m, u64 end)
+{
+	struct trace_filter filter = { .kinds = m->kinds, .from = m->read_to, .to = end, .pids = m->pids };
+	int err;
+
+	if (!m->kinds[0] || (end && end <= m->read_to))
+		return 0;
+	/* the first reading includes rows that began before */
+	m->read_from = m->started ? m->read_to : 0;
+	m->started = true;
+	m->read_to = end ? end : ~0ull;
+	err = trace__read(m->trace, &filter, on_rows, m);
+	return err ? err : order__finish(m->order);
+}
+
+int gil_model__advance(struct gil_model *m, u64 to)
+{
+	int err = read_until(m, to && to + AHEAD > to ? to + AHEAD : 0);
+
+	return err ? err : end_silent_lines(m);
+}
+
+void gil_model__free(struct gil_model *m)
+{
+	if (!m)
+		return;
+	for (u32 i = 0; i < m->gils.n; i++)
+		gil_line__free(((struct gil_state *)map__value(&m->gils, i))->line);
+	map__free(&m->gils);
+	map__free(&m->waiters);
+	free(m->slices);
+	order__free(m->order);
+	free(m);
 }
 
 int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gil_listener *listener, void *arg, struct gil_slices *slices)
 {
-	const struct schema_event *kinds[KINDS + 1] = { NULL };
-	struct trace_filter filter = {
-		.kinds = kinds,
-		.from = from > AROUND ? from - AROUND : 0,
-		.to = to ? to + AROUND : 0,
-		.pids = pids ? *pids : (struct trace_ids){},
-	};
-	struct model m = { .from = from, .to = to, .listener = listener, .arg = arg };
-	int err = 0;
-	u32 i;
+	struct gil_model *m;
+	int err = gil_model__new(&m, t, from, to, pids, listener, arg);
 
-	map__init(&m.gils, sizeof(struct gil_key), sizeof(struct gil_state));
-	map__init(&m.waiters, sizeof(struct waiter_key), sizeof(struct waiter));
-	m.order = order__new(on_event, &m);
-	if (!m.order)
-		err = -ENOMEM;
-	else if (find_kinds(&m, trace__schema(t), kinds))
-		err = read_all(&m, t, &filter);
-	if (slices)
-		sum_slices(&m, slices);
-	for (i = 0; i < m.gils.n; i++)
-		gil_line__free(((struct gil_state *)map__value(&m.gils, i))->line);
-	map__free(&m.gils);
-	map__free(&m.waiters);
-	free(m.slices);
-	order__free(m.order);
+	if (!err)
+		err = read_until(m, to && to + MARGIN > to ? to + MARGIN : 0);
+	if (!err)
+		err = end_lines(m);
+	if (!err)
+		err = emit_busy(m);
+	if (slices && m)
+		sum_slices(m, slices);
+	gil_model__free(m);
 	return err;
 }

@@ -36,15 +36,15 @@ struct gil_timed_wait {
 	u32 tid, stack;
 	u64 start, end; /* ns */
 	s64 result; /* enum gil_wait_end */
-	u32 waiters; /* with it, 0: not known */
-	bool first; /* of its attempt */
+	u32 waiters; /* number of waiting threads, with this one; 0: not known */
+	bool first; /* the first wait of its attempt */
 	double weight; /* how many waits it represents: more than 1 where only slices of time were measured */
 };
 
 /* A segment of a wait, in which one holder had the GIL. In order of time for each waiter. */
 struct gil_segment {
 	struct gil_key gil;
-	enum gil_holding had;
+	enum gil_holding holding;
 	u32 waiter, waiter_stack;
 	u32 holder, holder_stack; /* thread and stack, 0: not known */
 	u64 from, to; /* ns */
@@ -53,12 +53,12 @@ struct gil_segment {
 	double weight;
 };
 
-/* With --gil=full */
+/* A hold; recorded with --gil=full only. */
 struct gil_held {
 	struct gil_key gil;
 	u32 tid, stack; /* stack 0: no thread was waiting when it was dropped, or not known */
 	u64 start, end; /* ns */
-	bool open; /* until the trace ended */
+	bool open; /* had not ended when the trace did */
 	double weight;
 };
 
@@ -69,17 +69,17 @@ struct gil_switched {
 	double weight;
 };
 
-/* Each may be NULL; 0 or negative errno, which ends it. */
+/* Each function may be NULL and returns 0 or negative errno, which ends the reading. */
 struct gil_listener {
 	int (*wait)(const struct gil_timed_wait *w, void *arg);
 	int (*segment)(const struct gil_segment *p, void *arg);
 	int (*held)(const struct gil_held *h, void *arg);
 	int (*switched)(const struct gil_switched *s, void *arg);
-	/* Once a GIL, at the end: ns in which at least one thread waited, weighted; who waited cut to [from, to) of trace. */
+	/* Called for each GIL at the end: weighted ns of the selected time in which at least one thread waited */
 	int (*busy)(const struct gil_key *gil, double ns, void *arg);
 };
 
-/* The measured time, where only slices of the time were measured. */
+/* How much time was measured, if only slices were (n > 0) */
 struct gil_slices {
 	u32 n;
 	u64 measured, paused; /* ns */
@@ -92,5 +92,16 @@ struct gil_slices {
  */
 int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gil_listener *listener, void *arg, struct gil_slices *slices);
+
+/*
+ * As gil_model__read, for a reader that goes through the trace in windows: each event is read once, and after
+ * gil_model__advance the listener has all segments of waits that ended before `to` (0: the trace's end), and some later
+ * ones. busy is not called. pids must outlive it. free in any case.
+ */
+struct gil_model;
+int gil_model__new(struct gil_model **out, struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
+		   const struct gil_listener *listener, void *arg);
+int gil_model__advance(struct gil_model *m, u64 to);
+void gil_model__free(struct gil_model *m);
 
 #endif

@@ -12,11 +12,11 @@ struct gil_interval {
 	u64 from, to;
 	u64 since; /* when this hold began, as far as is known */
 	u32 holder, stack;
-	enum gil_holding had;
-	bool exact; /* since is when it was taken */
+	enum gil_holding holding;
+	bool exact; /* `since` is when the holder took the GIL */
 };
 
-/* During a hold: the stacks at which the holder was seen. With --gil=full. */
+/* The holder's stack at a moment of its hold; with --gil=full only. */
 struct sighting {
 	u64 time;
 	u32 stack;
@@ -99,14 +99,14 @@ static void fill_in(struct gil_line *l)
 	for (i = l->n - 1; last->stack && i-- > 0;) {
 		struct gil_interval *s = interval_at(l, i);
 
-		if (s->had != GIL_HELD || s->holder != last->holder || s->since != last->since || s->stack)
+		if (s->holding != GIL_HELD || s->holder != last->holder || s->since != last->since || s->stack)
 			return;
 		s->stack = last->stack;
 	}
 }
 
-/* The line goes on to `to`. */
-static int add(struct gil_line *l, u64 to, enum gil_holding had, u32 holder, u32 stack, bool exact)
+/* Extends the line to `to` by one interval. */
+static int add_interval(struct gil_line *l, u64 to, enum gil_holding holding, u32 holder, u32 stack, bool exact)
 {
 	struct gil_interval *s;
 	int err;
@@ -119,13 +119,13 @@ static int add(struct gil_line *l, u64 to, enum gil_holding had, u32 holder, u32
 	if (err)
 		return err;
 	s = interval_at(l, l->n++);
-	*s = (struct gil_interval){ l->at, to, l->since ? l->since : l->at, holder, stack, had, exact };
+	*s = (struct gil_interval){ l->at, to, l->since ? l->since : l->at, holder, stack, holding, exact };
 	l->at = to;
 	fill_in(l);
 	return 0;
 }
 
-static void note(struct gil_line *l, enum point point, u32 holder, u32 stack)
+static void set_point(struct gil_line *l, enum point point, u32 holder, u32 stack)
 {
 	/* a sighting continues the hold; a drop or a taking begins a new one */
 	if (point != POINT_SEEN || !l->since)
@@ -135,8 +135,8 @@ static void note(struct gil_line *l, enum point point, u32 holder, u32 stack)
 	l->stack = stack;
 }
 
-/* Another thread than the last known holder has it: it took the GIL unobserved, at some time in between. */
-static void expect(struct gil_line *l, u32 tid)
+/* If tid is not the last known holder, it took the GIL unobserved since then: a new hold begins. */
+static void begin_unobserved_hold(struct gil_line *l, u32 tid)
 {
 	if ((l->last == POINT_SEEN || l->last == POINT_TAKE) && l->holder && tid && l->holder != tid)
 		l->since = l->at;
@@ -148,9 +148,9 @@ int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack)
 
 	if (l->full)
 		return 0;
-	expect(l, tid);
-	err = add(l, time, GIL_HELD, tid, stack, false);
-	note(l, POINT_DROP, tid, stack);
+	begin_unobserved_hold(l, tid);
+	err = add_interval(l, time, GIL_HELD, tid, stack, false);
+	set_point(l, POINT_DROP, tid, stack);
 	return err;
 }
 
@@ -166,9 +166,9 @@ int gil_line__seen(struct gil_line *l, u64 time, u32 tid, u32 stack)
 		l->sightings[l->n_sightings++] = (struct sighting){ time, stack };
 		return 0;
 	}
-	expect(l, tid);
-	err = add(l, time, GIL_HELD, tid, stack, false);
-	note(l, POINT_SEEN, tid, stack);
+	begin_unobserved_hold(l, tid);
+	err = add_interval(l, time, GIL_HELD, tid, stack, false);
+	set_point(l, POINT_SEEN, tid, stack);
 	return err;
 }
 
@@ -179,17 +179,17 @@ int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper)
 	if (l->full)
 		return 0;
 	if (l->last == POINT_DROP)
-		err = add(l, time, GIL_FREE, 0, 0, false);
+		err = add_interval(l, time, GIL_FREE, 0, 0, false);
 	else if (l->last == POINT_NONE)
-		err = add(l, time, dropper ? GIL_HELD : GIL_UNKNOWN, dropper, 0, false);
-	else /* its drop was not recorded; its stack is known if it was seen during the hold */
-		err = add(l, time, GIL_HELD, dropper ? dropper : l->holder,
-			  !dropper || dropper == l->holder ? l->stack : 0, false);
-	note(l, POINT_TAKE, tid, 0);
+		err = add_interval(l, time, dropper ? GIL_HELD : GIL_UNKNOWN, dropper, 0, false);
+	else /* the holder's drop was not recorded; its stack is known if it was seen during the hold */
+		err = add_interval(l, time, GIL_HELD, dropper ? dropper : l->holder,
+				   !dropper || dropper == l->holder ? l->stack : 0, false);
+	set_point(l, POINT_TAKE, tid, 0);
 	return err;
 }
 
-/* Intervals of the stacks at which the holder was seen, each from the sighting before; then the one of its end. */
+/* Adds an interval that ends with each sighting, and one from the last sighting to the end of the hold. */
 static int add_sighted(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
 {
 	u32 i, last = 0;
@@ -199,11 +199,11 @@ static int add_sighted(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stac
 		if (l->sightings[i].time <= start)
 			continue;
 		last = l->sightings[i].stack;
-		err = add(l, l->sightings[i].time, GIL_HELD, tid, last, true);
+		err = add_interval(l, l->sightings[i].time, GIL_HELD, tid, last, true);
 	}
 	memmove(l->sightings, l->sightings + i, (l->n_sightings - i) * sizeof(*l->sightings));
 	l->n_sightings -= i;
-	return err ? err : add(l, end, GIL_HELD, tid, stack ? stack : last, true);
+	return err ? err : add_interval(l, end, GIL_HELD, tid, stack ? stack : last, true);
 }
 
 int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
@@ -212,11 +212,11 @@ int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
 
 	l->full = true;
 	if (start && start > l->at)
-		err = add(l, start, l->at && l->last == POINT_DROP ? GIL_FREE : GIL_UNKNOWN, 0, 0, false);
+		err = add_interval(l, start, l->at && l->last == POINT_DROP ? GIL_FREE : GIL_UNKNOWN, 0, 0, false);
 	l->since = start ? start : l->at;
 	if (!err)
 		err = add_sighted(l, start ? start : l->at, end, tid, stack);
-	note(l, POINT_DROP, tid, stack);
+	set_point(l, POINT_DROP, tid, stack);
 	return err;
 }
 
@@ -231,7 +231,7 @@ int gil_line__wait(struct gil_line *l, const struct gil_pending *wait)
 
 void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack)
 {
-	bool met = false;
+	bool found = false;
 	u32 i;
 
 	for (i = l->n; i-- > 0;) {
@@ -239,14 +239,14 @@ void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack)
 
 		if (s->to > time)
 			continue;
-		if (s->to + GIL_DELAY < time || (met && s->holder != tid))
+		if (s->to + GIL_DELAY < time || (found && s->holder != tid))
 			return;
-		if (s->had != GIL_HELD || s->holder != tid)
+		if (s->holding != GIL_HELD || s->holder != tid)
 			continue;
 		if (s->stack)
 			return;
 		s->stack = stack;
-		met = true;
+		found = true;
 	}
 }
 
@@ -260,10 +260,10 @@ static void put_holder(struct gil_segment *p, const struct gil_interval *s, cons
 {
 	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
 
-	/* the waiter can't be the holder: another thread took it from there unobserved */
-	if (s->had == GIL_HELD && s->holder == w->tid)
+	/* the waiter can't be the holder: another thread took the GIL unobserved */
+	if (s->holding == GIL_HELD && s->holder == w->tid)
 		return;
-	p->had = s->had;
+	p->holding = s->holding;
 	p->holder = s->holder;
 	p->holder_stack = s->stack;
 	p->held = p->to > since ? p->to - since : 0;
@@ -300,8 +300,8 @@ static int cut_wait(const struct gil_line *l, const struct gil_pending *w,
 	return err;
 }
 
-/* The last thread seen with it still holds it, as far as is known. */
-static int go_on(struct gil_line *l)
+/* Extends the line over the pending waits: as far as is known, the last known holder still holds the GIL. */
+static int extend_last_hold(struct gil_line *l)
 {
 	u64 end = l->at;
 	u32 i, stack = l->stack;
@@ -310,12 +310,14 @@ static int go_on(struct gil_line *l)
 		end = l->pending[i].end > end ? l->pending[i].end : end;
 	if (l->full) {
 		stack = l->n_sightings ? l->sightings[l->n_sightings - 1].stack : 0;
-		return l->n_sightings ? add(l, end, GIL_HELD, 0, stack, false) : 0;
+		return l->n_sightings ? add_interval(l, end, GIL_HELD, 0, stack, false) : 0;
 	}
-	return l->last == POINT_SEEN || l->last == POINT_TAKE ? add(l, end, GIL_HELD, l->holder, stack, false) : 0;
+	return l->last == POINT_SEEN || l->last == POINT_TAKE ?
+		       add_interval(l, end, GIL_HELD, l->holder, stack, false) :
+		       0;
 }
 
-/* Removes the waits that have been cut, once they are more than the others. */
+/* Removes the waits that have been cut, once they outnumber the others. */
 static void forget_done(struct gil_line *l)
 {
 	if (l->done < 16 || 2 * l->done < l->n_pending)
@@ -332,7 +334,7 @@ int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct 
 	int err = 0;
 
 	if (all || (full && l->pending[l->done].end > l->at))
-		err = go_on(l);
+		err = extend_last_hold(l);
 	for (; !err && l->done < l->n_pending; l->done++) {
 		w = &l->pending[l->done];
 		if (!all && (w->end > l->at || (!full && now < w->end + GIL_DELAY)))
@@ -343,7 +345,7 @@ int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct 
 	forget_done(l);
 	if (!all)
 		return err;
-	/* the next event has no relation to it */
+	/* the next event has no relation to this line */
 	l->n_pending = l->done = 0;
 	l->at = l->since = 0;
 	l->last = POINT_NONE;

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Time (ns) that is read on both sides of the selected time: earlier launches, calls that end later. */
+/* ns that are read before the selected time, for its launches, and after it, for calls that end later. */
 #define BEFORE 30000000000ull
 #define AFTER  3000000000ull
 
-#define LAG  2000000000ull /* ns: events of an earlier time no longer arrive, except those that CUPTI held back */
+#define LAG  2000000000ull /* ns that events may arrive late, except those that CUPTI held back */
 #define STEP 1000000000ull
-#define AHEAD \
-	100000000ull /* calls are emitted this much earlier (ns), because their work has to be in the queue of work by then */
-/* Work without its driver call waits for it this long (ns), and with it all work that ended later. */
+/* ns that calls are emitted earlier than work, because emitting them may add work. */
+#define AHEAD 100000000ull
+/* ns that work waits for its driver call, and with it all work that ended later. */
 #define HOLD	  15000000000ull
 #define QUEUE_MAX (128u << 10) /* items: 24 MiB of work */
 
@@ -24,7 +24,7 @@ struct stream_key {
 
 #define STREAMS_MAX (64u << 10)
 
-/* Calls first: emitting them may add work. */
+/* Call before emit_all_work: emitting calls may add work. */
 static int emit_calls(struct gpu_model *m, u64 before)
 {
 	struct gpu_host_item *c;
@@ -41,7 +41,7 @@ static int emit_calls(struct gpu_model *m, u64 before)
 		c = gpu_queue__at(&m->calls, i);
 		if (c->end >= before)
 			break;
-		if (gpu_model__wants(m, c->span.start, c->end))
+		if (gpu_model__is_selected(m, c->span.start, c->end))
 			m->coverage.open_calls += c->open;
 		err = gpu_host__emit(m, c);
 	}
@@ -80,7 +80,7 @@ static void count(struct gpu_model *m, const struct gpu_work *w)
 	t->open += w->open;
 }
 
-static int place_in_stream(struct gpu_model *m, struct gpu_work *w)
+static int set_stream_free(struct gpu_model *m, struct gpu_work *w)
 {
 	struct stream_key key = { w->pid, w->device, w->context, w->stream };
 	u64 *last = m->streams.n < STREAMS_MAX ? map__get(&m->streams, &key) : map__find(&m->streams, &key);
@@ -103,15 +103,15 @@ int gpu_model__emit_work(struct gpu_model *m, const struct gpu_work_item *i)
 		w.launch = &launch;
 	if (!w.host_time) {
 		w.queued = w.launch && w.start > launch.end ? w.start - launch.end : 0;
-		err = place_in_stream(m, &w);
+		err = set_stream_free(m, &w);
 	}
-	if (err || !gpu_model__wants(m, w.start, w.end))
+	if (err || !gpu_model__is_selected(m, w.start, w.end))
 		return err;
 	count(m, &w);
 	return m->listener->work ? m->listener->work(&w, m->arg) : 0;
 }
 
-/* May its driver call still arrive? */
+/* Returns whether the work's driver call may still arrive. */
 static bool waits(const struct gpu_model *m, const struct gpu_work_item *i, u64 hold)
 {
 	const struct gpu_process *p;
@@ -122,7 +122,7 @@ static bool waits(const struct gpu_model *m, const struct gpu_work_item *i, u64 
 	return p && p->has_calls;
 }
 
-/* hold: work that ended before this time does not wait */
+/* Work that ended before `hold` does not wait for its driver call. */
 static int emit_all_work(struct gpu_model *m, u64 before, u64 hold)
 {
 	struct gpu_work_item *w;
@@ -133,7 +133,7 @@ static int emit_all_work(struct gpu_model *m, u64 before, u64 hold)
 		w = gpu_queue__at(&m->work, i);
 		if (w->end >= before || waits(m, w, hold))
 			break;
-		if (!w->work.host_time && gpu_order__wants(m, w->work.pid))
+		if (!w->work.host_time && gpu_order__is_used(m, w->work.pid))
 			err = gpu_order__take_work(m, w);
 		else
 			err = gpu_model__emit_work(m, w);
@@ -215,7 +215,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	u16 id = rows__event(rows)->id;
 	int err = 0;
 
-	/* in a chunk, kinds stand in order */
+	/* in a chunk, kinds are in order of their ids */
 	if (id <= m->last_kind)
 		err = settle(m);
 	m->last_kind = id;

@@ -25,10 +25,7 @@ enum gpu_kind {
 
 /* The host call that launched the work: the outermost one, so the runtime's call if that called the driver. */
 struct gpu_launch {
-	/*
-	 * number of the launch, from 1, in the order in which their first work is emitted; all nodes of a graph
-	 * launch share it
-	 */
+	/* number of the launch from 1, by its first emitted work; all nodes of a graph launch share it */
 	u64 number;
 	u32 pid, tid; /* tid 0: not known */
 	u64 start, end; /* ns, CLOCK_MONOTONIC */
@@ -46,27 +43,24 @@ struct gpu_work {
 	bool host_time; /* no shim: start and end are the call's */
 	bool open; /* had not ended when the trace did */
 	u32 pid, device, context, stream, correlation;
-	u32 graph; /* 0: of none */
+	u32 graph; /* 0: not part of a graph */
 	u64 graph_node; /* 0: none */
 	u64 start, end; /* ns, CLOCK_MONOTONIC */
 	/* ns from the launch call's end to its start, 0 if it began within the call: Nsight's queue time */
 	u64 queued;
-	/*
-	 * When the previous work of its stream ended, if that was after the launch's end: until then it could not
-	 * run. 0: none
-	 */
+	/* end of the previous work in the stream if after the launch: the work could not start before; 0: none */
 	u64 stream_free;
-	const char *name; /* kernel, as mangled; NULL: not known, or no kernel. Lives as long as the model */
+	const char *name; /* a kernel's mangled name; NULL: not known, or no kernel. Lives as long as the model */
 	u32 grid[3], block[3];
-	u32 registers, static_shared, dynamic_shared; /* a thread; bytes of a block */
+	u32 registers, static_shared, dynamic_shared; /* of a thread; bytes of a block */
 	u64 bytes; /* of copies and sets */
-	u32 copy_kind, from_memory,
-		to_memory; /* enum gpu_copy_kind, gpu_memory_kind of bpf/core/shim.h; set: to_memory */
+	u32 copy_kind; /* enum gpu_copy_kind of bpf/core/shim.h */
+	u32 from_memory, to_memory; /* enum gpu_memory_kind of bpf/core/shim.h; a set has to_memory only */
 	bool asynchronous;
 	const struct gpu_launch *launch; /* NULL: not joined; lives until the callback returns */
 };
 
-/* Any call of the runtime or the driver; nested: it was made within another emitted call. */
+/* A call of the runtime or the driver; nested: made within another emitted call. */
 struct gpu_host_call {
 	u32 pid, tid;
 	u64 start, end;
@@ -91,9 +85,9 @@ struct gpu_allocation {
 
 #define GPU_NO_DEVICE 0xffffffffu
 
-/* Each may be NULL; 0 or negative errno, which ends the reading. */
+/* Each function may be NULL and returns 0 or negative errno, which ends the reading. */
 struct gpu_listener {
-	/* By end, nearly in order; work of one stream in order. */
+	/* Called nearly in order of the work's end, and exactly in order for the work of one stream. */
 	int (*work)(const struct gpu_work *w, void *arg);
 	int (*call)(const struct gpu_host_call *c, void *arg);
 	int (*allocation)(const struct gpu_allocation *a, void *arg);
@@ -106,11 +100,11 @@ struct gpu_device_facts {
 	u32 multiprocessors, major, minor;
 };
 
-/* What the figures cover and leave out: to be stated with them. */
+/* What the figures cover and leave out; outputs state it with them. */
 struct gpu_coverage {
 	u64 kernels, copies, sets, graphs;
 	u64 joined, unjoined; /* work with and without a launch */
-	u64 unprobed; /* joined by CUPTI alone: no stack */
+	u64 unprobed; /* joined by CUPTI's records alone, so without a stack */
 	u64 host_time; /* work without device times */
 	u64 open, open_calls; /* work, calls that had not ended when the trace did */
 	/*
@@ -130,9 +124,8 @@ struct gpu_model;
 int gpu_model__new(struct gpu_model **out, struct trace *t, const struct names *names);
 void gpu_model__free(struct gpu_model *m);
 /*
- * Reads [from, to) (to 0: no limit) of some processes (NULL: of all) and calls the listener for work and calls
- * that overlap it. In bounded memory but for what is live: allocations, names. May be called again. coverage may
- * be NULL.
+ * Reads [from, to) (to 0: no limit) of some processes (NULL: of all) and calls the listener for work and calls that
+ * overlap it. Memory is bounded except for live allocations and names. May be called again. coverage may be NULL.
  */
 int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gpu_listener *listener, void *arg, struct gpu_coverage *coverage);
@@ -142,7 +135,7 @@ const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 
 const char *gpu_model__demangled(struct gpu_model *m, const char *mangled);
 /* The function's own name, without arguments, templates, return type and namespaces: "gemm". */
 const char *gpu_model__short_name(struct gpu_model *m, const char *mangled);
-/* "[CUDA memcpy Host-to-Device]", "[CUDA memset]", as Nsight has it */
+/* "[CUDA memcpy Host-to-Device]", "[CUDA memset]", the names that Nsight uses */
 const char *gpu_work__operation(const struct gpu_work *w);
 
 #endif

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Events of the trace in each window: its work is held in memory, some 200 bytes each. */
+/* Events in each window of the trace. A window's work is in memory, some 200 bytes each. */
 u32 gpu_busy__window = 2u << 20;
 
-/* ns without work at the end that get a finding */
-#define TAIL_LEAST 1000000000ull
+/* ns without work before the trace's end that make a gap */
+#define TAIL_MIN 1000000000ull
 
 struct item {
 	u64 start, end;
@@ -22,7 +22,7 @@ struct item {
 	bool is_kernel;
 };
 
-/* Work begins (1) or ends (-1); cut to the window. */
+/* A kernel or copy begins (1) or ends (-1); cut to the window. */
 struct edge {
 	u64 time;
 	u32 device;
@@ -30,14 +30,14 @@ struct edge {
 };
 
 /*
- * Reads all of the trace: work before and after the selected time says since when a device was idle, and which
- * launch ended that.
+ * The whole trace is read: work outside of the selected time says since when a device was idle, and which launch ended
+ * that.
  */
 struct reading {
 	struct gpu_busy *busy;
-	u64 asked_from, asked_to;
+	u64 selected_from, selected_to;
 	u64 from, to; /* of the window */
-	bool first; /* it is the first one */
+	bool first; /* the first window of the trace */
 	struct item *items;
 	struct edge *edges;
 	u32 n, allocated;
@@ -45,9 +45,9 @@ struct reading {
 	void *arg;
 };
 
-static int count_asked(struct gpu_busy *b, const struct gpu_work *w)
+static int count_host_work(struct gpu_busy *b, const struct gpu_work *w)
 {
-	struct gpu_asked *a = map__get(&b->asked, &w->pid);
+	struct gpu_host_work *a = map__get(&b->host_work, &w->pid);
 
 	if (!a)
 		return -ENOMEM;
@@ -59,18 +59,18 @@ static int count_asked(struct gpu_busy *b, const struct gpu_work *w)
 	return 0;
 }
 
-/* Does it overlap the selected time? */
-static bool is_asked(const struct reading *r, u64 start, u64 end)
+/* Work without a duration counts if it lies in the selected time. */
+static bool is_selected(const struct reading *r, u64 start, u64 end)
 {
-	return start < r->asked_to && (end > r->asked_from || (end == start && start >= r->asked_from));
+	return start < r->selected_to && (end > r->selected_from || (end == start && start >= r->selected_from));
 }
 
 static u64 clip(const struct reading *r, u64 time)
 {
-	return time < r->asked_from ? r->asked_from : time > r->asked_to ? r->asked_to : time;
+	return time < r->selected_from ? r->selected_from : time > r->selected_to ? r->selected_to : time;
 }
 
-/* Called once for each work item, in the window in which it begins. */
+/* Counts work in the window in which it begins. */
 static int count(struct reading *r, const struct gpu_work *w, struct gpu_device_sum *d)
 {
 	struct gpu_kernel_key key = { *gpu_busy__key(r->busy, d->index), w->name };
@@ -154,7 +154,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	if (b->args->tids.n && (!w->launch || !trace_ids__have(&b->args->tids, w->launch->tid)))
 		return 0;
 	if (w->host_time)
-		return begins && is_asked(r, w->start, w->end) ? count_asked(b, w) : 0;
+		return begins && is_selected(r, w->start, w->end) ? count_host_work(b, w) : 0;
 	if (w->end < w->start || w->end < r->from || w->start >= r->to)
 		return 0;
 	d = map__get(&b->devices, &key);
@@ -162,7 +162,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 		return -ENOMEM;
 	if (b->devices.n > known)
 		d->index = known;
-	if (begins && is_asked(r, w->start, w->end))
+	if (begins && is_selected(r, w->start, w->end))
 		err = count(r, w, d);
 	return err ? err : add(r, w, d->index);
 }
@@ -187,7 +187,7 @@ static int by_start(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* error: of the clock, ns; successive kernels may seem to overlap by that */
+/* error: of the clock, ns, by which successive kernels may seem to overlap */
 static void add_interval_time(struct gpu_device_sum *d, u32 kernels, u32 copies, u64 ns, u64 error)
 {
 	d->busy_ns += kernels || copies ? ns : 0;
@@ -199,7 +199,7 @@ static void add_interval_time(struct gpu_device_sum *d, u32 kernels, u32 copies,
 		d->deepest = kernels;
 }
 
-/* Sums up what ran between each two edges. */
+/* Sums up what ran between successive edges. */
 static int sum_edges(struct reading *r)
 {
 	u32 kernels = 0, copies = 0;
@@ -224,7 +224,7 @@ static int sum_edges(struct reading *r)
 	return err;
 }
 
-/* Makes room: the shortest gaps are only summed up; the limit doubles each time. */
+/* Makes room: gaps below a limit, which doubles each time, are only summed up. */
 static void drop_short(struct gpu_busy *b)
 {
 	u32 n = 0;
@@ -246,7 +246,7 @@ static void drop_short(struct gpu_busy *b)
 	}
 }
 
-static int keep_gap(struct gpu_busy *b, const struct gpu_gap *g)
+static int store_gap(struct gpu_busy *b, const struct gpu_gap *g)
 {
 	if (b->n_gaps == GPU_GAPS_MAX)
 		drop_short(b);
@@ -270,24 +270,24 @@ static int add_gap(struct reading *r, const struct item *i, u64 launch_before)
 		d->short_ns += to - from;
 		return 0;
 	}
-	return keep_gap(b, &(struct gpu_gap){
-				   .from = from,
-				   .to = to,
-				   .device = i->device,
-				   .context = i->context,
-				   .stream = i->stream,
-				   .tid = i->tid,
-				   .launch_start = i->launch_start,
-				   .launch_end = i->launch_end,
-				   .launch_before = launch_before,
-				   .call = i->call,
-				   .name = i->name,
-				   .is_kernel = i->is_kernel,
-				   .stack = i->stack,
-			   });
+	return store_gap(b, &(struct gpu_gap){
+				    .from = from,
+				    .to = to,
+				    .device = i->device,
+				    .context = i->context,
+				    .stream = i->stream,
+				    .tid = i->tid,
+				    .launch_start = i->launch_start,
+				    .launch_end = i->launch_end,
+				    .launch_before = launch_before,
+				    .call = i->call,
+				    .name = i->name,
+				    .is_kernel = i->is_kernel,
+				    .stack = i->stack,
+			    });
 }
 
-/* A device without work until the end for long: it hangs, or the program no longer uses it. */
+/* Adds a gap for a device without work until the trace's end: it hangs, or the program no longer uses it. */
 static int add_tail(struct reading *r, u32 device)
 {
 	struct gpu_busy *b = r->busy;
@@ -297,17 +297,17 @@ static int add_tail(struct reading *r, u32 device)
 
 	if (task && task->end && task->end < to)
 		to = task->end;
-	if (to < from + TAIL_LEAST || to - from < query__duration(b->args) / 10)
+	if (to < from + TAIL_MIN || to - from < query__duration(b->args) / 10)
 		return 0;
-	return keep_gap(b, &(struct gpu_gap){
-				   .from = from,
-				   .to = to,
-				   .device = device,
-				   .tid = d->last_tid,
-				   .launch_start = ~0ull,
-				   .launch_end = ~0ull,
-				   .tail = true,
-			   });
+	return store_gap(b, &(struct gpu_gap){
+				    .from = from,
+				    .to = to,
+				    .device = device,
+				    .tid = d->last_tid,
+				    .launch_start = ~0ull,
+				    .launch_end = ~0ull,
+				    .tail = true,
+			    });
 }
 
 static void add_to_stream(const struct reading *r, struct gpu_stream_sum *s, const struct item *i)
@@ -317,7 +317,7 @@ static void add_to_stream(const struct reading *r, struct gpu_stream_sum *s, con
 	s->busy_ns += to > from ? to - from : 0;
 	s->until = i->end > s->until ? i->end : s->until;
 	s->launched = i->launch_start;
-	s->works += is_asked(r, i->start, i->end);
+	s->works += is_selected(r, i->start, i->end);
 }
 
 /* Takes work in order of its start: a gap is between the latest end so far and the next start. */
@@ -334,7 +334,7 @@ static int find_gaps(struct reading *r)
 		if (!s)
 			return -ENOMEM;
 		if (!r->first && i->start < r->from)
-			continue; /* counted in the window before */
+			continue; /* counted in the previous window */
 		if (!d->until)
 			d->first = clip(r, i->start);
 		else if (i->start > d->until)
@@ -390,15 +390,15 @@ static int read_windows(struct reading *r)
 {
 	const struct query *args = r->busy->args;
 	const struct trace_summary *t = trace__summary(args->trace);
-	u64 first = t->first, last = t->last + 1;
+	u64 first = t->first, last = t->last + (t->last < ~0ull);
 	u64 step = last > first ? (last - first) / (t->events / gpu_busy__window + 1) + 1 : 0;
 	int err = 0;
 
-	r->asked_from = args->from;
-	r->asked_to = args->to ? args->to : ~0ull;
-	for (u64 at = first; !err && at < last; at += step) {
+	r->selected_from = args->from;
+	r->selected_to = args->to ? args->to : ~0ull;
+	for (u64 at = first; !err && at < last; at = r->to) {
 		r->from = at;
-		r->to = at + step < last ? at + step : last;
+		r->to = trace_window__step_end(at, step, last);
 		r->first = at == first;
 		err = read_window(r);
 	}
@@ -414,7 +414,7 @@ int gpu_busy__read(struct gpu_busy *b, const struct query *args, gpu_busy_fn fn,
 	map__init(&b->devices, sizeof(struct gpu_device_key), sizeof(struct gpu_device_sum));
 	map__init(&b->streams, sizeof(struct gpu_stream_key), sizeof(struct gpu_stream_sum));
 	map__init(&b->kernels, sizeof(struct gpu_kernel_key), sizeof(struct gpu_sum));
-	map__init(&b->asked, sizeof(u32), sizeof(struct gpu_asked));
+	map__init(&b->host_work, sizeof(u32), sizeof(struct gpu_host_work));
 	err = gpu_model__new(&b->model, args->trace, args->names);
 	if (!err)
 		err = read_windows(&r);
@@ -432,7 +432,7 @@ void gpu_busy__free(struct gpu_busy *b)
 	map__free(&b->devices);
 	map__free(&b->streams);
 	map__free(&b->kernels);
-	map__free(&b->asked);
+	map__free(&b->host_work);
 	free(b->gaps);
 	gpu_model__free(b->model);
 	b->gaps = NULL;

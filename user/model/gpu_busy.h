@@ -40,15 +40,15 @@ struct gpu_stream_sum {
 
 struct gpu_device_sum {
 	u32 index; /* in devices */
-	u64 first, last; /* its first work's start, its last one's end, in the selected time */
+	u64 first, last; /* start of the first work, end of the last one, in the selected time */
 	u64 busy_ns; /* a kernel, copy or set ran */
 	u64 kernel_ns, copy_ns, both_ns; /* at least one kernel; one copy or set; one of each */
-	u64 depth_ns; /* kernel_ns times how many kernels ran at a time */
+	u64 depth_ns; /* the sum of all kernels' times */
 	u32 deepest;
 	u64 kernels, copies, sets, graphs, bytes;
 	u64 until; /* the last end so far */
 	u32 last_tid; /* the thread that launched the last work; 0: not known */
-	u64 gaps, short_gaps, short_ns; /* short ones are in no list */
+	u64 gaps, short_gaps, short_ns; /* short gaps are counted but not stored */
 	u64 longest;
 };
 
@@ -59,28 +59,28 @@ struct gpu_gap {
 	u32 tid; /* the thread that launched the work that ended it; 0: not known */
 	u64 launch_start, launch_end; /* 0: not known */
 	u64 launch_before; /* end of the previous work in that stream; 0: not known */
-	const char *call; /* the launch, NULL: not known */
+	const char *call; /* the function that launched it; NULL: not known */
 	const char *name; /* the work that ended it: a kernel, mangled, or an operation */
 	bool is_kernel;
-	u32 stack; /* Python's at the launch, 0: not known */
-	bool tail; /* no work ended it: the time from the last work to the trace's end, which is not part of the device's time */
-	u32 rank; /* from 1: among the longest, which get details; 0: not among them */
+	u32 stack; /* Python stack of the launch; 0: not known */
+	bool tail; /* the time from the last work to the trace's end, which is not part of the device's time */
+	u32 rank; /* rank by length from 1, for the longest, which get details; else 0 */
 };
 
-/* Work of a process without device records: the calls' times. */
-struct gpu_asked {
+/* Work of a process without device records, by the host calls that requested it */
+struct gpu_host_work {
 	u64 kernels, copies, sets, graphs;
 	u64 ns; /* in these calls */
 };
 
 struct gpu_busy {
 	const struct query *args;
-	struct gpu_model *model; /* names live as long */
+	struct gpu_model *model; /* owns the names */
 	struct gpu_coverage coverage;
 	struct map devices; /* struct gpu_device_key -> struct gpu_device_sum */
 	struct map streams; /* struct gpu_stream_key -> struct gpu_stream_sum */
 	struct map kernels; /* struct gpu_kernel_key -> struct gpu_sum */
-	struct map asked; /* u32 pid -> struct gpu_asked */
+	struct map host_work; /* u32 pid -> struct gpu_host_work */
 	struct gpu_gap *gaps; /* by start, once all is read */
 	u32 n_gaps;
 	u64 shortest; /* ns: shorter gaps are only summed up */

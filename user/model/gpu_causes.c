@@ -20,7 +20,7 @@ static const struct phrase {
 	[GAP_DISK] = { "disk", "waited for the disk", "waited for the disk: %s" },
 	[GAP_SLEEP] = { "sleep", "slept because it asked to", "slept because it asked to: %s" },
 	[GAP_CPU] = { "cpu", "waited for a CPU", "waited for a CPU: %s" },
-	[GAP_OFF] = { "off-cpu", "was off the CPU, for what was not recorded", "was off the CPU in %s" },
+	[GAP_OFF] = { "off-cpu", "was off the CPU for a reason that was not recorded", "was off the CPU in %s" },
 	[GAP_PYTHON] = { "python", "ran Python", "ran Python: %s" },
 	[GAP_RUN] = { "on-cpu", "ran on a CPU", "ran on a CPU: %s" },
 	[GAP_GC] = { "gc", "collected Python's garbage", "collected Python's garbage: %s" },
@@ -29,7 +29,7 @@ static const struct phrase {
 	[GAP_EVENT] = { "event", "had launched the work already: its stream waited for an event",
 			"had launched the work already: its stream waited for %s" },
 	[GAP_UNKNOWN] = { "unknown", "did something that was not recorded", "did something that was not recorded: %s" },
-	[GAP_SHORT] = { "short", "was not examined: too many gaps, too short", "was not examined: %s" },
+	[GAP_SHORT] = { "short", "was not examined, as the gaps are too many and too short", "was not examined: %s" },
 };
 
 const char *gap_cause__key(enum gap_cause cause)
@@ -37,7 +37,7 @@ const char *gap_cause__key(enum gap_cause cause)
 	return phrases[cause].key;
 }
 
-char *gap_cause__say(enum gap_cause cause, const char *of, char *buf, size_t size)
+char *gap_cause__text(enum gap_cause cause, const char *of, char *buf, size_t size)
 {
 	const char *with = phrases[cause].with, *at;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Facts that have to be known before work is emitted, but may be anywhere in the trace: read once, from all of it. */
+/* Facts that must be known before work is emitted, but may be anywhere in the trace. So all of it is read once. */
 #include "model/gpu_private.h"
 
 #include "util/array.h"
@@ -36,7 +36,7 @@ static struct gpu_process *process_of(struct gpu_model *m, u32 pid)
 	return map__get(&m->processes, &pid);
 }
 
-/* The first one stays. */
+/* Sets the text of a handle, unless it has one. */
 static int set_text(struct gpu_model *m, struct map *map, u32 pid, u64 handle, const char *text, u32 len)
 {
 	struct handle_key key = { handle, pid, 0 };
@@ -172,7 +172,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* Reads only which processes have them: there may be many. */
+/* Notes only which processes have driver calls and memory events, as there may be many. */
 static int on_many(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -195,24 +195,12 @@ static int on_many(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static bool occurs(const struct gpu_model *m, const char *kind)
-{
-	const struct kind_summary *k;
-	u32 i, n;
-
-	k = trace__kinds(m->trace, &n);
-	for (i = 0; i < n; i++)
-		if (!strcmp(k[i].event->name, kind))
-			return true;
-	return false;
-}
-
 int gpu_facts__load(struct gpu_model *m)
 {
 	const struct schema_event *kinds[ARRAY_LEN(sources) + 1] = { NULL }, *many[3] = { NULL };
 	struct trace_filter filter = { .kinds = kinds }, second = { .kinds = many };
 	/* a trace of all processes has many threads' ids, which only driver calls need */
-	bool tids = occurs(m, "gpu_call");
+	bool tids = trace__has(m->trace, "gpu_call");
 	u32 i, n = 0;
 	int err = 0;
 
@@ -222,14 +210,15 @@ int gpu_facts__load(struct gpu_model *m)
 	map__init(&m->functions, sizeof(struct handle_key), sizeof(struct gpu_text));
 	map__init(&m->tids, sizeof(struct gpu_thread_key), sizeof(u32));
 	for (i = 0; i < ARRAY_LEN(sources); i++)
-		if (occurs(m, sources[i].kind) && (tids || (sources[i].fn != on_task && sources[i].fn != on_fork)))
+		if (trace__has(m->trace, sources[i].kind) &&
+		    (tids || (sources[i].fn != on_task && sources[i].fn != on_fork)))
 			kinds[n++] = schema__event(m->schema, sources[i].kind);
 	if (n)
 		err = trace__read(m->trace, &filter, on_rows, m);
 	n = 0;
 	if (tids)
 		many[n++] = schema__event(m->schema, "gpu_call");
-	if (occurs(m, "gpu_memory"))
+	if (trace__has(m->trace, "gpu_memory"))
 		many[n++] = schema__event(m->schema, "gpu_memory");
 	if (!err && n)
 		err = trace__read(m->trace, &second, on_many, m);

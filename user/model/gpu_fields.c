@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Turns rows into items of the queues. Every field may be missing, and every value may be anything. */
+/* Turns rows into items of the queues. Every field may be missing, and values are untrusted. */
 #include "model/gpu_private.h"
 
 #include "util/array.h"
@@ -50,7 +50,7 @@ enum row_kind { ROW_NONE, ROW_CALL, ROW_DRIVER, ROW_KERNEL, ROW_COPY, ROW_SET, R
 struct gpu_fields {
 	const struct schema_event *event;
 	enum row_kind row;
-	enum gpu_ask ask;
+	enum gpu_request request;
 	bool peer; /* copies between devices */
 	struct common_fields common;
 	FIELDS(DECLARE)
@@ -58,10 +58,11 @@ struct gpu_fields {
 
 static const struct {
 	const char *name;
-	enum gpu_ask ask;
-} asks[] = {
-	{ "launch", ASK_KERNEL }, { "copy", ASK_COPY },	   { "copy_peer", ASK_COPY },	  { "copy_batch", ASK_COPY },
-	{ "set", ASK_SET },	  { "free", ASK_RELEASE }, { "graph_launch", ASK_GRAPH }, { "alloc", ASK_ALLOCATION },
+	enum gpu_request request;
+} requests[] = {
+	{ "launch", REQUEST_KERNEL },	   { "copy", REQUEST_COPY },	    { "copy_peer", REQUEST_COPY },
+	{ "copy_batch", REQUEST_COPY },	   { "set", REQUEST_SET },	    { "free", REQUEST_RELEASE },
+	{ "graph_launch", REQUEST_GRAPH }, { "alloc", REQUEST_ALLOCATION },
 };
 
 static const struct {
@@ -88,9 +89,9 @@ static void classify(struct gpu_fields *f)
 	if (call) {
 		f->row = ROW_CALL;
 		f->peer = !strcmp(call, "copy_peer");
-		for (i = 0; i < ARRAY_LEN(asks); i++)
-			if (!strcmp(call, asks[i].name))
-				f->ask = asks[i].ask;
+		for (i = 0; i < ARRAY_LEN(requests); i++)
+			if (!strcmp(call, requests[i].name))
+				f->request = requests[i].request;
 	}
 	for (i = 0; i < ARRAY_LEN(rows_of); i++)
 		if (!strcmp(f->event->name, rows_of[i].name))
@@ -173,14 +174,14 @@ static int take_call(struct gpu_model *m, const struct gpu_fields *f, const stru
 			.event = f->event->id,
 			.probe = (u16)GET(common.probe),
 			.gil = (u8)GET(gil),
-			.ask = (u8)f->ask,
+			.request = (u8)f->request,
 			.no_duration = t.flags & EVENT_NO_DURATION,
-			.object = f->ask == ASK_KERNEL ? GET(function) : GET(address),
+			.object = f->request == REQUEST_KERNEL ? GET(function) : GET(address),
 		},
 	};
 	if (f->peer)
 		c->kind = ~0u;
-	if (f->ask == ASK_KERNEL) {
+	if (f->request == REQUEST_KERNEL) {
 		c->shared = GET32(shared_memory);
 		c->grid[0] = GET32(grid_x);
 		c->grid[1] = GET32(grid_y);
@@ -293,7 +294,7 @@ static int take_dropped(struct gpu_model *m, const struct gpu_fields *f, const s
 {
 	u64 time = GET(common.time);
 
-	if (gpu_model__wants(m, time, time)) {
+	if (gpu_model__is_selected(m, time, time)) {
 		m->coverage.dropped += GET(records);
 		m->coverage.dropped_bytes += GET(bytes);
 	}

@@ -8,13 +8,13 @@
 #include "util/array.h"
 #include "util/search.h"
 
-/* Events of the trace in each window: the activity of threads in it is held in memory. */
+/* Events in each window of the trace. The threads' activity in a window is in memory. */
 u32 gpu_gaps__window = 4u << 20;
 
-/* CUpti_ActivitySynchronizationType, as event gpu_sync has it */
+/* gpu_sync's `kind` is CUPTI's CUpti_ActivitySynchronizationType. */
 #define SYNC_STREAM_WAIT_EVENT 2
 
-/* A stream was made to wait for an event. */
+/* A cudaStreamWaitEvent call */
 struct event_wait {
 	u32 pid, context, stream;
 	u64 time;
@@ -62,7 +62,7 @@ static int by_stream(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-/* Did the program make the stream wait for an event between the previous launch and this one? */
+/* Returns whether the program made the stream wait for an event between the previous launch and this one. */
 static bool waits_for_event(const struct explaining *e, const struct gpu_gap *g)
 {
 	struct event_wait key = { gpu_busy__key(e->gaps->busy, g->device)->pid, g->context, g->stream,
@@ -88,7 +88,7 @@ static int on_part(enum gap_cause cause, u32 of, u64 ns, void *arg)
 	return 0;
 }
 
-/* Explains [from, to), before the launch had returned, by the activity of the launching thread. */
+/* Explains [from, to), which is before the launch returned, by the activity of the launching thread. */
 static int explain_host(struct explaining *e, const struct gpu_gap *g, u64 from, u64 to)
 {
 	struct explainer_hint hint = { .from = g->from, .to = g->to, .stack = g->stack };
@@ -100,7 +100,7 @@ static int explain_host(struct explaining *e, const struct gpu_gap *g, u64 from,
 	return err ? err : explainer__explain(e->explainer, pid, g->tid, called, to, &hint, on_part, e);
 }
 
-/* The part of a gap that lies in the window. */
+/* Explains the part [from, to) of a gap, which lies in the window. */
 static int explain(struct explaining *e, const struct gpu_gap *g, u64 from, u64 to)
 {
 	u64 launched = g->launch_end < from ? from : g->launch_end > to ? to : g->launch_end;
@@ -156,7 +156,7 @@ static int add_to_tail(struct explaining *e, const struct gpu_gap *g)
 	return add_to_detail(e, t);
 }
 
-/* Gaps of several devices overlap; first is moved to the first gap that later windows can have. */
+/* Moves *first to the first gap that later windows can have, as gaps of several devices overlap. */
 static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 {
 	const struct gpu_busy *b = e->gaps->busy;
@@ -225,8 +225,10 @@ static int explain_all(struct explaining *e)
 						    b->gaps[i].tid);
 	}
 	step = (last - first) / (t->events / gpu_gaps__window + 1) + 1;
-	for (u64 at = first; !err && at < last; at += step)
-		err = explain_window(e, at, at + step < last ? at + step : last, &at_gap);
+	for (u64 at = first, end; !err && at < last; at = end) {
+		end = trace_window__step_end(at, step, last);
+		err = explain_window(e, at, end, &at_gap);
+	}
 	return err;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the thread that launched the work after a gap did during the gap. The gap is cut into parts, each of one
- * cause, which sum to it. Until the launch had returned the cause is the thread's activity; after that it is the
- * device or the stream.
+ * What the thread that launched the work after a gap did during the gap. A gap is cut into parts of one cause each that
+ * tile it. Until the launch returned, the cause is the thread's activity; after that it is the device or the stream.
  */
 #ifndef SONDE_MODEL_GPU_GAPS_H
 #define SONDE_MODEL_GPU_GAPS_H
@@ -12,22 +11,22 @@
 
 enum gap_cause {
 	GAP_GIL, /* waited for the GIL; of: the holder */
-	GAP_SYNC, /* in a call of CUDA that waits for a device */
-	GAP_CUDA, /* in another one */
+	GAP_SYNC, /* in a CUDA call that waits for a device */
+	GAP_CUDA, /* in another CUDA call */
 	GAP_NCCL,
 	GAP_LIBRARY, /* in another library's call */
 	GAP_READ, /* waited for data; of: the file */
 	GAP_CALL, /* in another system call */
 	GAP_LOCK,
 	GAP_DISK,
-	GAP_SLEEP, /* because it asked to */
+	GAP_SLEEP, /* in a call such as nanosleep */
 	GAP_CPU, /* runnable while other threads used the CPUs */
 	GAP_OFF, /* off the CPU, in no recorded call */
 	GAP_PYTHON, /* on a CPU; of: the function */
 	GAP_RUN, /* on a CPU in other code */
 	GAP_GC, /* in Python's garbage collection */
-	GAP_QUEUE, /* it had been launched: the device had not begun it */
-	GAP_EVENT, /* it had been launched: its stream waited for an event */
+	GAP_QUEUE, /* the work was launched, but the device had not begun it */
+	GAP_EVENT, /* the work was launched, but its stream waited for an event */
 	GAP_UNKNOWN,
 	GAP_SHORT, /* gaps that are only summed up */
 	GAP_CAUSES
@@ -35,7 +34,7 @@ enum gap_cause {
 
 struct gap_part {
 	enum gap_cause cause;
-	u32 of; /* in texts; 0: nothing */
+	u32 of; /* number of a text, such as the holder; 0: none */
 	u64 ns;
 };
 
@@ -57,15 +56,15 @@ struct gap_detail {
 
 struct gpu_gaps {
 	struct gpu_busy *busy;
-	struct map texts; /* texts.h: what causes are of */
+	struct map texts; /* the texts of `of`, see texts.h */
 	struct map sums; /* struct gap_sum_key -> struct gap_sum */
 	struct gap_detail *details; /* by rank, the longest first */
 	u32 n_details;
-	struct map tails; /* u32 device -> struct gap_detail: the time after its last work, if that is long */
-	bool guessed; /* a function's name is that of the next launch's stack */
+	struct map tails; /* u32 device -> struct gap_detail: the device's tail, if it has one */
+	bool guessed; /* without samples, a function was named by the next launch's stack */
 };
 
-/* Events of a trace for each window in which it is read; tests make them small. */
+/* Events in each window of a trace; tests set small numbers. */
 extern u32 gpu_busy__window, gpu_gaps__window;
 
 /*
@@ -77,6 +76,6 @@ void gpu_gaps__free(struct gpu_gaps *g);
 /* gpu_causes.c: "gil": the key in JSON and CSV */
 const char *gap_cause__key(enum gap_cause cause);
 /* "waited for the GIL, held by decode (loader.py)" */
-char *gap_cause__say(enum gap_cause cause, const char *of, char *buf, size_t size);
+char *gap_cause__text(enum gap_cause cause, const char *of, char *buf, size_t size);
 
 #endif

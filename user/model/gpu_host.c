@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Emits calls, and the work that is known from calls alone, in a process without a shim. */
+/* Emits calls and, in a process without a shim, the work that is known from calls alone. */
 #include "model/gpu_private.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* enum cuda_copy_kind and enum cuda_memory of bpf/probes/cuda/cuda.h; by number, as traces outlive headers */
-static const u8 copy_kinds[] = { GPU_COPY_HTOH, GPU_COPY_HTOD, GPU_COPY_DTOH, GPU_COPY_DTOD };
+#include "probes/cuda/cuda.h"
+
+static const u8 copy_kinds[] = {
+	[CUDA_COPY_HTOH] = GPU_COPY_HTOH,
+	[CUDA_COPY_HTOD] = GPU_COPY_HTOD,
+	[CUDA_COPY_DTOH] = GPU_COPY_DTOH,
+	[CUDA_COPY_DTOD] = GPU_COPY_DTOD,
+};
 
 const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe)
 {
@@ -16,7 +22,7 @@ const char *gpu_host__function(const struct gpu_model *m, u16 event, u16 probe)
 	return name ? name : e ? e->name : "?";
 }
 
-/* The call that contains it, else the call itself. */
+/* Returns the outermost call that contains c, else c itself. */
 static const struct gpu_span *outermost(const struct gpu_model *m, const struct gpu_host_item *c)
 {
 	const struct gpu_span *s = gpu_join__outermost(m, c->pid, c->tid, c->span.start, c->span.end, 0);
@@ -31,22 +37,22 @@ static bool same(const struct gpu_span *a, const struct gpu_span *b)
 
 static void fill(struct gpu_model *m, const struct gpu_host_item *c, struct gpu_work *w)
 {
-	switch (c->span.ask) {
-	case ASK_KERNEL:
+	switch (c->span.request) {
+	case REQUEST_KERNEL:
 		w->kind = GPU_KERNEL;
 		w->name = gpu_facts__function(m, c->pid, c->span.object);
 		memcpy(w->grid, c->grid, sizeof(w->grid));
 		memcpy(w->block, c->block, sizeof(w->block));
 		w->dynamic_shared = c->shared;
 		break;
-	case ASK_COPY:
+	case REQUEST_COPY:
 		w->kind = GPU_COPY;
 		w->copy_kind = c->kind == ~0u		    ? (u32)GPU_COPY_PTOP :
 			       c->kind < sizeof(copy_kinds) ? copy_kinds[c->kind] :
 							      (u32)GPU_COPY_UNKNOWN;
 		w->bytes = c->bytes;
 		break;
-	case ASK_SET:
+	case REQUEST_SET:
 		w->kind = GPU_SET;
 		w->bytes = c->bytes;
 		w->to_memory = GPU_MEMORY_UNKNOWN;
@@ -56,18 +62,18 @@ static void fill(struct gpu_model *m, const struct gpu_host_item *c, struct gpu_
 	}
 }
 
-/* Does the call launch work that no other call reports? */
-static bool asks_for_work(const struct gpu_model *m, const struct gpu_host_item *c, const struct gpu_span *outer)
+/* Returns whether the call launches work that is not attributed to another call. */
+static bool launches_work(const struct gpu_model *m, const struct gpu_host_item *c, const struct gpu_span *outer)
 {
 	const char *function;
 
-	if (!gpu_ask__is_work(c->span.ask) || (c->span.ret && !c->open))
+	if (!gpu_request__is_work(c->span.request) || (c->span.ret && !c->open))
 		return false;
-	if (gpu_ask__is_work(outer->ask) && !same(outer, &c->span))
+	if (gpu_request__is_work(outer->request) && !same(outer, &c->span))
 		return false;
 	function = gpu_host__function(m, c->span.event, c->span.probe);
-	/* of the same kind, but it launches nothing */
-	return c->span.ask != ASK_GRAPH || !strstr(function, "Upload");
+	/* cudaGraphUpload has the event of graph launches, but launches nothing */
+	return c->span.request != REQUEST_GRAPH || !strstr(function, "Upload");
 }
 
 static int add_work(struct gpu_model *m, const struct gpu_host_item *c)
@@ -95,7 +101,7 @@ static void count_unwatched(struct gpu_model *m, const struct gpu_process *p, co
 {
 	bool off = (p->on && c->end < p->on) || (p->off > p->on_again && c->span.start > p->off);
 
-	m->coverage.unwatched += off && !c->open && gpu_model__wants(m, c->span.start, c->span.start);
+	m->coverage.unwatched += off && !c->open && gpu_model__is_selected(m, c->span.start, c->span.start);
 }
 
 int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c)
@@ -104,19 +110,19 @@ int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c)
 	struct gpu_host_call call;
 	int err = 0;
 
-	if (asks_for_work(m, c, outer)) {
+	if (launches_work(m, c, outer)) {
 		const struct gpu_process *p = gpu_facts__process(m, c->pid);
 
 		if (p && p->has_shim)
 			count_unwatched(m, p, c);
 		if (!p || !p->has_shim)
 			err = add_work(m, c);
-		else if (gpu_order__wants(m, c->pid))
+		else if (gpu_order__is_used(m, c->pid))
 			err = gpu_order__take_call(m, c);
 	}
 	if (!err)
 		err = gpu_memory__take_call(m, c);
-	if (err || !m->listener->call || !gpu_model__wants(m, c->span.start, c->end))
+	if (err || !m->listener->call || !gpu_model__is_selected(m, c->span.start, c->end))
 		return err;
 	call = (struct gpu_host_call){
 		.pid = c->pid,

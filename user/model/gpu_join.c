@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Joins work with its launch: by the correlation id to the driver's call, which has a thread and times; by these
- * to the outermost recorded call of that thread. Nothing is guessed: work without a match is not joined.
+ * Joins work with its launch: the correlation id leads to the driver's call, which has a thread and times, and these to
+ * the outermost recorded call of that thread. Nothing is guessed: work without a match is not joined.
  *
- * The last calls are stored, by number and not by age: CUPTI may hand over a record long after the call, when an
- * earlier kernel in its buffer has ended.
+ * Recent calls are stored by number and not by age: CUPTI may report work long after its call, when an earlier kernel
+ * in its buffer has ended.
  */
 #include "model/gpu_private.h"
 #include "util/array.h"
@@ -16,19 +16,19 @@
 
 #define SPANS_MAX	 (512u << 10) /* 28 MiB */
 #define DRIVERS_SOFT_MAX (256u << 10) /* 28 MiB */
-#define DRIVERS_MAX	 (1u << 20) /* if their work has not arrived */
+#define DRIVERS_MAX	 (1u << 20) /* while their work has not arrived */
 
-#define THREADS_TRIED 4096u /* where a thread is identified by its calls */
+#define THREADS_TRIED 4096u /* to find a thread by its calls */
 
 static bool contains(const struct gpu_span *s, u64 start, u64 end, u64 slack)
 {
 	return s->start <= start + slack && s->end + slack >= end;
 }
 
-/* Index of the first span that ends at `end` or later. */
+/* Returns the index of the first span that ends at `end` or later. */
 static u32 first_ending(const struct gpu_thread *t, u64 end)
 {
-	/* mostly one of the last */
+	/* it is mostly one of the last spans */
 	u32 from = t->n > 8 && t->spans[t->n - 8].end < end ? t->n - 7 : 0;
 
 	return from + SEARCH(t->n - from, i, t->spans[from + i].end < end);
@@ -66,12 +66,12 @@ int gpu_join__push(struct gpu_model *m, const struct gpu_host_item *c)
 	t = map__get(&m->threads, &key);
 	if (!t || make_room(t))
 		return -ENOMEM;
-	t->allocates |= s->ask == ASK_ALLOCATION || s->ask == ASK_RELEASE;
+	t->allocates |= s->request == REQUEST_ALLOCATION || s->request == REQUEST_RELEASE;
 	at = first_ending(t, s->end);
-	/* within a span that is stored already? */
+	/* calls within a stored span are not stored */
 	if (at < t->n && t->spans[at].start <= s->start)
 		return 0;
-	/* nested calls end before it, or at the same ns */
+	/* the calls nested in it end before it or in the same ns: it replaces them */
 	from = at;
 	while (from && t->spans[from - 1].start >= s->start)
 		from--;
@@ -94,7 +94,7 @@ struct gpu_span *gpu_join__outermost(const struct gpu_model *m, u32 pid, u32 tid
 
 	if (!t)
 		return NULL;
-	/* two calls in quick succession may both contain it within the slack: take the larger overlap */
+	/* two successive calls may both contain the time within the slack: the larger overlap wins */
 	for (i = first_ending(t, end > slack ? end - slack : 0); i < t->n && t->spans[i].start <= start + slack; i++) {
 		s = &t->spans[i];
 		if (!contains(s, start, end, slack))
@@ -144,7 +144,7 @@ static int grow_drivers(struct gpu_drivers *d)
 	return 0;
 }
 
-/* Does it launch work whose end is recorded? */
+/* Returns whether the call launched kernels, whose device records are expected. */
 static bool is_launch(const struct gpu_driver *d)
 {
 	const char *name = gpu_driver__function(d->function);
@@ -154,7 +154,7 @@ static bool is_launch(const struct gpu_driver *d)
 
 static void count_unseen(struct gpu_model *m, const struct gpu_driver *d)
 {
-	if (!d->used && gpu_model__wants(m, d->start, d->end) && is_launch(d))
+	if (!d->used && gpu_model__is_selected(m, d->start, d->end) && is_launch(d))
 		m->coverage.unseen++;
 }
 
@@ -217,11 +217,11 @@ bool gpu_join__has_driver(const struct gpu_model *m, u32 pid, u32 correlation)
 }
 
 /*
- * The only thread of the process with a call that contains this one; NULL: none, or several. For threads whose id
- * in their own pid namespace the trace does not have. *others: how many threads of the process have calls at all.
+ * Returns the call that contains this driver call, if only one thread of the process has such a call, else NULL. Used
+ * for threads whose ids in their pid namespace are not known. *others: the process's threads with recorded calls.
  */
-static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid,
-				 u32 *others)
+static struct gpu_span *find_only_call(const struct gpu_model *m, const struct gpu_driver *d, u64 slack, u32 *tid,
+				       u32 *others)
 {
 	struct gpu_span *found = NULL, *s;
 	u32 i, n = 0;
@@ -243,24 +243,24 @@ static struct gpu_span *only_one(const struct gpu_model *m, const struct gpu_dri
 	return n == 1 ? found : NULL;
 }
 
-/* What the driver call is made for; ASK_NOTHING: not known here. */
-static enum gpu_ask asked_by(const struct gpu_driver *d)
+/* Returns what the driver call requests; REQUEST_NONE: not known here. */
+static enum gpu_request requested_by(const struct gpu_driver *d)
 {
 	const char *name = gpu_driver__function(d->function);
 
 	if (!name)
-		return ASK_NOTHING;
-	return !strncmp(name, "cuLaunch", 8)	   ? ASK_KERNEL :
-	       !strncmp(name, "cuGraphLaunch", 13) ? ASK_GRAPH :
-	       !strncmp(name, "cuMemset", 8)	   ? ASK_SET :
-						     ASK_COPY;
+		return REQUEST_NONE;
+	return !strncmp(name, "cuLaunch", 8)	   ? REQUEST_KERNEL :
+	       !strncmp(name, "cuGraphLaunch", 13) ? REQUEST_GRAPH :
+	       !strncmp(name, "cuMemset", 8)	   ? REQUEST_SET :
+						     REQUEST_COPY;
 }
 
 /*
- * Where only entries are recorded: the thread's last call before. If that launches something else, or belongs to
- * another driver call, this one was made by a call that was not recorded.
+ * Where only entries are recorded, returns the thread's last call before this driver call. If that call requests
+ * something else or belongs to another driver call, the caller of this one was not recorded: NULL.
  */
-static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driver *d, u64 slack)
+static struct gpu_span *last_entry(const struct gpu_model *m, const struct gpu_driver *d, u64 slack)
 {
 	struct gpu_thread_key key = { d->pid, d->tid };
 	const struct gpu_thread *t = map__find(&m->threads, &key);
@@ -271,10 +271,10 @@ static struct gpu_span *entered(const struct gpu_model *m, const struct gpu_driv
 		return NULL;
 	n = first_ending(t, d->start + slack + 1);
 	s = n ? &t->spans[n - 1] : NULL;
-	return s && s->no_duration && !s->number && s->ask == asked_by(d) ? s : NULL;
+	return s && s->no_duration && !s->number && s->request == requested_by(d) ? s : NULL;
 }
 
-/* Finds the call, and d->tid, of a thread that the trace does not name. */
+/* Finds the call of a thread whose ids the trace does not relate, and sets d->tid. */
 static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u64 slack)
 {
 	const struct task *process = names__task(m->names, d->pid, 0);
@@ -283,15 +283,15 @@ static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u
 	struct gpu_span *s;
 	u32 tid = 0, others;
 
-	/* most likely in no namespace of its own: its threads have these numbers */
+	/* most likely the process has no pid namespace of its own, so its threads have these numbers */
 	if (same || (!known && map__find(&m->threads, &key))) {
 		d->tid = d->ns_tid;
 		return gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack);
 	}
-	s = only_one(m, d, slack, &tid, &others);
+	s = find_only_call(m, d, slack, &tid, &others);
 	if (s && !gpu_facts__set_tid(m, d->pid, d->ns_tid, tid))
 		d->tid = tid;
-	/* a process's threads have larger numbers than it has, unless these are another namespace's */
+	/* ns_tid is a plausible tid of the process, unless it is a number in another namespace */
 	else if (!known && !others && d->ns_tid >= d->pid)
 		d->tid = d->ns_tid;
 	return s;
@@ -305,7 +305,7 @@ static void resolve(struct gpu_model *m, struct gpu_driver *d)
 	d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
 	s = d->tid ? gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack) : find_thread(m, d, slack);
 	if (!s && d->tid)
-		s = entered(m, d, slack);
+		s = last_entry(m, d, slack);
 	if (s && !s->number)
 		s->number = ++m->launches;
 	d->number = s ? s->number : ++m->launches;
@@ -316,7 +316,7 @@ static void resolve(struct gpu_model *m, struct gpu_driver *d)
 
 const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct gpu_allocation *a, u32 *tid)
 {
-	enum gpu_ask ask = a->release ? ASK_RELEASE : ASK_ALLOCATION;
+	enum gpu_request request = a->release ? REQUEST_RELEASE : REQUEST_ALLOCATION;
 	u64 slack = gpu_facts__slack(m, a->pid);
 	const struct gpu_span *s;
 	u32 i;
@@ -327,7 +327,7 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 		if (key->pid != a->pid || !((const struct gpu_thread *)map__value(&m->threads, i))->allocates)
 			continue;
 		s = gpu_join__outermost(m, a->pid, key->tid, a->time, a->time, slack);
-		if (s && s->ask == ask && s->object == a->address) {
+		if (s && s->request == request && s->object == a->address) {
 			*tid = key->tid;
 			return s;
 		}
@@ -338,7 +338,7 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, struct gpu_launch *out)
 {
 	out->start = s->start;
-	/* without its return, the driver call's end is the best estimate */
+	/* without a return, the end of the driver's call is the best estimate */
 	if (!s->no_duration || out->end < s->start)
 		out->end = s->end;
 	out->function = gpu_host__function(m, s->event, s->probe);
@@ -349,7 +349,7 @@ static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, 
 	out->stream = s->stream;
 }
 
-/* For work that is known from a call alone: that call is the launch. */
+/* Work that is known from a call alone was launched by that call. */
 static bool join_host(struct gpu_model *m, const struct gpu_work_item *w, struct gpu_launch *out)
 {
 	struct gpu_span *s = gpu_join__outermost(m, w->work.pid, w->tid, w->work.start, w->work.end, 0);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Allocations: from the shim's events, which have the device, joined with the call of the same address and time,
- * which has the thread and stack; in a process without a shim from the calls alone.
+ * Allocations: from the shim's events, which have the device, joined with the call at the same address and time, which
+ * has the thread and stack; in a process without a shim from the calls alone.
  */
 #include "model/gpu_private.h"
 
 #include <errno.h>
 
-/* Further addresses are not stored: allocators reuse theirs. */
+#include "probes/cuda/cuda.h"
+
+/* More addresses are not stored: allocators reuse theirs. */
 #define ADDRESSES_MAX (1u << 20)
 
 struct address_key {
@@ -15,9 +17,9 @@ struct address_key {
 	u32 pid, unused;
 };
 
-/* What is there now */
+/* The allocation at an address */
 struct address {
-	u64 bytes; /* 0: nothing */
+	u64 bytes; /* 0: released */
 	u32 device, memory;
 };
 
@@ -32,7 +34,7 @@ static struct address *address_of(struct gpu_model *m, u32 pid, u64 address)
 
 static bool is_memory(const struct gpu_host_item *c)
 {
-	return c->span.ask == ASK_ALLOCATION || c->span.ask == ASK_RELEASE;
+	return c->span.request == REQUEST_ALLOCATION || c->span.request == REQUEST_RELEASE;
 }
 
 static int emit(struct gpu_model *m, struct gpu_allocation *i)
@@ -53,7 +55,7 @@ static int emit(struct gpu_model *m, struct gpu_allocation *i)
 	} else if (i->release) {
 		i->bytes = 0;
 	}
-	if (!gpu_model__wants(m, i->time, i->time))
+	if (!gpu_model__is_selected(m, i->time, i->time))
 		return 0;
 	m->coverage.allocations++;
 	return m->listener->allocation(i, m->arg);
@@ -61,9 +63,11 @@ static int emit(struct gpu_model *m, struct gpu_allocation *i)
 
 int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 {
-	/* enum cuda_memory: device, host, managed, pool, array, physical */
-	static const u8 kinds[] = { GPU_MEMORY_DEVICE, GPU_MEMORY_PINNED, GPU_MEMORY_MANAGED,
-				    GPU_MEMORY_DEVICE, GPU_MEMORY_ARRAY,  GPU_MEMORY_DEVICE };
+	static const u8 kinds[] = {
+		[CUDA_MEMORY_DEVICE] = GPU_MEMORY_DEVICE,   [CUDA_MEMORY_HOST] = GPU_MEMORY_PINNED,
+		[CUDA_MEMORY_MANAGED] = GPU_MEMORY_MANAGED, [CUDA_MEMORY_POOL] = GPU_MEMORY_DEVICE,
+		[CUDA_MEMORY_ARRAY] = GPU_MEMORY_ARRAY,	    [CUDA_MEMORY_PHYSICAL] = GPU_MEMORY_DEVICE,
+	};
 	const struct gpu_process *p = gpu_facts__process(m, c->pid);
 	struct gpu_memory_item *i;
 
@@ -82,8 +86,8 @@ int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 		.bytes = c->bytes,
 		.device = c->device,
 		.memory = c->kind < sizeof(kinds) ? kinds[c->kind] : (u8)GPU_MEMORY_UNKNOWN,
-		.release = c->span.ask == ASK_RELEASE,
-		.asynchronous = c->span.stream || c->kind == 3,
+		.release = c->span.request == REQUEST_RELEASE,
+		.asynchronous = c->span.stream || c->kind == CUDA_MEMORY_POOL,
 		.host_time = true,
 		.stack = c->span.stack,
 	};

@@ -1,59 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * C++ names, demangled by libiberty. The target chooses them: a few bytes can expand to gigabytes of name (each
- * part may repeat all before it twice), so the demangler's output is taken in parts and ended where it gets too
- * long.
- */
+/* C++ names of kernels: demangled in full, and short. */
 #include "model/gpu_private.h"
 
+#include "model/demangle.h"
 #include "util/array.h"
 
 #include <errno.h>
 #include <libiberty/demangle.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#define MANGLED_MAX   4000 /* bytes; the longest that the shim passes on */
-#define DEMANGLED_MAX (32 << 10)
-#define CACHED_MAX    (64u << 10) /* names */
-#define BYTES_MAX     (64u << 20) /* of all */
+#define MANGLED_MAX 4000 /* bytes of the longest name that the shim passes on */
+#define CACHED_MAX  (64u << 10) /* names */
+#define BYTES_MAX   (64u << 20) /* of all names together */
 
 struct gpu_cpp_name {
-	char *full; /* NULL: as mangled */
+	char *full; /* NULL: not demangled, print the mangled name */
 	char *brief;
 };
 
-struct writing {
-	char text[DEMANGLED_MAX];
-	size_t len;
-	jmp_buf too_long;
-};
-
-/* longjmp leaks nothing: the demangler's callback form allocates only on the stack. */
-static void write_part(const char *part, size_t len, void *arg)
-{
-	struct writing *w = arg;
-
-	if (len >= sizeof(w->text) - w->len)
-		longjmp(w->too_long, 1);
-	memcpy(w->text + w->len, part, len);
-	w->len += len;
-	w->text[w->len] = '\0';
-}
-
-static bool demangle(struct writing *w, const char *mangled, int options)
-{
-	w->len = 0;
-	w->text[0] = '\0';
-	if (setjmp(w->too_long))
-		return false;
-	return cplus_demangle_v3_callback(mangled, options, write_part, w) && w->len;
-}
-
-/* The matching bracket before `at`, or the start; text[at] is the closing one. */
-static size_t opening(const char *text, size_t at)
+/* Returns the index of the bracket that opens what text[at] closes; 0: there is none. */
+static size_t opening_bracket(const char *text, size_t at)
 {
 	int depth = 0;
 
@@ -74,13 +42,13 @@ static bool ends_with(const char *text, size_t len, const char *end)
 	return len >= n && !memcmp(text + len - n, end, n);
 }
 
-/* Length of `text` without the bracketed part at its end. */
+/* Returns the length of `text` without a bracketed part at its end. */
 static size_t cut_brackets(const char *text, size_t len, char close)
 {
-	return len && text[len - 1] == close ? opening(text, len - 1) : len;
+	return len && text[len - 1] == close ? opening_bracket(text, len - 1) : len;
 }
 
-/* The short name: of "void a::b<int>::gemm<128>(float*) const [clone .x]" it is "gemm". */
+/* Returns the short name: "gemm" for "void a::b<int>::gemm<128>(float*) const [clone .x]". */
 static char *brief_of(const char *text)
 {
 	static const char *const tails[] = { " const", " volatile", " &", " &&" };
@@ -93,7 +61,7 @@ static char *brief_of(const char *text)
 		if (ends_with(text, len, tails[i]))
 			len -= strlen(tails[i]);
 	len = cut_brackets(text, len, ')');
-	/* "operator<" and the like have brackets that match nothing */
+	/* the brackets of "operator<" and the like have no counterpart */
 	for (start = 0; start + 8 < len; start++)
 		if (!memcmp(text + start, "operator", 8) &&
 		    (!start || text[start - 1] == ':' || text[start - 1] == ' ') && strchr("<>=(", text[start + 8]))
@@ -104,10 +72,10 @@ static char *brief_of(const char *text)
 	return len > start ? strndup(text + start, len - start) : NULL;
 }
 
-/* The text without a part that is not shown: parameters and return type. */
+/* Demangles a name, once with parameters and once without, for the short name. */
 static int fill(struct gpu_model *m, struct gpu_cpp_name *n, const char *mangled)
 {
-	struct writing *w;
+	struct demangled *w;
 	size_t len = strlen(mangled);
 
 	if (len > MANGLED_MAX || strncmp(mangled, "_Z", 2))

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Joins work with calls by order, where CUPTI is too old to report driver calls. A process's calls, if no two of
- * them overlap, are in the order of the correlation ids of their work. The work is aligned with the calls at each
- * possible offset, and if at exactly one offset every work item fits its call (kind, grid or bytes, and it began
- * no sooner), they are joined. Otherwise nothing of the process is joined. This needs all of a process in memory:
- * up to ORDER_MAX.
+ * Joins work with calls by order, where CUPTI is too old to report driver calls. If no two calls of a process overlap,
+ * they are in the order of the correlation ids of their work. The work is aligned with the calls at each possible
+ * offset. If at exactly one offset every work item fits its call (kind, grid or bytes, began no sooner), they are
+ * joined, else nothing of the process is. This needs all of a process in memory: up to ORDER_MAX.
  */
 #include "model/gpu_private.h"
 
@@ -39,30 +38,30 @@ static int by_correlation(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Pointers to all items; NULL: no memory, or there are none. */
-static void *places_of(const struct gpu_queue *q, int (*compare)(const void *a, const void *b))
+/* Returns sorted pointers to all items; NULL: no memory. */
+static void *sorted_pointers(const struct gpu_queue *q, int (*compare)(const void *a, const void *b))
 {
-	void **places = malloc((q->n + 1) * sizeof(*places));
+	void **pointers = malloc((q->n + 1) * sizeof(*pointers));
 	u32 i;
 
-	for (i = 0; places && i < q->n; i++)
-		places[i] = gpu_queue__at(q, i);
-	if (places)
-		qsort(places, q->n, sizeof(*places), compare);
-	return places;
+	for (i = 0; pointers && i < q->n; i++)
+		pointers[i] = gpu_queue__at(q, i);
+	if (pointers)
+		qsort(pointers, q->n, sizeof(*pointers), compare);
+	return pointers;
 }
 
 static bool fits(const struct gpu_host_item *c, const struct gpu_work *w, u64 slack)
 {
 	if (w->start + slack < c->span.start)
 		return false;
-	switch (c->span.ask) {
-	case ASK_KERNEL:
+	switch (c->span.request) {
+	case REQUEST_KERNEL:
 		return w->kind == GPU_KERNEL && !w->graph && !memcmp(w->grid, c->grid, sizeof(w->grid)) &&
 		       !memcmp(w->block, c->block, sizeof(w->block));
-	case ASK_COPY:
+	case REQUEST_COPY:
 		return w->kind == GPU_COPY && !w->graph && w->bytes == c->bytes;
-	case ASK_SET:
+	case REQUEST_SET:
 		return w->kind == GPU_SET && !w->graph && w->bytes == c->bytes;
 	default:
 		return w->kind == GPU_GRAPH || w->graph;
@@ -70,16 +69,16 @@ static bool fits(const struct gpu_host_item *c, const struct gpu_work *w, u64 sl
 }
 
 /* The calls and work of one process. */
-struct both {
+struct process_items {
 	struct gpu_host_item **calls;
 	struct gpu_work_item **work;
 	u32 n_calls, n_work;
-	u32 *first; /* of each correlation, index into work */
+	u32 *first; /* index in work of each correlation's first item */
 	u32 n;
 	u64 slack;
 };
 
-static bool calls_overlap(const struct both *b)
+static bool calls_overlap(const struct process_items *b)
 {
 	u64 reach = 0;
 
@@ -91,8 +90,8 @@ static bool calls_overlap(const struct both *b)
 	return false;
 }
 
-/* How many calls precede the first one that has work; -1: not known. */
-static int only_place(const struct both *b)
+/* Returns the only offset at which the work fits the calls; -1: there is none, or several. */
+static int only_offset(const struct process_items *b)
 {
 	u32 at, i, tries = 0;
 	int found = -1;
@@ -109,9 +108,9 @@ static int only_place(const struct both *b)
 	return found;
 }
 
-static int join_process(struct both *b)
+static int join_process(struct process_items *b)
 {
-	int place;
+	int offset;
 	u32 i, g = 0;
 
 	b->first = malloc((b->n_work + 1) * sizeof(*b->first));
@@ -120,11 +119,11 @@ static int join_process(struct both *b)
 	for (i = 0; i < b->n_work; i++)
 		if (!i || b->work[i]->work.correlation != b->work[i - 1]->work.correlation)
 			b->first[b->n++] = i;
-	place = calls_overlap(b) ? -1 : only_place(b);
-	for (i = 0; place >= 0 && i < b->n_work; i++) {
+	offset = calls_overlap(b) ? -1 : only_offset(b);
+	for (i = 0; offset >= 0 && i < b->n_work; i++) {
 		if (g + 1 < b->n && b->first[g + 1] == i)
 			g++;
-		b->work[i]->call = b->calls[place + (int)g];
+		b->work[i]->call = b->calls[offset + (int)g];
 	}
 	free(b->first);
 	return 0;
@@ -137,7 +136,7 @@ static int join_all(struct gpu_model *m, struct gpu_host_item **calls, struct gp
 
 	while (!err && w < n_work) {
 		u32 pid = work[w]->work.pid;
-		struct both b = { .work = work + w, .slack = gpu_facts__slack(m, pid) };
+		struct process_items b = { .work = work + w, .slack = gpu_facts__slack(m, pid) };
 
 		for (; w < n_work && work[w]->work.pid == pid; w++)
 			b.n_work++;
@@ -151,7 +150,7 @@ static int join_all(struct gpu_model *m, struct gpu_host_item **calls, struct gp
 	return err;
 }
 
-bool gpu_order__wants(const struct gpu_model *m, u32 pid)
+bool gpu_order__is_used(const struct gpu_model *m, u32 pid)
 {
 	const struct gpu_process *p = m->order_full ? NULL : gpu_facts__process(m, pid);
 
@@ -162,8 +161,8 @@ int gpu_order__take_call(struct gpu_model *m, const struct gpu_host_item *c)
 {
 	struct gpu_host_item *to;
 
-	/* nothing runs for nothing */
-	if ((c->span.ask == ASK_COPY || c->span.ask == ASK_SET) && !c->bytes)
+	/* copies and sets of no bytes have no work */
+	if ((c->span.request == REQUEST_COPY || c->span.request == REQUEST_SET) && !c->bytes)
 		return 0;
 	if (m->order_calls.n >= 4 * ORDER_MAX)
 		return gpu_order__give_up(m);
@@ -210,8 +209,8 @@ int gpu_order__end(struct gpu_model *m)
 
 	if (!m->order_work.n)
 		return 0;
-	calls = places_of(&m->order_calls, by_start);
-	work = places_of(&m->order_work, by_correlation);
+	calls = sorted_pointers(&m->order_calls, by_start);
+	work = sorted_pointers(&m->order_work, by_correlation);
 	err = calls && work ? join_all(m, calls, work) : -ENOMEM;
 	free(calls);
 	free(work);

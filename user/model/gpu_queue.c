@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct place {
+struct sort_entry {
 	u64 time;
 	u32 i;
 };
@@ -20,32 +20,32 @@ static u64 time_of(const struct gpu_queue *q, u32 i)
 
 void *gpu_queue__add(struct gpu_queue *q)
 {
-	u32 want = q->allocated ? q->allocated * 2 : 1024;
+	u32 n_max = q->allocated ? q->allocated * 2 : 1024;
 	char *more;
 
 	if (q->n == q->allocated) {
-		more = q->allocated < 1u << 28 ? realloc(q->items, want * q->size) : NULL;
+		more = q->allocated < 1u << 28 ? realloc(q->items, n_max * q->size) : NULL;
 		if (!more)
 			return NULL;
 		q->items = more;
-		q->allocated = want;
+		q->allocated = n_max;
 	}
 	return memset(gpu_queue__at(q, q->n++), 0, q->size);
 }
 
 static int by_time(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct sort_entry *x = a, *y = b;
 
 	if (x->time != y->time)
 		return x->time < y->time ? -1 : 1;
 	return x->i < y->i ? -1 : 1;
 }
 
-/* The items are large, so their indices are sorted and each item is moved once. */
+/* Sorts indices and moves each item once, because items are large. */
 int gpu_queue__sort(struct gpu_queue *q)
 {
-	struct place *places;
+	struct sort_entry *entries;
 	char *items;
 	u32 i;
 
@@ -53,19 +53,19 @@ int gpu_queue__sort(struct gpu_queue *q)
 		;
 	if (i >= q->n)
 		return 0;
-	places = malloc(q->n * sizeof(*places));
+	entries = malloc(q->n * sizeof(*entries));
 	items = malloc(q->allocated * q->size);
-	if (!places || !items) {
-		free(places);
+	if (!entries || !items) {
+		free(entries);
 		free(items);
 		return -ENOMEM;
 	}
 	for (i = 0; i < q->n; i++)
-		places[i] = (struct place){ time_of(q, i), i };
-	qsort(places, q->n, sizeof(*places), by_time);
+		entries[i] = (struct sort_entry){ time_of(q, i), i };
+	qsort(entries, q->n, sizeof(*entries), by_time);
 	for (i = 0; i < q->n; i++)
-		memcpy(items + i * q->size, gpu_queue__at(q, places[i].i), q->size);
-	free(places);
+		memcpy(items + i * q->size, gpu_queue__at(q, entries[i].i), q->size);
+	free(entries);
 	free(q->items);
 	q->items = items;
 	return 0;

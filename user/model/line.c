@@ -19,20 +19,17 @@ void line__heading(FILE *out)
 
 static void print_text(FILE *out, const char *text, size_t len)
 {
-	char *clean = text__clean(text, len);
-	bool quote = !len || (clean && strpbrk(clean, " \"=") != NULL);
+	bool quote = !len || memchr(text, ' ', len) || memchr(text, '"', len) || memchr(text, '=', len);
 
-	fprintf(out, "%s%s%s", quote ? "\"" : "", clean ? clean : "?", quote ? "\"" : "");
-	free(clean);
+	fputs(quote ? "\"" : "", out);
+	text__put_clean(out, text, len);
+	fputs(quote ? "\"" : "", out);
 }
 
-/* Names of the file's schema, which anybody may have written. */
+/* Prints a name of the file's schema, which is untrusted. */
 static void print_name(FILE *out, const char *name)
 {
-	char *clean = text__clean(name, strlen(name));
-
-	fputs(clean ? clean : "?", out);
-	free(clean);
+	text__put_clean(out, name, strlen(name));
 }
 
 static void print_number(FILE *out, const struct line_context *c, const struct schema_field *f, s64 value)
@@ -54,7 +51,7 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 		text = value ? stacks__label(c->stacks, (u32)value, label, sizeof(label)) : "-";
 		print_text(out, text, strlen(text));
 	} else if (value && (!strcmp(unit, "moment") || (!strcmp(unit, "ns") && c->start && (u64)value >= c->start))) {
-		/* in older traces: no duration is longer than the machine's uptime at the trace's start */
+		/* older traces have no unit "moment": a value above the machine's uptime at the start is no duration */
 		fprintf(out, "@%s", text__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
 	} else if (schema_field__constant(f, value)) {
 		fprintf(out, "%s%s", !strcmp(unit, "errno") ? "-" : "SIG", schema_field__constant(f, value));
@@ -88,7 +85,7 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 	} else if (v->event->id == ID_meta_frame) {
 		struct line_context ids = *c;
 
-		/* here the ids are printed */
+		/* frames are printed by their ids */
 		ids.stacks = NULL;
 		print_number(out, &ids, f, view__s64(v, f));
 	} else {
@@ -116,13 +113,14 @@ static void print_flags(FILE *out, u64 flags)
 		fputs(" [began before tracing]", out);
 }
 
-/* pads to width characters */
 static void print_padded(FILE *out, const char *text, int width)
 {
 	char *clean = text__clean(text, strlen(text));
 	size_t have = clean ? text__width(clean) : 0;
 
-	fprintf(out, "%s%*s", clean ? clean : "", have < (size_t)width ? (int)((size_t)width - have) : 0, "");
+	fputs(clean ? clean : "", out);
+	for (; have < (size_t)width; have++)
+		putc(' ', out);
 	free(clean);
 }
 
@@ -145,7 +143,7 @@ int line__print(FILE *out, const struct line_context *c, const struct view *v)
 	const struct schema_family *family = schema__family_by_id(c->schema, (u8)EVENT_FAMILY(v->event->id));
 	u64 time = (u64)view__s64(v, f.time), start = (u64)view__s64(v, f.start), flags = (u64)view__s64(v, f.flags);
 	u16 probe = (u16)view__s64(v, f.probe);
-	const char *what = c->names && probe ? names__probe(c->names, probe) : NULL;
+	const char *function = c->names && probe ? names__probe(c->names, probe) : NULL;
 	char buf[TEXT_NUMBER];
 	u32 i;
 
@@ -155,7 +153,7 @@ int line__print(FILE *out, const struct line_context *c, const struct view *v)
 	print_padded(out, family ? family->name : "?", FAMILY_WIDTH);
 	fputs("  ", out);
 	/* a call's probe names its function; elsewhere the probe only says how the event was recorded */
-	print_padded(out, v->event->is_call && what ? what : v->event->name, WHAT_WIDTH);
+	print_padded(out, v->event->is_call && function ? function : v->event->name, WHAT_WIDTH);
 	if (v->event->is_span && !(flags & EVENT_NO_DURATION))
 		text__ns(buf, sizeof(buf), time > start ? time - start : 0);
 	else

@@ -23,9 +23,8 @@ struct line_context {
  * Everything that comes from a target is cleaned. 0 or negative errno of the write.
  */
 int line__print(FILE *out, const struct line_context *c, const struct view *v);
-/* The same of a raw record; -EINVAL: no such kind, or too short. Feed it to the names first. */
+/* Prints a raw record, which the names must have been fed before. -EINVAL: the record is of no kind, or too short. */
 int line__print_record(FILE *out, const struct line_context *c, const void *record, u32 size);
-/* The heading of the columns. */
 void line__heading(FILE *out);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Records of the current interval, stored until the next cut. */
+/* Stores the records of the current interval until the next cut. */
 #include "model/live_private.h"
 
+#include "probes/gil/gil.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@ int live__new(struct live **out, const struct schema *schema)
 	struct live *l = calloc(1, sizeof(*l));
 	int err = l ? names__create(&l->names, schema) : -ENOMEM;
 
+	*out = NULL;
 	if (err) {
 		free(l);
 		return err;
@@ -70,7 +72,7 @@ static int on_code(struct live *l, const struct view *v)
 {
 	u32 id = (u32)view__get(v, "code");
 	struct code *c = id ? recent__get(&l->codes, &id) : NULL;
-	/* its texts may be evicted before it is */
+	/* the text is made now, because its strings may be evicted before the code */
 	struct stack_frame f = {
 		.code = id,
 		.kind = (u8)view__get(v, "kind"),
@@ -86,8 +88,8 @@ static int on_code(struct live *l, const struct view *v)
 }
 
 /*
- * BPF sends a frame once and keeps it as long as it is in use. When a frame of a new generation is met, its
- * callers are marked as used too, so that they live as long here.
+ * BPF sends a frame once and stores it as long as it is in use. When a stack is used for the first time in a
+ * generation, its callers are marked as used too, so that they are stored as long here.
  */
 static void use_stack(struct live *l, u32 id)
 {
@@ -120,7 +122,7 @@ static int on_wait(struct live *l, const struct view *v)
 				 .number = (u32)view__get(v, "number"),
 				 .stack = (u32)view__get(v, "stack"),
 				 .holder_stack = (u32)view__get(v, "holder_stack"),
-				 .timeout = view__get(v, "result") == WAIT_TIMEOUT,
+				 .timeout = view__get(v, "result") == GIL_WAIT_TIMEOUT,
 			 }))
 		return -ENOMEM;
 	use_stack(l, l->waits[l->n_waits - 1].stack);
@@ -139,7 +141,7 @@ static int on_drop(struct live *l, const struct view *v)
 	return 0;
 }
 
-/* A slice in which GILs were measured, and the pause before it. */
+/* A slice of time in which GILs were measured, and the pause before it */
 static int on_slice(struct live *l, const struct view *v)
 {
 	l->slices_ns += (u64)view__get(v, "time") - (u64)view__get(v, "start");
@@ -147,7 +149,7 @@ static int on_slice(struct live *l, const struct view *v)
 	return 0;
 }
 
-/* Does Python code run in it, with what that calls? */
+/* Returns whether the stack has a Python frame. */
 static bool has_python(struct live *l, u32 id)
 {
 	for (u32 depth = 0; id && depth < DEPTH_MAX; depth++) {
@@ -162,7 +164,7 @@ static bool has_python(struct live *l, u32 id)
 	return false;
 }
 
-/* As report python: what Python calls in C is the function's own. Threads without Python have their native functions. */
+/* As in report python, a Python function's time includes the C functions that it calls. */
 static int on_sample(struct live *l, const struct view *v)
 {
 	u64 period = (u64)view__get(v, "period");
@@ -216,7 +218,7 @@ int live__feed(struct live *l, const void *record, u32 size)
 	return err;
 }
 
-/* Frees what belongs to the interval only. */
+/* Frees what belongs to the last interval only. */
 static void forget(struct live *l)
 {
 	struct map swap = l->old_drops;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Current activity, for `sonde top`: records are taken as they arrive and summed up over the last interval. Memory
- * is bounded regardless of what the targets do: entries that were not used for long are evicted, and named again
- * when they reappear.
+ * Current activity, for `sonde top`: sums up the records of each interval as they arrive. Memory is bounded regardless
+ * of what the targets do: entries that were not used for long are evicted, and named again when they reappear.
  */
 #ifndef SONDE_MODEL_LIVE_H
 #define SONDE_MODEL_LIVE_H
@@ -16,11 +15,10 @@ struct live_gil {
 	u32 pid;
 	u32 number; /* in its process, from 0, in the order of appearance */
 	char name[16]; /* of the process */
-	double load_percent; /* of the interval in which at least one thread waited */
-	u64 waits,
-		wait_ns; /* timed waits, of a switch interval each at most; estimated while only slices are measured */
-	u32 threads; /* that waited */
-	u32 deepest; /* at once, 0: not known */
+	double load_percent; /* percentage of the interval in which at least one thread waited */
+	u64 waits, wait_ns; /* timed waits, of a switch interval at most; estimated while only slices are measured */
+	u32 threads; /* number of threads that waited */
+	u32 deepest; /* most threads that waited at once; 0: not known */
 };
 
 /* A holder and a waiter, by function. */
@@ -51,7 +49,7 @@ struct live_view {
 
 int live__new(struct live **out, const struct schema *schema);
 void live__free(struct live *l);
-/* Takes one record. 0 or -ENOMEM. */
+/* Adds one record. 0 or -ENOMEM. */
 int live__feed(struct live *l, const void *record, u32 size);
 /*
  * Sums up the records since the last call, as a view that is valid until the next one. now: CLOCK_MONOTONIC ns. 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared only by live.c, which takes records, and live_sums.c, which sums them up. */
+/* Shared by live.c, which stores records, and live_sums.c, which sums them up. */
 #ifndef SONDE_MODEL_LIVE_PRIVATE_H
 #define SONDE_MODEL_LIVE_PRIVATE_H
 
@@ -9,18 +9,17 @@
 #include "util/recent.h"
 
 /*
- * Frames per generation. BPF's table of frames has 65,536: a frame that is evicted here was evicted there, and is
- * sent again.
+ * Frames per generation. BPF's table of frames has 65,536, so it has evicted a frame that is evicted here, and sends it
+ * again.
  */
 #define FRAMES_MAX    131072
 #define CODES_MAX     65536
 #define THREADS_MAX   32768
 #define GILS_MAX      8192
-#define FUNCTIONS_MAX 131072 /* in an interval */
-#define WAITS_MAX     500000 /* in an interval */
+#define FUNCTIONS_MAX 131072 /* per interval of the display */
+#define WAITS_MAX     500000 /* per interval of the display */
 #define DEPTH_MAX     512
-#define WAIT_TIMEOUT  2 /* enum gil_wait_end */
-#define UNKNOWN	      0xffffffffu /* a function */
+#define UNKNOWN	      0xffffffffu /* instead of a function's id */
 
 struct frame {
 	u32 caller, code;
@@ -28,8 +27,8 @@ struct frame {
 };
 
 struct code {
-	char text[160]; /* the function, as it is shown */
-	bool users; /* is it the user's own code? */
+	char text[160]; /* name of the function, as shown */
+	bool users; /* it is the user's own code */
 };
 
 struct wait {
@@ -48,8 +47,8 @@ struct drop_key {
 };
 
 struct thread {
-	u32 blamed; /* function that the last wait was for */
-	u32 stack; /* of that wait: the same attempt */
+	u32 blamed; /* function that held the GIL during the thread's last wait */
+	u32 stack; /* stack of that wait; the next wait with the same stack is part of the same attempt */
 };
 
 struct pair_key {
@@ -62,7 +61,7 @@ struct sum {
 
 struct function {
 	u64 self_ns, total_ns;
-	u64 last; /* number of the sample that it was counted for */
+	u64 last; /* number of the last sample that counted it, so that recursion counts once */
 };
 
 struct live {
@@ -71,7 +70,7 @@ struct live {
 	struct recent frames, codes; /* by id */
 	struct recent gil_numbers; /* struct gil_key -> u32, from 1 */
 	struct recent gil_counts; /* pid -> u32 */
-	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this interval and the one before */
+	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this and the previous interval */
 	struct recent threads; /* tid -> struct thread */
 	struct map functions; /* code -> struct function */
 	struct wait *waits;
@@ -83,7 +82,7 @@ struct live {
 	struct live_view view;
 };
 
-/* Sums the records since the last cut into l->view; weight: how many waits each one represents. 0 or -ENOMEM. */
+/* Sums up the records since the last cut in l->view; weight: the number of waits that each represents. 0 or -ENOMEM. */
 int live__sum_gils(struct live *l, double weight);
 int live__sum_pairs(struct live *l, double weight);
 int live__sum_functions(struct live *l);

@@ -7,13 +7,14 @@
 #include "model/live_private.h"
 
 #include "util/array.h"
+#include "util/saturate.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The function of a stack that is the user's own code, else the innermost. */
+/* Returns the innermost function that is the user's own code, else the innermost one. */
 static u32 top_user(struct live *l, u32 id)
 {
 	u32 innermost = UNKNOWN;
@@ -41,7 +42,7 @@ static void name_function(struct live *l, u32 code, char *buf, size_t size, cons
 	snprintf(buf, size, "%s", code == UNKNOWN ? unknown : c ? c->text : "[unknown]");
 }
 
-/* The side that a wait is attributed to; see above. */
+/* Returns the function that a wait is attributed to, see above. */
 static u32 holder_of(struct live *l, const struct wait *w)
 {
 	struct drop_key key = { w->tid, w->number };
@@ -107,7 +108,7 @@ static u32 number_of(struct live *l, const struct wait *w)
 	return *number - 1;
 }
 
-/* Waits [from, to) are of one GIL, by their start. */
+/* Sums up waits [from, to), which are those of one GIL, sorted by their start. */
 static void sum_gil(struct live *l, u32 from, u32 to, double weight, struct live_gil *out)
 {
 	const struct live_view *v = &l->view;
@@ -136,8 +137,8 @@ static void sum_gil(struct live *l, u32 from, u32 to, double weight, struct live
 	}
 	out->threads = tids.n;
 	map__free(&tids);
-	out->waits = (u64)((double)out->waits * weight);
-	out->wait_ns = (u64)((double)out->wait_ns * weight);
+	out->waits = saturate__u64((double)out->waits * weight);
+	out->wait_ns = saturate__u64((double)out->wait_ns * weight);
 	out->load_percent = measured ? 100.0 * (double)covered * weight / (double)measured : 0;
 	if (out->load_percent > 100)
 		out->load_percent = 100;
@@ -195,8 +196,8 @@ int live__sum_pairs(struct live *l, double weight)
 		p->pid = k->pid;
 		name_function(l, k->holder, p->holder, sizeof(p->holder), "holder unknown");
 		name_function(l, k->waiter, p->waiter, sizeof(p->waiter), "?");
-		p->waits = (u64)((double)sum->waits * weight);
-		p->wait_ns = (u64)((double)sum->ns * weight);
+		p->waits = saturate__u64((double)sum->waits * weight);
+		p->wait_ns = saturate__u64((double)sum->ns * weight);
 		p->share_percent = all ? 100.0 * (double)sum->ns / (double)all : 0;
 	}
 	if (v->n_pairs)

@@ -16,33 +16,37 @@ struct futex_key {
 /* A thread's use of a futex */
 struct user {
 	u64 waits, woke;
-	u64 changes; /* waits for another value than the last one: a barrier counts its rounds in its futex */
+	u64 changes; /* waits whose value differs from that of the last one: a barrier counts its rounds in its futex */
 	u32 value;
 };
 
 struct futex {
 	u64 waits, changes, woken;
 	u64 woken_by_waiters;
-	u32 both; /* threads that wait and wake */
+	u32 both; /* number of threads that both wait and wake */
 };
 
 struct lock_futexes {
 	struct map users; /* struct futex_key -> struct user */
 	struct map futexes; /* struct futex_key -> struct futex */
-	struct map gils; /* struct futex_key -> u8: these have events of their own */
+	struct map gils; /* struct futex_key -> u8: futexes of GILs, whose waits are gil_wait events */
 };
 
-/* sizeof(pthread_cond_t), glibc and musl: gil_wait's `gil` is where it begins */
+/* sizeof(pthread_cond_t) of glibc and musl; gil_wait's `gil` is its address. */
 #define CONDITION_BYTES 48
 
-static int on_wait(struct lock_futexes *l, const struct view *v)
+struct fields {
+	const struct schema_field *lock, *pid, *tid, *value, *waker_pid, *waker_tid, *owner, *result;
+};
+
+static int on_wait(struct lock_futexes *l, const struct view *v, const struct fields *f)
 {
-	struct futex_key key = { (u64)view__get(v, "lock"), (u32)view__get(v, "pid"), (u32)view__get(v, "tid") };
-	u32 value = (u32)view__get(v, "value"), waker = (u32)view__get(v, "waker_tid");
+	struct futex_key key = { (u64)view__s64(v, f->lock), (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid) };
+	u32 value = (u32)view__s64(v, f->value), waker = (u32)view__s64(v, f->waker_tid);
 	struct user *u;
 
-	/* -EAGAIN: the thread did not wait; a wait that had begun before tracing has no value */
-	if (view__get(v, "owner") || view__get(v, "result") == -EAGAIN)
+	/* a lock that names its owner needs no inference; with -EAGAIN the thread did not wait */
+	if (view__s64(v, f->owner) || view__s64(v, f->result) == -EAGAIN)
 		return 0;
 	u = map__get(&l->users, &key);
 	if (!u)
@@ -50,7 +54,7 @@ static int on_wait(struct lock_futexes *l, const struct view *v)
 	u->changes += u->waits && value != u->value;
 	u->waits++;
 	u->value = value;
-	if (!waker || (u32)view__get(v, "waker_pid") != key.pid)
+	if (!waker || (u32)view__s64(v, f->waker_pid) != key.pid)
 		return 0;
 	key.tid = waker;
 	u = map__get(&l->users, &key);
@@ -63,10 +67,20 @@ static int on_wait(struct lock_futexes *l, const struct view *v)
 static int on_waits(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct fields f = {
+		.lock = schema_event__field(v.event, "lock"),
+		.pid = schema_event__field(v.event, "pid"),
+		.tid = schema_event__field(v.event, "tid"),
+		.value = schema_event__field(v.event, "value"),
+		.waker_pid = schema_event__field(v.event, "waker_pid"),
+		.waker_tid = schema_event__field(v.event, "waker_tid"),
+		.owner = schema_event__field(v.event, "owner"),
+		.result = schema_event__field(v.event, "result"),
+	};
 	int err = 0;
 
 	for (; !err && v.i < rows__count(rows); v.i++)
-		err = on_wait(arg, &v);
+		err = on_wait(arg, &v, &f);
 	return err;
 }
 
@@ -144,7 +158,7 @@ void lock_futexes__free(struct lock_futexes *l)
 	free(l);
 }
 
-static bool is_gil(const struct lock_futexes *l, u32 pid, u64 futex)
+bool lock_futexes__is_gil(const struct lock_futexes *l, u32 pid, u64 futex)
 {
 	for (u64 at = 0; at < CONDITION_BYTES && at <= futex; at += 4) {
 		struct futex_key key = { futex - at, pid, 0 };
@@ -160,7 +174,7 @@ bool lock_futexes__has(const struct lock_futexes *l, u32 pid, u64 futex)
 	struct futex_key key = { futex, pid, 0 };
 	const struct futex *w = l ? map__find(&l->futexes, &key) : NULL;
 
-	/* most of its waits are ended by threads that wait for it too, and more than one thread does that */
+	/* most of its waits are ended by waiters, and more than one thread both waits and wakes */
 	return w && w->both > 1 && 2 * w->woken_by_waiters > w->woken && 2 * w->changes <= w->waits &&
-	       !is_gil(l, pid, futex);
+	       !lock_futexes__is_gil(l, pid, futex);
 }

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds the futexes that are used as locks without naming their owner, as those of Python's, Rust's and Go's
- * locks: by the threads that wait and that wake. A thread that releases a lock waits for it at other times; the
- * condition of a queue or a pool is woken by other threads.
+ * Finds the futexes that are used as locks without an owner in them, such as those of Python's, Rust's and Go's locks,
+ * by the threads that wait and wake. A thread that releases a lock waits for it at other times, whereas the condition
+ * of a queue or a pool is woken by other threads.
  */
-#ifndef SONDE_MODEL_LOCK_WORDS_H
-#define SONDE_MODEL_LOCK_WORDS_H
+#ifndef SONDE_MODEL_LOCK_FUTEXES_H
+#define SONDE_MODEL_LOCK_FUTEXES_H
 
 #include "trace/reader.h"
 
 struct lock_futexes;
 
-/* Reads all waits of the trace. 0 or negative errno; *out is to be freed in any case. */
+/* Reads all waits of the trace. 0 or negative errno; free *out in any case. */
 int lock_futexes__load(struct lock_futexes **out, struct trace *trace);
 void lock_futexes__free(struct lock_futexes *l);
-/* l NULL: no */
+/* Returns whether the futex belongs to a GIL, whose waits have events of their own. */
+bool lock_futexes__is_gil(const struct lock_futexes *l, u32 pid, u64 futex);
+/* Returns whether the futex is used as a lock; l NULL: false. */
 bool lock_futexes__has(const struct lock_futexes *l, u32 pid, u64 futex);
 
 #endif

@@ -11,10 +11,10 @@
 #include "trace/loss.h"
 #include "util/array.h"
 
-/* Percentage from which a sum is reported as too low: below, the machine's noise is as large. */
+/* A sum is reported as too low from this percentage on; less is within the machine's noise. */
 #define LOW_PERCENT 1.0
 
-/* Attach gaps of a family that have a line each. */
+/* Number of a family's attach gaps that have a line each */
 #define GAPS_SHOWN 3
 
 #define FAMILY_CORE 0x00
@@ -32,10 +32,10 @@ const char *loss__reason(s64 reason)
 		[LOSS_MMAP] = "mappings missed",
 		[LOSS_BLIND] = "before the library was probed",
 		[LOSS_READ] = "the target's memory could not be read",
-		[LOSS_REFUSED] = "of no kind or size that this trace has",
-		[LOSS_TORN] = "a stack changed while it was read, or made no sense",
+		[LOSS_REFUSED] = "of an unknown kind or size",
+		[LOSS_TORN] = "a stack changed while it was read, or was invalid",
 		[LOSS_NESTED] = "the thread's stack was already being read",
-		[LOSS_BUDGET] = "given up, as it takes more memory than sonde allows itself or can't be parsed",
+		[LOSS_BUDGET] = "left out, as it exceeds sonde's limit of memory or can't be parsed",
 		[LOSS_UNPROBED] = "functions of the library have no probes",
 		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
 		[LOSS_SHARE] =
@@ -77,7 +77,7 @@ enum loss_effect loss__effect(const struct loss *l)
 		return EFFECT_MAPPING;
 	case LOSS_SHARE:
 	case LOSS_BUDGET:
-		/* of core a file without probes; elsewhere what names stacks */
+		/* for core a file has no probes; for other families stacks have no names */
 		return l->family == FAMILY_CORE ? EFFECT_MAPPING : EFFECT_STACK;
 	case LOSS_BLIND:
 		return EFFECT_GAP;
@@ -88,13 +88,13 @@ enum loss_effect loss__effect(const struct loss *l)
 		return EFFECT_STACK;
 	case LOSS_STORAGE:
 	case LOSS_RING_FULL:
-		/* what core sends through the rings, and keeps for a thread, are stacks' frames */
+		/* core's records and per-thread state are frames of stacks */
 		return l->family == FAMILY_CORE ? EFFECT_STACK : EFFECT_MISSING;
 	case LOSS_READ:
 	case LOSS_TORN:
 		if (l->family == FAMILY_CORE)
 			return EFFECT_STACK;
-		/* other families' events are sent nevertheless; a GPU's records are counted as read */
+		/* other families' events are sent without the value; unreadable records of a GPU are lost */
 		return l->family == FAMILY_GPU ? EFFECT_MISSING : EFFECT_DETAIL;
 	default:
 		return EFFECT_MISSING;
@@ -112,7 +112,7 @@ double loss__percent(const struct loss *l)
 		return 0;
 	double lost = (double)loss__records(l), there = (double)l->recorded;
 
-	/* missing events are a percentage of those that should be there, affected ones of those that are there */
+	/* missing events relate to all events that should be there, affected ones to the recorded events */
 	if (loss__effect(l) == EFFECT_MISSING)
 		there += lost;
 	return !lost ? 0 : there > lost ? 100 * lost / there : 100;
@@ -132,7 +132,7 @@ static char *percent_text(char *buf, size_t size, const char *bound, double perc
 	return buf;
 }
 
-/* Of the traced time */
+/* Returns the percentage of the traced time that the gap takes. */
 static double gap_percent(const struct loss *l, const struct loss_times *t)
 {
 	u64 from = l->first > t->live ? l->first : t->live, to = l->last < t->stop ? l->last : t->stop;
@@ -183,8 +183,8 @@ char *loss__consequence(char *buf, size_t size, const struct loss *l, const stru
 	return buf;
 }
 
-/* What the records were */
-static const char *things(const struct loss *l)
+/* Returns the noun for what was lost. */
+static const char *noun_of(const struct loss *l)
 {
 	bool one = l->count == 1;
 
@@ -216,18 +216,18 @@ char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss
 		snprintf(buf, size, "%s: calls of functions in %s that have no probes; %s", family,
 			 l->path && *l->path ? l->path : "a library", change);
 	else
-		snprintf(buf, size, "%s: %s %s between %s and %s s: %s; %s", family, count, things(l), from, to,
+		snprintf(buf, size, "%s: %s %s between %s and %s s: %s; %s", family, count, noun_of(l), from, to,
 			 loss__reason(l->reason), change);
 	return buf;
 }
 
-/* Of a library, inside the traced time, and of the same family and reason as the other? */
+/* Returns whether l is inside the traced time and of the same family and reason as other. */
 static bool is_like(const struct loss *l, const struct loss_times *t, const struct loss *other)
 {
 	return l->reason == other->reason && l->family == other->family && loss__is_inside(l, t);
 }
 
-/* How many of the list are like the one, and the time that they span together. */
+/* Counts the losses like `one`; *span is the time that they span together. */
 static u32 count_like(const struct loss *list, u32 n, const struct loss_times *t, const struct loss *one,
 		      struct loss *span)
 {
@@ -274,7 +274,7 @@ char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i
 	return buf;
 }
 
-/* The percentage of a family's events that is missing for all reasons together. */
+/* Returns the percentage of a family's events that is missing for all reasons together. */
 static double missing_percent(const struct loss *list, u32 n, u16 family)
 {
 	double lost = 0, there = 0;

@@ -37,23 +37,23 @@ static struct memory_sum *sum_of(struct memory_sums *m, const struct gpu_allocat
 	return s;
 }
 
-static struct memory_place *place_of(struct memory_sums *m, const struct memory_block *b)
+static struct memory_site *site_of(struct memory_sums *m, const struct memory_block *b)
 {
-	struct memory_place_key key = { b->sum, b->stack, b->stack ? 0 : b->tid };
+	struct memory_site_key key = { b->sum, b->stack, b->stack ? 0 : b->tid };
 
-	return map__get(&m->places, &key);
+	return map__get(&m->sites, &key);
 }
 
-/* Notes the blocks that live at a peak. */
+/* Adds the live blocks to the peaks of their sites. */
 static int note_peak(struct memory_sums *m, const struct memory_sum *s)
 {
 	for (u32 i = 0; i < m->blocks.n; i++) {
 		const struct memory_block *b = map__value(&m->blocks, i);
-		struct memory_place *p;
+		struct memory_site *p;
 
 		if (!b->live || b->sum != s->index)
 			continue;
-		p = place_of(m, b);
+		p = site_of(m, b);
 		if (!p)
 			return -ENOMEM;
 		p->peak += b->bytes;
@@ -62,7 +62,7 @@ static int note_peak(struct memory_sums *m, const struct memory_sum *s)
 	return 0;
 }
 
-/* `before` bytes lived up to this change. The bytes that live when the selected time begins count, too. */
+/* `before` bytes were live up to this change. Bytes that are live when the selected time begins count for the peak. */
 static int note_change(struct memory_sums *m, struct memory_sum *s, u64 before, u64 time)
 {
 	const u64 from = m->args->from;
@@ -83,7 +83,7 @@ static int note_change(struct memory_sums *m, struct memory_sum *s, u64 before, 
 	return 0;
 }
 
-/* For sums without a change in the selected time. */
+/* Sets the peak of sums that do not change in the selected time. */
 static void close_peaks(struct memory_sums *m)
 {
 	for (u32 i = 0; i < m->sums.n; i++) {
@@ -124,7 +124,7 @@ static int on_release(struct memory_sums *m, const struct gpu_allocation *a, str
 
 static int count(struct memory_sums *m, struct memory_sum *s, const struct memory_block *b)
 {
-	struct memory_place *p = place_of(m, b);
+	struct memory_site *p = site_of(m, b);
 
 	if (!p)
 		return -ENOMEM;
@@ -145,7 +145,7 @@ static int on_allocate(struct memory_sums *m, const struct gpu_allocation *a, st
 	if (!s)
 		return -ENOMEM;
 	before = s->live;
-	/* its release was not seen */
+	/* the release of the block at this address was not recorded */
 	if (b->live)
 		release(m, b);
 	*b = (struct memory_block){ a->bytes, a->time, s->index, a->stack, a->tid, true };
@@ -199,7 +199,7 @@ static int on_call(const struct gpu_host_call *c, void *arg)
 	return 0;
 }
 
-/* Blocks that live when the selected time begins are known from events before it. */
+/* Reads from the trace's start, because blocks may be allocated before the selected time. */
 static int read_once(struct memory_sums *m, bool at_peaks)
 {
 	const struct gpu_listener first = { .allocation = on_allocation, .call = on_call };
@@ -214,7 +214,7 @@ static int note_end(struct memory_sums *m)
 {
 	for (u32 i = 0; i < m->blocks.n; i++) {
 		struct memory_block *b = map__value(&m->blocks, i);
-		struct memory_place *p = b->live ? place_of(m, b) : NULL;
+		struct memory_site *p = b->live ? site_of(m, b) : NULL;
 
 		if (!b->live)
 			continue;
@@ -227,7 +227,7 @@ static int note_end(struct memory_sums *m)
 	return 0;
 }
 
-/* From the beginning again, up to each peak. */
+/* Resets what the first reading counted, for a second one that records the blocks at each peak. */
 static void rewind_all(struct memory_sums *m)
 {
 	for (u32 i = 0; i < m->sums.n; i++) {
@@ -246,10 +246,10 @@ int memory_sums__read(struct memory_sums *m, const struct query *args)
 	*m = (struct memory_sums){ .args = args };
 	map__init(&m->sums, sizeof(struct memory_key), sizeof(struct memory_sum));
 	map__init(&m->blocks, sizeof(struct memory_block_key), sizeof(struct memory_block));
-	map__init(&m->places, sizeof(struct memory_place_key), sizeof(struct memory_place));
+	map__init(&m->sites, sizeof(struct memory_site_key), sizeof(struct memory_site));
 	map__init(&m->pools, sizeof(struct memory_pool_key), sizeof(struct memory_pool));
 	err = gpu_model__new(&m->model, args->trace, args->names);
-	/* after the trace's end nothing is known to live */
+	/* after the trace's end no block is known to be live */
 	if (!err && args->from <= trace__summary(args->trace)->last)
 		err = read_once(m, false);
 	if (err || !m->sums.n)
@@ -264,7 +264,7 @@ void memory_sums__free(struct memory_sums *m)
 {
 	map__free(&m->sums);
 	map__free(&m->blocks);
-	map__free(&m->places);
+	map__free(&m->sites);
 	map__free(&m->pools);
 	gpu_model__free(m->model);
 	m->model = NULL;

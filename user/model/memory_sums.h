@@ -20,8 +20,8 @@ struct memory_key {
 struct memory_sum {
 	u32 index; /* in sums */
 	u64 live, live_n; /* at the end, once all is read */
-	u64 peak, peak_time; /* its first moment */
-	u64 peak_change; /* changes up to it */
+	u64 peak, peak_time; /* ns: when the peak was first reached */
+	u64 peak_change; /* number of changes up to the peak */
 	u64 changes;
 	u64 allocations, releases, bytes; /* bytes: of all allocations together */
 	u64 largest;
@@ -40,17 +40,17 @@ struct memory_block {
 	bool live;
 };
 
-struct memory_place_key {
+struct memory_site_key {
 	u32 sum; /* index */
 	u32 stack; /* 0: not known, then tid is used */
 	u32 tid;
 };
 
-struct memory_place {
+struct memory_site {
 	u64 peak, peak_n; /* live at the sum's peak */
 	u64 live, live_n; /* at the end */
 	u64 bytes, allocations; /* in all */
-	u64 oldest; /* when the first of those that live was allocated */
+	u64 oldest; /* when the oldest live block was allocated */
 };
 
 struct memory_pool_key {
@@ -59,7 +59,7 @@ struct memory_pool_key {
 };
 
 struct memory_pool {
-	u64 size, used; /* most */
+	u64 size, used; /* largest values */
 };
 
 struct memory_sums {
@@ -68,7 +68,7 @@ struct memory_sums {
 	struct gpu_coverage coverage;
 	struct map sums; /* struct memory_key -> struct memory_sum */
 	struct map blocks; /* struct memory_block_key -> struct memory_block */
-	struct map places; /* struct memory_place_key -> struct memory_place */
+	struct map sites; /* struct memory_site_key -> struct memory_site */
 	struct map pools; /* struct memory_pool_key -> struct memory_pool */
 	u64 unseen; /* releases of memory whose allocation was not recorded */
 	u64 failed; /* calls for memory that returned an error */

@@ -10,17 +10,17 @@
 #include "model/timebase.h"
 #include "util/map.h"
 
-/* Rows read at a time, by the time of their end: so the merged trace is in order, more or less. */
+/* Rows that are read at a time, by the time of their end, so that the merged trace is nearly in order. */
 #define WINDOW_EVENTS (1u << 20)
 
 struct input {
 	struct trace *trace;
 	const char *file;
-	u32 host; /* 0: the first trace's */
-	bool same_clock; /* as the first trace's */
+	u32 host; /* number of the machine; 0: that of the first trace */
+	bool same_clock; /* its clock is that of the first trace */
 	struct timebase base;
 	u16 *probes; /* the merged trace's number of each probe; [0x10000] */
-	u16 objects; /* what is added to the numbers of objects */
+	u16 objects; /* is added to the numbers of objects */
 	struct map strings; /* u32 -> u32 */
 	struct map frames, codes; /* ids of units `stack` and `code`: u32 -> u32 */
 };
@@ -28,16 +28,16 @@ struct input {
 struct merge {
 	struct input *inputs;
 	u32 n;
-	struct schema schema; /* what is in it belongs to the inputs' schemas */
+	struct schema schema; /* its strings belong to the inputs' schemas */
 	struct trace_writer *writer;
-	struct timebase *base; /* of the first */
+	struct timebase *base; /* of the first input */
 	u32 probes; /* numbered so far */
 	u16 objects;
-	u32 frames, codes; /* likewise */
+	u32 frames, codes; /* numbered so far */
 	u8 *record;
 	char *err;
 	size_t len;
-	/* what is being read */
+	/* The part that is being read: */
 	struct input *input;
 	u64 from, to; /* rows that end in [from, to), on the input's clock */
 };
@@ -48,7 +48,7 @@ static int fail(struct merge *m, int code, const char *file, const char *what)
 	return code;
 }
 
-/* Of one boot of one machine they share a clock. */
+/* Traces of one boot of one machine share a clock. */
 static bool same_boot(const struct trace_head *a, const struct trace_head *b)
 {
 	return a->boot_id && b->boot_id && *a->boot_id && !strcmp(a->boot_id, b->boot_id);
@@ -71,18 +71,18 @@ u32 merge__host(struct trace *const *traces, u32 i)
 	return hosts;
 }
 
-/* The kinds of all inputs; of one that has grown over time, the larger one. */
+/* Adds a kind of event; of a kind that has gained fields over time, the larger version is used. */
 static int add_event(struct merge *m, const struct schema_event *e, const char *file)
 {
 	for (u32 i = 0; i < m->schema.n_events; i++) {
-		struct schema_event *have = &m->schema.events[i];
+		struct schema_event *known = &m->schema.events[i];
 
-		if (have->id != e->id)
+		if (known->id != e->id)
 			continue;
-		if (strcmp(have->name, e->name))
+		if (strcmp(known->name, e->name))
 			return fail(m, -EINVAL, file, "its kinds of event are not those of the other traces");
-		if (e->n > have->n)
-			*have = *e;
+		if (e->n > known->n)
+			*known = *e;
 		return 0;
 	}
 	m->schema.events[m->schema.n_events++] = *e;
@@ -170,7 +170,7 @@ static int load_clocks(struct merge *m)
 	return 0;
 }
 
-/* A moment of the input on the merged trace's clock. */
+/* Converts a moment of the input to the merged trace's clock. */
 static u64 shift(const struct merge *m, const struct input *in, u64 moment)
 {
 	if (!moment || in->same_clock)
@@ -193,7 +193,7 @@ static int intern(struct merge *m, u32 id, u32 *out)
 	return 0;
 }
 
-/* Frames and code are numbered from 1 in each trace; one that no event describes keeps a number of its own. */
+/* Renumbers ids of frames or code, which each trace numbers from 1. Ids that no event describes get a number, too. */
 static int renumber(struct map *ids, u32 *last, u64 *value)
 {
 	u32 id = (u32)*value, *known;
@@ -209,7 +209,7 @@ static int renumber(struct map *ids, u32 *last, u64 *value)
 	return 0;
 }
 
-/* Does a field of one of the events about the trace itself hold a probe's or an object's number? */
+/* Returns whether the field holds the number of a probe. */
 static bool names_probe(const struct schema_event *e, const struct schema_field *f)
 {
 	return !strcmp(f->name, "probe") ||
@@ -306,8 +306,8 @@ static int on_rows(const struct rows *rows, void *arg)
 	int err = 0;
 
 	/*
-	 * texts are written when first used, probes are written already; the other machines' clocks do not apply
-	 * to this trace
+	 * Texts are written when first used and probes beforehand; other machines' clocks do not apply to the merged
+	 * trace.
 	 */
 	if (!strcmp(from->name, "meta_string") || !strcmp(from->name, "meta_probe") ||
 	    (!strcmp(from->name, "meta_clock") && m->input != m->inputs))
@@ -321,7 +321,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* A probe's number in the merged trace; one of the same name in another trace keeps its own. */
+/* Numbers and writes the probes. A probe of the same name in another trace gets its own number. */
 static int on_probes(const struct rows *rows, void *arg)
 {
 	struct merge *m = arg;
@@ -360,8 +360,8 @@ static int read_kind(struct input *in, const char *name, int (*cb)(const struct 
 	return kinds[0] ? trace__read(in->trace, &filter, cb, arg) : 0;
 }
 
-/* Writes first what events refer to by number. */
-static int number_things(struct merge *m)
+/* Numbers what events refer to by number, and writes the probes. */
+static int number_references(struct merge *m)
 {
 	int err = 0;
 
@@ -385,10 +385,11 @@ static int number_things(struct merge *m)
 	return err;
 }
 
-/* Writes the time in parts: for each part the rows that end in it, one input after the other. */
+/* Writes the trace in parts of time: for each part the rows that end in it, input after input. */
 static int copy_events(struct merge *m)
 {
-	u64 first = ~0ull, last = 0, events = 0, step;
+	u64 first = ~0ull, last = 0, events = 0, step, until;
+	bool is_last = false;
 	int err = 0;
 
 	for (u32 i = 0; i < m->n; i++) {
@@ -400,22 +401,24 @@ static int copy_events(struct merge *m)
 		events += s->events;
 	}
 	step = (last - first) / (events / WINDOW_EVENTS + 1) + 1;
-	for (u64 at = first; !err && at <= last; at += step) {
+	for (u64 at = first; !err && !is_last && at <= last; at = until) {
+		until = trace_window__step_end(at, step, last);
+		is_last = until == last;
 		for (u32 i = 0; !err && i < m->n; i++) {
 			struct trace_filter filter = {};
 
 			m->input = &m->inputs[i];
-			/* from the merged trace's clock to the input's: the same way back */
+			/* from the merged trace's clock to the input's: the inverse of shift() */
 			m->from = m->input->same_clock ?
 					  at :
 					  timebase__monotonic(&m->input->base, at + (u64)timebase__ahead(m->base, at));
 			m->to = m->input->same_clock ?
-					at + step :
+					until :
 					timebase__monotonic(&m->input->base,
-							    at + step + (u64)timebase__ahead(m->base, at + step));
-			/* rounding must not leave out the ends */
+							    until + (u64)timebase__ahead(m->base, until));
+			/* rounding must not omit the first and last rows */
 			m->from = at == first ? 0 : m->from;
-			m->to = at + step > last ? ~0ull : m->to;
+			m->to = is_last ? ~0ull : m->to;
 			filter.from = m->from;
 			filter.to = m->to == ~0ull ? 0 : m->to;
 			err = trace__read(m->input->trace, &filter, on_rows, m);
@@ -426,7 +429,7 @@ static int copy_events(struct merge *m)
 	return err;
 }
 
-/* The merged trace begins where the earliest input does: times are relative to that. */
+/* Moves the start to that of the earliest input, because times are printed relative to it. */
 static void begin_early(struct merge *m, struct trace_head *head)
 {
 	u64 first = head->monotonic;
@@ -450,7 +453,7 @@ static bool in_list(const char *list, const char *item, size_t len)
 	return false;
 }
 
-/* The union of the families that the inputs recorded */
+/* Writes the union of the families that the inputs recorded. */
 static void join_families(struct merge *m, char *buf, size_t len)
 {
 	size_t used = 0;
@@ -489,7 +492,7 @@ static int run(struct merge *m, struct trace *const *traces, int fd)
 	head.command = command;
 	err = trace_writer__create(&m->writer, fd, &m->schema, &head);
 	if (!err)
-		err = number_things(m);
+		err = number_references(m);
 	if (!err)
 		err = copy_events(m);
 	return err ? err : trace_writer__finish(m->writer);

@@ -14,6 +14,7 @@ int names__create(struct names **out, const struct schema *s)
 {
 	struct names *n = calloc(1, sizeof(*n));
 
+	*out = NULL;
 	if (!n)
 		return -ENOMEM;
 	n->schema = s;
@@ -46,7 +47,7 @@ void names__free(struct names *n)
 	free(n);
 }
 
-/* Where an earlier task of a number is kept from now on; NULL: no memory. */
+/* Returns room for an earlier task of a reused number; NULL: no memory. */
 static struct named_task *add_earlier(struct names *n)
 {
 	if (!array__room(n->earlier, n->n_earlier))
@@ -54,7 +55,7 @@ static struct named_task *add_earlier(struct names *n)
 	return &n->earlier[n->n_earlier++];
 }
 
-/* The task of a number that was there at a moment, as far as their beginnings are known: last is the last of them. */
+/* Returns the task that had its number at `time`, as far as starts are known. last: the last task with the number. */
 static const struct named_task *task_at(const struct names *n, const struct named_task *last, u64 time)
 {
 	while (last && last->task.start > time && last->before)
@@ -78,7 +79,7 @@ static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid, u64
 	return (struct named_task *)task_at(n, t, time);
 }
 
-/* A task begins. Another one may have had its pid, and events after its beginning may have been fed before. */
+/* Called when a task begins. Another task may have had its pid, and later events of this task may have been fed. */
 static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u64 time)
 {
 	struct task_key key = { pid, tid };
@@ -91,8 +92,8 @@ static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u
 		return NULL;
 	fresh = !last->seen;
 	/*
-	 * the same task, named by events fed before: its exec, or a snapshot, which may see it before its parent
-	 * has started it
+	 * It is the same task, known from events fed before: this is its exec, or a snapshot, which may list it before
+	 * its parent's fork event.
 	 */
 	if (fresh || last->task.start == time ||
 	    (!last->task.start && !last->task.end && last->seen + SNAPSHOT_AHEAD >= time)) {
@@ -101,13 +102,13 @@ static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u
 		last->task.tid = tid;
 		return last;
 	}
-	/* while recording only the last one is asked for */
-	old = n->trace ? add_earlier(n) : &n->late;
+	/* a recording needs only the last task of a number */
+	old = n->trace ? add_earlier(n) : &n->unstored;
 	if (!old)
 		return NULL;
 	if (last->task.start > time) {
 		*old = (struct named_task){ .task = { .pid = pid, .tid = tid }, .seen = time, .before = last->before };
-		last->before = n->n_earlier; /* 0: none is kept */
+		last->before = n->n_earlier; /* 0: none is stored */
 		return old;
 	}
 	*old = *last;
@@ -141,7 +142,7 @@ static int feed_fork(struct names *n, const struct view *v)
 	struct named_task *t;
 	char comm[17] = "";
 
-	/* a copy: the parent's entry may be the one that changes, where a tid is reused */
+	/* a copy, because the child may reuse the parent's entry */
 	if (parent)
 		snprintf(comm, sizeof(comm), "%s", parent);
 	t = names__begin_task(n, pid, tid ? tid : pid, (u64)view__get(v, "time"));
@@ -173,18 +174,19 @@ static int feed_task(struct names *n, const struct view *v)
 		return 0;
 	}
 	if (!strcmp(kind, "proc_image")) {
-		/* one per program: the last is the current program, or the one that it ended with */
+		/* one per program: the last one is that of the current program */
 		if ((u64)view__get(v, "time") >= t->imaged) {
 			t->imaged = (u64)view__get(v, "time");
 			t->task.exe = (u32)view__get(v, "exe");
 			t->task.command = (u32)view__get(v, "command");
 			t->task.container = (u32)view__get(v, "container");
 			t->task.pod = (u32)view__get(v, "pod");
+			t->task.cgroup = (u32)view__get(v, "cgroup");
 		}
 		return 0;
 	}
 	task__set_comm(t, v);
-	/* another program: the old image no longer applies, and this program may end before its image is read */
+	/* the old image no longer applies, and the new program may end before its image is read */
 	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->imaged) {
 		t->imaged = (u64)view__get(v, "time");
 		t->task.exe = t->task.command = 0;
@@ -273,7 +275,7 @@ const char *names__kernel(const struct names *n, u32 pid, u64 number)
 {
 	struct kernel_key key = { number, names__number(n, pid) };
 
-	/* each is sent once and kept while it is used: that use is not visible to callers */
+	/* each name is sent once, so its use is marked; callers do not see this */
 	return recent_texts__use((struct recent_texts *)&n->kernels, &key);
 }
 
@@ -298,6 +300,17 @@ const struct task *names__task(const struct names *n, u32 pid, u32 tid)
 	const struct named_task *t = names__find(n, pid, tid);
 
 	return t ? &t->task : NULL;
+}
+
+u32 names__process_of(const struct names *n, u32 tid)
+{
+	for (u32 i = 0; i < n->tasks.n; i++) {
+		const struct named_task *t = map__value(&n->tasks, i);
+
+		if (t->task.id == tid || (!t->task.id && t->task.tid == tid))
+			return t->task.pid;
+	}
+	return 0;
 }
 
 const struct task *names__process_at(const struct names *n, u32 pid, u64 time)
@@ -358,10 +371,11 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
 
 char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
 {
-	const char *comm = names__comm(n, pid, tid);
+	char room[64];
+	const char *title = names__title(n, room, sizeof(room), pid, tid);
 
 	snprintf(buf, size, "%s %u",
-		 comm		   ? comm :
+		 title		   ? title :
 		 tid && tid != pid ? "thread" :
 				     "process",
 		 names__number(n, tid ? tid : pid));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names for numbers: functions of probes, threads and processes, texts. Fed from
- * a whole trace, or record by record while recording.
+ * Names for numbers: functions of probes, threads and processes, texts. Fed from a whole trace, or by each record of a
+ * recording.
  */
 #ifndef SONDE_MODEL_NAMES_H
 #define SONDE_MODEL_NAMES_H
@@ -12,63 +12,70 @@
 struct names;
 
 struct task {
-	u32 pid, tid; /* the kernel's numbers, or those that a merged trace has */
-	u32 id; /* tid, or where another one had that before, what readings of the trace have instead (trace__set_tasks) */
+	u32 pid, tid; /* numbers of the kernel or of a merged trace */
+	u32 id; /* tid; if an earlier task had it, the id that readings of the trace have instead (trace__set_tasks) */
 	u32 ppid, ns_pid; /* 0: not known */
-	char comm[16]; /* the last name seen; NUL-padded, not always terminated: names__comm */
-	u32 exe, command; /* string ids, 0: not known */
-	u32 container, pod; /* likewise; 0: in none, or not known */
+	char comm[16]; /* the last name, NUL-padded but not always terminated: use task__name */
+	u32 exe, command; /* string ids; 0: not known */
+	u32 container, pod; /* string ids; 0: in none, or not known */
+	u32 cgroup; /* string id of its path; 0: not known */
 	u64 start; /* CLOCK_MONOTONIC ns; 0: its start was not recorded */
-	u64 end; /* 0: not seen to end */
+	u64 end; /* 0: its end was not recorded */
 };
 
 int names__create(struct names **out, const struct schema *s);
 void names__free(struct names *n);
 /*
- * Reads all events that name something. Tasks with a reused pid or tid get ids of their own, which later reads of
- * t have in place of pids and tids, and which the functions below take. n must be fresh; t must outlive it. 0 or
+ * Reads all events that name something. Tasks with a reused pid or tid get ids of their own, which later reads of t
+ * return instead of pids and tids, and which the functions below take. n must be fresh; t must outlive it. 0 or
  * negative errno.
  */
 int names__load(struct names *n, struct trace *t);
-/* The pid or tid of an id; other numbers are returned as they are. */
+/* Returns the pid or tid of an id, and other numbers unchanged. */
 u32 names__number(const struct names *n, u32 id);
-/* When the process or thread had its pid or tid: [since, until), 0 and ~0 where no other one had it. */
+/* The time in which the task had its pid or tid: [since, until); 0 and ~0 if no other task had it. */
 void names__held(const struct names *n, u32 id, u64 *since, u64 *until);
-/* Calls fn with the id of each process that had a number, or with the number if none is known. */
+/* Calls fn with the id of each process that had this pid, or with the pid if none is known. */
 void names__each_id(const struct names *n, u32 pid, void (*fn)(u32 id, void *arg), void *arg);
-/* Takes one event, if it names something. 0 or -ENOMEM. */
+/* Adds the names in one event, if it has any. 0 or -ENOMEM. */
 int names__feed(struct names *n, const struct view *v);
 
 /* The function of field `probe`; NULL: not known. */
 const char *names__probe(const struct names *n, u16 probe);
 /*
- * The task of these ids; while recording, the last one with this pid and tid; NULL: never seen. tid 0 means the
- * process (its main thread).
+ * Returns the task of these ids, in a recording the last one with this pid and tid; NULL: not known. tid 0: the
+ * process's main thread.
  */
 const struct task *names__task(const struct names *n, u32 pid, u32 tid);
-/* Of the thread, else of its process; NULL: not known. Lives until the next feed or free. */
+/* Returns the name of the thread, else of its process; NULL: not known. Valid until the next feed or free. */
 const char *names__comm(const struct names *n, u32 pid, u32 tid);
-/* The process that had the pid at a moment; NULL: none is known. */
+/* Returns the process that a thread with this id is or was of; 0: not known. */
+u32 names__process_of(const struct names *n, u32 tid);
+/* Returns the process that had the pid at `time`; NULL: not known. */
 const struct task *names__process_at(const struct names *n, u32 pid, u64 time);
-/* The task's own last name, also if its pid was reused later; NULL: not known. t must be one of names'. */
+/* Returns the task's last name, also if its pid was reused later; NULL: not known. t must come from the names. */
 const char *task__name(const struct task *t);
-/*
- * Likewise for a process that may have ended and whose pid may have been reused. t must be one of names'; NULL:
- * none.
- */
+/* As names__container for a process whose pid may have been reused. t must come from the names; NULL: none. */
 void names__container_of(const struct names *n, const struct task *t, const char **container, const char **pod);
-/* Container and pod of a process, its parent's where it has only been forked; "": in none, or not known. */
+/* Returns the container and pod of a process, those of its parent before its first exec; "": in none, or not known. */
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod);
 /* The text of a field of unit `string`; "" for 0 or an unknown one. */
 const char *names__string(const struct names *n, u32 id);
-/* A kernel by the number that its process's shim gave it, as mangled; NULL: not known. */
+/* Returns the mangled name of a GPU kernel by the number that the process's shim gave it; NULL: not known. */
 const char *names__kernel(const struct names *n, u32 pid, u64 number);
-/* Of field `name` of events gpu_kernel, which is such a number; NULL: another field, or not known. */
+/* The same for the value of f if it is field `name` of gpu_kernel; NULL: another field, or not known. */
 const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
-/* Calls fn for each known process, by first appearance of its pid: several in turn may have had it. */
+/* Calls fn for each known process, by first appearance of its pid; several may have had one pid. */
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
 
-/* "python3 4711", without a name "process 4711" or "thread 4712", into buf; returns buf. */
+/*
+ * Writes the name of the thread, else of its process; of a Python process with the interpreter's name the script or module
+ * that it runs. Returns buf; NULL: not known.
+ */
+const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
+/* Writes the process's container, else its systemd service, "nginx.service"; "": in none, or not known. Returns buf. */
+char *names__service(const struct names *n, char *buf, size_t size, u32 pid);
+/* Writes "train.py 4711", or without a name "process 4711" or "thread 4712". Returns buf. */
 char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
 
 #endif

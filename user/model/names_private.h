@@ -16,49 +16,49 @@ struct kernel_key {
 };
 
 struct named_task {
-	struct task task; /* first: task__name() */
+	struct task task; /* must be first: task__name() casts */
 	char name[17]; /* comm with a NUL */
-	u64 imaged; /* when exe and command were */
-	u64 named; /* when the name was: in a chunk, events are stored by kind and not by time */
-	u64 seen; /* of the first event fed; not the earliest, for the same reason */
-	u32 before; /* the task that had the number before: index in `earlier` plus 1; 0: none */
+	u64 imaged; /* time of the event that set exe and command */
+	u64 named; /* time of the event that set the name: in a chunk, events are in order of kinds, not of time */
+	u64 seen; /* time of the first event that was fed, not the earliest one */
+	u32 before; /* index in `earlier` plus 1 of the previous task with this number; 0: none */
 };
 
-/* Texts that are fed while recording, of which the last ones used are kept. */
+/* Texts that a recording feeds; the most recently used ones are stored. */
 struct recent_texts {
-	struct recent table; /* the key -> char * */
-	u64 young_bytes; /* in the young generation */
+	struct recent table; /* key -> char * */
+	u64 young_bytes; /* bytes of the texts in the young generation */
 };
 
 struct named_probe {
 	u32 string; /* id of the name */
-	char *text; /* a copy where strings are fed, as those are forgotten */
+	char *text; /* a copy in a recording, which evicts strings */
 };
 
 struct names {
 	const struct schema *schema;
-	struct trace *trace; /* has the strings; NULL: they are fed, while recording, and what is kept is limited */
-	struct map tasks; /* struct task_key -> struct named_task: the last that had the number */
-	struct named_task *earlier; /* those that had it before: numbers are used again */
+	struct trace *trace; /* has the strings; NULL: a recording feeds them, and stores are limited */
+	struct map tasks; /* struct task_key -> struct named_task: the last task with this number */
+	struct named_task *earlier; /* the earlier tasks of reused numbers */
 	u32 n_earlier;
-	struct named_task late; /* unused: takes the values of a task that is not stored while recording */
+	struct named_task unstored; /* receives the values of tasks that a recording does not store */
 	struct map probes; /* u16 -> struct named_probe */
 	struct recent_texts strings; /* by u32 */
 	struct recent_texts kernels; /* by struct kernel_key */
-	struct trace_task *numbering; /* tasks of numbers that were used again, by number and start */
+	struct trace_task *numbering; /* tasks of reused numbers, by number and start */
 	u32 n_numbering;
-	struct map instances; /* u32 id -> struct named_task *, of these */
+	struct map instances; /* u32 id -> struct named_task *, of the tasks in numbering */
 };
 
-/* The task of a pid and tid of readings, each a number or an id; NULL: never seen. */
+/* Returns the task for a pid and tid in readings, each a number or an id; NULL: not known. */
 const struct named_task *names__find(const struct names *n, u32 pid, u32 tid);
-/* names_tasks.c: gives ids to tasks that had a number after another one. All has been fed. 0 or -ENOMEM. */
+/* names_tasks.c: gives ids to tasks with reused numbers, once all is fed. 0 or -ENOMEM. */
 int names__distinguish(struct names *n);
-/* names_recent.c: the text of an event that is fed, by a key. 0 or -ENOMEM. */
+/* names_recent.c: stores the text of an event by a key. 0 or -ENOMEM. */
 int recent_texts__feed(struct recent_texts *t, const void *key, const struct view *v);
-/* NULL: there is none. */
+/* NULL: there is no such text. */
 const char *recent_texts__find(const struct recent_texts *t, const void *key);
-/* The same; marks the text as used. */
+/* As recent_texts__find, but marks the text as used. */
 const char *recent_texts__use(struct recent_texts *t, const void *key);
 void recent_texts__init(struct recent_texts *t, size_t key_size);
 /* Evicts tasks if too many are known, ended ones first; call before adding one. */

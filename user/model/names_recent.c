@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What names store while a recording feeds them, which may take days. Texts: those used last. The recording's
- * writer has two generations of STRINGS_MAX texts and STRINGS_BYTES each, and passes on each use of a text; with
- * generations of twice that size a text is stored here as long as the writer refers to it. Tasks: all that live,
- * as far as there is room.
+ * Limits what names store in a recording, which may last for days. Texts: the most recently used. The recording's
+ * writer has two generations of STRINGS_MAX texts and STRINGS_BYTES each, and emits each use of a text; with
+ * generations of twice that size a text is stored here as long as the writer refers to it. Tasks: all that live, as far
+ * as there is room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void recent_texts__init(struct recent_texts *t, size_t key_size)
 	t->young_bytes = 0;
 }
 
-/* There were `before` texts in the young generation until one of len bytes was used. */
+/* Counts a used text of len bytes; before it was used, the young generation had `before` texts. */
 static void count_bytes(struct recent_texts *t, u32 before, size_t len)
 {
 	if (t->table.young.n > before)
@@ -69,7 +69,7 @@ const char *recent_texts__use(struct recent_texts *t, const void *key)
 	u32 before = t->table.young.n;
 	char **text = recent__find(&t->table, key);
 
-	/* a new generation keeps the texts in use */
+	/* a new generation retains the texts in use */
 	if (text)
 		count_bytes(t, before, strlen(*text));
 	return text ? *text : NULL;
@@ -82,7 +82,7 @@ static u64 last_seen(const struct named_task *t)
 	return last > t->imaged ? last : t->imaged;
 }
 
-/* Those that live first, the last seen before others */
+/* Living tasks first, then those with the latest event */
 static int by_use(const void *a, const void *b)
 {
 	const struct named_task *x = *(struct named_task *const *)a, *y = *(struct named_task *const *)b;

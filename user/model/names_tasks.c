@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Pids and tids are reused. This gives each task of a trace an identity: the first task of a number has the number
- * itself, each later one an id above all numbers, from the moment when it was forked. Later reads of the trace
- * have ids in place of numbers (trace__set_tasks), so that maps keyed by pid and tid keep tasks apart; output goes
- * through names__number.
+ * Pids and tids are reused. This gives each task of a trace an identity: the first task with a number has the number
+ * itself, each later one an id above all numbers, from its fork on. Later reads of the trace return ids instead of
+ * numbers (trace__set_tasks), so that maps with keys of pid and tid distinguish tasks; output goes through
+ * names__number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int by_number(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Tasks without a recorded start existed before the trace, or else since they were first seen. */
+/* Tasks without a recorded start existed before the trace, or if the number was reused, from their first event on. */
 static struct candidate candidate_of(struct named_task *t)
 {
 	u64 start = t->task.start ? t->task.start : t->before ? t->seen : 0;
@@ -48,8 +48,8 @@ static struct candidate *list_all(struct names *n, u32 *count)
 	return list;
 }
 
-/* list has n tasks of one number, and more than one. */
-static int add(struct names *names, const struct candidate *list, u32 n)
+/* Gives ids to n > 1 tasks of one number, which are in order of their starts. */
+static int add_ids(struct names *names, const struct candidate *list, u32 n)
 {
 	for (u32 i = 0; i < n; i++) {
 		struct trace_task *t = &names->numbering[names->n_numbering];
@@ -84,7 +84,7 @@ int names__distinguish(struct names *n)
 			;
 		list[i].task->task.id = list[i].number;
 		if (same > 1 && list[i].number)
-			err = add(n, &list[i], same);
+			err = add_ids(n, &list[i], same);
 	}
 	free(list);
 	if (!err && n->n_numbering)
@@ -133,7 +133,7 @@ const struct named_task *names__find(const struct names *n, u32 pid, u32 tid)
 	struct task_key key = { names__number(n, pid), names__number(n, tid ? tid : pid) };
 	struct named_task **instance;
 
-	/* a number without events, such as a lock's owner: the main thread of this process */
+	/* a number without events, such as a lock's owner: take the main thread of this process */
 	tid = !tid || tid == key.pid ? pid : tid;
 	instance = map__find(&n->instances, &tid);
 	if (instance && (tid == pid || (*instance)->task.pid == key.pid))

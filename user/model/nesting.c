@@ -4,19 +4,19 @@
 #include <errno.h>
 
 /*
- * Inner calls end before the outer one: this many of a thread's last outermost calls are stored, in which a later
- * call may find its inner ones.
+ * Number of each thread's last outermost calls that are stored. Inner calls end before their outer call, so that a
+ * later call may contain them.
  */
-#define KEPT 256
+#define CALLS_STORED 256
 
 struct thread_key {
 	u32 pid, tid;
 };
 
 struct thread_calls {
-	u32 n; /* ever put in, less those that were taken out */
-	u32 dropped; /* of these, the oldest, which were overwritten */
-	struct nesting_call last[KEPT];
+	u32 n; /* calls that were added and not removed */
+	u32 dropped; /* the oldest of these, which were overwritten */
+	struct nesting_call last[CALLS_STORED];
 };
 
 void nesting__init(struct nesting *n, void (*inner)(const struct nesting_call *call, void *arg), void *arg)
@@ -39,14 +39,14 @@ int nesting__add(struct nesting *n, const struct nesting_call *call)
 	if (!t)
 		return -ENOMEM;
 	while (t->n > t->dropped) {
-		last = &t->last[(t->n - 1) % KEPT];
+		last = &t->last[(t->n - 1) % CALLS_STORED];
 		if (last->start < call->start || last->end > call->end)
 			break;
 		n->inner(last, n->arg);
 		t->n--;
 	}
-	t->last[t->n++ % KEPT] = *call;
-	if (t->n - t->dropped > KEPT)
+	t->last[t->n++ % CALLS_STORED] = *call;
+	if (t->n - t->dropped > CALLS_STORED)
 		t->dropped++;
 	return 0;
 }

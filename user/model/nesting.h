@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which calls of a thread are nested in other recorded calls: their time is part of the outer one's, and is
+ * Finds the calls of a thread that are nested in other recorded calls: their time is part of the outer call's, and is
  * counted once.
  */
 #ifndef SONDE_MODEL_NESTING_H
@@ -10,7 +10,7 @@
 
 struct nesting_call {
 	u32 pid, tid;
-	u32 what; /* the caller's: which function */
+	u32 function; /* the caller's number for the function */
 	u32 unused;
 	u64 start, end; /* ns */
 };
@@ -21,10 +21,10 @@ struct nesting {
 	void *arg;
 };
 
-/* inner is called once for each call that lies within another. */
+/* inner is called once for each call within another call. */
 void nesting__init(struct nesting *n, void (*inner)(const struct nesting_call *call, void *arg), void *arg);
 void nesting__free(struct nesting *n);
-/* Calls in order of their ends (model/order.h). 0 or -ENOMEM. */
+/* Adds a call; they must be in order of their ends (model/order.h). 0 or -ENOMEM. */
 int nesting__add(struct nesting *n, const struct nesting_call *call);
 
 #endif

@@ -44,7 +44,7 @@ static int compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* A thread's spans do not overlap, so in order of their starts they are in order of their ends too. */
+/* A thread's spans do not overlap, so sorting them by start sorts them by end, too. */
 static void sort(struct off_thread *t)
 {
 	u64 sum = 0;
@@ -70,7 +70,7 @@ int off_cpu__read(struct off_cpu *o, const struct query *args)
 	return err;
 }
 
-/* ns off the CPU from the thread's first span to time. */
+/* Returns the ns off the CPU from the thread's first span to `time`. */
 static u64 until(const struct off_thread *t, u64 time)
 {
 	u32 begun = SEARCH(t->n, i, t->spans[i].start < time);

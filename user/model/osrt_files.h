@@ -7,8 +7,10 @@
 #include "probes/syscall/syscall.h"
 
 struct osrt_file {
-	u32 number; /* files of one name are one */
+	u32 number; /* files of equal name have the same number */
 	u32 kind;
+	u32 peer; /* the process at the other end; 0: not known */
+	u32 pid; /* the process that has the file; of several with one number, the one whose use was recorded */
 };
 
 struct osrt_files;
@@ -18,7 +20,16 @@ int osrt_files__new(struct osrt_files **out, const struct query *args);
 void osrt_files__free(struct osrt_files *f);
 /* file: the value of field `file` in a call of this process. NULL: not recorded. */
 const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file);
-/* "/etc/hosts", "tcp 127.0.0.1:80 to ..", cut at 287 bytes */
+/*
+ * "/etc/hosts", "tcp 127.0.0.1:40000 to 127.0.0.1:5432 (postgres 812)", cut at 287 bytes. The process at the other end
+ * is in parentheses, if the recording found it.
+ */
 const char *osrt_files__name(const struct osrt_files *f, u32 number);
+
+/*
+ * Returns the process at the other end of the file, which the process has: as it was found while recording, else one with a
+ * connection between the same addresses. 0: not known.
+ */
+u32 osrt_files__other_end(const struct osrt_files *f, u32 pid, const struct osrt_file *file);
 
 #endif

@@ -3,6 +3,21 @@
 
 #include "output/text.h"
 
+void query__limit(struct query *q, struct trace_facts *f)
+{
+	if (!q->from && f->live > q->start)
+		q->from = f->live;
+	if (!q->to && f->stop < f->summary->last)
+		q->to = f->stop;
+	if (!f->n_windows)
+		return;
+	if (q->from && q->from < f->windows[0].from)
+		f->windows[0].from = q->from;
+	if (q->to > f->windows[f->n_windows - 1].to)
+		f->windows[f->n_windows - 1].to = q->to;
+	trace__set_windows(q->trace, f->windows, f->n_windows);
+}
+
 int query__read(const struct query *args, const struct schema_event *const *kinds,
 		int (*cb)(const struct rows *rows, void *arg), void *arg)
 {
@@ -40,16 +55,16 @@ u64 query__inside(const struct query *args, u64 from, u64 to)
 
 bool query__has_family(const struct query *args, const char *family)
 {
-	const char *asked = trace__head(args->trace)->families;
+	const char *recorded = trace__head(args->trace)->families;
 
-	return !asked || !*asked || text__has_item(asked, ',', family);
+	return !recorded || !*recorded || text__has_item(recorded, ',', family);
 }
 
 struct trace_window query__window(const struct query *args)
 {
 	const struct trace_summary *s = trace__summary(args->trace);
 	struct trace_window w = {
-		/* calls that were running when tracing began reach back further */
+		/* not trace_summary.first: calls that were running when tracing began start before it */
 		.from = args->from > args->start ? args->from : args->start,
 		.to = args->to && args->to < s->last ? args->to : s->last,
 	};

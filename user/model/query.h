@@ -10,24 +10,31 @@
 struct query {
 	struct trace *trace;
 	u64 from, to; /* CLOCK_MONOTONIC ns, as in struct trace_filter */
-	struct trace_ids pids, tids; /* of these alone; n 0: all */
+	struct trace_ids pids, tids; /* the selected ones; n 0: all */
 	u64 start; /* CLOCK_MONOTONIC ns; moments are printed relative to it */
 	struct names *names; /* loaded */
 	const struct trace_facts *facts;
+	const char *subject; /* a process, thread or function, as the user named it; NULL: none */
 };
 
-/* Reads the kinds (NULL-terminated) in the time and of the selected processes and threads. 0, or cb's other result. */
+/*
+ * Limits q, if it selects no time, to the time in which everything was attached, because records from attaching or
+ * detaching are incomplete for every probe. Spans are cut at these edges, or at q's if they lie further out. f must
+ * outlive q's trace.
+ */
+void query__limit(struct query *q, struct trace_facts *f);
+/* Reads the kinds (NULL-terminated) of the selected time, processes and threads. Returns 0 or cb's other result. */
 int query__read(const struct query *q, const struct schema_event *const *kinds,
 		int (*cb)(const struct rows *rows, void *arg), void *arg);
-/* The same for one kind by name; 0 without a call of cb if the trace knows no such kind. */
+/* As query__read for one kind by name; 0 without a call of cb if the trace lacks the kind. */
 int query__read_kind(const struct query *q, const char *kind, int (*cb)(const struct rows *rows, void *arg), void *arg);
-/* ns of [from, to) that lie in the selected time */
+/* Returns the ns of [from, to) that lie in the selected time. */
 u64 query__inside(const struct query *q, u64 from, u64 to);
-/* Was the family recorded? Older traces do not record this: true. */
+/* Returns whether the family was recorded; true for older traces, which do not state this. */
 bool query__has_family(const struct query *q, const char *family);
-/* The length of the selected time that the trace covers, ns. */
+/* Returns the part of the selected time that the trace covers. */
 struct trace_window query__window(const struct query *q);
-/* ns of the trace that lie in the selected time: without what lies between several traces */
+/* Returns the ns of the trace in the selected time, without the time between merged recordings. */
 u64 query__duration(const struct query *q);
 
 #endif

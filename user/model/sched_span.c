@@ -23,6 +23,8 @@ struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32
 		.waker_pid = field(e, parts & SPAN_WAKER, "waker_pid"),
 		.waker_tid = field(e, parts & SPAN_WAKER, "waker_tid"),
 		.counted = field(e, parts & SPAN_COUNTED, on_cpu ? "charged" : "waited"),
+		.next = field(e, on_cpu && parts & SPAN_NEXT, "next_tid"),
+		.allowed = field(e, on_cpu && parts & SPAN_NEXT, "allowed"),
 	};
 
 	f.common.flags = parts & SPAN_OPEN ? f.common.flags : NULL;
@@ -30,13 +32,13 @@ struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32
 	return f;
 }
 
-/* Most fields are not requested: skip the call. */
+/* Skips the call for the many fields that are not requested. */
 static inline u64 get(const struct view *v, const struct schema_field *f)
 {
 	return f ? (u64)view__s64(v, f) : 0;
 }
 
-/* The event has 0 for a thread that was not woken, and a damaged file may hold any time. */
+/* The event's wake is 0 for a thread that was not woken, and any time in a damaged file. */
 static void add_wake(struct sched_span *s, const struct view *v, const struct sched_span_fields *f)
 {
 	bool waits = s->state != SCHED_RUNNABLE && s->state != SCHED_NEW;
@@ -62,6 +64,8 @@ void sched_span__decode(struct sched_span *s, const struct view *v, const struct
 	s->cpu = (u16)get(v, f->common.cpu);
 	s->state = (s64)get(v, f->state);
 	s->counted = get(v, f->counted);
+	s->next_tid = (u32)get(v, f->next);
+	s->allowed = (u32)get(v, f->allowed);
 	if (s->on_cpu)
 		return;
 	add_wake(s, v, f);

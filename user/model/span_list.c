@@ -22,12 +22,15 @@ static int by_start(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* What overlaps is cut, so that ends rise with starts: a file may hold anything. */
+/* Overlaps are cut so that ends rise with starts, because a file is untrusted. */
 void span_list__sort(struct span_list *l)
 {
+	bool ordered = true;
 	u32 n = 0;
 
-	if (l->n)
+	for (u32 i = 1; ordered && i < l->n; i++)
+		ordered = by_start(&l->spans[i - 1], &l->spans[i]) <= 0;
+	if (!ordered)
 		qsort(l->spans, l->n, sizeof(*l->spans), by_start);
 	for (u32 i = 0; i < l->n; i++) {
 		struct listed_span s = l->spans[i];
@@ -40,14 +43,24 @@ void span_list__sort(struct span_list *l)
 	l->n = n;
 }
 
+void span_list__drop_before(struct span_list *l, u64 time)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < l->n; i++)
+		if (l->spans[i].to > time)
+			l->spans[n++] = l->spans[i];
+	l->n = n;
+}
+
 u32 span_list__find(const struct span_list *l, u64 time)
 {
 	return SEARCH(l->n, i, l->spans[i].to <= time);
 }
 
-const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64 *until)
+/* The span with this index, which is the first that ends after `time`, if it has begun */
+static const struct listed_span *begun(const struct span_list *l, u32 i, u64 time, u64 *until)
 {
-	u32 i = span_list__find(l, time);
 	const struct listed_span *s = i < l->n ? &l->spans[i] : NULL;
 
 	if (!s)
@@ -58,6 +71,23 @@ const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64
 	}
 	*until = s->to < *until ? s->to : *until;
 	return s;
+}
+
+const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64 *until)
+{
+	return begun(l, span_list__find(l, time), time, until);
+}
+
+const struct listed_span *span_list__next(struct span_list *l, u64 time, u64 *until)
+{
+	u32 i = l->near < l->n ? l->near : 0;
+
+	if (i < l->n && l->spans[i].to <= time)
+		i++;
+	if ((i < l->n && l->spans[i].to <= time) || (i && l->spans[i - 1].to > time))
+		i = span_list__find(l, time);
+	l->near = i;
+	return begun(l, i, time, until);
 }
 
 void span_list__free(struct span_list *l)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Frames are sorted by id, and each has the index of its caller. A file may hold anything: a missing caller, a
- * cycle, a chain of millions. After loading, the frames are a forest in which each path to a root has at most
+ * Frames are sorted by id, and each has the index of its caller. An untrusted file may lack a caller, or have a cycle
+ * or a chain of millions. After loading, the frames are a forest in which each path to a root has at most
  * STACKS_DEEPEST frames, so that walks need no further checks.
  */
 #include "model/stacks.h"
@@ -18,14 +18,14 @@
 
 struct entry {
 	u32 id;
-	u32 caller; /* its caller's index, NONE: it is the outermost */
-	u32 depth; /* frames from the outermost to this, 1: it is the outermost; 0: not known yet */
+	u32 caller; /* index of the caller; NONE: it is the outermost frame */
+	u32 depth; /* number of frames from the outermost to this one; 0: not known yet */
 	struct stack_frame frame;
 };
 
 struct code {
 	u32 id;
-	u32 function; /* the lowest id of the frames of the same function */
+	u32 function; /* the lowest id among equal functions, see unite_codes() */
 	u32 first_line;
 	const char *name, *file;
 	u64 start;
@@ -37,7 +37,7 @@ struct stacks {
 	struct code *codes; /* by id */
 	u32 n, n_codes;
 	u32 broken;
-	bool starts_known; /* older traces lack them, and have each function once */
+	bool starts_known; /* older traces lack `start`, and have each function once */
 };
 
 static int on_codes(const struct rows *rows, void *arg)
@@ -107,7 +107,7 @@ static int read_kind(struct stacks *s, const char *name, int (*cb)(const struct 
 	return kinds[0] ? trace__read(s->trace, &filter, cb, s) : 0;
 }
 
-/* Both begin with their id. */
+/* Both entries and codes begin with their id. */
 static int by_id(const void *a, const void *b)
 {
 	u32 x = *(const u32 *)a, y = *(const u32 *)b;
@@ -115,34 +115,34 @@ static int by_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static u32 place(const struct stacks *s, u32 id)
+static u32 index_of(const struct stacks *s, u32 id)
 {
 	u32 guess = s->n ? id - s->frames[0].id : 0;
 	const struct entry *e;
 
 	if (!id || !s->n)
 		return NONE;
-	/* numbered without gaps, as a rule */
+	/* ids mostly have no gaps */
 	if (guess < s->n && s->frames[guess].id == id)
 		return guess;
 	e = bsearch(&id, s->frames, s->n, sizeof(*s->frames), by_id);
 	return e ? (u32)(e - s->frames) : NONE;
 }
 
-/* Keeps one frame per id. Which of two different ones remains does not matter: neither can be trusted. */
+/* Removes all but one item per id; returns how many remain. Differing items of one id are a damaged file's. */
 static u32 unique(void *list, u32 n, size_t size)
 {
 	u8 *base = list;
-	u32 kept = 0;
+	u32 n_unique = 0;
 
 	if (n)
 		qsort(list, n, size, by_id);
 	for (u32 i = 0; i < n; i++)
-		if (!kept || by_id(base + (kept - 1) * size, base + i * size)) {
-			memmove(base + kept * size, base + i * size, size);
-			kept++;
+		if (!n_unique || by_id(base + (n_unique - 1) * size, base + i * size)) {
+			memmove(base + n_unique * size, base + i * size, size);
+			n_unique++;
 		}
-	return kept;
+	return n_unique;
 }
 
 /* Compares all fields but the id, then the id. */
@@ -165,10 +165,7 @@ static int by_function(const void *a, const void *b)
 	return order ? order : by_id(x, y);
 }
 
-/*
- * The recorder evicts functions that it has not met for a while, and numbers them anew when they reappear: they
- * are one function here.
- */
+/* Merges functions that a recording evicted and numbered anew when they reappeared. */
 static int unite_codes(struct stacks *s)
 {
 	struct code **list;
@@ -181,7 +178,7 @@ static int unite_codes(struct stacks *s)
 	for (u32 i = 0; i < s->n_codes; i++)
 		list[i] = &s->codes[i];
 	qsort(list, s->n_codes, sizeof(struct code *), by_function);
-	/* what has no name may be anything */
+	/* functions without a name may differ */
 	for (u32 i = 1; i < s->n_codes; i++)
 		if (*list[i]->name && !compare_functions(list[i - 1], list[i]))
 			list[i]->function = list[i - 1]->function;
@@ -189,7 +186,7 @@ static int unite_codes(struct stacks *s)
 	return 0;
 }
 
-static void join(struct stacks *s)
+static void add_names(struct stacks *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
 		struct stack_frame *f = &s->frames[i].frame;
@@ -203,7 +200,7 @@ static void join(struct stacks *s)
 			f->file = c->file;
 			f->first_line = c->first_line;
 		}
-		s->frames[i].caller = place(s, f->caller);
+		s->frames[i].caller = index_of(s, f->caller);
 		s->broken += f->caller && s->frames[i].caller == NONE;
 	}
 }
@@ -217,47 +214,47 @@ static void cut(struct stacks *s, u32 i)
 }
 
 /*
- * Computes the depth of frame i and its callers: up to one whose depth is known, and down again over the same
- * path, which `way` holds. A frame that is met twice on the way up closes a cycle, which is cut there.
+ * Computes the depth of frame i and its callers: walks up to a caller of known depth, and back down the same path,
+ * which is stored in `path`. A frame that is reached twice on the way up closes a cycle, which is cut there.
  */
-static void measure(struct stacks *s, u32 i, u32 *way)
+static void compute_depths(struct stacks *s, u32 i, u32 *path)
 {
 	u32 n = 0, depth;
 
 	while (i != NONE && !s->frames[i].depth) {
-		s->frames[i].depth = NONE; /* on the way */
-		way[n++] = i;
+		s->frames[i].depth = NONE; /* marks the path */
+		path[n++] = i;
 		i = s->frames[i].caller;
 	}
 	if (i != NONE && s->frames[i].depth == NONE) {
-		/* it is on the path itself and gets its depth there: the last frame that called it loses its caller */
-		s->frames[way[n - 1]].caller = NONE;
+		/* the caller is on the path itself: the last frame, which closes the cycle, loses its caller */
+		s->frames[path[n - 1]].caller = NONE;
 		s->broken++;
 		i = NONE;
 	}
-	for (depth = i == NONE ? 0 : s->frames[i].depth; n--; depth = s->frames[way[n]].depth) {
+	for (depth = i == NONE ? 0 : s->frames[i].depth; n--; depth = s->frames[path[n]].depth) {
 		if (depth >= STACKS_DEEPEST)
-			cut(s, way[n]);
+			cut(s, path[n]);
 		else
-			s->frames[way[n]].depth = depth + 1;
+			s->frames[path[n]].depth = depth + 1;
 	}
 }
 
 static int link_frames(struct stacks *s)
 {
-	u32 *way = calloc((size_t)s->n + 1, sizeof(*way));
+	u32 *path = calloc((size_t)s->n + 1, sizeof(*path));
 
-	if (!way)
+	if (!path)
 		return -ENOMEM;
-	join(s);
+	add_names(s);
 	for (u32 i = 0; i < s->n; i++)
-		measure(s, i, way);
+		compute_depths(s, i, path);
 	for (u32 i = 0; i < s->n; i++) {
 		u32 caller = s->frames[i].caller;
 
 		s->frames[i].frame.caller = caller == NONE ? 0 : s->frames[caller].id;
 	}
-	free(way);
+	free(path);
 	return 0;
 }
 
@@ -314,21 +311,21 @@ u32 stacks__broken(const struct stacks *s)
 
 const struct stack_frame *stacks__frame(const struct stacks *s, u32 id)
 {
-	u32 i = s ? place(s, id) : NONE;
+	u32 i = s ? index_of(s, id) : NONE;
 
 	return i == NONE ? NULL : &s->frames[i].frame;
 }
 
 u32 stacks__depth(const struct stacks *s, u32 id)
 {
-	u32 i = s ? place(s, id) : NONE;
+	u32 i = s ? index_of(s, id) : NONE;
 
 	return i == NONE ? 0 : s->frames[i].depth;
 }
 
 u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max)
 {
-	u32 i = s ? place(s, id) : NONE, n;
+	u32 i = s ? index_of(s, id) : NONE, n;
 
 	if (i == NONE)
 		return 0;

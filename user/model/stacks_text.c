@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Names of frames, and whether they are the user's own code. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "model/stacks.h"
 #include "output/text.h"
+#include "util/path.h"
 #include "util/python_library.h"
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 bool stack_frame__is_users(const struct stack_frame *f)
 {
@@ -31,7 +27,13 @@ u32 stacks__top_user(const struct stacks *s, u32 id)
 	return id;
 }
 
-/* The text for a missing name. */
+/* Returns a precision for names: without it printf walks all of a text that it cuts, and names may have 64 KiB. */
+static int cut_at(size_t size)
+{
+	return size < INT_MAX ? (int)size : INT_MAX;
+}
+
+/* Returns the frame's name, or a text for a missing one. */
 static const char *name_of(const struct stack_frame *f, char *buf, size_t size)
 {
 	if (*f->name)
@@ -50,19 +52,20 @@ char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size)
 	const struct stack_frame *f = stacks__frame(s, id);
 	char room[32];
 	const char *name = f ? name_of(f, room, sizeof(room)) : "?";
+	int cut = cut_at(size);
 
 	if (!f || f->kind == FRAME_CUT)
-		snprintf(buf, size, "%s", name);
+		snprintf(buf, size, "%.*s", cut, name);
 	else if (f->kind == FRAME_PYTHON && *f->file && f->line)
-		snprintf(buf, size, "%s:%u %s", base_name(f->file), f->line, name);
+		snprintf(buf, size, "%.*s:%u %.*s", cut, path__file_name(f->file), f->line, cut, name);
 	else if (f->kind == FRAME_PYTHON && *f->file)
-		snprintf(buf, size, "%s %s", base_name(f->file), name);
+		snprintf(buf, size, "%.*s %.*s", cut, path__file_name(f->file), cut, name);
 	else if (f->kind == FRAME_KERNEL)
-		snprintf(buf, size, "%s (kernel)", name);
+		snprintf(buf, size, "%.*s (kernel)", cut, name);
 	else if (*f->file)
-		snprintf(buf, size, "%s (%s)", name, base_name(f->file));
+		snprintf(buf, size, "%.*s (%.*s)", cut, name, cut, path__file_name(f->file));
 	else
-		snprintf(buf, size, "%s", name);
+		snprintf(buf, size, "%.*s", cut, name);
 	return buf;
 }
 
@@ -75,26 +78,36 @@ char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size)
 {
 	char room[32];
 	const char *name = f ? name_of(f, room, sizeof(room)) : "?";
+	int cut = cut_at(size);
 
 	if (f && f->kind == FRAME_KERNEL)
-		snprintf(buf, size, "%s_[k]", name);
+		snprintf(buf, size, "%.*s_[k]", cut, name);
 	else if (f && f->kind != FRAME_CUT && *f->file)
-		snprintf(buf, size, "%s (%s)", name, base_name(f->file));
+		snprintf(buf, size, "%.*s (%.*s)", cut, name, cut, path__file_name(f->file));
 	else
-		snprintf(buf, size, "%s", name);
+		snprintf(buf, size, "%.*s", cut, name);
 	return buf;
 }
 
-/* ';' parts frames. */
+/* Replaces ';', which separates frames. Cleaning never shortens, so no more of the name is read than fits. */
 static size_t put_clean(const char *name, char *buf, size_t size, size_t used)
 {
-	char *clean = text__clean(name, strlen(name));
+	size_t len = used < size ? strnlen(name, size - used) : 0;
+	char *clean = text__clean(name, len);
 
 	for (const char *p = clean ? clean : "?"; *p; p++, used++)
 		if (used + 1 < size)
 			buf[used] = *p == ';' ? ':' : *p;
 	free(clean);
 	return used;
+}
+
+u64 stack_frame__name_hash(const struct stack_frame *f)
+{
+	char room[32];
+	const char *name = name_of(f, room, sizeof(room));
+
+	return XXH3_64bits(name, strlen(name));
 }
 
 size_t stacks__folded(const struct stacks *s, u32 id, char *buf, size_t size)
@@ -105,7 +118,7 @@ size_t stacks__folded(const struct stacks *s, u32 id, char *buf, size_t size)
 	char room[32];
 
 	depth = ids ? stacks__path(s, id, ids, depth) : 0;
-	for (u32 i = 0; i < depth; i++) {
+	for (u32 i = 0; i < depth && used < size; i++) {
 		if (i && used + 1 < size)
 			buf[used] = ';';
 		used += i > 0;

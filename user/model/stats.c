@@ -8,7 +8,7 @@
 #define STEP_BITS 7
 #define STEPS	  (1u << STEP_BITS)
 #define BUCKETS	  ((64 - STEP_BITS + 1) * STEPS)
-/* A group this small takes less memory as samples than as a histogram, regardless of the pool. */
+/* Up to this number, samples take less memory than a histogram, regardless of the pool. */
 #define ALWAYS_EXACT BUCKETS
 
 static u32 bucket_of(u64 v)
@@ -21,7 +21,7 @@ static u32 bucket_of(u64 v)
 	return (shift + 1) * STEPS + (u32)((v >> shift) & (STEPS - 1));
 }
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket. */
 static u64 bucket_value(u32 bucket)
 {
 	u32 shift;
@@ -117,7 +117,7 @@ static int compare_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The value of a rank from 0, limited to the smallest and largest sample. */
+/* Returns the value of a rank from 0, limited to the smallest and largest sample. */
 static u64 stats__at(struct stats *s, u64 rank)
 {
 	u64 v, seen = 0;

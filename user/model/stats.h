@@ -2,10 +2,9 @@
 /*
  * Count, total, extremes, mean, deviation, median and p99 of a stream of ns.
  *
- * All are exact, except that a group keeps at most STATS_EXACT samples, and all
- * groups of one pool together STATS_POOL: beyond either, a group's samples
- * become a histogram of 128 steps an octave, in 58 KiB, whose median and p99 are
- * off by 0.4% at most. See stats__approximate().
+ * All are exact, except that a group stores at most STATS_EXACT samples, and all groups of one pool together
+ * STATS_POOL. Beyond either, a group's samples become a histogram of 128 steps an octave, in 58 KiB, whose median and
+ * p99 are off by 0.4% at most. See stats__approximate().
  */
 #ifndef SONDE_MODEL_STATS_H
 #define SONDE_MODEL_STATS_H
@@ -16,8 +15,8 @@
 #define STATS_POOL  (16u << 20) /* 128 MiB */
 
 struct stats_pool {
-	u64 samples; /* kept by all groups together */
-	u32 approximate; /* groups that have become histograms */
+	u64 samples; /* stored by all groups together */
+	u32 approximate; /* number of groups that have become histograms */
 };
 
 struct stats {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* arch/x86/entry/syscalls/syscall_64.tbl; elsewhere these numbers have other names, or none */
+/* arch/x86/entry/syscalls/syscall_64.tbl; on other architectures these numbers have other names, or none. */
 enum { NR_URETPROBE = 335, NR_UPROBE = 336 };
 
 bool syscalls__is_of_probe(const struct schema_field *nr, s64 value)

@@ -6,8 +6,8 @@
 #include "schema/schema.h"
 
 /*
- * Is it one of the calls that the kernel makes of a probed function's return or entry (x86-64, from Linux 6.11 and 6.18
- * on)? The program did not make it: it is part of what tracing costs. nr: the field of that name, NULL: false.
+ * Returns whether it is a system call that the kernel puts at a probed function's entry or return (x86-64, Linux 6.11
+ * on): a cost of tracing, not made by the program. nr: the field of that name; NULL: false.
  */
 bool syscalls__is_of_probe(const struct schema_field *nr, s64 value);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Texts that are counted by: each once, by number. */
+/* Numbers texts: equal ones have the same number. */
 #ifndef SONDE_MODEL_TEXTS_H
 #define SONDE_MODEL_TEXTS_H
 
@@ -7,14 +7,14 @@
 
 #include "util/map.h"
 
-#define TEXTS_LEN 192 /* with its NUL: a longer one is cut */
+#define TEXTS_LEN 192 /* with the NUL; longer texts are cut */
 
 static inline void texts__init(struct map *m)
 {
 	map__init(m, TEXTS_LEN, sizeof(u32));
 }
 
-/* From 1; 0: no memory */
+/* Returns the text's number, from 1; 0: no memory. */
 static inline u32 texts__number(struct map *m, const char *text)
 {
 	char key[TEXTS_LEN] = ""; /* keys are compared whole, with the zeros behind the text */

@@ -6,6 +6,7 @@
 
 #include "model/view.h"
 #include "util/array.h"
+#include "util/saturate.h"
 #include "util/search.h"
 
 static int add(struct timebase *b, u64 monotonic, u64 realtime)
@@ -62,6 +63,7 @@ s64 timebase__ahead(const struct timebase *b, u64 monotonic)
 {
 	u32 after = SEARCH(b->n, i, b->list[i].monotonic <= monotonic);
 	const struct snapshot *x, *y;
+	double drift;
 
 	if (!after)
 		return b->list[0].ahead;
@@ -69,13 +71,14 @@ s64 timebase__ahead(const struct timebase *b, u64 monotonic)
 	if (after == b->n)
 		return x->ahead;
 	y = &b->list[after];
-	return x->ahead + (s64)((double)(y->ahead - x->ahead) * (double)(monotonic - x->monotonic) /
-				(double)(y->monotonic - x->monotonic));
+	drift = ((double)y->ahead - (double)x->ahead) * (double)(monotonic - x->monotonic) /
+		(double)(y->monotonic - x->monotonic);
+	return (s64)((u64)x->ahead + (u64)saturate__s64(drift));
 }
 
 u64 timebase__monotonic(const struct timebase *b, u64 realtime)
 {
-	/* a clock that is set steps once; for one that is slewed the second iteration is exact to less than a ns */
+	/* a clock that is set makes one step; for one that is slewed the second iteration is exact to less than a ns */
 	u64 guess = realtime - (u64)b->list[0].ahead;
 
 	for (int i = 0; i < 3; i++)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The relation of a trace's CLOCK_MONOTONIC and CLOCK_REALTIME: its clock snapshots, with straight lines between
- * them.
- */
+/* The relation of a trace's CLOCK_MONOTONIC and CLOCK_REALTIME: interpolated linearly between its clock snapshots. */
 #ifndef SONDE_MODEL_TIMEBASE_H
 #define SONDE_MODEL_TIMEBASE_H
 
@@ -11,17 +8,17 @@
 struct timebase {
 	struct snapshot {
 		u64 monotonic;
-		s64 ahead; /* ns that CLOCK_REALTIME is ahead of it */
+		s64 ahead; /* ns that CLOCK_REALTIME is ahead of CLOCK_MONOTONIC */
 	} * list; /* by time */
 	u32 n;
 };
 
-/* 0, -ENODATA: the trace has no snapshot, or negative errno. timebase__free in any case. */
+/* 0 or negative errno; -ENODATA: the trace has no snapshot. timebase__free in any case. */
 int timebase__load(struct timebase *b, struct trace *t);
 void timebase__free(struct timebase *b);
-/* ns that CLOCK_REALTIME was ahead at that moment */
+/* Returns the ns that CLOCK_REALTIME was ahead at that moment. */
 s64 timebase__ahead(const struct timebase *b, u64 monotonic);
-/* The moment on b's CLOCK_MONOTONIC at which CLOCK_REALTIME was realtime. */
+/* Returns the moment on CLOCK_MONOTONIC at which CLOCK_REALTIME was `realtime`. */
 u64 timebase__monotonic(const struct timebase *b, u64 realtime);
 
 #endif

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "util/saturate.h"
+
 bool view__of_record(struct view *v, const struct schema *s, const void *record, u32 size)
 {
 	struct event head;
@@ -32,7 +34,7 @@ s64 view__s64(const struct view *v, const struct schema_field *f)
 	    f->size > v->size - f->offset)
 		return 0;
 	if (f->type == FIELD_FLOAT)
-		return (s64)view__double(v, f);
+		return saturate__s64(view__double(v, f));
 	memcpy(&raw, (const char *)v->record + f->offset, f->size);
 	if (f->size == 8 || !f->size || !f->is_signed)
 		return (s64)raw;
@@ -90,7 +92,7 @@ s64 view__get(const struct view *v, const char *name)
 
 const char *schema_field__constant(const struct schema_field *f, s64 value)
 {
-	/* a file may hold any number: INT64_MIN has no negation, and larger ones don't fit the C library's int */
+	/* values are untrusted: INT64_MIN has no negation, and larger ones don't fit the C library's int */
 	if (!strcmp(f->unit, "errno") && value < 0 && value >= -INT_MAX)
 		return strerrorname_np((int)-value);
 	if (!strcmp(f->unit, "signal") && value > 0 && value <= INT_MAX)
@@ -100,14 +102,15 @@ const char *schema_field__constant(const struct schema_field *f, s64 value)
 
 struct common_fields common_fields__of(const struct schema_event *e)
 {
+	/* the schema's check has seen that events begin with struct event, and spans and calls with theirs */
 	return (struct common_fields){
-		.time = schema_event__field(e, "time"),
-		.pid = schema_event__field(e, "pid"),
-		.tid = schema_event__field(e, "tid"),
-		.probe = schema_event__field(e, "probe"),
-		.cpu = schema_event__field(e, "cpu"),
-		.flags = schema_event__field(e, "flags"),
-		.start = e->is_span ? schema_event__field(e, "start") : NULL,
-		.ret = e->is_call ? schema_event__field(e, "ret") : NULL,
+		.time = &e->fields[0],
+		.pid = &e->fields[1],
+		.tid = &e->fields[2],
+		.probe = &e->fields[4],
+		.cpu = &e->fields[5],
+		.flags = &e->fields[6],
+		.start = e->is_span ? &e->fields[7] : NULL,
+		.ret = e->is_call ? &e->fields[8] : NULL,
 	};
 }

@@ -7,32 +7,32 @@
 
 struct view {
 	const struct schema_event *event;
-	const struct rows *rows; /* row i of these, or else */
+	const struct rows *rows; /* row i of these; NULL: a record */
 	u32 i;
-	const void *record; /* this, of size bytes */
+	const void *record; /* of size bytes */
 	u32 size;
 };
 
-/* false: no such kind in the schema, or the record is shorter than its kind. */
+/* Returns false if the schema lacks the kind or the record is shorter than its kind. */
 bool view__of_record(struct view *v, const struct schema *s, const void *record, u32 size);
 /* A NULL field, or one beyond the record, reads as 0 or "". */
 s64 view__s64(const struct view *v, const struct schema_field *f);
 double view__double(const struct view *v, const struct schema_field *f);
 const char *view__text(const struct view *v, const struct schema_field *f, u32 *len);
-/* The fields that all events, spans and calls have, looked up once a chunk. */
+/* The fields that all events, spans and calls have, looked up once per chunk */
 struct common_fields {
 	const struct schema_field *time, *pid, *tid, *probe, *cpu, *flags;
-	const struct schema_field *start, *ret; /* NULL: no span, no call */
+	const struct schema_field *start, *ret; /* NULL if the event is no span or no call */
 };
 struct common_fields common_fields__of(const struct schema_event *e);
 
 /*
- * The constant's name of a value that is an error ("ENOENT" of -2) or a signal ("TERM" of 15), by the field's unit;
- * NULL: it has none.
+ * Returns the constant's name for an error ("ENOENT" for -2) or a signal ("TERM" for 15), by the field's unit; NULL:
+ * none.
  */
 const char *schema_field__constant(const struct schema_field *f, s64 value);
 
-/* By name: for what is read rarely. */
+/* Reads a field by name, which is slow. */
 s64 view__get(const struct view *v, const char *name);
 
 #endif

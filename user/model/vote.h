@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The item with most of the time, by majority vote: exact if one item has more than half of it. */
+/* Finds the item with most of the time by majority vote: exact if one item has more than half of it. */
 #ifndef SONDE_MODEL_VOTE_H
 #define SONDE_MODEL_VOTE_H
 

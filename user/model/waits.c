@@ -1,42 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "model/waits.h"
+#include "model/waits_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/syscalls.h"
+#include "probes/sample/sample.h"
 #include "util/array.h"
-#include "util/search.h"
-
-struct wait_span {
-	u64 start, end;
-	u32 reason : 24;
-	u32 rank : 7;
-	u32 blocked : 1; /* used only while the thread is uninterruptible */
-	u32 detail; /* index of the details plus one, 0: none */
-};
 
 #define REASONS_MAX ((1u << 24) - 1)
 
-/* From here to the next one the same span counts. */
-struct wait_segment {
-	u64 from;
-	u32 span[2]; /* index plus one, 0: none; [1] is of an uninterruptible thread */
-};
-
-struct thread_waits {
-	struct wait_span *spans;
-	u32 n;
-	struct wait_segment *segments; /* of the spans, by time; made at the first question */
-	u32 n_segments;
-	bool sorted;
-	bool failed; /* there was no memory for the segments */
-};
-
 struct reason_key {
 	u16 event, probe;
-	u32 text; /* id of the span's own name; the number of its system call; of a futex, is it a lock */
+	u32 text; /* id of the span's name; number of its system call; for a futex whether it is a lock */
 };
 
 struct waits {
@@ -52,23 +29,22 @@ struct waits {
 	} * reasons; /* reasons[number - 1] */
 	u32 n_reasons;
 	bool has_details;
-	struct wait_detail *details; /* of all spans that have any */
+	struct wait_detail *details; /* of all spans */
 	u32 n_details;
 };
 
 #define RANK_CALL 5
-#define RANKS	  10
 
 /*
- * The span that explains best why a thread does not run has the highest rank. A disk's work runs beside its thread
- * (readahead, writes without a sync): only an uninterruptible thread waits for it.
+ * The span that best explains why a thread does not run has the highest rank. A disk's work runs beside its thread
+ * (readahead, writes without a sync), so only an uninterruptible thread waits for it.
  */
 static const struct wait_class {
-	const char *prefix; /* of the events' names, which begin with their family's */
+	const char *prefix; /* of the events' names */
 	u16 rank;
 	bool blocked;
-	enum activity_cause cause; /* ACTIVITY_CUDA and ACTIVITY_SYSCALL: by the span's name */
-	const char *reason; /* NULL: of each span its own */
+	enum activity_cause cause; /* ACTIVITY_CUDA and ACTIVITY_SYSCALL: the span's name decides */
+	const char *reason; /* NULL: the span's own name */
 } classes[] = {
 	{ "gil_", 9, false, ACTIVITY_GIL, "GIL" },
 	{ "disk_io", 8, true, ACTIVITY_DISK, "disk" },
@@ -79,20 +55,24 @@ static const struct wait_class {
 	{ "syscall", 1, false, ACTIVITY_SYSCALL, NULL },
 	{ "net_connect", 2, false, ACTIVITY_CONNECT, "connect" },
 	{ "cuda_", RANK_CALL, false, ACTIVITY_CUDA, NULL },
-	{ "cudadrv_", 4, false, ACTIVITY_CUDA, NULL }, /* within a runtime call, that call says more */
+	{ "cudadrv_", 4, false, ACTIVITY_CUDA, NULL }, /* a runtime call around it says more */
+	{ "sample_off", 0, false, ACTIVITY_SYSCALL, NULL }, /* other events of the same wait say more */
 	{ "python_gc", 4, false, ACTIVITY_GC, "garbage collection" },
-	{ "", RANK_CALL, false, ACTIVITY_LIBRARY, NULL }, /* any other is a library's */
+	{ "", RANK_CALL, false, ACTIVITY_LIBRARY, NULL }, /* all others are calls of libraries */
 };
 
-/* A futex with an unknown owner may be a condition in a library's call, which says more. */
+/* Used instead of a system call's number, for other waits of sample_off. */
+enum { SAMPLE_TEXT_GIL = 1u << 16, SAMPLE_TEXT_FAULT };
+
+/* A futex without a known owner may be a condition within a library's call, which says more. */
 #define CONDITION_RANK 3
 
 /*
- * Sums and lifetimes are no waits: a thread may do anything meanwhile. Neither is device work, nor CUPTI's view of
+ * Events that are no waits: sums and lifetimes, in which a thread may do anything, device work, and CUPTI's view of
  * calls that have events of their own.
  */
-static const char *const no_waits[] = { "sched_",    "disk_cache", "disk_task",		"net_close",	 "gil_hold",
-					"gil_slice", "sample_",	   "python_thread_run", "python_import", "gpu_" };
+static const char *const no_waits[] = { "sched_",    "disk_cache",  "disk_task",	 "net_close",	  "gil_hold",
+					"gil_slice", "sample_wake", "python_thread_run", "python_import", "gpu_" };
 
 static const struct wait_class *class_of(const struct schema_event *e)
 {
@@ -180,7 +160,7 @@ enum activity_cause waits__cause(const struct waits *w, u32 reason)
 	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].cause : ACTIVITY_UNOBSERVED;
 }
 
-/* A system call is named by its number. */
+/* Returns the field with the number of a system call, which names the span; NULL: none. */
 static const struct schema_field *call_number(const struct schema_event *e)
 {
 	const struct schema_field *nr = schema_event__field(e, "nr");
@@ -197,6 +177,10 @@ static const char *name_of(const struct waits *w, const struct schema_event *e, 
 
 	if (class_of(e)->reason)
 		return class_of(e)->reason;
+	if (nr && key->text == SAMPLE_TEXT_GIL)
+		return "GIL";
+	if (nr && key->text == SAMPLE_TEXT_FAULT)
+		return "page fault";
 	if (!strncmp(e->name, "lock_", 5))
 		return key->text ? "lock" : "condition or join";
 	if (nr && name && !strncmp(name, "SYS_", 4))
@@ -212,7 +196,9 @@ static enum activity_cause cause_of(const struct wait_class *class, const struct
 	case ACTIVITY_LOCK:
 		return key->text ? ACTIVITY_LOCK : ACTIVITY_CONDITION;
 	case ACTIVITY_SYSCALL:
-		return activity_cause__of_syscall(name);
+		return key->text == SAMPLE_TEXT_GIL   ? ACTIVITY_GIL :
+		       key->text == SAMPLE_TEXT_FAULT ? ACTIVITY_FAULT :
+							activity_cause__of_syscall(name);
 	case ACTIVITY_CUDA:
 		return activity_cause__of_cuda(name);
 	default:
@@ -220,7 +206,7 @@ static enum activity_cause cause_of(const struct wait_class *class, const struct
 	}
 }
 
-/* Equal names are one reason. 0: no memory. */
+/* Returns the number of a reason; equal names and causes are one. 0: no memory. */
 static u32 number_of(struct waits *w, const char *name, enum activity_cause cause)
 {
 	for (u32 i = 0; i < w->n_reasons; i++)
@@ -261,15 +247,17 @@ static int add(struct waits *w, const struct thread_key *key, const struct wait_
 	return 0;
 }
 
-/* Fields of details, by the names that the families give them; NULL where the kind has none. */
+/* Fields of details, by the families' names for them; NULL if the kind lacks one */
 struct detail_fields {
-	const struct schema_field *object, *stack, *waker_pid, *waker, *holder, *holder_stack;
+	const struct schema_field *object, *futex, *stack, *waker_pid, *waker, *holder, *holder_stack;
 };
 
 static struct detail_fields detail_fields__of(const struct schema_event *e)
 {
-	static const char *const objects[] = { "lock", "gil", "file" };
+	/* sample_off has a file and, for a futex, its address */
+	static const char *const objects[] = { "file", "lock", "gil" };
 	struct detail_fields f = {
+		.futex = schema_event__field(e, "futex"),
 		.stack = schema_event__field(e, "stack"),
 		.waker_pid = schema_event__field(e, "waker_pid"),
 		.waker = schema_event__field(e, schema_event__field(e, "dropper") ? "dropper" : "waker_tid"),
@@ -282,7 +270,7 @@ static struct detail_fields detail_fields__of(const struct schema_event *e)
 	return f;
 }
 
-/* The index of the detail plus one; 0: it has none. -ENOMEM through err. */
+/* Returns the index of the detail plus one; 0: none. *err: -ENOMEM */
 static u32 add_detail(struct waits *w, const struct view *v, const struct detail_fields *f, u32 pid, int *err)
 {
 	u32 waker = (u32)view__s64(v, f->waker), holder = (u32)view__s64(v, f->holder);
@@ -293,6 +281,8 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 		.by_stack = (u32)view__s64(v, f->holder_stack),
 	};
 
+	if (f->futex && view__s64(v, f->futex))
+		d.object = (u64)view__s64(v, f->futex);
 	if (!d.object && !d.stack && !d.by_tid)
 		return 0;
 	d.by_pid = !d.by_tid ? 0 : waker && f->waker_pid ? (u32)view__s64(v, f->waker_pid) : pid;
@@ -303,6 +293,35 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 	return w->n_details;
 }
 
+struct sample_fields {
+	bool is_sample; /* the events are sample_off */
+	const struct schema_field *reason, *in_call;
+};
+
+static struct sample_fields sample_fields__of(const struct schema_event *e)
+{
+	return (struct sample_fields){
+		.is_sample = !strcmp(e->name, "sample_off"),
+		.reason = schema_event__field(e, "reason"),
+		.in_call = schema_event__field(e, "in_call"),
+	};
+}
+
+/*
+ * Replaces *text, the number of a system call, if the thread waited for something else. Returns false if it did not
+ * wait: the kernel gave its CPU to another thread or stopped it.
+ */
+static bool sample_text(const struct view *v, const struct sample_fields *f, u32 *text)
+{
+	s64 reason = view__s64(v, f->reason);
+
+	if (reason == SAMPLE_GIL || reason == SAMPLE_FAULT) {
+		*text = reason == SAMPLE_GIL ? SAMPLE_TEXT_GIL : SAMPLE_TEXT_FAULT;
+		return true;
+	}
+	return reason != SAMPLE_PREEMPTED && view__s64(v, f->in_call);
+}
+
 int waits__feed(struct waits *w, const struct rows *rows)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -311,9 +330,11 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	struct common_fields f = common_fields__of(v.event);
 	const struct wait_class *class = class_of(v.event);
 	struct wait_span span = { .rank = class->rank, .blocked = class->blocked };
+	struct sample_fields sample = sample_fields__of(v.event);
 	struct detail_fields details = { 0 };
 	struct thread_key key;
 	bool is_lock, is_call;
+	u32 text;
 	int err = 0;
 
 	if (name && strcmp(name->unit, "string"))
@@ -323,7 +344,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		name = call_number(v.event);
 	if (w->has_details)
 		details = detail_fields__of(v.event);
-	/* a futex whose event names the owner is a lock; another is one if it is used as one */
+	/* a futex is a lock if its event names the owner, or if it is used as one */
 	owner = schema_event__field(v.event, "owner");
 	futex = owner ? schema_event__field(v.event, "lock") : NULL;
 	for (; !err && v.i < rows__count(rows); v.i++) {
@@ -338,8 +359,10 @@ int waits__feed(struct waits *w, const struct rows *rows)
 			  (view__s64(&v, owner) || lock_futexes__has(w->locks, key.pid, (u64)view__s64(&v, futex)));
 		if (owner)
 			span.rank = is_lock ? class->rank : CONDITION_RANK;
-		span.reason =
-			reason_of(w, v.event, (u16)view__s64(&v, f.probe), owner ? is_lock : (u32)view__s64(&v, name));
+		text = owner ? is_lock : (u32)view__s64(&v, name);
+		if (sample.is_sample && !sample_text(&v, &sample, &text))
+			continue;
+		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe), text);
 		if (!span.reason)
 			return -ENOMEM;
 		if (w->has_details)
@@ -347,116 +370,6 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		err = err ? err : add(w, &key, &span);
 	}
 	return err;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct wait_span *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	/* the inner one last */
-	return x->end > y->end ? -1 : x->end < y->end;
-}
-
-#define NONE (~0u)
-
-/* The spans of a thread that are open at a moment, which goes forward. */
-struct open_spans {
-	const struct thread_waits *thread;
-	u32 next; /* the first that has not begun */
-	u32 top[RANKS][2]; /* by rank and `blocked`: the one that began last, NONE: none; it may have ended */
-	u32 *below; /* of each span: the next one of its list */
-};
-
-static void open_span(struct open_spans *o)
-{
-	const struct wait_span *s = &o->thread->spans[o->next];
-	u32 *top = &o->top[s->rank][s->blocked];
-
-	o->below[o->next] = *top;
-	*top = o->next++;
-}
-
-/* Of one list; those that have ended leave it when they come to its top. */
-static u32 top_at(struct open_spans *o, u32 rank, u32 blocked, u64 time)
-{
-	u32 *top = &o->top[rank][blocked];
-
-	while (*top != NONE && o->thread->spans[*top].end <= time)
-		*top = o->below[*top];
-	return *top;
-}
-
-/* The span that counts at the time: of the highest rank, of these the one that began last. */
-static u32 best_at(struct open_spans *o, bool blocked, u64 time)
-{
-	for (u32 rank = RANKS; rank-- > 0;) {
-		u32 any = top_at(o, rank, 0, time), other = blocked ? top_at(o, rank, 1, time) : NONE;
-
-		if (any == NONE || (other != NONE && other > any))
-			any = other;
-		if (any != NONE)
-			return any;
-	}
-	return NONE;
-}
-
-static int add_segment(struct thread_waits *t, u64 from, const u32 best[2])
-{
-	struct wait_segment segment = { .from = from, .span = { best[0] + 1, best[1] + 1 } };
-
-	if (t->n_segments && !memcmp(t->segments[t->n_segments - 1].span, segment.span, sizeof(segment.span)))
-		return 0;
-	return array__push(t->segments, t->n_segments, segment) ? 0 : -ENOMEM;
-}
-
-/* What counts changes where a span begins, and where one that counts ends. */
-static int cut_segments(struct thread_waits *t, struct open_spans *o)
-{
-	u64 time = t->n ? t->spans[0].start : 0;
-	int err = 0;
-
-	while (!err && time != ~0ull) {
-		u32 best[2];
-
-		while (o->next < t->n && t->spans[o->next].start <= time)
-			open_span(o);
-		for (u32 i = 0; i < 2; i++)
-			best[i] = best_at(o, i, time);
-		err = add_segment(t, time, best);
-		time = o->next < t->n ? t->spans[o->next].start : ~0ull;
-		for (u32 i = 0; i < 2; i++)
-			if (best[i] != NONE && t->spans[best[i]].end < time)
-				time = t->spans[best[i]].end;
-	}
-	return err;
-}
-
-static void sort(struct thread_waits *t)
-{
-	struct open_spans o = { .thread = t, .below = calloc(t->n, sizeof(*o.below)) };
-
-	memset(o.top, 0xff, sizeof(o.top));
-	t->n_segments = 0;
-	qsort(t->spans, t->n, sizeof(*t->spans), by_start);
-	t->failed = !o.below || cut_segments(t, &o);
-	t->sorted = true;
-	free(o.below);
-}
-
-/*
- * The span with the highest rank at `at`, NULL: none; *until: the time up to which that holds, at most its old
- * value.
- */
-static const struct wait_span *span_at(const struct thread_waits *t, bool blocked, u64 at, u64 *until)
-{
-	u32 n = SEARCH(t->n_segments, i, t->segments[i].from <= at);
-	u32 span = n ? t->segments[n - 1].span[blocked] : 0;
-
-	if (n < t->n_segments && t->segments[n].from < *until)
-		*until = t->segments[n].from;
-	return span ? &t->spans[span - 1] : NULL;
 }
 
 static struct wait_part part_of(const struct waits *w, const struct wait_span *s)
@@ -473,7 +386,7 @@ struct thread_waits *waits__thread(const struct waits *w, u32 pid, u32 tid)
 	struct thread_waits *t = map__find(&w->threads, &key);
 
 	if (t && !t->sorted)
-		sort(t);
+		thread_waits__sort(t);
 	return t;
 }
 
@@ -486,7 +399,7 @@ int waits__explain(const struct waits *w, struct thread_waits *t, bool blocked, 
 
 	for (; !err && from < to; from = until) {
 		until = to;
-		next = part_of(w, t ? span_at(t, blocked, from, &until) : NULL);
+		next = part_of(w, t ? thread_waits__at(t, blocked, from, &until) : NULL);
 		if (next.reason == part.reason && next.detail == part.detail)
 			continue;
 		part.to = from;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* CSV as of RFC 4180, but with \n at a line's end as every tool on Linux expects it. */
+/* Prints CSV as in RFC 4180, but with \n line ends, as tools on Linux expect. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static void csv_text(FILE *file, const char *text, enum column_show show)
 
 	if (!clean)
 		return;
-	/* the empty text; an empty field is an unknown one */
+	/* An empty field is an unknown value, so an empty text is quoted. */
 	if (*clean && show == SHOW_OPTION)
 		text__put_own_csv(file, clean);
 	else if (*clean)

@@ -18,7 +18,7 @@
 #include "util/sudo.h"
 #include "util/test_switch.h"
 
-static void default_path(char *buf, size_t len)
+void output__default_path(char *buf, size_t len)
 {
 	time_t now = time(NULL);
 	struct tm tm;
@@ -32,14 +32,14 @@ bool output__is_stdout(const char *path)
 	return !strcmp(path, "/dev/stdout") || !strcmp(path, "/dev/fd/1") || !strcmp(path, "/proc/self/fd/1");
 }
 
-/* The trace belongs to the user who runs sudo. */
+/* Gives the file to the user who runs sudo. */
 static void give_to_sudo_user(int fd)
 {
 	uid_t uid;
 	gid_t gid;
 
 	if (sudo__user(&uid, &gid) && fchown(fd, uid, gid))
-		return; /* it stays root's: readable by root alone, which is safe */
+		return; /* The file stays root's, and only root can read it, which is safe. */
 }
 
 static const char *name_of(const struct output *out)
@@ -64,42 +64,39 @@ static int open_folder(struct output *out, char *err, size_t len)
 	return ret < 0 ? ret : 0;
 }
 
-/*
- * A trace is locked while it is recorded into: -f would take its name away, and with that all that the other one
- * has still to write.
- */
+/* Is the file a trace that another sonde records and has locked? -f would remove its name and lose the recording. */
 static bool is_recorded_into(const struct output *out)
 {
-	int place = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
+	int path_fd = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
 	bool locked;
 
-	fd = place < 0 ? -1 : file__reopen_regular(place);
+	fd = path_fd < 0 ? -1 : file__reopen_regular(path_fd);
 	locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 	if (fd >= 0)
 		close(fd);
 	return locked;
 }
 
-/* The devices that keep nothing, as the kernel numbers them: /dev/null and /dev/full. */
-static bool keeps_nothing(const struct stat *st)
+/* Is it /dev/null or /dev/full, which discard what is written? */
+static bool is_null_device(const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1 && (minor(st->st_rdev) == 3 || minor(st->st_rdev) == 7);
 }
 
 static int open_device(struct output *out)
 {
-	int place = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int path_fd = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	char link[32];
 
-	if (place < 0)
+	if (path_fd < 0)
 		return -errno;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
-	if (fstat(place, &st) || !keeps_nothing(&st))
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	if (fstat(path_fd, &st) || !is_null_device(&st))
 		errno = EINVAL;
 	else
 		out->fd = open(link, O_RDWR | O_CLOEXEC | O_NOCTTY);
-	close(place);
+	close(path_fd);
 	return out->fd < 0 ? -errno : 0;
 }
 
@@ -120,7 +117,7 @@ static int refuse_kind(const struct output *out, const struct stat *st, char *er
 	return -EINVAL;
 }
 
-/* What is there under the path already. 0: it may be created, 1: it is opened, or negative errno with a message. */
+/* Checks the path. Returns 0 if the file may be created, 1 if it was opened, or negative errno with a message. */
 static int check_existing(struct output *out, char *err, size_t len)
 {
 	struct stat st;
@@ -132,7 +129,7 @@ static int check_existing(struct output *out, char *err, size_t len)
 		snprintf(err, len, "%s exists already; -f overwrites it, -o names another", out->path);
 		return -EEXIST;
 	}
-	if (keeps_nothing(&st)) {
+	if (is_null_device(&st)) {
 		ret = open_device(out);
 		if (ret)
 			snprintf(err, len, "cannot create %s: %s", out->path, strerror(-ret));
@@ -156,7 +153,7 @@ static int choose_draft(struct output *out)
 	return 0;
 }
 
-/* A file without a name in its target folder, or, as not all file systems support that, with a random name. */
+/* Creates an unnamed file in the folder or, where the file system does not support that, one with a random name. */
 static int create(struct output *out)
 {
 	struct stat st;
@@ -210,7 +207,7 @@ int output__create(struct output *out, const char *path, bool force, char *err, 
 	if (path)
 		snprintf(out->path, sizeof(out->path), "%s", path);
 	else
-		default_path(out->path, sizeof(out->path));
+		output__default_path(out->path, sizeof(out->path));
 	if (output__is_stdout(out->path))
 		return use_stdout(out, err, len);
 	ret = open_folder(out, err, len);
@@ -225,14 +222,14 @@ int output__create(struct output *out, const char *path, bool force, char *err, 
 	return ret;
 }
 
-/* Renames the draft. An existing file of that name is replaced if that was requested. */
+/* Gives the draft its final name; replaces an existing file only with -f. */
 static int rename_draft(struct output *out)
 {
 	const char *name = name_of(out);
 
 	if (!renameat2(out->folder, out->draft, out->folder, name, out->force ? 0 : RENAME_NOREPLACE))
 		return 0;
-	/* a file system that can't do that in one step: a link fails where the name is taken */
+	/* Where a file system lacks RENAME_NOREPLACE, a hard link also fails if the name is taken. */
 	if (out->force || errno != EINVAL || linkat(out->folder, out->draft, out->folder, name, 0))
 		return -errno;
 	unlinkat(out->folder, out->draft, 0);
@@ -312,7 +309,7 @@ void output__discard(struct output *out)
 
 	if (*out->draft)
 		unlinkat(out->folder, out->draft, 0);
-	/* a recording that has left root may not; another file that took the name stays */
+	/* Another file that took the name is kept. After giving up root, unlinkat() may fail. */
 	if (out->created && !fstatat(out->folder, name_of(out), &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == out->dev &&
 	    st.st_ino == out->ino && unlinkat(out->folder, name_of(out), 0))
 		fprintf(stderr, "sonde: %s is left, and holds nothing: %s\n", out->path, strerror(errno));

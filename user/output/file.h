@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The file that a command writes: a regular one, mode 0600, owned by the user behind
- * sudo, never over an existing one unless asked. It has no name until it is
- * published, so that a file under the path it is to have is replaced and never
- * written to or followed, and no unfinished one is found there.
+ * The file that a command writes: regular, mode 0600, owned by the user behind sudo, and never over an existing file
+ * unless requested. It has no name until it is published: so an existing file at its path is replaced, never written to
+ * or followed, and no unfinished file is found there.
  */
 #ifndef SONDE_OUTPUT_FILE_H
 #define SONDE_OUTPUT_FILE_H
@@ -14,9 +13,9 @@
 
 struct output {
 	int fd;
-	int folder; /* that it is to be in: O_PATH */
+	int folder; /* the folder that will contain it, opened with O_PATH */
 	char path[4096];
-	char draft[32]; /* its name in the folder for the time being, "": none */
+	char draft[32]; /* its temporary name in the folder; "": none */
 	bool created; /* it has its name, so that output__discard may remove it */
 	bool unnamed; /* it has no name yet: output__publish gives it */
 	bool force;
@@ -24,16 +23,18 @@ struct output {
 	ino_t ino;
 };
 
-/* Does the path mean this process's standard output? */
+/* Writes sonde-DATE-TIME.sonde for the current time into buf. */
+void output__default_path(char *buf, size_t len);
+/* Is the path another name of this process's standard output? */
 bool output__is_stdout(const char *path);
-/* path NULL: sonde-DATE-TIME.sonde in the working directory. 0 or negative errno with a message. */
+/* Creates the file; path NULL: sonde-DATE-TIME.sonde in this directory. Returns 0 or negative errno with a message. */
 int output__create(struct output *out, const char *path, bool force, char *err, size_t len);
-/* Gives the file its name. 0 or negative errno with a message. */
+/* Gives the file its name. Returns 0 or negative errno with a message. */
 int output__publish(struct output *out, char *err, size_t len);
-/* Is the file that was published still there under any name? 0 or -ENOENT with a message. */
+/* Checks that the published file still has a name. Returns 0 or -ENOENT with a message. */
 int output__check(const struct output *out, char *err, size_t len);
 void output__close(struct output *out);
-/* Closes and removes what was created. */
+/* Closes the file and removes it if it was created. */
 void output__discard(struct output *out);
 
 #endif

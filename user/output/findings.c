@@ -7,7 +7,7 @@
 #include "output/table.h"
 #include "util/array.h"
 
-/* NULL: no memory */
+/* Returns NULL without memory. */
 static char *format_text(const char *format, va_list args)
 {
 	char *text;
@@ -32,17 +32,17 @@ void report_output__finding(struct report_output *out, const char *format, ...)
 	va_end(args);
 }
 
-static bool add_figure(struct report_finding *f, const struct figure *figure)
+static bool add_figure(struct figure **list, u32 *n, const struct figure *figure)
 {
 	bool is_text = figure->value.type == VALUE_TEXT;
 	char *text = is_text ? strdup(figure->value.text) : NULL;
 
-	if ((is_text && !text) || !array__push(f->figures, f->n_figures, *figure)) {
+	if ((is_text && !text) || !array__push(*list, *n, *figure)) {
 		free(text);
 		return false;
 	}
 	if (is_text)
-		f->figures[f->n_figures - 1].value.text = text;
+		(*list)[*n - 1].value.text = text;
 	return true;
 }
 
@@ -51,7 +51,15 @@ void report_output__figures(struct report_output *out, const struct figure *figu
 	struct report_finding *f = out->n_findings ? &out->findings[out->n_findings - 1] : NULL;
 
 	for (size_t i = 0; f && i < n; i++)
-		out->failed = !add_figure(f, &figures[i]) || out->failed;
+		out->failed = !add_figure(&f->figures, &f->n_figures, &figures[i]) || out->failed;
+}
+
+void report_output__fields(struct report_output *out, const struct figure *fields, size_t n)
+{
+	struct report_finding *f = out->n_findings ? &out->findings[out->n_findings - 1] : NULL;
+
+	for (size_t i = 0; f && i < n; i++)
+		out->failed = !add_figure(&f->fields, &f->n_fields, &fields[i]) || out->failed;
 }
 
 void report_output__take(struct report_output *out, const struct report_finding *finding)
@@ -59,8 +67,10 @@ void report_output__take(struct report_output *out, const struct report_finding 
 	u32 n = out->n_findings;
 
 	add_finding(out, strdup(finding->text));
-	if (out->n_findings > n)
-		report_output__figures(out, finding->figures, finding->n_figures);
+	if (out->n_findings == n)
+		return;
+	report_output__figures(out, finding->figures, finding->n_figures);
+	report_output__fields(out, finding->fields, finding->n_fields);
 }
 
 void report_output__note(struct report_output *out, const char *format, ...)
@@ -77,15 +87,21 @@ void report_output__note(struct report_output *out, const char *format, ...)
 	free(text);
 }
 
+static void free_figures(struct figure *list, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (list[i].value.type == VALUE_TEXT)
+			free((char *)list[i].value.text);
+	free(list);
+}
+
 void report_output__free_lines(struct report_output *out)
 {
 	for (u32 i = 0; i < out->n_findings; i++) {
 		struct report_finding *f = &out->findings[i];
 
-		for (u32 k = 0; k < f->n_figures; k++)
-			if (f->figures[k].value.type == VALUE_TEXT)
-				free((char *)f->figures[k].value.text);
-		free(f->figures);
+		free_figures(f->figures, f->n_figures);
+		free_figures(f->fields, f->n_fields);
 		free(f->text);
 	}
 	for (u32 i = 0; i < out->n_notes; i++)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A report as one JSON object. */
+/* Prints a report as one JSON object. */
+#include <stdio.h>
+#include <string.h>
+
 #include "output/print.h"
 
 static void add_value(struct json_writer *w, const char *key, const struct value *v)
@@ -19,6 +22,28 @@ static void add_value(struct json_writer *w, const char *key, const struct value
 	}
 }
 
+/* Key "code.line" becomes member "line" of object "code". */
+static void add_fields(struct json_writer *w, const struct report_finding *f)
+{
+	char object[32] = "";
+
+	for (u32 i = 0; i < f->n_fields; i++) {
+		const char *key = f->fields[i].key, *dot = strchr(key, '.');
+		size_t len = dot ? (size_t)(dot - key) : 0;
+
+		if (strlen(object) != len || strncmp(object, key, len) != 0) {
+			if (*object)
+				json_writer__end(w);
+			snprintf(object, sizeof(object), "%.*s", (int)len, key);
+			if (*object)
+				json_writer__object(w, object);
+		}
+		add_value(w, dot ? dot + 1 : key, &f->fields[i].value);
+	}
+	if (*object)
+		json_writer__end(w);
+}
+
 static void add_findings(struct json_writer *w, const struct report_output *out)
 {
 	json_writer__list(w, "findings");
@@ -27,6 +52,7 @@ static void add_findings(struct json_writer *w, const struct report_output *out)
 
 		json_writer__object(w, NULL);
 		json_writer__text(w, "text", f->text);
+		add_fields(w, f);
 		json_writer__object(w, "figures");
 		for (u32 k = 0; k < f->n_figures; k++)
 			add_value(w, f->figures[k].key, &f->figures[k].value);
@@ -65,7 +91,7 @@ void print__json(const struct report_output *out, const struct output_options *o
 	json_writer__text(&w, "report", out->name);
 	if (of_trace)
 		out->origin.json(&w, out->origin.arg);
-	/* output that is not a report of a trace (`sonde list`) has this key only if it is not empty */
+	/* Output without a trace, such as that of `sonde list`, has these keys only if they are not empty. */
 	if (of_trace || out->n_findings)
 		add_findings(&w, out);
 	if (of_trace || out->n_notes)

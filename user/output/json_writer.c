@@ -13,7 +13,7 @@ static void indent(const struct json_writer *w)
 		putc('\t', w->file);
 }
 
-/* What comes before an element: elements of an object have lines of their own, those of a list do not. */
+/* Writes the separator and key of an element: elements of an object start a line each, those of a list do not. */
 static void begin_element(struct json_writer *w, const char *key)
 {
 	u64 bit = 1ull << w->depth;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What people read: tables whose columns stand below each other, with colours on a terminal. */
+/* Prints tables for people, with aligned columns, and colours on a terminal. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "output/print.h"
 #include "output/text.h"
+#include "util/saturate.h"
 
 const char *print__color(const struct output_options *options, const char *color)
 {
@@ -28,7 +27,7 @@ static bool is_figure(const struct column *c)
 	return c->type != VALUE_TEXT;
 }
 
-/* A one-letter unit gets a space after it, so that decimal points line up. */
+/* Appends a space to a one-letter unit, so that decimal points line up. */
 static void pad_unit(char *buf, size_t size, size_t width)
 {
 	char *space = strchr(buf, ' ');
@@ -69,7 +68,7 @@ static void format_double(char *buf, size_t size, enum column_show show, double 
 	char whole[TEXT_NUMBER];
 
 	if (show == SHOW_NS || show == SHOW_BYTES) {
-		format_u64(buf, size, show, d > 0 ? (u64)(d + 0.5) : 0);
+		format_u64(buf, size, show, saturate__round(d));
 	} else if (show == SHOW_COUNT && d >= 0 && d < 1e18) {
 		/* as nsys does: 1,234.5 */
 		u64 tenths = (u64)(d * 10 + 0.5);
@@ -80,8 +79,7 @@ static void format_double(char *buf, size_t size, enum column_show show, double 
 	}
 }
 
-/* A cell's text in a table, malloc'ed; NULL: no memory. */
-static char *format_cell(const struct column *c, const struct value *v)
+char *print__cell(const struct column *c, const struct value *v)
 {
 	char buf[TEXT_NUMBER + 8];
 
@@ -93,7 +91,7 @@ static char *format_cell(const struct column *c, const struct value *v)
 		break;
 	case VALUE_S64:
 		if (c->show == SHOW_SECONDS)
-			/* from 0 to v, also if v is negative: a moment may lie before the trace's start */
+			/* The interval is from 0 to v; v is negative before the trace's start. */
 			text__seconds(buf, sizeof(buf), v->s < 0 ? 0 : (u64)v->s, v->s < 0 ? 0 - (u64)v->s : 0, 6);
 		else
 			snprintf(buf, sizeof(buf), "%lld", v->s);
@@ -123,7 +121,7 @@ static bool is_last_shown(const struct table *t, u32 column)
 	return true;
 }
 
-/* One line of cells; takes no trailing blanks. */
+/* Prints one line of cells without trailing blanks. */
 static void print_line(FILE *file, const struct table *t, char *const *cells, const size_t *widths)
 {
 	bool first = true;
@@ -147,60 +145,73 @@ static void print_line(FILE *file, const struct table *t, char *const *cells, co
 	}
 }
 
-/* Width of the terminal on standard output; 0: it is not a terminal */
-static size_t terminal_width(FILE *file)
-{
-	struct winsize size;
+/* No text is shortened to less than this, however narrow the terminal is. */
+#define TEXT_MIN 16
 
-	return fileno(file) >= 0 && isatty(fileno(file)) && !ioctl(fileno(file), TIOCGWINSZ, &size) ? size.ws_col : 0;
+/* May the column be made narrower than `width`? Not narrower than its heading. */
+static bool is_elastic(const struct column *c, size_t width)
+{
+	return c->type == VALUE_TEXT && c->show != SHOW_STRIP && c->show != SHOW_OPTION && c->show != SHOW_NEVER &&
+	       width > TEXT_MIN && width > text__width(c->heading);
 }
 
-/* The bytes of the first `width` characters */
-static size_t bytes_of(const char *text, size_t width)
+/* The widest column that can be made narrower, or -1; *next: how wide the second widest is. */
+static int widest(const struct table *t, const size_t *widths, size_t *next)
 {
-	size_t n = 0;
+	int found = -1;
 
-	for (; text[n]; n++)
-		if (((unsigned char)text[n] & 0xc0) != 0x80 && !width--)
-			break;
-	return n;
+	*next = TEXT_MIN;
+	for (u32 c = 0; c < t->n_columns; c++) {
+		if (!is_elastic(&t->columns[c], widths[c]))
+			continue;
+		if (found < 0 || widths[c] > widths[found]) {
+			*next = found < 0 ? *next : widths[found];
+			found = (int)c;
+		} else if (widths[c] > *next) {
+			*next = widths[c];
+		}
+	}
+	return found;
 }
 
-/* No text is cut to less than this, however narrow the terminal is. */
-#define CUT_MIN 20
-
-/* Cuts the texts of column c, which begins at `at`, at the terminal's edge. */
-static void cut_long(const struct table *t, char **cells, u32 rows, u32 c, size_t at, size_t terminal)
+/* Makes the widest columns of texts narrower until a line fits into the terminal, or none can be. */
+static void fit_widths(const struct table *t, size_t *widths, size_t terminal)
 {
-	size_t room = terminal > at + CUT_MIN ? terminal - at : CUT_MIN;
+	size_t line = 0, next, excess;
+	int c;
 
-	for (u32 i = 1; i <= rows; i++) {
-		char *cell = cells[(size_t)i * t->n_columns + c];
+	for (u32 i = 0; i < t->n_columns; i++)
+		if (t->columns[i].show != SHOW_NEVER)
+			line += widths[i] + (line ? 2 : 0);
+	while (line > terminal && (c = widest(t, widths, &next)) >= 0) {
+		size_t least = text__width(t->columns[c].heading);
 
-		if (text__width(cell) > room)
-			strcpy(cell + bytes_of(cell, room - 2), "..");
+		/* as wide as the second widest, then both by one */
+		next = next > least ? next : least;
+		excess = widths[c] > next ? widths[c] - next : 1;
+		excess = excess < line - terminal ? excess : line - terminal;
+		widths[c] -= excess;
+		line -= excess;
 	}
 }
 
 static void print_cells(FILE *file, const struct output_options *options, const struct table *t, char **cells, u32 rows)
 {
-	size_t i, width, at = 0, terminal = terminal_width(file), *widths = calloc(t->n_columns, sizeof(*widths));
+	size_t i, width, *widths = calloc(t->n_columns, sizeof(*widths));
 	u32 c;
 
 	if (!widths)
 		return;
-	/* row 0 is the headings */
+	/* Row 0 has the headings. */
 	for (i = 0; i < (size_t)(rows + 1) * t->n_columns; i++) {
 		width = text__width(cells[i]);
 		c = (u32)(i % t->n_columns);
 		widths[c] = width > widths[c] ? width : widths[c];
 	}
-	for (c = 0; c < t->n_columns; c++) {
-		if (t->columns[c].show == SHOW_LONG && terminal)
-			cut_long(t, cells, rows, c, at, terminal);
-		if (t->columns[c].show != SHOW_NEVER)
-			at += widths[c] + 2;
-	}
+	if (options->width)
+		fit_widths(t, widths, options->width);
+	for (i = 0; i < (size_t)(rows + 1) * t->n_columns; i++)
+		text__shorten(cells[i], widths[i % t->n_columns]);
 	fputs(print__color(options, COLOR_DIM), file);
 	print_line(file, t, cells, widths);
 	fprintf(file, "%s\n", print__color(options, COLOR_PLAIN));
@@ -228,7 +239,7 @@ static void print_table(FILE *file, const struct output_options *options, const 
 		whole = (cells[at++] = strdup(t->columns[c].heading)) != NULL;
 	for (i = 0; i < rows; i++) {
 		for (c = 0; whole && c < t->n_columns; c++)
-			whole = (cells[at++] = format_cell(&t->columns[c], &table__row(t, i)[c])) != NULL;
+			whole = (cells[at++] = print__cell(&t->columns[c], &table__row(t, i)[c])) != NULL;
 	}
 	if (whole)
 		print_cells(file, options, t, cells, rows);
@@ -243,19 +254,56 @@ static void print_table(FILE *file, const struct output_options *options, const 
 	free(cells);
 }
 
+static void print_part(FILE *file, const char *text, size_t len)
+{
+	char *part = strndup(text, len);
+
+	print__clean(file, part ? part : "?");
+	free(part);
+}
+
+/* The bytes of its first clause, which states the cause and the code */
+static size_t first_clause(const char *text)
+{
+	size_t n = strcspn(text, ":;.");
+
+	/* "srv.py:12" has them, too */
+	while (text[n] && text[n + 1] && text[n + 1] != ' ')
+		n += 1 + strcspn(text + n + 1, ":;.");
+	return n;
+}
+
+/* On a terminal the cause of a ranked finding is bold, and the command that shows more is dim. */
+static void print_finding(FILE *file, const struct output_options *options, const struct report_finding *f)
+{
+	size_t bold = options->color && f->n_fields ? first_clause(f->text) : 0;
+	const char *next = bold ? strstr(f->text + bold, " Next: `") : NULL;
+
+	if (bold) {
+		fputs(COLOR_BOLD, file);
+		print_part(file, f->text, bold);
+		fputs(COLOR_PLAIN, file);
+	}
+	print_part(file, f->text + bold, next ? (size_t)(next - f->text) - bold : strlen(f->text + bold));
+	if (next) {
+		fputs(COLOR_DIM, file);
+		print__clean(file, next);
+		fputs(COLOR_PLAIN, file);
+	}
+	putc('\n', file);
+}
+
 void print__people(const struct report_output *out, const struct output_options *options, FILE *file)
 {
 	const struct table *t;
 	u32 i;
 
-	for (i = 0; i < out->n_findings; i++) {
-		print__clean(file, out->findings[i].text);
-		putc('\n', file);
-	}
+	for (i = 0; i < out->n_findings; i++)
+		print_finding(file, options, &out->findings[i]);
 	if (out->n_findings && out->tables)
 		putc('\n', file);
 	for (t = out->tables; t; t = t->next) {
-		/* a finding says already that there is nothing */
+		/* A finding already states that the table is empty. */
 		if (!t->machine_only && (t->n_rows || !out->n_findings))
 			print_table(file, options, t);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Within user/output, and for what prints lines beside the tables. */
+/* Shared by the files of user/output and by code that prints lines beside tables. */
 #ifndef SONDE_OUTPUT_PRINT_H
 #define SONDE_OUTPUT_PRINT_H
 
@@ -10,14 +10,15 @@
 #define COLOR_RED   "\033[31m"
 #define COLOR_PLAIN "\033[0m"
 
-/* "" where the options want no colours */
+/* Returns the color, or "" if the options disable colours. */
 const char *print__color(const struct output_options *options, const char *color);
-/* A text that a target chose. */
+/* Prints a text that a target chose, with control characters escaped. */
 void print__clean(FILE *file, const char *text);
-/* How many rows of a table the options ask for; people: its own limit counts. */
+/* A cell's text in a table for people, malloc'ed; NULL: no memory. */
+char *print__cell(const struct column *c, const struct value *v);
+/* Returns how many rows to print: what the options request, by default all, or for people the table's own limit. */
 u32 print__rows(const struct table *t, s64 rows, bool people);
 
-/* The formats */
 void print__people(const struct report_output *out, const struct output_options *options, FILE *file);
 void print__csv(const struct report_output *out, const struct output_options *options, FILE *file);
 void print__json(const struct report_output *out, const struct output_options *options, FILE *file);

@@ -19,7 +19,7 @@ void table__add_row(struct table *t, const struct value *values, size_t n)
 	u32 i, rows;
 
 	assert(!t->n_columns || n == t->n_columns);
-	if (t->failed)
+	if (t->failed || t->drops_rows)
 		return;
 	if (t->n_rows == t->allocated) {
 		rows = t->allocated ? t->allocated * 2 : 16;
@@ -64,7 +64,7 @@ void table__insert(struct table *t, u32 at, const struct column *column,
 	memcpy(columns, t->columns, at * sizeof(*columns));
 	columns[at] = *column;
 	memcpy(columns + at + 1, t->columns + at, after * sizeof(*columns));
-	/* from the last row on: each moves behind those that are still to be moved */
+	/* Starts with the last row: a widened row then overwrites only rows that were moved already. */
 	for (u32 i = t->n_rows; i-- > 0;) {
 		struct value *to = cells + (size_t)i * (n + 1);
 
@@ -96,7 +96,7 @@ int table__column(const struct table *t, const char *name)
 
 static int value__compare(const struct value *a, const struct value *b)
 {
-	/* unknown is less than anything */
+	/* An unknown value is less than any other. */
 	if (a->type == VALUE_NONE || b->type == VALUE_NONE)
 		return (a->type != VALUE_NONE) - (b->type != VALUE_NONE);
 	switch (a->type) {
@@ -125,11 +125,11 @@ static int compare_rows(const void *a, const void *b, void *arg)
 
 	if (c)
 		return s->down ? -c : c;
-	/* qsort is not stable */
+	/* Equal rows keep their order, since qsort is not stable. */
 	return (i > j) - (i < j);
 }
 
-/* Row order[i] comes to row i, in place: a table may be most of what memory there is. Uses up order. */
+/* Moves row order[i] to row i, in place, as a table may fill most of the memory. Overwrites order. */
 static void arrange(struct table *t, u32 *order, struct value *room)
 {
 	size_t size = t->n_columns * sizeof(*room);
@@ -184,7 +184,7 @@ int table__sort(struct table *t, const char *column)
 struct table *report_output__table(struct report_output *out, const char *name, const char *title,
 				   const struct column *columns, u32 n_columns)
 {
-	/* so that reports need not check: takes no rows */
+	/* Reports need not check for NULL: without memory they get this table, which takes no rows. */
 	static struct table nowhere = { .failed = true };
 	struct table **end = &out->tables, *t = calloc(1, sizeof(*t));
 
@@ -199,6 +199,18 @@ struct table *report_output__table(struct report_output *out, const char *name, 
 	while (*end)
 		end = &(*end)->next;
 	*end = t;
+	return t;
+}
+
+struct table *report_output__machine_table(struct report_output *out, const char *name, const char *title,
+					   const struct column *columns, u32 n_columns)
+{
+	struct table *t = report_output__table(out, name, title, columns, n_columns);
+
+	if (t->columns) {
+		t->machine_only = true;
+		t->drops_rows = out->for_people;
+	}
 	return t;
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The output of a command: findings as sentences, then tables of typed columns, in the format that the command
- * line selects.
- */
+/* The output of a command in the selected format: findings, which are sentences, then tables with typed columns. */
 #ifndef SONDE_OUTPUT_TABLE_H
 #define SONDE_OUTPUT_TABLE_H
 
@@ -34,13 +31,13 @@ struct value {
 #define V_S64(x)  ((struct value){ .type = VALUE_S64, .s = (x) })
 #define V_DBL(x)  ((struct value){ .type = VALUE_DOUBLE, .d = (x) })
 #define V_TEXT(x) (value__text(x))
-/* NULL: unknown */
+/* NULL is an unknown value. */
 static inline struct value value__text(const char *text)
 {
 	return text ? (struct value){ .type = VALUE_TEXT, .text = text } : V_NONE;
 }
 
-/* The format in tables for people; CSV and JSON have the plain number in the unit that the key names. */
+/* How tables for people show a value; CSV and JSON have the plain number in the unit that the key names. */
 enum column_show {
 	SHOW_PLAIN, /* 4711 */
 	SHOW_COUNT, /* 1,234,567 */
@@ -49,19 +46,19 @@ enum column_show {
 	SHOW_PERCENT, /* 12.3: a double from 0 to 100 */
 	SHOW_HEX, /* 0x7f00deadbeef; a JSON number all the same */
 	SHOW_SECONDS, /* ns as 12.345678 */
-	SHOW_LONG, /* a text in the last column that a terminal's width cuts */
+	SHOW_STRIP, /* a text whose characters are parts of the time: never shortened */
 	SHOW_NEVER, /* for machines only */
-	SHOW_OPTION, /* an option of sonde's own: CSV has it as it is, though it begins with '-' */
+	SHOW_OPTION, /* an option of sonde: CSV does not quote its leading '-' */
 };
 
-/* For SHOW_PERCENT: 0 of nothing */
+/* Returns a value for SHOW_PERCENT; 0 if whole is 0. */
 static inline double table__percent(u64 part, u64 whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
 struct column {
-	const char *key; /* JSON and CSV, with the unit: "wait_ns" */
+	const char *key; /* key in JSON and CSV, with the unit: "wait_ns" */
 	const char *heading;
 	enum value_type type;
 	enum column_show show;
@@ -72,101 +69,116 @@ struct table {
 	const char *title; /* what it shows, for people */
 	const struct column *columns;
 	u32 n_columns;
-	struct value *cells; /* n_rows times n_columns; texts are ours */
+	struct value *cells; /* n_rows times n_columns; the table owns the texts */
 	u32 n_rows, allocated;
 	u32 limit; /* rows shown to people unless -n is given, 0: all */
-	struct column *own_columns; /* columns is this, after table__insert; else NULL */
-	bool machine_only; /* only in CSV and JSON: the same figures in other groups */
-	bool failed; /* no memory for a row */
+	struct column *own_columns; /* `columns` is this after table__insert; else NULL */
+	bool machine_only; /* only in CSV and JSON */
+	bool drops_rows; /* takes no rows, as the requested format omits the table */
+	bool failed; /* there was no memory for a row */
 	struct table *next;
 };
 
-/* Rows are handed over as a list of V_..., one a column and of its type or V_NONE. Texts are copied. */
+/* Adds a row of V_... values, one for each column and of its type, or V_NONE. Texts are copied. */
 #define table__add(table, ...)                                       \
 	table__add_row(table, (const struct value[]){ __VA_ARGS__ }, \
 		       sizeof((const struct value[]){ __VA_ARGS__ }) / sizeof(struct value))
 void table__add_row(struct table *t, const struct value *values, size_t n);
-/* Cells of a row */
+/* Returns the cells of a row. */
 struct value *table__row(const struct table *t, u32 row);
 /*
- * Inserts a column at index `at`; fn returns each row's value (no text) and gets the row as it was. Without memory
- * the table stays as it is and is marked as failed.
+ * Inserts a column at index `at`; fn gets each old row and returns its value (no text). Without memory the table is
+ * unchanged and marked as failed.
  */
 void table__insert(struct table *t, u32 at, const struct column *column,
 		   struct value (*fn)(const struct value *row, void *arg), void *arg);
-/* Index of a column by key or heading (case does not matter), -1: none. */
+/* Returns the index of a column by key or heading, in any case of letters; -1: there is none. */
 int table__column(const struct table *t, const char *name);
 /*
- * By column: figures largest first, texts from A to Z; `-COLUMN` largest or last first, `+COLUMN`
- * smallest first. Rows that are equal keep their order. 0, -ENOENT: no such column, -ENOMEM.
+ * Sorts by a column: numbers largest first, texts from A to Z; `-COLUMN` in descending, `+COLUMN` in ascending order.
+ * Equal rows keep their order. Returns 0, -ENOENT for an unknown column, or -ENOMEM.
  */
 int table__sort(struct table *t, const char *column);
 
-/* Output options of the command line: how many rows, in which format. */
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
 
 struct output_options {
 	enum output_format format;
-	const char *sort; /* NULL: as the report has it */
+	const char *sort; /* NULL: the report's order */
 	s64 rows; /* -1: the tables' own limits, 0: all */
 	bool color;
+	u32 width; /* characters of the terminal's line: tables for people are made to fit; 0: no terminal */
 };
 
-/* What the output is of, such as a trace with its losses: every format says it. All NULL: of nothing. */
+/* The source of the output, such as a trace with its losses, which every format states; all NULL: there is none. */
 struct report_origin {
-	/* Lines behind all others, each with the prefix. */
+	/* Prints the last lines of the output, each with the prefix. */
 	void (*print)(FILE *file, const struct output_options *options, const char *prefix, const void *arg);
-	/* Members of the outermost object. */
+	/* Writes members of the outermost object. */
 	void (*json)(struct json_writer *w, const void *arg);
 	const void *arg;
 };
 
-/* A number or text that a finding states, with its unit in the key as columns have it */
+/* A number or text that a finding states; the key has its unit, as the key of a column has. */
 struct figure {
 	const char *key; /* lives as long as the program */
-	struct value value; /* a text is ours */
+	struct value value; /* the finding owns a text */
 };
 
 struct report_finding {
 	char *text;
 	struct figure *figures;
 	u32 n_figures;
+	struct figure *fields; /* members of the finding in JSON: "code.line" is line of object code */
+	u32 n_fields;
 };
 
 struct report_output {
-	const char *name; /* the report's */
+	const char *name; /* the report's name */
 	struct report_finding *findings; /* lines before the tables */
 	u32 n_findings;
-	char **notes; /* lines after them */
+	char **notes; /* lines after the tables */
 	u32 n_notes;
 	struct table *tables;
 	struct report_origin origin;
 	bool failed; /* memory ran out: the output would be incomplete */
+	bool for_people; /* printed as tables, so REPORT_MACHINE_TABLE's take no rows */
 };
 
 void report_output__finding(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The figures of the last finding, for machines: a list of FIGURE(key, V_...). Texts are copied. */
+/* Adds figures to the last finding: a list of FIGURE(key, V_...). Texts are copied. */
 #define FIGURE(key, value) ((struct figure){ key, value })
 #define REPORT_FIGURES(out, ...)                                            \
 	report_output__figures(out, (const struct figure[]){ __VA_ARGS__ }, \
 			       sizeof((const struct figure[]){ __VA_ARGS__ }) / sizeof(struct figure))
 void report_output__figures(struct report_output *out, const struct figure *figures, size_t n);
-/* Adds another output's finding with its figures. */
+/* Adds fields to the last finding: a list of FIELD(key, V_...), those of one object in a row. Texts are copied. */
+#define FIELD(key, value) ((struct figure){ key, value })
+#define REPORT_FIELDS(out, ...)                                            \
+	report_output__fields(out, (const struct figure[]){ __VA_ARGS__ }, \
+			      sizeof((const struct figure[]){ __VA_ARGS__ }) / sizeof(struct figure))
+void report_output__fields(struct report_output *out, const struct figure *fields, size_t n);
+/* Adds a copy of another output's finding. */
 void report_output__take(struct report_output *out, const struct report_finding *finding);
 void report_output__note(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A new table at the end; name, title and columns must outlive it. Never NULL: without memory a row-less one is shared. */
+/* Adds a table; name, title and columns must outlive it. Never NULL: without memory the table takes no rows. */
 struct table *report_output__table(struct report_output *out, const char *name, const char *title,
 				   const struct column *columns, u32 n_columns);
 #define REPORT_TABLE(out, name, title, columns) report_output__table(out, name, title, columns, ARRAY_LEN(columns))
-/* Sorts every table that has such a column. -ENOENT: none has. */
+/* Adds a table that only CSV and JSON show. */
+struct table *report_output__machine_table(struct report_output *out, const char *name, const char *title,
+					   const struct column *columns, u32 n_columns);
+#define REPORT_MACHINE_TABLE(out, name, title, columns) \
+	report_output__machine_table(out, name, title, columns, ARRAY_LEN(columns))
+/* Sorts every table that has this column, as table__sort does. Returns -ENOENT if none has it. */
 int report_output__sort(struct report_output *out, const char *column);
 void report_output__free(struct report_output *out);
-/* findings.c: frees findings and notes */
+/* Frees findings and notes (findings.c). */
 void report_output__free_lines(struct report_output *out);
-/* No memory anywhere? */
+/* Did memory run out for the output or one of its tables? */
 bool report_output__failed(const struct report_output *out);
 
-/* Writes it all. 0, or negative errno: the last is a failed write. */
+/* Writes the whole output. Returns 0 or, if a write failed, negative errno. */
 int report_output__print(const struct report_output *out, const struct output_options *options, FILE *file);
 
 #endif

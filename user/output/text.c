@@ -3,6 +3,7 @@
 
 #include "util/array.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,19 @@ size_t text__decode(const char *text, size_t len, u32 *c)
 			return 0;
 		*c = *c << 6 | (p[i] & 0x3f);
 	}
-	/* overlong, surrogate, beyond Unicode */
+	/* Overlong forms, surrogates and values beyond Unicode are invalid. */
 	if ((n == 3 && *c < 0x800) || (n == 4 && *c < 0x10000) || (*c >= 0xd800 && *c < 0xe000) || *c > 0x10ffff)
 		return 0;
+	return n;
+}
+
+/* Bytes at the beginning that need neither cleaning nor escapes, as most texts have no others. */
+static size_t plain_length(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && text[n] >= ' ' && text[n] <= '~')
+		n++;
 	return n;
 }
 
@@ -52,7 +63,7 @@ static size_t put_escaped(char *out, u32 c)
 
 char *text__clean(const char *text, size_t len)
 {
-	/* the longest escape of one byte is 4, of one character 9 for at least 3 bytes */
+	/* An escape has at most 4 times the original's bytes: \xNN replaces 1 or more, \u{NNNN} 2 or more. */
 	char *out = malloc(len * 4 + 1);
 	size_t n, at = 0;
 	u32 c;
@@ -60,6 +71,13 @@ char *text__clean(const char *text, size_t len)
 	if (!out)
 		return NULL;
 	for (; len; text += n, len -= n) {
+		n = plain_length(text, len);
+		memcpy(out + at, text, n);
+		at += n;
+		text += n;
+		len -= n;
+		if (!len)
+			break;
 		n = text__decode(text, len, &c);
 		if (!n) {
 			at += put_escaped(out + at, (unsigned char)*text);
@@ -73,6 +91,19 @@ char *text__clean(const char *text, size_t len)
 	}
 	out[at] = '\0';
 	return out;
+}
+
+void text__put_clean(FILE *out, const char *text, size_t len)
+{
+	char *clean;
+
+	if (plain_length(text, len) == len) {
+		fwrite(text, 1, len, out);
+		return;
+	}
+	clean = text__clean(text, len);
+	fputs(clean ? clean : "?", out);
+	free(clean);
 }
 
 char *text__utf8(const char *text, size_t len)
@@ -110,7 +141,7 @@ static void put_csv(FILE *out, const char *text, const char *prefix)
 
 void text__put_csv(FILE *out, const char *text)
 {
-	/* a spreadsheet takes a cell that begins like this for a formula, which may run programs */
+	/* A spreadsheet treats a cell that begins with one of these as a formula, which may run programs. */
 	put_csv(out, text, *text && strchr("=+-@\t\r", *text) ? "'" : "");
 }
 
@@ -128,9 +159,33 @@ size_t text__width(const char *text)
 	return n;
 }
 
+/* The bytes of the first `n` characters */
+static size_t bytes_of(const char *text, size_t n)
+{
+	size_t i = 0;
+
+	for (; text[i]; i++)
+		if (((unsigned char)text[i] & 0xc0) != 0x80 && !n--)
+			break;
+	return i;
+}
+
+void text__shorten(char *text, size_t width)
+{
+	size_t len = text__width(text), left = (width - 1) / 2, right = width - 2 - left;
+	char *cut;
+
+	if (len <= width || width < 3)
+		return;
+	cut = text + bytes_of(text, left);
+	text += bytes_of(text, len - right);
+	memmove(cut + 2, text, strlen(text) + 1);
+	cut[0] = cut[1] = '.';
+}
+
 char *text__ns(char *buf, size_t size, u64 ns)
 {
-	/* whole numbers: 999,999,999 ns must not become "1000.000 ms" */
+	/* Integers do not round up: 999,999,999 ns must not become "1000.000 ms". */
 	if (ns < 1000)
 		snprintf(buf, size, "%llu ns", ns);
 	else if (ns < 1000000)
@@ -224,4 +279,16 @@ bool text__has_item(const char *list, char separator, const char *item)
 			return true;
 	}
 	return false;
+}
+
+void text__add(struct text_buffer *t, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(t->buf + t->len, t->size - t->len, format, ap);
+	va_end(ap);
+	if (n > 0)
+		t->len = t->len + (size_t)n < t->size ? t->len + (size_t)n : t->size - 1;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Cgroup names are made by the user who runs the container, and any user may choose
- * them: only characters that an id can have are taken, all of them bounded.
+ * The user who runs a container, which may be any user, chooses the names of cgroups. So only characters that occur
+ * in ids are accepted, and all lengths are limited.
  */
 #include "process/container.h"
 
@@ -15,7 +15,7 @@
 #define ID_SHOW 12
 #define UID_LEN 36 /* of a pod: 8-4-4-4-12 */
 
-/* Names that stand before the id in the last part of a path, as "docker-ID.scope" or "libpod_ID". */
+/* Prefixes of the id in the last component of a path, as in "docker-ID.scope" or "libpod_ID". */
 static const struct {
 	const char *prefix;
 	const char *runtime;
@@ -34,7 +34,7 @@ static bool is_id(const char *p, size_t n)
 	return n == ID_LEN;
 }
 
-/* A name that a person gave: what is usual in one. */
+/* The length of a name that a person chose: the usual characters only. */
 static size_t name_length(const char *p, size_t n)
 {
 	size_t i = 0;
@@ -81,7 +81,7 @@ static void parse_pod(struct container *out, const char *part, size_t n)
 	snprintf(out->pod, sizeof(out->pod), "%s", uid);
 }
 
-/* The last 64 characters before ".scope", and what stands before them; parent: the part above. */
+/* The last 64 characters before ".scope", and the prefix before them; parent: the component above. */
 static bool parse_id(struct container *out, const char *part, size_t n, const char *parent, size_t parent_n)
 {
 	const char *runtime = NULL;
@@ -96,7 +96,7 @@ static bool parse_id(struct container *out, const char *part, size_t n, const ch
 		runtime = runtime_of(part, n - ID_LEN - 1);
 	else
 		return false;
-	/* "kubepods-..slice:cri-containerd:ID": runc's way of naming a unit, taken for a path */
+	/* "kubepods-..slice:cri-containerd:ID": runc's name of a systemd unit, used as a path */
 	if (!runtime && n > ID_LEN + 15 && !memcmp(part + n - ID_LEN - 15, "cri-containerd:", 15))
 		runtime = "containerd";
 	if (!runtime && n > ID_LEN + 5 && !memcmp(part + n - ID_LEN - 5, "crio:", 5))
@@ -132,7 +132,7 @@ void container__parse(struct container *out, const char *path)
 	bool by_id = false;
 
 	memset(out, 0, sizeof(*out));
-	/* the innermost container wins, and an id over a name */
+	/* the innermost container wins, and an id wins over a name */
 	for (part = path; *part; part += n) {
 		part += strspn(part, "/");
 		n = strcspn(part, "/");
@@ -146,7 +146,7 @@ void container__parse(struct container *out, const char *path)
 	}
 }
 
-/* How much a line "NUMBER:CONTROLLERS:PATH" says, beside its container. */
+/* The preference for a line "NUMBER:CONTROLLERS:PATH" among lines that name no container. */
 static u32 weight_of(const char *line, const char *path)
 {
 	if (!strcmp(path, "/"))

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* include/uapi/linux/magic.h and, of those it does not list, the file systems' own headers */
+/* include/uapi/linux/magic.h, and the file systems' own headers */
 static const struct {
 	u32 magic;
 	const char *name;
@@ -36,7 +36,7 @@ u64 filesystem__magic(int fd)
 	return fstatfs(fd, &fs) ? 0 : (u64)fs.f_type;
 }
 
-/* As /proc/filesystems has them; FUSE's have a suffix that its server chooses ("fuse.sshfs"). */
+/* Types as in /proc/filesystems; those of FUSE have a suffix that the server chooses ("fuse.sshfs"). */
 static const struct {
 	const char *type, *name;
 } types[] = {

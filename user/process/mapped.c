@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* O_PATH: it is only named, and no server is asked. */
+/* O_PATH only names the file, so no server is asked. */
 static int find_mapping(const struct mapping *m)
 {
 	char path[96];
@@ -29,7 +29,7 @@ struct search {
 	const char *remote;
 };
 
-/* A folder is asked for the next name only if no other machine or process serves it, which may never answer. */
+/* Reads the next component of a path only if its folder is local: a remote one may never answer. */
 static int visit(int fd, void *arg)
 {
 	struct search *s = arg;
@@ -38,7 +38,7 @@ static int visit(int fd, void *arg)
 	return s->remote ? -EREMOTE : 0;
 }
 
-/* What lies there now may be on another file system than what is mapped. */
+/* The file that is at the path now may be on another file system than the mapped one. */
 static int find_path(const struct mapping *m, bool remote_files, const char **remote)
 {
 	struct search s = { .pid = m->pid };
@@ -68,7 +68,7 @@ int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_
 	bool known = m->dev && filesystem__type(m->dev >> 20, m->dev & 0xfffff, m->pid, type, sizeof(type)), is_named;
 	int fd;
 
-	/* even to name a file of NFS may ask its server */
+	/* even an O_PATH open of a file on NFS may ask its server */
 	*remote = known && !remote_files ? filesystem__remote_type(type) : NULL;
 	if (*remote)
 		return -EREMOTE;

@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGES 64 /* of each CPU's buffer: some 2000 records */
+#define PAGES 64 /* pages of each CPU's buffer: about 2000 records */
 
 struct mmaps {
 	int *fds;
 	struct perf_event_mmap_page **pages;
 	u32 n;
 	size_t page;
-	char record[65536]; /* one that wraps around the buffer's end */
+	char record[65536]; /* a record that wraps around the end of the buffer */
 };
 
 /* PERF_RECORD_MMAP2, include/uapi/linux/perf_event.h, with PERF_SAMPLE_TIME as its only sample_id */
@@ -70,6 +70,7 @@ int mmaps__open(struct mmaps **out)
 	int cpus = get_nprocs_conf(), err;
 	struct mmaps *m = calloc(1, sizeof(*m));
 
+	*out = NULL;
 	if (!m)
 		return -ENOMEM;
 	m->page = sysconf(_SC_PAGESIZE);
@@ -81,7 +82,7 @@ int mmaps__open(struct mmaps **out)
 	}
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		err = open_cpu(m, cpu);
-		if (err && err != -ENODEV) { /* -ENODEV: the CPU is off line */
+		if (err && err != -ENODEV) { /* -ENODEV: the CPU is offline */
 			mmaps__close(m);
 			return err;
 		}
@@ -131,7 +132,7 @@ static void decode(const struct perf_event_header *h, void (*fn)(const struct mm
 	fn(&out, arg);
 }
 
-/* The record at the tail, made contiguous if it wraps. */
+/* The record at the tail, copied if it wraps. */
 static const struct perf_event_header *peek(struct mmaps *m, const char *data, u64 tail, u64 size)
 {
 	const struct perf_event_header *h = (const void *)(data + tail % size);

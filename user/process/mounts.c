@@ -12,14 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TABLES_MAX 4 /* of namespaces; the least used one goes */
-#define MOUNTS_MAX (1u << 17) /* a namespace may have 100,000 unless sysctl fs.mount-max is raised */
+#define TABLES_MAX 4 /* tables of namespaces that are cached; the least recently used one is replaced */
+#define MOUNTS_MAX (1u << 17) /* a namespace may have 100,000 mounts unless sysctl fs.mount-max is raised */
 
 struct table {
-	u64 ns; /* inode of the namespace, which the open file keeps from being another's; 0: free */
+	u64 ns; /* inode of the namespace, which cannot be reused while the file is open; 0: free */
 	int fd; /* its mountinfo */
-	u64 used; /* when, in questions */
-	struct mount *mounts; /* by device */
+	u64 used; /* number of the request that last used it */
+	struct mount *mounts; /* sorted by device */
 	u32 n;
 };
 
@@ -98,11 +98,11 @@ static bool has_changed(const struct table *t)
 {
 	struct pollfd p = { .fd = t->fd, .events = POLLPRI };
 
-	/* each change is reported once, from the opening on: so also one that comes while the table is read */
+	/* each change since the open is reported once, even if it comes while the table is read */
 	return poll(&p, 1, 0) != 0;
 }
 
-/* Opens and reads a table. ns 0: it is not known which namespace it is of, so the table is not to be stored. */
+/* Opens and reads a table. ns 0: its namespace is unknown, so the table is not cached. */
 static struct table *open_table(struct table *t, const char *path, u64 ns)
 {
 	forget(t);

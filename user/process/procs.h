@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Executable file mappings read from /proc alone: no BPF, for `doctor` on a machine where BPF does not work. */
+/* Executable file mappings read from /proc, without BPF: for `doctor` on a machine where BPF does not work. */
 #ifndef SONDE_PROCESS_PROCS_H
 #define SONDE_PROCESS_PROCS_H
 
 #include "process/process.h"
 
 /*
- * Calls fn for each executable mapping of a file of each process that can be
- * read; dev and ino are those of /proc/PID/maps. Returns how many processes
- * could not be read, or negative errno.
+ * Calls fn for each executable file mapping of each process that can be read; dev and ino are those of
+ * /proc/PID/maps. Returns how many processes could not be read, or negative errno.
  */
 int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *arg);
 
-/* The same of one process: 0 or negative errno. */
+/* The same for one process: returns 0 or negative errno. */
 int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg);
 
 #endif

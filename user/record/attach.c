@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The probes of one object: which of what was found in its file (record/examine.h) is attached, and its links. */
+/* Attaches the probes of one object, at the sites that were found in its file (record/examine.h). */
 #include "record/objects.h"
 #include "site/verify_site.h"
 
@@ -12,28 +12,28 @@
 
 #define UNKNOWN_OWNER 0xffffffffu /* the user id that no file has */
 
-#define ENOTSUPP 524 /* include/linux/errno.h: the kernel's own, without a text in libc */
+#define ENOTSUPP 524 /* include/linux/errno.h: an error of the kernel that libc has no text for */
 
-struct place {
+struct numbered_site {
 	const struct program *program;
 	u64 offset;
 	u64 cookie;
 	u64 counter; /* see struct site */
 };
 
-/* What is attached for one family. */
-struct places {
+/* The sites of one family in one file, to be attached */
+struct family_sites {
 	struct session *s;
 	struct object *o;
-	struct place *list;
+	struct numbered_site *list;
 	u32 n;
-	u32 probes; /* that were known before the file */
-	u32 owner; /* user id to whom the file belongs */
+	u32 probes; /* number of probes before this file */
+	u32 owner; /* user id of the file's owner */
 	int error;
 };
 
-/* Of an end of a placed call, or of where its beginning or another function is probed. */
-static u64 bits_of(const struct program *program, const struct found_place *found, u32 group)
+/* The cookie's bits for an end of a placed call, or for the site of an entry or of another function. */
+static u64 bits_of(const struct program *program, const struct found_site *found, u32 group)
 {
 	const u64 ends = COOKIE_EXIT | COOKIE_UNWIND,
 		  end = ends | COOKIE_BY_FRAME_POINTER | 0xffffULL << COOKIE_ABOVE_SHIFT;
@@ -45,15 +45,16 @@ static u64 bits_of(const struct program *program, const struct found_place *foun
 	return (u64)group << COOKIE_GROUP_SHIFT;
 }
 
-/* A program's probe on a function: found once for all places of it. */
+/* A program's probe on a function; its number is looked up once for all sites. */
 struct numbered {
 	u32 group;
 	u16 number; /* 0: not known yet */
-	bool refused; /* it gets none */
+	bool refused; /* it gets no number */
 };
 
-/* 0, -E2BIG, -ENOMEM or -EPROTO: the program does not name the function. */
-static int number_function(struct places *p, const struct program *program, const char *name, struct numbered *out)
+/* Returns 0, -E2BIG, -ENOMEM or -EPROTO: the program does not name the function. */
+static int number_function(struct family_sites *p, const struct program *program, const char *name,
+			   struct numbered *out)
 {
 	struct probes *probes = &p->s->embedded.probes;
 	unsigned int group = 0;
@@ -66,11 +67,11 @@ static int number_function(struct places *p, const struct program *program, cons
 	return out->number ? 0 : -E2BIG;
 }
 
-static int number_place(struct places *p, const struct examination *x, const struct found_place *found,
-			struct map *numbers)
+static int number_site(struct family_sites *p, const struct examination *x, const struct found_site *found,
+		       struct map *numbers)
 {
 	const struct program *program = &p->s->embedded.probes.programs[found->program];
-	const char *name = found->name == PLACE_NO_NAME ? program->section.rest : x->names[found->name];
+	const char *name = found->name == SITE_NO_NAME ? program->section.rest : x->names[found->name];
 	const struct {
 		u32 program, name;
 	} key = { found->program, found->name };
@@ -85,15 +86,15 @@ static int number_place(struct places *p, const struct examination *x, const str
 		if (err)
 			return err;
 	}
-	p->list[p->n++] = (struct place){ .program = program,
-					  .offset = found->offset,
-					  .cookie = n->number | bits_of(program, found, n->group),
-					  .counter = found->counter };
+	p->list[p->n++] = (struct numbered_site){ .program = program,
+						  .offset = found->offset,
+						  .cookie = n->number | bits_of(program, found, n->group),
+						  .counter = found->counter };
 	return 0;
 }
 
-/* The places that were found, with the numbers of their probes. */
-static void number_places(struct places *p, const struct examination *x, const struct examined_family *f)
+/* Collects the sites that were found, with the numbers of their probes. */
+static void number_sites(struct family_sites *p, const struct examination *x, const struct examined_family *f)
 {
 	struct map numbers;
 	int err = 0;
@@ -106,17 +107,17 @@ static void number_places(struct places *p, const struct examination *x, const s
 	}
 	map__init(&numbers, 2 * sizeof(u32), sizeof(struct numbered));
 	for (u32 i = 0; i < f->n && err != -EPROTO; i++) {
-		err = number_place(p, x, &x->places[f->first + i], &numbers);
+		err = number_site(p, x, &x->sites[f->first + i], &numbers);
 		if (err)
 			p->error = err;
 	}
 	map__free(&numbers);
-	/* of a process that was taken over nothing is believed */
+	/* the answer is from a compromised process: none of it is used */
 	if (err == -EPROTO)
 		p->n = 0;
 }
 
-/* Without session links: returns only in the processes that -p chose, a link each. */
+/* Without session links: probes returns only in the processes of -p, with a link for each. */
 static int attach_returns(struct session *s, const struct program *program, struct link_sites *sites, u64 *cookies)
 {
 	int err = 0;
@@ -126,7 +127,7 @@ static int attach_returns(struct session *s, const struct program *program, stru
 	sites->returns = true;
 	for (u32 i = 0; i < s->n_targets && !err; i++) {
 		sites->pid = s->targets[i].pid;
-		err = session__link(s, program, s->span_method, sites, NULL);
+		err = session__link(s, program, s->method.span, sites, NULL);
 		if (!err)
 			process__set(s, sites->pid, PROCESS_RETURNS);
 		else if (err == -ESRCH)
@@ -135,8 +136,8 @@ static int attach_returns(struct session *s, const struct program *program, stru
 	return err;
 }
 
-/* One program's places in one link. */
-static int attach_program(struct places *p, const struct program *program, u32 *attached)
+/* Attaches the sites of one program as one link. */
+static int attach_program(struct family_sites *p, const struct program *program, u32 *attached)
 {
 	bool span = program->section.kind == SECTION_SPAN;
 	u64 *offsets = calloc(p->n, sizeof(u64)), *cookies = calloc(p->n, sizeof(u64));
@@ -159,10 +160,10 @@ static int attach_program(struct places *p, const struct program *program, u32 *
 		cookies[sites.n++] = p->list[i].cookie;
 	}
 	if (!err)
-		err = session__link(p->s, program, span ? p->s->span_method : p->s->entry_method, &sites, attached);
+		err = session__link(p->s, program, span ? p->s->method.span : p->s->method.entry, &sites, attached);
 	if (!err)
-		err = pause__keep(p->s, program, p->s->entry_method, &sites);
-	if (!err && sites.n && span && p->s->span_mode == SPAN_PAIR)
+		err = pause__store(p->s, program, p->s->method.entry, &sites);
+	if (!err && sites.n && span && p->s->method.spans == SPAN_PAIR)
 		err = attach_returns(p->s, program, &sites, cookies);
 	free(offsets);
 	free(cookies);
@@ -190,27 +191,33 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 	};
 
 	session__emit(s, &r, sizeof(r));
-	if (s->started && sites && !process__is_foreign(s, o->pid))
+	if (s->time.started && sites && !process__is_foreign(s, o->pid))
 		losses__add_of(s, o->pid, family, LOSS_BLIND, 1, o->first, o->live, o->id);
 }
 
-/* NVIDIA's own libraries are like that, a dozen of them in a process: they were not requested one by one, and the trace names them. */
+/*
+ * NVIDIA's own libraries are stripped like that, a dozen of them in a process. They were not requested individually,
+ * and the trace names them.
+ */
 static void warn_hidden(struct session *s, const struct object *o, const struct schema_family *f, const char *why)
 {
-	if (!s->hidden++)
+	if (!s->counts.hidden++)
 		session__warn(s, "%s: family %s: %s (`sonde info` names all such files)", o->path, f->name, why);
 }
 
-/* Sites that the file's own tables do not confirm: a debug file that is not the file's, or code that is not understood. */
-static void note_refused(const struct session *s, const struct places *p, char *why, size_t len)
+/*
+ * Notes sites that the file's own tables do not confirm: the debug file belongs to another file, or the code is not
+ * understood.
+ */
+static void note_refused(const struct session *s, const struct family_sites *p, char *why, size_t len)
 {
 	if (s->refused_sites.n && !*why)
 		snprintf(why, len, "%u of %u sites are not probed: offset %#llx: %s", s->refused_sites.n, p->n,
 			 s->refused_sites.offset, site_verdict__text(s->refused_sites.verdict));
 }
 
-/* Why there are no probes, and how to have them. */
-static void say_refused(const struct session *s, const struct object *o, int err, char *why, size_t len)
+/* Writes why there are no probes, and how to get them. */
+static void explain_refusal(const struct session *s, const struct object *o, int err, char *why, size_t len)
 {
 	struct stat st;
 
@@ -233,13 +240,13 @@ static void say_refused(const struct session *s, const struct object *o, int err
 	else
 		snprintf(why, len, "the kernel refused probes: %s",
 			 err == -ENOTSUPP ? "an instruction that it can't probe" :
-			 err == -EPROTO	  ? "the process that parsed the file answered what makes no sense" :
+			 err == -EPROTO	  ? "the process that parsed the file gave an invalid answer" :
 			 err == -EPIPE	  ? "the process that attaches them is gone" :
 					    strerror(-err));
 }
 
-/* Its programs' links. 0 or negative errno. */
-static int attach_programs(struct places *p, const struct schema_family *f, u32 *attached, bool *span)
+/* Attaches the family's programs. Returns 0 or negative errno. */
+static int attach_programs(struct family_sites *p, const struct schema_family *f, u32 *attached, bool *span)
 {
 	const struct probes *probes = &p->s->embedded.probes;
 	int err = 0;
@@ -256,12 +263,12 @@ static int attach_programs(struct places *p, const struct schema_family *f, u32 
 	return err ? err : p->error;
 }
 
-/* before: how many probes had numbers before the file. */
+/* before: how many probes had numbers before this file. */
 static void attach_family(struct session *s, struct object *o, const struct examination *x,
 			  const struct examined_family *e, u32 before)
 {
 	const struct schema_family *f = schema__family_by_id(s->schema, e->found.id);
-	struct places p = { .s = s, .o = o, .probes = before };
+	struct family_sites p = { .s = s, .o = o, .probes = before };
 	u32 attached = 0, probes = s->embedded.probes.n;
 	char why[sizeof(e->found.why)];
 	bool span = false, lacking;
@@ -274,28 +281,28 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	}
 	strcpy(why, e->found.why);
 	p.owner = fstat(o->fd, &st) ? UNKNOWN_OWNER : st.st_uid;
-	number_places(&p, x, e);
+	number_sites(&p, x, e);
 	o->families |= FAMILY_BIT(f->id);
 	err = attach_programs(&p, f, &attached, &span);
 	note_refused(s, &p, why, sizeof(why));
 	if (err)
-		say_refused(s, o, err, why, sizeof(why));
+		explain_refusal(s, o, err, why, sizeof(why));
 	lacking = err || (*why && !e->found.hidden);
 	if (lacking) {
 		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
-		s->not_attached++;
+		s->counts.not_attached++;
 	} else if (*why) {
 		warn_hidden(s, o, f, why);
 	}
 	metadata__probes(s, probes);
 	if (attached)
 		o->live = session__now(s);
-	/* an object that was mapped before tracing began has no attach gap: the trace begins with its probes */
-	if (!s->started)
+	/* an object that was mapped before tracing began has no attach gap, because the trace begins with its probes */
+	if (!s->time.started)
 		o->first = o->live ? o->live : session__now(s);
-	/* a family may only want to know which processes have the object */
+	/* a family may only need to know which processes have the object */
 	if (p.n || *why)
-		write_object(s, o, f->id, attached, span ? s->span_method : s->entry_method, why);
+		write_object(s, o, f->id, attached, span ? s->method.span : s->method.entry, why);
 	if (lacking && !process__is_foreign(s, o->pid))
 		losses__add_of(s, o->pid, f->id, LOSS_UNPROBED, 1, o->first, session__now(s), o->id);
 	free(p.list);
@@ -305,6 +312,8 @@ bool object__attach(struct session *s, struct object *o, const struct examinatio
 {
 	u32 before = s->embedded.probes.n;
 
+	if (s->args->attaching && !s->time.started && x->n_families)
+		s->args->attaching(o->path);
 	for (u32 i = 0; i < x->n_families; i++)
 		attach_family(s, o, x, &x->families[i], before);
 	return o->families;

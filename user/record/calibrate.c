@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The programs run for all processes once they are attached, and the kernel sums up one time and one count a program. So
- * there are three parts, in turns: what others hit anyhow (how often), the same and a child that is not followed (what
- * such a hit costs), and a child that is followed. What others have in the third part is taken off by what the first two
- * say, at the lowest rate seen: on a busy machine the figure is then rather too low, towards that of a foreign hit, and
- * where others' hits are most of them there is none.
+ * Measures the cost of tracepoint programs. The programs run for all processes once they are attached, and the kernel
+ * only has one sum of time and runs for each program. So the measurement has three parts, in turns: the hits of other
+ * processes alone (their rate); the same with a child that is not followed (the cost of such a hit); and a child that
+ * is followed. The hits of others in the third part are subtracted, as estimated from the first two at the lowest
+ * rate seen. On a busy machine the result is therefore rather too low, closer to the cost of a foreign hit, and if
+ * most hits are those of others, there is no result.
  */
 #include "record/calibrate.h"
 
@@ -33,27 +34,27 @@
 #define WITH_WORK   (4 * MS)
 #define MESSAGE_MAX 1024
 
-/* The child's answer */
+/* The child's answer. */
 struct answer {
 	int error;
 	char message[MESSAGE_MAX];
-	struct family_cost costs[FAMILIES_MAX];
-	struct family_refusal refusals[FAMILIES_MAX];
+	struct family_cost costs[FAMILY_MAX];
+	struct family_refusal refusals[FAMILY_MAX];
 };
 
-/* One program's sums so far, as the kernel has them */
+/* One program's totals so far, as the kernel reports them. */
 struct sums {
 	u64 ns, hits;
 };
 
 enum part { ALONE, FOREIGN, FOLLOWED, PARTS };
 
-/* One program in each of the parts, all rounds together. */
+/* One program's totals in each part, over all rounds. */
 struct parts {
 	struct sums last;
 	struct sums in[ROUNDS][PARTS];
-	u64 took[ROUNDS]; /* the followed part */
-	double rate; /* hits a ns in the quietest part without work */
+	u64 took[ROUNDS]; /* duration of the followed part */
+	double rate; /* hits per ns in the quietest part without the child's work */
 };
 
 static struct sums read_sums(const struct program *p)
@@ -66,13 +67,13 @@ static struct sums read_sums(const struct program *p)
 	return (struct sums){ info.run_time_ns, info.run_cnt };
 }
 
-/* Those that only options ask for are loaded, and not run. */
+/* Programs that only options need are loaded but not run. */
 static bool is_tried(struct session *s, const struct program *p)
 {
-	return p->enabled && p->section.kind == SECTION_TRACEPOINT && load__wants(s, p);
+	return p->enabled && p->section.kind == SECTION_TRACEPOINT && load__is_needed(s, p);
 }
 
-/* The core's programs first: the others need them to know which threads are followed. */
+/* Attaches the core's programs first: the others need them to know which threads are followed. */
 static int attach_all(struct session *s, char *err, size_t len)
 {
 	const struct probes *probes = &s->embedded.probes;
@@ -95,7 +96,7 @@ static int attach_all(struct session *s, char *err, size_t len)
 	return 0;
 }
 
-/* Since the last call: a part that took so long. */
+/* Adds the totals since the last call to a part that took this long. */
 static void note(struct session *s, struct parts *parts, enum part part, u32 round, u64 took)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
@@ -116,7 +117,7 @@ static void note(struct session *s, struct parts *parts, enum part part, u32 rou
 	}
 }
 
-/* A child works for so long; with `followed` it is in the set of processes before it begins. */
+/* Runs a child that works for this long; with `followed` it is in the set of processes before it begins. */
 static int work(struct session *s, bool followed)
 {
 	int go[2];
@@ -129,7 +130,7 @@ static int work(struct session *s, bool followed)
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(go[1]);
-		/* its child: threads are followed from the moment they are made */
+		/* the work is done in a child of the child, because threads are followed from their creation on */
 		if (read(go[0], &byte, 1) == 1)
 			calibrate__work_in_child(WITH_WORK);
 		_exit(0);
@@ -145,7 +146,7 @@ static int work(struct session *s, bool followed)
 	return pid < 0 ? -EAGAIN : 0;
 }
 
-/* What is left of `all` hits when those that come anyhow, `rate` in a ns and each of `each` ns, are taken off. */
+/* Returns `all` hits without those of other processes, at `rate` hits per ns and `each` ns per hit. */
 static struct sums own_share(struct sums all, double rate, double each, u64 took)
 {
 	double others = rate > 0 ? rate * took : 0;
@@ -155,7 +156,7 @@ static struct sums own_share(struct sums all, double rate, double each, u64 took
 	return (struct sums){ others * each < all.ns ? all.ns - others * each : 0, all.hits - others };
 }
 
-/* Adds a round to the sums of hits, and keeps the cheapest round's time of one: what interrupts a program only ever adds. */
+/* Adds a round to the total of hits, and keeps the lowest time per hit, because interruptions only ever add time. */
 static void add_round(struct sums round, u64 *hits, double *each)
 {
 	if (!round.hits)
@@ -180,21 +181,21 @@ static void add_program(const struct parts *p, struct sums *foreign, struct sums
 	}
 	if (other_each > 0)
 		*foreign = (struct sums){ foreign->ns + other_hits * other_each, foreign->hits + other_hits };
-	/* fewer can hardly be distinguished from the others' */
+	/* a smaller share can't be distinguished from the hits of other processes */
 	if (own_each > 0 && own_hits * 4 >= all_hits)
 		*followed = (struct sums){ followed->ns + own_hits * own_each, followed->hits + own_hits };
 }
 
 static void add_up(const struct session *s, const struct parts *parts, struct answer *a)
 {
-	struct sums foreign[FAMILIES_MAX] = {}, followed[FAMILIES_MAX] = {};
+	struct sums foreign[FAMILY_MAX] = {}, followed[FAMILY_MAX] = {};
 
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		u32 id = s->embedded.probes.programs[i].family->id;
 
 		add_program(&parts[i], &foreign[id], &followed[id]);
 	}
-	for (u32 id = 0; id < FAMILIES_MAX; id++) {
+	for (u32 id = 0; id < FAMILY_MAX; id++) {
 		struct family_cost *c = &a->costs[id];
 
 		c->hits = followed[id].hits;
@@ -239,11 +240,11 @@ static int run_rounds(struct session *s, struct answer *a)
 	return err;
 }
 
-/* The first of each family's; one that costs the whole family comes before others. */
-static void keep_refusals(const struct session *s, struct answer *a)
+/* Stores one refusal of each family: one that disables the whole family, else the first. */
+static void store_refusals(const struct session *s, struct answer *a)
 {
-	for (u32 i = 0; i < s->n_refusals; i++) {
-		const struct refusal *from = &s->refusals[i];
+	for (u32 i = 0; i < s->refused.n; i++) {
+		const struct refusal *from = &s->refused.programs[i];
 		struct family_refusal *to = &a->refusals[from->family->id];
 
 		if (to->programs++ && (to->all || !from->all))
@@ -258,21 +259,18 @@ static int try_families(const struct features *f, const char *families, struct a
 {
 	const u32 no_process = 0;
 	struct session_args args = { .families = families, .pids = &no_process, .n_pids = 1, .command = "" };
-	struct session s = { .args = &args, .features = *f, .everything = true, .epoll_fd = -1 };
-	int err;
+	struct session *s;
+	int err = session__open_trial(&s, &args, f, a->message, sizeof(a->message));
 
-	err = load__open(&s, a->message, sizeof(a->message));
-	if (!err)
-		err = filter__open(&s, a->message, sizeof(a->message));
-	if (!err)
-		err = load__load(&s, a->message, sizeof(a->message));
+	if (!s)
+		return err;
 	if (!err && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		err = -errno;
 	if (!err)
-		err = attach_all(&s, a->message, sizeof(a->message));
-	keep_refusals(&s, a);
+		err = attach_all(s, a->message, sizeof(a->message));
+	store_refusals(s, a);
 	if (!err)
-		err = run_rounds(&s, a);
+		err = run_rounds(s, a);
 	if (err && !*a->message)
 		snprintf(a->message, sizeof(a->message), "%s", strerror(-err));
 	return err;
@@ -292,8 +290,8 @@ static void answer(int fd, const struct features *f, const char *families)
 	_exit(0);
 }
 
-int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILIES_MAX],
-			struct family_refusal refusals[FAMILIES_MAX], char *err, size_t len)
+int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILY_MAX],
+			struct family_refusal refusals[FAMILY_MAX], char *err, size_t len)
 {
 	struct answer *a = calloc(1, sizeof(*a));
 	size_t done = 0;

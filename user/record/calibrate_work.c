@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CALLS 20 /* cheap system calls a round */
+#define CALLS 20 /* cheap system calls per round */
 #define PAGES 8
 
 static long futex(u32 *word, int op, u32 value, const struct timespec *timeout)
@@ -25,7 +25,7 @@ static long futex(u32 *word, int op, u32 value, const struct timespec *timeout)
 	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-/* Two threads that let each other go on: switches, wake-ups and waits for a futex. */
+/* Two threads that wake each other in turn: switches, wake-ups and futex waits. */
 struct pair {
 	u32 turn, rounds;
 };
@@ -76,7 +76,7 @@ static void touch_memory(void)
 	munmap(p, len);
 }
 
-/* A connection to itself on a port that the kernel chooses, and a few bytes through it. */
+/* Connects to itself on a port that the kernel chooses, and sends a few bytes. */
 static void connect_to_itself(void)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -97,7 +97,7 @@ static void connect_to_itself(void)
 	close(server);
 }
 
-/* Past the page cache, so that a disk is asked; where the file system can't, nothing. */
+/* Reads without the page cache, so that the disk is used; does nothing if the file system can't do that. */
 static void read_directly(int fd, void *aligned, u32 round)
 {
 	if (fd >= 0 && pread(fd, aligned, 4096, round % 16 * 4096) < 0)

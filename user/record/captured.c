@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * For tests (SONDE_TEST=captured): does what a worker would that was taken over by what it reads, and prints what came of
- * it. docs/security.md claims that all of it is refused.
+ * For tests (SONDE_TEST=captured): does what a compromised worker could try, and prints the results. docs/security.md
+ * claims that all of it is refused.
  */
 #include "core/python.h"
 #include "record/internal.h"
@@ -9,7 +9,7 @@
 
 #include <bpf/bpf.h>
 
-/* Itself, and by asking the attacher for what steers it. */
+/* Writes to maps directly, and by requests to the attacher for steering maps. */
 static void try_maps(struct session *s)
 {
 	struct python_process process = { .runtime = (u64)(uintptr_t)s, .code_type = (u64)(uintptr_t)s };

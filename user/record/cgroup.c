@@ -16,7 +16,7 @@ struct mount {
 	unsigned int maj, min;
 	char point[3072];
 	char type[32];
-	char options[512]; /* the super block's: for cgroup v1 its controllers */
+	char options[512]; /* of the super block: for cgroup v1 its controllers */
 };
 
 static bool parse_mount(const char *line, struct mount *m)
@@ -27,7 +27,7 @@ static bool parse_mount(const char *line, struct mount *m)
 	       sscanf(dash, " - %31s %*s %511s", m->type, m->options) == 2;
 }
 
-/* The first mount for which fn says yes. */
+/* The first mount for which fn returns true. */
 static bool find_mount(struct mount *m, bool (*fn)(const struct mount *m, const void *arg), const void *arg)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -55,31 +55,31 @@ static bool is_device(const struct mount *m, const void *arg)
 	return m->maj == major(st->st_dev) && m->min == minor(st->st_dev);
 }
 
-static bool has_option(const char *options, const char *word, size_t n)
+static bool has_option(const char *options, const char *item, size_t n)
 {
 	for (const char *p = options; *p; p += strcspn(p, ","), p += *p == ',')
-		if (!strncmp(p, word, n) && (p[n] == ',' || !p[n]))
+		if (!strncmp(p, item, n) && (p[n] == ',' || !p[n]))
 			return true;
 	return false;
 }
 
-/* Are all of "cpu,cpuacct" among the mount's options? */
-static bool all_options(const char *options, const char *words)
+/* Returns whether all items of "cpu,cpuacct" are among the mount's options. */
+static bool all_options(const char *options, const char *items)
 {
-	if (!*words)
+	if (!*items)
 		return false;
-	for (const char *p = words; *p; p += strcspn(p, ","), p += *p == ',')
+	for (const char *p = items; *p; p += strcspn(p, ","), p += *p == ',')
 		if (!has_option(options, p, strcspn(p, ",")))
 			return false;
 	return true;
 }
 
-/* The number of a v1 hierarchy: /proc/self/cgroup lists "NUMBER:CONTROLLERS:PATH". 0: not found */
+/* The number of a v1 hierarchy: /proc/self/cgroup lists "NUMBER:CONTROLLERS:PATH". 0: not found. */
 static u32 v1_hierarchy(const struct stat *st)
 {
 	FILE *f = fopen("/proc/self/cgroup", "re");
 	u32 number, found = 0;
-	char *line = NULL, words[512];
+	char *line = NULL, items[512];
 	struct mount m;
 	size_t size = 0;
 
@@ -89,7 +89,7 @@ static u32 v1_hierarchy(const struct stat *st)
 		return 0;
 	}
 	while (f && !found && getline(&line, &size, f) > 0)
-		if (sscanf(line, "%u:%511[^:]", &number, words) == 2 && all_options(m.options, words))
+		if (sscanf(line, "%u:%511[^:]", &number, items) == 2 && all_options(m.options, items))
 			found = number;
 	free(line);
 	if (f)
@@ -102,50 +102,53 @@ static bool is_cgroup(const struct statfs *fs)
 	return fs->f_type == CGROUP2_SUPER_MAGIC || fs->f_type == CGROUP_SUPER_MAGIC;
 }
 
-/* The directory: as named if that is a cgroup, else below the cgroup v2 mount ("/" is all of it). */
-static int find_directory(struct cgroup_place *out, const char *word, struct stat *st, struct statfs *fs)
+/*
+ * Finds the directory: the argument itself if it is a cgroup, else a path below the cgroup v2 mount ("/" is its
+ * root).
+ */
+static int find_directory(struct cgroup_ref *out, const char *argument, struct stat *st, struct statfs *fs)
 {
-	bool is_path = *word == '/' && !stat(word, st) && !statfs(word, fs);
+	bool is_path = *argument == '/' && !stat(argument, st) && !statfs(argument, fs);
 	struct mount m;
 
-	snprintf(out->path, sizeof(out->path), "%s", word);
+	snprintf(out->path, sizeof(out->path), "%s", argument);
 	if (is_path && is_cgroup(fs))
 		return 0;
 	if (!find_mount(&m, is_v2, NULL))
 		return is_path ? 0 : -ENOENT;
-	if ((size_t)snprintf(out->path, sizeof(out->path), "%s/%s", m.point, word + (*word == '/')) >=
+	if ((size_t)snprintf(out->path, sizeof(out->path), "%s/%s", m.point, argument + (*argument == '/')) >=
 	    sizeof(out->path))
 		return -ENAMETOOLONG;
 	if (!stat(out->path, st) && !statfs(out->path, fs))
 		return 0;
-	/* it is there, and is none: the caller says so */
-	return is_path && !stat(word, st) && !statfs(word, fs) ? 0 : -ENOENT;
+	/* it exists but is not a cgroup, which the caller reports */
+	return is_path && !stat(argument, st) && !statfs(argument, fs) ? 0 : -ENOENT;
 }
 
-int cgroup__find(struct cgroup_place *out, const char *word, char *err, size_t len)
+int cgroup__find(struct cgroup_ref *out, const char *argument, char *err, size_t len)
 {
 	struct statfs fs;
 	struct stat st;
-	int ret = *word ? find_directory(out, word, &st, &fs) : -ENOENT;
+	int ret = *argument ? find_directory(out, argument, &st, &fs) : -ENOENT;
 
 	if (ret) {
 		snprintf(
 			err, len,
 			"--cgroup '%s': no such cgroup: it is a directory of a cgroup file system, or a path below the "
 			"cgroup v2 mount as /proc/PID/cgroup shows it",
-			word);
+			argument);
 		return ret;
 	}
 	if (!S_ISDIR(st.st_mode) || !is_cgroup(&fs)) {
-		snprintf(err, len, "--cgroup '%s': %s is not a cgroup", word,
+		snprintf(err, len, "--cgroup '%s': %s is not a cgroup", argument,
 			 S_ISDIR(st.st_mode) ? "this directory" : "this");
 		return -ENOTDIR;
 	}
-	/* kernfs gives a node's id as its inode number */
+	/* the inode number in kernfs is the cgroup's id */
 	out->id = st.st_ino;
 	out->hierarchy = fs.f_type == CGROUP2_SUPER_MAGIC ? 0 : v1_hierarchy(&st);
 	if (!out->hierarchy && fs.f_type == CGROUP_SUPER_MAGIC) {
-		snprintf(err, len, "--cgroup '%s': which cgroup v1 hierarchy this is can't be found out", word);
+		snprintf(err, len, "--cgroup '%s': which cgroup v1 hierarchy this is can't be found out", argument);
 		return -ENOTSUP;
 	}
 	return 0;
@@ -166,7 +169,7 @@ static void read_processes(const char *dir, void (*fn)(u32 pid, void *arg), void
 		fclose(f);
 }
 
-void cgroup__each_process(const struct cgroup_place *c, void (*fn)(u32 pid, void *arg), void *arg)
+void cgroup__each_process(const struct cgroup_ref *c, void (*fn)(u32 pid, void *arg), void *arg)
 {
 	char *const paths[] = { (char *)c->path, NULL };
 	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOSTAT | FTS_NOCHDIR, NULL);

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #define CHANGES_MAX  4 /* within CHANGES_TIME */
-#define ALL_MAX	     32 /* of all files together; then each that is overwritten is left out */
+#define ALL_MAX	     32 /* of all files together; beyond that every file that is overwritten is left out */
 #define CHANGES_TIME 60000000000ULL /* ns */
-#define REST	     60 /* s that it must be quiet */
+#define REST	     60 /* s without a write before the file is probed again */
 #define REST_SHORT   6 /* for tests */
 
 int changed__open(struct session *s)
@@ -38,11 +38,14 @@ int changed__open(struct session *s)
 	return 0;
 }
 
-/* This process has an account of its own, and to follow a file takes the right to read it. Once: there may be many. */
+/*
+ * This process has an account of its own, and watching a file requires the right to read it. Reported once, as there
+ * may be many.
+ */
 static void note_unwatched(struct session *s, struct object *o, int err)
 {
 	o->watch = 0;
-	if (s->unwatched++)
+	if (s->counts.unwatched++)
 		return;
 	session__warn(
 		s,
@@ -85,7 +88,7 @@ void object__end_rest(struct object *o)
 
 	if (!o->resting || o->fd < 0 || fstat(o->fd, &st) || clock_gettime(CLOCK_REALTIME, &now))
 		return;
-	/* from the future: the clock was set back */
+	/* a ctime in the future means that the clock was set back */
 	if (st.st_ctim.tv_sec <= now.tv_sec && now.tv_sec - st.st_ctim.tv_sec < rest_seconds())
 		return;
 	o->resting = o->examined = false;
@@ -96,7 +99,7 @@ static void report(struct session *s, const struct object *o, int err)
 {
 	const char *off = err ? "its probes could not be taken off" : "its probes were taken off";
 
-	s->not_attached++;
+	s->counts.not_attached++;
 	if (o->resting)
 		session__warn(
 			s,
@@ -126,7 +129,7 @@ static void changed(struct session *s, struct object *o)
 	u64 now = session__now(s);
 	int err;
 
-	/* until it is probed again nothing of it is to be heard: each write to it would be */
+	/* stop watching until the file is probed again: otherwise each write would be reported */
 	object__unwatch(s, o);
 	if (!o->live)
 		return;
@@ -144,8 +147,8 @@ static void changed(struct session *s, struct object *o)
 	o->live = o->families = 0;
 	o->examined = o->resting;
 	o->debug_sought = o->is_preattached = false;
-	/* it is an object anew, which is counted and gets an id when it is probed */
-	losses__keep_path(s->losses, o->id, o->path);
+	/* it counts as a new object, which gets an id when it is probed */
+	losses__store_path(s->losses, o->id, o->path);
 	s->objects->attached--;
 	o->id = 0;
 }

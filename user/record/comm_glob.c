@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* One step's characters. */
+/* The characters that one step accepts. */
 struct step {
 	bool takes[256];
 };

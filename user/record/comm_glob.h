@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A shell pattern for a process name as the tables that BPF follows, one lookup per character: '*', '?', '[a-z]',
- * '[!a-z]' and '\' as in fnmatch(3).
+ * A shell pattern for a process name, compiled to tables for BPF, one lookup per character: '*', '?', '[a-z]', '[!a-z]'
+ * and '\' as in fnmatch(3).
  */
 #ifndef SONDE_RECORD_COMM_GLOB_H
 #define SONDE_RECORD_COMM_GLOB_H
@@ -10,7 +10,7 @@
 
 #define COMM_STEPS 15 /* TASK_COMM_LEN without its NUL */
 
-/* 0; -E2BIG: it can match only names longer than any process has; -EINVAL: it is empty */
+/* Returns 0; -E2BIG: the pattern matches only names longer than any process has; -EINVAL: it is empty. */
 int comm_glob__compile(struct comm_glob *g, const char *pattern);
 
 #endif

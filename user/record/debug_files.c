@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Files with the symbols that an object was stripped of: the process that parses the object asks for them. */
+/* Opens debug files with the symbols of stripped objects, requested by the process that parses the object. */
 #include "record/objects.h"
 
 #include "attach/fetcher.h"
@@ -9,7 +9,7 @@
 
 static void on_idle(void *arg)
 {
-	drain__keep(arg);
+	drain__copy(arg);
 }
 
 static bool is_build_id(const char *text)

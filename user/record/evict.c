@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Objects that no process maps any more. Those without probes are a few hundred bytes that save a second examination: the least
- * recently mapped ones go when there are too many. Those with probes hold a file, links and breakpoints. They go when the file
- * is deleted, as no process can map it then; one that still has a name stays probed for the next process that maps it, unless
- * there are too many.
+ * Removes objects that no process maps any more. An object without probes takes a few hundred bytes and saves a
+ * second examination: if there are too many, the least recently mapped ones are removed. An object with probes has an
+ * open file, links and breakpoints. It is removed when the file is deleted, as no process can map it then. A file
+ * that still has a name stays probed for the next process that maps it, unless there are too many.
  *
- * Which of them are mapped is known by a scan of all mappings alone. A process that forks while it goes on may be missed by one
- * scan, so it takes two. What is mapped after the scan has a record that is read later, and makes the object anew.
+ * Only a scan of all mappings shows which objects are mapped. One scan may miss a process that forks during it, so an
+ * object must be missing from two. A mapping made after a scan is reported by a record, which is read later and
+ * creates the object again.
  */
 #include "record/objects.h"
 
@@ -19,14 +20,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OBJECTS_MAX   4096 /* without probes */
-#define ATTACHED_MAX  4096
-#define ATTACHED_KEPT 1024 /* beyond that files that no process maps lose their probes although they are not deleted */
-#define OBJECTS_FEW   64 /* for tests */
-#define ATTACHED_FEW  64
-#define SWEEP_EVERY   5000000000ULL /* ns */
-#define SWEEP_RARELY  20000000000ULL /* ns: not more rarely than this, however busy the machine is */
-#define SWEEP_SHARE   20 /* scans take this part of the time at most: a machine may have a million mappings */
+#define OBJECTS_MAX  4096 /* without probes */
+#define ATTACHED_MAX 4096
+/* above this number, files that no process maps lose their probes even if they still have a name */
+#define ATTACHED_UNMAPPED_MAX 1024
+#define OBJECTS_FEW	      64 /* for tests */
+#define ATTACHED_FEW	      64
+#define SWEEP_EVERY	      5000000000ULL /* ns */
+#define SWEEP_RARELY	      20000000000ULL /* ns: the longest interval, even on a busy machine */
+#define SWEEP_SHARE	      20 /* scans take at most 1/20 of the time, as a machine may have a million mappings */
 
 void objects__bound(struct objects *o)
 {
@@ -36,9 +38,9 @@ void objects__bound(struct objects *o)
 	o->attached_max = few ? ATTACHED_FEW : ATTACHED_MAX;
 }
 
-static u32 attached_kept(const struct objects *o)
+static u32 attached_unmapped_max(const struct objects *o)
 {
-	return o->attached_max == ATTACHED_MAX ? ATTACHED_KEPT : o->attached_max / 2;
+	return o->attached_max == ATTACHED_MAX ? ATTACHED_UNMAPPED_MAX : o->attached_max / 2;
 }
 
 static bool is_deleted(const struct object *o)
@@ -51,7 +53,7 @@ static bool is_deleted(const struct object *o)
 struct list {
 	struct object **list;
 	u32 n, max;
-	bool attached; /* those that hold something, else the others */
+	bool attached; /* objects with probes, else those without */
 };
 
 static void collect(const void *node, VISIT which, void *arg)
@@ -70,7 +72,7 @@ static int by_use(const void *a, const void *b)
 	return x->used < y->used ? -1 : x->used > y->used;
 }
 
-/* The least recently mapped ones first; to be freed. */
+/* The least recently mapped objects first; the caller frees the list. */
 static struct list list_of(struct session *s, bool attached)
 {
 	struct list l = { .max = s->objects->n, .attached = attached };
@@ -83,11 +85,11 @@ static struct list list_of(struct session *s, bool attached)
 	return l;
 }
 
-/* Its probes are off. */
+/* Removes an object whose probes are detached. */
 static void evict(struct session *s, struct object *o)
 {
 	if (o->id) {
-		losses__keep_path(s->losses, o->id, o->path);
+		losses__store_path(s->losses, o->id, o->path);
 		pause__forget(s, o->id);
 		s->objects->attached--;
 		s->objects->evicted_attached++;
@@ -101,7 +103,7 @@ static void evict(struct session *s, struct object *o)
 	s->objects->evicted++;
 }
 
-/* Half of those without probes, the least recently mapped ones. */
+/* Removes half of the objects without probes, the least recently mapped ones. */
 static void evict_plain(struct session *s)
 {
 	struct list l = list_of(s, false);
@@ -122,11 +124,11 @@ static void mark(const struct mapping *m, void *arg)
 
 static bool is_candidate(const struct objects *all, const struct object *o)
 {
-	return all->attached > attached_kept(all) || is_deleted(o);
+	return all->attached > attached_unmapped_max(all) || is_deleted(o);
 }
 
-/* Taking probes off waits some 50 ms, for many objects together as for one. */
-static void evict_some(struct session *s, struct object **some, u32 n)
+/* Detaching waits about 50 ms, for many objects together as for one. */
+static void evict_batch(struct session *s, struct object **some, u32 n)
 {
 	u32 ids[ATTACHER_DROPS_MAX], n_ids = 0;
 	int err = 0;
@@ -137,7 +139,7 @@ static void evict_some(struct session *s, struct object **some, u32 n)
 	drain__rings(s);
 	if (n_ids)
 		err = attacher__drop_all(s->attacher, ids, n_ids);
-	/* what still has probes is kept: their events name it */
+	/* an object that still has probes is kept, because events name it */
 	for (u32 i = 0; i < n; i++)
 		if (!err || !some[i]->id)
 			evict(s, some[i]);
@@ -160,14 +162,14 @@ static void evict_unmapped(struct session *s, struct list *l)
 		some[n++] = o;
 		if (n < ATTACHER_DROPS_MAX)
 			continue;
-		evict_some(s, some, n);
+		evict_batch(s, some, n);
 		n = 0;
 	}
 	if (n)
-		evict_some(s, some, n);
+		evict_batch(s, some, n);
 }
 
-/* Returns how long the scan took, ns. */
+/* Returns the duration of the scan in ns. */
 static u64 sweep(struct session *s)
 {
 	struct list l = list_of(s, true);
@@ -202,7 +204,7 @@ void objects__tick(struct session *s, u64 now)
 	took = sweep(s);
 	took *= SWEEP_SHARE;
 	s->objects->next_sweep = now + (took < SWEEP_EVERY ? SWEEP_EVERY : took > SWEEP_RARELY ? SWEEP_RARELY : took);
-	/* tables that were freed in between leave holes */
+	/* tables that were freed in between leave holes in the heap */
 	malloc_trim(1 << 20);
 }
 

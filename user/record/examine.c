@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The worker's side: questions to the children of sonde-examiner (examine_children.c), and the consequences if one does not
- * answer.
+ * The worker's side: sends requests to the children of sonde-examiner (examine_children.c), and handles those that do
+ * not answer.
  */
 #include "record/examine.h"
 #include "record/examine_private.h"
@@ -21,18 +21,18 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define PATIENT	     3 /* files given up, after which one is waited for less long */
-#define IMPATIENT_MS 1500
-#define FORGIVEN     64 /* files parsed in time, after which one that was given up counts no more */
-#define STOPPING_MS  200
+#define SHORTEN_AFTER 3 /* number of abandoned files after which the time limit of a file is shorter */
+#define IMPATIENT_MS  1500
+#define FORGIVE_AFTER 64 /* number of files parsed in time after which one abandoned file is forgiven */
+#define STOPPING_MS   200
 /*
- * Functions are asked for while the rings are read, and nothing else reads them meanwhile. Tables of the largest files take
- * seconds on a busy machine: then the child goes on with them while the recording does, and is asked again later.
+ * Time limits for looking up functions, during which only the rings are read. The tables of the largest files take
+ * seconds on a busy machine: the child then continues with them in parallel, and is asked again later.
  */
 #define NAME_MS	     500
-#define ROOT_NAME_MS 2000 /* of a file that root alone may write */
-/* Without asking a server of files, which may not answer. */
-static int look_at(int fd, struct file_of *f)
+#define ROOT_NAME_MS 2000 /* of a file that only root may write */
+/* Reads the status without asking a remote file system, which may not answer. */
+static int stat_file(int fd, struct file_of *f)
 {
 	struct statx st;
 
@@ -76,7 +76,7 @@ static int limit_of(const struct owner *o, const struct file_of *f, u32 op)
 {
 	if (op != FILE_FIND)
 		return is_roots(f) ? ROOT_NAME_MS : NAME_MS;
-	return o->late < PATIENT ? SANDBOX_WAIT_MS : IMPATIENT_MS;
+	return o->late < SHORTEN_AFTER ? SANDBOX_WAIT_MS : IMPATIENT_MS;
 }
 
 static void note_result(struct owner *o, u32 op, int err)
@@ -86,7 +86,7 @@ static void note_result(struct owner *o, u32 op, int err)
 	if (err == -ETIMEDOUT) {
 		o->late++;
 		o->answered = 0;
-	} else if (!err && o->late && ++o->answered == FORGIVEN) {
+	} else if (!err && o->late && ++o->answered == FORGIVE_AFTER) {
 		o->late--;
 		o->answered = 0;
 	}
@@ -94,11 +94,11 @@ static void note_result(struct owner *o, u32 op, int err)
 
 static void on_idle(void *session)
 {
-	drain__keep(session);
+	drain__copy(session);
 }
 
-/* The debug file that the child asks for: the opener decides whether it may be had. */
-static int give_debug(struct session *s, struct child *c, const struct object *o, struct examination *x,
+/* Sends the debug file that the child requests; the opener decides whether it may be used. */
+static int send_debug(struct session *s, struct child *c, const struct object *o, struct examination *x,
 		      const struct answer *a, size_t n)
 {
 	struct debug_reply reply;
@@ -112,11 +112,11 @@ static int give_debug(struct session *s, struct child *c, const struct object *o
 	err = message__send_now(c->sandbox.sock, &reply, sizeof(reply), fd);
 	if (fd >= 0)
 		close(fd);
-	/* an honest one waits for it */
+	/* an honest child waits for the debug file */
 	return err == -EAGAIN ? -EPROTO : err;
 }
 
-/* The answer in its parts; o, m: the object and a mapping of it, NULL: none is asked about. */
+/* Receives the parts of an answer; o, m: the object and a mapping of it, NULL: the request is not about an object. */
 static int take_answer(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
 		       int limit_ms, struct examination *x)
 {
@@ -136,7 +136,7 @@ static int take_answer(struct session *s, struct child *c, const struct object *
 		if (err)
 			return err;
 		n = message__receive(c->sandbox.sock, a, sizeof(*a), &fd);
-		/* a child that was taken over may send what it has */
+		/* a compromised child may send descriptors */
 		if (fd >= 0)
 			close(fd);
 		if (n <= 0)
@@ -144,12 +144,12 @@ static int take_answer(struct session *s, struct child *c, const struct object *
 		if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER)) {
 			u64 since = message__now();
 
-			err = give_debug(s, c, o, x, a, n);
+			err = send_debug(s, c, o, x, a, n);
 			message__exclude(&wait, since);
 		} else {
 			err = examination__take(x, s, o, a, n, size);
 		}
-		/* a CPython's come first: its processes are known before it is probed */
+		/* the facts of a CPython come first, so that its processes are known before it is probed */
 		if (!err && m && a->head.kind == ANSWER_FACTS)
 			python__examined(s, &x->facts, m);
 		if (err)
@@ -157,7 +157,7 @@ static int take_answer(struct session *s, struct child *c, const struct object *
 	}
 }
 
-/* 0: the child has answered. -EPIPE: it has ended. */
+/* Returns 0 if the child has answered, -EPIPE if it has ended. */
 static int ask(struct session *s, int fd, const struct object *o, const struct mapping *m,
 	       const struct file_question *q, struct examination *x)
 {
@@ -170,7 +170,7 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 
 	memset(x, 0, sizeof(*x));
 	x->op = q->op;
-	err = look_at(fd, &f);
+	err = stat_file(fd, &f);
 	if (err)
 		return err;
 	owner = owner_of(s->examiner, f.uid);
@@ -180,7 +180,7 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 		return -EBUSY;
 	c = examiner__child(s, &f, q->op);
 	if (c && c->busy) {
-		err = child__look_after(s, c);
+		err = child__collect_late(s, c);
 		if (err == -EBUSY || examiner__is_slow(s->examiner, q->number))
 			return err == -EBUSY ? err : -ETIMEDOUT;
 		c = examiner__child(s, &f, q->op);
@@ -190,7 +190,7 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	begun = message__now();
 	err = message__send_now(c->sandbox.sock, q, size, fd);
 	if (err) {
-		/* it has ended since its last answer: that says nothing of this file */
+		/* the child has ended since its last answer, which says nothing about this file */
 		child__end(c);
 		c = examiner__child(s, &f, q->op);
 		err = c ? message__send_now(c->sandbox.sock, q, size, fd) : -EAGAIN;
@@ -201,7 +201,7 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 		err = take_answer(s, c, o, m, f.size, limit_of(owner, &f, q->op), x);
 	if (err == -ETIMEDOUT && q->op != FILE_FIND)
 		err = child__leave(s, c, q->number, begun);
-	/* that of a child which is busy is charged at its end */
+	/* the time of a child that is still busy is charged when it ends */
 	if (q->op != FILE_FIND && !c->busy)
 		child__charge(s, c, begun);
 	if ((err && err != -EBUSY) || x->end.last)
@@ -211,20 +211,11 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	return err;
 }
 
-static void set_hint(struct session *s, const struct family_host *h, void *arg)
-{
-	const struct schema_family *f = schema__family(s->schema, h->name);
-	struct file_question *q = arg;
-
-	if (f && h->hint && *h->hint)
-		q->hints |= FAMILY_BIT(f->id);
-}
-
 static void set_path(struct file_question *q, const char *path)
 {
 	size_t len = strlen(path);
 
-	/* its end says what it is called */
+	/* the end of a path has the name */
 	snprintf(q->path, sizeof(q->path), "%s", len < sizeof(q->path) ? path : path + len - sizeof(q->path) + 1);
 }
 
@@ -233,7 +224,7 @@ const char *examine__why(int err)
 	return err == -EPIPE ?
 		       "the process that parsed it crashed, or took more memory or time of the CPU than it may" :
 	       err == -ETIMEDOUT ? "it could not be parsed in time" :
-	       err == -EPROTO	 ? "the process that parsed it answered what makes no sense" :
+	       err == -EPROTO	 ? "the process that parsed it gave an invalid answer" :
 	       err == -EAGAIN	 ? "the process that is to parse it (sonde-examiner) can't be started" :
 				   strerror(-err);
 }
@@ -257,10 +248,10 @@ int examine__object(struct session *s, struct object *o, const struct mapping *m
 		.kind = FILE_QUESTION,
 		.op = FILE_FIND,
 		.families = o->families,
+		.hints = s->hints,
 		.is_preattached = o->is_preattached,
 	};
 	set_path(&q, o->path);
-	family_host__each(s, set_hint, &q);
 	err = ask(s, o->fd, o, m, &q, x);
 	if (err)
 		note_failure(s, o, err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The examination of mapped files by children without privileges (sandbox/sandbox.h): which library a file is, where families
- * probe it, what they need to know of it. The children are sonde-examiner's, which is forked before anything foreign is
- * read. Their answers are records of fixed size, which examine_answer.c checks.
+ * Examines mapped files in children without privileges (sandbox/sandbox.h): which library a file is, the sites at
+ * which families probe it, and the facts that families need. The children belong to sonde-examiner, which is forked
+ * before any untrusted input is read. Their answers are records of fixed size, which examine_answer.c checks.
  *
- * Files on one file system that the same owner, or owner and group, may write share a child: a user who could take the child
- * over could have written the other files too. A file that all users may write has a child of its own.
+ * Files on one file system that the same owner, or owner and group, may write share a child: a user who could
+ * compromise the child could have written the other files, too. A file that all users may write has a child of its
+ * own.
  */
 #ifndef SONDE_RECORD_EXAMINE_H
 #define SONDE_RECORD_EXAMINE_H
@@ -19,35 +20,36 @@ struct object;
 struct examiner;
 struct code_answer;
 
-/* What is asked of a child. The file's descriptor comes beside it. */
+/* A request to a child. The file's descriptor is passed with the message. */
 #define FILE_QUESTION 0x46494c45
 
 enum file_op {
 	FILE_FIND, /* sites and facts */
 	FILE_SYMBOL, /* the function at an offset */
-	FILE_CODE, /* the same, and how its frame is left; the child keeps the file's tables */
+	FILE_CODE, /* the same, and how to unwind its frame; the child caches the file's tables */
 };
 
 struct file_question {
 	u32 kind; /* FILE_QUESTION */
 	u32 op; /* enum file_op */
 	u64 offset;
-	u64 number; /* FILE_CODE: of the file, by which the child knows it again */
-	u32 families; /* bit by id: those that have the file already */
-	u32 hints; /* bit by id: the family's host has its hint set */
+	u64 number; /* FILE_CODE: identifies the file for the child's cache */
+	u64 families; /* bit by id: families for which the file was examined before */
+	u64 hints; /* bit by id: is_runtime gets the hint */
 	u32 is_preattached; /* 1: no process maps it yet */
 	char path[4096];
 };
 
-/* What comes back: this, then n records, or text with its NUL. */
+/* The parts of an answer: this, then n records, or text with its NUL. */
 enum answer_kind {
-	ANSWER_NAME, /* of a function, as later places count them from 0 */
-	ANSWER_PLACES,
-	ANSWER_LIBRARY, /* a file that goes only by a library's name */
-	ANSWER_FAMILY, /* the family's places are complete */
+	ANSWER_NAME, /* of a function; sites refer to names by their number, from 0 */
+	ANSWER_SITES,
+	ANSWER_LIBRARY, /* a file that has only the name of a library */
+	ANSWER_FAMILY, /* all sites of the family have been sent */
 	ANSWER_NOTE, /* text: why there are no more symbols */
-	ANSWER_DEBUG, /* a debug file's path; n: 1 in the process's root, 0 in the host's: answered with it */
-	ANSWER_SERVER, /* a build id: answered with the debug file from a server */
+	/* a debug file's path; n: 1 in the process's root, 0 in the host's. The reply has its descriptor */
+	ANSWER_DEBUG,
+	ANSWER_SERVER, /* a build id; the reply has the descriptor of the debug file from a server */
 	ANSWER_FACTS,
 	ANSWER_SYMBOL,
 	ANSWER_CODE,
@@ -59,19 +61,19 @@ struct answer_head {
 	u32 n;
 };
 
-/* Of a file; what is over that is not probed. */
-#define FILE_NAMES_MAX	   8192 /* as many probes have names */
-#define FILE_PLACES_MAX	   131072
+/* Limits for one file; what exceeds them is not probed. */
+#define FILE_NAMES_MAX	   8192 /* probes that have names */
+#define FILE_SITES_MAX	   131072
 #define FILE_LIBRARIES_MAX 32
 #define FILE_DEBUG_MAX	   16 /* debug files requested */
-#define FILE_FACTS_MAX	   2 /* of a CPython they come first as well */
-#define FILE_PROBES_MAX	   2048 /* names that the recording does not know yet */
+#define FILE_FACTS_MAX	   2 /* twice for a CPython, whose facts also come first */
+#define FILE_PROBES_MAX	   2048 /* names that are new to the recording */
 #define FILE_NAME_MAX	   1024 /* bytes of a name with its NUL */
 
-#define PLACES_BATCH  1024
-#define PLACE_NO_NAME 0xffffffffu /* it is the program's */
+#define SITES_BATCH  1024
+#define SITE_NO_NAME 0xffffffffu /* the probe has the program's name */
 
-struct found_place {
+struct found_site {
 	u32 program; /* its number */
 	u32 name;
 	u64 offset; /* in the file */
@@ -80,36 +82,37 @@ struct found_place {
 };
 
 struct found_library {
-	u32 program; /* whose library it goes by */
+	u32 program; /* the program whose library name the file has */
 	u32 match; /* enum library_match */
 };
 
 struct found_family {
 	u32 id;
 	s32 error;
-	u8 hidden; /* 1: its symbols are stripped: its calls are not seen */
+	u8 hidden; /* 1: its symbols are stripped, so its calls are not recorded */
+	u8 hint; /* 1: SITES_HINT */
 	char why[256];
 };
 
 struct found_symbol {
-	char name[256]; /* "": the file does not say */
-	u64 offset; /* of its beginning in the file */
+	char name[256]; /* "": unknown */
+	u64 offset; /* file offset of its start */
 };
 
-/* struct code_place of record/symbols.h; all zero: there is no code */
+/* struct code_place of record/symbols.h; all zero: there is no code at the offset */
 struct found_code {
 	char name[320];
 	u64 function;
 	s32 unwind_error;
 	s32 cfa, frame_pointer;
-	u8 has_name, has_function, interpreter, python_call; /* 0 or 1, as those below */
+	u8 has_name, has_function, interpreter, python_call; /* 0 or 1, as the following ones */
 	u8 by_frame_pointer, saved, outermost, is_code;
 };
 
 struct found_end {
 	s32 result;
-	u8 over_budget; /* 1: the file takes too much memory */
-	u8 last; /* 1: the child takes no more questions */
+	u8 over_budget; /* 1: the file exceeds the memory limit */
+	u8 last; /* 1: the child takes no more requests */
 };
 
 #define ANSWER_TEXT_MAX 4096
@@ -118,7 +121,7 @@ struct answer {
 	struct answer_head head;
 	union {
 		char text[ANSWER_TEXT_MAX];
-		struct found_place places[PLACES_BATCH];
+		struct found_site sites[SITES_BATCH];
 		struct found_library library;
 		struct found_family family;
 		struct found_symbol symbol;
@@ -130,63 +133,69 @@ struct answer {
 
 #define ANSWER_HEAD sizeof(struct answer_head)
 
-/* The answer to ANSWER_DEBUG and ANSWER_SERVER, with the descriptor beside it. */
+/* The reply to ANSWER_DEBUG and ANSWER_SERVER; the descriptor is passed with it. */
 struct debug_reply {
 	s32 result;
 };
 
-/* examine_child.c: the child's side. */
+/* In examine_child.c: the child's main function. */
 void examine__serve(int sock, void *session);
-/* A part of the answer. 0 or -EPIPE. */
+/* Sends a part of the answer. Returns 0 or -EPIPE. */
 int answer__send(int sock, u32 kind, u32 n, const void *data, size_t len);
 
-/* find.c, in the child: what FILE_FIND asks for; facts is filled. 0 or negative errno. */
+/* In find.c, runs in the child: answers FILE_FIND and fills facts. Returns 0 or negative errno. */
 struct elf;
 int find__file(struct session *s, struct elf *elf, int sock, const struct file_question *q, struct file_facts *facts);
 
-/* What is known of a file then. */
+/* The result of an examination. */
 struct examination {
-	u32 op; /* enum file_op: what was asked */
+	u32 op; /* enum file_op of the request */
 	struct file_facts facts;
 	struct examined_family {
 		struct found_family found;
-		u32 first, n; /* of places */
-	} families[FILE_FAMILIES_MAX];
+		u32 first, n; /* indexes of its sites */
+	} families[FAMILY_MAX];
 	u32 n_families;
-	struct found_place *places;
-	u32 n_places;
+	struct found_site *sites;
+	u32 n_sites;
 	char **names;
 	u32 n_names;
-	u32 n_libraries, n_debug, n_facts, n_notes, n_answers; /* of what has come */
+	u32 n_libraries, n_debug, n_facts, n_notes, n_answers; /* counts of what was received */
 	char note[512];
 	struct found_symbol symbol;
 	struct found_code code;
 	struct found_end end;
 };
 
-/* examine_code.c, in the child: answers FILE_CODE. fd stays the caller's. 0 or negative errno. */
+/* In examine_code.c, runs in the child: answers FILE_CODE. fd stays the caller's. Returns 0 or negative errno. */
 int examine__code(int sock, const struct file_question *q, int fd, bool *over_budget);
 
-/* examine_answer.c: takes one part of an answer of n bytes; 0, 1: it was the last one, or -EPROTO: it makes no sense. */
+/*
+ * In examine_answer.c: handles one part of n bytes. Returns 0, 1 if it was the last part, or -EPROTO if it is
+ * invalid.
+ */
 int examination__take(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
 		      size_t n, u64 file_size);
 void examination__free(struct examination *x);
 
-/* examine_children.c */
+/* In examine_children.c. */
 int examiner__start(struct session *s);
 void examiner__free(struct examiner *e);
-/* Takes what children have answered by now that were not waited for, and charges their users. How many are still busy. */
+/*
+ * Receives answers that were no longer awaited, and charges the children's time to their users. Returns how many
+ * children are still busy.
+ */
 u32 examiner__tick(struct session *s);
 
 /* examine.c */
 /*
- * The object's file, which is open. 0, -ENOEXEC (no ELF file), or negative errno after a line that says why it could not be
- * examined. To be freed in any case.
+ * Examines the object's file, which is open. Returns 0, -ENOEXEC (not an ELF file), or negative errno after a warning
+ * with the reason. Free x in any case.
  */
 int examine__object(struct session *s, struct object *o, const struct mapping *m, struct examination *x);
 /*
- * FILE_CODE of an open file, by the number that the caller has given it. 0 or negative errno (-EBUSY: not yet, as
- * its tables take long); end says whether they take too much memory.
+ * Requests FILE_CODE for an open file, with a number that the caller assigns. Returns 0 or negative errno (-EBUSY: not
+ * yet, because its tables take long); `end` says whether they exceed the memory limit.
  */
 struct code_question {
 	int fd;
@@ -194,7 +203,7 @@ struct code_question {
 	const char *path;
 };
 int examine__code_at(struct session *s, const struct code_question *c, struct found_code *out, struct found_end *end);
-/* "the process that parsed it crashed": what such an error is about. */
+/* The text of such an error: "the process that parsed it crashed". */
 const char *examine__why(int err);
 
 #endif

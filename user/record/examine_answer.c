@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a child of sonde-examiner answers about a file, which may have taken it over: each number is checked against what it
- * names, each text is made one that moves no cursor, and no more of each is taken than a file can have.
+ * Checks the answers of a child of sonde-examiner, which its file may have compromised: each number is checked
+ * against the range of what it refers to, texts are made printable, and no more records of each kind are accepted
+ * than a file can have.
  */
 #include "record/examine.h"
 #include "record/objects.h"
@@ -19,19 +20,19 @@ void examination__free(struct examination *x)
 	for (u32 i = 0; i < x->n_names; i++)
 		free(x->names[i]);
 	free(x->names);
-	free(x->places);
+	free(x->sites);
 	x->names = NULL;
-	x->places = NULL;
-	x->n_names = x->n_places = 0;
+	x->sites = NULL;
+	x->n_names = x->n_sites = 0;
 }
 
-/* The records of a size that the message has, and nothing after them. */
+/* Returns whether the message consists of exactly this many records of this size. */
 static bool has(size_t n, size_t size, u32 count)
 {
 	return n - ANSWER_HEAD == size * count;
 }
 
-/* A text that ends in its field, for the terminal too. */
+/* Checks that a text ends inside its field, and makes it printable. */
 static bool clean(char *text, size_t size)
 {
 	size_t len = strnlen(text, size);
@@ -60,7 +61,7 @@ static int take_name(struct examination *x, const struct answer *a, size_t n)
 	return 0;
 }
 
-static bool is_place(const struct examination *x, const struct session *s, const struct found_place *p, u64 file_size)
+static bool is_site(const struct examination *x, const struct session *s, const struct found_site *p, u64 file_size)
 {
 	const struct program *program;
 
@@ -71,7 +72,7 @@ static bool is_place(const struct examination *x, const struct session *s, const
 		return false;
 	switch (program->section.kind) {
 	case SECTION_SITE:
-		return p->name == PLACE_NO_NAME;
+		return p->name == SITE_NO_NAME;
 	case SECTION_SPAN:
 	case SECTION_ENTRY:
 	case SECTION_PLACED:
@@ -81,23 +82,22 @@ static bool is_place(const struct examination *x, const struct session *s, const
 	}
 }
 
-static int take_places(struct examination *x, const struct session *s, const struct answer *a, size_t n, u64 file_size)
+static int take_sites(struct examination *x, const struct session *s, const struct answer *a, size_t n, u64 file_size)
 {
 	u32 count = a->head.n;
 
-	if (!count || count > PLACES_BATCH || !has(n, sizeof(*a->places), count) ||
-	    x->n_places + count > FILE_PLACES_MAX)
+	if (!count || count > SITES_BATCH || !has(n, sizeof(*a->sites), count) || x->n_sites + count > FILE_SITES_MAX)
 		return -EPROTO;
 	for (u32 i = 0; i < count; i++)
-		if (!is_place(x, s, &a->places[i], file_size))
+		if (!is_site(x, s, &a->sites[i], file_size))
 			return -EPROTO;
 	for (u32 i = 0; i < count; i++)
-		if (!array__push(x->places, x->n_places, a->places[i]))
+		if (!array__push(x->sites, x->n_sites, a->sites[i]))
 			return -ENOMEM;
 	return 0;
 }
 
-/* Its places are those since the last one. */
+/* The sites of a family are those received since the last family. */
 static int take_family(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
 		       size_t n)
 {
@@ -105,15 +105,15 @@ static int take_family(struct examination *x, struct session *s, const struct ob
 	struct examined_family f = { .found = a->family, .first = last ? last->first + last->n : 0 };
 
 	if (!has(n, sizeof(a->family), 1) || f.found.id >= ARRAY_LEN(s->family_on) || !s->family_on[f.found.id] ||
-	    o->families & FAMILY_BIT(f.found.id) || x->n_families == FILE_FAMILIES_MAX || f.found.error > 0 ||
-	    !clean(f.found.why, sizeof(f.found.why)))
+	    o->families & FAMILY_BIT(f.found.id) || x->n_families == FAMILY_MAX || f.found.error > 0 ||
+	    f.found.hint > 1 || !clean(f.found.why, sizeof(f.found.why)))
 		return -EPROTO;
 	for (u32 i = 0; i < x->n_families; i++)
 		if (x->families[i].found.id == f.found.id)
 			return -EPROTO;
-	f.n = x->n_places - f.first;
+	f.n = x->n_sites - f.first;
 	for (u32 i = 0; i < f.n; i++)
-		if (s->embedded.probes.programs[x->places[f.first + i].program].family->id != f.found.id)
+		if (s->embedded.probes.programs[x->sites[f.first + i].program].family->id != f.found.id)
 			return -EPROTO;
 	x->families[x->n_families++] = f;
 	return 0;
@@ -173,7 +173,7 @@ static int take_code(struct examination *x, const struct answer *a, size_t n)
 	return strnlen(c->name, sizeof(c->name)) < sizeof(c->name) && c->unwind_error <= 0 ? 0 : -EPROTO;
 }
 
-/* Is it among what the question is answered with? */
+/* Returns whether this kind of answer is valid for the request. */
 static bool fits(u32 op, u32 kind)
 {
 	switch (kind) {
@@ -196,8 +196,8 @@ int examination__take(struct examination *x, struct session *s, const struct obj
 	switch (a->head.kind) {
 	case ANSWER_NAME:
 		return take_name(x, a, n);
-	case ANSWER_PLACES:
-		return take_places(x, s, a, n, file_size);
+	case ANSWER_SITES:
+		return take_sites(x, s, a, n, file_size);
 	case ANSWER_LIBRARY:
 		return o ? take_library(x, s, o, a, n) : -EPROTO;
 	case ANSWER_FAMILY:

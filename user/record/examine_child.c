@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a child of sonde-examiner does (record/examine.h). */
+/* Runs in a child of sonde-examiner (record/examine.h). */
 #include "record/examine.h"
 #include "record/internal.h"
 #include "sandbox/message.h"
@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CPU_MAX 3 /* s, after which a child takes no more questions: its limit is for a single file */
+/* s of CPU time after which a child takes no more requests: its resource limit is meant for a single file */
+#define CPU_MAX 3
 
 int answer__send(int sock, u32 kind, u32 n, const void *data, size_t len)
 {
@@ -26,14 +27,14 @@ int answer__send(int sock, u32 kind, u32 n, const void *data, size_t len)
 }
 
 /*
- * SONDE_TEST=examine-crash:GLOB, examine-loop:GLOB and examine-lie:GLOB simulate files that the parsers can't cope
- * with, examine-slow:GLOB one whose tables take a second of CPU time, once.
+ * SONDE_TEST=examine-crash:GLOB, examine-loop:GLOB and examine-lie:GLOB simulate files that the parsers can't handle;
+ * examine-slow:GLOB a file whose tables take a second of CPU time, once.
  */
 static void misbehave(int sock, const struct file_question *q)
 {
 	static u32 slow;
 	struct timespec t;
-	const struct found_place nowhere = { .program = 0xfffffff, .offset = ~0ULL };
+	const struct found_site nowhere = { .program = 0xfffffff, .offset = ~0ULL };
 
 	if (test_switch__matches("examine-crash", q->path))
 		abort();
@@ -43,7 +44,7 @@ static void misbehave(int sock, const struct file_question *q)
 		while (!clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) && !t.tv_sec)
 			;
 	if (test_switch__matches("examine-lie", q->path))
-		answer__send(sock, ANSWER_PLACES, 1, &nowhere, sizeof(nowhere));
+		answer__send(sock, ANSWER_SITES, 1, &nowhere, sizeof(nowhere));
 }
 
 struct search {
@@ -57,7 +58,7 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 
 	if (!sym->function || sym->offset > s->offset || s->offset - sym->offset >= sym->size)
 		return 0;
-	/* of several names the one with the nearest start */
+	/* of several symbols, use the one with the nearest start */
 	if (!s->best.name || sym->offset > s->best.offset)
 		s->best = *sym;
 	return 0;
@@ -114,7 +115,7 @@ static bool is_used_up(void)
 	return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) || t.tv_sec >= CPU_MAX;
 }
 
-/* false: no more are taken. */
+/* Returns false if no more requests are taken. */
 static bool answer(struct session *s, int sock, struct file_question *q, int fd)
 {
 	struct found_end end = {};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The worker's side: children of sonde-examiner by the owner of the files, and those that are busy for long. */
+/*
+ * The worker's side: manages the children of sonde-examiner, one for each owner of files, and those that are busy for
+ * long.
+ */
 #include "record/examine_private.h"
 #include "record/objects.h"
 #include "record/shares.h"
@@ -12,13 +15,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define USERS_CHILDREN 8 /* of one user but root, for functions and for all else each: then one of these goes */
-#define PARTS_MAX      8 /* of an answer about a function; it has two */
+/*
+ * children of one user other than root, for function lookups and for other requests each; beyond that, one is replaced
+ */
+#define USERS_CHILDREN 8
+#define PARTS_MAX      8 /* parts of an answer about a function; it has two */
 
-/* In sonde-examiner: events of other processes are none of its business. */
+/* Runs in sonde-examiner: it must not have events of other processes. */
 static void forget(void *session)
 {
-	rings__forget(((struct session *)session)->rings);
+	rings__forget(((struct session *)session)->drain.rings);
 }
 
 int examiner__start(struct session *s)
@@ -73,12 +79,12 @@ void child__charge(struct session *s, const struct child *c, u64 since)
 {
 	u64 ms = message__now() - since;
 
-	/* the rest is the worker's, which did other things */
+	/* beyond that, the worker was busy with other work */
 	if (c->key.uid)
 		shares__charge(s, (u32)c->key.uid, (ms < SANDBOX_WAIT_MS ? ms : SANDBOX_WAIT_MS) * 1000000ULL);
 }
 
-/* The child has answered, or is given up. */
+/* Called when the child has answered or was abandoned. */
 static void end_busy(struct session *s, struct child *c)
 {
 	child__charge(s, c, c->busy);
@@ -96,7 +102,7 @@ static void give_up(struct session *s, struct child *c)
 	child__end(c);
 }
 
-/* The one that goes first: that is none, then one that is not busy, then the least used one. */
+/* Returns the child to be replaced first: a free slot, then one that is not busy, then the least recently used one. */
 static struct child *first_of(struct child *a, struct child *b)
 {
 	u32 of_a, of_b;
@@ -110,7 +116,7 @@ static struct child *first_of(struct child *a, struct child *b)
 	return a->used <= b->used ? a : b;
 }
 
-/* Room for a child with this key: a user with many of them takes none of other users'. */
+/* Returns a slot for a child with this key: a user with many children can't replace those of other users. */
 static struct child *room_for(struct examiner *e, const struct child_key *key)
 {
 	struct child *first = NULL, *own = NULL;
@@ -137,7 +143,7 @@ struct child *examiner__child(struct session *s, const struct file_of *f, u32 op
 	for (u32 i = 0; i < CHILDREN_MAX && !c; i++)
 		if (e->children[i].sandbox.sock >= 0 && !memcmp(&e->children[i].key, &key, sizeof(key)))
 			c = &e->children[i];
-	/* one that answers before it is asked was taken over, and one that has ended answers nothing */
+	/* a child that answers before it is asked was compromised, and one that has ended can't answer */
 	if (c && (c->busy || !message__pending(c->sandbox.sock))) {
 		c->used = ++e->questions;
 		return c;
@@ -161,14 +167,14 @@ bool examiner__is_slow(const struct examiner *e, u64 number)
 	return false;
 }
 
-int child__look_after(struct session *s, struct child *c)
+int child__collect_late(struct session *s, struct child *c)
 {
 	struct answer *a = &s->examiner->answer;
 	bool left = !c->key.uid || shares__left(s, (u32)c->key.uid) > 0;
 	ssize_t n;
 	int fd;
 
-	/* a child that was taken over may send without end */
+	/* a compromised child may send without end */
 	for (u32 i = 0; i < PARTS_MAX && message__pending(c->sandbox.sock); i++) {
 		n = message__receive(c->sandbox.sock, a, sizeof(*a), &fd);
 		if (fd >= 0)
@@ -204,7 +210,7 @@ u32 examiner__tick(struct session *s)
 	for (u32 i = 0; s->examiner && i < CHILDREN_MAX; i++) {
 		struct child *c = &s->examiner->children[i];
 
-		if (c->busy && child__look_after(s, c) == -EBUSY)
+		if (c->busy && child__collect_late(s, c) == -EBUSY)
 			n++;
 	}
 	return n;

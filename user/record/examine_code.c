@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* In a child of sonde-examiner: names and unwinding of code on native stacks, by tables that are kept for the next question. */
+/*
+ * Runs in a child of sonde-examiner: names and unwinding rules of code on native stacks, from tables that are cached
+ * for the next request.
+ */
 #include "record/examine.h"
 #include "record/symbols.h"
 
@@ -8,15 +11,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define FILES_MAX 64 /* each has up to two descriptors, of which the child may have few */
-#define BYTES_MAX (64ULL << 20) /* of their tables; the least used goes */
+#define FILES_MAX 64 /* each uses up to two descriptors, and a child may have few */
+#define BYTES_MAX (64ULL << 20) /* of their tables; the least recently used is closed */
 
 struct code_file {
 	u64 number; /* 0: free */
 	int fd;
 	struct elf *elf;
 	struct symbols *symbols;
-	u64 used; /* when, in questions */
+	u64 used; /* number of the request that last used it */
 };
 
 static struct code_file files[FILES_MAX];
@@ -40,7 +43,7 @@ static u64 held(void)
 	return bytes;
 }
 
-/* Closes the least used files until there is room for one more. */
+/* Closes the least recently used files until there is room for one more. */
 static struct code_file *free_file(void)
 {
 	for (;;) {

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What examine.c and examine_children.c share: the children of sonde-examiner, by who may write the files. */
+/* Shared by examine.c and examine_children.c: the children of sonde-examiner, by the users who may write the files. */
 #ifndef SONDE_RECORD_EXAMINE_PRIVATE_H
 #define SONDE_RECORD_EXAMINE_PRIVATE_H
 
 #include "record/examine.h"
 #include "sandbox/sandbox.h"
 
-#define CHILDREN_MAX 32 /* the least used one goes */
-#define OWNERS_MAX   64 /* the least used one is forgotten */
-#define SLOW_MAX     64 /* files of which no function could be named in time */
+#define CHILDREN_MAX 32 /* the least recently used one is replaced */
+#define OWNERS_MAX   64 /* the least recently used one is replaced */
+#define SLOW_MAX     64 /* files with a function that could not be named in time */
 
-/* The time that a user's files take is that user's: others' are waited for no less long. */
+/* Timeouts count against the owner of the files: the limits for other users' files stay the same. */
 struct owner {
 	u64 uid;
-	u64 used; /* when, in questions; 0: free */
-	u32 late; /* files that could not be parsed in time */
-	u32 answered; /* files that were, since the last of these */
+	u64 used; /* number of the request that last used it; 0: free */
+	u32 late; /* files that were not parsed in time */
+	u32 answered; /* files that were parsed in time, since the last timeout */
 };
 
-/* What is known of a file by its inode. */
+/* What a file's inode shows. */
 struct file_of {
 	u64 dev, ino, uid, gid, size;
 	u32 mode;
 };
 
 /*
- * The users that could have written the files that share a child: their owner, and their group if it may write
- * them. A file that all users may write has an inode of its own here.
+ * The users who could have written the files that share a child: the owner, and the group if it may write them. For a
+ * file that all users may write, the key contains its inode.
  */
 struct child_key {
-	u64 dev, ino, uid, gid, group; /* group: 1: it may write them, 0: gid is 0 */
-	u64 names; /* 1: it is asked for functions, which may take long */
+	u64 dev, ino, uid, gid, group; /* group: 1: the group may write them; 0: then gid is 0, too */
+	u64 names; /* 1: it looks up functions, which may take long */
 };
 
 struct child {
 	struct child_key key;
-	struct sandbox sandbox; /* sock -1: none */
-	u64 used; /* when, in questions */
-	u64 busy; /* since when, ms, it is at a question about a function that is not waited for; 0: it is not */
-	u64 number; /* of the file of that question */
+	struct sandbox sandbox; /* sock -1: no child */
+	u64 used; /* number of the request that last used it */
+	u64 busy; /* ms: start of a function lookup that is no longer awaited; 0: there is none */
+	u64 number; /* number of the file of that lookup */
 };
 
 struct examiner {
@@ -51,22 +51,22 @@ struct examiner {
 	u32 n_slow;
 };
 
-/* The child for such files; one is forked if there is none. NULL: it can't be. */
+/* Returns the child for such files, which is forked if there is none. NULL: failed. */
 struct child *examiner__child(struct session *s, const struct file_of *f, u32 op);
-/* Could no function of the file with this number be named in time? */
+/* Returns whether the file with this number has a function that could not be named in time. */
 bool examiner__is_slow(const struct examiner *e, u64 number);
 void child__end(struct child *c);
-/* The user of the child's files pays for the time since then (ms of message__now) that it took. */
+/* Charges the child's time since `since` (ms of message__now) to the user of its files. */
 void child__charge(struct session *s, const struct child *c, u64 since);
 /*
- * The child did not answer a question that came at `begun` in time. Functions are asked for again later (-EBUSY): it may have
- * large tables to make. -ETIMEDOUT: the recording ends.
+ * Called when the child has not answered a request of time `begun` in time. Function lookups are repeated later
+ * (-EBUSY), because the child may have large tables to build. -ETIMEDOUT: the recording ends.
  */
 int child__leave(struct session *s, struct child *c, u64 number, u64 begun);
 /*
- * A child that was left at a question. 0: it has answered, with what nothing waits for any more, but it has the file's tables now.
- * -EBUSY: it has not. -EPIPE: it has ended, or was ended, as it took too long.
+ * Receives the answer of a lookup that is no longer awaited. 0: the child answered; the answer is dropped, but the
+ * file's tables are cached now. -EBUSY: not yet. -EPIPE: it has ended, or was killed because it took too long.
  */
-int child__look_after(struct session *s, struct child *c);
+int child__collect_late(struct session *s, struct child *c);
 
 #endif

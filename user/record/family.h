@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The host's side of a family, bpf/probes/FAMILY/FAMILY.c, for what a section
- * name can't say: where in a binary its SITE programs go, tracepoints that are
- * attached only while they are needed, state of each process that BPF needs.
- * Most families have none.
+ * The host code of a family, bpf/probes/FAMILY/FAMILY.c, for everything that a section name can't express: the sites
+ * of its SITE programs in a binary, tracepoints that are attached only while they are needed, facts about each
+ * process for the BPF programs. Most families have no host code.
  */
 #ifndef SONDE_RECORD_FAMILY_H
 #define SONDE_RECORD_FAMILY_H
@@ -14,6 +13,7 @@
 #include "elf/elf.h"
 #include "process/process.h"
 #include "record/tables.h"
+#include "util/registry.h"
 
 struct session;
 struct native;
@@ -21,9 +21,9 @@ struct file_facts;
 
 struct site {
 	u64 offset; /* in the file */
-	const char *program; /* the BPF program to run there, by function name */
-	u64 cookie; /* what the program gets beside the probe's number: nothing in its lowest 16 bits */
-	u64 counter; /* offset in the file of the USDT semaphore to be raised meanwhile, 0: none */
+	const char *program; /* the BPF program to run there, by the name of its function */
+	u64 cookie; /* for the program, beside the probe's number: the lowest 16 bits must be 0 */
+	u64 counter; /* file offset of the USDT semaphore that the kernel increments meanwhile; 0: none */
 };
 
 struct site_list {
@@ -31,15 +31,19 @@ struct site_list {
 	u32 n;
 };
 
-/* 0 or -ENOMEM */
+/* From family_host.sites: the object can be traced only together with another one, which is_runtime knows by its hint. */
+#define SITES_HINT 1
+
+/* Returns 0 or -ENOMEM. */
 int site_list__add(struct site_list *list, u64 offset, const char *program);
 int site_list__add_site(struct site_list *list, const struct site *site);
 
-/* What a recording lacks where the kernel refuses a program of the family's. */
+/* What a recording lacks if the kernel refuses a program of the family. */
 struct family_part {
-	const char *programs; /* by name, a glob; the first part that matches counts */
-	const char *lacks; /* "who woke a thread" */
+	const char *programs; /* names of programs, as a glob; the first part that matches counts */
+	const char *lacks; /* "which thread woke another" */
 	bool all; /* the family records nothing without it */
+	bool is_optional; /* nothing is lacking if the kernel has no such tracepoint */
 };
 
 #define FAMILY_PART(names, text)                     \
@@ -56,206 +60,211 @@ struct family_part {
 	}
 
 struct family_host {
-	const char *name; /* the family's */
+	const char *name; /* the family's name */
 	/*
-	 * Up to an entry without programs; NULL: none is described. Calls need no entry, their functions are
-	 * named, nor does a program whose tracepoint's name says what it shows.
+	 * Ends with an entry without programs; NULL: no part is described. No entry is needed for calls, whose
+	 * functions are named, and for programs whose tracepoint's name says enough.
 	 */
 	const struct family_part *parts;
-	/* Its programs walk Python stacks (core/python.bpf.h); its `mapped` calls python__mapped(). */
+	/* Its programs walk Python stacks (core/python.bpf.h). Its runtimes are passed to BPF before `mapped`. */
 	bool python;
 	/*
-	 * They do so with this option alone (core/at_call.bpf.h); NULL: with none. CPythons are then found and passed to BPF
-	 * without the family's help.
+	 * The option with which its programs walk Python stacks (core/at_call.bpf.h); NULL: without any option.
+	 * CPythons are then found and passed to BPF without the family's help.
 	 */
 	const char *python_option;
-	/* It asks session__native() for stacks: mappings are kept from the start on, so that processes may end. */
+	/* It calls session__native() for stacks: mappings are then stored from the start, because processes may end. */
 	bool native;
 	/*
-	 * These three, with `sites` and `learn`, look into a file that the target's user may have written. In a recording they run in a
-	 * child process without privileges (record/examine.h): what they change in memory is lost, and of the session they
-	 * may ask for options and test switches alone.
+	 * The next three functions and `sites` parse a file that the target's user may have written. In a recording
+	 * they run in a child process without privileges (record/examine.h): their changes to memory are lost, and of
+	 * the session they may only read options and test switches.
 	 *
-	 * Is this object a runtime that the family traces? Asked once an object, before sites; NULL: by file name of its probes alone.
+	 * Returns whether this object is a runtime that the family traces. Called once per object, before sites, and
+	 * again with the hint for objects that it rejected, when `sites` has returned SITES_HINT for another one. NULL:
+	 * only the file names of its probes count.
 	 */
-	bool (*is_runtime)(struct elf *elf, const char *path);
+	bool (*is_runtime)(struct elf *elf, const char *path, bool hint);
 	/*
-	 * For a stripped object that neither its name nor its symbols identify: is a library that
-	 * the family probes linked into it? Then why (of size len) says what will not be seen.
+	 * For a stripped object that neither its name nor its symbols identify: returns whether a library that the
+	 * family probes is linked into it. Then why (of size len) is set to what will not be recorded.
 	 */
 	bool (*hides_library)(struct elf *elf, char *why, size_t len);
 	/*
-	 * For `sonde doctor`, asked of what is_runtime said yes to: what it is ("CPython 3.11.2") and how it is traced, or
-	 * why it is not. false: nothing to report. NULL: its file name says enough.
+	 * For `sonde doctor`, called if is_runtime returned true: writes what the file is ("CPython 3.11.2") and how it
+	 * is traced, or why it is not. false: nothing to report. NULL: the file name says enough.
 	 */
 	bool (*describe)(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len);
 	/*
-	 * Fills the places of the family's SITE programs in an object for which
-	 * is_runtime said yes. What can't be placed is said in why (of size len), "" if
-	 * all could. 0 or negative errno. s is NULL for `sonde list probes --resolve`,
-	 * where nothing is recorded.
+	 * Finds the sites of the family's SITE programs in an object that is_runtime accepted, and fills `own`
+	 * (FAMILY_FACTS_MAX bytes, zeroed) with the family's facts about it. why (of size len): what can't be probed,
+	 * "" if all can. 0, SITES_HINT or negative errno. s is NULL for `sonde list probes --resolve`, which records
+	 * nothing.
 	 */
-	int (*sites)(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why,
+	int (*sites)(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
 		     size_t len);
-	/* Fills what the family needs to know of such an object (FAMILY_FACTS_MAX bytes, zeroed), after sites. */
-	void (*learn)(struct elf *elf, void *own);
-	/* is_runtime, sites and learn depend on it; it is set as the recording has it when they are called. NULL: on none */
-	bool *hint;
-	/* What was learned of an object, which is a claim of its file, when it has been examined. */
+	/* Called with the facts that `sites` filled in, which are untrusted, when an object has been examined. */
 	void (*found)(struct session *s, const void *own);
-	/* Once, before any of those below; what the family keeps of a recording is zeroed then. NULL: nothing to do */
-	void (*begin)(struct session *s);
-	/*
-	 * An iterator program that begins to follow threads which exist already. It is run of all threads behind `begin`, of
-	 * a process that a filter selects later, and, where the family has is_runtime and no option `all`, of a process that
-	 * maps such an object: once a process and tick. NULL: none
-	 */
-	const char *follows;
-	/* Only with this number of the family's, `--FAMILY-NUMBER`; NULL: always */
-	const char *follows_with;
-	/* Bytes of what the family keeps of a recording: session__state(). `end` frees what that points to. */
+	/* Bytes of the family's state in a recording, zeroed: session__state(). `end` frees what it points to. */
 	size_t state;
 	void (*end)(struct session *s);
-	/* false: the recording does without this program of the family's; NULL: it needs all. Asked before loading. */
-	bool (*wants_program)(struct session *s, const char *program);
-	/* Before tracepoints are attached and while this process has its privileges: it may set maps. It must read nothing foreign. */
+	/* Called once, before any function below. NULL: nothing to do */
+	void (*begin)(struct session *s);
+	/*
+	 * The iterator program that begins to follow existing threads. It runs over all threads after `begin`, over
+	 * those of a process that a filter selects later, and, if the family has is_runtime and no option `all`, over
+	 * those of a process that maps such an object: once per process and tick. NULL: none
+	 */
+	const char *follows;
+	/* follows runs only if this number, `--FAMILY-NUMBER`, is given; NULL: always */
+	const char *follows_with;
+	/* Returns whether the recording needs this program of the family; NULL: it needs all. Called before loading. */
+	bool (*needs_program)(struct session *s, const char *program);
+	/* Called before loading: sets variables of its programs by session__set_variable(). 0 or negative errno. */
+	int (*configure)(struct session *s);
+	/*
+	 * Called before tracepoints are attached and while this process has its privileges: it may set maps, and must
+	 * read nothing untrusted.
+	 */
 	void (*prepare)(struct session *s);
 	/*
-	 * A process maps such an object (also one that had mapped it before tracing began). own: what `learn` has filled. Without
-	 * is_runtime: any object, and both are NULL.
+	 * Called when a process maps such an object, also for mappings from before tracing began. own: what `sites`
+	 * filled in. Without is_runtime: called for any object, and file and own are NULL.
 	 */
 	void (*mapped)(struct session *s, struct file_facts *file, const void *own, const struct mapping *m);
 	/*
-	 * A process was selected by a filter: its threads are older. Its mappings follow, by mapped(). pid 0:
-	 * several were, examine all.
+	 * Called when a filter has selected a process, whose threads are older. mapped() follows for its mappings. pid
+	 * 0: several were selected, examine all.
 	 */
 	void (*joined)(struct session *s, u32 pid);
-	/* The loader drains one of the family's records, or a raw one of its own (bpf/core/stack.h). */
+	/* Called for each of the family's records, and for its own raw records (bpf/core/stack.h). */
 	void (*event)(struct session *s, const struct event *e, u32 size);
-	/* About every 100 ms, or tick_ns where that is more; now is CLOCK_MONOTONIC ns. */
+	/* Called about every 100 ms, or tick_ns if that is more; now is CLOCK_MONOTONIC ns. */
 	void (*tick)(struct session *s, u64 now);
 	u64 tick_ns;
-	/* The sizes of what its host code keeps of processes, threads and the like; NULL: it keeps nothing. */
+	/* Reports the sizes of its tables of processes, threads and the like; NULL: it has none. */
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
-	/* session__pause and session__resume will be called: it has no return probes. */
+	/* It calls session__pause and session__resume, and has no return probes. */
 	bool slices;
 	/*
-	 * Tracing is about to stop, the probes are still there: asked again and again, for 3 s at most, until no
-	 * family says that something is still to come.
+	 * Called before tracing stops, while the probes are attached: repeatedly, for at most 3 s, until no family
+	 * returns true, which means that more records are to come.
 	 */
 	bool (*stopping)(struct session *s);
 };
 
-#define FAMILY_HOST(ident)                                                     \
-	static const struct family_host ident;                                 \
-	static const struct family_host *const ident##_entry                   \
-		__attribute__((used, section("sonde_family_hosts"))) = &ident; \
-	static const struct family_host ident
+#define FAMILY_HOST(ident) REGISTER(family_host, sonde_family_hosts, ident)
 
-/* Does the family, which is on, walk Python stacks because of its option? h may be NULL. */
-bool family_host__python_asked(struct session *s, const struct family_host *h);
-/* The host's side of a family by its name, NULL: it has none. */
+/* Returns whether the family, which is on, walks Python stacks because of its option. h may be NULL. */
+bool family_host__python_requested(struct session *s, const struct family_host *h);
+/* Returns the host code of a family by its name; NULL: it has none. */
 const struct family_host *family_host__find(const char *name);
 
-/* What a family keeps of this recording, by the family's id. */
+/* Returns the state of a family in this recording, by the family's id. */
 void *session__state(const struct session *s, u8 family);
-/* CLOCK_MONOTONIC as BPF sees it, ns. */
+/* Returns CLOCK_MONOTONIC as BPF programs read it, ns. */
 u64 session__now(const struct session *s);
-/* The trace's id of a text, for fields of unit `string`. */
+/* Returns the id of a text in the trace, for fields of unit `string`. */
 u32 session__intern(struct session *s, const char *text);
-/* --no-args: command lines and paths stay out of the trace. */
+/* --no-args: leave command lines and paths out of the trace. */
 bool session__no_args(const struct session *s);
-/* What may be written of a path: all of it, with --no-args its last part. */
+/* Returns the part of a path that may be written: all of it, or with --no-args its last component. */
 const char *session__path(const struct session *s, const char *path);
 /* Writes a record made in user space; its header must be filled. */
 int session__emit(struct session *s, const void *record, u32 size);
-/* Runs an iterator program and writes the records that it hands over (iter__write). */
+/* Runs an iterator program and writes the records that it emits (iter__write). */
 int session__run_iter(struct session *s, const char *program);
-/* Of one process's tasks alone; pid 0: of all. */
+/* As session__run_iter over the tasks of one process; pid 0: of all. */
 int session__run_iter_of(struct session *s, const char *program, u32 pid);
 /*
- * How often all rings were read to their end. A record that a process sent before a call of this has been given to
- * .event once a later call returns more.
+ * Returns how often all rings were read to their end. A record that a process emitted before a call of this function
+ * has been passed to .event once a later call returns a higher number.
  */
 u64 session__drained(const struct session *s);
-/* Is the process selected? */
-bool session__wants(const struct session *s, u32 pid);
+/* Returns whether the process is selected. */
+bool session__selects(const struct session *s, u32 pid);
+/* Where no filter selects processes: families that follow the threads of runtimes follow those of this process, too. */
+void session__follow(struct session *s, u32 pid);
 
 /*
- * Asks the family's is_runtime again of all mapped objects that it said no to, soon:
- * it has learned that one of them matters.
- */
-void session__look_again(struct session *s, const char *family);
-
-/*
- * Programs whose section begins with '?' are attached and detached by their family alone: tracepoints, and
- * programs of section perf_event, which run at each major page fault. 0 or negative errno.
+ * Programs whose section begins with '?' are attached and detached only by their family: tracepoints, and programs of
+ * section perf_event, which run at each major page fault. Returns 0 or negative errno.
  */
 int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
-/* A program of section clock/cpu, on each CPU hz times a second, to the end of the recording. */
+/* Attaches a program of section clock/cpu on each CPU, hz times a second, until the end of the recording. */
 int session__attach_clock(struct session *s, const char *program, u32 hz);
-/* Takes the probes of a family with .slices off all objects, which takes some 50 ms, and puts them on again. */
+/* Detaches the probes of a family with .slices from all objects, which takes about 50 ms, and attaches them again. */
 int session__pause(struct session *s, const char *family);
 int session__resume(struct session *s, const char *family);
-/* -ESRCH: it is gone. */
+/* -ESRCH: the process has ended. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
-/* /proc/PID/maps, to be read; NULL: it can't be. */
+/* Opens /proc/PID/maps for reading; NULL: failed. */
 FILE *session__maps(struct session *s, u32 pid);
-/* The function at an offset of an open file, by its symbols: its name ("": none says), and where it begins. 0 or negative errno. */
+/*
+ * Finds the function at an offset of an open file, by its symbols: its name ("": unknown) and its start. Returns 0 or
+ * negative errno.
+ */
 int session__symbol(struct session *s, int fd, const char *path, u64 offset, char *name, size_t len, u64 *begins);
-/* Has a child process read DWARF of an object that is mapped, see dwarf_job__start. */
+/* Makes a child process read DWARF of a mapped object, see dwarf_job__start. */
 struct dwarf_job;
 struct dwarf_member;
 int session__start_dwarf(struct session *s, struct dwarf_job *job, const struct mapping *m, const char *type,
 			 const struct dwarf_member *members, u32 n);
 /* A descriptor of the file behind a mapping (only of ELF files), or negative errno. */
 int session__open_mapped(struct session *s, const struct mapping *m);
-/* Native stacks (record/native.h); NULL: no memory. */
+/* Returns the recording's native stacks (record/native.h); NULL: no memory. */
 struct native *session__native(struct session *s);
-/* Says something at the terminal; no more than a few times a recording. */
+/* Prints a warning; at most a few times per recording. */
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A file is left out because of what it takes, once a file: counted as a loss, and the first ones are named. */
+/*
+ * Reports that a file is left out because it needs too much memory or time: counts a loss, once per file, and names
+ * the first ones.
+ */
 void session__gave_up(struct session *s, const char *path, const char *why);
-/* Records that are missing, in family's name, now */
+/* Counts lost records of a family, now. */
 void session__lost(struct session *s, const char *family, u32 reason, u64 count);
 /*
- * A BPF map of the object by name: its descriptor, or -ENOENT. From the start on it can be read if maps.c lists it,
- * and be written by nothing but the next function.
+ * The descriptor of a BPF map of the object by name, or -ENOENT. After the start a map can be read if maps.c lists
+ * it, and written only by the next function.
  */
 int session__map_fd(struct session *s, const char *map);
-/* Sets a key of a map that is declared by STEERING (attach/steering.h); value NULL: deletes it. 0 or negative errno. */
+/*
+ * Sets a key of a map that is declared by STEERING (attach/steering.h), or deletes it if value is NULL. Returns 0 or
+ * negative errno.
+ */
 int session__map_set(struct session *s, const char *map, const void *key, const void *value, u64 flags);
 /*
- * Sets a process's value in a map keyed by tgid, out of which BPF takes processes that end: not if it has ended already,
- * as nothing would take it out then. 0 or negative errno.
+ * Sets a process's value in a map keyed by tgid, from which BPF deletes processes that end: not if the process has
+ * ended already, because the entry would never be deleted. Returns 0 or negative errno.
  */
 int session__set_process(struct session *s, const char *map, u32 pid, const void *value);
-/* Has the process or thread ended? A process has not before its parent has waited for it. */
+/* Returns whether the process or thread has ended. A process has ended once its parent has waited for it. */
 bool session__has_ended(u32 tid);
 /*
- * Puts a SITE program on places of a mapped file for one process, each with a word of 2 bytes in the file's data that
- * the kernel raises in that process as long as the probe is there (counters; all three arrays are of n, offsets in the
- * file). object: by which session__unlink_process takes all of them off; not one of the trace's (16 bits). 0 or negative errno.
+ * Attaches a SITE program to sites of a mapped file, for one process only, each with a semaphore in the file's data
+ * that the kernel increments in that process while the probe is attached (counters; all three arrays have n elements,
+ * offsets in the file). object: number by which session__unlink_process detaches all of them; not one of the trace's
+ * objects (16 bits). Returns 0 or negative errno.
  */
 int session__link_process(struct session *s, const char *program, const struct mapping *m, const u64 *offsets,
 			  const u64 *counters, u32 n, u32 object);
 void session__unlink_process(struct session *s, u32 object);
-/* Is a test switch on (environment SONDE_TEST, a comma-separated list)? Hides features so that fallbacks are tested. */
-bool session__test_switch(const char *word);
-/* Was --FAMILY=OPTION given? */
-bool session__option(struct session *s, const char *family, const char *word);
-/* What --FAMILY-WORD was given, 0: it was not */
-u64 session__number(struct session *s, const char *family, const char *word);
+/* Returns whether a test switch is on (SONDE_TEST, a comma-separated list), which tests disable features with. */
+bool session__test_switch(const char *item);
+/* Sets a `const volatile` variable of the BPF programs, before they are loaded. 0 or negative errno. */
+int session__set_variable(struct session *s, const char *name, const void *value, size_t size);
+/* Returns whether --FAMILY=OPTION was given. */
+bool session__option(struct session *s, const char *family, const char *option);
+/* Returns the number of --FAMILY-WORD; 0: it was not given. */
+u64 session__number(struct session *s, const char *family, const char *option);
 
-/*
- * For `mapped` of the families that walk Python stacks: if the file is a CPython, its processes' stacks can be walked from
- * here on. What can't be walked is said. May be called by several families for one mapping.
- */
-void python__mapped(struct session *s, struct file_facts *file, const struct mapping *m);
-/* What the process adds to the file's addresses. 0 or -ENOENT. */
+/* Gets the load bias: the difference between addresses in the process and in the file. Returns 0 or -ENOENT. */
 int mapping__bias(const struct file_facts *file, const struct mapping *m, u64 *bias);
 
-/* CPython or a CUDA library: an is_runtime for families that follow processes with one, whatever other families are on. */
-bool runtime__is_one(struct elf *elf, const char *path);
+/*
+ * An is_runtime for families that follow processes with CPython or a CUDA library, independent of which other families
+ * are on.
+ */
+bool runtime__is_one(struct elf *elf, const char *path, bool hint);
 #endif

@@ -26,20 +26,25 @@ static void host_found(struct session *s, const struct family_host *h, void *arg
 	const struct schema_family *f = schema__family(s->schema, h->name);
 	const struct found *found = arg;
 
-	for (u32 i = 0; f && h->found && i < found->x->n_families; i++)
-		if (found->x->families[i].found.id == f->id)
-			h->found(s, found->o->facts->own[FAMILY_INDEX(f->id)]);
+	for (u32 i = 0; f && i < found->x->n_families; i++) {
+		if (found->x->families[i].found.id != f->id)
+			continue;
+		if (h->found)
+			h->found(s, found->o->facts->own[f->id]);
+		if (found->x->families[i].found.hint)
+			objects__hint(s, f->id);
+	}
 }
 
-void object__keep_facts(struct session *s, struct object *o, const struct examination *x)
+void object__store_facts(struct session *s, struct object *o, const struct examination *x)
 {
 	struct file_facts *old = o->facts, *new = x->n_families ? malloc(sizeof(*new)) : NULL;
 
 	if (!new)
 		return;
 	*new = x->facts;
-	for (u32 i = 0; old && i < FILE_FAMILIES_MAX; i++)
-		if (o->families & (1u << i))
+	for (u32 i = 0; old && i < FAMILY_MAX; i++)
+		if (o->families & FAMILY_BIT(i))
 			memcpy(new->own[i], old->own[i], sizeof(new->own[i]));
 	if (old)
 		new->python.reported = old->python.reported;

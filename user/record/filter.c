@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The filters other than -p: --comm, --cgroup and --scope user. BPF decides and follows
- * (bpf/core/filter.bpf.c); here it gets what to match, and processes
- * that come in later are introduced to the families.
+ * The filters other than -p: --comm, --cgroup and --scope user. The BPF programs evaluate them
+ * (bpf/core/filter.bpf.c). This file passes the patterns to them, and introduces processes that are selected later to
+ * the families.
  */
 #include "record/cgroup.h"
 #include "record/comm_glob.h"
@@ -19,8 +19,11 @@
 #include <unistd.h>
 
 #define JOINED_MAX     64
-#define INTRODUCED_MAX 4096 /* in a generation */
-/* A program decides how often it is renamed or moved, so one is introduced once in this time, and all of them at most this share of it. */
+#define INTRODUCED_MAX 4096 /* in one generation */
+/*
+ * A program decides how often it is renamed or moved, so a process is introduced at most once in this time, and
+ * introducing all takes at most 1/20 of the time.
+ */
 #define AGAIN_NS  1000000000ULL
 #define ALL_SHARE 20
 #define ALL_MAX	  10000000000ULL /* ns */
@@ -33,13 +36,13 @@ struct member {
 struct filter {
 	struct comm_glob globs[COMM_GLOBS];
 	u32 n_globs;
-	struct cgroup_place cgroups[FILTER_CGROUPS];
+	struct cgroup_ref cgroups[FILTER_CGROUPS];
 	u32 n_cgroups;
-	/* processes that came in, each once, to be introduced when the rings have been drained */
+	/* newly selected processes, each once, which are introduced when the rings have been drained */
 	struct member joined[JOINED_MAX];
-	u32 n_joined; /* more than there is room for: all are introduced */
-	u64 next_all; /* ns: not before */
-	struct recent introduced; /* pid: u64, when, ns */
+	u32 n_joined; /* more than JOINED_MAX: all are introduced */
+	u64 next_all; /* ns: earliest time */
+	struct recent introduced; /* pid: u64, time of its introduction, ns */
 };
 
 static int open_comms(struct filter *f, const struct session_args *args, char *err, size_t len)
@@ -61,14 +64,14 @@ static int open_comms(struct filter *f, const struct session_args *args, char *e
 	return 0;
 }
 
-/* As the shell does, a '[' without its ']' is taken for itself: rarely what was meant. */
+/* As in the shell, a '[' without ']' is an ordinary character, which is rarely what the user meant. */
 static void warn_of_brackets(struct session *s)
 {
 	for (u32 i = 0; i < s->args->n_comms; i++) {
 		const char *open = strchr(s->args->comms[i], '[');
 
 		if (open && (open == s->args->comms[i] || open[-1] != '\\') && !strchr(open, ']'))
-			session__warn(s, "--comm '%s': no ']' follows the '[', which then matches itself",
+			session__warn(s, "--comm '%s': without a ']' the '[' is an ordinary character",
 				      s->args->comms[i]);
 	}
 }
@@ -86,7 +89,7 @@ static int open_cgroups(struct filter *f, const struct session_args *args, char 
 		if (ret)
 			return ret;
 		if (f->cgroups[i].hierarchy != f->cgroups[0].hierarchy) {
-			snprintf(err, len, "--cgroup: %s and %s are of two hierarchies; name those of one",
+			snprintf(err, len, "--cgroup: %s and %s are in different hierarchies; name cgroups of one",
 				 f->cgroups[0].path, f->cgroups[i].path);
 			return -EINVAL;
 		}
@@ -94,7 +97,7 @@ static int open_cgroups(struct filter *f, const struct session_args *args, char 
 	return 0;
 }
 
-/* Before anything is loaded: what is to be filtered by? */
+/* Called before loading: reads the arguments of the filters. */
 int filter__open(struct session *s, char *err, size_t len)
 {
 	const struct session_args *args = s->args;
@@ -123,23 +126,22 @@ void filter__close(struct session *s)
 	s->filter = NULL;
 }
 
-/* Before loading: read-only data. */
-int filter__configure(struct session *s,
-		      int (*set)(struct session *s, const char *name, const void *value, size_t size))
+/* Called before loading: sets read-only data. */
+int filter__configure(struct session *s)
 {
 	const struct filter *f = s->filter;
 	bool on = s->filter_need;
-	int ret = set(s, "filter_on", &on, sizeof(on));
+	int ret = session__set_variable(s, "filter_on", &on, sizeof(on));
 
 	if (!ret)
-		ret = set(s, "filter_need", &s->filter_need, sizeof(u32));
+		ret = session__set_variable(s, "filter_need", &s->filter_need, sizeof(u32));
 	if (!ret)
-		ret = set(s, "filter_uid", &s->args->user, sizeof(u32));
+		ret = session__set_variable(s, "filter_uid", &s->args->user, sizeof(u32));
 	if (!ret)
-		ret = set(s, "n_comm_globs", &f->n_globs, sizeof(u32));
+		ret = session__set_variable(s, "n_comm_globs", &f->n_globs, sizeof(u32));
 	if (!ret)
-		ret = set(s, "n_filter_cgroups", &f->n_cgroups, sizeof(u32));
-	return ret ? ret : set(s, "filter_hierarchy", &f->cgroups[0].hierarchy, sizeof(u32));
+		ret = session__set_variable(s, "n_filter_cgroups", &f->n_cgroups, sizeof(u32));
+	return ret ? ret : session__set_variable(s, "filter_hierarchy", &f->cgroups[0].hierarchy, sizeof(u32));
 }
 
 static void in_v1_cgroup(u32 pid, void *arg)
@@ -160,7 +162,7 @@ int filter__load(struct session *s)
 	return ret;
 }
 
-/* With them running: those that are there already. */
+/* Called once these programs run: adds the existing processes. */
 int filter__seed(struct session *s)
 {
 	const struct filter *f = s->filter;
@@ -173,7 +175,7 @@ int filter__seed(struct session *s)
 	return ret;
 }
 
-/* Once a second. A process that ends under the iterator's hands may get an entry that no process has. */
+/* Called once a second: an iterator finds changed users. A process that ends meanwhile may leave its entry behind. */
 void filter__tick(struct session *s)
 {
 	if (s->filter_need & PROCESS_USER)
@@ -193,7 +195,7 @@ static void add_joined(struct filter *f, struct member m)
 	f->n_joined += f->n_joined <= JOINED_MAX;
 }
 
-/* From within the draining of the rings: only noted. */
+/* Called while the rings are drained, so it only notes the process, for filter__follow(). */
 void filter__note(struct session *s, const struct event *e, u32 size)
 {
 	const struct meta_member *m = (const struct meta_member *)e;
@@ -204,7 +206,10 @@ void filter__note(struct session *s, const struct event *e, u32 size)
 	add_joined(f, (struct member){ e->pid, m->exec });
 }
 
-/* Those beyond JOINED_MAX have to be selected at this moment; if they keep leaving and coming in, they are asked for again. */
+/*
+ * Processes beyond JOINED_MAX are introduced if they are selected at this moment; if they keep leaving and joining
+ * the set, this is repeated.
+ */
 static void introduce_all(struct session *s)
 {
 	u64 began = session__now(s), took;
@@ -226,7 +231,7 @@ static void introduce_all(struct session *s)
 	f->next_all = began + (took < ALL_MAX ? took : ALL_MAX);
 }
 
-/* Was it introduced just now? Else it is from now on. */
+/* Returns whether the process was introduced recently. If not, notes that it is now. */
 static bool is_too_soon(struct filter *f, u32 pid, u64 now)
 {
 	u64 *last = recent__get(&f->introduced, &pid);
@@ -239,9 +244,9 @@ static bool is_too_soon(struct filter *f, u32 pid, u64 now)
 }
 
 /*
- * Its threads and mappings are older than its membership: no event has reported
- * them. A program just begun maps its files from now on. A process that has left
- * the set by now is introduced too: what it did while it was in is recorded.
+ * Introduces a process to the families: its threads and mappings are older than its membership, so no event has
+ * reported them. A program that has just started maps its files after this. A process that has left the set by now is
+ * introduced, too, because its events before that are recorded.
  */
 static void introduce(struct session *s, const struct member *m)
 {
@@ -249,7 +254,7 @@ static void introduce(struct session *s, const struct member *m)
 
 	process__set(s, pid, PROCESS_JOINING);
 	hosts__joined(s, pid);
-	if (!m->exec || !session__wants(s, pid))
+	if (!m->exec || !session__selects(s, pid))
 		objects__scan(s, pid);
 	process__clear(s, pid, PROCESS_JOINING);
 }
@@ -265,7 +270,7 @@ void filter__follow(struct session *s)
 		introduce_all(s);
 		return;
 	}
-	/* more may come in meanwhile */
+	/* more may join meanwhile */
 	memcpy(joined, f->joined, n * sizeof(*joined));
 	f->n_joined = 0;
 	for (u32 i = 0; i < n; i++) {

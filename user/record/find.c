@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Where each family's programs go in a file, and what its host code learns of it: in a child process (record/examine.h), which
- * may be taken over by the file. What it changes in memory, and in the session, ends with it.
+ * Finds the sites of each family's programs in a file, and the facts that its host code needs. Runs in a child
+ * process (record/examine.h), which the file may compromise. Its changes to memory, and to the session, end with the
+ * child.
  */
 #include "attach/library.h"
 #include "elf/debug.h"
@@ -25,18 +26,18 @@ struct find {
 	struct elf *elf;
 	const struct file_question *q;
 	int sock;
-	const struct program *program; /* the library whose functions are looked up */
+	const struct program *program; /* names the library whose functions are looked up */
 	const char *pattern;
 	bool copy; /* the library is linked into the object: its functions are not exported */
 	bool debug_sought;
-	bool any; /* family for which it is a runtime */
-	struct placer *placer; /* made when it is needed */
-	struct map taken; /* places by offset and section kind */
+	bool any; /* the file is a runtime of some family */
+	struct placer *placer; /* created when needed */
+	struct map taken; /* sites by offset and section kind */
 	u32 n_names, n_libraries;
-	struct found_place batch[PLACES_BATCH];
-	u32 n_batch, n_places;
-	u32 functions, unplaced; /* placed calls wanted, and those that can't be */
-	char why[160]; /* the first of these */
+	struct found_site batch[SITES_BATCH];
+	u32 n_batch, n_sites;
+	u32 functions, unplaced; /* number of placed calls, and of those that can't be placed */
+	char why[160]; /* the reason for the first of these */
 	int error;
 };
 
@@ -54,20 +55,20 @@ int site_list__add(struct site_list *list, u64 offset, const char *program)
 
 static void flush(struct find *p)
 {
-	if (p->n_batch && answer__send(p->sock, ANSWER_PLACES, p->n_batch, p->batch, p->n_batch * sizeof(*p->batch)))
+	if (p->n_batch && answer__send(p->sock, ANSWER_SITES, p->n_batch, p->batch, p->n_batch * sizeof(*p->batch)))
 		p->error = -EPIPE;
 	p->n_batch = 0;
 }
 
-static void add_place(struct find *p, const struct found_place *place)
+static void add_site(struct find *p, const struct found_site *site)
 {
-	if (p->n_places == FILE_PLACES_MAX) {
+	if (p->n_sites == FILE_SITES_MAX) {
 		p->error = -E2BIG;
 		return;
 	}
-	p->batch[p->n_batch++] = *place;
-	p->n_places++;
-	if (p->n_batch == PLACES_BATCH)
+	p->batch[p->n_batch++] = *site;
+	p->n_sites++;
+	if (p->n_batch == SITES_BATCH)
 		flush(p);
 }
 
@@ -76,14 +77,14 @@ static u32 number_of(const struct find *p, const struct program *program)
 	return program - p->s->embedded.probes.programs;
 }
 
-/* The number by which the places of a function know its name. */
+/* Sends a function's name, once; returns the number by which its sites refer to it. */
 static u32 send_name(struct find *p, const char *name)
 {
 	char text[FILE_NAME_MAX];
 
 	if (p->n_names == FILE_NAMES_MAX) {
 		p->error = -E2BIG;
-		return PLACE_NO_NAME;
+		return SITE_NO_NAME;
 	}
 	snprintf(text, sizeof(text), "%s", name);
 	if (answer__send(p->sock, ANSWER_NAME, 0, text, strlen(text) + 1))
@@ -91,7 +92,7 @@ static u32 send_name(struct find *p, const char *name)
 	return p->n_names++;
 }
 
-/* Two names of one function (an alias) are one call. */
+/* Returns false if the site was added before: two names of one function (an alias) are one call. */
 static bool take(struct find *p, u64 offset, enum section_kind kind)
 {
 	struct {
@@ -122,10 +123,10 @@ static u64 end_cookie(const struct place_site *site)
 	       (site->by_frame_pointer ? COOKIE_BY_FRAME_POINTER : 0) | (u64)(site->above / 8) << COOKIE_ABOVE_SHIFT;
 }
 
-/* A call whose ends are located in the function's code: all its probes are placed, or none. */
+/* Adds a call whose ends are located in the function's code: all of its sites are probed, or none. */
 static void add_placed(struct find *p, const struct elf_symbol *sym)
 {
-	struct found_place place = { .program = number_of(p, p->program) };
+	struct found_site found = { .program = number_of(p, p->program) };
 	struct placement where;
 
 	if (placer__function(p->placer, sym->addr, sym->size, &where)) {
@@ -138,29 +139,29 @@ static void add_placed(struct find *p, const struct elf_symbol *sym)
 			snprintf(p->why, sizeof(p->why), "%.80s: %s", sym->name, where.exits_why);
 		return;
 	}
-	place.name = send_name(p, sym->name);
-	if (place.name == PLACE_NO_NAME)
+	found.name = send_name(p, sym->name);
+	if (found.name == SITE_NO_NAME)
 		return;
 	for (u32 i = 0; i < where.n; i++) {
-		place.bits = i ? end_cookie(&where.sites[i]) : 0;
-		if (!elf__offset(p->elf, where.sites[i].addr, &place.offset) && take(p, place.offset, SECTION_PLACED))
-			add_place(p, &place);
+		found.bits = i ? end_cookie(&where.sites[i]) : 0;
+		if (!elf__offset(p->elf, where.sites[i].addr, &found.offset) && take(p, found.offset, SECTION_PLACED))
+			add_site(p, &found);
 	}
 }
 
 static void add_function(struct find *p, const struct elf_symbol *sym)
 {
-	struct found_place place = { .program = number_of(p, p->program) };
+	struct found_site found = { .program = number_of(p, p->program) };
 	enum section_kind kind = p->program->section.kind;
 	struct place_site site;
 	const char *why;
 
 	if (!sym->function || !sym->offset)
 		return;
-	/* a glob may match C++ names; their returns are not safe to probe */
+	/* a glob may match C++ names, whose returns are not safe to probe */
 	if (kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
 		return;
-	/* by its entry: where it is probed is asked only once */
+	/* keyed by its entry, so that each function is placed only once */
 	if (!get_placer(p) || !take(p, ~sym->offset, kind))
 		return;
 	if (kind == SECTION_PLACED) {
@@ -168,11 +169,11 @@ static void add_function(struct find *p, const struct elf_symbol *sym)
 		return;
 	}
 	placer__entry(p->placer, sym->addr, sym->size, &site, &why);
-	if (elf__offset(p->elf, site.addr, &place.offset))
+	if (elf__offset(p->elf, site.addr, &found.offset))
 		return;
-	place.name = send_name(p, sym->name);
-	if (place.name != PLACE_NO_NAME)
-		add_place(p, &place);
+	found.name = send_name(p, sym->name);
+	if (found.name != SITE_NO_NAME)
+		add_site(p, &found);
 }
 
 static int on_symbol(const struct elf_symbol *sym, void *arg)
@@ -189,7 +190,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names in a program's section but for globs, each once and sorted. The array and its text are one block. */
+/* The names in a program's section except for globs, each once and sorted. The array and its text are one block. */
 static const char **split_names(const struct program *program, u32 *n)
 {
 	const char *list = program->section.rest, **names;
@@ -215,7 +216,7 @@ static const char **split_names(const struct program *program, u32 *n)
 	return names;
 }
 
-/* Asks the process that has the opener for a debug file. A descriptor or negative errno. */
+/* Requests a debug file from the worker, which has the opener. Returns a descriptor or negative errno. */
 static int ask_debug(struct find *p, u32 kind, u32 own_root, const char *text)
 {
 	struct debug_reply reply;
@@ -237,11 +238,11 @@ static int fetch_debug(const char *build_id, void *arg)
 	return ask_debug(arg, ANSWER_SERVER, 0, build_id);
 }
 
-/* Looks up symbols that the file was stripped of, once. true: there are more now. */
+/* Adds symbols from debug files, once. Returns whether there are more symbols now. */
 static bool add_debug(struct find *p)
 {
 	const struct debug_search search = {
-		/* whose it is knows the other process */
+		/* the worker knows which process it is */
 		.pid = !p->q->is_preattached,
 		.path = p->q->path,
 		.open = open_debug,
@@ -260,7 +261,7 @@ static bool add_debug(struct find *p)
 	return false;
 }
 
-/* The functions that a program's section names, as far as this file has them. */
+/* Finds the functions of this file that a program's section names. */
 static void find_names(struct find *p, const struct program *program)
 {
 	struct elf_symbol *found;
@@ -281,7 +282,7 @@ static void find_names(struct find *p, const struct program *program)
 	free(names);
 }
 
-/* The functions that the globs in its section match. */
+/* Finds the functions that the globs of its section match. */
 static void find_globs(struct find *p, const struct program *program)
 {
 	const char *list = program->section.rest;
@@ -294,7 +295,10 @@ static void find_globs(struct find *p, const struct program *program)
 			elf__each_symbol(p->elf, on_symbol, p);
 }
 
-/* How NVIDIA's static libraries begin the names of what they don't export: libcudart.so's are libcudart_static_HASH. */
+/*
+ * NVIDIA's static libraries begin the names of their private symbols like this: those of libcudart are
+ * libcudart_static_HASH.
+ */
 static bool holds_copy(const struct find *p, const char *library)
 {
 	char text[80];
@@ -303,7 +307,10 @@ static bool holds_copy(const struct find *p, const char *library)
 	return elf__names_hold(p->elf, text);
 }
 
-/* By what the file holds. One that only goes by the library's name is named, as its calls will not be seen. */
+/*
+ * Decided by the contents of the file. A file that only has the library's name is reported, because its calls will
+ * not be recorded.
+ */
 static bool is_library(struct find *p, const struct program *program)
 {
 	const struct section *section = &program->section;
@@ -319,8 +326,8 @@ static bool is_library(struct find *p, const struct program *program)
 }
 
 /*
- * true: the object is a library that the family probes, or has one linked in. Names
- * first: a function that a program names is that program's, also where the glob of another one matches it.
+ * Returns true if the object is a library that the family probes, or has one linked in. Names come first: a function
+ * that a program names belongs to that program, even if a glob of another program matches it.
  */
 static bool find_library(struct find *p, const struct schema_family *f)
 {
@@ -351,7 +358,7 @@ static bool find_library(struct find *p, const struct schema_family *f)
 	return found;
 }
 
-/* A stripped copy is found by its debug file, or at least reported. */
+/* Finds a stripped copy by its debug file, or at least reports it. */
 static bool find_hidden(struct find *p, const struct schema_family *f, char *why, size_t len)
 {
 	const struct family_host *h = family_host__find(f->name);
@@ -363,33 +370,33 @@ static bool find_hidden(struct find *p, const struct schema_family *f, char *why
 	return true;
 }
 
-/* The places that the family's host code finds. true: it is a runtime of the family. */
-static bool find_sites(struct find *p, const struct family_host *h, void *own, char *why, size_t len)
+/* Finds the sites of the family's host code. Returns true if the file is a runtime of the family. */
+static bool find_sites(struct find *p, const struct schema_family *f, void *own, struct found_family *out)
 {
+	const struct family_host *h = family_host__find(f->name);
 	struct elf_symbol sym;
-	bool python = family_host__python_asked(p->s, h) && !elf__find_symbol(p->elf, "_PyRuntime", &sym);
+	bool python = family_host__python_requested(p->s, h) && !elf__find_symbol(p->elf, "_PyRuntime", &sym);
 	struct site_list sites = {};
 
-	if (!h || !h->is_runtime || !h->is_runtime(p->elf, p->q->path))
+	if (!h || !h->is_runtime || !h->is_runtime(p->elf, p->q->path, p->q->hints & FAMILY_BIT(f->id)))
 		return python;
 	if (h->sites) {
-		int err = h->sites(p->s, p->elf, p->q->path, &sites, why, len);
+		int err = h->sites(p->s, p->elf, p->q->path, own, &sites, out->why, sizeof(out->why));
 
-		if (err && !*why)
-			snprintf(why, len, "%s", strerror(-err));
+		out->hint = err == SITES_HINT;
+		if (err < 0 && !*out->why)
+			snprintf(out->why, sizeof(out->why), "%s", strerror(-err));
 	}
-	if (h->learn)
-		h->learn(p->elf, own);
 	for (u32 i = 0; i < sites.n; i++) {
 		const struct site *site = &sites.sites[i];
 		const struct program *program = probes__program(&p->s->embedded.probes, site->program);
 
 		if (program && program->enabled && take(p, site->offset, SECTION_SITE))
-			add_place(p, &(struct found_place){ .program = number_of(p, program),
-							    .name = PLACE_NO_NAME,
-							    .offset = site->offset,
-							    .bits = site->cookie,
-							    .counter = site->counter });
+			add_site(p, &(struct found_site){ .program = number_of(p, program),
+							  .name = SITE_NO_NAME,
+							  .offset = site->offset,
+							  .bits = site->cookie,
+							  .counter = site->counter });
 	}
 	free(sites.sites);
 	return true;
@@ -397,7 +404,6 @@ static bool find_sites(struct find *p, const struct family_host *h, void *own, c
 
 static int find_family(struct find *p, const struct schema_family *f, struct file_facts *facts)
 {
-	const struct family_host *h = family_host__find(f->name);
 	struct found_family out = { .id = f->id };
 	bool runtime;
 
@@ -405,14 +411,12 @@ static int find_family(struct find *p, const struct schema_family *f, struct fil
 	p->functions = p->unplaced = 0;
 	*p->why = '\0';
 	p->error = 0;
-	if (h && h->hint)
-		*h->hint = p->q->hints & FAMILY_BIT(f->id);
 	runtime = find_library(p, f);
 	if (!runtime) {
 		out.hidden = find_hidden(p, f, out.why, sizeof(out.why));
 		runtime = out.hidden;
 	}
-	runtime |= find_sites(p, h, facts->own[FAMILY_INDEX(f->id)], out.why, sizeof(out.why));
+	runtime |= find_sites(p, f, facts->own[f->id], &out);
 	if (p->unplaced && !*out.why)
 		snprintf(out.why, sizeof(out.why), "%u of %u functions are not traced: %s", p->unplaced, p->functions,
 			 p->why);
@@ -423,7 +427,7 @@ static int find_family(struct find *p, const struct schema_family *f, struct fil
 	return runtime ? answer__send(p->sock, ANSWER_FAMILY, 0, &out, sizeof(out)) : 0;
 }
 
-static void learn(struct elf *elf, struct file_facts *facts)
+static void fill_facts(struct elf *elf, struct file_facts *facts)
 {
 	u64 offset, addr, size;
 
@@ -448,7 +452,7 @@ int find__file(struct session *s, struct elf *elf, int sock, const struct file_q
 		return -ENOMEM;
 	*p = (struct find){ .s = s, .elf = elf, .sock = sock, .q = q };
 	if (python__is_walked(s) && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
-		learn(elf, facts);
+		fill_facts(elf, facts);
 		err = answer__send(sock, ANSWER_FACTS, 0, facts, sizeof(*facts));
 	}
 	for (u32 i = 0; i < s->schema->n_families && !err; i++) {
@@ -457,9 +461,9 @@ int find__file(struct session *s, struct elf *elf, int sock, const struct file_q
 		if (s->family_on[f->id] && !(q->families & FAMILY_BIT(f->id)))
 			err = find_family(p, f, facts);
 	}
-	/* of other files nothing is kept */
+	/* of other files no facts are needed */
 	if (!err && p->any) {
-		learn(elf, facts);
+		fill_facts(elf, facts);
 		err = answer__send(sock, ANSWER_FACTS, 0, facts, sizeof(*facts));
 	}
 	placer__free(p->placer);

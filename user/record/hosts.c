@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The families' host code, as the linker gathered it. */
+/* Calls the families' host code, which is registered in a linker section. */
 #include "record/objects.h"
 #include "util/array.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct family_host *const __start_sonde_family_hosts[] __attribute__((weak));
-extern const struct family_host *const __stop_sonde_family_hosts[] __attribute__((weak));
+REGISTRY(family_host, sonde_family_hosts);
 
 void family_host__each(struct session *s, void (*fn)(struct session *s, const struct family_host *h, void *arg),
 		       void *arg)
 {
-	for (const struct family_host *const *h = __start_sonde_family_hosts; h < __stop_sonde_family_hosts; h++)
+	REGISTRY_EACH(sonde_family_hosts, h)
 		fn(s, *h, arg);
 }
 
 const struct family_host *family_host__find(const char *name)
 {
-	for (const struct family_host *const *h = __start_sonde_family_hosts; h < __stop_sonde_family_hosts; h++)
-		if (!strcmp((*h)->name, name))
-			return *h;
-	return NULL;
+	return REGISTRY_FIND(sonde_family_hosts, name);
 }
 
-bool family_host__python_asked(struct session *s, const struct family_host *h)
+bool family_host__python_requested(struct session *s, const struct family_host *h)
 {
 	return h && h->python_option && session__option(s, h->name, h->python_option);
 }
@@ -39,25 +36,18 @@ static bool follows(struct session *s, const struct family_host *h)
 	return h->follows && (!h->follows_with || session__number(s, h->name, h->follows_with));
 }
 
-/* false: no memory for what the family keeps */
-static bool begin(struct session *s, const struct family_host *h, struct host_state *state)
+static void begin(struct session *s, const struct family_host *h, struct host_state *state)
 {
 	if (state->begun)
-		return state->own || !h->state;
+		return;
 	state->begun = true;
-	if (h->state) {
-		state->own = calloc(1, h->state);
-		if (!state->own)
-			return false;
-	}
 	if (h->begin)
 		h->begin(s);
 	if (follows(s, h))
 		session__run_iter(s, h->follows);
-	return true;
 }
 
-/* The state of a host whose family is on and has begun, else NULL */
+/* Returns the state of a host whose family is on and has begun, else NULL. */
 static struct host_state *begun(struct session *s, const struct family_host *h, u8 *family)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
@@ -65,7 +55,8 @@ static struct host_state *begun(struct session *s, const struct family_host *h, 
 	if (!f || !s->family_on[f->id])
 		return NULL;
 	*family = f->id;
-	return begin(s, h, &s->host_states[f->id]) ? &s->host_states[f->id] : NULL;
+	begin(s, h, &s->host_states[f->id]);
+	return &s->host_states[f->id];
 }
 
 static void tick(struct session *s, const struct family_host *h, void *arg)
@@ -108,10 +99,12 @@ void hosts__joined(struct session *s, u32 pid)
 
 void host__event(struct session *s, u8 family, const struct event *e, u32 size)
 {
-	const struct family_host *h = s->hosts[family];
+	const struct family_host *h = family < FAMILY_MAX ? s->hosts[family] : NULL;
 
-	if (h && h->event && begin(s, h, &s->host_states[family]))
-		h->event(s, e, size);
+	if (!h || !h->event)
+		return;
+	begin(s, h, &s->host_states[family]);
+	h->event(s, e, size);
 }
 
 struct notify {
@@ -119,7 +112,7 @@ struct notify {
 	struct object *o;
 };
 
-/* A process that becomes a runtime has threads already. Option `all` has followed them from the start. */
+/* Follows the existing threads of a process that becomes a runtime; with option `all` they are followed already. */
 static void follow(struct session *s, const struct family_host *h, struct host_state *state, u32 pid)
 {
 	if (!follows(s, h) || pid == state->followed || session__option(s, h->name, "all"))
@@ -128,7 +121,24 @@ static void follow(struct session *s, const struct family_host *h, struct host_s
 	session__run_iter_of(s, h->follows, pid);
 }
 
-/* Families that look for runtimes are called for runtimes only, the others for every mapping. */
+static void follow_busy(struct session *s, const struct family_host *h, void *arg)
+{
+	u8 family;
+	struct host_state *state = h->is_runtime ? begun(s, h, &family) : NULL;
+
+	if (state)
+		follow(s, h, state, *(u32 *)arg);
+}
+
+void session__follow(struct session *s, u32 pid)
+{
+	if (s->filter_need || process__get(s, pid) & PROCESS_RUNTIME)
+		return;
+	process__set(s, pid, PROCESS_RUNTIME);
+	family_host__each(s, follow_busy, &pid);
+}
+
+/* Families with is_runtime are called only for their runtimes, the others for every mapping. */
 static void mapped(struct session *s, const struct family_host *h, void *arg)
 {
 	struct notify *n = arg;
@@ -140,14 +150,14 @@ static void mapped(struct session *s, const struct family_host *h, void *arg)
 	if (!state)
 		return;
 	is = n->o->facts && (n->o->families & FAMILY_BIT(family));
-	if (is && family_host__python_asked(s, h))
+	if (is && (h->python || family_host__python_requested(s, h)))
 		python__mapped(s, n->o->facts, n->m);
 	if (h->mapped && !h->is_runtime)
 		h->mapped(s, NULL, NULL, n->m);
 	if (!h->is_runtime || !is)
 		return;
 	if (h->mapped)
-		h->mapped(s, n->o->facts, n->o->facts->own[FAMILY_INDEX(family)], n->m);
+		h->mapped(s, n->o->facts, n->o->facts->own[family], n->m);
 	follow(s, h, state, n->m->pid);
 }
 
@@ -158,17 +168,29 @@ void hosts__mapped(struct session *s, struct object *o, const struct mapping *m)
 	family_host__each(s, mapped, &n);
 }
 
-static void note(struct session *s, const struct family_host *h, void *arg)
+static void open_host(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
+	void *own = f && s->family_on[f->id] ? calloc(1, h->state + 1) : NULL;
 
-	if (f)
-		s->hosts[f->id] = h;
+	if (!f || !s->family_on[f->id])
+		return;
+	if (!own) {
+		*(int *)arg = -ENOMEM;
+		return;
+	}
+	s->hosts[f->id] = h;
+	s->host_states[f->id].own = own;
+	if (h->prepare)
+		h->prepare(s);
 }
 
-void hosts__open(struct session *s)
+int hosts__open(struct session *s)
 {
-	family_host__each(s, note, NULL);
+	int err = 0;
+
+	family_host__each(s, open_host, &err);
+	return err;
 }
 
 void hosts__free(struct session *s)

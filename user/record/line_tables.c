@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OVERHEAD 48 /* of an entry of the map and of malloc, about */
+#define OVERHEAD 48 /* approximate overhead of a map entry and of malloc */
 
 void line_tables__init(struct line_tables *t)
 {
@@ -27,7 +27,7 @@ struct line_table *line_tables__take(struct line_tables *t, const u8 *data, u32 
 	u64 hash = map__hash_bytes(data, size);
 	struct line_table **known = map__get(&t->by_hash, &hash), *l = known ? *known : NULL;
 
-	/* two tables of one hash can be made, so the contents decide */
+	/* different tables may have the same hash, so the contents decide */
 	if (l && l->size == size && (!size || !memcmp(l->data, data, size))) {
 		l->users++;
 		return l;

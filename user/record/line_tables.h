@@ -20,11 +20,11 @@ struct line_tables {
 };
 
 void line_tables__init(struct line_tables *t);
-/* All were put back. */
+/* Call it after all tables were put back. */
 void line_tables__free(struct line_tables *t);
-/* A table with these contents, until it is put back; NULL: no memory. */
+/* Returns a table with these contents, valid until it is put back; NULL: no memory. */
 struct line_table *line_tables__take(struct line_tables *t, const u8 *data, u32 size);
-/* NULL is fine. */
+/* NULL-safe. */
 void line_tables__put(struct line_tables *t, struct line_table *l);
 
 #endif

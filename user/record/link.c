@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Sites become links in portions, with the rings drained in between. */
+/* Attaches sites in portions, and drains the rings in between. */
 #include "record/internal.h"
 #include "site/verify_site.h"
 
@@ -8,20 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In a pause a target's page faults get through, and the rings don't fill up. */
+/* During a pause page faults of targets are handled, and the rings do not fill up. */
 static void pause_between(struct session *s, u32 next)
 {
 	drain__rings(s);
 	usleep(LINK_PAUSE_US);
-	s->unpaused = next;
+	s->counts.unpaused = next;
 }
 
-/* What the attacher confirmed of up to LINK_SITES sites. */
+/* Up to LINK_SITES sites that the attacher confirmed. */
 struct confirmed {
 	u64 offsets[LINK_SITES], cookies[LINK_SITES], counters[LINK_SITES];
 };
 
-/* Leaves out what the attacher refused, and notes it. */
+/* Removes the sites that the attacher refused, and notes them. */
 static void leave_out(struct session *s, struct confirmed *c, struct link_sites *part, const u8 *verdicts)
 {
 	u32 keep = 0;
@@ -44,7 +44,7 @@ static void leave_out(struct session *s, struct confirmed *c, struct link_sites 
 	part->n = keep;
 }
 
-/* One portion; *attached: how many of its sites are probed. */
+/* Attaches one portion; *attached: how many of its sites are probed. */
 static int link_part(struct session *s, const struct program *p, enum attach_method method, struct link_sites part,
 		     u32 *attached)
 {
@@ -72,8 +72,8 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 		part.cookies = sites->cookies + done;
 		part.counters = sites->counters ? sites->counters + done : NULL;
 		part.n = sites->n - done < LINK_SITES ? sites->n - done : LINK_SITES;
-		s->unpaused += part.n;
-		if (s->unpaused > LINK_SITES)
+		s->counts.unpaused += part.n;
+		if (s->counts.unpaused > LINK_SITES)
 			pause_between(s, part.n);
 		err = link_part(s, p, method, part, &done_now);
 		if (attached)
@@ -109,7 +109,7 @@ int session__link_process(struct session *s, const char *name, const struct mapp
 		cookies[i] = number;
 	sites.cookies = cookies;
 	sites.fd = session__open_mapped(s, m);
-	err = sites.fd < 0 ? sites.fd : attacher__sites(s->attacher, p, s->entry_method, &sites, NULL);
+	err = sites.fd < 0 ? sites.fd : attacher__sites(s->attacher, p, s->method.entry, &sites, NULL);
 	if (sites.fd >= 0)
 		close(sites.fd);
 	free(cookies);
@@ -121,7 +121,7 @@ void session__unlink_process(struct session *s, u32 object)
 	attacher__drop(s->attacher, object);
 }
 
-/* Takes a tenth of a second, with perf events many: meanwhile the rings fill up. */
+/* Detaching takes a tenth of a second, with perf events many: the rings are drained meanwhile. */
 void session__unlink(struct session *s)
 {
 	while (s->attacher && attacher__detach_sites(s->attacher) > 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* From the embedded BPF object to loaded programs: which families, which options, what this kernel can do. */
+/* Loads the embedded BPF object: chooses families and options, and adapts to the kernel's features. */
 #include "kernel/loader.h"
 #include "record/refused.h"
 #include "sonde.skel.h"
@@ -16,8 +16,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-/* Sets a variable of .rodata before loading. */
-static int set_rodata(struct session *s, const char *name, const void *value, size_t size)
+int session__set_variable(struct session *s, const char *name, const void *value, size_t size)
 {
 	const struct btf *btf = bpf_object__btf(s->obj);
 	int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
@@ -39,7 +38,7 @@ static int set_rodata(struct session *s, const char *name, const void *value, si
 	return -ENOENT;
 }
 
-/* A family by its name, or by the one that Nsight Systems has for it. */
+/* Returns a family by its name, or by the name that Nsight Systems uses. */
 static const struct schema_family *family_named(const struct schema *schema, const char *name)
 {
 	return schema__family(schema, strcmp(name, "osrt") ? name : "syscall");
@@ -55,7 +54,18 @@ static void list_families(const struct schema *schema, char *buf, size_t len)
 			used += snprintf(buf + used, len - used, "%s%s", used ? ", " : "", schema->families[i].name);
 }
 
-/* -t A,B replaces the default set, -t +A adds to it. */
+#define LEAN "lean"
+
+static void add_defaults(struct session *s, bool lean)
+{
+	for (u32 i = 0; i < s->schema->n_families; i++) {
+		const struct schema_family *f = &s->schema->families[i];
+
+		s->family_on[f->id] |= lean ? f->lean : f->by_default;
+	}
+}
+
+/* -t A,B replaces the default set, -t +A adds to it; "lean" is the smaller default set. */
 static int choose_families(struct session *s, char *err, size_t len)
 {
 	const char *list = s->args->families, *p = list;
@@ -63,8 +73,7 @@ static int choose_families(struct session *s, char *err, size_t len)
 
 	s->family_on[0] = true;
 	if (!list || *list == '+')
-		for (u32 i = 0; i < s->schema->n_families; i++)
-			s->family_on[s->schema->families[i].id] |= s->schema->families[i].by_default;
+		add_defaults(s, false);
 	if (!list)
 		return 0;
 	if (!list[strspn(list, "+,")]) {
@@ -75,21 +84,27 @@ static int choose_families(struct session *s, char *err, size_t len)
 		const char *n = name + (*name == '+');
 		const struct schema_family *f = family_named(s->schema, n);
 
+		if (!strcmp(n, LEAN)) {
+			add_defaults(s, true);
+			continue;
+		}
 		if (!f || !f->id) {
 			list_families(s->schema, known, sizeof(known));
-			snprintf(err, len, "unknown family '%s' in -t; there are: %s", n, known);
+			snprintf(err, len,
+				 "unknown family '%s' in -t; there are: %s; and lean, the smaller default set", n,
+				 known);
 			return -EINVAL;
 		}
 		s->family_on[f->id] = true;
 	}
-	/* what the scheduler's threads are called is known from proc alone */
+	/* only proc has the names of the threads that sched reports */
 	if (family_named(s->schema, "sched") && s->family_on[family_named(s->schema, "sched")->id] &&
 	    family_named(s->schema, "proc"))
 		s->family_on[family_named(s->schema, "proc")->id] = true;
 	return 0;
 }
 
-/* "osrt-threshold=1000" as "syscall-threshold=1000" */
+/* Translates "osrt-threshold=1000" to "syscall-threshold=1000". */
 static const char *own_name(const char *option, char *buf, size_t len)
 {
 	if (strncmp(option, "osrt", 4) || (option[4] != '=' && option[4] != '-'))
@@ -98,23 +113,23 @@ static const char *own_name(const char *option, char *buf, size_t len)
 	return buf;
 }
 
-/* What follows "FAMILYsWORD" and, if there is more, '=': NULL if the option is another */
-static const char *option_value(const char *option, const char *family, char separator, const char *word)
+/* Returns the text after "FAMILY", the separator, the name and, if there is more, '='; NULL: it is another option. */
+static const char *option_value(const char *option, const char *family, char separator, const char *name)
 {
-	size_t len = strlen(family), more = strlen(word);
+	size_t len = strlen(family), more = strlen(name);
 
-	if (strncmp(option, family, len) || option[len] != separator || strncmp(option + len + 1, word, more))
+	if (strncmp(option, family, len) || option[len] != separator || strncmp(option + len + 1, name, more))
 		return NULL;
 	option += len + 1 + more;
 	return !*option ? option : *option == '=' ? option + 1 : NULL;
 }
 
-bool session__option(struct session *s, const char *family, const char *word)
+bool session__option(struct session *s, const char *family, const char *option)
 {
 	char buf[128];
 
 	for (const char *const *o = s->args->options; o && *o; o++) {
-		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '=', word);
+		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '=', option);
 
 		if (value && !*value)
 			return true;
@@ -122,13 +137,13 @@ bool session__option(struct session *s, const char *family, const char *word)
 	return false;
 }
 
-u64 session__number(struct session *s, const char *family, const char *word)
+u64 session__number(struct session *s, const char *family, const char *option)
 {
 	u64 number = 0;
 	char buf[128];
 
 	for (const char *const *o = s->args->options; o && *o; o++) {
-		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '-', word);
+		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '-', option);
 
 		if (value)
 			number = strtoull(value, NULL, 10);
@@ -136,7 +151,7 @@ u64 session__number(struct session *s, const char *family, const char *word)
 	return number;
 }
 
-/* The option that an argument of the command line means, and its value; NULL: none */
+/* Returns the option that an argument of the command line names, and its value; NULL: none. */
 static const struct schema_option *find_option(const struct schema *schema, const char *given, const char **value)
 {
 	for (u32 i = 0; i < schema->n_options; i++) {
@@ -164,23 +179,23 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 		snprintf(err, len, "unknown option --%s; see `sonde record --help` and `sonde list options`", option);
 		return -EINVAL;
 	}
-	/* asking for more of a family asks for the family */
+	/* an option of a family turns the family on */
 	s->family_on[schema__family(s->schema, known->family)->id] = true;
 	snprintf(var, sizeof(var), "option_%s_%s", known->family, known->name);
 	if (*known->number) {
 		errno = 0;
 		number = strtoull(value, &end, 10);
 		if (!*value) {
-			snprintf(err, len, "option --%s wants a number of %s behind it", option, known->number);
+			snprintf(err, len, "option --%s needs a number of %s after it", option, known->number);
 			return -EINVAL;
 		}
 		if (*value < '0' || *value > '9' || *end || errno) {
-			snprintf(err, len, "option --%s wants a number of %s, not '%s'", option, known->number, value);
+			snprintf(err, len, "option --%s needs a number of %s, not '%s'", option, known->number, value);
 			return -EINVAL;
 		}
-		ret = set_rodata(s, var, &number, sizeof(number));
+		ret = session__set_variable(s, var, &number, sizeof(number));
 	} else {
-		ret = set_rodata(s, var, &on, sizeof(on));
+		ret = session__set_variable(s, var, &on, sizeof(on));
 	}
 	if (ret)
 		snprintf(err, len, "option --%s: the BPF object has no variable %s", option, var);
@@ -200,7 +215,7 @@ int load__open(struct session *s, char *err, size_t len)
 {
 	int ret = embedded__open(&s->embedded, err, len);
 
-	/* wrong usage is what -EINVAL means to the callers */
+	/* -EINVAL means wrong usage to the callers */
 	if (ret == -EINVAL)
 		ret = -ENOTSUP;
 	s->schema = s->embedded.schema;
@@ -212,7 +227,7 @@ int load__open(struct session *s, char *err, size_t len)
 	return ret ? ret : set_options(s, err, len);
 }
 
-/* A text that says why nothing can be traced here. */
+/* Returns 0, or writes why nothing can be traced here. */
 static int check_privilege(struct session *s, char *err, size_t len)
 {
 	if (!s->features.bpf && (s->features.error == -EPERM || s->features.error == -EACCES)) {
@@ -239,25 +254,28 @@ static void choose_methods(struct session *s)
 {
 	const struct features *f = &s->features;
 
-	s->entry_method = f->multi ? ATTACH_MULTI : ATTACH_PERF;
+	s->method.entry = f->multi ? ATTACH_MULTI : ATTACH_PERF;
 	if (!f->returns) {
-		s->span_mode = SPAN_ENTRY_ONLY;
-		s->span_method = s->entry_method;
+		s->method.spans = SPAN_ENTRY_ONLY;
+		s->method.span = s->method.entry;
 		session__warn(s, "this kernel lets seccomp filters kill a process for returning from a probed call: no "
 				 "return is probed, calls have no durations");
 	} else if (f->session) {
-		s->span_mode = SPAN_SESSION;
-		s->span_method = ATTACH_SESSION;
+		s->method.spans = SPAN_SESSION;
+		s->method.span = ATTACH_SESSION;
 	} else {
-		/* a return probe on all processes' calls is not safe without the entry filter: design.md, Attaching 4 */
-		s->span_mode = s->args->n_pids ? SPAN_PAIR : SPAN_ENTRY_ONLY;
-		s->span_method = s->entry_method;
+		/*
+		 * a return probe on all processes' calls is not safe without the entry filter: design.md, "Spans and
+		 * returns"
+		 */
+		s->method.spans = s->args->n_pids ? SPAN_PAIR : SPAN_ENTRY_ONLY;
+		s->method.span = s->method.entry;
 	}
 }
 
 struct python_walks {
-	bool any; /* a family that is on walks Python stacks */
-	bool at_calls; /* because of an option, where its calls begin */
+	bool any; /* some family that is on walks Python stacks */
+	bool at_calls; /* because of an option, at the start of its calls */
 };
 
 static void note_python(struct session *s, const struct family_host *h, void *arg)
@@ -267,7 +285,7 @@ static void note_python(struct session *s, const struct family_host *h, void *ar
 
 	if (!f || !s->family_on[f->id])
 		return;
-	walks->at_calls |= family_host__python_asked(s, h);
+	walks->at_calls |= family_host__python_requested(s, h);
 	walks->any |= h->python || walks->at_calls;
 }
 
@@ -279,7 +297,15 @@ static struct python_walks python_walks(struct session *s)
 	return walks;
 }
 
-bool load__wants(struct session *s, const struct program *p)
+/* Returns whether a family that is on writes syscall_file events. */
+static bool names_files(struct session *s)
+{
+	const struct schema_family *calls = schema__family(s->schema, "syscall");
+
+	return (calls && s->family_on[calls->id]) || session__number(s, "sample", "off");
+}
+
+bool load__is_needed(struct session *s, const struct program *p)
 {
 	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
 
@@ -287,25 +313,27 @@ bool load__wants(struct session *s, const struct program *p)
 		return false;
 	if (!strncmp(p->name, "core_python_", strlen("core_python_")))
 		return python_walks(s).any;
+	if (!strncmp(p->name, "core_file_", strlen("core_file_")))
+		return names_files(s);
 	if (p->section.kind == SECTION_CALLED)
 		return python_walks(s).at_calls;
-	if (h && h->wants_program && !h->wants_program(s, p->name))
+	if (h && h->needs_program && !h->needs_program(s, p->name))
 		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
 }
 
-/* Families whose programs no trap leads to: their hits are not counted. */
+/* Notes the families that use tracepoints only: their hits are not counted. */
 static void note_tracepoints(struct session *s)
 {
 	const struct probes *p = &s->embedded.probes;
 
 	for (u32 i = 0; i < p->n_programs; i++)
 		if (p->programs[i].section.kind == SECTION_TRACEPOINT && p->programs[i].family->id)
-			s->tracepoints_alone[p->programs[i].family->id] = true;
+			s->counts.tracepoints_alone[p->programs[i].family->id] = true;
 	for (u32 i = 0; i < p->n_programs; i++)
 		if (p->programs[i].section.kind == SECTION_SPAN || p->programs[i].section.kind == SECTION_ENTRY ||
 		    p->programs[i].section.kind == SECTION_PLACED || p->programs[i].section.kind == SECTION_SITE)
-			s->tracepoints_alone[p->programs[i].family->id] = false;
+			s->counts.tracepoints_alone[p->programs[i].family->id] = false;
 }
 
 static int choose_programs(struct session *s)
@@ -313,11 +341,11 @@ static int choose_programs(struct session *s)
 	note_tracepoints(s);
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		struct program *p = &s->embedded.probes.programs[i];
-		/* a program calls none that would be attached in another way */
+		/* a program tail-calls only programs that are attached in the same way */
 		bool span = p->section.kind == SECTION_SPAN || p->section.kind == SECTION_CALLED;
-		enum attach_method m = span ? s->span_method : s->entry_method;
+		enum attach_method m = span ? s->method.span : s->method.entry;
 
-		p->enabled = s->everything || load__wants(s, p);
+		p->enabled = s->everything || load__is_needed(s, p);
 		if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
 			if (refused__absent(s, p))
 				return -ENOMEM;
@@ -333,7 +361,7 @@ static int choose_programs(struct session *s)
 	return 0;
 }
 
-/* 64 MiB for all CPUs together, but no ring smaller or larger than makes sense. */
+/* Returns the bytes of a ring: 64 MiB for all CPUs together, with a lower and an upper limit for each ring. */
 static u64 ring_size(u32 cpus)
 {
 	u64 size = 4 << 20;
@@ -351,17 +379,17 @@ static int size_rings(struct session *s)
 	u64 mark;
 	int ret;
 
-	s->ring_size = ring_size(cpus);
-	mark = s->ring_size / 8;
+	s->drain.ring_size = ring_size(cpus);
+	mark = s->drain.ring_size / 8;
 	ret = bpf_map__set_max_entries(s->skel->maps.rings, cpus);
 	if (!ret)
-		ret = bpf_map__set_value_size(s->skel->maps.rings, RING_BYTES(s->ring_size));
+		ret = bpf_map__set_value_size(s->skel->maps.rings, RING_BYTES(s->drain.ring_size));
 	if (!ret)
-		ret = set_rodata(s, "ring_size", &s->ring_size, sizeof(u64));
-	return ret ? ret : set_rodata(s, "ring_mark", &mark, sizeof(mark));
+		ret = session__set_variable(s, "ring_size", &s->drain.ring_size, sizeof(u64));
+	return ret ? ret : session__set_variable(s, "ring_mark", &mark, sizeof(mark));
 }
 
-/* The tables of stacks take some 20 MB of kernel memory, all at once. */
+/* The tables of stacks need about 20 MB of kernel memory, allocated at once. */
 static int size_stacks(struct session *s)
 {
 	struct bpf_map *const maps[] = { s->skel->maps.stack_nodes, s->skel->maps.python_codes,
@@ -373,8 +401,8 @@ static int size_stacks(struct session *s)
 	return ret;
 }
 
-/* The way to programs that others call. */
-static int lead_to_called(struct session *s)
+/* Fills the map for tail calls. */
+static int fill_tail_calls(struct session *s)
 {
 	u32 first = 0;
 	int ret = 0, fd;
@@ -391,30 +419,41 @@ static int lead_to_called(struct session *s)
 	return ret;
 }
 
-/* All that is set before loading. */
+static void configure_host(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+	int *ret = arg;
+
+	if (!*ret && h->configure && f && (s->everything || s->family_on[f->id]))
+		*ret = h->configure(s);
+}
+
+/* Sets everything that is configured before loading. */
 static int configure(struct session *s)
 {
 	bool unreadable = session__test_switch("unreadable-code");
 	int ret = choose_programs(s);
 
 	if (!ret)
-		ret = set_rodata(s, "span_mode", &s->span_mode, sizeof(u32));
+		ret = session__set_variable(s, "span_mode", &s->method.spans, sizeof(u32));
 	if (!ret)
-		ret = set_rodata(s, "no_args", &s->args->no_args, sizeof(bool));
+		ret = session__set_variable(s, "no_args", &s->args->no_args, sizeof(bool));
 	if (!ret)
-		ret = set_rodata(s, "test_unreadable_code", &unreadable, sizeof(bool));
+		ret = session__set_variable(s, "test_unreadable_code", &unreadable, sizeof(bool));
 	if (!ret)
-		ret = filter__configure(s, set_rodata);
+		ret = filter__configure(s);
+	if (!ret)
+		family_host__each(s, configure_host, &ret);
 	if (!ret)
 		ret = size_rings(s);
 	if (!ret)
 		ret = size_stacks(s);
 	embedded__clear_log();
 	timing__step("programs chosen");
-	return ret ? ret : loader__load(s->skel, &s->embedded.probes, &s->refused_maps);
+	return ret ? ret : loader__load(s->skel, &s->embedded.probes, &s->refused.maps);
 }
 
-/* libbpf loads an object once: after a failure it takes another. */
+/* libbpf loads an object only once: after a failure another object is opened. */
 static int reopen(struct session *s, char *err, size_t len)
 {
 	refused__free(s);
@@ -431,7 +470,7 @@ int load__load(struct session *s, char *err, size_t len)
 		return ret;
 	choose_methods(s);
 	ret = configure(s);
-	while (ret && refused_maps__add(&s->refused_maps, s->obj, embedded__log())) {
+	while (ret && refused_maps__add(&s->refused.maps, s->obj, embedded__log())) {
 		ret = reopen(s, err, len);
 		if (ret)
 			return ret;
@@ -446,7 +485,7 @@ int load__load(struct session *s, char *err, size_t len)
 	if (ret)
 		return ret;
 	refused__warn(s);
-	ret = lead_to_called(s);
+	ret = fill_tail_calls(s);
 	if (ret)
 		snprintf(err, len, "cannot fill a BPF map: %s", strerror(-ret));
 	return ret == -EINVAL ? -ENOTSUP : ret;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What was lost where and when: from the BPF counters and from the loader itself into meta_loss records. */
+/* Collects losses from the BPF counters and from the loader itself into meta_loss records. */
 #include "record/internal.h"
 #include "sonde.skel.h"
 #include "trace/loss.h"
@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUMS_MAX 512 /* then one a family and reason at most is added */
-#define COUNTERS (MAX_FAMILIES * LOSS_REASONS)
+#define SUMS_MAX 512 /* beyond that, only one sum per family and reason is added */
+#define COUNTERS (FAMILY_MAX * LOSS_REASONS)
 
 struct losses {
 	u64 seen[COUNTERS];
-	u64 recursion[256]; /* misses already reported, by family */
+	u64 recursion[FAMILY_MAX]; /* misses already reported, by family */
 	u64 total;
 	struct session_loss *sums;
 	u32 n_sums;
@@ -59,19 +59,19 @@ static struct session_loss *sum_of(struct losses *l, const struct meta_loss *r, 
 	return NULL;
 }
 
-/* For what is said at the end: the same sums as a reader of the trace makes. */
+/* Sums losses for the summary at the end, as a reader of the trace does. */
 static void add_up(struct session *s, const struct meta_loss *r)
 {
-	/* before it is live all is before that */
-	bool outside =
-		loss__is_outside(r->family, r->reason, r->first, r->last, s->started ? s->started : ~0ull, s->stopped);
+	/* before tracing is live, every loss is outside */
+	bool outside = loss__is_outside(r->family, r->reason, r->first, r->last,
+					s->time.started ? s->time.started : ~0ull, s->time.stopped);
 	struct losses *l = s->losses;
 	struct session_loss *one = sum_of(l, r, r->object, outside);
 	u16 object = r->object;
 
 	if (!loss__is_of_library(r->reason))
 		l->total += r->count;
-	/* attach gaps of one library after the other are summed up: the trace has each of them */
+	/* attach gaps of many libraries are added up here; the trace has each of them */
 	if (!one && l->n_sums >= SUMS_MAX) {
 		object = 0;
 		one = sum_of(l, r, object, outside);
@@ -139,18 +139,18 @@ static void poll_counter(struct session *s, u32 key)
 	}
 	if (count == l->seen[key])
 		return;
-	/* the kernel stores the first time of all; new losses came after the last poll */
+	/* the kernel's counter has the time of the very first loss; new losses occurred after the last poll */
 	if (first < l->last_poll && l->seen[key])
 		first = l->last_poll;
 	losses__add(s, key / LOSS_REASONS, key % LOSS_REASONS, count - l->seen[key], first, last, 0);
 	l->seen[key] = count;
 }
 
-/* Programs that the kernel skipped because a program was already running on that CPU. */
+/* Counts programs that the kernel skipped because a program was already running on that CPU. */
 static void poll_recursion(struct session *s, u64 now)
 {
 	struct losses *l = s->losses;
-	u64 sums[256] = {};
+	u64 sums[FAMILY_MAX] = {};
 
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
@@ -160,7 +160,7 @@ static void poll_recursion(struct session *s, u64 now)
 		if (p->enabled && !bpf_obj_get_info_by_fd(bpf_program__fd(p->prog), &info, &size))
 			sums[p->family->id] += info.recursion_misses;
 	}
-	for (u32 i = 0; i < 256; i++) {
+	for (u32 i = 0; i < FAMILY_MAX; i++) {
 		if (sums[i] > l->recursion[i])
 			losses__add(s, (u16)i, LOSS_RECURSION, sums[i] - l->recursion[i], l->last_poll, now, 0);
 		l->recursion[i] = sums[i];
@@ -171,7 +171,7 @@ void losses__add_refused(struct session *s)
 {
 	struct meta_loss r = { .reason = LOSS_REFUSED };
 
-	for (u32 i = 0; s->losses && i < 256; i++) {
+	for (u32 i = 0; s->losses && i < FAMILY_MAX; i++) {
 		r.family = (u16)i;
 		r.count = trace_writer__refused(s->writer, i, &r.first, &r.last);
 		if (r.count)
@@ -187,8 +187,8 @@ void session__each_loss(struct session *s, void (*fn)(const struct session_loss 
 		struct session_loss *l = &s->losses->sums[i];
 
 		family = schema__family_by_id(s->schema, (u8)l->family);
-		l->family_name = family && l->family < 256 ? family->name : NULL;
-		l->recorded = l->family < 256 && l->family ? s->recorded[l->family] : s->traced;
+		l->family_name = family ? family->name : NULL;
+		l->recorded = l->family ? s->counts.recorded[l->family] : s->counts.traced;
 		l->path = l->forgotten ? l->forgotten : objects__path(s->objects, l->object);
 		l->path = l->path ? session__path(s, l->path) : NULL;
 		fn(l, arg);
@@ -199,13 +199,14 @@ void losses__poll(struct session *s)
 {
 	u64 now = session__now(s);
 
-	for (u32 key = 0; key < COUNTERS; key++)
-		poll_counter(s, key);
+	for (u32 i = 0; i < s->schema->n_families; i++)
+		for (u32 reason = 0; reason < LOSS_REASONS; reason++)
+			poll_counter(s, s->schema->families[i].id * LOSS_REASONS + reason);
 	poll_recursion(s, now);
 	s->losses->last_poll = now;
 }
 
-void losses__keep_path(struct losses *l, u16 object, const char *path)
+void losses__store_path(struct losses *l, u16 object, const char *path)
 {
 	for (u32 i = 0; i < l->n_sums; i++)
 		if (l->sums[i].object == object && !l->sums[i].forgotten)

@@ -14,39 +14,39 @@
 #include "util/array.h"
 #include "util/map.h"
 
-#define CODE_MAX    4096 /* mappings of one process that are kept */
-#define TOTAL_MAX   262144 /* of all */
+#define CODE_MAX    4096 /* mappings of one process */
+#define TOTAL_MAX   262144 /* of all processes */
 #define PATH_LENGTH 4096
-#define PATHS_BYTES (16u << 20) /* of all paths; what is mapped from others has no name */
-#define READ_EVERY  1000000000ULL /* ns: a process's list is not read again before */
+#define PATHS_BYTES (16u << 20) /* of all paths; code in further files has no name */
+#define READ_EVERY  1000000000ULL /* ns: minimum interval between two reads of a process's list */
 #define SWEEP_EVERY 5000000000ULL /* ns */
-#define KEEP	    10000000000ULL /* ns after the end of a process: its last records may still come */
+#define KEEP	    10000000000ULL /* ns that an ended process is stored, because its last records may arrive late */
 
 struct process_code {
 	struct mapped_code *list; /* the newest last */
 	u32 n;
-	u64 read; /* when its list was read, 0: never */
-	u64 gone; /* when it was found to have ended, 0: it lives */
+	u64 read; /* time at which its list was read; 0: never */
+	u64 ended; /* time at which its end was noticed; 0: it still runs */
 };
 
-/* A path and the mappings that have it. */
+/* A path and the number of mappings with it. */
 struct path {
 	char *text; /* NULL: the number is free */
 	u64 hash;
 	u32 users;
-	u32 next_free; /* number, 0: none */
+	u32 next_free; /* next free number; 0: none */
 };
 
 struct mappings {
 	struct session *session;
 	struct map processes; /* by pid: struct process_code */
-	struct map by_path; /* hash of a path: its number */
+	struct map by_path; /* hash of a path -> its number */
 	struct path *paths; /* by number - 1 */
 	u32 n_paths, first_free;
 	u64 path_bytes;
 	u32 total;
-	u64 dropped, reported; /* mappings that there was no room for: what runs there has no names */
-	u64 ended; /* processes that were forgotten */
+	u64 dropped, reported; /* mappings that were dropped for lack of room: code in them has no names */
+	u64 ended; /* processes that were removed */
 	u64 next_sweep;
 };
 
@@ -62,7 +62,7 @@ struct mappings *mappings__new(struct session *s)
 	return m;
 }
 
-/* One mapping less has the path. */
+/* Drops one reference to the path. */
 static void release_path(struct mappings *m, u32 number)
 {
 	struct path *p = number ? &m->paths[number - 1] : NULL;
@@ -102,7 +102,7 @@ const char *mappings__path(const struct mappings *m, u32 path)
 	return path && path <= m->n_paths && m->paths[path - 1].text ? m->paths[path - 1].text : "";
 }
 
-/* A number that is free, 0: no memory. */
+/* Returns a free number; 0: no memory. */
 static u32 free_number(struct mappings *m)
 {
 	u32 number = m->first_free;
@@ -117,7 +117,7 @@ static u32 free_number(struct mappings *m)
 	return ++m->n_paths;
 }
 
-/* The path's number, with the caller as one more that has it; 0: none, or no room. */
+/* Returns the path's number with one more reference; 0: no path, or no room. */
 static u32 path_number(struct mappings *m, const char *path)
 {
 	size_t size = path ? strlen(path) + 1 : 0;
@@ -154,7 +154,7 @@ static bool same(const struct mapped_code *a, const struct mapped_code *b)
 	       a->dev == b->dev && a->path == b->path;
 }
 
-/* Room for one more in the process's list; the oldest goes where it has too many. */
+/* Makes room for one more mapping in the process's list; drops the oldest at the limit. */
 static bool make_room(struct mappings *m, struct process_code *p)
 {
 	if (p->n == CODE_MAX) {
@@ -169,7 +169,7 @@ static bool make_room(struct mappings *m, struct process_code *p)
 	return array__room(p->list, p->n);
 }
 
-/* Takes the path over. */
+/* Takes over the reference to the path. */
 static void add(struct mappings *m, struct process_code *p, const struct mapped_code *c)
 {
 	bool known = false;
@@ -202,13 +202,13 @@ void mappings__add(struct mappings *m, const struct mapping *at)
 		release_path(m, c.path);
 		return;
 	}
-	/* another process by the same number */
-	if (p->gone)
+	/* an earlier process with this pid */
+	if (p->ended)
 		forget(m, p);
 	add(m, p, &c);
 }
 
-/* One line of /proc/PID/maps; false: no code, or not to be read. */
+/* Parses one line of /proc/PID/maps; false: it is not code, or invalid. */
 static bool parse_line(struct mappings *m, char *line, struct mapped_code *c)
 {
 	unsigned int major, minor;
@@ -226,8 +226,7 @@ static bool parse_line(struct mappings *m, char *line, struct mapped_code *c)
 }
 
 /*
- * Adds mappings that are there now and are not known: made before the scan, or with numbers of their own
- * (overlayfs).
+ * Adds current mappings that are not known yet: those from before the scan, or with other inode numbers (overlayfs).
  */
 static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
 {
@@ -258,7 +257,7 @@ static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
 	fclose(f);
 }
 
-/* The newest at that time; of those made later the oldest, as a record may be early. */
+/* Returns the newest mapping at that time, else the oldest later one, because a record's time may be slightly early. */
 static const struct mapped_code *find(const struct process_code *p, u64 addr, u64 time)
 {
 	const struct mapped_code *best = NULL;
@@ -294,17 +293,17 @@ void mappings__tick(struct mappings *m, u64 now)
 	if (now < m->next_sweep)
 		return;
 	m->next_sweep = now + SWEEP_EVERY;
-	/* backward: the last one takes the place of one that is removed */
+	/* backward, because removing an entry moves the last one to its index */
 	for (u32 i = m->processes.n; i-- > 0;) {
 		struct process_code *p = map__value(&m->processes, i);
 		u32 pid = *(const u32 *)map__key(&m->processes, i);
 
-		if (p->gone && now - p->gone > KEEP) {
+		if (p->ended && now - p->ended > KEEP) {
 			forget(m, p);
 			map__remove(&m->processes, &pid);
 			m->ended++;
-		} else if (!p->gone && kill((pid_t)pid, 0) && errno == ESRCH) {
-			p->gone = now;
+		} else if (!p->ended && kill((pid_t)pid, 0) && errno == ESRCH) {
+			p->ended = now;
 		}
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which file is mapped where in which process, also of processes that have ended: as reported by mappings as they
- * are made (struct family_host, mapped), and /proc/PID/maps for the rest.
+ * Stores which file is mapped at which address in which process, including processes that have ended: from reported
+ * mappings (struct family_host, mapped), and from /proc/PID/maps for the rest.
  */
 #ifndef SONDE_RECORD_MAPPINGS_H
 #define SONDE_RECORD_MAPPINGS_H
@@ -12,26 +12,26 @@
 struct session;
 struct mappings;
 
-/* Code in a process. */
+/* A code mapping of a process. */
 struct mapped_code {
 	u64 start, end, offset; /* as in struct mapping */
 	u64 dev, ino;
 	u32 generation;
 	u32 path; /* mappings__path() */
-	u64 time; /* when it was made */
+	u64 time; /* time at which it was made */
 };
 
 struct mappings *mappings__new(struct session *s);
 void mappings__free(struct mappings *m);
 void mappings__add(struct mappings *m, const struct mapping *at);
 /*
- * The mapping at an address of a process at a time, NULL: not known. parent: the process that forked it, which has
- * the same mappings if the child ended before it was examined. Valid until the next call.
+ * Returns the mapping at an address of a process at a time; NULL: unknown. parent: the process that forked it, which
+ * has the same mappings if the child ended before it was examined. Valid until the next call.
  */
 const struct mapped_code *mappings__at(struct mappings *m, u32 pid, u32 parent, u64 addr, u64 time);
-/* "[vdso]" and the like begin with a bracket, "" is code without a file */
+/* Returns the path of a number; "[vdso]" and the like begin with a bracket, "" is code without a file. */
 const char *mappings__path(const struct mappings *m, u32 path);
-/* Now and then: forgets processes that have ended. */
+/* Called at each tick: removes processes that have ended. */
 void mappings__tick(struct mappings *m, u64 now);
 void mappings__sizes(const struct mappings *m, table_size_fn *fn, void *arg);
 

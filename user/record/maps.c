@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which maps the worker keeps once it reads what targets wrote. Loading gives it all of them, to be written too; what
- * it has to set from then on it asks the attacher for (attach/steering.h).
+ * Closes the maps that the worker does not need, before it reads data of targets. After loading it has all of them,
+ * writable; later changes are requested from the attacher (attach/steering.h).
  */
 #include "record/internal.h"
 
@@ -15,12 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The rings are mapped: their descriptors are not needed any more. */
+/* The maps that the worker reads. The rings are mapped, so their descriptors are not needed. */
 static const char *const read_maps[] = { "processes",	     "ended",	     "losses",	    "probe_hits",
 					 "python_processes", "python_files", "sample_ticks" };
 
-/* The kernel empties an array of programs when its last descriptor is closed: the calls in it would fail from then on. */
-static bool is_kept(const struct bpf_map *m)
+/* Program arrays stay open: the kernel clears one when its last descriptor is closed, and tail calls would fail. */
+static bool is_needed(const struct bpf_map *m)
 {
 	if (bpf_map__type(m) == BPF_MAP_TYPE_PROG_ARRAY)
 		return true;
@@ -30,7 +30,7 @@ static bool is_kept(const struct bpf_map *m)
 	return false;
 }
 
-/* A descriptor that only reads; asking for one takes CAP_SYS_ADMIN. */
+/* Returns a read-only descriptor of the map, which requires CAP_SYS_ADMIN. */
 static int open_to_read(int fd)
 {
 	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
@@ -41,13 +41,13 @@ static int open_to_read(int fd)
 	return id < 0 ? id : bpf_map_get_fd_by_id_opts(id, &opts);
 }
 
-/* The number stays taken, lest libbpf close another file by it in the end. */
+/* Replaces the descriptor without freeing its number, because libbpf closes that number at the end. */
 static int replace(int fd, int with)
 {
 	return with < 0 || dup3(with, fd, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-void maps__give_up(struct session *s, char *lacks, size_t len)
+void maps__restrict(struct session *s, char *lacks, size_t len)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), err = 0;
 	struct bpf_map *m;
@@ -58,7 +58,7 @@ void maps__give_up(struct session *s, char *lacks, size_t len)
 
 		if (fd < 0)
 			continue;
-		if (!is_kept(m)) {
+		if (!is_needed(m)) {
 			if (replace(fd, null))
 				err = -errno;
 			continue;

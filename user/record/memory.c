@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the worker allows itself. Each table has a bound of its own, and together they are far below the limit that the kernel
- * enforces here: it is for what was not thought of. RLIMIT_DATA and not RLIMIT_AS, as the rings, shared with the kernel, and
- * libraries are no private memory.
+ * Limits the worker's own memory. Each table has a limit of its own, and their sum is far below the limit that the
+ * kernel enforces here, which is for unforeseen cases. RLIMIT_DATA is used and not RLIMIT_AS, because the rings
+ * (shared with the kernel) and libraries are not private memory.
  *
- * Near the limit everything that can be found again is given up. If that does not help the recording ends in order, with
- * the memory between the soft limit and the hard one, before an allocation fails somewhere.
+ * Near the limit all caches are freed. If that does not help, the recording ends in order, with the memory between
+ * the soft limit and the hard one, before an allocation fails.
  */
 #include "record/internal.h"
 
@@ -22,24 +22,22 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DATA_MAX     (1024ULL << 20)
-#define DATA_RESERVE (128ULL << 20) /* for an end in order */
-#define HIGH_PERCENT 80
-#define FULL_PERCENT 90
-#define AGAIN_PERCENT \
-	1 /* of the limit: if little was freed, so much more is to be taken before the tables are given up again */
-#define AGAIN_AFTER  10000000000ULL /* ns */
-#define TABLES_EVERY 10000000000ULL /* ns */
-#define LARGE \
-	(256 << 10) /* bytes, from which on an allocation is a mapping of its own, and leaves no hole in the heap */
-#define FILES_MAX 16384 /* descriptors: a probed file has one or two */
+#define DATA_MAX      (1024ULL << 20)
+#define DATA_RESERVE  (128ULL << 20) /* for an orderly end */
+#define HIGH_PERCENT  80
+#define FULL_PERCENT  90
+#define AGAIN_PERCENT 1 /* percent of the limit: the growth after which the caches are freed again */
+#define AGAIN_AFTER   10000000000ULL /* ns */
+#define TABLES_EVERY  10000000000ULL /* ns */
+#define LARGE	      (256 << 10) /* bytes: larger allocations are mappings of their own, without holes in the heap */
+#define FILES_MAX     16384 /* descriptors: a probed file needs one or two */
 
-/* Bytes of private memory that may be written to, as RLIMIT_DATA counts them; 0: not known. */
+/* Returns the bytes of private writable memory, as RLIMIT_DATA counts them; 0: unknown. */
 static u64 data_bytes(const struct session *s)
 {
 	unsigned long long data = 0;
 	char text[256];
-	ssize_t n = s->statm_fd > 0 ? pread(s->statm_fd, text, sizeof(text) - 1, 0) : 0;
+	ssize_t n = s->memory.statm_fd > 0 ? pread(s->memory.statm_fd, text, sizeof(text) - 1, 0) : 0;
 
 	text[n > 0 ? n : 0] = '\0';
 	if (sscanf(text, "%*u %*u %*u %*u %*u %llu", &data) != 1)
@@ -62,29 +60,29 @@ void memory__limit(struct session *s)
 {
 	struct rlimit files;
 
-	/* fixed: with each large one that is freed the C library raises it, up to 32 MiB */
+	/* a fixed value: otherwise the C library raises it with each large block that is freed, up to 32 MiB */
 	mallopt(M_MMAP_THRESHOLD, LARGE);
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < FILES_MAX)
 		set_limit(RLIMIT_NOFILE, FILES_MAX, files.rlim_max);
-	if (SANITIZED) /* what the sanitizer maps for its own use counts */
+	if (SANITIZED) /* the sanitizer's own mappings count, too */
 		return;
-	s->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	s->memory.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	set_limit(RLIMIT_DATA, DATA_MAX, DATA_MAX + DATA_RESERVE);
-	/* for tests: it has that already, or stays near it once what only the start took is freed */
-	s->memory_max = session__test_switch("small-memory") ? data_bytes(s) :
+	/* for tests: the limit is reached at once, or nearly so after the start's memory is freed */
+	s->memory.max = session__test_switch("small-memory") ? data_bytes(s) :
 			session__test_switch("near-memory")  ? data_bytes(s) * 100 / (HIGH_PERCENT + 8) :
 							       DATA_MAX;
 }
 
 /*
- * What is not known any more is found, numbered and written again. So that the trace does not grow by that without end, it is
- * done again only when what was freed has been taken again, or after a while.
+ * Frees the caches. Their contents are then looked up, numbered and written again; so that the trace does not grow
+ * without end by that, it is repeated only when as much memory is allocated again, or after a while.
  */
 static void give_up_tables(struct session *s, u64 now, u64 bytes)
 {
 	u64 left;
 
-	if (bytes < s->memory_again && now < s->memory_again_time && bytes * 100 < s->memory_max * FULL_PERCENT)
+	if (bytes < s->memory.again && now < s->memory.again_time && bytes * 100 < s->memory.max * FULL_PERCENT)
 		return;
 	stack_records__trim(s, now);
 	if (s->native)
@@ -92,9 +90,9 @@ static void give_up_tables(struct session *s, u64 now, u64 bytes)
 	trace_writer__forget_texts(s->writer);
 	trace_writer__flush(s->writer);
 	malloc_trim(0);
-	left = data_bytes(s) + s->memory_max * AGAIN_PERCENT / 100;
-	s->memory_again = bytes > left ? bytes : left;
-	s->memory_again_time = now + AGAIN_AFTER;
+	left = data_bytes(s) + s->memory.max * AGAIN_PERCENT / 100;
+	s->memory.again = bytes > left ? bytes : left;
+	s->memory.again_time = now + AGAIN_AFTER;
 }
 
 int memory__poll(struct session *s, u64 now, char *err, size_t len)
@@ -102,21 +100,21 @@ int memory__poll(struct session *s, u64 now, char *err, size_t len)
 	struct rlimit data;
 	u64 bytes;
 
-	if (!s->memory_max)
+	if (!s->memory.max)
 		return 0;
 	bytes = data_bytes(s);
-	if (bytes * 100 < s->memory_max * HIGH_PERCENT)
+	if (bytes * 100 < s->memory.max * HIGH_PERCENT)
 		return 0;
 	give_up_tables(s, now, bytes);
-	if (!s->memory_warned)
+	if (!s->memory.warned)
 		session__warn(
 			s,
-			"sonde has %llu MiB of the %llu MiB of memory that it allows itself: it forgets what it knows of "
-			"stacks, symbols and texts, and writes it again where it is needed",
-			bytes >> 20, s->memory_max >> 20);
-	s->memory_warned = true;
+			"sonde uses %llu MiB of its limit of %llu MiB of memory: it frees its caches of stacks, symbols and "
+			"texts, which are written again when they are needed",
+			bytes >> 20, s->memory.max >> 20);
+	s->memory.warned = true;
 	bytes = data_bytes(s);
-	if (bytes * 100 < s->memory_max * FULL_PERCENT)
+	if (bytes * 100 < s->memory.max * FULL_PERCENT)
 		return 0;
 	if (!getrlimit(RLIMIT_DATA, &data)) {
 		data.rlim_cur = data.rlim_max;
@@ -124,9 +122,9 @@ int memory__poll(struct session *s, u64 now, char *err, size_t len)
 	}
 	snprintf(
 		err, len,
-		"sonde has %llu MiB of the %llu MiB of memory that it allows itself, and ends before it runs out; what was "
+		"sonde uses %llu MiB of its limit of %llu MiB of memory, and ends before it runs out; what was "
 		"recorded until now is whole and readable. Trace less: fewer families (-t), fewer processes (-p, --comm)",
-		bytes >> 20, s->memory_max >> 20);
+		bytes >> 20, s->memory.max >> 20);
 	return -ENOMEM;
 }
 
@@ -149,11 +147,14 @@ static void write_sizes_of(struct session *s, const struct family_host *h, void 
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
 
-	if (h->sizes && f && s->family_on[f->id] && (!h->state || session__state(s, f->id)))
+	if (h->sizes && f && s->family_on[f->id])
 		h->sizes(s, write_size, s);
 }
 
-/* What all tables and buffers take together, beside what the allocator has of the system: the rest of that is holes. */
+/*
+ * Writes the size of all tables and buffers together, and the memory that the allocator has from the system: the
+ * difference is holes.
+ */
 static void write_heap(struct session *s)
 {
 #if __GLIBC_PREREQ(2, 33)
@@ -184,5 +185,5 @@ void memory__write_tables(struct session *s)
 		   s);
 	losses__sizes(s->losses, write_size, s);
 	family_host__each(s, write_sizes_of, NULL);
-	s->next_tables = session__now(s) + TABLES_EVERY;
+	s->time.next_tables = session__now(s) + TABLES_EVERY;
 }

@@ -23,7 +23,10 @@ static u64 read_clock(clockid_t id)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* MONOTONIC and BOOTTIME in BPF (a time namespace shifts clock_gettime), REALTIME between two readings. */
+/*
+ * MONOTONIC and BOOTTIME are read in BPF (a time namespace shifts clock_gettime), REALTIME between two readings of
+ * MONOTONIC.
+ */
 static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *error)
 {
 	int fd = bpf_program__fd(s->skel->progs.core_clock);
@@ -48,10 +51,10 @@ static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *
 		*real = r;
 		*error = width;
 	}
-	s->clock_offset = s->skel->bss->clock_monotonic - read_clock(CLOCK_MONOTONIC);
-	/* what is left of the difference is the time between the two readings */
-	if (s->clock_offset > -1000000 && s->clock_offset < 1000000)
-		s->clock_offset = 0;
+	s->time.offset = s->skel->bss->clock_monotonic - read_clock(CLOCK_MONOTONIC);
+	/* a small difference is the time between the two readings */
+	if (s->time.offset > -1000000 && s->time.offset < 1000000)
+		s->time.offset = 0;
 	return 0;
 }
 
@@ -69,7 +72,7 @@ void metadata__clock(struct session *s)
 	session__emit(s, &r, sizeof(r));
 }
 
-/* The first line of a file in buf, "" if there is none. */
+/* Reads the first line of a file into buf; "": there is none. */
 static char *first_line(const char *path, char *buf, size_t len)
 {
 	FILE *f = fopen(path, "re");
@@ -82,17 +85,17 @@ static char *first_line(const char *path, char *buf, size_t len)
 	return buf;
 }
 
-/* a program that the kernel refused was requested, too */
-static bool is_asked(const struct session *s, const struct schema_family *f)
+/* Returns whether the family was requested, even if the kernel refused its programs. */
+static bool was_requested(const struct session *s, const struct schema_family *f)
 {
-	bool asked = s->family_on[f->id];
+	bool requested = s->family_on[f->id];
 
-	for (u32 i = 0; i < s->n_refusals; i++)
-		asked |= s->refusals[i].family == f;
-	return asked;
+	for (u32 i = 0; i < s->refused.n; i++)
+		requested |= s->refused.programs[i].family == f;
+	return requested;
 }
 
-/* buf keeps the texts; it must live as long as head. */
+/* buf gets the texts; it must live as long as head. */
 void metadata__head(struct session *s, struct trace_head *head, char *buf, size_t len)
 {
 	static struct utsname un;
@@ -114,13 +117,13 @@ void metadata__head(struct session *s, struct trace_head *head, char *buf, size_
 	};
 	buf[0] = '\0';
 	for (u32 i = 0; i < s->schema->n_families && used < len; i++)
-		if (s->schema->families[i].id && is_asked(s, &s->schema->families[i]))
+		if (s->schema->families[i].id && was_requested(s, &s->schema->families[i]))
 			used += snprintf(buf + used, len - used, "%s%s", used ? "," : "", s->schema->families[i].name);
 	read_clocks(s, &head->monotonic, &head->boottime, &head->realtime, &head->clock_error);
-	s->head_time = head->monotonic;
+	s->time.head = head->monotonic;
 }
 
-/* Names of the probes numbered from + 1 on. */
+/* Writes the names of the probes numbered from + 1 on. */
 void metadata__probes(struct session *s, u32 from)
 {
 	for (u32 i = from; i < s->embedded.probes.n; i++) {
@@ -150,7 +153,7 @@ static bool read_hits(struct session *s, u32 number, struct hit_count *buf, u32 
 	return true;
 }
 
-/* All hits; of these, those that the process filter said no to. */
+/* Returns the number of all hits; *no: of those that the process filter rejected. */
 static u64 sum_hits(struct session *s, bool write, u64 *no)
 {
 	u32 cpus = libbpf_num_possible_cpus();
@@ -190,12 +193,12 @@ void metadata__hits(struct session *s)
 }
 
 /*
- * What the probes cost the targets. A hit's trap is calibrated on this machine;
- * what a program then does is not in it (`make bench`: a quarter of it for a span).
+ * Estimates what the probes cost the targets. The trap of a hit is calibrated on this machine; the work of the program
+ * is not included (`make bench`: for a span a quarter of the trap's cost).
  */
 u64 metadata__probes_ns(struct session *s, u64 hits)
 {
-	return hits * (s->span_mode == SPAN_SESSION ? s->features.span_ns : s->features.entry_ns);
+	return hits * (s->method.spans == SPAN_SESSION ? s->features.span_ns : s->features.entry_ns);
 }
 
 void metadata__cost(struct session *s)
@@ -205,8 +208,8 @@ void metadata__cost(struct session *s)
 	u64 skipped;
 
 	getrusage(RUSAGE_SELF, &u);
-	/* the same moment in both: readers take one from the other to find when tracing was live */
-	r.wall = r.event.time - s->started;
+	/* take both at the same moment: readers subtract one from the other to find when tracing was live */
+	r.wall = r.event.time - s->time.started;
 	r.user = u.ru_utime.tv_sec * 1000000000ULL + u.ru_utime.tv_usec * 1000ULL;
 	r.system = u.ru_stime.tv_sec * 1000000000ULL + u.ru_stime.tv_usec * 1000ULL;
 	r.children = usage__ns();

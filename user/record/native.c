@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Frames are numbered here, with the highest bit set; BPF numbers those of Python
- * without it. Above a Python stack only the frames inside of its innermost interpreter
- * loop are kept: those between earlier Python frames say little.
+ * Unwinds native stacks. Frames are numbered here, with the highest bit set; BPF numbers Python frames without it. On
+ * top of a Python stack only the frames inside of its innermost interpreter loop are kept: those between outer Python
+ * frames add little.
  */
 #include "record/native.h"
 
@@ -15,10 +15,10 @@
 #include "record/native_code.h"
 #include "util/recent.h"
 
-#define FRAMES_MAX  32768 /* that are known, in a generation */
+#define FRAMES_MAX  32768 /* frames that are known, in one generation */
 #define FRAMES_FEW  64 /* for tests */
 #define DEPTH_MAX   256
-#define PYTHON_MAX  64 /* frames above Python; more than that are another stack */
+#define PYTHON_MAX  64 /* frames on top of a Python stack; with more of them it is another stack */
 #define OWN_NUMBERS 0x80000000u
 #define CODE_CUT    0xffffffffu
 
@@ -31,14 +31,14 @@ struct native {
 	struct session *session;
 	struct native_code *code;
 	struct recent frames; /* struct frame_key -> its number */
-	u32 last_frame; /* the last number given */
+	u32 last_frame; /* the id assigned last */
 };
 
-/* Where unwinding is. */
+/* The state of an unwinding. */
 struct walk {
 	const struct native_stack *raw;
-	u32 links; /* that came */
-	u32 link; /* of these, the one that stands at `at` */
+	u32 links; /* number of links received */
+	u32 link; /* index of the link at address `at` */
 	u64 at;
 	u64 pc, sp, bp;
 };
@@ -105,7 +105,7 @@ void native__sizes(const struct native *n, table_size_fn *fn, void *arg)
 	   arg);
 }
 
-/* The link of the chain at an address of the stack; they lie one above the other. */
+/* Finds the link of the chain at an address of the stack; their addresses increase. */
 static bool link_at(struct walk *w, u64 addr, u64 *link)
 {
 	while (w->link < w->links && w->at < addr) {
@@ -122,7 +122,7 @@ static bool link_at(struct walk *w, u64 addr, u64 *link)
 	return true;
 }
 
-/* A word of the stack: of its newest part, or of a frame that has a frame pointer. */
+/* Reads a word of the stack, from its newest part or from a frame with a frame pointer. */
 static bool read_word(struct walk *w, u64 addr, u64 *out)
 {
 	u64 at = addr - w->raw->sp, link;
@@ -143,7 +143,7 @@ static bool read_word(struct walk *w, u64 addr, u64 *out)
 
 enum step { STEP_ON, STEP_END, STEP_LOST };
 
-/* By the frame pointer: for code without unwind tables. */
+/* Unwinds by the frame pointer: for code without unwind tables. */
 static enum step by_frame_pointer(struct walk *w)
 {
 	u64 pc, bp;
@@ -166,8 +166,9 @@ static enum step by_table(struct walk *w, const struct elf_unwind *u)
 	if (u->outermost)
 		return STEP_END;
 	/*
-	 * The saved one first, as the chain is only read upward. A slot below the stack pointer has been popped, and the
-	 * register has the caller's value: of a function's last instruction, tables name the slot still.
+	 * Read the saved value first, because the chain is only read upwards. A slot below the stack pointer has been
+	 * popped, and the register has the caller's value: at a function's last instruction the tables still name the
+	 * slot.
 	 */
 	if (u->saved && slot >= w->sp && !read_word(w, slot, &bp))
 		bp = 0;
@@ -179,7 +180,7 @@ static enum step by_table(struct walk *w, const struct elf_unwind *u)
 	return pc ? STEP_ON : STEP_END;
 }
 
-/* The frames from the innermost on; *lost: there are more, which could not be found. */
+/* Unwinds from the innermost frame on; *lost: there are more frames, which could not be found. */
 static u32 unwind(struct native *n, const struct native_thread *t, u32 links, struct native_place *places, bool *lost)
 {
 	struct walk w = {
@@ -194,17 +195,17 @@ static u32 unwind(struct native *n, const struct native_thread *t, u32 links, st
 		native_code__at(n->code, t, w.pc, depth > 0, p);
 		if (t->python && p->interpreter)
 			return depth;
-		/* the loop's rarer parts have no name in a stripped file, but their caller has */
+		/* in a stripped file the interpreter loop's cold parts have no name, but their caller has */
 		if (t->python && p->python_call && depth && !places[depth - 1].named)
 			return depth - 1;
-		/* what is no code is no return address */
+		/* an address that is not code is not a return address */
 		if (depth && !p->mapped)
 			break;
 		depth++;
 		step = p->unwind_error ? by_frame_pointer(&w) : by_table(&w, &p->unwind);
 	}
 	*lost = step != STEP_END;
-	/* all of the thread's frames without an interpreter: they do not belong to this Python stack */
+	/* the whole stack has no interpreter, so it does not belong to this Python stack */
 	if (t->python && (step == STEP_END || depth == max)) {
 		*lost = depth > 0;
 		return depth ? 1 : 0;
@@ -212,7 +213,7 @@ static u32 unwind(struct native *n, const struct native_thread *t, u32 links, st
 	return depth;
 }
 
-/* Where libc starts a program or a thread is of no interest, and not always reached. */
+/* Removes the frames in which libc starts a program or a thread: they are of no interest, and not always reached. */
 static u32 without_start(const struct native_place *places, u32 n, bool *lost)
 {
 	u32 kept = n;
@@ -224,7 +225,10 @@ static u32 without_start(const struct native_place *places, u32 n, bool *lost)
 	return kept;
 }
 
-/* A frame that was forgotten gets another number and is written again. 0: all numbers are used up, or no memory. */
+/*
+ * Returns the id of a frame. A frame that was evicted gets a new id and is written again. 0: all ids are used up, or
+ * no memory.
+ */
 static u32 intern(struct native *n, enum frame_kind kind, u32 caller, u32 code, u64 offset)
 {
 	struct frame_key key = { .caller = caller, .code = kind == FRAME_CUT ? CODE_CUT : code, .offset = offset };
@@ -263,7 +267,7 @@ u32 native__stack(struct native *n, const struct native_thread *t)
 		if (lost)
 			id = intern(n, FRAME_CUT, 0, 0, 0);
 	}
-	/* between Python and what could be found */
+	/* a placeholder between the Python frames and the frames that were found */
 	if (t->python && lost && depth)
 		id = intern(n, FRAME_NATIVE, id, native_code__missing(n->code), 0);
 	for (u32 i = depth; i > 0 && (id || !t->python); i--) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Native stacks in a recording: unwinds what BPF took of a thread (core/native.h), names
- * the functions, and writes the frames and functions that are new into the trace.
- * docs/sampling.md says how and how well.
+ * Native stacks in a recording: unwinds what the BPF programs read of a thread (core/native.h), names the functions,
+ * and writes new frames and functions into the trace. docs/sampling.md describes the method and its accuracy.
  */
 #ifndef SONDE_RECORD_NATIVE_H
 #define SONDE_RECORD_NATIVE_H
@@ -16,25 +15,24 @@ struct native;
 
 struct native_thread {
 	const struct native_stack *raw;
-	u32 size; /* bytes of it that came */
+	u32 size; /* number of bytes received */
 	u32 pid, parent; /* as in mappings__at() */
 	u64 time; /* ns */
-	u32 python; /* the Python stack that the newest native frames continue; 0: none */
+	u32 python; /* the Python stack below the newest native frames; 0: none */
 };
 
 struct native *native__new(struct session *s);
 void native__free(struct native *n);
-/* A process maps code: call it for all mappings that may be looked up. */
+/* Call it for all code mappings that may be looked up. */
 void native__mapped(struct native *n, const struct mapping *m);
-/* The id of the whole stack, t->python if there are no native frames. */
+/* Returns the id of the whole stack, or t->python if there are no native frames. */
 u32 native__stack(struct native *n, const struct native_thread *t);
 /*
- * Of one address: the id of the function in the trace, 0: none. *address becomes the offset in the file that
- * is mapped there.
+ * Returns the id of the function at one address in the trace; 0: none. *address becomes the offset in the mapped file.
  */
 u32 native__function(struct native *n, u32 pid, u64 time, u64 *address);
 void native__tick(struct native *n, u64 now);
-/* Gives up all memory of what can be found again. */
+/* Frees all caches. */
 void native__trim(struct native *n);
 void native__sizes(const struct native *n, table_size_fn *fn, void *arg);
 

@@ -13,16 +13,17 @@
 #include "record/internal.h"
 #include "record/mappings.h"
 #include "util/map.h"
+#include "util/path.h"
 #include "util/recent.h"
 
 #define OPEN_MAX    64 /* files */
-#define BYTES_MAX   (64ULL << 20) /* of their tables; the least used goes */
-#define PLACES_MAX  (64u << 10) /* of a file; then they are requested again */
+#define BYTES_MAX   (64ULL << 20) /* of their tables; the least recently used file is closed */
+#define PLACES_MAX  (64u << 10) /* of a file; beyond that the cache is cleared */
 #define TRIES_MAX   3 /* to open a file */
-#define FILES_MAX   2048 /* that are known, in a generation */
-#define CODES_MAX   16384 /* functions, likewise */
-#define SMALL_MAX   16 /* of both, for tests */
-#define OWN_NUMBERS 0x80000000u /* of functions; BPF numbers those of Python below */
+#define FILES_MAX   2048 /* files known in one generation */
+#define CODES_MAX   16384 /* functions known in one generation */
+#define SMALL_MAX   16 /* limit of both, for tests */
+#define OWN_NUMBERS 0x80000000u /* ids of functions; BPF assigns lower ids to Python code */
 
 struct file_key {
 	u64 dev, ino, path; /* path: its hash */
@@ -30,19 +31,19 @@ struct file_key {
 	u32 unused;
 };
 
-/* A file that code was met in. One that was forgotten is another one when it is met again, and so are its functions. */
+/* A file in which code was found. After its eviction the same file counts as another one, and so do its functions. */
 struct file {
 	u32 number; /* from 1 */
 	u32 tries; /* to open it */
-	u32 open; /* index in open[], where the number is the same */
+	u32 open; /* index in open[] if the number there is the same */
 };
 
-/* A place in a file, as a child that has the file's tables says (record/examine.h). */
+/* The code at an offset in a file, as answered by a child that has the file's tables (record/examine.h). */
 struct code_place {
-	const char *name; /* of the function, in the file's names; NULL: no symbol covers it */
-	u64 function; /* address of the function's start in the file; without one, the place itself */
+	const char *name; /* of the function, from the file's symbols; NULL: no symbol covers it */
+	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
 	bool is_code, interpreter, python_call; /* see struct native_place */
-	int unwind_error; /* 0: unwind is known */
+	int unwind_error; /* 0: unwind is valid */
 	struct elf_unwind unwind;
 };
 
@@ -50,21 +51,21 @@ struct open_file {
 	u32 number; /* 0: free */
 	int fd;
 	bool failed; /* it can't be parsed */
-	bool late; /* it could not be while the recording ended: each place that lacks is counted */
-	bool over_budget; /* reported */
+	bool late; /* it could not be parsed while the recording ended: each address without a name is counted */
+	bool over_budget; /* this has been reported */
 	struct map places; /* offset in the file -> struct code_place */
 	struct map names; /* function -> its name, malloc'ed */
 	u64 name_bytes;
-	u64 used; /* when, in lookups */
+	u64 used; /* number of the lookup that last used it */
 };
 
 struct code_key {
 	u64 function;
-	u32 file; /* its number; 0: none, and function says what it is */
+	u32 file; /* its number; 0: none, and then `function` is one of the values below */
 	u32 unused;
 };
 
-/* Instead of a function where there is no file. */
+/* Values instead of a function if there is no file. */
 enum { CODE_NOWHERE, CODE_ANONYMOUS, CODE_VDSO, CODE_MISSING };
 
 struct native_code {
@@ -75,8 +76,8 @@ struct native_code {
 	struct open_file open[OPEN_MAX];
 	u64 lookups;
 	u64 closed;
-	u64 unnamed; /* places that were not known in time, not written yet */
-	u32 last_file, last_code; /* the last numbers given */
+	u64 unnamed; /* addresses that were not named in time, and are not written to the trace yet */
+	u32 last_file, last_code; /* the numbers assigned last */
 };
 
 struct native_code *native_code__new(struct session *s)
@@ -147,8 +148,8 @@ static struct open_file *least_used(struct native_code *n)
 	return least;
 }
 
-/* Closes the least used files while they hold too much. */
-static void keep_within(struct native_code *n, u64 bytes)
+/* Closes the least recently used files while their tables are too large. */
+static void limit_bytes(struct native_code *n, u64 bytes)
 {
 	struct open_file *least;
 
@@ -156,10 +157,10 @@ static void keep_within(struct native_code *n, u64 bytes)
 		close_file(n, least);
 }
 
-/* Room for one more. */
+/* Makes room for one more file. */
 static struct open_file *free_place(struct native_code *n)
 {
-	keep_within(n, BYTES_MAX);
+	limit_bytes(n, BYTES_MAX);
 	for (u32 i = 0; i < OPEN_MAX; i++)
 		if (!n->open[i].number)
 			return &n->open[i];
@@ -173,12 +174,12 @@ void native_code__tick(struct native_code *n, u64 now)
 	session__lost(n->session, "sample", LOSS_SHARE, n->unnamed);
 	n->unnamed = 0;
 	/* a file's table grows with the lookups in it */
-	keep_within(n, BYTES_MAX);
+	limit_bytes(n, BYTES_MAX);
 }
 
 void native_code__trim(struct native_code *n)
 {
-	keep_within(n, 0);
+	limit_bytes(n, 0);
 	recent__clear(&n->files);
 	recent__clear(&n->codes);
 }
@@ -208,7 +209,7 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 	f->tries = 0;
 }
 
-/* *number: of the file, 0: none. NULL: it is not open. */
+/* Returns the open file of a mapping, NULL: it is not open; *number: the file's number, 0: none. */
 static struct open_file *file_of(struct native_code *n, u32 pid, const struct mapped_code *c, u32 *number)
 {
 	const char *path = mappings__path(n->mappings, c->path);
@@ -231,8 +232,8 @@ static struct open_file *file_of(struct native_code *n, u32 pid, const struct ma
 	return &n->open[f->open];
 }
 
-/* The function's name, kept once for all its places. */
-static const char *keep_name(struct open_file *f, const struct found_code *c)
+/* Returns the function's name, which is stored once for all addresses in it. */
+static const char *store_name(struct open_file *f, const struct found_code *c)
 {
 	char **name = map__get(&f->names, &c->function);
 
@@ -248,7 +249,7 @@ static const char *keep_name(struct open_file *f, const struct found_code *c)
 static void fill_place(struct open_file *f, struct code_place *p, const struct found_code *c)
 {
 	*p = (struct code_place){
-		.name = c->is_code && c->has_name ? keep_name(f, c) : NULL,
+		.name = c->is_code && c->has_name ? store_name(f, c) : NULL,
 		.function = c->function,
 		.is_code = c->is_code,
 		.interpreter = c->interpreter,
@@ -264,7 +265,7 @@ static void fill_place(struct open_file *f, struct code_place *p, const struct f
 	};
 }
 
-/* The file can't be parsed: its functions have no names from here on. */
+/* Called when the file can't be parsed: its functions have no names from here on. */
 static void give_up(struct native_code *n, struct open_file *f, const char *path, int err)
 {
 	char text[256];
@@ -276,7 +277,7 @@ static void give_up(struct native_code *n, struct open_file *f, const char *path
 	f->failed = true;
 }
 
-/* The place at an offset in the file. NULL: no code of the file, or it can't be known. */
+/* Returns the code at an offset in the file. NULL: it is not code, or unknown. */
 static const struct code_place *place_at(struct native_code *n, struct open_file *f, const char *path, u64 offset)
 {
 	struct code_place *p = map__find(&f->places, &offset);
@@ -304,7 +305,7 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 	}
 	if (end.over_budget && !f->over_budget) {
 		f->over_budget = true;
-		session__gave_up(n->session, path, "its symbols take more memory than sonde allows itself for files");
+		session__gave_up(n->session, path, "its symbols exceed sonde's limit of memory for files");
 	}
 	if (f->places.n >= PLACES_MAX) {
 		map__free(&f->places);
@@ -316,17 +317,10 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 	return p && p->is_code ? p : NULL;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* libc and the loader, and what glibc before 2.34 has apart */
+/* Returns whether the file is libc, the loader, or one of the libraries that were separate before glibc 2.34. */
 static bool is_libc(const char *path)
 {
-	const char *name = base_name(path);
+	const char *name = path__file_name(path);
 
 	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-", 5) || !strncmp(name, "libpthread", 10) ||
 	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-musl", 7);
@@ -352,7 +346,7 @@ static u32 intern(struct native_code *n, const struct code_key *key, const char 
 	return *id;
 }
 
-/* Code that is in no file, or in none that can be read. */
+/* Describes code that is in no file, or in one that can't be read. */
 static void without_file(struct native_code *n, const struct mapped_code *c, u64 pc, struct native_place *out)
 {
 	const char *path = c ? mappings__path(n->mappings, c->path) : "";
@@ -410,7 +404,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	if (p && p->name)
 		snprintf(name, sizeof(name), "%s", p->name);
 	else
-		snprintf(name, sizeof(name), "%.255s+0x%llx", base_name(path), key.function);
+		snprintf(name, sizeof(name), "%.255s+0x%llx", path__file_name(path), key.function);
 	out->code = intern(n, &key, name, path);
 }
 

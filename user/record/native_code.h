@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which function an address of a process is in: mappings, the files' symbols, and the trace's events meta_code. */
+/*
+ * Finds the function at an address of a process: from mappings and the files' symbols; writes the trace's events
+ * meta_code.
+ */
 #ifndef SONDE_RECORD_NATIVE_CODE_H
 #define SONDE_RECORD_NATIVE_CODE_H
 
@@ -11,11 +14,11 @@ struct native_code;
 
 struct native_place {
 	u32 code; /* id of the function in the trace */
-	u64 offset; /* in the file; without a file the address */
-	bool mapped; /* there is code */
+	u64 offset; /* in the file, or the address if there is no file */
+	bool mapped; /* the address is in a code mapping */
 	bool named;
 	bool interpreter, python_call; /* see struct code_place */
-	bool starts; /* libc's or the loader's: such frames at the outer end start the program or thread */
+	bool starts; /* in libc or the loader: such frames at the outer end start the program or thread */
 	int unwind_error;
 	struct elf_unwind unwind;
 };
@@ -23,13 +26,13 @@ struct native_place {
 struct native_code *native_code__new(struct session *s);
 void native_code__free(struct native_code *n);
 void native_code__mapped(struct native_code *n, const struct mapping *m);
-/* after_call: pc is a return address, the call precedes it */
+/* after_call: pc is a return address, and the call is before it. */
 void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,
 		     struct native_place *out);
-/* The id of the frame that replaces frames that could not be found. */
+/* Returns the id of the function that represents frames that could not be found. */
 u32 native_code__missing(struct native_code *n);
 void native_code__tick(struct native_code *n, u64 now);
-/* Closes all files and forgets what can be found again. */
+/* Closes all files and frees caches. */
 void native_code__trim(struct native_code *n);
 void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every mapped file with code, once each by its backing inode: is it something
- * that a family probes, where, and since when.
+ * Stores all mapped files with code, once each by backing inode: whether a family probes the file, its sites, and since
+ * when it is probed.
  */
 #include "record/objects.h"
 
@@ -22,9 +22,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Who maps files fast enough has records lost: scans of all processes for that take this part of the time at most. */
+/*
+ * Processes that map files very fast cause lost mmap records, which require scans of all processes: these scans take
+ * at most 1/20 of the time.
+ */
 #define SCAN_PART   20
-#define SCAN_RARELY 20000000000ULL /* ns: not more rarely than this, however busy the machine is */
+#define SCAN_RARELY 20000000000ULL /* ns: the longest interval, even on a busy machine */
 
 int object__compare(const void *a, const void *b)
 {
@@ -92,7 +95,7 @@ static struct object *new_object(struct session *s, const struct mapping *m, u64
 	return o;
 }
 
-/* One that no object has; after thousands of objects that came and went numbers are used again. 0: none is left. */
+/* Returns an id that no object has; after thousands of objects ids are reused. 0: all are in use. */
 static u16 free_id(const struct objects *o)
 {
 	u16 id = o->last_id;
@@ -106,8 +109,8 @@ static u16 free_id(const struct objects *o)
 }
 
 /*
- * Only an object that a family probes has an id: the trace and the losses name objects by their ids.
- * A file that was overwritten is an object anew, with an id of its own.
+ * Only an object that a family probes gets an id: the trace and the losses refer to objects by their ids. A file that
+ * was overwritten is a new object with a new id.
  */
 static void attach(struct session *s, struct object *o, const struct examination *x)
 {
@@ -123,14 +126,14 @@ static void attach(struct session *s, struct object *o, const struct examination
 		o->id = 0;
 	}
 	if (x->end.over_budget)
-		session__gave_up(s, o->path, "its tables take more memory than sonde allows itself for files");
+		session__gave_up(s, o->path, "its tables exceed sonde's limit of memory for files");
 }
 
 static int open_mapped(struct session *s, const struct mapping *m)
 {
 	if (session__is_stopping(s))
 		return -EINTR;
-	/* of what has FUSE's number the opener finds out whether it is */
+	/* FUSE's number is ambiguous: the opener finds out whether such a file system is remote */
 	if (!s->args->remote_files && m->magic != FILESYSTEM_FUSE && filesystem__remote(m->magic))
 		return -EREMOTE;
 	return attacher__open(s->attacher, m);
@@ -138,14 +141,14 @@ static int open_mapped(struct session *s, const struct mapping *m)
 
 static void refuse(struct session *s, struct object *o)
 {
-	/* no process maps what was found on disk; it is reported when one does */
+	/* a file found on disk is reported when the first process maps it */
 	if (o->is_preattached)
 		o->examined = o->is_preattached = false;
 	else
 		object__refuse(s, o, "not an ELF file that can be read");
 }
 
-/* Opens the object and has the families probe it; tried again with the next mapping if the process was gone already. */
+/* Opens the object and lets the families probe it; tried again at the next mapping if the process had ended already. */
 static void examine(struct session *s, struct object *o, const struct mapping *m)
 {
 	static struct examination x; /* large */
@@ -165,7 +168,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		o->fd = -1;
 		return;
 	}
-	/* one that was written to before may be written to while it is examined and probed */
+	/* watch files that were overwritten before already while they are examined and probed */
 	if (o->fd >= 0 && o->changes)
 		object__watch(s, o);
 	shares__examined(s);
@@ -173,7 +176,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 	if (err == -ENOEXEC)
 		refuse(s, o);
 	else if (!err)
-		object__keep_facts(s, o, &x);
+		object__store_facts(s, o, &x);
 	if (!err)
 		attach(s, o, &x);
 	if (o->fd >= 0)
@@ -197,7 +200,10 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 {
 	struct object *o = objects__find(s, m);
 
-	/* what only other users map gets no probe; should the process come to be this user's, it is scanned again */
+	/*
+	 * files that only other users map are not probed; if a process later becomes one of this user's, it is
+	 * scanned again
+	 */
 	if (s->args->one_user && !process__is_introduced(s, m->pid))
 		return o;
 	if (!o)
@@ -225,8 +231,8 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 struct scan {
 	struct session *s;
 	u64 now;
-	bool late; /* counted as not examined before */
-	/* looking for the object of one mmap record */
+	bool late; /* the process's new files were counted as not examined before */
+	/* the mmap record whose object is searched, NULL: none; and the object */
 	const struct mmap_record *record;
 	struct object *found;
 };
@@ -261,7 +267,7 @@ const struct program *objects__vma_program(struct session *s)
 	return probes__program(&s->embedded.probes, "core_vmas");
 }
 
-/* Of one process; one about which the kernel does not answer is left out from then on. */
+/* Scans one process; a process about which the kernel does not answer is skipped from then on. */
 static int scan_process(struct session *s, u32 pid, struct scan *scan)
 {
 	int err = process__is_hung(s, pid) ? -ETIMEDOUT :
@@ -272,7 +278,7 @@ static int scan_process(struct session *s, u32 pid, struct scan *scan)
 	return err;
 }
 
-/* One after the other, as one of them keeps the kernel from answering about all. */
+/* Scans one process after the other, because one process that hangs blocks a scan of all. */
 static int scan_each(struct session *s, struct scan *scan)
 {
 	char *text, *next;
@@ -301,31 +307,30 @@ static int scan(struct session *s, u32 pid)
 	return err == -ETIMEDOUT ? scan_each(s, &scan) : err;
 }
 
-void session__look_again(struct session *s, const char *family)
+void objects__hint(struct session *s, u8 family)
 {
-	const struct schema_family *f = s ? schema__family(s->schema, family) : NULL;
-
-	if (f)
-		s->objects->again |= FAMILY_BIT(f->id);
+	if (!(s->hints & FAMILY_BIT(family)))
+		s->objects->again |= FAMILY_BIT(family);
+	s->hints |= FAMILY_BIT(family);
 }
 
-static void forget_no(const void *node, VISIT which, void *arg)
+static void forget_rejected(const void *node, VISIT which, void *arg)
 {
 	struct object *o = *(struct object *const *)node;
-	const u32 *again = arg;
+	const u64 *again = arg;
 
 	if ((which == postorder || which == leaf) && (o->families & *again) != *again && !o->resting)
 		o->examined = false;
 }
 
-/* For all users: nothing that comes after it is to be charged to the last of them. */
-static int look_again(struct session *s)
+/* Scans all processes for objects whose is_runtime is to be called again. Later work is charged to no user. */
+static int rescan_hinted(struct session *s)
 {
 	int err;
 
 	if (!s->objects->again)
 		return 0;
-	twalk_r(s->objects->by_inode, forget_no, &s->objects->again);
+	twalk_r(s->objects->by_inode, forget_rejected, &s->objects->again);
 	s->objects->again = 0;
 	err = scan(s, 0);
 	shares__settle(s);
@@ -337,7 +342,7 @@ int objects__scan(struct session *s, u32 pid)
 	int err = scan(s, pid);
 
 	shares__settle(s);
-	return err ? err : look_again(s);
+	return err ? err : rescan_hinted(s);
 }
 
 void objects__scan_late(struct session *s, u32 pid, u64 since)
@@ -362,19 +367,19 @@ static struct mapping mapping_of(const struct mmap_record *r)
 	};
 }
 
-static void mapped_by_the_gone(struct session *s, const struct mapping *m)
+static void mapped_by_ended(struct session *s, const struct mapping *m)
 {
 	struct object *o = mapped(s, m, m->time);
 
-	/* it may have been a library that a family probes */
+	/* the file may have been a library that a family probes */
 	if ((!o || !o->examined) && !process__is_foreign(s, m->pid))
 		losses__add_of(s, m->pid, 0, LOSS_MMAP, 1, m->time, session__now(s), 0);
 }
 
 /*
- * On overlayfs a record has the overlay's own numbers, and the same ones before and after a file is copied up:
- * such a mapping is examined each time. A record with an object's numbers is of no overlay, as no object has those
- * of one.
+ * On overlayfs a record has the inode number of the overlay, and the same before and after a copy-up: such a mapping
+ * is examined each time. A record whose numbers equal those of an object is not on an overlay, because no object has
+ * numbers of an overlay.
  */
 static void on_record(const struct mmap_record *r, void *arg)
 {
@@ -391,37 +396,37 @@ static void on_record(const struct mmap_record *r, void *arg)
 		mapped(s, &m, r->time);
 		return;
 	}
-	/* its mappings are not examined, and a scan takes time for each of them */
+	/* mappings of such a process are not examined, and each would cost a scan */
 	if (s->args->one_user && process__is_foreign(s, r->pid))
 		return;
 	if (!shares__may(s, shares__user(s, r->pid), r->pid, r->time, true))
 		return;
 	scan_process(s, r->pid, &scan);
-	/* the mapping is not there any more: its record is all there is to go by */
+	/* the mapping has been removed again: only its record is known */
 	if (!scan.found || !scan.found->examined)
-		mapped_by_the_gone(s, &m);
+		mapped_by_ended(s, &m);
 }
 
 void objects__follow(struct session *s)
 {
-	u64 before = s->followed, lost = mmaps__drain(s->mmaps, on_record, s), took;
+	u64 before = s->time.followed, lost = mmaps__drain(s->mmaps, on_record, s), took;
 
 	shares__settle(s);
-	s->followed = session__now(s);
-	look_again(s);
+	s->time.followed = session__now(s);
+	rescan_hinted(s);
 	if (lost)
-		losses__add(s, 0, LOSS_MMAP, lost, before, s->followed, 0);
+		losses__add(s, 0, LOSS_MMAP, lost, before, s->time.followed, 0);
 	s->objects->missed |= lost > 0;
-	if (!s->objects->missed || s->followed < s->objects->next_scan)
+	if (!s->objects->missed || s->time.followed < s->objects->next_scan)
 		return;
-	/* what the lost records would have said is in the mappings themselves, unless they are gone again */
+	/* the scan finds the mappings of the lost records, except those that were removed again */
 	s->objects->missed = false;
 	objects__scan(s, 0);
-	took = session__now(s) - s->followed;
-	s->objects->next_scan = s->followed + (took * SCAN_PART < SCAN_RARELY ? took * SCAN_PART : SCAN_RARELY);
+	took = session__now(s) - s->time.followed;
+	s->objects->next_scan = s->time.followed + (took * SCAN_PART < SCAN_RARELY ? took * SCAN_PART : SCAN_RARELY);
 }
 
-/* sonde maps the file itself for a moment, as that shows the backing inode, wherever the file is. */
+/* sonde maps the file itself for a moment: the mapping shows the backing inode, on any file system. */
 static void on_own_mapping(const struct mapping *at, void *arg)
 {
 	struct scan *scan = arg;

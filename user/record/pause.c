@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Families that measure in slices of time: their probes go off and on again, so what they sit on is kept. */
+/*
+ * Families that measure in slices of time: stores the sites of their probes, so that these can be detached and
+ * attached again.
+ */
 #include "record/internal.h"
 
 #include "util/array.h"
@@ -9,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One link's sites; offsets and cookies are one block. */
-struct kept {
+/* The sites of one link; offsets and cookies are one block. */
+struct paused_link {
 	const struct program *program;
 	enum attach_method method;
 	struct link_sites sites;
@@ -23,14 +26,14 @@ u32 pause__object(const struct schema_family *family, u32 object)
 	return h && h->slices ? LINK_OBJECT(family->id, object) : object;
 }
 
-int pause__keep(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites)
+int pause__store(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites)
 {
-	struct kept k = { .program = p, .method = method, .sites = *sites };
+	struct paused_link k = { .program = p, .method = method, .sites = *sites };
 	u64 *block;
 
 	if (!sites->n || sites->object == (sites->object & LINK_OBJECT_MASK))
 		return 0;
-	if (!array__room(s->kept, s->n_kept))
+	if (!array__room(s->paused_links, s->n_paused_links))
 		return -ENOMEM;
 	block = malloc(2 * sites->n * sizeof(u64));
 	if (!block)
@@ -44,11 +47,11 @@ int pause__keep(struct session *s, const struct program *p, enum attach_method m
 		free(block);
 		return -errno;
 	}
-	s->kept[s->n_kept++] = k;
+	s->paused_links[s->n_paused_links++] = k;
 	return 0;
 }
 
-static void forget(struct kept *k)
+static void forget(struct paused_link *k)
 {
 	close(k->sites.fd);
 	free((void *)k->sites.offsets);
@@ -58,17 +61,17 @@ void pause__forget(struct session *s, u32 object)
 {
 	u32 left = 0;
 
-	for (u32 i = 0; i < s->n_kept; i++) {
-		if (!object || (s->kept[i].sites.object & LINK_OBJECT_MASK) == object)
-			forget(&s->kept[i]);
+	for (u32 i = 0; i < s->n_paused_links; i++) {
+		if (!object || (s->paused_links[i].sites.object & LINK_OBJECT_MASK) == object)
+			forget(&s->paused_links[i]);
 		else
-			s->kept[left++] = s->kept[i];
+			s->paused_links[left++] = s->paused_links[i];
 	}
-	s->n_kept = left;
+	s->n_paused_links = left;
 	if (left)
 		return;
-	free(s->kept);
-	s->kept = NULL;
+	free(s->paused_links);
+	s->paused_links = NULL;
 }
 
 static const struct schema_family *family_of(const struct session *s, const char *name)
@@ -86,8 +89,8 @@ int session__resume(struct session *s, const char *family)
 	const struct schema_family *f = family_of(s, family);
 	int ret = 0, err;
 
-	for (u32 i = 0; i < s->n_kept; i++) {
-		const struct kept *k = &s->kept[i];
+	for (u32 i = 0; i < s->n_paused_links; i++) {
+		const struct paused_link *k = &s->paused_links[i];
 
 		if (k->program->family != f)
 			continue;

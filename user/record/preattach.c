@@ -32,12 +32,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PREATTACH_MAX 32 /* files; each may take a link for every program */
+#define PREATTACH_MAX 32 /* files; each may need a link for every program */
 #define ROOTS_MAX     64
-/* In all folders together: names that are listed, and files of fitting names that are examined. */
+/* In all folders together: names that are listed, and matching files that are examined. */
 #define LISTED_MAX   20000
 #define EXAMINED_MAX 1000
-/* Between two files that are found. */
+/* Limit of the time between two files that are found. */
 #define PATIENCE_MS 3000
 
 static const char *const folders[] = {
@@ -56,7 +56,7 @@ static const char *const folders[] = {
 
 struct preattach {
 	struct session *s;
-	char *roots[ROOTS_MAX]; /* .../site-packages of Pythons that run */
+	char *roots[ROOTS_MAX]; /* .../site-packages of running Pythons */
 	u32 n_roots;
 	struct preattach_file {
 		char *path;
@@ -65,7 +65,7 @@ struct preattach {
 	u32 n, examined;
 };
 
-/* glob(3) calls without an argument of ours. */
+/* Static, because the callbacks of glob(3) have no argument. */
 static u32 listed;
 
 static struct dirent *next_listed(void *dir)
@@ -83,7 +83,7 @@ static void close_listed(void *dir)
 	closedir(dir);
 }
 
-static bool wanted(const struct session *s, const char *path)
+static bool matches_a_program(const struct session *s, const char *path)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
@@ -94,7 +94,10 @@ static bool wanted(const struct session *s, const char *path)
 	return false;
 }
 
-/* Of another user: with --scope user, and as no process maps it yet, with --trusted-files. */
+/*
+ * Returns whether the file may be probed: a file of another user not with --scope user, nor with --trusted-files,
+ * because no process maps it yet.
+ */
 static bool may_be_probed(const struct session *s, int fd)
 {
 	struct stat st;
@@ -109,10 +112,10 @@ static void add(struct preattach *a, const char *path)
 	char real[PATH_MAX];
 	int fd;
 
-	if (a->n >= PREATTACH_MAX || !wanted(a->s, path) || a->examined >= EXAMINED_MAX)
+	if (a->n >= PREATTACH_MAX || !matches_a_program(a->s, path) || a->examined >= EXAMINED_MAX)
 		return;
 	a->examined++;
-	if (!realpath(path, real) || !wanted(a->s, real))
+	if (!realpath(path, real) || !matches_a_program(a->s, real))
 		return;
 	for (u32 i = 0; i < a->n; i++)
 		if (!strcmp(a->files[i].path, real))
@@ -136,7 +139,7 @@ static void on_cached(const char *path, void *arg)
 	add(arg, path);
 }
 
-/* All files of the folders that match: whether one is wanted is known by its name. */
+/* Adds the matching files of the folders, which are chosen by their names. */
 static void search_folders(struct preattach *a, const char *pattern)
 {
 	char files[PATH_MAX];
@@ -156,7 +159,7 @@ static void search_folders(struct preattach *a, const char *pattern)
 	globfree(&g);
 }
 
-/* .../site-packages/x/y.so: the folder that packages of that Python are in, once each. */
+/* Adds the folder of .../site-packages/x/y.so, once each: the packages of that Python are there. */
 static void on_mapping(const struct mapping *m, void *arg)
 {
 	static const char *const names[] = { "/site-packages/", "/dist-packages/" };
@@ -168,7 +171,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 		size_t len = at ? (size_t)(at - path) + strlen(names[i]) - 1 : 0;
 		u32 k = 0;
 
-		/* a glob of its own would be searched for */
+		/* glob characters in the path would be expanded */
 		if (!at || a->n_roots == ROOTS_MAX || strcspn(path, "*?[\\") < len)
 			continue;
 		while (k < a->n_roots && (strlen(a->roots[k]) != len || memcmp(a->roots[k], path, len)))
@@ -200,7 +203,7 @@ static void find(struct preattach *a)
 		search_folders(a, folders[i]);
 }
 
-/* A file's path with its descriptor each; an empty path at the end, and whether something was left out. */
+/* Sends each file's path with its descriptor; at the end an empty path, and whether something was left out. */
 static void __attribute__((noreturn)) search(struct preattach *a, int sock)
 {
 	int err = 0;
@@ -210,8 +213,8 @@ static void __attribute__((noreturn)) search(struct preattach *a, int sock)
 	if (privileges__user())
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* the rings are the parent's to read */
-	a->s->draining = true;
+	/* only the parent reads the rings */
+	a->s->drain.busy = true;
 	attacher__forked(a->s->attacher);
 	find(a);
 	for (u32 i = 0; i < a->n && !err; i++)
@@ -223,7 +226,7 @@ static void __attribute__((noreturn)) search(struct preattach *a, int sock)
 	_exit(0);
 }
 
-/* What the child has found. false: it has found no more, or has not answered in time. */
+/* Receives one file from the child. false: there are no more, or the child has not answered in time. */
 static bool take(struct preattach *a, int sock)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };
@@ -283,7 +286,7 @@ void preattach__attach(struct session *s)
 {
 	struct preattach *a = s->preattach;
 
-	/* no user's process has mapped these files */
+	/* these files are not charged to a user, as no process has mapped them */
 	shares__settle(s);
 	for (u32 i = 0; a && i < a->n; i++) {
 		objects__preattach(s, a->files[i].path, a->files[i].fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The last steps of a recording's start that take privileges, and giving them up. */
+/* The last steps of a recording's start that need privileges, and dropping these. */
 #include "attach/fetcher.h"
 #include "record/examine.h"
 #include "record/internal.h"
@@ -16,13 +16,12 @@
 #include <sys/epoll.h>
 
 /*
- * Programs of one tracepoint run in the order of their links. The core's change
- * the set of processes, by which families' decide: who comes in is in it before
- * they ask, and who ends is in it until they have. A process's fork is recorded
- * before what families record of the process, as a reader takes what happened
- * earlier for its number's previous owner's. Families' programs at the
- * entry of a system call run in the opposite order of those at its exit, so
- * that what two families record of one call nests.
+ * Programs on one tracepoint run in the order of their links. The core's programs update the set of processes, which
+ * the families' programs read: a process that starts must be in the set before the families' programs run, and one
+ * that ends must be in it until they have run. A process's fork is recorded before all other events of the process,
+ * because a reader attributes earlier events to the previous process with the same pid. Families' programs at the
+ * entry of a system call run in the reverse order of those at its exit, so that what two families record of one call
+ * nests.
  */
 enum { ORDER_FIRST, ORDER_FORK, ORDER_FAMILIES, ORDER_ENTRIES, ORDER_LAST };
 
@@ -91,17 +90,9 @@ static int follow(struct session *s, char *err, size_t len)
 	return ret;
 }
 
-static void host_prepare(struct session *s, const struct family_host *h, void *arg)
-{
-	const struct schema_family *f = schema__family(s->schema, h->name);
-
-	if (h->prepare && f && s->family_on[f->id])
-		h->prepare(s);
-}
-
 static void on_idle(void *arg)
 {
-	drain__keep(arg);
+	drain__copy(arg);
 }
 
 static int start_attacher(struct session *s, char *err, size_t len)
@@ -110,7 +101,7 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	const struct attacher_options options = {
 		.command = s->args->command_pid,
 		.maps = &maps,
-		.perf_events = s->entry_method == ATTACH_PERF,
+		.perf_events = s->method.entry == ATTACH_PERF,
 		.trusted_files = s->args->trusted_files,
 		.remote_files = s->args->remote_files,
 		.stop = s->args->stop,
@@ -145,7 +136,10 @@ static void add_lacks(char *text, size_t len, const char *who, const char *lacks
 		snprintf(text + used, len - used, "%s%s: %s", used ? "; " : "", who, lacks);
 }
 
-/* Gives up what this process has; one line says what it, or one of the others, lacks of its confinement. */
+/*
+ * Drops the privileges of this process; one line reports the parts of the confinement that this process, or one of
+ * the others, could not set up.
+ */
 static int confine(struct session *s, char *err, size_t len)
 {
 	char lacks[512] = "", attachers[512] = "", fetchers[256] = "", text[1536] = "";
@@ -158,7 +152,7 @@ static int confine(struct session *s, char *err, size_t len)
 	if (s->fetcher)
 		fetcher__lacks(s->fetcher, fetchers, sizeof(fetchers));
 	memory__limit(s);
-	maps__give_up(s, lacks, sizeof(lacks));
+	maps__restrict(s, lacks, sizeof(lacks));
 	ret = privileges__worker(lacks, sizeof(lacks));
 	if (ret)
 		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
@@ -174,8 +168,8 @@ static int confine(struct session *s, char *err, size_t len)
 }
 
 /*
- * All that needs privileges in this process, for the last time: from here on it reads data that targets wrote, and
- * asks the attacher. Of /proc it has read only the parents of processes, which `hidepid` hides from other users.
+ * The last operations of this process that need privileges: from here on it reads data of targets, and sends requests
+ * to the attacher. Of /proc it has read only the parents of processes, which `hidepid` hides from other users.
  */
 int privileged__start(struct session *s, char *err, size_t len)
 {
@@ -188,8 +182,11 @@ int privileged__start(struct session *s, char *err, size_t len)
 	if (ret)
 		return ret;
 	timing__step("attacher started");
-	family_host__each(s, host_prepare, NULL);
-	ret = drain__open(s, err, len);
+	ret = hosts__open(s);
+	if (ret)
+		snprintf(err, len, "out of memory");
+	else
+		ret = drain__open(s, err, len);
 	if (!ret)
 		ret = follow(s, err, len);
 	timing__step("rings, mmap records");

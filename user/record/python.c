@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Passes to the walker in BPF which processes run a CPython, where, and how it is laid out. */
+/* Passes to the BPF stack walker which processes run a CPython, the addresses, and the layouts. */
 #include "attach/steering.h"
 #include "record/family.h"
 #include "record/file_facts.h"
@@ -9,9 +9,10 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Processes whose data is not mapped yet: further ones are left to BPF. */
+/* Processes whose data is not mapped yet; beyond this number BPF finds them itself. */
 #define LATE_MAX     64
 #define LATE_NS	     5000000000ULL
 #define LATE_EACH_NS 20000000ULL
@@ -19,7 +20,7 @@
 /* The largest struct of all versions, _PyRuntimeState, has half a MiB. */
 #define RUNTIME_MAX (4U << 20)
 #define FRAME_MAX   128
-#define FILE_MAX    (1ULL << 32) /* bytes that a file takes when it is mapped: far more than any */
+#define FILE_MAX    (1ULL << 32) /* bytes of a mapped file; no real one is nearly as large */
 
 static bool check_layout(const void *key, const void *value)
 {
@@ -41,7 +42,7 @@ STEERING(layouts) = {
 	.check = check_layout,
 };
 
-/* Both are data of a program or a library, not of its heap or stacks. */
+/* Checks that the addresses are in the data of a program or a library, not on its heap or stacks. */
 static bool check_process(const void *key, const void *value)
 {
 	const struct python_process *p = value;
@@ -58,7 +59,7 @@ STEERING(processes) = {
 	.check = check_process,
 };
 
-/* BPF itself sees to it that they lead to data of the file: python__in_file(). */
+/* Checks ranges only: the BPF program checks that the addresses are in the data of the file, python__in_file(). */
 static bool check_file(const void *key, const void *value)
 {
 	const struct python_file *f = value;
@@ -73,22 +74,29 @@ STEERING(files) = {
 	.check = check_file,
 };
 
-/* A process that was refused: a program's code is mapped before its data, and its mapping is reported at once. */
+/*
+ * A process that the attacher refused: a program's code is mapped before its data, and its mapping is reported at
+ * once.
+ */
 struct late {
 	u32 pid;
-	u64 until; /* ns: given up then */
+	u64 until; /* ns: dropped after that */
 	struct python_process process;
 };
 
-/* One session at a time records. */
-static struct {
+struct python_known {
 	struct python_layout layouts[PYTHON_LAYOUTS];
 	u32 n_layouts;
 	u32 last_id;
 	struct late late[LATE_MAX];
 	u32 n_late;
-	u64 late_again; /* ns: not before */
-} known;
+	u64 late_again; /* ns: time of the next attempt */
+};
+
+struct python_known *python_known__new(void)
+{
+	return calloc(1, sizeof(struct python_known));
+}
 
 int mapping__bias(const struct file_facts *f, const struct mapping *m, u64 *bias)
 {
@@ -103,21 +111,22 @@ int mapping__bias(const struct file_facts *f, const struct mapping *m, u64 *bias
 	return -ENOENT;
 }
 
-/* The layout's number in BPF, or -ENOSPC. */
+/* Returns the layout's number in BPF, or -ENOSPC. */
 static int number_of(struct session *s, const struct python_layout *l)
 {
+	struct python_known *known = s->python;
 	int err;
 	u32 i;
 
-	for (i = 0; i < known.n_layouts; i++)
-		if (!memcmp(&known.layouts[i], l, sizeof(*l)))
+	for (i = 0; i < known->n_layouts; i++)
+		if (!memcmp(&known->layouts[i], l, sizeof(*l)))
 			return i;
 	if (i == PYTHON_LAYOUTS)
 		return -ENOSPC;
 	err = session__map_set(s, "python_layouts", &i, l, BPF_ANY);
 	if (err)
 		return err;
-	known.layouts[known.n_layouts++] = *l;
+	known->layouts[known->n_layouts++] = *l;
 	return i;
 }
 
@@ -126,7 +135,7 @@ static struct python_file_key key_of(u64 dev, u64 ino, u32 generation)
 	return (struct python_file_key){ .dev = dev, .ino = ino, .generation = generation };
 }
 
-/* From here on BPF knows processes that run the file by itself, as soon as they do. */
+/* Makes the BPF programs recognize processes that run the file as soon as they do. */
 static void enter_file(struct session *s, const struct mapping *m, const struct python_process *p)
 {
 	struct python_file_key key = key_of(m->dev, m->ino, m->generation);
@@ -158,40 +167,45 @@ static bool is_entered(struct session *s, u32 pid, const struct python_process *
 
 static void enter_process(struct session *s, u32 pid, const struct python_process *p)
 {
+	struct python_known *known = s->python;
 	int err = session__test_switch("refuse-python") ? -EPERM : session__set_process(s, "python_processes", pid, p);
 	u32 i = 0;
 
 	if (err != -EPERM)
 		return;
-	while (i < known.n_late && known.late[i].pid != pid)
+	while (i < known->n_late && known->late[i].pid != pid)
 		i++;
 	if (i < LATE_MAX)
-		known.late[i] = (struct late){ .pid = pid, .until = session__now(s) + LATE_NS, .process = *p };
-	if (i == known.n_late && i < LATE_MAX)
-		known.n_late++;
+		known->late[i] = (struct late){ .pid = pid, .until = session__now(s) + LATE_NS, .process = *p };
+	if (i == known->n_late && i < LATE_MAX)
+		known->n_late++;
 }
 
 void python__enter_late(struct session *s)
 {
-	u64 now = known.n_late ? session__now(s) : 0;
+	struct python_known *known = s->python;
+	u64 now = known->n_late ? session__now(s) : 0;
 	u32 left = 0;
 
-	/* each is a question to the attacher, which reads the process's mappings */
-	if (now < known.late_again)
+	/* each attempt is a request to the attacher, which reads the process's mappings */
+	if (now < known->late_again)
 		return;
-	known.late_again = now + LATE_EACH_NS;
+	known->late_again = now + LATE_EACH_NS;
 
-	for (u32 i = 0; i < known.n_late; i++) {
-		const struct late *l = &known.late[i];
+	for (u32 i = 0; i < known->n_late; i++) {
+		const struct late *l = &known->late[i];
 
 		if (!is_entered(s, l->pid, &l->process) && now < l->until &&
 		    session__set_process(s, "python_processes", l->pid, &l->process) == -EPERM)
-			known.late[left++] = *l;
+			known->late[left++] = *l;
 	}
-	known.n_late = left;
+	known->n_late = left;
 }
 
-/* Where the mapping puts the runtime, and how that is laid out. false: it can't be walked, which is reported once. */
+/*
+ * Computes the runtime's address in the mapping, and identifies its layout. false: its stacks can't be walked, which
+ * is reported once.
+ */
 static bool locate(struct session *s, struct file_facts *f, const struct mapping *m, struct python_process *p)
 {
 	const struct python_runtime *r = &f->python.runtime;
@@ -237,9 +251,9 @@ void python__mapped(struct session *s, struct file_facts *f, const struct mappin
 {
 	struct python_process p;
 
-	/* several families are called for one mapping, and BPF may have learned of it by itself */
+	/* several families call this for one mapping, and BPF may have found the process by itself */
 	if (!f || !locate(s, f, m, &p) || is_entered(s, m->pid, &p) || session__test_switch("late-python"))
 		return;
-	p.id = known.last_id += 2;
+	p.id = s->python->last_id += 2;
 	enter_process(s, m->pid, &p);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Files that go by the name of a library that a family probes. */
+/* Files with the name of a library that a family probes. */
 #include "record/objects.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ void object__note_unlike(struct session *s, const struct object *o, const struct
 		"patchelf --set-soname gives it its name",
 		o->path, p->family->name, p->section.library,
 		other_soname ? "another DT_SONAME" : "neither its DT_SONAME nor any function that it exports");
-	s->not_attached += other_soname;
+	s->counts.not_attached += other_soname;
 }
 
 static const struct program *probed_by(struct session *s, const struct object *o)
@@ -39,5 +39,5 @@ void object__refuse(struct session *s, const struct object *o, const char *why)
 	if (!program)
 		return;
 	session__warn(s, "%s: family %s: not traced: %s", o->path, program->family->name, why);
-	s->not_attached++;
+	s->counts.not_attached++;
 }

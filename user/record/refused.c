@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Programs that this kernel does not take, or has no place for: what each costs the recording. A program
- * is a part of its family, or the family records nothing without it, or no family does.
+ * Programs that this kernel refuses, or that can't be attached: what the recording lacks without each. A program is a
+ * part of its family, or the family records nothing without it, or the whole recording does not.
  */
 #include "record/refused.h"
 
@@ -13,17 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A family that loses more programs than this has the rest summed up in one line. */
+/* A family that loses more programs than this gets one line for the rest. */
 #define LINES_EACH 3
 
 static const struct family_part core_parts[] = {
 	FAMILY_PART("core_open_calls", "calls that are still open when the recording stops"),
 	FAMILY_PART("core_clock", "the offset of the clocks in a time namespace"),
-	FAMILY_PART("core_moved", "processes that come under --cgroup later"),
-	FAMILY_PART("core_exec_user", "processes that come under --scope user by another program"),
-	FAMILY_PART("core_users", "processes that come under --scope user without one"),
-	FAMILY_PART("core_at_call", "Python stacks where calls begin"),
+	FAMILY_PART("core_moved", "processes that are moved to a --cgroup later"),
+	FAMILY_PART("core_exec_user", "processes that change their user by executing a program, for --scope user"),
+	FAMILY_PART("core_users", "processes that change their user without that, for --scope user"),
+	FAMILY_PART("core_at_call", "Python stacks at the start of calls"),
 	FAMILY_PART("core_python_*", "Python stacks in processes that fork, exec or end meanwhile"),
+	FAMILY_PART("core_file_*", "processes at other ends of pipes and connections"),
 	FAMILY_WHOLE("core_*"),
 	FAMILY_PARTS_END,
 };
@@ -33,7 +34,7 @@ static bool is_uprobe(const struct program *p)
 	return p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED;
 }
 
-/* "calls of cudaMalloc, cudaFree and 9 more" */
+/* Writes "calls of cudaMalloc, cudaFree and 9 more". */
 static void name_functions(const struct program *p, char *buf, size_t len)
 {
 	const char *list = p->section.rest;
@@ -77,16 +78,16 @@ static int note(struct session *s, struct program *p, const char *why, bool all)
 {
 	char text[256];
 
-	if (!array__room(s->refusals, s->n_refusals))
+	if (!array__room(s->refused.programs, s->refused.n))
 		return -ENOMEM;
 	lacks(p, text, sizeof(text));
-	s->refusals[s->n_refusals++] =
+	s->refused.programs[s->refused.n++] =
 		(struct refusal){ p->family, p->name, strdup(why), strdup(text), all, refused__part(p) };
 	p->enabled = false;
 	return 0;
 }
 
-/* What shows the same belongs together: a beginning without its end would be wrong. */
+/* Programs with the same text are dropped together: an event's start without its end would be wrong. */
 static void drop_part(struct session *s, const struct program *p, const struct family_part *part)
 {
 	for (u32 i = 0; part && !part->all && i < s->embedded.probes.n_programs; i++) {
@@ -98,25 +99,36 @@ static void drop_part(struct session *s, const struct program *p, const struct f
 	}
 }
 
+bool refused__is_optional(const struct program *p)
+{
+	const struct family_part *part = refused__part(p);
+
+	return part && part->is_optional;
+}
+
 int refused__absent(struct session *s, struct program *p)
 {
 	const struct family_part *part = refused__part(p);
 	char why[160];
 
+	if (refused__is_optional(p)) {
+		p->enabled = false;
+		return 0;
+	}
 	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", p->section.rest);
 	drop_part(s, p, part);
 	return note(s, p, why, part && part->all);
 }
 
-/* Nothing of the family runs: half of its programs would record half the truth. */
+/* Drops all programs of such a family: the remaining ones would record half of the events. */
 static void drop_families(struct session *s)
 {
-	for (u32 i = 0; i < s->n_refusals; i++) {
-		const struct schema_family *f = s->refusals[i].family;
+	for (u32 i = 0; i < s->refused.n; i++) {
+		const struct schema_family *f = s->refused.programs[i].family;
 
-		if (!s->refusals[i].all || !s->family_on[f->id])
+		if (!s->refused.programs[i].all || !s->family_on[f->id])
 			continue;
-		s->not_attached++;
+		s->counts.not_attached++;
 		s->family_on[f->id] = false;
 		for (u32 j = 0; j < s->embedded.probes.n_programs; j++)
 			if (s->embedded.probes.programs[j].family == f)
@@ -124,7 +136,7 @@ static void drop_families(struct session *s)
 	}
 }
 
-/* Is a program left, or is one refused without which the family is off in any case? */
+/* Returns whether a program is left, or one was refused that disables the family anyway. */
 static bool is_accounted_for(const struct session *s, const struct schema_family *f)
 {
 	const struct probes *probes = &s->embedded.probes;
@@ -132,21 +144,21 @@ static bool is_accounted_for(const struct session *s, const struct schema_family
 	for (u32 i = 0; i < probes->n_programs; i++)
 		if (probes->programs[i].enabled && probes->programs[i].family == f)
 			return true;
-	for (u32 i = 0; i < s->n_refusals; i++)
-		if (s->refusals[i].family == f && s->refusals[i].all)
+	for (u32 i = 0; i < s->refused.n; i++)
+		if (s->refused.programs[i].family == f && s->refused.programs[i].all)
 			return true;
 	return false;
 }
 
-/* A family whose programs are all refused is off too, each of them a part or not. */
+/* A family whose programs are all refused is disabled, too, whether or not they are listed as parts. */
 static void note_empty_families(struct session *s)
 {
-	for (u32 i = 0; i < s->n_refusals; i++)
-		if (!is_accounted_for(s, s->refusals[i].family))
-			s->refusals[i].all = true;
+	for (u32 i = 0; i < s->refused.n; i++)
+		if (!is_accounted_for(s, s->refused.programs[i].family))
+			s->refused.programs[i].all = true;
 }
 
-/* Takes out a program that is not there, and its part. An error: nothing can be recorded without it. */
+/* Drops a program that is missing, and its part. An error: nothing can be recorded without it. */
 static int take_out(struct session *s, struct program *p, const char *why, char *err, size_t len)
 {
 	const struct family_part *part = refused__part(p);
@@ -166,7 +178,10 @@ static int take_out(struct session *s, struct program *p, const char *why, char 
 	return 0;
 }
 
-/* Does the loss of `a` explain better than that of `b` why a family is off? A family lists first what it needs most. */
+/*
+ * Returns whether the loss of `a` explains better than that of `b` why a family is disabled. A family lists its most
+ * important parts first.
+ */
 static bool comes_before(const struct refusal *a, const struct refusal *b)
 {
 	if (a->all != b->all)
@@ -174,19 +189,23 @@ static bool comes_before(const struct refusal *a, const struct refusal *b)
 	return a->part != b->part && a->part && (!b->part || a->part < b->part);
 }
 
-/* A family's together, the one that explains most first: record, doctor and the trace's readers name the same. */
+/*
+ * Groups refusals by family, the one that explains most first, so that record, doctor and readers of the trace name
+ * the same.
+ */
 static void sort_refusals(struct session *s)
 {
-	for (u32 i = 1; i < s->n_refusals; i++) {
-		struct refusal one = s->refusals[i];
+	for (u32 i = 1; i < s->refused.n; i++) {
+		struct refusal one = s->refused.programs[i];
 		u32 at = i;
 
-		while (at && (one.family->id < s->refusals[at - 1].family->id ||
-			      (one.family == s->refusals[at - 1].family && comes_before(&one, &s->refusals[at - 1])))) {
-			s->refusals[at] = s->refusals[at - 1];
+		while (at && (one.family->id < s->refused.programs[at - 1].family->id ||
+			      (one.family == s->refused.programs[at - 1].family &&
+			       comes_before(&one, &s->refused.programs[at - 1])))) {
+			s->refused.programs[at] = s->refused.programs[at - 1];
 			at--;
 		}
-		s->refusals[at] = one;
+		s->refused.programs[at] = one;
 	}
 }
 
@@ -208,13 +227,13 @@ int refused__apply(struct session *s, char *err, size_t len)
 	return 0;
 }
 
-/* Programs that were attached before another one of their part or family could not be. */
+/* Detaches programs that were attached before another program of their part or family failed. */
 static void detach_disabled(struct session *s)
 {
 	for (u32 i = 0; s->attacher && i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
 
-		/* one that was never attached is none of the attacher's business: it answers with an error */
+		/* a detach of a program that was never attached would be an error */
 		if (!p->enabled && p->section.kind == SECTION_TRACEPOINT)
 			attacher__detach(s->attacher, p);
 	}
@@ -238,44 +257,44 @@ int refused__unattached(struct session *s, struct program *p, int error, char *e
 	return 0;
 }
 
-/* Does one before it lack the same of its family? */
+/* Returns whether an earlier refusal of the family has the same text. */
 static bool is_repeated(const struct session *s, u32 index)
 {
-	const struct refusal *r = &s->refusals[index];
+	const struct refusal *r = &s->refused.programs[index];
 
 	for (u32 i = 0; i < index; i++)
-		if (s->refusals[i].family == r->family && !strcmp(s->refusals[i].lacks, r->lacks))
+		if (s->refused.programs[i].family == r->family && !strcmp(s->refused.programs[i].lacks, r->lacks))
 			return true;
 	return false;
 }
 
-/* Parts of the family that are missing, among the first n refusals. */
+/* Returns the number of the family's missing parts among the first n refusals. */
 static u32 parts_missing(const struct session *s, const struct schema_family *f, u32 n)
 {
 	u32 parts = 0;
 
 	for (u32 i = 0; i < n; i++)
-		parts += s->refusals[i].family == f && !is_repeated(s, i);
+		parts += s->refused.programs[i].family == f && !is_repeated(s, i);
 	return parts;
 }
 
-/* The family's first few parts get a line each; where the family is off, only the program that puts it off. */
+/* The first few parts of a family get a line each; for a disabled family, only the program that disables it. */
 static bool is_reported(const struct session *s, u32 index)
 {
-	const struct refusal *r = &s->refusals[index];
+	const struct refusal *r = &s->refused.programs[index];
 
-	for (u32 i = 0; i < s->n_refusals; i++)
-		if (s->refusals[i].family == r->family && s->refusals[i].all &&
-		    (i < index || comes_before(&s->refusals[i], r)))
+	for (u32 i = 0; i < s->refused.n; i++)
+		if (s->refused.programs[i].family == r->family && s->refused.programs[i].all &&
+		    (i < index || comes_before(&s->refused.programs[i], r)))
 			return false;
 	return r->all || (!is_repeated(s, index) && parts_missing(s, r->family, index) < LINES_EACH);
 }
 
 void refused__warn(struct session *s)
 {
-	for (u32 i = s->n_reported; i < s->n_refusals; i++) {
-		const struct refusal *r = &s->refusals[i];
-		u32 all = parts_missing(s, r->family, s->n_refusals);
+	for (u32 i = s->refused.n_reported; i < s->refused.n; i++) {
+		const struct refusal *r = &s->refused.programs[i];
+		u32 all = parts_missing(s, r->family, s->refused.n);
 		char more[64] = "";
 
 		if (!is_reported(s, i))
@@ -286,13 +305,13 @@ void refused__warn(struct session *s)
 		session__warn(s, "family %s: the program %s is missing: %s; reports lack %s%s", r->family->name,
 			      r->program, r->why, r->all ? "all of the family" : r->lacks, more);
 	}
-	s->n_reported = s->n_refusals;
+	s->refused.n_reported = s->refused.n;
 }
 
 void refused__write(struct session *s)
 {
-	for (; s->n_written < s->n_refusals; s->n_written++) {
-		const struct refusal *from = &s->refusals[s->n_written];
+	for (; s->refused.n_written < s->refused.n; s->refused.n_written++) {
+		const struct refusal *from = &s->refused.programs[s->refused.n_written];
 		struct meta_refused r = {
 			.event = session__event(s, ID_meta_refused),
 			.program = session__intern(s, from->program),
@@ -308,11 +327,11 @@ void refused__write(struct session *s)
 
 void refused__free(struct session *s)
 {
-	for (u32 i = 0; i < s->n_refusals; i++) {
-		free(s->refusals[i].why);
-		free(s->refusals[i].lacks);
+	for (u32 i = 0; i < s->refused.n; i++) {
+		free(s->refused.programs[i].why);
+		free(s->refused.programs[i].lacks);
 	}
-	free(s->refusals);
-	s->refusals = NULL;
-	s->n_refusals = s->n_reported = s->n_written = 0;
+	free(s->refused.programs);
+	s->refused.programs = NULL;
+	s->refused.n = s->refused.n_reported = s->refused.n_written = 0;
 }

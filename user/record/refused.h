@@ -5,20 +5,25 @@
 
 #include "record/internal.h"
 
-/* What the program is to its family; NULL: a part that is not described, its functions or its tracepoint say it. */
+/* Returns the program's part in its family; NULL: none is described, as its functions or tracepoint say enough. */
 const struct family_part *refused__part(const struct program *p);
-/* Before loading: the program's tracepoint does not exist here. 0 or -ENOMEM. */
+/* Returns whether another program does the same where the kernel lacks what this one is attached to. */
+bool refused__is_optional(const struct program *p);
+/* Called before loading, if the kernel lacks the program's tracepoint. Returns 0 or -ENOMEM. */
 int refused__absent(struct session *s, struct program *p);
-/* After loading: takes refused programs out, and families that record nothing without them. An error: nothing can be recorded. */
+/*
+ * After loading: drops refused programs, and families that record nothing without them. An error: nothing can be
+ * recorded.
+ */
 int refused__apply(struct session *s, char *err, size_t len);
 /*
- * The program was loaded and can't be attached, for this negative errno: what it belongs to is taken out, taken off and
+ * Called if the program was loaded but can't be attached, for this negative errno: its part is dropped, detached and
  * reported. An error: nothing can be recorded.
  */
 int refused__unattached(struct session *s, struct program *p, int error, char *err, size_t len);
-/* A line for each family or part that has had none. */
+/* Prints a line for each family or part that has not had one. */
 void refused__warn(struct session *s);
-/* Into the trace, what is not there yet. */
+/* Writes the refused programs that are not in the trace yet. */
 void refused__write(struct session *s);
 void refused__free(struct session *s);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Files on file systems that are served remotely and left out for that (--remote-files). Where programs lie on NFS there are
- * hundreds, so one line names the first that matters, how many there are, which processes map them, and the command that
- * examines them; later ones come together once a second.
+ * Files that are left out because they are on remote file systems (--remote-files). If programs are on NFS there are
+ * hundreds of them, so one line names the first that matters, how many there are, which processes map them, and the
+ * command that examines them; later ones are reported together once a second.
  */
 #include "record/objects.h"
 
@@ -15,11 +15,11 @@
 
 #define LINES_MAX 8
 #define NAMED_MAX 3 /* processes in a line */
-#define KNOWN_MAX 4096 /* processes that are counted once */
+#define KNOWN_MAX 4096 /* processes that are counted only once */
 
 struct remote_files {
 	u32 n_files;
-	char path[PATH_MAX]; /* of the first one, or the first that a family would probe */
+	char path[PATH_MAX]; /* of the first one, or of the first that a family would probe */
 	char fs[64];
 	bool matters;
 	struct {
@@ -28,8 +28,8 @@ struct remote_files {
 	} named[NAMED_MAX];
 	u32 n_named;
 	u32 n_processes;
-	u32 known[KNOWN_MAX]; /* their numbers */
-	u32 last; /* the one that was noted last */
+	u32 known[KNOWN_MAX]; /* their pids */
+	u32 last; /* the pid noted last */
 };
 
 static struct remote_files *get(struct session *s)
@@ -54,7 +54,7 @@ void remote__refuse(struct session *s, struct object *o, u32 magic)
 	bool library = object__is_probed_library(s, o), matters = library || is_python(o->path);
 
 	o->remote = true;
-	s->not_attached += library;
+	s->counts.not_attached += library;
 	if (!r)
 		return;
 	if (!r->n_files++ || (matters && !r->matters)) {
@@ -69,10 +69,10 @@ void remote__note_process(struct session *s, const struct mapping *m)
 	struct remote_files *r = s->remote;
 	u32 i;
 
-	/* of a file that was named already: not worth a line */
+	/* a file that was named already needs no line */
 	if (!r || !r->n_files || r->n_processes == KNOWN_MAX)
 		return;
-	/* the mappings of a process come one after the other */
+	/* the mappings of a process come in sequence */
 	if (r->n_processes && r->last == m->pid)
 		return;
 	r->last = m->pid;
@@ -100,7 +100,7 @@ static void list_processes(const struct remote_files *r, char *text, size_t len)
 		snprintf(text + used, len - used, " and %u more", r->n_processes - r->n_named);
 }
 
-/* The user's own command line with the option behind the command: "sonde record --remote-files -d 10". */
+/* Writes the user's command line with the option inserted: "sonde record --remote-files -d 10". */
 static void add_option(const struct session *s, char *text, size_t len)
 {
 	const char *command = s->args->command, *name = command ? strchr(command, ' ') : NULL;

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Producers read tail with every record, so it is moved rarely, to spare them the cache miss. */
+/* Producers read tail for every record, so it is advanced rarely, to save them the cache miss. */
 #define TAIL_STEPS 16
-/* Bytes that one poll of a ring takes at most: the loader has other work too, mapped libraries above all. */
+/* The most bytes that one poll of a ring reads: the worker has other work, too, above all mapped libraries. */
 #define READ_BYTES (256ULL << 10)
 
 struct rings {
@@ -51,7 +51,7 @@ static struct ring *ring_of(const struct rings *rs, u32 cpu)
 	return (struct ring *)(rs->map + cpu * RING_BYTES(rs->size));
 }
 
-/* Nothing is ever in the bell but what was thrown away. */
+/* The wake-up ring buffer only has discarded records. */
 static int on_bell(void *arg, void *data, size_t size)
 {
 	return 0;
@@ -62,6 +62,7 @@ int rings__open(struct rings **out, int rings_fd, int bell_fd, u32 cpus, u64 siz
 	struct rings *rs = calloc(1, sizeof(*rs));
 	int ret;
 
+	*out = NULL;
 	if (!rs)
 		return -ENOMEM;
 	rs->size = size;
@@ -86,7 +87,10 @@ bool rings__read(struct rings *rs, ring_record_fn fn, void *arg)
 {
 	bool more = false;
 
-	/* the bell first: a producer that rings it from now on may have written behind what is read */
+	/*
+	 * this one first: a producer that wakes the loader from now on may have written after the position that is
+	 * read
+	 */
 	ring_buffer__consume(rs->bell);
 	for (u32 cpu = 0; cpu < rs->cpus; cpu++)
 		more |= ring__read(ring_of(rs, cpu), rs->size, fn, arg);

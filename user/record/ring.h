@@ -7,18 +7,18 @@
 
 struct rings;
 
-/* The record may be changed and is gone when the function returns. */
+/* The callback may change the record, which is valid until it returns. */
 typedef void (*ring_record_fn)(void *arg, void *record, u32 size);
 
 /*
- * Hands over what is whole in one ring; a lap or 256 KiB at most, so that others
- * get their turn. true: that much was there, and maybe more.
+ * Passes on the complete records of one ring; at most one lap or 256 KiB, so that other rings get their turn. true:
+ * the limit was reached, and there may be more.
  */
 bool ring__read(struct ring *r, u64 size, ring_record_fn fn, void *arg);
-/* Is anything reserved that was not read? */
+/* Returns whether there is a reserved record that was not read. */
 bool ring__pending(const struct ring *r);
 
-/* The rings of all CPUs, and the bell that producers ring when one fills up. */
+/* The rings of all CPUs, and the ring buffer by which producers wake the loader. */
 int rings__open(struct rings **out, int rings_fd, int bell_fd, u32 cpus, u64 size);
 bool rings__read(struct rings *rs, ring_record_fn fn, void *arg);
 bool rings__pending(const struct rings *rs);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What makes a process one that sched, syscall and lock follow also without option `all`. */
+/* Recognizes processes that sched, syscall and lock follow even without option `all`. */
 #include "record/family.h"
 
 #include "attach/library.h"
 #include "util/array.h"
 
-bool runtime__is_one(struct elf *elf, const char *path)
+bool runtime__is_one(struct elf *elf, const char *path, bool hint)
 {
 	static const struct {
 		const char *name, *function;

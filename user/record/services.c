@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a recording offers the families' host code (record/family.h) and the other files here. */
+/* The functions that a recording offers to the families' host code (record/family.h) and to the other files here. */
 #include "record/internal.h"
 
 #include "attach/vmas.h"
@@ -25,11 +25,11 @@ void session__warn(struct session *s, const char *fmt, ...)
 	va_list ap;
 	char *text;
 
-	if (s->n_warnings == ARRAY_LEN(s->warnings))
+	if (s->warnings.n == ARRAY_LEN(s->warnings.texts))
 		return;
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) >= 0)
-		s->warnings[s->n_warnings++] = text;
+		s->warnings.texts[s->warnings.n++] = text;
 	va_end(ap);
 }
 
@@ -37,16 +37,16 @@ char *session__next_warning(struct session *s)
 {
 	char *w;
 
-	if (s->next_warning == s->n_warnings)
+	if (s->warnings.next == s->warnings.n)
 		return NULL;
-	w = s->warnings[s->next_warning];
-	s->warnings[s->next_warning++] = NULL;
-	if (s->next_warning == s->n_warnings)
-		s->next_warning = s->n_warnings = 0;
+	w = s->warnings.texts[s->warnings.next];
+	s->warnings.texts[s->warnings.next++] = NULL;
+	if (s->warnings.next == s->warnings.n)
+		s->warnings.next = s->warnings.n = 0;
 	return w;
 }
 
-/* Named one by one as long as they are few: any user can make thousands of such files. */
+/* The first ones are named individually; any user can create thousands of such files. */
 #define NAMED_MAX 8
 
 void session__gave_up(struct session *s, const char *path, const char *why)
@@ -54,15 +54,15 @@ void session__gave_up(struct session *s, const char *path, const char *why)
 	u64 now = session__now(s);
 
 	losses__add(s, 0, LOSS_BUDGET, 1, now, now, 0);
-	s->not_attached++;
-	if (s->gave_up++ < NAMED_MAX)
+	s->counts.not_attached++;
+	if (s->counts.gave_up++ < NAMED_MAX)
 		session__warn(s, "%s: given up: %s%s", path, why,
-			      s->gave_up == NAMED_MAX ? "; further such files are counted, not named" : "");
+			      s->counts.gave_up == NAMED_MAX ? "; further such files are counted, not named" : "");
 }
 
 u64 session__now(const struct session *s)
 {
-	return timing__now() + s->clock_offset;
+	return timing__now() + s->time.offset;
 }
 
 struct event session__event(const struct session *s, u16 id)
@@ -107,7 +107,7 @@ int session__set_process(struct session *s, const char *map, u32 pid, const void
 {
 	int err = session__map_set(s, map, &pid, value, BPF_ANY);
 
-	/* full */
+	/* the map is full */
 	if (err == -E2BIG || err == -ENOMEM)
 		session__lost(s, "core", LOSS_MAP_FULL, 1);
 	if (err || !session__has_ended(pid))
@@ -137,9 +137,9 @@ void session__lost(struct session *s, const char *family, u32 reason, u64 count)
 		losses__add(s, f->id, reason, count, now, now, 0);
 }
 
-bool session__test_switch(const char *word)
+bool session__test_switch(const char *item)
 {
-	return test_switch__is_set(word);
+	return test_switch__is_set(item);
 }
 
 int session__run_iter(struct session *s, const char *name)
@@ -147,7 +147,10 @@ int session__run_iter(struct session *s, const char *name)
 	return session__run_iter_of(s, name, 0);
 }
 
-/* A thread goes on while an iterator looks at it: what it began after the iterator read the clock has taken no time. */
+/*
+ * A thread continues to run while an iterator visits it: what it began after the iterator has read the clock gets a
+ * duration of 0.
+ */
 static void end_after_start(const struct session *s, void *record, u32 size)
 {
 	struct span *span = record;
@@ -160,7 +163,7 @@ static void end_after_start(const struct session *s, void *record, u32 size)
 int session__run_iter_of(struct session *s, const char *name, u32 pid)
 {
 	const struct program *p = probes__program(&s->embedded.probes, name);
-	u64 record[RECORD_MAX / sizeof(u64)]; /* aligned as a record from a ring is */
+	u64 record[RECORD_MAX / sizeof(u64)]; /* aligned like a record in a ring */
 	size_t len, pos = 0;
 	char *buf;
 	u32 size;
@@ -185,7 +188,7 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 	return 0;
 }
 
-/* A failure is reported here, once: the program counts as refused from then on. */
+/* Reports a failure to attach once: the program counts as refused from then on. */
 static int attached(struct session *s, struct program *p, int err)
 {
 	char why[512];
@@ -219,7 +222,7 @@ void session__detach(struct session *s, const char *name)
 
 u64 session__drained(const struct session *s)
 {
-	return s->drained;
+	return s->drain.done;
 }
 
 int session__image(struct session *s, u32 pid, struct process_image *out)
@@ -230,7 +233,7 @@ int session__image(struct session *s, u32 pid, struct process_image *out)
 		process__set_hung(s, pid);
 	if (err)
 		return err;
-	/* a target chooses its command line: what would move a terminal's cursor is left out */
+	/* a target chooses its command line: control characters are removed */
 	for (char *p = out->command; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = ' ';
@@ -249,7 +252,7 @@ FILE *session__maps(struct session *s, u32 pid)
 		process__set_hung(s, pid);
 	if (err)
 		return NULL;
-	/* of a copy, which ends with the stream */
+	/* a stream over a copy, which is freed with the stream */
 	f = fmemopen(NULL, len + 1, "w+");
 	if (f && (fwrite(text, 1, len, f) != len || fseek(f, 0, SEEK_SET))) {
 		fclose(f);

@@ -28,7 +28,10 @@
 #define STOPPING_LOOK_US 5000
 #define TEXTS_FEW	 256 /* for tests */
 
-/* BPF programs see the first namespace's pids, /proc this one's. 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h */
+/*
+ * Returns whether sonde is in the initial pid namespace, whose pids BPF programs use; /proc has those of this one.
+ * 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h
+ */
 static bool in_first_pid_namespace(void)
 {
 	struct stat st;
@@ -36,18 +39,43 @@ static bool in_first_pid_namespace(void)
 	return stat("/proc/self/ns/pid", &st) || st.st_ino == 0xEFFFFFFC;
 }
 
-int session__open(struct session **out, const struct session_args *args, char *err, size_t len)
+/* NULL, with a message: no memory */
+static struct session *new_session(const struct session_args *args, char *err, size_t len)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	int ret;
 
 	if (!s) {
 		snprintf(err, len, "out of memory");
-		return -ENOMEM;
+		return NULL;
 	}
-	*out = s;
 	s->args = args;
 	s->epoll_fd = s->changed_fd = -1;
+	return s;
+}
+
+int session__open_trial(struct session **out, const struct session_args *args, const struct features *f, char *err,
+			size_t len)
+{
+	struct session *s = *out = new_session(args, err, len);
+	int ret;
+
+	if (!s)
+		return -ENOMEM;
+	s->features = *f;
+	s->everything = true;
+	ret = load__open(s, err, len);
+	if (!ret)
+		ret = filter__open(s, err, len);
+	return ret ? ret : load__load(s, err, len);
+}
+
+int session__open(struct session **out, const struct session_args *args, char *err, size_t len)
+{
+	struct session *s = *out = new_session(args, err, len);
+	int ret;
+
+	if (!s)
+		return -ENOMEM;
 	if (features__old_kernel(err, len))
 		return -ENOTSUP;
 	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
@@ -60,7 +88,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 		return -ENOTSUP;
 	}
 	timing__step("process start");
-	/* both go on beside what follows */
+	/* both run in parallel with what follows */
 	features__begin(&s->features);
 	kernel_btf__begin();
 	ret = load__open(s, err, len);
@@ -87,7 +115,7 @@ static void print_string(const void *record, u32 size, void *arg)
 	s->args->print(s->schema, record, size, s->args->print_arg);
 }
 
-/* Everything about the trace that is there from the start. */
+/* Writes everything about the trace that is known at the start. */
 int session__create(struct session *s, int fd, char *err, size_t len)
 {
 	struct trace_head head;
@@ -124,7 +152,8 @@ int session__start(struct session *s, char *err, size_t len)
 	s->stacks = stack_records__new();
 	family_host__each(s, start_native, NULL);
 	s->shares = shares__new();
-	if (!s->stacks || !s->shares || losses__new(s) || objects__new(s)) {
+	s->python = python_known__new();
+	if (!s->stacks || !s->shares || !s->python || losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
 	}
@@ -140,18 +169,18 @@ int session__start(struct session *s, char *err, size_t len)
 	}
 	preattach__attach(s);
 	timing__step("libraries on disk probed");
-	/* what was lost until here is in no figure, and is counted apart */
+	/* losses until here affect no figure, and are counted separately */
 	drain__rings(s);
 	losses__poll(s);
-	s->cpu_at_start = usage__total_ns();
-	s->started = session__now(s);
-	s->next_tick = s->started + TICK_NS;
-	s->followed = s->followed ? s->followed : s->started;
-	s->next_second = s->started + SECOND_NS;
-	/* says when tracing was live, also in a trace that is cut off within a second */
+	s->time.cpu_at_start = usage__total_ns();
+	s->time.started = session__now(s);
+	s->time.next_tick = s->time.started + TICK_NS;
+	s->time.followed = s->time.followed ? s->time.followed : s->time.started;
+	s->time.next_second = s->time.started + SECOND_NS;
+	/* records when tracing was live, even if the trace is cut off within a second */
 	metadata__cost(s);
-	/* what families say of that moment is not to wait for the first tick */
-	hosts__tick(s, s->started);
+	/* what families report about that moment must not wait for the first tick */
+	hosts__tick(s, s->time.started);
 	timing__step("families begun");
 	remote__report(s);
 	return 0;
@@ -166,7 +195,7 @@ static int check_writer(struct session *s, char *err, size_t len)
 	return s->write_error;
 }
 
-/* What a filter refused has not happened: what was to follow from it can't be relied on. */
+/* Fails if the seccomp filter refused a call, because what depends on it can't be relied on. */
 static int check_calls(const struct session *s, char *err, size_t len)
 {
 	int own = syscalls__refused(), attachers = attacher__refused(s->attacher),
@@ -178,14 +207,13 @@ static int check_calls(const struct session *s, char *err, size_t len)
 
 	if (number < 0)
 		return 0;
-	snprintf(
-		err, len,
-		"the filter of system calls refused %s to %s: a fault of sonde, or of someone who attacks it; what was "
-		"written before is whole and readable",
-		syscalls__name(number, name, sizeof(name)),
-		own >= 0       ? "sonde" :
-		attachers >= 0 ? "sonde-attacher" :
-				 "sonde-fetcher");
+	snprintf(err, len,
+		 "the filter of system calls refused %s to %s: a fault of sonde, or an attack on it; what was "
+		 "written before is whole and readable",
+		 syscalls__name(number, name, sizeof(name)),
+		 own >= 0	? "sonde" :
+		 attachers >= 0 ? "sonde-attacher" :
+				  "sonde-fetcher");
 	return -EPERM;
 }
 
@@ -209,15 +237,15 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		return -EPIPE;
 	}
 
-	/* one poll does not empty a full ring */
-	epoll_wait(s->epoll_fd, ev, 16, s->more ? 0 : timeout_ms);
+	/* one poll may not empty a full ring */
+	epoll_wait(s->epoll_fd, ev, 16, s->drain.more ? 0 : timeout_ms);
 	changed__poll(s);
 	objects__follow(s);
 	python__enter_late(s);
 	drain__rings(s);
 	filter__follow(s);
 	now = session__now(s);
-	if (now >= s->next_tick) {
+	if (now >= s->time.next_tick) {
 		hosts__tick(s, now);
 		if (s->native)
 			native__tick(s->native, now);
@@ -228,9 +256,9 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		ret = trace_writer__tick(s->writer, now);
 		if (ret && !s->write_error)
 			s->write_error = ret;
-		s->next_tick = now + TICK_NS;
+		s->time.next_tick = now + TICK_NS;
 	}
-	if (now >= s->next_second) {
+	if (now >= s->time.next_second) {
 		filter__tick(s);
 		shares__report(s);
 		losses__poll(s);
@@ -239,8 +267,8 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		features__ended(&s->features);
 		process__forget_hung(s);
 		remote__report(s);
-		s->next_second = now + SECOND_NS;
-		if (now >= s->next_tables)
+		s->time.next_second = now + SECOND_NS;
+		if (now >= s->time.next_tables)
 			memory__write_tables(s);
 		ret = memory__poll(s, now, err, len);
 		if (ret)
@@ -249,25 +277,41 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	return check_writer(s, err, len);
 }
 
-/* What is still open: families' iterators over all tasks. */
-static void write_open(struct session *s)
+/* Runs the iterators over all tasks, or those over all open files. */
+static void run_iterators(struct session *s, bool files)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
+		int err;
 
-		if (p->enabled && p->section.kind == SECTION_ITER && !p->section.on_demand)
-			session__run_iter(s, p->name);
+		if (!p->enabled || p->section.kind != SECTION_ITER || p->section.on_demand ||
+		    !strcmp(p->section.rest, "task_file") != files)
+			continue;
+		err = session__run_iter(s, p->name);
+		if (!err || attacher__gone(s->attacher))
+			continue;
+		session__warn(s, "what the program %s finds as tracing ends is missing: %s", p->name, strerror(-err));
+		session__lost(s, p->family->name, LOSS_BUDGET, 1);
 	}
 }
 
-/* alone: of families that have no other probes (family core serves all); else of the others too */
+/*
+ * Writes open spans, then the other ends of pipes and connections, because open waits can be the first use of a file.
+ */
+static void write_open(struct session *s)
+{
+	run_iterators(s, false);
+	run_iterators(s, true);
+}
+
+/* alone: detaches those of families without other probes (family core serves all); else those of the others, too. */
 static void detach_tracepoints(struct session *s, bool alone)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
 
 		if (p->enabled && p->section.kind == SECTION_TRACEPOINT &&
-		    (!alone || (p->family->id && s->tracepoints_alone[p->family->id])))
+		    (!alone || (p->family->id && s->counts.tracepoints_alone[p->family->id])))
 			attacher__detach(s->attacher, p);
 	}
 }
@@ -284,7 +328,7 @@ static void host_stopping(struct session *s, const struct family_host *h, void *
 		((struct stopping *)arg)->more |= h->stopping(s);
 }
 
-/* What is still to come through the probes, as long as there are some. */
+/* Waits for records that families still expect, while the probes are attached. */
 static void stop_families(struct session *s)
 {
 	u64 end = session__now(s) + STOPPING_NS;
@@ -300,22 +344,21 @@ static void stop_families(struct session *s)
 }
 
 /*
- * The probes go first: what is open when they are gone stays open in the maps,
- * where the iterators find it; the other way round a call could be written twice.
- * Before Linux 6.6 a probe is a perf event, which takes the kernel up to 0.1 s each to
- * take off: families of tracepoints alone, which fill the rings meanwhile, end before that.
+ * Detaches the probes first: what is open then stays in the maps, where the iterators find it; in the reverse order a
+ * call could be written twice. Before Linux 6.6 a probe is a perf event, which the kernel takes up to 0.1 s to close:
+ * families with only tracepoints, which fill the rings meanwhile, are detached before that.
  */
 int session__stop(struct session *s, enum end_reason reason, char *err, size_t len)
 {
 	struct meta_end end = {};
 	int ret;
 
-	if (s->started) {
-		s->stopped = session__now(s);
+	if (s->time.started) {
+		s->time.stopped = session__now(s);
 		if (s->losses)
 			losses__poll(s);
 	}
-	/* not there: it was stopped before it began */
+	/* NULL: stopped before the start */
 	if (s->attacher) {
 		stop_families(s);
 		detach_tracepoints(s, true);
@@ -324,7 +367,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		write_open(s);
 		drain__last(s);
 		stack_records__finish(s);
-		/* what the last records lacked is counted by the tick */
+		/* the tick counts what the last records lacked */
 		if (s->native)
 			native__tick(s->native, session__now(s));
 		shares__report(s);
@@ -337,7 +380,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		remote__report(s);
 	}
 	end.event = session__event(s, ID_meta_end);
-	end.stop = s->stopped;
+	end.stop = s->time.stopped;
 	end.reason = reason;
 	session__emit(s, &end, sizeof(end));
 	ret = trace_writer__finish(s->writer);
@@ -347,8 +390,8 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	return check_writer(s, err, len);
 }
 
-/* Do the chosen families probe anything that is mapped, or tracepoints alone? */
-static bool wants_objects(const struct session *s)
+/* Returns whether a chosen family probes mapped files, and not only tracepoints. */
+static bool needs_objects(const struct session *s)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
@@ -363,16 +406,16 @@ static bool wants_objects(const struct session *s)
 struct session_times session__times(const struct session *s)
 {
 	return (struct session_times){
-		.start = s->head_time,
-		.live = s->started,
-		.stop = s->stopped ? s->stopped : session__now(s),
+		.start = s->time.head,
+		.live = s->time.started,
+		.stop = s->time.stopped ? s->time.stopped : session__now(s),
 	};
 }
 
 void session__status(struct session *s, struct session_status *out)
 {
 	if (!s->writer) {
-		*out = (struct session_status){ .not_attached = s->not_attached };
+		*out = (struct session_status){ .not_attached = s->counts.not_attached };
 		return;
 	}
 	*out = (struct session_status){
@@ -380,14 +423,15 @@ void session__status(struct session *s, struct session_status *out)
 		.bytes = trace_writer__bytes(s->writer),
 		.lost = losses__total(s->losses),
 		.cut_off = s->write_error != 0,
-		.traced = s->traced,
-		.at_tracepoints = s->at_tracepoints,
-		.wall_ns = session__now(s) - s->started,
-		.live_ns = s->started ? (s->stopped ? s->stopped : session__now(s)) - s->started : 0,
-		.cpu_ns = usage__total_ns() - s->cpu_at_start,
-		.wants_objects = wants_objects(s),
+		.traced = s->counts.traced,
+		.at_tracepoints = s->counts.at_tracepoints,
+		.wall_ns = session__now(s) - s->time.started,
+		.live_ns = s->time.started ? (s->time.stopped ? s->time.stopped : session__now(s)) - s->time.started :
+					     0,
+		.cpu_ns = usage__total_ns() - s->time.cpu_at_start,
+		.needs_objects = needs_objects(s),
 		.objects = objects__probed(s->objects),
-		.not_attached = s->not_attached,
+		.not_attached = s->counts.not_attached,
 	};
 	out->hits = metadata__total_hits(s, &out->skipped_hits);
 	out->probes_ns = metadata__probes_ns(s, out->hits);
@@ -405,8 +449,8 @@ void session__free(struct session *s)
 	drain__close(s);
 	hosts__free(s);
 	mmaps__close(s->mmaps);
-	if (s->statm_fd > 0)
-		close(s->statm_fd);
+	if (s->memory.statm_fd > 0)
+		close(s->memory.statm_fd);
 	if (s->changed_fd >= 0)
 		close(s->changed_fd);
 	if (s->epoll_fd >= 0)
@@ -414,6 +458,7 @@ void session__free(struct session *s)
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
 	shares__free(s->shares);
+	free(s->python);
 	pause__forget(s, 0);
 	stack_records__free(s->stacks);
 	native__free(s->native);
@@ -421,8 +466,8 @@ void session__free(struct session *s)
 	targets__close(s);
 	filter__close(s);
 	embedded__close(&s->embedded);
-	for (u32 i = s->next_warning; i < s->n_warnings; i++)
-		free(s->warnings[i]);
+	for (u32 i = s->warnings.next; i < s->warnings.n; i++)
+		free(s->warnings.texts[i]);
 	refused__free(s);
 	free(s);
 }

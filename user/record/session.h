@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One recording: open the BPF object, choose families, load, attach, drain into
- * the trace, stop. Commands use the calls below; the struct is for the files of
- * this directory.
+ * One recording: open the BPF object, choose families, load, attach, drain into the trace, stop. Commands use the
+ * functions below; the struct is internal to this directory.
  */
 #ifndef SONDE_RECORD_SESSION_H
 #define SONDE_RECORD_SESSION_H
@@ -18,7 +17,7 @@
 #include "trace/writer.h"
 
 struct session_args {
-	const char *families; /* -t, NULL: the default set */
+	const char *families; /* -t; NULL: the default set */
 	const char *const *options; /* "cuda=all", NULL-terminated */
 	const u32 *pids; /* -p */
 	u32 n_pids;
@@ -26,70 +25,78 @@ struct session_args {
 	u32 n_comms;
 	const char *const *cgroups; /* --cgroup: paths */
 	u32 n_cgroups;
-	bool one_user; /* --scope user: */
-	u32 user; /* only this one's processes */
-	bool trusted_files; /* no probes in files that belong neither to root nor to the user of a process that maps them */
-	bool no_args; /* command lines and paths stay out of the trace */
-	bool remote_files; /* files on file systems that are served remotely are examined too */
-	/* Not 0: the user wants the end. NULL: it is not known. */
+	bool one_user; /* --scope user: record only the processes of `user` */
+	u32 user;
+	/*
+	 * --trusted-files: no probes in files that belong neither to root nor to the user of a process that maps them
+	 */
+	bool trusted_files;
+	bool no_args; /* leave command lines and paths out of the trace */
+	bool remote_files; /* also examine files on remote file systems */
+	/* Not 0: the user wants to stop. May be NULL. */
 	const volatile sig_atomic_t *stop;
-	bool debuginfod; /* ask servers for debug files of what was stripped */
+	bool debuginfod; /* ask servers for debug files of stripped files */
 	pid_t command_pid; /* the process of `-- CMD`, one of pids; 0: none */
 	const char *command; /* sonde's own command line, for the trace */
-	/* Each record as it is drained (--print), texts before their first use; NULL: none. */
+	/* Called with each record as it is drained (--print), texts before their first use; NULL: none. */
 	void (*print)(const struct schema *schema, const void *record, u32 size, void *arg);
 	void *print_arg;
+	/* Called with a file's path, which is untrusted, before it is probed while tracing is not live yet; or NULL */
+	void (*attaching)(const char *path);
 };
 
 struct session;
 
-/* All: 0 or negative errno with a message that says what, which object, why and what to do. */
-/* Chooses, loads the programs; nothing is attached yet. */
+/* These functions return 0, or negative errno with a message that says what, which object, why and what to do. */
+/* Chooses and loads the programs; nothing is attached yet. */
 int session__open(struct session **out, const struct session_args *args, char *err, size_t len);
-/* Writes the trace's head into fd; -1: there is no trace, records go to `print` alone. */
+/* Writes the trace's head into fd; -1: there is no trace, and records only go to `print`. */
 int session__create(struct session *s, int fd, char *err, size_t len);
-/* Attaches; tracing runs when it returns. */
+/* Attaches; tracing is running when it returns. */
 int session__start(struct session *s, char *err, size_t len);
-/* To the process of `-- CMD`, which this one may not signal any more when it has given up its privileges. */
+/*
+ * Sends a signal to the process of `-- CMD`, which this process may not signal itself after it has dropped its
+ * privileges.
+ */
 int session__signal(struct session *s, pid_t pid, int sig);
-/* Waits at most timeout_ms for something to do and does it. */
+/* Waits at most timeout_ms for records and other events, and handles them. */
 int session__poll(struct session *s, int timeout_ms, char *err, size_t len);
-/* Have all -p targets ended? */
+/* Returns whether all -p targets have ended. */
 bool session__targets_ended(const struct session *s);
 /* Detaches, writes what is still open, the losses and the costs, and ends the file. */
 int session__stop(struct session *s, enum end_reason reason, char *err, size_t len);
 void session__free(struct session *s);
 
-/* For the summary at the end and for messages meanwhile. */
+/* For the summary at the end and for status lines. */
 struct session_status {
 	u64 events, bytes, lost, hits;
-	u64 skipped_hits; /* of the hits: in processes that the filter leaves out */
+	u64 skipped_hits; /* of the hits: those in processes that the filter excludes */
 	bool cut_off; /* the file could not be written to the end */
-	u64 traced; /* events of targets, not about the trace itself */
-	u64 at_tracepoints; /* of these, those that kernel tracepoints made: not among the hits */
+	u64 traced; /* events of targets, without those about the trace itself */
+	u64 at_tracepoints; /* of these, those from kernel tracepoints, which are not counted as hits */
 	u64 live_ns; /* the traced time: from when all was attached to when detaching began, or to now */
-	u64 wall_ns; /* the same, with detaching: what the costs refer to */
+	u64 wall_ns; /* the same including detaching: the costs refer to this */
 	u64 cpu_ns, probes_ns;
-	bool wants_objects; /* some of the families probe libraries */
-	u32 objects; /* probed */
+	bool needs_objects; /* some of the families probe libraries */
+	u32 objects; /* number of probed objects */
 	u32 not_attached; /* requested things that could not be attached: exit status 3 */
 };
 void session__status(struct session *s, struct session_status *out);
 
-/* What was lost, of one family, reason and object together: as the trace has it. */
+/* The losses with one family, reason and object, as in the trace. */
 struct session_loss {
 	u16 family, object;
 	enum loss_reason reason;
 	u64 count, first, last;
 	bool outside; /* as in struct loss of model/losses.h */
-	u64 recorded; /* events of the family that were recorded; of core, of all families */
+	u64 recorded; /* recorded events of the family; for core, of all families */
 	const char *family_name;
 	const char *path; /* of the object; NULL: none */
-	char *forgotten; /* its path if the object is not among those that are known any more */
+	char *forgotten; /* path of an object that is no longer known */
 };
-/* Calls fn for each, by first appearance. The traced time is from live to stop, times count from start. */
+/* Calls fn for each, in order of first appearance. The traced time is from live to stop; times count from start. */
 void session__each_loss(struct session *s, void (*fn)(const struct session_loss *l, void *arg), void *arg);
-/* The moments that reports of the trace count from, in which its figures lie: CLOCK_MONOTONIC ns */
+/* The times that reports of the trace count from, and between which their figures lie: CLOCK_MONOTONIC ns. */
 struct session_times {
 	u64 start, live, stop;
 };

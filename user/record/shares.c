@@ -11,18 +11,21 @@
 
 #define NS	      1000000000LL
 #define USERS_MAX     64
-#define PENDING_MAX   64 /* processes of a user that are to be scanned again; more are left out */
+#define PENDING_MAX   64 /* processes of a user that are to be scanned again; further ones are dropped */
 #define SETTLE_NS     5000000 /* reading the clocks of all processes takes some us */
-#define NAMED_MAX     8 /* users that have a line */
-#define RESCAN_PART   20 /* of the limit, from which on processes are scanned again */
+#define NAMED_MAX     8 /* users that get a line */
+#define RESCAN_PART   20 /* scans are repeated once this part of the limit is available */
 #define EXAMINATIONS  10 /* for tests: a user's limit */
-#define PROCESSES_MAX 4096 /* whose users are known, in a generation */
-#define ASK_EVERY     1000000000ULL /* ns: a process may become another user's, and its number another process's */
-/* No user has these numbers. */
-#define OTHERS 0xfffffffeu /* all users but root together */
-#define EXCESS 0xfffffffdu /* the users for whom there is no share of their own, together */
+#define PROCESSES_MAX 4096 /* processes whose users are cached, in one generation */
+#define ASK_EVERY     1000000000ULL /* ns: a process may change its user, and its pid may be reused */
+/* Numbers that no user has. */
+#define OTHERS 0xfffffffeu /* all users other than root together */
+#define EXCESS 0xfffffffdu /* the users who have no share of their own, together */
 
-/* A share of one CPU, and the time that may add up. The largest CUDA libraries take a second each. */
+/*
+ * A share of one CPU, and the limit up to which unused time accumulates. The largest CUDA libraries take a second
+ * each.
+ */
 struct rate {
 	u32 percent;
 	s64 limit; /* ns */
@@ -37,23 +40,23 @@ struct pending {
 
 struct share {
 	u32 uid;
-	bool used; /* else it is free */
+	bool used; /* false: the entry is free */
 	bool named; /* a line about it was printed */
 	bool scanning; /* its processes are being scanned again */
 	struct rate rate;
-	s64 left; /* ns; below 0: owed */
-	u64 refilled; /* when, ns */
+	s64 left; /* ns; below 0: overdrawn */
+	u64 refilled; /* time of the last refill, ns */
 	struct pending pending[PENDING_MAX];
 	u32 n_pending;
-	u64 skipped, first; /* mappings that were not examined, not written yet; ns */
-	u32 pid; /* whose they are, 0: several */
+	u64 skipped, first; /* mappings that were not examined and not reported yet; ns */
+	u32 pid; /* their process; 0: several */
 };
 
 struct shares {
 	struct share others, users[USERS_MAX + 1]; /* the first is root's, the last that of EXCESS */
 	struct share *payer; /* NULL: no user */
 	u64 paid; /* usage__total_ns() up to which all is charged */
-	u64 settled; /* when, ns */
+	u64 settled; /* time of the last charge, ns */
 	bool fixed, growing; /* for tests */
 	u32 n_named;
 	struct recent users_of; /* pid: struct user_of */
@@ -61,7 +64,7 @@ struct shares {
 
 struct user_of {
 	u32 uid;
-	u64 asked; /* when, ns */
+	u64 asked; /* time of the last read, ns */
 };
 
 static struct share full(u32 uid, struct rate rate, u64 now)
@@ -104,7 +107,7 @@ static void refill(const struct shares *sh, struct share *a, u64 now)
 		a->left += (s64)add;
 }
 
-/* They are not examined yet: what was mapped before tracing was live lacks in its time, too. */
+/* Files mapped before tracing was live are not examined yet, so they are missing in the traced time, too. */
 static void write_skipped(struct session *s, struct share *a)
 {
 	if (a->skipped)
@@ -112,15 +115,15 @@ static void write_skipped(struct session *s, struct share *a)
 	a->skipped = 0;
 }
 
-/* What is still to be done for its user would be forgotten with it. */
+/* An entry with pending work must not be replaced. */
 static bool is_needed(const struct shares *sh, const struct share *a)
 {
 	return a == sh->payer || a->scanning || a->n_pending;
 }
 
 /*
- * Of those that are known the one with the most left makes room, as its user loses least by it. If none can, the user has part in
- * the share of EXCESS.
+ * The entry with the most time left is replaced, as its user loses least by it. If none can be replaced, the user
+ * shares that of EXCESS.
  */
 static struct share *share_of(struct session *s, u32 uid)
 {
@@ -180,7 +183,7 @@ s64 shares__left(struct session *s, u32 uid)
 	return s->shares ? left_of(s, share_of(s, uid)) : INT64_MAX;
 }
 
-/* No more is owed than the limit, so that the share is there again in a time that is known. */
+/* The debt is limited, so that the share is available again after a bounded time. */
 static void take_from(struct share *a, u64 ns)
 {
 	s64 owed_max = -a->rate.limit;
@@ -204,7 +207,10 @@ void shares__charge(struct session *s, u32 uid, u64 ns)
 		take(s->shares, share_of(s, uid), ns);
 }
 
-/* A total may be too low, as processes that end are counted elsewhere a moment later: what is charged stays charged. */
+/*
+ * Charges the time since the last call. A total may be too low, because processes that end are counted a moment
+ * later; charges are never reversed.
+ */
 static void settle(struct session *s)
 {
 	struct shares *sh = s->shares;
@@ -233,7 +239,7 @@ void shares__examined(struct session *s)
 		payer->left -= payer->rate.limit / EXAMINATIONS;
 }
 
-/* Once for each of the first users. */
+/* Prints a line, once for each of the first users. */
 static void name_user(struct session *s, struct share *a)
 {
 	char who[64];
@@ -242,7 +248,7 @@ static void name_user(struct session *s, struct share *a)
 		return;
 	a->named = true;
 	s->shares->n_named++;
-	s->not_attached++;
+	s->counts.not_attached++;
 	if (a->uid == SHARES_UNKNOWN)
 		snprintf(who, sizeof(who), "processes that end at once");
 	else if (a->uid == EXCESS)
@@ -295,7 +301,7 @@ bool shares__may(struct session *s, u32 uid, u32 pid, u64 time, bool count)
 	return true;
 }
 
-/* Those of its processes that have new files, as long as there is something left. */
+/* Scans the processes with new files, as long as there is time left. */
 static void scan_pending(struct session *s, struct share *a)
 {
 	struct pending list[PENDING_MAX];
@@ -303,7 +309,7 @@ static void scan_pending(struct session *s, struct share *a)
 
 	memcpy(list, a->pending, n * sizeof(*list));
 	a->n_pending = 0;
-	/* the files that are found may be other users', for whom this share must not make room */
+	/* files found by the scan may belong to other users, whose entries must not replace this one */
 	a->scanning = true;
 	for (i = 0; i < n && left_of(s, a) > 0; i++) {
 		objects__scan_late(s, list[i].pid, list[i].since);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Turns raw records of frames and code (core/stack.h) into meta_frame and meta_code. A code object arrives in
- * parts; frames may arrive before it, as they go through another CPU's ring, and wait for it.
+ * Turns raw records of frames and code (core/stack.h) into meta_frame and meta_code. A code object arrives in parts.
+ * Frames may arrive before it, as they go through another CPU's ring; they wait for it.
  *
- * Code objects are stored until there are too many. Then BPF forgets all of them at once: its tables' keys hold an
- * epoch, which is incremented here. From then on it numbers code anew, with other ids, and entries with the old
- * ids are freed a while later, when no record with one can arrive any more. Code of a process that has ended is
- * freed without that: BPF has an id for each process, so no later record names that code.
+ * Code objects are stored until there are too many. Then BPF forgets all of them at once: the keys of its tables
+ * contain an epoch, which is incremented here. From then on it numbers code anew, with other ids, and entries with
+ * the old ids are freed some time later, when no record with one can arrive any more. Code of a process that has
+ * ended is freed without that: BPF has an id for each process, so no later record names that code.
  */
 #include "record/internal.h"
 
@@ -27,56 +27,57 @@
 #include <string.h>
 
 #define CODE_BYTES_MAX (1 << 20) /* of one part of a code object */
-/* of all code objects together, and frames that wait: targets make as many as they like */
+/* of all code objects together, and of waiting frames: targets can create any number */
 #define CODES_MAX     65536
 #define CODES_FEW     64 /* for tests */
-#define BYTES_MAX     (24 << 20) /* line tables, texts */
-#define FUNCTIONS_MAX 32768 /* in a generation */
-#define FADING_NS     3000000000ULL /* records of the epoch before, or of a process that ended, may come as long */
-#define ENDED_EVERY   5000000000ULL /* ns: processes are asked for */
-#define WAITING_MAX   65536
+#define BYTES_MAX     (24 << 20) /* line tables and texts */
+#define FUNCTIONS_MAX 32768 /* in one generation */
+/* records of the previous epoch, or of a process that has ended, may arrive for this long */
+#define FADING_NS   3000000000ULL
+#define ENDED_EVERY 5000000000ULL /* ns: interval of the check for ended processes */
+#define WAITING_MAX 65536
 
 struct part {
 	u8 *data;
 	u32 total, have;
 	u8 width;
 	bool done;
-	bool known; /* it could be read, and came whole */
+	bool known; /* it could be read, and arrived completely */
 };
 
-/* Of a code object that is not whole yet. */
-struct pieces {
+/* The parts of a code object that is not complete yet. */
+struct code_parts {
 	struct part parts[RAW_CODE_PARTS];
-	struct raw_frame *waiting; /* frames that came before it was whole */
+	struct raw_frame *waiting; /* frames that arrived before it was complete */
 	u32 n_waiting;
 };
 
-/* A code object of a process, by the id that BPF gave it. */
+/* A code object of a process, by the id that BPF assigned. */
 struct code {
-	struct pieces *pieces; /* NULL: it is whole, or nothing came yet */
-	struct line_table *lines; /* once it is whole; NULL: not known */
+	struct code_parts *parts; /* NULL: it is complete, or nothing has arrived yet */
+	struct line_table *lines; /* set when it is complete; NULL: unknown */
 	u32 pid;
 	u32 line;
-	u32 id; /* of its meta_code, 0: it is not whole */
+	u32 id; /* id of its meta_code; 0: it is not complete */
 	u16 version;
 };
 
-/* Equal functions of several processes, or loaded twice, are one in the trace. */
+/* Equal functions of several processes, or of several loads, are one function in the trace. */
 struct function {
 	u32 name, file, line, kind;
 };
 
 struct stack_records {
 	struct map codes; /* by u32, BPF's id */
-	struct map fading; /* likewise, of the epoch before */
-	struct map ended; /* pid: u64, when it was found to have ended, ns */
+	struct map fading; /* the same, of the previous epoch */
+	struct map ended; /* pid: u64, time at which its end was noticed, ns */
 	u64 next_ended;
 	struct line_tables lines;
-	struct recent functions; /* struct function: u32, the trace's id */
-	u32 last_function; /* the last of those ids */
+	struct recent functions; /* struct function: u32, id in the trace */
+	u32 last_function; /* the id assigned last */
 	u32 max; /* codes */
-	u64 bytes; /* in parts of codes that are not whole, fading ones included */
-	u64 turned; /* when the epoch was counted up, 0: nothing is fading */
+	u64 bytes; /* in parts of incomplete code objects, including those of the previous epoch */
+	u64 turned; /* time of the last change of the epoch; 0: no old entries are left */
 	u64 evicted;
 	u32 n_waiting;
 };
@@ -110,21 +111,21 @@ static void free_part(struct stack_records *st, struct part *p)
 	p->data = NULL;
 }
 
-static void free_pieces(struct stack_records *st, struct code *c)
+static void free_parts(struct stack_records *st, struct code *c)
 {
-	if (!c->pieces)
+	if (!c->parts)
 		return;
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
-		free_part(st, &c->pieces->parts[i]);
-	st->n_waiting -= c->pieces->n_waiting;
-	free(c->pieces->waiting);
-	free(c->pieces);
-	c->pieces = NULL;
+		free_part(st, &c->parts->parts[i]);
+	st->n_waiting -= c->parts->n_waiting;
+	free(c->parts->waiting);
+	free(c->parts);
+	c->parts = NULL;
 }
 
 static void free_code(struct stack_records *st, struct code *c)
 {
-	free_pieces(st, c);
+	free_parts(st, c);
 	line_tables__put(&st->lines, c->lines);
 	c->lines = NULL;
 }
@@ -149,7 +150,7 @@ void stack_records__free(struct stack_records *st)
 	free(st);
 }
 
-/* The id of a function, whose meta_code is written if it is new; 0: no memory. */
+/* Returns the id of a function, whose meta_code is written if it is new; 0: no memory. */
 static u32 function_id(struct session *s, u32 name, u32 file, u32 line, enum frame_kind kind)
 {
 	struct function key = { .name = name, .file = file, .line = line, .kind = kind };
@@ -182,7 +183,7 @@ static void write_frame(struct session *s, const struct raw_frame *r, u32 code, 
 	session__emit(s, &e, sizeof(e));
 }
 
-/* Shown with nothing but its place, and counted. */
+/* Writes the frame with only its address, and counts it. */
 static void unresolved_frame(struct session *s, const struct raw_frame *r)
 {
 	losses__add(s, 0, LOSS_READ, 1, r->event.time, r->event.time, 0);
@@ -199,7 +200,7 @@ static void python_frame(struct session *s, const struct raw_frame *r, const str
 	write_frame(s, r, c->id, line, r->offset);
 }
 
-/* r->code is the process (tgid) and r->offset an address in it: the innermost frame's, or one to return to. */
+/* Writes a native frame. r->code is the tgid, r->offset an address: of the innermost frame, or a return address. */
 static void native_frame(struct session *s, const struct raw_frame *r)
 {
 	u64 offset = r->offset;
@@ -208,17 +209,17 @@ static void native_frame(struct session *s, const struct raw_frame *r)
 	write_frame(s, r, code, 0, offset);
 }
 
-/* Those of a code object that is not whole; NULL: no memory. */
-static struct pieces *pieces_of(struct code *c)
+/* Returns the parts of an incomplete code object; NULL: no memory. */
+static struct code_parts *parts_of(struct code *c)
 {
-	if (!c->pieces)
-		c->pieces = calloc(1, sizeof(*c->pieces));
-	return c->pieces;
+	if (!c->parts)
+		c->parts = calloc(1, sizeof(*c->parts));
+	return c->parts;
 }
 
 static bool wait_for(struct stack_records *st, struct code *c, const struct raw_frame *r)
 {
-	struct pieces *p = st->n_waiting < WAITING_MAX ? pieces_of(c) : NULL;
+	struct code_parts *p = st->n_waiting < WAITING_MAX ? parts_of(c) : NULL;
 
 	if (!p)
 		return false;
@@ -228,7 +229,7 @@ static bool wait_for(struct stack_records *st, struct code *c, const struct raw_
 	return true;
 }
 
-/* The code of an id, added if it is new, as a process's; NULL: no memory. */
+/* Returns the code object with an id, added if it is new; NULL: no memory. */
 static struct code *code_of(struct stack_records *st, u32 id, u32 pid)
 {
 	struct code *c = map__find(&st->codes, &id);
@@ -261,7 +262,10 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		unresolved_frame(s, r);
 }
 
-/* With --no-args where in Python's own library it is remains: without it code that is not the user's could not be recognized. */
+/*
+ * Returns the path to write. With --no-args the part in Python's standard library remains, because the user's code
+ * could not be recognized without it.
+ */
 static const char *code_path(const struct session *s, const char *file)
 {
 	const char *library = session__no_args(s) ? python_library__part(file) : NULL;
@@ -280,7 +284,7 @@ static u32 text_id(struct session *s, const struct part *p, bool path)
 
 static void give_up_frames(struct session *s, struct code *c)
 {
-	struct pieces *p = c->pieces;
+	struct code_parts *p = c->parts;
 
 	for (u32 i = 0; p && i < p->n_waiting; i++)
 		unresolved_frame(s, &p->waiting[i]);
@@ -289,14 +293,14 @@ static void give_up_frames(struct session *s, struct code *c)
 		p->n_waiting = 0;
 }
 
-/* Frames of code that never came whole are written without it. */
+/* Writes frames whose code object never arrived completely without it. */
 static void give_up_waiting(struct session *s, struct map *codes)
 {
 	for (u32 i = 0; i < codes->n; i++)
 		give_up_frames(s, map__value(codes, i));
 }
 
-/* The rings were emptied since the turn, or time enough has passed. */
+/* Frees the entries of the previous epoch. Call it when the rings were emptied since, or enough time has passed. */
 static void end_fading(struct session *s)
 {
 	struct stack_records *st = s->stacks;
@@ -307,7 +311,7 @@ static void end_fading(struct session *s)
 	st->turned = 0;
 }
 
-/* BPF numbers all code anew from here on. */
+/* Begins a new epoch: BPF numbers all code anew from here on. */
 static void turn(struct session *s, u64 now)
 {
 	struct stack_records *st = s->stacks;
@@ -318,7 +322,7 @@ static void turn(struct session *s, u64 now)
 	st->turned = now;
 }
 
-/* Has it ended long enough ago? What was found of each process is in `asked`. */
+/* Returns whether the process has ended long enough ago; `asked` caches the answer for each process. */
 static bool is_over(struct stack_records *st, struct map *asked, u32 pid, u64 now)
 {
 	u8 *answer = map__get(asked, &pid);
@@ -344,7 +348,7 @@ static void forget_ended(struct session *s, u64 now)
 	struct map asked;
 
 	map__init(&asked, sizeof(u32), sizeof(u8));
-	/* backward, as the last one takes the index of one that is removed */
+	/* backward, because removing an entry moves the last one to its index */
 	for (u32 i = st->codes.n; i-- > 0;) {
 		struct code *c = map__value(&st->codes, i);
 		u32 id = *(const u32 *)map__key(&st->codes, i);
@@ -369,11 +373,11 @@ void stack_records__tick(struct session *s, u64 now)
 {
 	struct stack_records *st = s->stacks;
 
-	if (now >= st->next_ended && !s->more) {
+	if (now >= st->next_ended && !s->drain.more) {
 		forget_ended(s, now);
 		st->next_ended = now + ENDED_EVERY;
 	}
-	if (st->turned && now - st->turned > FADING_NS && !s->more)
+	if (st->turned && now - st->turned > FADING_NS && !s->drain.more)
 		end_fading(s);
 	if (!st->turned && (st->codes.n >= st->max || st->bytes + st->lines.bytes > BYTES_MAX))
 		turn(s, now);
@@ -410,7 +414,7 @@ void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, voi
 
 static void code_is_whole(struct session *s, struct code *c)
 {
-	struct pieces *p = c->pieces;
+	struct code_parts *p = c->parts;
 	struct part *lines = &p->parts[RAW_CODE_LINES];
 	u32 name = text_id(s, &p->parts[RAW_CODE_NAME], false), file = text_id(s, &p->parts[RAW_CODE_FILE], true);
 	u64 now = session__now(s);
@@ -423,10 +427,10 @@ static void code_is_whole(struct session *s, struct code *c)
 		c->lines = line_tables__take(&s->stacks->lines, lines->data, lines->have);
 	for (u32 i = 0; i < p->n_waiting; i++)
 		python_frame(s, &p->waiting[i], c);
-	free_pieces(s->stacks, c);
+	free_parts(s->stacks, c);
 }
 
-static bool whole(const struct pieces *p)
+static bool whole(const struct code_parts *p)
 {
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
 		if (!p->parts[i].done)
@@ -434,7 +438,7 @@ static bool whole(const struct pieces *p)
 	return true;
 }
 
-/* NULL: there are too many bytes already. The part is then counted as one that could not be read. */
+/* Returns room for a part; NULL: there are too many bytes, and the part counts as one that could not be read. */
 static u8 *part_room(struct stack_records *st, u32 total)
 {
 	u8 *data = st->bytes + st->lines.bytes + total <= 2 * BYTES_MAX ? malloc(total) : NULL;
@@ -449,9 +453,9 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 	struct part *p;
 
 	if (!c || c->id || r->part >= RAW_CODE_PARTS || r->size > size - offsetof(struct raw_code, data) ||
-	    r->total > CODE_BYTES_MAX || !pieces_of(c))
+	    r->total > CODE_BYTES_MAX || !parts_of(c))
 		return;
-	p = &c->pieces->parts[r->part];
+	p = &c->parts->parts[r->part];
 	if (p->done || r->at != p->have || r->size > r->total - p->have)
 		return;
 	c->line = r->line;
@@ -468,7 +472,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 	}
 	p->done |= !r->width || p->have == p->total;
 	p->known = p->done && r->width && p->have == r->total;
-	if (whole(c->pieces))
+	if (whole(c->parts))
 		code_is_whole(s, c);
 }
 

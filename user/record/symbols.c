@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/symbols.h"
+#include "record/collector.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "util/map.h"
 
 #define SYMBOLS_MAX (4u << 20)
-#define CACHE_MAX   (64u << 10) /* places; then it begins anew */
+#define CACHE_MAX   (64u << 10) /* answers; beyond that the cache is cleared */
 
 struct symbol {
 	u64 addr, size;
@@ -18,25 +19,28 @@ struct symbol {
 
 struct symbols {
 	struct elf *elf;
-	struct symbol *list; /* by addr */
+	struct symbol *list; /* sorted by address */
 	u32 n;
 	struct map places; /* by address: struct code_place */
+	bool is_python;
+	struct collector collector; /* of a stripped CPython */
 };
 
-/* Functions, and what hand-written assembly leaves without a type. */
+/* Adds functions, and symbols of hand-written assembly without a type. */
 static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	struct symbols *s = arg;
 
 	if (!sym->function || !sym->addr || s->n == SYMBOLS_MAX)
 		return 0;
+	s->is_python = s->is_python || !strcmp(sym->name, "PyGC_Collect");
 	if (!array__push(s->list, s->n, (struct symbol){ .addr = sym->addr, .size = sym->size, .name = sym->name }))
 		return -ENOMEM;
 	return 0;
 }
 
-/* Of the names of one function the one without underscores in front is what people write. */
-static u32 underscores(const char *name)
+/* Counts leading underscores: of several names of one function, the one without them is the public one. */
+static u32 count_underscores(const char *name)
 {
 	return strspn(name, "_");
 }
@@ -47,11 +51,11 @@ static int compare(const void *a, const void *b)
 
 	if (x->addr != y->addr)
 		return x->addr < y->addr ? -1 : 1;
-	/* the larger one first: it is the one that is kept */
+	/* the larger one first, which is retained */
 	if (x->size != y->size)
 		return x->size > y->size ? -1 : 1;
-	if (underscores(x->name) != underscores(y->name))
-		return underscores(x->name) < underscores(y->name) ? -1 : 1;
+	if (count_underscores(x->name) != count_underscores(y->name))
+		return count_underscores(x->name) < count_underscores(y->name) ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
@@ -61,6 +65,7 @@ int symbols__new(struct symbols **out, struct elf *elf)
 	struct symbol *fit;
 	u32 kept = 0;
 
+	*out = NULL;
 	if (!s)
 		return -ENOMEM;
 	s->elf = elf;
@@ -80,6 +85,8 @@ int symbols__new(struct symbols **out, struct elf *elf)
 	if (fit) {
 		s->list = fit;
 	}
+	if (s->is_python && elf__stripped(elf))
+		collector__find(&s->collector, elf);
 	*out = s;
 	return 0;
 }
@@ -98,7 +105,7 @@ u64 symbols__bytes(const struct symbols *s)
 	return ((u64)s->n + 1) * sizeof(*s->list) + (u64)s->places.n * (sizeof(struct code_place) + 32);
 }
 
-/* The last one that begins at or before addr, NULL: none does. */
+/* Returns the last symbol at or before addr; NULL: there is none. */
 static const struct symbol *before(const struct symbols *s, u64 addr)
 {
 	u32 lo = 0, hi = s->n;
@@ -114,7 +121,7 @@ static const struct symbol *before(const struct symbols *s, u64 addr)
 	return lo ? &s->list[lo - 1] : NULL;
 }
 
-/* A loop may be cut into parts, NAME.cold and the like; of a build with tail calls each bytecode is a function. */
+/* Returns whether it is (a part of, NAME.cold) an interpreter loop; with tail calls each bytecode is a function. */
 static bool is_interpreter(const char *name)
 {
 	return !strncmp(name, "_PyEval_EvalFrameDefault", 24) || !strncmp(name, "_TAIL_CALL_", 11);
@@ -137,7 +144,7 @@ static void find(struct symbols *s, u64 addr, struct code_place *p)
 	u64 start = 0, size = 0;
 	bool table = !elf__function_at(s->elf, addr, &start, &size);
 
-	/* assembly may say no size: it ends where the unwind tables have its end */
+	/* a symbol of assembly may have no size: its end is that in the unwind tables */
 	if (sym && (addr - sym->addr < sym->size || (!sym->size && table && sym->addr >= start))) {
 		p->name = sym->name;
 		p->function = sym->addr;
@@ -147,11 +154,12 @@ static void find(struct symbols *s, u64 addr, struct code_place *p)
 	} else {
 		p->function = table ? start : addr;
 		p->has_function = table;
+		p->name = table && collector__has(&s->collector, start) ? COLLECTOR_NAME : NULL;
 	}
 	p->unwind_error = table ? elf__unwind(s->elf, addr, &p->unwind) : -ENOENT;
 }
 
-/* The address at an offset; false: no code. */
+/* Gets the address at an offset; false: it is not code. */
 static bool address_of(struct elf *elf, u64 offset, u64 *addr)
 {
 	u64 start, size, at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How large the tables of a recording are: what grows with processes, files, stacks and texts states it here. */
+/* Reports the sizes of the recording's tables: everything that grows with processes, files, stacks and texts. */
 #ifndef SONDE_RECORD_TABLES_H
 #define SONDE_RECORD_TABLES_H
 
@@ -8,7 +8,7 @@
 struct table_size {
 	const char *name;
 	u64 entries;
-	u64 max; /* entries at most; 0: as many as there are processes, threads or mappings of them */
+	u64 max; /* limit of entries; 0: bounded only by the number of processes, threads or mappings */
 	u64 bytes;
 	u64 evicted; /* since the start */
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The processes that -p names, their descendants, and what is passed to BPF about each process. */
+/* The processes that -p names, their descendants, and the flags of each process in BPF. */
 #include "attach/steering.h"
 #include "record/internal.h"
 #include "sonde.skel.h"
@@ -24,7 +24,7 @@ u32 process__get(const struct session *s, u32 pid)
 	return flags;
 }
 
-/* The worker has processes that have ended taken out, and changes nothing else: see process__set. */
+/* Refuses all changes of an entry by the worker, which may only delete processes that have ended: see process__set. */
 static bool refuse(const void *key, const void *value)
 {
 	return false;
@@ -37,7 +37,10 @@ STEERING(ended_processes) = {
 	.check = refuse,
 };
 
-/* The other flags stay. BPF does it: it changes them too. */
+/*
+ * Changes some flags and leaves the others. A BPF program does it, because BPF programs change flags at the same
+ * time.
+ */
 static void change(struct session *s, u32 pid, u32 set, u32 clear)
 {
 	struct process_change c = { .pid = pid, .flags = set, .clear = clear };
@@ -47,7 +50,7 @@ static void change(struct session *s, u32 pid, u32 set, u32 clear)
 		return;
 	if (bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.core_set), &opts) || (c.now & (set | clear)) != set)
 		losses__add(s, 0, LOSS_MAP_FULL, 1, session__now(s), session__now(s), 0);
-	/* the program that takes ended processes out may have run before: nothing else would */
+	/* the program that deletes ended processes may have run before: the entry would never be deleted */
 	if (session__has_ended(pid))
 		attacher__map_set(s->attacher, "processes", &pid, NULL, 0);
 }
@@ -62,7 +65,7 @@ void process__clear(struct session *s, u32 pid, u32 flags)
 	change(s, pid, 0, flags);
 }
 
-bool session__wants(const struct session *s, u32 pid)
+bool session__selects(const struct session *s, u32 pid)
 {
 	return !s->filter_need || (process__get(s, pid) & PROCESS_SELECTED);
 }
@@ -72,15 +75,19 @@ bool process__is_introduced(const struct session *s, u32 pid)
 	return !s->filter_need || (process__get(s, pid) & (PROCESS_SELECTED | PROCESS_JOINING));
 }
 
-/* BPF adds a process that ends to `ended` before it leaves `processes`: in this order it is found in one of them. */
+/*
+ * BPF adds a process that ends to `ended` before it deletes it from `processes`: in this order it is found in one of
+ * them.
+ */
 bool process__is_foreign(const struct session *s, u32 pid)
 {
 	u64 started;
 
-	return pid && !session__wants(s, pid) && bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.ended), &pid, &started);
+	return pid && !session__selects(s, pid) &&
+	       bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.ended), &pid, &started);
 }
 
-/* Before anything is loaded: do they live? */
+/* Called before loading: checks that the processes exist. */
 int targets__open(struct session *s, char *err, size_t len)
 {
 	u32 alive = 0;
@@ -101,8 +108,10 @@ int targets__open(struct session *s, char *err, size_t len)
 			session__warn(s, "-p %u is a thread, not a process: name its process (Tgid in /proc/%u/status)",
 				      t->pid, t->pid);
 		else
-			session__warn(s, "-p %u: no such process", t->pid);
-		s->not_attached += t->pidfd < 0;
+			session__warn(s,
+				      "-p %u: no such process: it ended before tracing began, or the number is wrong",
+				      t->pid);
+		s->counts.not_attached += t->pidfd < 0;
 	}
 	if (s->n_targets && !alive) {
 		snprintf(err, len, "none of the processes named by -p is running: nothing to trace");
@@ -121,14 +130,14 @@ static u32 parent_of(u32 pid)
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
-	/* the name in parentheses may hold anything, so look from its end */
+	/* the name in parentheses may contain anything, so search from the end */
 	if (fgets(line, sizeof(line), f) && (p = strrchr(line, ')')))
 		sscanf(p + 1, " %*c %u", &ppid);
 	fclose(f);
 	return ppid;
 }
 
-/* One walk over /proc; how many processes were added. */
+/* Reads /proc once; returns how many processes were added. */
 static int add_children(struct session *s)
 {
 	DIR *dir = opendir("/proc");
@@ -143,7 +152,7 @@ static int add_children(struct session *s)
 		ppid = parent_of(pid);
 		if (ppid && (process__get(s, ppid) & PROCESS_TREE)) {
 			process__set(s, pid, PROCESS_TREE);
-			/* not of a zombie: it would be found again and again */
+			/* do not count a zombie: it would be found again and again */
 			added += (process__get(s, pid) & PROCESS_TREE) != 0;
 		}
 	}
@@ -152,7 +161,7 @@ static int add_children(struct session *s)
 	return added;
 }
 
-/* With the fork program running: what is forked from now on inherits, what was before is found here. */
+/* Called while the program at fork is attached: later children inherit the flag, earlier ones are found here. */
 void targets__select(struct session *s)
 {
 	for (u32 i = 0; i < s->n_targets; i++)
@@ -165,7 +174,7 @@ void targets__select(struct session *s)
 bool session__targets_ended(const struct session *s)
 {
 	for (u32 i = 0; i < s->n_targets; i++) {
-		/* a pidfd is readable when its process has ended; a negative one is passed over */
+		/* a pidfd is readable when its process has ended; poll() ignores a negative one */
 		struct pollfd p = { .fd = s->targets[i].pidfd, .events = POLLIN };
 
 		if (p.fd >= 0 && poll(&p, 1, 0) < 1)

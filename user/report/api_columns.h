@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Columns of reports that count calls by name. Headings are those of nsys's cuda_api_sum and osrt_sum; the keys
- * are sonde's own.
- */
+/* Columns of reports that count calls by name; their headings are those of nsys's cuda_api_sum and osrt_sum. */
 #ifndef SONDE_REPORT_API_COLUMNS_H
 #define SONDE_REPORT_API_COLUMNS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls of the CUDA runtime and driver by function: nsys's cuda_api_sum, and the same by thread. */
+/* Counts calls of the CUDA runtime and driver by function (nsys's cuda_api_sum) and by thread. */
 #include "report/cuda_api.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "util/array.h"
 
 /*
- * The number that identifies a function: its probe's, or its event kind's where the trace names no probes. Probes
- * of one name (a function in several libraries) share one number.
+ * Returns the number of a function: that of its probe or, if the trace names no probes, of its event kind. Probes of
+ * one name (a function in several libraries) share a number.
  */
 static int function_of(struct cuda_api *a, const struct schema_event *e, u16 probe, u32 *out)
 {
@@ -50,7 +50,7 @@ static const char *function_name(const struct cuda_api *a, u32 function)
 
 static bool is_error(s64 ret)
 {
-	/* cudaErrorNotReady is the answer to a query, not a failure */
+	/* cudaErrorNotReady answers a query and is no failure. */
 	return ret && ret != 600;
 }
 
@@ -66,7 +66,7 @@ static int group__add(struct cuda_api *a, struct cuda_group *g, u64 ns, bool tim
 /* A nested call's time is part of the outer call's. */
 static void on_inner(const struct nesting_call *call, void *arg)
 {
-	struct cuda_call_key key = { call->pid, call->tid, call->what, 0 };
+	struct cuda_call_key key = { call->pid, call->tid, call->function, 0 };
 	struct cuda_api *a = arg;
 	struct cuda_group *g = map__find(&a->by_thread, &key);
 
@@ -79,7 +79,7 @@ static void on_inner(const struct nesting_call *call, void *arg)
 static int on_returned(struct cuda_api *a, const struct cuda_return_key *key, u64 start, u64 end)
 {
 	struct nesting_call call = {
-		.pid = key->call.pid, .tid = key->call.tid, .what = key->call.function, .start = start, .end = end
+		.pid = key->call.pid, .tid = key->call.tid, .function = key->call.function, .start = start, .end = end
 	};
 	u64 *n = map__get(&a->returns, key);
 
@@ -102,7 +102,7 @@ static int on_call(const struct view *v, void *arg)
 
 	if (err)
 		return err;
-	/* cudaError_t and CUresult are 32 bits: the register's upper half is not part of it */
+	/* cudaError_t and CUresult have 32 bits: the register's upper half is undefined. */
 	key.ret = (s32)view__s64(v, f->ret);
 	err = group__add(a, map__get(&a->by_thread, &key.call), ns, returned, returned && is_error(key.ret));
 	if (!err)
@@ -123,10 +123,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	return order__add(((struct cuda_api *)arg)->order, rows);
 }
 
-/*
- * The times are of the calls in Num Calls. Calls without a duration are in Untimed, a column that people see only
- * where there are any.
- */
+/* Times cover the calls in Num Calls. Calls without a duration are in Untimed, shown only if there are any. */
 #define SUMMARY_COLUMNS(show_untimed)                                       \
 	{                                                                   \
 		API_COLUMNS, { "errors", "Errors", VALUE_U64, SHOW_NEVER }, \
@@ -215,7 +212,7 @@ static void fill_returns(struct cuda_api *a, struct table *all, struct table *fa
 	table__sort(failures, "calls");
 }
 
-/* The error that one thread got most often; NULL: none. */
+/* Returns the error that one thread got most often, NULL if there is none. */
 static const struct cuda_return_key *worst_error(const struct cuda_api *a)
 {
 	const struct cuda_return_key *k, *worst = NULL;
@@ -247,7 +244,7 @@ void cuda_api__add_findings(struct cuda_api *a, struct report_output *out, const
 	calls = a->calls - a->untimed;
 	if (calls) {
 		report_output__finding(out, "%s CUDA call%s took %s of their threads' time; %.1f%% of that in %s.",
-				       text__count(count, sizeof(count), calls), calls == 1 ? "" : "s",
+				       text__count(count, sizeof(count), calls), text__s(calls),
 				       text__ns(total, sizeof(total), a->total), top[API_PERCENT].d,
 				       top[API_NAME].text);
 		REPORT_FIGURES(out, FIGURE("calls", V_U64(calls)), FIGURE("total_ns", V_U64(a->total)),
@@ -262,12 +259,12 @@ void cuda_api__add_findings(struct cuda_api *a, struct report_output *out, const
 		errors += table__row(summary, i)[API_COLUMN_COUNT].u;
 	if (errors && worst)
 		report_output__finding(out, "%s call%s returned an error; most often %s %lld in %s.",
-				       text__count(count, sizeof(count), errors), errors == 1 ? "" : "s",
+				       text__count(count, sizeof(count), errors), text__s(errors),
 				       function_name(a, worst->call.function), worst->ret,
 				       names__label(a->names, who, sizeof(who), worst->call.pid, worst->call.tid));
 	if (a->open)
 		report_output__finding(out, "%llu call%s had not returned at the end; the longest, %s of %s, for %s.",
-				       a->open, a->open == 1 ? "" : "s", function_name(a, a->stuck.function),
+				       a->open, text__s(a->open), function_name(a, a->stuck.function),
 				       names__label(a->names, who, sizeof(who), a->stuck.pid, a->stuck.tid),
 				       text__ns(total, sizeof(total), a->longest_open));
 	if (a->inner)
@@ -358,8 +355,7 @@ static int run(const struct query *args, struct report_output *out)
 	summary = cuda_api__table(&a, out, "summary");
 	failures = REPORT_TABLE(out, "failures", "Calls that returned an error", returns_columns);
 	calls = REPORT_TABLE(out, "calls", "CUDA calls by thread", calls_columns);
-	returns = REPORT_TABLE(out, "returns", "What the calls returned", returns_columns);
-	returns->machine_only = true;
+	returns = REPORT_MACHINE_TABLE(out, "returns", "What the calls returned", returns_columns);
 	calls->limit = 30;
 	fill_calls(&a, calls);
 	fill_returns(&a, returns, failures);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* CUDA calls, of the runtime and the driver, counted: for report cuda-api and for the summary. */
+/* Counts calls of the CUDA runtime and driver, for report cuda-api and the summary. */
 #ifndef SONDE_REPORT_CUDA_API_H
 #define SONDE_REPORT_CUDA_API_H
 
@@ -24,7 +24,7 @@ struct cuda_return_key {
 struct cuda_group {
 	struct stats time;
 	u64 errors;
-	u64 untimed; /* calls of which only the entry was seen, or that had not returned: not in time */
+	u64 untimed; /* calls without a known duration, which are not in `time` */
 	u64 inner_ns; /* the part of `time` that lies within other calls */
 };
 
@@ -36,7 +36,7 @@ struct cuda_api {
 	struct map functions; /* probe or kind -> the number shared by all of its name */
 	const struct schema *schema;
 	struct names *names;
-	u64 total; /* ns, all calls but for those within others */
+	u64 total; /* ns of all calls that are not within others */
 	u64 calls, untimed, open,
 		inner; /* all calls; of these, those without a known duration; of these, those still open */
 	struct order *order; /* while it reads */
@@ -46,12 +46,12 @@ struct cuda_api {
 	u64 longest_open;
 };
 
-/* 0 or negative errno; cuda_api__free in any case. */
+/* Returns 0 or negative errno; call cuda_api__free in any case. */
 int cuda_api__read(struct cuda_api *a, const struct query *args);
 void cuda_api__free(struct cuda_api *a);
 /* Adds the table of functions that nsys calls cuda_api_sum. */
 struct table *cuda_api__table(struct cuda_api *a, struct report_output *out, const char *name);
-/* Adds findings that say what the calls cost; none without calls. `summary` is the table of functions. */
+/* Adds findings on what the calls cost, none without calls. `summary` is the table of functions. */
 void cuda_api__add_findings(struct cuda_api *a, struct report_output *out, const struct table *summary);
 
 #endif

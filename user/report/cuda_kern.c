@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Kernels by name: nsys's cuda_gpu_kern_sum. */
+/* Report cuda-kern: kernels by name, as nsys's cuda_gpu_kern_sum. */
 #include <errno.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "output/text.h"
 #include "report/cuda_work.h"
+#include "util/saturate.h"
 
 struct kernel {
 	const char *name;
@@ -20,10 +21,10 @@ struct line_key {
 struct kern_report {
 	struct cuda_work work;
 	struct map kernels; /* hash of the name -> struct kernel */
-	struct map host; /* likewise: of processes without device times */
+	struct map host; /* the same for processes without device times */
 	struct map lines; /* struct line_key -> u64 ns */
 	u64 total, host_total;
-	const char *running; /* the kernel that had run longest of those that had not ended */
+	const char *running; /* of the kernels that had not ended, the one that had run longest */
 	u64 running_ns, unfinished;
 };
 
@@ -32,7 +33,7 @@ static const struct column columns[] = {
 	{ "total_ns", "Total Time (ns)", VALUE_U64, SHOW_COUNT },
 	{ "instances", "Instances", VALUE_U64, SHOW_COUNT },
 	CUDA_STATS("ns", " (ns)", SHOW_COUNT),
-	{ "name", "Name", VALUE_TEXT, SHOW_LONG },
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
 	{ "short_name", "Short name", VALUE_TEXT, SHOW_NEVER },
 	{ "mangled_name", "Mangled name", VALUE_TEXT, SHOW_NEVER },
 };
@@ -84,7 +85,7 @@ static void fill(struct kern_report *r, const struct map *kernels, u64 total, st
 	table__sort(t, "total_ns");
 }
 
-/* The line of code that launched most of a kernel's time; 0: not known. */
+/* Returns the line of code that launched most of a kernel's time, 0 if not known. */
 static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *most)
 {
 	u32 line = 0;
@@ -102,7 +103,7 @@ static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *
 	return line;
 }
 
-/* Without device times: the kernel that was launched most often. */
+/* Adds a finding on the kernel launched most often, for traces without device times. */
 static void add_host_finding(struct kern_report *r, struct report_output *out)
 {
 	char all[TEXT_NUMBER], count[TEXT_NUMBER];
@@ -145,8 +146,8 @@ static void add_findings(struct kern_report *r, struct report_output *out)
 	report_output__finding(out, "%.1f%% of %s of kernel time is %s: %s time%s, %s on average.",
 			       table__percent(top->time.total, r->total), text__ns(total, sizeof(total), r->total),
 			       cuda_work__name(&r->work, top->name), text__count(count, sizeof(count), top->time.count),
-			       top->time.count == 1 ? "" : "s",
-			       text__ns(average, sizeof(average), (u64)(top->time.mean + 0.5)));
+			       text__s(top->time.count),
+			       text__ns(average, sizeof(average), saturate__round(top->time.mean)));
 	line = line_of(r, map__key(&r->kernels, at), &ns);
 	if (line)
 		report_output__finding(out, "%.1f%% of that was launched by %s.", table__percent(ns, top->time.total),
@@ -160,7 +161,7 @@ static void free_kernels(struct kern_report *r, struct map *kernels)
 	map__free(kernels);
 }
 
-/* A kernel that still ran when the trace ended: the device hangs, or the kernel is longer than the trace */
+/* Adds a finding on a kernel that did not end: the device hangs, or the kernel is longer than the trace. */
 static void add_running_finding(const struct kern_report *r, struct report_output *out)
 {
 	char ns[TEXT_NUMBER];

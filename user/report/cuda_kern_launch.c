@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * From the launch to the kernel's end: nsys's cuda_kern_exec_sum, and kernel time by the line of Python that launched. Queue time
- * is from the call's return to the kernel's start; total time from the call to whichever of the two ends last.
+ * Report cuda-kern-launch: from the launch to the kernel's end (nsys's cuda_kern_exec_sum), and kernel time by the
+ * Python line that launched it. Queue time is from the call's return to the kernel's start; total time from the call to
+ * the last of both ends.
  */
 #include <errno.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static const struct column launch_columns[] = {
 	TIMES("queue", "Q", SHOW_NS),
 	TIMES("kernel", "K", SHOW_NS),
 	{ "api", "API Name", VALUE_TEXT, SHOW_PLAIN },
-	{ "name", "Kernel Name", VALUE_TEXT, SHOW_LONG },
+	{ "name", "Kernel Name", VALUE_TEXT, SHOW_PLAIN },
 	{ "kernel_ns", "Kernel time", VALUE_U64, SHOW_NEVER },
 	{ "short_name", "Short name", VALUE_TEXT, SHOW_NEVER },
 };
@@ -68,11 +69,11 @@ static const struct column line_columns[] = {
 	{ "kernel_ns", "Kernel time", VALUE_U64, SHOW_NS },
 	{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
 	{ "launches", "Launches", VALUE_U64, SHOW_COUNT },
-	{ "queue_ns", "Queued", VALUE_U64, SHOW_NS },
+	{ "queued_ns", "Queued", VALUE_U64, SHOW_NS },
 	{ "delayed_ns", "Behind others", VALUE_U64, SHOW_NS },
 	{ "line", "Launched by", VALUE_TEXT, SHOW_PLAIN },
 	{ "longest_ns", "Longest", VALUE_U64, SHOW_NS },
-	{ "longest_kernel", "Its kernel", VALUE_TEXT, SHOW_LONG },
+	{ "longest_kernel", "Its kernel", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static u64 hash(const char *text)
@@ -164,7 +165,7 @@ static void fill_launches(struct launch_report *r, struct table *t)
 	table__sort(t, "kernel_ns");
 }
 
-/* By line, or by whole stack. */
+/* Adds a row for each line or, if `whole`, for each stack. */
 static void fill_stacks(struct launch_report *r, const struct map *map, bool whole, struct table *t)
 {
 	static char text[16 << 10];
@@ -203,8 +204,7 @@ static void add_findings(struct launch_report *r, struct report_output *out)
 		report_output__finding(out, "%.1f%% of %s of kernel time was launched by %s, in %s launch%s.",
 				       table__percent(top->ns, r->kernel_ns), text__ns(ns, sizeof(ns), r->kernel_ns),
 				       stacks__label(r->work.stacks, line, label, sizeof(label)),
-				       text__count(number, sizeof(number), top->launches),
-				       top->launches == 1 ? "" : "es");
+				       text__count(number, sizeof(number), top->launches), text__es(top->launches));
 	if (r->queued)
 		report_output__finding(out, "A kernel began %s after its launch had returned, on average.",
 				       text__ns(ns, sizeof(ns), r->queue_ns / r->queued));
@@ -249,8 +249,7 @@ static int run(const struct query *args, struct report_output *out)
 		t = REPORT_TABLE(out, "lines", "Kernel time by the line of Python that launched", line_columns);
 		t->limit = 30;
 		fill_stacks(&r, &r.lines, false, t);
-		t = REPORT_TABLE(out, "stacks", "Kernel time by the stack that launched", line_columns);
-		t->machine_only = true;
+		t = REPORT_MACHINE_TABLE(out, "stacks", "Kernel time by the stack that launched", line_columns);
 		fill_stacks(&r, &r.stacks, true, t);
 		add_findings(&r, out);
 		cuda_work__say(&r.work, out,

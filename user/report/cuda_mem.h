@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Copies and sets by what they do, for cuda-mem-time and cuda-mem-size. */
+/* Sums copies and sets by operation, for cuda-mem-time and cuda-mem-size. */
 #ifndef SONDE_REPORT_CUDA_MEM_H
 #define SONDE_REPORT_CUDA_MEM_H
 
@@ -13,14 +13,14 @@ struct cuda_mem_group {
 struct cuda_mem {
 	struct cuda_work work;
 	struct map device; /* const char *operation -> struct cuda_mem_group */
-	struct map host; /* likewise: of processes without device times */
-	u64 total, host_total, bytes; /* ns; bytes of all */
+	struct map host; /* the same for processes without device times */
+	u64 total, host_total, bytes; /* total, host_total: ns */
 };
 
-/* 0 or negative errno; to be freed in any case. */
+/* Returns 0 or negative errno; call cuda_mem__free in any case. */
 int cuda_mem__read(struct cuda_mem *c, const struct query *args);
 void cuda_mem__free(struct cuda_mem *c);
-/* Bytes per second; 0: not known. */
+/* Returns bytes per second, 0 if not known. */
 static inline double cuda_mem__bandwidth(u64 bytes, u64 ns)
 {
 	return ns ? (double)bytes * 1e9 / (double)ns : 0;

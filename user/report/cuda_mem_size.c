@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Copies and sets by what they do, and their size: nsys's cuda_gpu_mem_size_sum. */
+/* Report cuda-mem-size: sizes of copies and sets by operation, as nsys's cuda_gpu_mem_size_sum. */
 #include "output/text.h"
 #include "report/cuda_mem.h"
+#include "util/saturate.h"
 
 static const struct column columns[] = {
 	{ "total_bytes", "Total", VALUE_U64, SHOW_BYTES },
@@ -39,7 +40,7 @@ static void add_findings(const struct cuda_mem *c, struct report_output *out)
 		report_output__finding(out, "%s of %s that were moved or set is %s, %s at once on average.",
 				       text__bytes(most, sizeof(most), top->size.total),
 				       text__bytes(all, sizeof(all), c->bytes), top->operation,
-				       text__bytes(average, sizeof(average), (u64)top->size.mean));
+				       text__bytes(average, sizeof(average), saturate__u64(top->size.mean)));
 }
 
 static int run(const struct query *args, struct report_output *out)

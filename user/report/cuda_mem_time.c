@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Copies and sets by what they do, and their time: nsys's cuda_gpu_mem_time_sum, with the bandwidth beside. */
+/* Report cuda-mem-time: times of copies and sets by operation, as nsys's cuda_gpu_mem_time_sum, and their bandwidth. */
 #include "output/text.h"
 #include "report/cuda_mem.h"
+#include "util/saturate.h"
 
 static const struct column columns[] = {
 	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },
@@ -38,11 +39,12 @@ static void add_findings(const struct cuda_mem *c, struct report_output *out)
 			top = g;
 	}
 	if (top)
-		report_output__finding(out, "%.1f%% of %s of copies and sets is %s: %s, %s a second.",
-				       table__percent(top->time.total, c->total), text__ns(ns, sizeof(ns), c->total),
-				       top->operation, text__bytes(bytes, sizeof(bytes), top->size.total),
-				       text__bytes(rate, sizeof(rate),
-						   (u64)cuda_mem__bandwidth(top->size.total, top->time.total)));
+		report_output__finding(
+			out, "%.1f%% of %s of copies and sets is %s: %s, %s a second.",
+			table__percent(top->time.total, c->total), text__ns(ns, sizeof(ns), c->total), top->operation,
+			text__bytes(bytes, sizeof(bytes), top->size.total),
+			text__bytes(rate, sizeof(rate),
+				    saturate__u64(cuda_mem__bandwidth(top->size.total, top->time.total))));
 }
 
 static int run(const struct query *args, struct report_output *out)

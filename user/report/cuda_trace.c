@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Every kernel, copy, set and graph by its start: nsys's cuda_gpu_trace. */
+/* Report cuda-trace: each kernel, copy, set and graph in order of start, as nsys's cuda_gpu_trace. */
 #include <stdio.h>
 
 #include "output/text.h"
@@ -34,7 +34,7 @@ static const struct column columns[] = {
 	{ "context", "Ctx", VALUE_U64, SHOW_PLAIN },
 	{ "green_context", "GreenCtx", VALUE_U64, SHOW_NEVER },
 	{ "stream", "Strm", VALUE_U64, SHOW_PLAIN },
-	{ "name", "Name", VALUE_TEXT, SHOW_LONG },
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
 	{ "pid", "PID", VALUE_U64, SHOW_NEVER },
 	{ "tid", "TID", VALUE_U64, SHOW_NEVER },
 	{ "launch_start_ns", "Launched", VALUE_U64, SHOW_NEVER },

@@ -58,7 +58,7 @@ u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 	struct place key;
 	u32 *first;
 
-	/* a stack without frames in the trace counts as none; two unknown functions are not the same function */
+	/* A stack without frames in the trace counts as none, and two unknown functions as different ones. */
 	if (!f || !f->code)
 		return f ? line : 0;
 	key = (struct place){ f->code, f->line };
@@ -66,11 +66,6 @@ u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 	if (first && !*first)
 		*first = line;
 	return first ? *first : line;
-}
-
-static const char *plural(u64 n)
-{
-	return n == 1 ? "" : "s";
 }
 
 void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output *out)
@@ -81,7 +76,7 @@ void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output
 		report_output__note(
 			out,
 			"%s call%s for kernels, copies, sets and graphs came while sonde's CUPTI library was inactive in their process (it polls once a second): what the device did for them is not known.",
-			text__count(n, sizeof(n), t->unwatched), plural(t->unwatched));
+			text__count(n, sizeof(n), t->unwatched), text__s(t->unwatched));
 }
 
 static void say_missing(const struct gpu_coverage *t, struct report_output *out)
@@ -102,7 +97,7 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 		report_output__note(
 			out,
 			"%s record%s and %s of CUPTI's buffers were lost in the traced processes: counts are too small.",
-			text__count(a, sizeof(a), t->dropped), plural(t->dropped),
+			text__count(a, sizeof(a), t->dropped), text__s(t->dropped),
 			text__bytes(b, sizeof(b), t->dropped_bytes));
 	if (t->unjoined)
 		report_output__note(
@@ -110,7 +105,7 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 			text__count(a, sizeof(a), t->unjoined), text__count(b, sizeof(b), all));
 	if (t->unprobed)
 		report_output__note(out, "%s launch%s recorded by CUPTI alone: %s no Python stack.",
-				    text__count(a, sizeof(a), t->unprobed), t->unprobed == 1 ? "" : "es",
+				    text__count(a, sizeof(a), t->unprobed), text__es(t->unprobed),
 				    t->unprobed == 1 ? "it has" : "they have");
 	if (t->open)
 		report_output__note(out, "%s had not ended when the trace did: no sum or average has them.",
@@ -119,11 +114,11 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 		report_output__note(
 			out,
 			"Of %s launch%s no kernel was seen: captured into a graph, still to run when the trace ended, or lost.",
-			text__count(a, sizeof(a), t->unseen), t->unseen == 1 ? "" : "es");
+			text__count(a, sizeof(a), t->unseen), text__es(t->unseen));
 	cuda_work__say_unwatched(t, out);
 }
 
-/* The same figures as a table, for CSV and JSON */
+/* Adds the figures of the notes as a table for CSV and JSON. */
 static void tabulate(const struct gpu_coverage *t, struct report_output *out)
 {
 	static const struct column columns[] = {
@@ -142,9 +137,8 @@ static void tabulate(const struct gpu_coverage *t, struct report_output *out)
 		{ "dropped_bytes", "Dropped bytes", VALUE_U64, SHOW_BYTES },
 		{ "clock_error_ns", "Clock error", VALUE_U64, SHOW_NS },
 	};
-	struct table *table = REPORT_TABLE(out, "coverage", "What the figures cover", columns);
+	struct table *table = REPORT_MACHINE_TABLE(out, "coverage", "What the figures cover", columns);
 
-	table->machine_only = true;
 	table__add(table, V_U64(t->kernels), V_U64(t->copies), V_U64(t->sets), V_U64(t->graphs), V_U64(t->joined),
 		   V_U64(t->unjoined), V_U64(t->unprobed), V_U64(t->host_time), V_U64(t->open), V_U64(t->unseen),
 		   V_U64(t->unwatched), V_U64(t->dropped), V_U64(t->dropped_bytes), V_U64(t->clock_error));

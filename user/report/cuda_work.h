@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* GPU work for the reports cuda-kern, cuda-kern-launch, cuda-mem-time, cuda-mem-size and cuda-trace. */
+/* Reads GPU work for reports cuda-kern, cuda-kern-launch, cuda-mem-time, cuda-mem-size and cuda-trace. */
 #ifndef SONDE_REPORT_CUDA_WORK_H
 #define SONDE_REPORT_CUDA_WORK_H
 
@@ -22,29 +22,26 @@ struct cuda_work {
 	const struct query *args;
 	struct gpu_model *model;
 	struct stacks *stacks;
-	struct map places; /* function and line -> the first frame that was there */
+	struct map places; /* function and line -> first frame seen there */
 	struct stats_pool pool;
 	struct gpu_coverage coverage;
 	int (*fn)(const struct gpu_work *w, void *arg);
 	void *arg;
 };
 
-/* Reads all work of the time, selected process and thread. 0 or negative errno, also fn's; to be freed in any case. */
+/* Reads the selected work. Returns 0 or negative errno, also that of fn; call cuda_work__free in any case. */
 int cuda_work__read(struct cuda_work *c, const struct query *args, int (*fn)(const struct gpu_work *w, void *arg),
 		    void *arg);
 void cuda_work__free(struct cuda_work *c);
-/* Are both ends of its time on the device known? Sums leave out work that had not ended when the trace did. */
+/* Are its start and end on the device known? Sums omit work that had not ended when the trace did. */
 bool cuda_work__is_whole(const struct gpu_work *w);
-/* The demangled name, or a text for a kernel whose name is not known */
+/* Returns the demangled name, or a text for an unknown name. */
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
-/* The innermost frame of the launch that is in the user's code: one id for all launches of one line; 0: not known. */
+/* Returns the innermost frame of the launch in the user's code, one id for each line; 0: not known. */
 u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
-/*
- * Adds notes on what the figures leave out and how exact they are. nothing: the text of the finding where there
- * was no work; else NULL.
- */
+/* Adds notes on what the figures omit and how exact they are. nothing: the finding if there is no work, else NULL. */
 void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing);
-/* Adds a note on calls that were made while the shim was off in their process, if there were any */
+/* Adds a note if calls were made while the shim was off in their process. */
 void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Disks and memory: block I/O by process and file, page faults, cache misses, waits for memory. */
+/* Report disk: block I/O by process and file, page faults, cache misses, waits for memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,24 @@
 #include "report/report.h"
 #include "util/array.h"
 
-/* enum disk_op, enum disk_stall_kind */
-static const char *const ops[] = { "read", "write", "flush", "discard", "write zeroes", "other" };
-static const char *const stalls[] = { "reclaim", "cgroup reclaim", "compaction" };
+static const char *const ops[] = {
+	[DISK_READ] = "read",
+	[DISK_WRITE] = "write",
+	[DISK_FLUSH] = "flush",
+	[DISK_DISCARD] = "discard",
+	[DISK_WRITE_ZEROES] = "write zeroes",
+	[DISK_OTHER] = "other",
+};
+static const char *const stalls[] = {
+	[DISK_RECLAIM] = "reclaim",
+	[DISK_RECLAIM_CGROUP] = "cgroup reclaim",
+	[DISK_COMPACTION] = "compaction",
+};
+
+static const char *op_name(u32 op)
+{
+	return ops[op < DISK_OTHER ? op : DISK_OTHER];
+}
 
 struct file_key {
 	u64 dev, ino;
@@ -113,7 +128,7 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 	disk = view__text(v, f->disk, &len);
 	if (!*g->disk && len < sizeof(g->disk))
 		memcpy(g->disk, disk, len);
-	/* its duration is not known */
+	/* The duration is not known. */
 	if (view__s64(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN)) {
 		g->open++;
 		return 0;
@@ -121,7 +136,7 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 	g->by_call += from == DISK_FILE_CALL;
 	g->errors += view__s64(v, f->status) != 0;
 	g->bytes += (u64)view__s64(v, f->bytes);
-	/* a flush is in the device from its beginning */
+	/* A flush is in the device from its start. */
 	if (issued < start || issued > end)
 		issued = start;
 	g->queue_ns += issued - start;
@@ -270,7 +285,7 @@ static void free_all(struct disk_report *d)
 	map__free(&d->processes);
 }
 
-/* A file's name, or its device and inode numbers with the reason why it has no name. */
+/* Returns a file's name, or its device and inode numbers with the reason why the name is not known. */
 static const char *file_name(const struct disk_report *d, const struct file_key *key, u32 from, char *buf, size_t size)
 {
 	char **name = map__find(&d->files, key);
@@ -299,7 +314,7 @@ static const struct column io_columns[] = {
 	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NEVER },
 	{ "p99_ns", "p99", VALUE_U64, SHOW_NS },
 	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
-	{ "queue_ns", "Queued", VALUE_U64, SHOW_NS },
+	{ "queued_ns", "Queued", VALUE_U64, SHOW_NS },
 	{ "device_ns", "In device", VALUE_U64, SHOW_NS },
 	{ "errors", "Errors", VALUE_U64, SHOW_NEVER },
 	{ "open", "Not ended", VALUE_U64, SHOW_NEVER },
@@ -323,12 +338,12 @@ static void fill_ios(struct disk_report *d, struct table *t)
 			   V_TEXT(k->asker == DISK_BY_WRITEBACK ? "writeback" :
 				  k->asker == DISK_BY_KERNEL	? "kernel" :
 								  "itself"),
-			   V_TEXT(ops[k->op < 5 ? k->op : 5]), V_U64(g->time.count), V_U64(g->bytes),
-			   V_U64(g->time.total), any ? V_DBL(stats__median(&g->time)) : V_NONE,
-			   any ? V_DBL(g->time.mean) : V_NONE, any ? V_U64(stats__percentile(&g->time, 99)) : V_NONE,
-			   any ? V_U64(g->time.max) : V_NONE, V_U64(g->queue_ns), V_U64(g->device_ns), V_U64(g->errors),
-			   V_U64(g->open), V_TEXT(g->disk), V_TEXT(file_name(d, &k->file, k->from, file, sizeof(file))),
-			   V_U64(k->file.dev), V_U64(k->file.ino), V_U64(g->by_call));
+			   V_TEXT(op_name(k->op)), V_U64(g->time.count), V_U64(g->bytes), V_U64(g->time.total),
+			   any ? V_DBL(stats__median(&g->time)) : V_NONE, any ? V_DBL(g->time.mean) : V_NONE,
+			   any ? V_U64(stats__percentile(&g->time, 99)) : V_NONE, any ? V_U64(g->time.max) : V_NONE,
+			   V_U64(g->queue_ns), V_U64(g->device_ns), V_U64(g->errors), V_U64(g->open), V_TEXT(g->disk),
+			   V_TEXT(file_name(d, &k->file, k->from, file, sizeof(file))), V_U64(k->file.dev),
+			   V_U64(k->file.ino), V_U64(g->by_call));
 	}
 	table__sort(t, "total_ns");
 }
@@ -380,8 +395,8 @@ static void fill_stalls(struct disk_report *d, struct table *t)
 		struct stats *s = map__value(&d->stalls, i);
 
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)),
-			   V_TEXT(k->kind < 3 ? stalls[k->kind] : "other"), V_U64(s->count), V_U64(s->total),
-			   V_DBL(stats__median(s)), V_U64(s->max));
+			   V_TEXT(k->kind < ARRAY_LEN(stalls) ? stalls[k->kind] : "other"), V_U64(s->count),
+			   V_U64(s->total), V_DBL(stats__median(s)), V_U64(s->max));
 	}
 	table__sort(t, "total_ns");
 }
@@ -433,15 +448,14 @@ static void add_findings(const struct disk_report *d, struct report_output *out)
 		stall += ((const struct stats *)map__value(&d->stalls, i))->total;
 	if (n)
 		report_output__finding(out, "%s I/O%s moved %s; %.0f%% of %s time %s queued, not in the device.",
-				       text__count(number, sizeof(number), n), n == 1 ? "" : "s",
+				       text__count(number, sizeof(number), n), text__s(n),
 				       text__bytes(size, sizeof(size), bytes),
 				       queue + device ? 100.0 * (double)queue / (double)(queue + device) : 0,
 				       n == 1 ? "its" : "their", n == 1 ? "it was" : "they were");
 	if (worst)
 		report_output__finding(out, "Most of it: %s, %s of %s, %s together.",
 				       names__label(d->args->names, who, sizeof(who), worst->pid, 0),
-				       ops[worst->op < 5 ? worst->op : 5],
-				       file_name(d, &worst->file, worst->from, file, sizeof(file)),
+				       op_name(worst->op), file_name(d, &worst->file, worst->from, file, sizeof(file)),
 				       text__ns(number, sizeof(number), most));
 	if (errors)
 		report_output__finding(out, "%s I/Os failed.", text__count(number, sizeof(number), errors));
@@ -483,6 +497,5 @@ REPORT(disk) = {
 	.name = "disk",
 	.doc = "block I/O by process and file, page faults, cache misses, waits for memory",
 	.kinds = "disk",
-	.summary = 3,
 	.run = run,
 };

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Garbage collections of CPython: their time by process and generation, and the longest with the code that they
- * delayed.
- */
+/* Report gc: CPython's garbage collections by process and generation, and the code that the longest delayed. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +19,7 @@ struct gc_key {
 
 struct gc_group {
 	struct stats time;
-	u64 inside; /* ns of it in the selected time */
+	u64 inside; /* the ns within the selected time */
 	u64 collected, uncollectable;
 	bool knows_uncollectable;
 };
@@ -37,7 +34,7 @@ struct pause {
 
 struct gc_report {
 	const struct query *args;
-	struct map groups, processes; /* struct gc_key, pid: struct gc_group */
+	struct map groups, processes; /* struct gc_key -> struct gc_group; pid -> struct gc_group */
 	struct stats_pool pool;
 	struct pause longest[LONGEST];
 	u32 n_longest;
@@ -135,7 +132,7 @@ static int compare_pauses(const void *a, const void *b)
 	return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->start > y->start) - (x->start < y->start);
 }
 
-/* The user's code that a stack is in; NULL: no stack. */
+/* Returns the user's code in a stack, NULL without a stack. */
 static const char *code_of(const struct stacks *s, u32 stack, char *buf, size_t size)
 {
 	return s && stacks__frame(s, stack) ? stacks__label(s, stacks__top_user(s, stack), buf, size) : NULL;
@@ -180,7 +177,7 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 	}
 }
 
-/* Adds a finding on the process that spent most of its time in collections. */
+/* Adds a finding on the process that spent the largest part of its time in collections. */
 static void add_findings(struct gc_report *g, const struct stacks *s, struct report_output *out)
 {
 	char who[64], total[TEXT_NUMBER], longest[TEXT_NUMBER], code[STACK_LABEL];
@@ -205,10 +202,9 @@ static void add_findings(struct gc_report *g, const struct stacks *s, struct rep
 	in = code_of(s, p->stack, code, sizeof(code));
 	report_output__finding(
 		out, "%s: %llu garbage collection%s stopped it for %.2f%% of the time (%s); the longest took %s%s%s.",
-		names__label(g->args->names, who, sizeof(who), pid, 0), worst->time.count,
-		worst->time.count == 1 ? "" : "s", percent_of(g, worst->inside),
-		text__ns(total, sizeof(total), worst->time.total), text__ns(longest, sizeof(longest), p->ns),
-		in ? ", in " : "", in ? in : "");
+		names__label(g->args->names, who, sizeof(who), pid, 0), worst->time.count, text__s(worst->time.count),
+		percent_of(g, worst->inside), text__ns(total, sizeof(total), worst->time.total),
+		text__ns(longest, sizeof(longest), p->ns), in ? ", in " : "", in ? in : "");
 }
 
 static void free_groups(struct gc_report *g, struct map *m)

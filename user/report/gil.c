@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which threads waited for Python's GIL, how long, and which thread held it. take_gil waits one switch interval (5
- * ms) at a time, so one attempt to get the GIL may be several timed waits. This file counts them by interpreter
- * and thread; gil_blame.c says which code caused them.
+ * Report gil: which threads waited for Python's GIL, how long, and which thread held it. take_gil waits in steps of a
+ * switch interval (5 ms), so one attempt to get the GIL may be several timed waits. This file counts them by
+ * interpreter and thread; gil_blame.c determines which code caused them.
  */
 #include "report/gil.h"
 
@@ -12,10 +12,11 @@
 
 #include "output/text.h"
 #include "probes/gil/gil.h"
+#include "util/saturate.h"
 
 static u64 with_more(u64 recorded, double more)
 {
-	return recorded + (u64)(more + 0.5);
+	return recorded + saturate__round(more);
 }
 
 u64 gil_waits__count(const struct gil_waits *w)
@@ -46,7 +47,7 @@ static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gi
 	return stats__add(&w->time, &g->pool, ns);
 }
 
-/* Is the interval of a selected thread and, at least in part, in the selected time? */
+/* Is the thread selected, and a part of the interval within the selected time? */
 static bool asked_for(const struct gil_report *g, u32 tid, u64 from, u64 to)
 {
 	const struct query *a = g->args;
@@ -74,7 +75,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	err = waits__add(&one->waits, g, w);
 	if (!err)
 		err = waits__add(&thread->waits, g, w);
-	/* a new key means that the thread had not waited for this GIL before */
+	/* A new key means that this thread is another one that waits for this GIL. */
 	one->threads += g->threads.n - threads;
 	one->deepest = w->waiters > one->deepest ? w->waiters : one->deepest;
 	one->inside += (double)query__inside(g->args, w->start, w->end) * w->weight;
@@ -139,7 +140,7 @@ int gil_report__read(struct gil_report *g, const struct query *args)
 	map__init(&g->interpreters, sizeof(struct gil_key), sizeof(struct gil_interpreter));
 	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_thread));
 	err = gil_blame__init(&g->blame, args);
-	/* the holder is named by other threads' events */
+	/* The holder is known from events of other threads, so all threads are read. */
 	return err ? err : gil_model__read(args->trace, args->from, args->to, &args->pids, &listener, g, &g->slices);
 }
 
@@ -219,12 +220,12 @@ static void fill_threads(struct gil_report *g, struct table *t)
 
 		table__add(t, V_U64(k->gil.pid), V_U64(k->tid), V_TEXT(names__comm(g->names, k->gil.pid, k->tid)),
 			   V_U64(k->gil.gil), WAIT_VALUES(&w->waits), w->switches ? V_U64(w->switches) : V_NONE,
-			   w->switches ? V_U64((u64)w->switch_ns) : V_NONE);
+			   w->switches ? V_U64(saturate__u64(w->switch_ns)) : V_NONE);
 	}
 	table__sort(t, "wait_ns");
 }
 
-/* The interpreter that comes after `last` (-1: before all) by time waited; -1: no more. */
+/* Returns the interpreter after `last` (-1: the first) in order of time waited, -1 at the end. */
 static int next_worst(const struct gil_report *g, int last)
 {
 	u64 waited, limit = 0, best_waited = 0;
@@ -263,22 +264,23 @@ void gil_report__add_findings(const struct gil_report *g, struct report_output *
 		one = map__value(&g->interpreters, (u32)i);
 		pid = ((const struct gil_key *)map__key(&g->interpreters, (u32)i))->pid;
 		names__label(g->names, who, sizeof(who), pid, 0);
-		text__ns(waited, sizeof(waited), (u64)one->inside);
+		text__ns(waited, sizeof(waited), saturate__u64(one->inside));
 		report_output__finding(
 			out,
 			"%s: for %.1f%% of the time at least one thread waited for the GIL (%u thread%s, %s in %llu timed waits).",
-			who, 100.0 * one->busy / (double)duration, one->threads, one->threads == 1 ? "" : "s", waited,
+			who, 100.0 * one->busy / (double)duration, one->threads, text__s(one->threads), waited,
 			gil_waits__count(&one->waits));
 		REPORT_FIGURES(out, FIGURE("pid", V_U64(pid)),
 			       FIGURE("busy_percent", V_DBL(100.0 * one->busy / (double)duration)),
-			       FIGURE("threads", V_U64(one->threads)), FIGURE("wait_ns", V_U64((u64)one->inside)),
+			       FIGURE("threads", V_U64(one->threads)),
+			       FIGURE("wait_ns", V_U64(saturate__u64(one->inside))),
 			       FIGURE("waits", V_U64(gil_waits__count(&one->waits))));
 	}
 	if (g->slices.n && g->slices.measured)
 		report_output__note(
 			out,
 			"Waits came so fast that they were measured in %u slice%s of time, for %.0f%% of it there; counts and times are scaled up to all of it, medians, p99, maxima, signalled and timed out are of the slices.",
-			g->slices.n, g->slices.n == 1 ? "" : "s",
+			g->slices.n, text__s(g->slices.n),
 			100.0 * (double)g->slices.measured / (double)(g->slices.measured + g->slices.paused));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which code made which code wait for the GIL. Reports show functions: of each stack the innermost frame that is
- * in the user's own code (stacks__top_user), with the line at which the function was most of the time. Where there
- * is no stack, as in traces of older versions, the thread is shown instead.
+ * Attributes waits for the GIL to the code that held it. Reports show the innermost frame of each stack in the user's
+ * own code (stacks__top_user), with the line at which the function was most of the time. Without a stack, as in traces
+ * of older versions, they show the thread.
  */
 #include "report/gil.h"
 
@@ -12,8 +12,10 @@
 
 #include "model/vote.h"
 #include "output/text.h"
+#include "report/stack_text.h"
+#include "util/saturate.h"
 
-/* Pairs that are counted separately, of functions and of whole stacks */
+/* Limits for pairs of functions and of whole stacks, beyond which their time is only summed. */
 #define PAIRS_MAX  65536u
 #define STACKS_MAX 262144u
 
@@ -23,13 +25,13 @@ struct gil_side {
 	struct gil_key gil;
 	enum side_kind kind;
 	u32 id; /* of the thread, the code or the frame */
-	u32 waits; /* 1: the side that waits */
+	u32 waits; /* 1: the side is the waiter's */
 	u32 unused;
 };
 
 struct gil_side_sum {
 	struct vote frame; /* of the function itself */
-	struct vote inside; /* innermost one below it */
+	struct vote inside; /* of the innermost frame below it */
 	double ns;
 	u64 held; /* longest */
 	u32 index; /* in sides */
@@ -43,7 +45,7 @@ struct gil_stacks_key {
 	struct gil_key gil;
 	u32 holder, waiter; /* stacks */
 	u32 holder_tid, waiter_tid; /* where there is no stack */
-	enum gil_holding had;
+	enum gil_holding holding;
 	u32 unused;
 };
 
@@ -77,7 +79,7 @@ void gil_blame__free(struct gil_blame *b)
 struct who {
 	const struct gil_key *gil;
 	u32 tid, stack;
-	enum gil_holding had;
+	enum gil_holding holding;
 	bool waits;
 };
 
@@ -88,7 +90,7 @@ static struct gil_side side_of(const struct gil_blame *b, const struct who *w, u
 
 	*frame = stacks__top_user(b->stacks, w->stack);
 	f = stacks__frame(b->stacks, *frame);
-	if (w->had == GIL_FREE) {
+	if (w->holding == GIL_FREE) {
 		side.kind = SIDE_NONE;
 	} else if (f) {
 		side.kind = f->code ? SIDE_CODE : SIDE_FRAME;
@@ -100,7 +102,7 @@ static struct gil_side side_of(const struct gil_blame *b, const struct who *w, u
 	return side;
 }
 
-/* Index in sides, or ~0: no memory. */
+/* Returns an index in sides, ~0 without memory. */
 static u32 add_side(struct gil_blame *b, const struct who *w, double ns, u64 held)
 {
 	u32 n = b->sides.n, frame;
@@ -131,26 +133,26 @@ static int add_pair(struct gil_blame *b, struct map *m, u32 max, const void *key
 	}
 	pair->ns += ns;
 	pair->waits += new ? p->weight : 0;
-	pair->held = p->had == GIL_HELD && p->held > pair->held ? p->held : pair->held;
+	pair->held = p->holding == GIL_HELD && p->held > pair->held ? p->held : pair->held;
 	return 0;
 }
 
 static int add_stacks(struct gil_blame *b, const struct gil_segment *p, double ns, bool new)
 {
-	bool held = p->had == GIL_HELD;
+	bool held = p->holding == GIL_HELD;
 	struct gil_stacks_key key = {
 		.gil = p->gil,
 		.holder = held ? p->holder_stack : 0,
 		.waiter = p->waiter_stack,
 		.holder_tid = held && !p->holder_stack ? p->holder : 0,
 		.waiter_tid = p->waiter_stack ? 0 : p->waiter,
-		.had = p->had,
+		.holding = p->holding,
 	};
 
 	return add_pair(b, &b->by_stack, STACKS_MAX, &key, ns, new, p);
 }
 
-/* The function of a side, 0: the side is a thread */
+/* Returns the function of a side, 0 for a thread. */
 static u32 function_of(const struct gil_blame *b, u32 side)
 {
 	const struct gil_side *s = map__key(&b->sides, side);
@@ -163,8 +165,8 @@ int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 	struct gil_thread_key thread_key = { p->gil, p->waiter, 0 };
 	struct gil_thread *thread = map__get(&g->threads, &thread_key);
 	struct gil_blame *b = &g->blame;
-	bool held = p->had == GIL_HELD, new;
-	struct who holder = { &p->gil, held ? p->holder : 0, held ? p->holder_stack : 0, p->had, false };
+	bool held = p->holding == GIL_HELD, new;
+	struct who holder = { &p->gil, held ? p->holder : 0, held ? p->holder_stack : 0, p->holding, false };
 	struct who waiter = { &p->gil, p->waiter, p->waiter_stack, GIL_HELD, true };
 	struct gil_pair_key key;
 
@@ -173,9 +175,9 @@ int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 	if (!thread || key.holder == ~0u || key.waiter == ~0u)
 		return -ENOMEM;
 	b->ns += ns;
-	b->free_ns += p->had == GIL_FREE ? ns : 0;
-	b->unknown_ns += p->had == GIL_UNKNOWN || (held && !p->holder && !p->holder_stack) ? ns : 0;
-	/* an attempt that waited for several holders counts once with each of them, also if it came back to one */
+	b->free_ns += p->holding == GIL_FREE ? ns : 0;
+	b->unknown_ns += p->holding == GIL_UNKNOWN || (held && !p->holder && !p->holder_stack) ? ns : 0;
+	/* An attempt counts once for each of its holders, even if one held the GIL repeatedly. */
 	new = thread->attempt != p->attempt || thread->blamed != key.holder;
 	thread->attempt = p->attempt;
 	thread->blamed = key.holder;
@@ -252,41 +254,33 @@ static void fill_pairs(const struct gil_report *g, struct table *t)
 			stacks__label(b->stacks, sum->inside.id, inside, sizeof(inside));
 		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), V_TEXT(holder), V_TEXT(below ? inside : NULL),
 			   V_TEXT(native), native ? V_DBL(part.percent) : V_NONE, native ? V_U64(part.samples) : V_NONE,
-			   V_TEXT(waiter), V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)),
+			   V_TEXT(waiter), V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)),
 			   V_DBL(share(b, p->ns)), p->held ? V_U64(p->held) : V_NONE);
 	}
 	table__sort(t, "wait_ns");
 }
 
-/* malloc'ed; NULL: there is no stack, or no memory */
-static char *folded(const struct stacks *s, u32 stack)
-{
-	size_t len = stack ? stacks__folded(s, stack, NULL, 0) + 1 : 0;
-	char *text = len ? malloc(len) : NULL;
-
-	if (text)
-		stacks__folded(s, stack, text, len);
-	return text;
-}
-
-static void fill_stacks(const struct gil_report *g, struct table *t)
+static void fill_stacks(const struct gil_report *g, struct table *t, struct report_output *out)
 {
 	const struct gil_blame *b = &g->blame;
+	struct stack_texts texts = {};
 	u32 i;
 
 	for (i = 0; i < b->by_stack.n; i++) {
 		const struct gil_stacks_key *k = map__key(&b->by_stack, i);
 		const struct gil_pair *p = map__value(&b->by_stack, i);
-		char *holder = folded(b->stacks, k->holder), *waiter = folded(b->stacks, k->waiter);
+		char *holder = stack_texts__add(&texts, b->stacks, k->holder);
+		char *waiter = stack_texts__add(&texts, b->stacks, k->waiter);
 
 		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
-			   k->had == GIL_FREE ? V_TEXT("(free)") : V_TEXT(holder), V_TEXT(waiter),
+			   k->holding == GIL_FREE ? V_TEXT("(free)") : V_TEXT(holder), V_TEXT(waiter),
 			   k->holder_tid ? V_U64(k->holder_tid) : V_NONE, k->waiter_tid ? V_U64(k->waiter_tid) : V_NONE,
-			   V_U64((u64)(p->waits + 0.5)), V_U64((u64)(p->ns + 0.5)), V_DBL(share(b, p->ns)));
+			   V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)), V_DBL(share(b, p->ns)));
 		free(holder);
 		free(waiter);
 	}
 	table__sort(t, "wait_ns");
+	stack_texts__say(&texts, out);
 }
 
 void gil_blame__tables(const struct gil_report *g, struct report_output *out)
@@ -299,18 +293,17 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 	fill_pairs(g, blame);
 	if (b->pairs.n)
 		gil_natives__say(&b->natives, out);
-	stacks = REPORT_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
-	stacks->machine_only = true;
-	fill_stacks(g, stacks);
+	stacks = REPORT_MACHINE_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
+	fill_stacks(g, stacks, out);
 	gil_holds__table(b, out);
 	if (g->blame.left_out > 0)
 		report_output__note(out, "%.1f%% of the waiting is of pairs beyond the %u that are kept, and left out.",
 				    share(&g->blame, g->blame.left_out), PAIRS_MAX);
 }
 
-/* The waiting that a function caused in all processes together: workers of a server run the same code. */
+/* The waits that a function caused in all processes, since the workers of a server run the same code. */
 struct culprit_key {
-	u32 pid; /* of a thread, 0 of code */
+	u32 pid; /* of a thread; 0 for code */
 	enum side_kind kind;
 	u32 id;
 };
@@ -318,7 +311,7 @@ struct culprit_key {
 struct culprit {
 	double ns, most;
 	u64 held; /* longest */
-	u32 worst; /* index in sides of the process that has most of it */
+	u32 worst; /* index in sides of the process with the largest part */
 	u32 gils;
 };
 
@@ -347,7 +340,7 @@ static bool sum_culprits(const struct gil_blame *b, struct map *culprits)
 	return true;
 }
 
-/* The function or thread that caused most of the waiting; .gils is 0 if there is none */
+/* Returns the function or thread that caused most waits; .gils is 0 if there is none. */
 static struct culprit worst_culprit(const struct gil_blame *b)
 {
 	struct culprit worst = {};
@@ -365,7 +358,7 @@ static struct culprit worst_culprit(const struct gil_blame *b)
 	return worst;
 }
 
-/* The side that waited longest for that holder, and how long (*ns). */
+/* Returns the side that waited longest for that holder, and its ns. */
 static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 {
 	u32 i, best = ~0u;
@@ -384,7 +377,7 @@ static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 	return best;
 }
 
-/* Where there are several interpreters: the name of the one, or how many */
+/* If there are several interpreters, returns the name of the affected one, or the number of these. */
 static const char *where_of(const struct gil_report *g, const struct culprit *c, char *buf, size_t size)
 {
 	const struct gil_side *side = map__key(&g->blame.sides, c->worst);
@@ -417,7 +410,7 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 	native = gil_natives__most(&b->natives, worst.worst, &in_c);
 	if (in_c.mostly)
 		snprintf(c_text, sizeof(c_text), ", %.0f%% of %u samples in C: %s", in_c.percent, in_c.samples, native);
-	/* other waiters were affected too: the first may have only a small part of the waiting */
+	/* Other waiters were affected, too: the first may have only a small part of the waits. */
 	if (ns < 0.9 * worst.most && worst.gils == 1)
 		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
 	else if (ns < 0.9 * worst.most)
@@ -427,11 +420,11 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 		"%.0f%% of all waiting for the GIL was caused by %s%s, holding the GIL for up to %s%s; affected: %s%s.",
 		share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, c_text, waiter, part);
 	REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, worst.ns))),
-		       FIGURE("wait_ns", V_U64((u64)(worst.ns + 0.5))), FIGURE("holder", V_TEXT(holder)),
+		       FIGURE("wait_ns", V_U64(saturate__round(worst.ns))), FIGURE("holder", V_TEXT(holder)),
 		       FIGURE("held_max_ns", V_U64(worst.held)), FIGURE("native", V_TEXT(native)),
 		       FIGURE("native_percent", native ? V_DBL(in_c.percent) : V_NONE),
 		       FIGURE("native_samples", native ? V_U64(in_c.samples) : V_NONE),
-		       FIGURE("waiter", V_TEXT(waiter)), FIGURE("waiter_ns", V_U64((u64)(ns + 0.5))));
+		       FIGURE("waiter", V_TEXT(waiter)), FIGURE("waiter_ns", V_U64(saturate__round(ns))));
 	if (b->free_ns > b->ns / 10)
 		report_output__finding(
 			out,

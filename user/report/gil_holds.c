@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How long the GIL was held, by the function that dropped it: with --gil=full */
+/* Sums how long the GIL was held, by the function that dropped it (--gil=full). */
 #include "report/gil.h"
 
 #include <errno.h>
 
 #include "model/vote.h"
+#include "util/saturate.h"
 
 struct gil_hold_key {
 	struct gil_key gil;
@@ -60,8 +61,8 @@ static void fill(const struct gil_blame *b, struct table *t)
 
 		stacks__label(b->stacks, h->frame.id, holder, sizeof(holder));
 		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
-			   V_TEXT(h->frame.id ? holder : "(no thread was waiting)"), V_U64((u64)(h->count + 0.5)),
-			   V_U64((u64)(h->ns + 0.5)), V_U64(h->max));
+			   V_TEXT(h->frame.id ? holder : "(no thread was waiting)"), V_U64(saturate__round(h->count)),
+			   V_U64(saturate__round(h->ns)), V_U64(h->max));
 	}
 	table__sort(t, "hold_ns");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The C function in which a holder of the GIL was while other threads waited: taken from samples of the holder's
- * thread in the intervals of waiting that are attributed to it. The waiting is attributed to the Python function
- * that the holder was in when it dropped the GIL; a sample of its thread in another function is no evidence about
- * that one and counts against every name. A sample counts once, however many threads waited at that time.
+ * Finds the C function in which a holder of the GIL was while other threads waited, by samples of the holder's thread
+ * in the intervals of waiting that are attributed to it. These are attributed to the Python function in which the
+ * holder dropped the GIL; a sample of its thread in another function is no evidence for that one and counts against
+ * every name. A sample counts once, regardless of the number of waiting threads.
  */
 #include "report/gil.h"
 #include "util/array.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Samples that are kept; 64 MiB */
+/* Limit for stored samples (64 MiB). */
 #define SAMPLES_MAX (1u << 22)
 #define NATIVE_NAME 256
 /* A call through ctypes or cffi counts as a call of the function that they call. */
@@ -24,9 +24,17 @@ struct gil_sample {
 	u64 time; /* ns */
 	u32 tid;
 	u32 native; /* index in names plus one, 0: in Python code itself */
-	u32 function; /* the user's function that it was called from: code, else frame, as in struct gil_side */
+	u32 function; /* the user's function that called it: code, else frame, as in struct gil_side */
 	u32 period_us; /* the CPU time that the sample represents */
 	u32 counted; /* the side that it was counted for, plus one; 0: none yet */
+};
+
+/* What a sample's stack shows. */
+struct place {
+	u32 function; /* as in struct gil_sample */
+	u32 native;
+	bool is_known; /* the stack shows where the thread was */
+	bool is_set;
 };
 
 struct gil_native_name {
@@ -38,7 +46,7 @@ struct gil_native_key {
 	u32 native; /* as in struct gil_sample */
 };
 
-/* Of a holder */
+/* The samples of a holder. */
 struct gil_native_sum {
 	double all, most; /* CPU time of the samples; of the function that has most of it */
 	u32 native; /* the function that has most of it, as in struct gil_sample */
@@ -66,10 +74,7 @@ static void label(const struct stack_frame *f, char *buf, size_t size)
 		stack_frame__function(f, buf, size);
 }
 
-/*
- * The innermost frame that is Python's or of a mapped file; frames of the kernel and the vdso are skipped. 0: not
- * known
- */
+/* Returns the innermost Python frame or frame of a mapped file, skipping the kernel and the vdso; 0: not known. */
 static u32 innermost(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f;
@@ -83,7 +88,7 @@ static u32 innermost(const struct stacks *s, u32 stack)
 	return 0;
 }
 
-/* The interpreter's own file */
+/* Is it the interpreter's own file? */
 static bool is_interpreter(const char *object)
 {
 	return !strncmp(object, "python", 6) || !strncmp(object, "libpython", 9);
@@ -98,9 +103,9 @@ static bool is_glue(const char *object)
 }
 
 /*
- * The frame that names where the thread was: of the native frames below the innermost Python function, the
- * innermost one of the library that Python called. What that library calls in turn (libm, libc) is attributed to
- * it. Without such a library it is the innermost frame of all. NULL: not known
+ * Returns the frame by which a thread's position is named: of the native frames below the innermost Python function,
+ * the innermost of the library that Python called. What that library calls (libm, libc) is attributed to it. Without
+ * such a library it is the innermost frame of all. NULL: not known
  */
 static const struct stack_frame *where(const struct stacks *s, u32 stack)
 {
@@ -120,37 +125,59 @@ static const struct stack_frame *where(const struct stacks *s, u32 stack)
 	return called;
 }
 
-static int add_sample(struct gil_natives *n, const struct stack_frame *f, const struct gil_sample *sample)
+static int add_sample(struct gil_natives *n, const struct gil_sample *sample)
 {
-	struct gil_native_name name = {};
-	u32 *number = NULL;
-
 	if (n->n == SAMPLES_MAX) {
 		n->left_out++;
 		return 0;
 	}
-	if (!array__room(n->samples, n->n))
-		return -ENOMEM;
-	if (f->kind == FRAME_NATIVE) {
-		label(f, name.text, sizeof(name.text));
-		/* keys are compared as bytes, so the rest of the text has to be zero */
-		number = map__get(&n->names, &name);
-		if (!number)
-			return -ENOMEM;
-		*number = *number ? *number : n->names.n;
-	}
-	n->samples[n->n] = *sample;
-	n->samples[n->n++].native = number ? *number : 0;
-	return 0;
+	return array__push(n->samples, n->n, *sample) ? 0 : -ENOMEM;
 }
 
-/* As side_of() of gil_blame.c */
+/* Identifies a function like side_of() in gil_blame.c. */
 static u32 function_of(const struct stacks *s, u32 stack)
 {
 	u32 frame = stacks__top_user(s, stack);
 	const struct stack_frame *f = stacks__frame(s, frame);
 
 	return f && f->code ? f->code : frame;
+}
+
+/* Returns the number of the frame's name plus one, 0 for Python code; *err is -ENOMEM without memory. */
+static u32 number_of(struct gil_natives *n, const struct stack_frame *f, int *err)
+{
+	struct gil_native_name name = {};
+	u32 *number;
+
+	if (f->kind != FRAME_NATIVE)
+		return 0;
+	label(f, name.text, sizeof(name.text));
+	/* keys are compared as bytes, so the rest of the text has to be zero */
+	number = map__get(&n->names, &name);
+	if (!number) {
+		*err = -ENOMEM;
+		return 0;
+	}
+	*number = *number ? *number : n->names.n;
+	return *number;
+}
+
+/* Caches the position for each stack, as many samples share one. Returns NULL without memory. */
+static const struct place *place_of(struct gil_blame *b, u32 stack)
+{
+	struct place *p = map__get(&b->natives.places, &stack);
+	const struct stack_frame *f;
+	int err = 0;
+
+	if (!p || p->is_set)
+		return p;
+	f = where(b->stacks, stack);
+	*p = (struct place){ .is_set = true, .is_known = f };
+	if (f) {
+		p->function = function_of(b->stacks, stack);
+		p->native = number_of(&b->natives, f, &err);
+	}
+	return err ? NULL : p;
 }
 
 static int on_samples(const struct rows *rows, void *arg)
@@ -163,21 +190,22 @@ static int on_samples(const struct rows *rows, void *arg)
 	int err = 0;
 
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
-		const struct stack_frame *f;
+		const struct place *place;
 		struct gil_sample sample;
-		u32 id;
 
 		b->natives.sampled = true;
 		if (rows__s64(rows, gil, i) == SAMPLE_GIL_NOT_HELD)
 			continue;
-		id = (u32)rows__u64(rows, stack, i);
+		place = place_of(b, (u32)rows__u64(rows, stack, i));
+		if (!place)
+			return -ENOMEM;
 		sample = (struct gil_sample){ .time = rows__u64(rows, c.time, i),
-					      .tid = (u32)rows__u64(rows, c.tid, i) };
-		sample.function = function_of(b->stacks, id);
+					      .tid = (u32)rows__u64(rows, c.tid, i),
+					      .native = place->native,
+					      .function = place->function };
 		sample.period_us = (u32)(rows__u64(rows, period, i) / 1000);
-		f = where(b->stacks, id);
-		if (f)
-			err = add_sample(&b->natives, f, &sample);
+		if (place->is_known)
+			err = add_sample(&b->natives, &sample);
 	}
 	return err;
 }
@@ -194,15 +222,21 @@ static int by_thread_and_time(const void *a, const void *b)
 int gil_natives__init(struct gil_blame *b, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_cpu"), NULL };
-	/* of all threads: the holders are other threads than the one selected */
+	/* All threads are read, since holders are other threads than the selected one. */
 	struct trace_filter filter = { .kinds = kinds, .from = args->from, .to = args->to, .pids = args->pids };
 	struct gil_natives *n = &b->natives;
-	int err;
+	int err = 0;
 
 	map__init(&n->names, sizeof(struct gil_native_name), sizeof(u32));
 	map__init(&n->counts, sizeof(struct gil_native_key), sizeof(double));
 	map__init(&n->sums, sizeof(u32), sizeof(struct gil_native_sum));
-	err = kinds[0] ? trace__read(args->trace, &filter, on_samples, b) : 0;
+	map__init(&n->places, sizeof(u32), sizeof(struct place));
+	/* Without waits samples add nothing. */
+	if (!trace__has(args->trace, "gil_wait"))
+		n->sampled = trace__has(args->trace, "sample_cpu");
+	else if (kinds[0])
+		err = trace__read(args->trace, &filter, on_samples, b);
+	map__free(&n->places);
 	if (n->n)
 		qsort(n->samples, n->n, sizeof(*n->samples), by_thread_and_time);
 	return err;
@@ -216,7 +250,7 @@ void gil_natives__free(struct gil_natives *n)
 	map__free(&n->sums);
 }
 
-/* Index of the thread's first sample at that time or later */
+/* Returns the index of the thread's first sample at that time or later. */
 static u32 first_from(const struct gil_natives *n, u32 tid, u64 time)
 {
 	struct gil_sample searched = { .time = time, .tid = tid };
@@ -254,7 +288,7 @@ int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct
 	return 0;
 }
 
-/* "python3.11": the interpreter's own file is no useful name, because Python code runs in it most of the time */
+/* Is it just the interpreter's file, "python3.11"? That is no useful name, as Python code mostly runs there. */
 static bool is_nameless_interpreter(const char *name)
 {
 	return !strchr(name, '(') && is_interpreter(name);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How busy GPUs were, by device and stream, and what the launching threads did in the gaps. */
+/* Report gpu: how busy GPUs were, by device and stream, and what the launching threads did in the gaps. */
 #include "report/gpu.h"
 
 #include <stdio.h>
 
 #include "output/text.h"
 
-/* Gaps that get a row of their own */
+/* Number of gaps with a row of their own. */
 #define GAPS_MAX 200
 
 int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max)
@@ -29,13 +29,13 @@ bool gpu_report__any(const struct gpu_report *r)
 	for (u32 i = 0; i < r->busy.devices.n; i++)
 		if (gpu_device__time(gpu_busy__sum(&r->busy, i)))
 			return true;
-	return r->busy.asked.n;
+	return r->busy.host_work.n;
 }
 
 static const struct column device_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "name", "Process", VALUE_TEXT, SHOW_PLAIN },
 	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },	   { "model", "Model", VALUE_TEXT, SHOW_PLAIN },
-	{ "time_ns", "Time", VALUE_U64, SHOW_NS },	   { "busy_percent", "Busy (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "wall_ns", "Time", VALUE_U64, SHOW_NS },	   { "busy_percent", "Busy (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "busy_ns", "Busy", VALUE_U64, SHOW_NS },	   { "idle_ns", "Idle", VALUE_U64, SHOW_NS },
 	{ "gaps", "Gaps", VALUE_U64, SHOW_COUNT },	   { "longest_gap_ns", "Longest", VALUE_U64, SHOW_NS },
 	{ "kernel_ns", "Kernels", VALUE_U64, SHOW_NS },	   { "copy_ns", "Copies, sets", VALUE_U64, SHOW_NS },
@@ -66,7 +66,7 @@ static void fill_devices(const struct gpu_report *r, struct table *t)
 			   V_U64(d->kernels), V_U64(d->copies), V_U64(d->sets), V_U64(d->graphs), V_U64(d->bytes),
 			   report__moment(b->args, d->first), report__moment(b->args, d->last));
 	}
-	table__sort(t, "time_ns");
+	table__sort(t, "wall_ns");
 }
 
 static const struct column cause_columns[] = {
@@ -77,7 +77,7 @@ static const struct column cause_columns[] = {
 	{ "idle_percent", "of idle (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "gaps", "Gaps", VALUE_U64, SHOW_COUNT },
 	{ "of", "Of", VALUE_TEXT, SHOW_NEVER },
-	{ "did", "The launching thread", VALUE_TEXT, SHOW_LONG },
+	{ "did", "The launching thread", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static void fill_causes(const struct gpu_report *r, struct table *t)
@@ -94,7 +94,7 @@ static void fill_causes(const struct gpu_report *r, struct table *t)
 
 		table__add(t, V_U64(k->pid), V_U64(k->device), V_TEXT(gap_cause__key(key->cause)), V_U64(s->ns),
 			   V_DBL(table__percent(s->ns, idle)), V_U64(s->gaps), V_TEXT(of),
-			   V_TEXT(gap_cause__say(key->cause, of, did, sizeof(did))));
+			   V_TEXT(gap_cause__text(key->cause, of, did, sizeof(did))));
 	}
 	table__sort(t, "idle_ns");
 }
@@ -112,7 +112,7 @@ static const struct column gap_columns[] = {
 	{ "percent", "of it (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "cause", "Cause", VALUE_TEXT, SHOW_NEVER },
 	{ "of", "Of", VALUE_TEXT, SHOW_NEVER },
-	{ "did", "The launching thread", VALUE_TEXT, SHOW_LONG },
+	{ "did", "The launching thread", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static void fill_gaps(const struct gpu_report *r, struct table *t)
@@ -133,7 +133,7 @@ static void fill_gaps(const struct gpu_report *r, struct table *t)
 			   V_TEXT(g->is_kernel && g->name ? gpu_model__short_name(b->model, g->name) : g->name),
 			   first ? V_DBL(table__percent(first->ns, g->to - g->from)) : V_NONE,
 			   V_TEXT(first ? gap_cause__key(first->cause) : NULL), V_TEXT(of),
-			   V_TEXT(first ? gap_cause__say(first->cause, of, did, sizeof(did)) : NULL));
+			   V_TEXT(first ? gap_cause__text(first->cause, of, did, sizeof(did)) : NULL));
 	}
 }
 
@@ -141,12 +141,11 @@ static const struct column part_columns[] = {
 	{ "gap", "Gap", VALUE_U64, SHOW_PLAIN },
 	{ "cause", "Cause", VALUE_TEXT, SHOW_PLAIN },
 	{ "of", "Of", VALUE_TEXT, SHOW_PLAIN },
-	{ "part_ns", "Time", VALUE_U64, SHOW_NS },
+	{ "ns", "Time", VALUE_U64, SHOW_NS },
 };
 
 static void fill_parts(const struct gpu_report *r, struct table *t)
 {
-	t->machine_only = true;
 	for (u32 i = 0; i < r->gaps.n_details; i++)
 		for (u32 k = 0; k < r->gaps.details[i].n; k++) {
 			const struct gap_part *p = &r->gaps.details[i].parts[k];
@@ -195,9 +194,9 @@ static const struct column asked_columns[] = {
 
 static void fill_asked(const struct gpu_report *r, struct table *t)
 {
-	for (u32 i = 0; i < r->busy.asked.n; i++) {
-		const struct gpu_asked *a = map__value(&r->busy.asked, i);
-		u32 pid = *(const u32 *)map__key(&r->busy.asked, i);
+	for (u32 i = 0; i < r->busy.host_work.n; i++) {
+		const struct gpu_host_work *a = map__value(&r->busy.host_work, i);
+		u32 pid = *(const u32 *)map__key(&r->busy.host_work, i);
 
 		table__add(t, V_U64(pid), V_TEXT(names__comm(r->busy.args->names, pid, 0)), V_U64(a->kernels),
 			   V_U64(a->graphs), V_U64(a->copies), V_U64(a->sets), V_U64(a->ns));
@@ -210,7 +209,7 @@ static void fill(const struct gpu_report *r, struct report_output *out)
 	struct table *devices = REPORT_TABLE(out, "devices", "Devices, by process", device_columns);
 	struct table *causes = REPORT_TABLE(out, "causes", "Why they were idle", cause_columns);
 	struct table *gaps = REPORT_TABLE(out, "gaps", "The longest gaps, and what took most of each", gap_columns);
-	struct table *parts = REPORT_TABLE(out, "parts", "The longest gaps in parts", part_columns);
+	struct table *parts = REPORT_MACHINE_TABLE(out, "parts", "The longest gaps in parts", part_columns);
 	struct table *streams = REPORT_TABLE(out, "streams", "Streams", stream_columns);
 	struct table *asked = REPORT_TABLE(out, "asked", "Asked for by processes without device times: host time alone",
 					   asked_columns);

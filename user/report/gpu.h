@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How busy devices were, and why they were idle: for report gpu and for the summary. */
+/* Determines how busy devices were and why they were idle, for report gpu and the summary. */
 #ifndef SONDE_REPORT_GPU_H
 #define SONDE_REPORT_GPU_H
 
@@ -11,12 +11,12 @@ struct gpu_report {
 	struct gpu_gaps gaps;
 };
 
-/* Reads the trace. At most max of the longest gaps get details. 0 or negative errno; gpu_report__free in any case. */
+/* Reads the trace; details the max longest gaps. Returns 0 or negative errno; call gpu_report__free in any case. */
 int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max);
 void gpu_report__free(struct gpu_report *r);
-/* Did a device have work, or was one asked for any? */
+/* Did a device have work, or did a process launch any? */
 bool gpu_report__any(const struct gpu_report *r);
-/* gpu_findings.c: adds findings that say how busy at most max devices were, and why they were not busier */
+/* gpu_findings.c: adds findings on how busy at most max devices were, and why they were not busier. */
 void gpu_report__add_findings(const struct gpu_report *r, struct report_output *out, u32 max);
 /* Adds a finding for each process that has no device records. */
 void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How busy the devices were, and with what, as findings. */
+/* Findings on how busy the devices were, and with what. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "report/cuda_work.h"
 #include "report/gpu.h"
 
-/* One cause of a device's idle time, with the detail that has the largest part of it. */
+/* One cause of a device's idle time, and the detail `of` with the largest part (`most` ns) of it. */
 struct cause_total {
 	u64 ns;
 	u64 most;
@@ -48,7 +48,7 @@ static u32 largest(const struct cause_total *totals)
 	return best;
 }
 
-/* "busy 62.0% of 10.2 s; in 61% of the rest the launching thread waited for the GIL, held by decode (loader.py)." */
+/* Adds "busy 62.0% of 10.2 s; in 61% of the rest the launching thread waited for the GIL, held by decode (...)." */
 static void add_device_finding(const struct gpu_report *r, struct report_output *out, u32 device)
 {
 	const struct gpu_device_sum *d = gpu_busy__sum(&r->busy, device);
@@ -66,7 +66,7 @@ static void add_device_finding(const struct gpu_report *r, struct report_output 
 				       table__percent(d->busy_ns, gpu_device__time(d)), time);
 		return;
 	}
-	gap_cause__say(cause, texts__text(&r->gaps.texts, t->of), did, sizeof(did));
+	gap_cause__text(cause, texts__text(&r->gaps.texts, t->of), did, sizeof(did));
 	if (t->most < t->ns - t->ns / 10)
 		snprintf(part, sizeof(part), " for %.0f%% of that", table__percent(t->most, t->ns));
 	report_output__finding(out, "%s was busy %.1f%% of %s. In %.0f%% of its idle time the launching thread %s%s.",
@@ -75,8 +75,8 @@ static void add_device_finding(const struct gpu_report *r, struct report_output 
 }
 
 /*
- * A device without work until the end: it hangs, or the program no longer uses it. What was the thread doing that
- * launched its last work?
+ * Adds a finding on a device without work until the end, because it hangs or the program no longer uses it: what did
+ * the thread do that launched its last work?
  */
 static void add_tail_finding(const struct gpu_report *r, struct report_output *out, u32 device)
 {
@@ -94,11 +94,11 @@ static void add_tail_finding(const struct gpu_report *r, struct report_output *o
 		report_output__finding(
 			out, "%s had no work in the last %s: for %.0f%% of that the thread that launched last %s.",
 			label, time, table__percent(t->parts[0].ns, ns),
-			gap_cause__say(t->parts[0].cause, texts__text(&r->gaps.texts, t->parts[0].of), did,
-				       sizeof(did)));
+			gap_cause__text(t->parts[0].cause, texts__text(&r->gaps.texts, t->parts[0].of), did,
+					sizeof(did)));
 }
 
-/* Which families would have recorded what is unknown. */
+/* Adds a finding on the families that would have recorded what is unknown. */
 static void add_unknown_finding(const struct gpu_report *r, struct report_output *out)
 {
 	u64 idle = 0, unknown = 0, off = 0, runs = 0;
@@ -128,7 +128,7 @@ static void add_unknown_finding(const struct gpu_report *r, struct report_output
 			table__percent(runs, idle));
 }
 
-/* Kernels of one name, on all devices */
+/* Sums kernels of one name on all devices. */
 static u64 sum_kernel(const struct gpu_report *r, const char *name, u64 *works)
 {
 	const struct map *kernels = &r->busy.kernels;
@@ -170,21 +170,21 @@ static void add_kernel_finding(const struct gpu_report *r, struct report_output 
 	report_output__finding(out, "%.0f%% of all kernels' time was in %s, which ran %s time%s, %s each.",
 			       table__percent(ns, all),
 			       name ? gpu_model__short_name(r->busy.model, name) : "kernels without a name",
-			       text__count(count, sizeof(count), works), works == 1 ? "" : "s",
+			       text__count(count, sizeof(count), works), text__s(works),
 			       text__ns(each, sizeof(each), (ns + works / 2) / works));
 	REPORT_FIGURES(out, FIGURE("percent", V_DBL(table__percent(ns, all))),
 		       FIGURE("name", V_TEXT(name ? gpu_model__short_name(r->busy.model, name) : NULL)),
 		       FIGURE("calls", V_U64(works)), FIGURE("total_ns", V_U64(ns)));
 }
 
-/* A process without device records: whether its devices were busy is not known. */
+/* Adds a finding for each process without device records, as it is not known whether its devices were busy. */
 void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out)
 {
 	char who[64], kernels[TEXT_NUMBER], copies[TEXT_NUMBER];
 
-	for (u32 i = 0; i < r->busy.asked.n; i++) {
-		const struct gpu_asked *a = map__value(&r->busy.asked, i);
-		u32 pid = *(const u32 *)map__key(&r->busy.asked, i);
+	for (u32 i = 0; i < r->busy.host_work.n; i++) {
+		const struct gpu_host_work *a = map__value(&r->busy.host_work, i);
+		u32 pid = *(const u32 *)map__key(&r->busy.host_work, i);
 
 		report_output__finding(
 			out,
@@ -197,7 +197,7 @@ void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out
 	}
 }
 
-/* The device with the most time of those that are not done; n: all are. */
+/* Returns the device with the most time that is not done, n if all are. */
 static u32 next_device(const struct gpu_report *r, const bool *done)
 {
 	const struct gpu_busy *b = &r->busy;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Imports of CPython as `python -X importtime` has them: a tree of what each took by itself and with what it imported. */
+/* Report imports: a tree of CPython's imports as `python -X importtime` prints it, with self and total time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 struct import {
 	u64 start, end;
-	u64 nested; /* ns of the imports right below it */
+	u64 nested; /* ns of its direct children */
 	u32 pid, tid, stack, depth;
 	u32 parent; /* index, NO_PARENT: it is at the top */
 	u32 first, next; /* of its children, largest first; of its siblings */
@@ -69,7 +69,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* By thread, and in a thread each import before those that happened in it. */
+/* Orders imports by thread, and outer ones before those within them. */
 static int compare_starts(const void *a, const void *b)
 {
 	const struct import *x = a, *y = b;
@@ -81,7 +81,7 @@ static int compare_starts(const void *a, const void *b)
 	return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Who contains whom: the last one before it of its thread that has not ended. */
+/* Finds the parent of each import: the last one before it on its thread that has not ended. */
 static void find_parents(struct imports *in)
 {
 	u32 open = NO_PARENT;
@@ -120,7 +120,7 @@ static int compare_cumulative(const void *a, const void *b)
 	return (x->start < y->start) - (x->start > y->start);
 }
 
-/* Adds each to the head of its parent's list, the shortest first, so that the longest end up first. */
+/* Adds each import at the head of its parent's list, the shortest first, so that the longest come first. */
 static int link_siblings(struct imports *in, u32 *top)
 {
 	*top = NO_PARENT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Lines of Python by their own CPU time (with what they call in C) and by all that they call, with their text. */
+/* Report lines: Python lines by self CPU time (including C code called) and total CPU time, with their source. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@ struct line_key {
 
 struct line {
 	struct sampled_weight self, total;
-	u32 frame; /* one that is at it */
-	u32 last; /* number of the stack that it was counted for */
+	u32 frame; /* a frame at this line */
+	u32 last; /* number of the last stack for which it was counted */
 };
 
 struct lines_report {
@@ -110,7 +110,7 @@ static void add_findings(struct lines_report *r, struct report_output *out)
 			out,
 			"%u source file%s can't be read here by user %u: lines of %s are without text. A user who "
 			"may read %s sees them, too (of a trace given to that user).",
-			r->sources.unread, r->sources.unread == 1 ? "" : "s", geteuid(),
+			r->sources.unread, text__s(r->sources.unread), geteuid(),
 			r->sources.unread == 1 ? "it" : "them", r->sources.unread == 1 ? "it" : "them");
 	if (r->sources.newer)
 		report_output__note(out,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which locks threads waited for, which threads, at which call sites, and which threads released them. Counts
- * episodes: all waits of one thread for one lock until it has taken and released it, or waits for another.
+ * Report locks: which locks threads waited for, at which call sites, and which threads released them. Counts episodes:
+ * all waits of a thread for a lock until it has taken and released it, or waits for another.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 
 #include "model/stats.h"
 #include "output/text.h"
-#include "report/report.h"
+#include "report/lock_blame.h"
+#include "util/recent.h"
 
 struct lock_key {
 	u64 lock;
@@ -24,10 +25,19 @@ struct episode_key {
 };
 
 struct episode {
-	struct lock_key lock;
-	u64 ns; /* its waits together */
-	u64 waits; /* calls that did wait: the futex had not changed */
+	struct locks *locks;
+	struct lock *lock;
+	u64 ns; /* sum of its waits */
 };
+
+/* The waits of one waiter that one waker ended. */
+struct blame {
+	u64 ns;
+	u64 waits; /* calls that waited: the futex had not changed */
+};
+
+/* An episode is ended when this many others began since its last wait. At most twice as many are stored. */
+#define EPISODES_OPEN (1u << 17)
 
 /*
  * A call site is recorded once per process id. A later process with the same id uses what was recorded for the
@@ -36,10 +46,10 @@ struct episode {
 struct site_key {
 	u64 address;
 	u32 pid;
-	u32 any; /* 1: pid is a process id, whichever process had it */
+	u32 any; /* 1: for any process with this pid */
 };
 
-/* For the most frequent thread or site: counts by lock and one more number. */
+/* Key to count the threads or sites of a lock. */
 struct tally_key {
 	struct lock_key lock;
 	u64 what;
@@ -64,13 +74,14 @@ struct locks {
 	const struct query *args;
 	struct stats_pool pool;
 	struct map locks; /* struct lock_key -> struct lock */
-	struct map episodes; /* struct episode_key -> struct episode */
+	struct recent episodes; /* struct episode_key -> struct episode */
 	struct map sites; /* struct site_key -> struct site */
 	struct map by_site, by_owner, by_waker, by_waiter; /* struct tally_key -> struct tally */
-	struct map blame; /* struct tally_key (what: waker and waiter) -> struct episode */
+	struct map blame; /* struct tally_key (what: waker and waiter) -> struct blame */
 	u64 waits, total, open, longest_open, with_caller;
 	struct episode_key stuck;
 	struct lock_key stuck_lock;
+	bool failed; /* there was no memory for an episode's time */
 };
 
 struct fields {
@@ -78,7 +89,7 @@ struct fields {
 	const struct schema_field *lock, *site, *caller, *owner, *waker_tid, *episode, *result;
 };
 
-/* Counts, and updates the most frequent one. */
+/* Counts `what`, and updates the most frequent one. */
 static int tally(struct map *m, const struct lock_key *lock, u64 what, u64 *most, u64 *most_n)
 {
 	struct tally_key key = { *lock, what };
@@ -116,13 +127,21 @@ static int note_people(struct locks *l, struct lock *lock, const struct lock_key
 static int note_blame(struct locks *l, const struct lock_key *lock, u32 waiter, u32 waker, u64 ns)
 {
 	struct tally_key key = { *lock, (u64)waker << 32 | waiter };
-	struct episode *e = map__get(&l->blame, &key);
+	struct blame *b = map__get(&l->blame, &key);
 
-	if (!e)
+	if (!b)
 		return -ENOMEM;
-	e->ns += ns;
-	e->waits++;
+	b->ns += ns;
+	b->waits++;
 	return 0;
+}
+
+static void end_episode(void *value)
+{
+	struct episode *e = value;
+
+	if (e->locks && stats__add(&e->lock->time, &e->locks->pool, e->ns))
+		e->locks->failed = true;
 }
 
 static int on_wait(struct locks *l, const struct view *v, const struct fields *f)
@@ -154,12 +173,10 @@ static int on_wait(struct locks *l, const struct view *v, const struct fields *f
 	lock->timed_out += result == -ETIMEDOUT;
 	l->waits++;
 	l->total += ns;
-	e = map__get(&l->episodes, &ekey);
+	e = recent__get(&l->episodes, &ekey);
 	if (!e)
 		return -ENOMEM;
-	e->lock = key;
-	e->ns += ns;
-	e->waits++;
+	*e = (struct episode){ l, lock, e->ns + ns };
 	err = note_people(l, lock, &key, v, f);
 	return err ? err : note_blame(l, &key, ekey.tid, (u32)view__s64(v, f->waker_tid), ns);
 }
@@ -210,25 +227,19 @@ static int on_sites(const struct rows *rows, void *arg)
 static int read_all(struct locks *l)
 {
 	struct query all = *l->args;
-	const struct episode *e;
-	struct lock *lock;
 	int err;
 
-	/* a site is recorded once, at its first use */
+	/* A site is recorded only at its first use. */
 	all.from = all.to = 0;
 	all.tids.n = 0;
 	err = query__read_kind(&all, "lock_site", on_sites, l);
 	if (!err)
 		err = query__read_kind(l->args, "lock_wait", on_waits, l);
-	for (u32 i = 0; !err && i < l->episodes.n; i++) {
-		e = map__value(&l->episodes, i);
-		lock = map__find(&l->locks, &e->lock);
-		err = lock ? stats__add(&lock->time, &l->pool, e->ns) : 0;
-	}
-	return err;
+	recent__clear(&l->episodes);
+	return l->failed ? -ENOMEM : err;
 }
 
-/* "take+0x1a (program)", "0x55..." without a name; NULL: none */
+/* Returns "take+0x1a (program)" or, without a name, "0x55..."; NULL: no site. */
 static const char *site_name(const struct locks *l, u32 pid, u64 address, char *buf, size_t size)
 {
 	struct site_key key = { address, pid, 0 };
@@ -256,17 +267,20 @@ static const char *site_name(const struct locks *l, u32 pid, u64 address, char *
 	return buf;
 }
 
+/* Indices of columns that findings use. */
+enum { LOCK_PID = 0, LOCK_ADDRESS = 2, LOCK_WAITS = 4, LOCK_TOTAL = 5, LOCK_THREADS = 9, LOCK_SITE = 17 };
+
 static const struct column locks_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "process", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
+	[LOCK_PID] = { "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	[LOCK_ADDRESS] = { "lock", "Lock", VALUE_U64, SHOW_HEX },
 	{ "episodes", "Episodes", VALUE_U64, SHOW_COUNT },
-	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
-	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
+	[LOCK_WAITS] = { "waits", "Waits", VALUE_U64, SHOW_COUNT },
+	[LOCK_TOTAL] = { "total_ns", "Total", VALUE_U64, SHOW_NS },
 	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NEVER },
 	{ "median_ns", "Med", VALUE_DOUBLE, SHOW_NS },
 	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
-	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
+	[LOCK_THREADS] = { "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	{ "timed_out", "Timed out", VALUE_U64, SHOW_COUNT },
 	{ "refused", "Not waited", VALUE_U64, SHOW_NEVER },
 	{ "open", "Not ended", VALUE_U64, SHOW_NEVER },
@@ -274,7 +288,7 @@ static const struct column locks_columns[] = {
 	{ "owner_waits", "Waits for it", VALUE_U64, SHOW_NEVER },
 	{ "waker_tid", "Let go by", VALUE_U64, SHOW_PLAIN },
 	{ "waker_waits", "Wakes by it", VALUE_U64, SHOW_NEVER },
-	{ "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
+	[LOCK_SITE] = { "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
 	{ "site_waits", "Waits there", VALUE_U64, SHOW_NEVER },
 };
 
@@ -325,17 +339,17 @@ static void fill_locks(struct locks *l, struct table *t)
 static void fill_blame(struct locks *l, struct table *t)
 {
 	const struct tally_key *k;
-	const struct episode *e;
+	const struct blame *b;
 	u32 waiter, waker;
 
 	for (u32 i = 0; i < l->blame.n; i++) {
 		k = map__key(&l->blame, i);
-		e = map__value(&l->blame, i);
+		b = map__value(&l->blame, i);
 		waiter = (u32)k->what;
 		waker = (u32)(k->what >> 32);
 		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock), V_U64(waiter),
-			   V_TEXT(names__comm(l->args->names, k->lock.pid, waiter)), known(waker), V_U64(e->waits),
-			   V_U64(e->ns));
+			   V_TEXT(names__comm(l->args->names, k->lock.pid, waiter)), known(waker), V_U64(b->waits),
+			   V_U64(b->ns));
 	}
 	table__sort(t, "total_ns");
 }
@@ -355,8 +369,8 @@ static void fill_sites(struct locks *l, struct table *t)
 }
 
 /*
- * A lock that only one thread waits for is often a queue that is empty, so the longest wait is that of an idle
- * thread. In that case the longest of those that several threads waited for is named too.
+ * The longest wait is often that of an idle thread for an empty queue, which only this thread waits for. Then the
+ * longest of the locks with several waiting threads is named, too.
  */
 static void add_shared_finding(struct locks *l, struct report_output *out, const struct table *t)
 {
@@ -369,12 +383,14 @@ static void add_shared_finding(struct locks *l, struct report_output *out, const
 		const struct value *row = table__row(t, i);
 
 		report_output__finding(out, "Of those that several threads waited for, most at 0x%llx of %s: %s%s%s.",
-				       row[2].u, names__label(l->args->names, who, sizeof(who), (u32)row[0].u, 0),
-				       text__ns(total, sizeof(total), row[5].u),
-				       row[17].type == VALUE_TEXT ? ", in " : "",
-				       row[17].type == VALUE_TEXT ? row[17].text : "");
-		REPORT_FIGURES(out, FIGURE("pid", row[0]), FIGURE("lock", row[2]), FIGURE("waits", row[4]),
-			       FIGURE("lock_ns", row[5]), FIGURE("threads", row[9]), FIGURE("site", row[17]));
+				       row[LOCK_ADDRESS].u,
+				       names__label(l->args->names, who, sizeof(who), (u32)row[LOCK_PID].u, 0),
+				       text__ns(total, sizeof(total), row[LOCK_TOTAL].u),
+				       row[LOCK_SITE].type == VALUE_TEXT ? ", in " : "",
+				       row[LOCK_SITE].type == VALUE_TEXT ? row[LOCK_SITE].text : "");
+		REPORT_FIGURES(out, FIGURE("pid", row[LOCK_PID]), FIGURE("lock", row[LOCK_ADDRESS]),
+			       FIGURE("waits", row[LOCK_WAITS]), FIGURE("lock_ns", row[LOCK_TOTAL]),
+			       FIGURE("threads", row[LOCK_THREADS]), FIGURE("site", row[LOCK_SITE]));
 	}
 }
 
@@ -390,9 +406,9 @@ static void add_findings(struct locks *l, struct report_output *out, const struc
 		top = table__row(t, 0);
 		report_output__finding(
 			out, "%s wait%s for %u lock%s or condition%s took %s; %.0f%% of that at 0x%llx of %s%s%s.",
-			text__count(count, sizeof(count), l->waits), l->waits == 1 ? "" : "s", locks,
-			locks == 1 ? "" : "s", locks == 1 ? "" : "s", text__ns(total, sizeof(total), l->total),
-			table__percent(top[5].u, l->total), top[2].u,
+			text__count(count, sizeof(count), l->waits), text__s(l->waits), locks, text__s(locks),
+			text__s(locks), text__ns(total, sizeof(total), l->total),
+			table__percent(top[LOCK_TOTAL].u, l->total), top[LOCK_ADDRESS].u,
 			names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
 			top[17].type == VALUE_TEXT ? ", in " : "", top[17].type == VALUE_TEXT ? top[17].text : "");
 		REPORT_FIGURES(out, FIGURE("waits", V_U64(l->waits)), FIGURE("locks", V_U64(locks)),
@@ -402,7 +418,7 @@ static void add_findings(struct locks *l, struct report_output *out, const struc
 	add_shared_finding(l, out, t);
 	if (l->open)
 		report_output__finding(out, "%llu wait%s had not ended; the longest, of %s at 0x%llx, lasted %s.",
-				       l->open, l->open == 1 ? "" : "s",
+				       l->open, text__s(l->open),
 				       names__label(l->args->names, who, sizeof(who), l->stuck.pid, l->stuck.tid),
 				       l->stuck_lock.lock, text__ns(total, sizeof(total), l->longest_open));
 	if (l->waits && !l->with_caller)
@@ -420,7 +436,6 @@ static void locks__free(struct locks *l)
 	for (u32 i = 0; i < l->locks.n; i++)
 		stats__free(&((struct lock *)map__value(&l->locks, i))->time, &l->pool);
 	map__free(&l->locks);
-	map__free(&l->episodes);
 	map__free(&l->sites);
 	map__free(&l->by_site);
 	map__free(&l->by_owner);
@@ -433,17 +448,21 @@ static int run(const struct query *args, struct report_output *out)
 {
 	struct locks l = { .args = args };
 	struct table *locks, *blame, *sites;
+	bool is_blamed = false;
 	int err;
 
 	map__init(&l.locks, sizeof(struct lock_key), sizeof(struct lock));
-	map__init(&l.episodes, sizeof(struct episode_key), sizeof(struct episode));
+	recent__init(&l.episodes, sizeof(struct episode_key), sizeof(struct episode), EPISODES_OPEN);
+	l.episodes.release = end_episode;
 	map__init(&l.sites, sizeof(struct site_key), sizeof(struct site));
 	map__init(&l.by_site, sizeof(struct tally_key), sizeof(struct tally));
 	map__init(&l.by_owner, sizeof(struct tally_key), sizeof(struct tally));
 	map__init(&l.by_waker, sizeof(struct tally_key), sizeof(struct tally));
 	map__init(&l.by_waiter, sizeof(struct tally_key), sizeof(struct tally));
-	map__init(&l.blame, sizeof(struct tally_key), sizeof(struct episode));
+	map__init(&l.blame, sizeof(struct tally_key), sizeof(struct blame));
 	err = read_all(&l);
+	if (!err)
+		err = lock_blame_tables__add(args, out, &is_blamed);
 	locks = REPORT_TABLE(out, "locks", "Locks and conditions waited for", locks_columns);
 	blame = REPORT_TABLE(out, "blame", "Who waited, and who let go", blame_columns);
 	sites = REPORT_TABLE(out, "sites", "Where they were waited for", sites_columns);
@@ -453,7 +472,7 @@ static int run(const struct query *args, struct report_output *out)
 	fill_locks(&l, locks);
 	fill_blame(&l, blame);
 	fill_sites(&l, sites);
-	if (!l.locks.n)
+	if (!l.locks.n && !is_blamed)
 		report__nothing(args, out, "No wait for a lock was recorded", "lock");
 	add_findings(&l, out, locks);
 	locks__free(&l);
@@ -462,8 +481,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(locks) = {
 	.name = "locks",
-	.doc = "contended locks and conditions: who waited, how long, for whom, and where in the code",
-	.kinds = "lock_wait",
-	.summary = 2,
+	.doc = "contended locks and conditions: which code waited, which code held them, and what it did meanwhile",
+	.kinds = "lock_wait,sample_wake",
 	.run = run,
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a trace does not have: lost records, times before a library was probed, calls filtered out. */
+/* Report losses: lost records, times before a library was probed, calls filtered out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static int on_objects(const struct rows *rows, void *arg)
 		first = (u64)view__get(&v, "first");
 		live = (u64)view__get(&v, "live");
 		why = names__string(l->args->names, (u32)view__get(&v, "why"));
-		/* for objects that the scan at the start found, the time before the trace is not missing */
+		/* The time before the trace is not missing for objects that the first scan found. */
 		if (first < start)
 			first = start;
 		if (live && live <= first && !*why)
@@ -97,7 +97,7 @@ static int on_hits(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* Events about the trace itself have no process and carry the time when they were written, so all of them are read. */
+/* Metadata has no process and the time of writing, so all of it is read. */
 static int read_all(const struct query *args, const char *kind, int (*cb)(const struct rows *rows, void *arg),
 		    void *arg)
 {
@@ -108,7 +108,7 @@ static int read_all(const struct query *args, const char *kind, int (*cb)(const 
 	return query__read_kind(&all, kind, cb, arg);
 }
 
-/* "4,522 records are missing, 18 of them from outside of the traced time." */
+/* Adds "4,522 records are missing, 18 of them from outside of the traced time." */
 static void add_lost_finding(struct report_output *out, u64 lost, u64 outside)
 {
 	char count[TEXT_NUMBER], part[TEXT_NUMBER];
@@ -155,7 +155,7 @@ static void add_refused(const struct trace_facts *f, struct report_output *out)
 			   V_TEXT(f->refused[i].lacks), V_TEXT(f->refused[i].all ? "yes" : "no"),
 			   V_TEXT(f->refused[i].why));
 	report_output__finding(out, "%u program%s of sonde's did not run: the kernel refused %s.", f->n_refused,
-			       f->n_refused == 1 ? "" : "s", f->n_refused == 1 ? "it" : "them");
+			       text__s(f->n_refused), f->n_refused == 1 ? "it" : "them");
 }
 
 static int run(const struct query *args, struct report_output *out)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Memory of GPUs: live, at its peak, not freed; by process and device, and by the code that allocated it. */
+/* Report memory: GPU memory that is live, at its peak, and not freed, by process and device and by allocating code. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "output/text.h"
 #include "report/report.h"
 
-/* A line of code, or a thread where there are no stacks. */
+/* A line of code or, without stacks, a thread. */
 struct line_key {
 	u32 sum, text;
 };
@@ -20,7 +20,7 @@ struct memory_report {
 	struct memory_sums sums;
 	struct stacks *stacks;
 	struct map texts; /* texts.h */
-	struct map lines; /* struct line_key -> struct memory_place */
+	struct map lines; /* struct line_key -> struct memory_site */
 	const struct query *args;
 };
 
@@ -36,7 +36,7 @@ static const struct memory_key *key_of(const struct memory_report *r, u32 sum)
 	return map__key(&r->sums.sums, sum);
 }
 
-/* "GPU 0's memory", "pinned memory of the host" */
+/* Returns "GPU 0's memory" or "pinned memory of the host". */
 static const char *what_of(const struct memory_key *k, char *buf, size_t size)
 {
 	if (k->where == MEMORY_PINNED)
@@ -53,7 +53,7 @@ static struct value device_value(const struct memory_key *k)
 	return k->device == GPU_NO_DEVICE ? V_NONE : V_U64(k->device);
 }
 
-/* The user's line of a stack, else its thread. 0: no memory. */
+/* Returns the text of the user's line in a stack or of the thread; 0 without memory. */
 static u32 line_of(struct memory_report *r, u32 pid, u32 stack, u32 tid)
 {
 	u32 top = stacks__top_user(r->stacks, stack);
@@ -70,11 +70,11 @@ static u32 line_of(struct memory_report *r, u32 pid, u32 stack, u32 tid)
 
 static int sum_lines(struct memory_report *r)
 {
-	for (u32 i = 0; i < r->sums.places.n; i++) {
-		const struct memory_place_key *k = map__key(&r->sums.places, i);
-		const struct memory_place *p = map__value(&r->sums.places, i);
+	for (u32 i = 0; i < r->sums.sites.n; i++) {
+		const struct memory_site_key *k = map__key(&r->sums.sites, i);
+		const struct memory_site *p = map__value(&r->sums.sites, i);
 		struct line_key key = { k->sum, line_of(r, key_of(r, k->sum)->pid, k->stack, k->tid) };
-		struct memory_place *line = key.text ? map__get(&r->lines, &key) : NULL;
+		struct memory_site *line = key.text ? map__get(&r->lines, &key) : NULL;
 
 		if (!line)
 			return -ENOMEM;
@@ -90,7 +90,7 @@ static int sum_lines(struct memory_report *r)
 	return 0;
 }
 
-/* Memory that was not freed lives until its process ends. */
+/* Returns the end of the process, until which memory lives that was not freed. */
 static u64 end_of(const struct memory_report *r, u32 pid)
 {
 	const struct task *task = names__task(r->args->names, pid, 0);
@@ -162,7 +162,7 @@ static void fill_devices(const struct memory_report *r, struct table *t)
 static const struct column line_columns[] = { PLACE_COLUMNS, { "line", "Allocated by", VALUE_TEXT, SHOW_PLAIN } };
 static const struct column stack_columns[] = { PLACE_COLUMNS, { "stack", "Stack", VALUE_TEXT, SHOW_PLAIN } };
 
-static void add_place(const struct memory_report *r, struct table *t, u32 sum, const struct memory_place *p,
+static void add_place(const struct memory_report *r, struct table *t, u32 sum, const struct memory_site *p,
 		      const char *text)
 {
 	const struct memory_key *k = key_of(r, sum);
@@ -182,15 +182,14 @@ static void fill_places(const struct memory_report *r, struct table *lines, stru
 
 		add_place(r, lines, k->sum, map__value(&r->lines, i), texts__text(&r->texts, k->text));
 	}
-	for (u32 i = 0; i < r->sums.places.n; i++) {
-		const struct memory_place_key *k = map__key(&r->sums.places, i);
+	for (u32 i = 0; i < r->sums.sites.n; i++) {
+		const struct memory_site_key *k = map__key(&r->sums.sites, i);
 
 		folded[0] = '\0';
 		if (k->stack)
 			stacks__folded(r->stacks, k->stack, folded, sizeof(folded));
-		add_place(r, stacks, k->sum, map__value(&r->sums.places, i), *folded ? folded : NULL);
+		add_place(r, stacks, k->sum, map__value(&r->sums.sites, i), *folded ? folded : NULL);
 	}
-	stacks->machine_only = true;
 	table__sort(lines, "live_bytes");
 	table__sort(lines, "peak_bytes");
 	table__sort(stacks, "peak_bytes");
@@ -241,7 +240,7 @@ static void fill_pools(const struct memory_report *r, struct report_output *out)
 	table__sort(t, "size_bytes");
 }
 
-/* The line with most of a sum's bytes, at its peak or at the end; NULL: none */
+/* Returns the line with most of a sum's bytes, at its peak or at the end; NULL: none. */
 static const char *worst_line(const struct memory_report *r, u32 sum, bool at_end, u64 *bytes)
 {
 	const char *worst = NULL;
@@ -249,7 +248,7 @@ static const char *worst_line(const struct memory_report *r, u32 sum, bool at_en
 	*bytes = 0;
 	for (u32 i = 0; i < r->lines.n; i++) {
 		const struct line_key *k = map__key(&r->lines, i);
-		const struct memory_place *p = map__value(&r->lines, i);
+		const struct memory_site *p = map__value(&r->lines, i);
 		u64 n = at_end ? p->live : p->peak;
 
 		if (k->sum != sum || n <= *bytes)
@@ -281,8 +280,7 @@ static void add_sum_findings(const struct memory_report *r, struct report_output
 		report_output__finding(
 			out, "At the end %s in %s block%s had not been freed; %.0f%% of that was allocated by %s.",
 			text__bytes(bytes, sizeof(bytes), s->live), text__count(count, sizeof(count), s->live_n),
-			s->live_n == 1 ? "" : "s", table__percent(most, s->live),
-			line ? line : "code that is not known");
+			text__s(s->live_n), table__percent(most, s->live), line ? line : "code that is not known");
 }
 
 static void add_findings(const struct memory_report *r, struct report_output *out)
@@ -291,7 +289,7 @@ static void add_findings(const struct memory_report *r, struct report_output *ou
 	u32 best = ~0u;
 	u64 peak = 0;
 
-	/* the largest; the table has the others */
+	/* The finding is on the largest peak; the table has the others. */
 	for (u32 i = 0; i < r->sums.sums.n; i++) {
 		const struct memory_sum *s = map__value(&r->sums.sums, i);
 
@@ -304,8 +302,7 @@ static void add_findings(const struct memory_report *r, struct report_output *ou
 		add_sum_findings(r, out, best);
 	if (r->sums.failed)
 		report_output__finding(out, "%s call%s for memory failed: `sonde report FILE cuda-api` has the errors.",
-				       text__count(count, sizeof(count), r->sums.failed),
-				       r->sums.failed == 1 ? "" : "s");
+				       text__count(count, sizeof(count), r->sums.failed), text__s(r->sums.failed));
 }
 
 static void say_limits(const struct memory_report *r, struct report_output *out)
@@ -315,8 +312,8 @@ static void say_limits(const struct memory_report *r, struct report_output *out)
 
 	for (u32 i = 0; i < r->sums.sums.n; i++)
 		host = host || ((const struct memory_sum *)map__value(&r->sums.sums, i))->host_time;
-	for (u32 i = 0; i < r->sums.places.n; i++)
-		stacks = stacks || ((const struct memory_place_key *)map__key(&r->sums.places, i))->stack;
+	for (u32 i = 0; i < r->sums.sites.n; i++)
+		stacks = stacks || ((const struct memory_site_key *)map__key(&r->sums.sites, i))->stack;
 	report_output__note(out, "What was allocated before the trace is not in these figures.%s%s%s",
 			    r->sums.unseen ? " Such blocks were freed in it: " : "",
 			    r->sums.unseen ? text__count(count, sizeof(count), r->sums.unseen) : "",
@@ -339,7 +336,7 @@ static void fill(struct memory_report *r, struct report_output *out)
 {
 	struct table *devices = REPORT_TABLE(out, "devices", "Memory by process and GPU", device_columns);
 	struct table *lines = REPORT_TABLE(out, "lines", "Who allocated it", line_columns);
-	struct table *stacks = REPORT_TABLE(out, "stacks", "The same by whole stacks", stack_columns);
+	struct table *stacks = REPORT_MACHINE_TABLE(out, "stacks", "The same by whole stacks", stack_columns);
 	struct table *live = REPORT_TABLE(out, "live", "Not freed at the end", live_columns);
 
 	lines->limit = 20;
@@ -356,7 +353,7 @@ static int run(const struct query *args, struct report_output *out)
 	int err;
 
 	texts__init(&r.texts);
-	map__init(&r.lines, sizeof(struct line_key), sizeof(struct memory_place));
+	map__init(&r.lines, sizeof(struct line_key), sizeof(struct memory_site));
 	err = memory_sums__read(&r.sums, args);
 	if (!err)
 		err = stacks__load(&r.stacks, args->trace);

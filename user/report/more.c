@@ -28,7 +28,7 @@ static void add_report(const struct report *r, void *arg)
 	}
 }
 
-/* Events from before all was attached, and from while it was detached. */
+/* Adds a note on events from before all probes were attached, or while they were detached. */
 static void add_outside(const struct query *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* NCCL's calls and communicators, counted: for report nccl-api and for the summary. */
+/* Counts NCCL calls by function and communicator, for report nccl-api and the summary. */
 #ifndef SONDE_REPORT_NCCL_API_H
 #define SONDE_REPORT_NCCL_API_H
 
@@ -12,7 +12,7 @@ struct nccl_handle {
 	u32 unused;
 };
 
-/* One communicator of those that an address has stood for, one after the other. */
+/* One of the communicators that had an address in turn. */
 struct nccl_rank {
 	u64 since; /* when it was first described; 0: never */
 	u64 hash;
@@ -31,7 +31,7 @@ struct nccl_function {
 	u64 bytes;
 	u64 errors;
 	u64 open;
-	u64 untimed; /* not in `time`: open calls, and calls of which only the entry was recorded */
+	u64 untimed; /* calls without a known duration, which are not in `time` */
 };
 
 struct nccl_failure_key {
@@ -62,10 +62,12 @@ struct nccl_api {
 	u32 n_open;
 };
 
-/* 0 or negative errno; nccl_api__free in any case. */
+/* Returns 0 or negative errno; call nccl_api__free in any case. */
 int nccl_api__read(struct nccl_api *a, const struct query *args);
 void nccl_api__free(struct nccl_api *a);
-/* Adds findings that say what the calls cost; none without calls. */
+/* The name of a function by its number in the maps; "?": not known */
+const char *nccl_api__function_name(const struct nccl_api *a, u32 function);
+/* Adds findings on what the calls cost, none without calls. */
 void nccl_api__add_findings(struct nccl_api *a, struct report_output *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* TCP connections by process and peer: how many, how long connecting took, bytes, retransmits. */
+/* Report net: TCP connections by process and peer: number, connect time, bytes, retransmits. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,10 +10,9 @@
 #include "probes/net/net.h"
 #include "report/report.h"
 
-/* enum net_side */
-static const char *const sides[] = { "earlier", "out", "in" };
+static const char *const sides[] = { [NET_UNKNOWN] = "earlier", [NET_CONNECTED] = "out", [NET_ACCEPTED] = "in" };
 
-/* By peer: the port is the server's, the other one is chosen anew for each connection. */
+/* The key of a peer. The port is the server's, since the client's is chosen anew for each connection. */
 struct peer_key {
 	u64 high, low;
 	u32 pid, side;
@@ -89,7 +88,7 @@ static int on_closes(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* "127.0.0.1", "::1" */
+/* Writes "127.0.0.1" or "::1". */
 static void address_text(const struct peer_key *k, char *buf, size_t size)
 {
 	struct in6_addr a;
@@ -168,7 +167,7 @@ static void add_findings(const struct net_report *n, struct report_output *out)
 			       FIGURE("loss_probes", V_U64(probes)));
 	if (failed)
 		report_output__finding(out, "%s connect%s failed.", text__count(count, sizeof(count), failed),
-				       failed == 1 ? "" : "s");
+				       text__s(failed));
 	if (retransmits)
 		report_output__finding(out, "%s segment%s sent again.", text__count(count, sizeof(count), retransmits),
 				       retransmits == 1 ? " was" : "s were");
@@ -177,7 +176,7 @@ static void add_findings(const struct net_report *n, struct report_output *out)
 			out,
 			"%s tail-loss probe%s: the end of what was sent, once more, because no answer had come "
 			"yet. Receivers that acknowledge late are enough for that; it is no sign of loss.",
-			text__count(count, sizeof(count), probes), probes == 1 ? "" : "s");
+			text__count(count, sizeof(count), probes), text__s(probes));
 }
 
 static int run(const struct query *args, struct report_output *out)

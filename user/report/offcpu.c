@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Why threads did not run. A thread's time is running, runnable or waiting, and waits are summed by the call that
- * the thread was in. The parts of a thread sum to the time for which scheduler events of it exist.
+ * Report offcpu: why threads did not run. A thread's time is running, runnable or waiting; waits are summed by the call
+ * that the thread was in. A thread's parts sum to the time for which it has scheduler events.
  */
 #include <errno.h>
 
 #include "output/text.h"
+#include "findings/findings.h"
 #include "report/causes.h"
 
 struct thread_time {
 	u64 run_ns, runnable_ns, waited_ns;
-	u32 top; /* what it waited longest for, 0: for nothing */
+	u32 top; /* the part it waited longest for, 0: none */
 	u64 top_ns;
 };
 
 struct part_key {
 	struct thread_key thread;
-	u32 what;
+	u32 reason;
 };
 
 struct part {
@@ -29,10 +30,10 @@ struct waker_key {
 };
 
 struct offcpu {
-	struct activity *activity;
+	const struct activity *activity;
 	struct causes *causes;
 	struct map threads; /* struct thread_key -> struct thread_time */
-	struct thread_key last; /* intervals arrive thread by thread: the sums of the current thread */
+	struct thread_key last; /* intervals arrive thread by thread: key of the current sums */
 	struct thread_time *time;
 	struct map parts; /* struct part_key -> struct part */
 	struct map wakers; /* struct waker_key -> u64 ns waited that it ended */
@@ -40,7 +41,7 @@ struct offcpu {
 
 static int add_wait(struct offcpu *o, const struct activity_interval *i)
 {
-	struct part_key key = { i->thread, i->what };
+	struct part_key key = { i->thread, i->reason };
 	struct waker_key waker = { key, i->waker };
 	struct part *p = map__get(&o->parts, &key);
 	u64 *n;
@@ -92,7 +93,7 @@ static void find_tops(struct offcpu *o)
 
 		if (t && p->ns > t->top_ns) {
 			t->top_ns = p->ns;
-			t->top = k->what;
+			t->top = k->reason;
 		}
 	}
 }
@@ -134,7 +135,7 @@ static const struct column part_columns[] = {
 	{ "waker_ns", "Ended by it", VALUE_U64, SHOW_NS },
 };
 
-/* The thread that ended most of each part's time. A separate map of part -> waker, because there are many of them. */
+/* The thread that ended most of a part's time; in a map apart, because a part has many wakers. */
 struct best_waker {
 	struct thread_key waker;
 	u64 ns;
@@ -168,14 +169,14 @@ static int fill_parts(struct offcpu *o, const struct query *args, struct table *
 		const struct best_waker *b = map__find(&best, k);
 		char waker[64];
 
-		/* many wakers, each with a small part: none is named */
+		/* No waker is named if each ended only a small part. */
 		if (b && b->ns < p->ns / 2)
 			b = NULL;
 		if (b)
 			names__label(args->names, waker, sizeof(waker), b->waker.pid, b->waker.tid);
 		table__add(table, V_U64(k->thread.pid), V_U64(k->thread.tid),
 			   V_TEXT(names__comm(args->names, k->thread.pid, k->thread.tid)),
-			   V_TEXT(activity__name(o->activity, k->what)), V_U64(p->ns),
+			   V_TEXT(activity__name(o->activity, k->reason)), V_U64(p->ns),
 			   V_DBL(table__percent(p->ns, t->run_ns + t->runnable_ns + t->waited_ns)), V_U64(p->times),
 			   b ? V_U64(b->waker.pid) : V_NONE, b ? V_U64(b->waker.tid) : V_NONE, V_TEXT(b ? waker : NULL),
 			   b ? V_U64(b->ns) : V_NONE);
@@ -189,17 +190,20 @@ static int run(const struct query *args, struct report_output *out)
 {
 	struct table *threads, *parts;
 	struct offcpu o = { 0 };
-	int err = activity__new(&o.activity, args, 0);
+	struct findings_listener listener = { on_interval, &o };
+	struct findings *findings = NULL;
+	int err = causes__new(&o.causes, args);
 
-	if (!err)
-		err = causes__new(&o.causes, args);
 	map__init(&o.threads, sizeof(struct thread_key), sizeof(struct thread_time));
 	map__init(&o.parts, sizeof(struct part_key), sizeof(struct part));
 	map__init(&o.wakers, sizeof(struct waker_key), sizeof(u64));
 	if (!err)
-		err = activity__read(o.activity, on_interval, &o);
-	if (!err)
-		err = causes__report(o.causes, o.activity, args, out, 3);
+		err = findings__read(&findings, args, &listener);
+	if (!err) {
+		o.activity = findings__activity(findings);
+		findings__add_to(findings, args, out);
+		err = causes__report(o.causes, o.activity, args, out);
+	}
 	threads = REPORT_TABLE(out, "threads", "Threads: where their time went", thread_columns);
 	parts = REPORT_TABLE(out, "waits", "What they waited for", part_columns);
 	threads->limit = parts->limit = 30;
@@ -214,7 +218,7 @@ static int run(const struct query *args, struct report_output *out)
 	map__free(&o.parts);
 	map__free(&o.wakers);
 	causes__free(o.causes);
-	activity__free(o.activity);
+	findings__free(findings);
 	return err;
 }
 

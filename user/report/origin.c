@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What every output says of its trace: in JSON where and when it was made, and in all formats what is missing. */
+/* Describes the trace of an output: JSON has where and when it was made, and all formats what is missing. */
 #include "report/origin.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static void add_trace(struct json_writer *w, const struct trace_facts *f)
 	if (s->being_recorded)
 		json_writer__bool(w, "being_recorded", true);
 	json_writer__bool(w, "damaged", f->damaged != 0);
-	/* what of it the report is about */
+	/* the part of the trace that the report covers */
 	json_writer__u64(w, "from_ns", f->from ? f->from : f->live);
 	json_writer__u64(w, "to_ns", f->to ? f->to : f->stop);
 	json_writer__u64(w, "traced_ns", trace_facts__traced(f));
@@ -72,7 +72,7 @@ static void add_losses(struct json_writer *w, const struct trace_facts *f)
 	json_writer__end(w);
 }
 
-/* Only where there are some. */
+/* Adds the refused programs, if there are any. */
 static void add_refused(struct json_writer *w, const struct trace_facts *f)
 {
 	if (!f->n_refused)
@@ -111,7 +111,7 @@ static void print_refused(FILE *file, const struct output_options *options, cons
 	putc('\n', file);
 }
 
-/* A part that is missing has one line, and where all of a family is missing that line alone. */
+/* Is this part reported by the line that all of its family is missing? */
 static bool is_covered(const struct trace_facts *f, u32 index)
 {
 	const struct refused *r = &f->refused[index];
@@ -129,7 +129,7 @@ static bool is_covered(const struct trace_facts *f, u32 index)
 	return false;
 }
 
-/* What is missing; ends everything that people read. prefix begins each line. */
+/* Prints what is missing, at the end of what people read. prefix begins each line. */
 static void print_losses(FILE *file, const struct output_options *options, const char *prefix, const void *arg)
 {
 	const struct trace_facts *f = arg;

@@ -5,7 +5,7 @@
 #include "model/facts.h"
 #include "output/table.h"
 
-/* Which trace an output is of, and what is missing in it. NULL: of none. */
+/* Returns the origin of an output: its trace, and what is missing in it. NULL: no trace. */
 struct report_origin trace_origin(const struct trace_facts *facts);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* System calls by name: nsys's osrt_sum, the same by thread and by file, and what they returned. */
+/* Report osrt: system calls by name (nsys's osrt_sum), thread and file, and what they returned. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "report/api_columns.h"
 #include "report/report.h"
 
-/* bpf/probes/syscall/syscall.h; by number, as traces outlive headers */
+/* Values of bpf/probes/syscall/syscall.h, repeated because traces outlive headers. */
 enum { CALL_X32 = 0x4000, CALL_32 = 0x8000 };
 
 struct thread_call {
@@ -28,22 +28,22 @@ struct error_key {
 };
 
 struct file_key {
-	u32 name, nr; /* number of osrt_files, call */
+	u32 name, nr; /* number in osrt_files; system call */
 };
 
 /* Calls of one kind. */
 struct group {
 	struct stats time;
-	u64 off_ns; /* of it, off the CPU */
-	u64 sleeps; /* in it */
+	u64 off_ns; /* the part of time off the CPU */
+	u64 sleeps; /* sleeps within the calls */
 	u64 errors, bytes;
-	u64 untimed; /* had not returned, or were refused before they began; not in `time` */
+	u64 untimed; /* not in `time`: calls that had not returned, or were refused */
 	u64 short_count, short_ns, short_errors; /* below the threshold: counted only */
 };
 
 struct osrt {
 	const struct query *args;
-	const struct schema_field *nr; /* of event syscall, for names */
+	const struct schema_field *nr; /* field of event syscall, for names */
 	struct stats_pool pool;
 	struct map by_name; /* u32 nr -> struct group */
 	struct map by_thread; /* struct thread_call -> struct group */
@@ -51,13 +51,13 @@ struct osrt {
 	struct map errors; /* struct error_key -> u64 */
 	struct osrt_files *files;
 	struct off_cpu off;
-	u64 calls, untimed; /* those that total is of, and those of which no duration is known */
+	u64 calls, untimed; /* calls in total; calls without a known duration */
 	u64 total, open, longest_open;
 	struct thread_call stuck;
 	u64 threshold, shorts;
 };
 
-/* "read", "ia32 read", "syscall 467": a number that the recording machine's headers had no name for */
+/* Returns "read", "ia32 read" or, for a number without a name in the recording machine's headers, "syscall 467". */
 static const char *call_name(const struct osrt *o, u32 nr, char *buf, size_t size)
 {
 	const char *name = o->nr ? schema_field__value_name(o->nr, nr) : NULL;
@@ -155,7 +155,7 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 	o->calls += timed;
 	o->untimed += !timed;
 	if (c.flags & EVENT_OPEN) {
-		/* these never do */
+		/* exit never returns */
 		if (is_exit(o, c.key.nr))
 			return err;
 		o->open++;
@@ -235,7 +235,7 @@ static int read_all(struct osrt *o)
 	struct query all = *o->args, shorts = *o->args;
 	int err = off_cpu__read(&o->off, o->args);
 
-	/* the last sums are written as tracing ends, for the time since the sums before */
+	/* The last sums are written when tracing ends, for the time since the sums before. */
 	if (o->args->facts && shorts.to >= o->args->facts->stop)
 		shorts.to = 0;
 
@@ -246,7 +246,7 @@ static int read_all(struct osrt *o)
 		err = osrt_files__new(&o->files, o->args);
 	if (!err)
 		err = query__read_kind(o->args, "syscall", on_calls, o);
-	/* short calls are summed by process: the thread is not known */
+	/* Short calls are summed by process, without threads. */
 	if (!err && !o->args->tids.n)
 		err = query__read_kind(&shorts, "syscall_short", on_shorts, o);
 	if (!err)
@@ -367,7 +367,7 @@ static void fill_files(struct osrt *o, struct table *t)
 	table__sort(t, "total_ns");
 }
 
-/* include/linux/errno.h: what a call that a signal interrupted returns inside the kernel */
+/* Names also the values of include/linux/errno.h, which interrupted calls return inside the kernel. */
 static const char *error_name(s32 error)
 {
 	const char *name = strerrorname_np(-error);
@@ -409,7 +409,7 @@ static void add_findings(struct osrt *o, struct report_output *out, const struct
 	top = table__row(summary, 0);
 	if (o->calls) {
 		report_output__finding(out, "%s system call%s took %s of their threads' time; %.1f%% of that in %s.",
-				       text__count(count, sizeof(count), o->calls), o->calls == 1 ? "" : "s",
+				       text__count(count, sizeof(count), o->calls), text__s(o->calls),
 				       text__ns(total, sizeof(total), o->total), top[API_PERCENT].d,
 				       top[API_NAME].text);
 		REPORT_FIGURES(out, FIGURE("calls", V_U64(o->calls)), FIGURE("total_ns", V_U64(o->total)),
@@ -421,7 +421,7 @@ static void add_findings(struct osrt *o, struct report_output *out, const struct
 				       text__ns(total, sizeof(total), o->off.counted));
 	if (o->open)
 		report_output__finding(out, "%llu call%s had not returned at the end; the longest, %s of %s, for %s.",
-				       o->open, o->open == 1 ? "" : "s", call_name(o, o->stuck.nr, name, sizeof(name)),
+				       o->open, text__s(o->open), call_name(o, o->stuck.nr, name, sizeof(name)),
 				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
 				       text__ns(total, sizeof(total), o->longest_open));
 	if (o->open)
@@ -497,6 +497,5 @@ REPORT(osrt) = {
 	.name = "osrt",
 	.doc = "system calls: count, time, bytes and errors by name, thread and file",
 	.kinds = "syscall,syscall_short",
-	.summary = 1,
 	.run = run,
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The processes as a tree of parents and children, with command lines, containers, and start and end times. */
+/* Report processes: a tree of processes with command lines, containers, and start and end times. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "report/report.h"
 
-/* Deeper than this a tree is not drawn; a damaged trace may hold a circle. */
+/* Limit for the tree's depth, as a damaged trace may have a cycle. */
 #define DEPTH_MAX 32
 
 struct process {
@@ -32,10 +32,7 @@ static void add(const struct task *task, void *arg)
 		t->failed = true;
 }
 
-/*
- * Links each process to its parent: the process that had the parent's pid when it began. Children are in order of
- * first appearance.
- */
+/* Links each process to its parent, which had the parent's pid when it began; children in order of appearance. */
 static void link_children(struct tree *t)
 {
 	for (u32 i = 0; i < t->processes.n; i++) {
@@ -62,7 +59,7 @@ static struct value moment(const struct tree *t, u64 time)
 	return time ? V_S64((s64)(time - t->args->start)) : V_NONE;
 }
 
-/* Is one of the threads that --tid asks for its own? */
+/* Does the process have a thread that --tid selects? */
 static bool has_thread(const struct tree *t, const struct task *task)
 {
 	const struct trace_ids *tids = &t->args->tids;
@@ -77,7 +74,7 @@ static bool has_thread(const struct tree *t, const struct task *task)
 	return has;
 }
 
-/* Do --time, -p and --tid select it? */
+/* Do --time, -p and --tid select the process? */
 static bool is_selected(const struct tree *t, const struct task *task)
 {
 	const struct query *a = t->args;
@@ -127,7 +124,7 @@ static const struct column columns[] = {
 	{ "container", "Container", VALUE_TEXT, SHOW_PLAIN },
 	{ "pod", "Pod", VALUE_TEXT, SHOW_NEVER },
 	{ "exe", "Program", VALUE_TEXT, SHOW_NEVER },
-	{ "command", "Command", VALUE_TEXT, SHOW_LONG },
+	{ "command", "Command", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static int run(const struct query *args, struct report_output *out)
@@ -139,7 +136,7 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&t.processes, sizeof(struct task *), sizeof(struct process));
 	names__each_process(args->names, add, &t);
 	link_children(&t);
-	/* first the roots, whose parents are not in the trace, then what is left: members of a cycle */
+	/* Roots, whose parents are not in the trace, come first, then the members of cycles. */
 	for (u32 i = 0; i < t.processes.n; i++) {
 		struct process *p = map__value(&t.processes, i);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * By Python function: self CPU time, with the C code in it (what it calls, or what the interpreter does for it,
- * such as adding integers), and total CPU time with all that it calls; with the GIL or without it; time off the
- * CPU. A function that calls itself counts once per stack.
+ * Report python: self CPU time by Python function, with the C code in it (what it calls, or what the interpreter does
+ * for it, such as adding integers), and total CPU time with its callees; with or without the GIL; time off the CPU. A
+ * recursive function counts once per stack.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ struct function {
 	struct sampled_weight self, total;
 	u64 native_ns; /* the part of self that is in C */
 	u32 frame; /* one of its frames, for its name */
-	u32 last; /* number of the stack that it was counted for */
+	u32 last; /* number of the last stack for which it was counted */
 };
 
 struct python_report {

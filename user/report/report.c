@@ -5,9 +5,7 @@
 
 #include "output/text.h"
 
-/* made by the linker; weak: a program without a report links too */
-extern const struct report *const __start_sonde_reports[] __attribute__((weak));
-extern const struct report *const __stop_sonde_reports[] __attribute__((weak));
+REGISTRY(report, sonde_reports);
 
 void report__nothing(const struct query *args, struct report_output *out, const char *what, const char *family)
 {
@@ -33,30 +31,82 @@ bool report__is_about(const struct report *r, const struct schema *schema, const
 
 const struct report *report__find(const char *name)
 {
-	const struct report *const *r;
-
-	for (r = __start_sonde_reports; r < __stop_sonde_reports; r++) {
-		if (!strcmp((*r)->name, name))
-			return *r;
-	}
-	return NULL;
+	return REGISTRY_FIND(sonde_reports, name);
 }
 
-/* Visits in order of name without sorting: there are few. */
 void report__each(void (*fn)(const struct report *r, void *arg), void *arg)
 {
-	const struct report *const *r, *next, *last = NULL;
+	const struct report *r = NULL;
 
-	for (;; last = next) {
-		next = NULL;
-		for (r = __start_sonde_reports; r < __stop_sonde_reports; r++) {
-			if (last && strcmp((*r)->name, last->name) <= 0)
-				continue;
-			if (!next || strcmp((*r)->name, next->name) < 0)
-				next = *r;
-		}
-		if (!next)
-			return;
-		fn(next, arg);
+	while ((r = REGISTRY_NEXT(sonde_reports, r, NULL)))
+		fn(r, arg);
+}
+
+struct ns_pids {
+	const struct names *names;
+	u32 pid; /* index of the column */
+};
+
+static struct value ns_pid(const struct value *row, void *arg)
+{
+	const struct ns_pids *n = arg;
+	const struct task *t = row[n->pid].type == VALUE_U64 ? names__task(n->names, (u32)row[n->pid].u, 0) : NULL;
+
+	return t && t->ns_pid ? V_U64(t->ns_pid) : V_NONE;
+}
+
+/* Adds the pid in the process's own pid namespace to CSV and JSON; column pid is as in sonde's namespace. */
+static void add_ns_pids(struct report_output *out, const struct names *names)
+{
+	static const struct column column = { "ns_pid", "Pid in its namespace", VALUE_U64, SHOW_NEVER };
+
+	for (struct table *t = out->tables; t; t = t->next) {
+		int pid = table__column(t, "pid");
+		struct ns_pids n = { .names = names, .pid = (u32)pid };
+
+		if (pid >= 0)
+			table__insert(t, n.pid + 1, &column, ns_pid, &n);
 	}
+}
+
+/* Does the key name a pid or tid, such as "waker_tid"? */
+static bool is_task_key(const char *key)
+{
+	size_t len = strlen(key);
+
+	return len >= 3 && (!strcmp(key + len - 3, "pid") || !strcmp(key + len - 3, "tid"));
+}
+
+static void replace_id(const struct names *names, const char *key, struct value *value)
+{
+	if (value->type == VALUE_U64 && is_task_key(key))
+		value->u = names__number(names, (u32)value->u);
+}
+
+/* Replaces the ids that reports use for reused pids and tids by the pids and tids. */
+static void replace_ids(struct report_output *out, const struct names *names)
+{
+	for (struct table *t = out->tables; t; t = t->next)
+		for (u32 i = 0; i < t->n_rows; i++)
+			for (u32 c = 0; c < t->n_columns; c++)
+				replace_id(names, t->columns[c].key, &table__row(t, i)[c]);
+	for (u32 i = 0; i < out->n_findings; i++) {
+		struct report_finding *f = &out->findings[i];
+
+		for (u32 k = 0; k < f->n_figures; k++)
+			replace_id(names, f->figures[k].key, &f->figures[k].value);
+		for (u32 k = 0; k < f->n_fields; k++)
+			replace_id(names, f->fields[k].key, &f->fields[k].value);
+	}
+}
+
+int report__run(const struct report *r, const struct query *q, struct report_output *out)
+{
+	int err = r->run(q, out);
+
+	if (err)
+		return err;
+	add_ns_pids(out, q->names);
+	replace_ids(out, q->names);
+	return 0;
 }

@@ -73,7 +73,7 @@ static int on_off(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* Each has the sums so far. */
+/* Each event has the sums since the start. */
 static int on_clock(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
@@ -93,7 +93,7 @@ static int on_clock(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* Reads the whole recording, also where only a part of the time is selected. */
+/* Reads the whole recording, even if only a part of the time is selected. */
 static int read_clock(struct sampled *s, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_clock"), NULL };

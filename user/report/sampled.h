@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the family sample recorded, summed up by stack: for the reports python, lines and stacks. */
+/* Sums the records of family sample by stack, for reports python, lines and stacks. */
 #ifndef SONDE_REPORT_SAMPLED_H
 #define SONDE_REPORT_SAMPLED_H
 
@@ -8,7 +8,7 @@
 #include "util/map.h"
 
 struct sampled_weight {
-	u64 samples, cpu_ns; /* of the clock */
+	u64 samples, cpu_ns; /* samples of the clock */
 	u64 gil_ns, no_gil_ns; /* of cpu_ns: with the GIL, and known to be without it */
 	u64 kernel_ns; /* of cpu_ns: in the kernel */
 	u64 waits, off_ns; /* off the CPU */
@@ -21,15 +21,15 @@ struct sampled {
 	u64 period, threshold, ticks, missed; /* of the recording as a whole */
 };
 
-/* 0 or negative errno; to be freed in any case. */
+/* Returns 0 or negative errno; call sampled__free in any case. */
 int sampled__read(struct sampled *s, const struct query *args);
 void sampled__free(struct sampled *s);
 void sampled__add(struct sampled_weight *to, const struct sampled_weight *w);
-/* The ids of a stack from the outermost on, in a buffer that the next call reuses; *n frames. NULL: no memory. */
+/* Returns a stack's n frame ids, the outermost first, in a buffer that the next call reuses; NULL without memory. */
 const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
-/* The index in such a path of the innermost Python frame, -1: none. */
+/* Returns the index in such a path of the innermost Python frame, -1 if there is none. */
 int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
-/* Adds a finding if there are no samples, and notes on the limits of the figures. false: there are none. */
+/* Adds notes on the limits of the figures; returns false, after adding a finding, if there are no samples. */
 bool sampled__say(const struct sampled *s, const struct query *args, struct report_output *out);
 
 #endif

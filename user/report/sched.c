@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* By thread: time on a CPU, time waiting for one, and what else it waited for. */
+/* Report sched: each thread's time on a CPU, waiting for one, and waiting for other things. */
 #include "report/sched.h"
 
 #include <errno.h>
@@ -8,26 +8,28 @@
 
 #include "model/sched_span.h"
 #include "output/text.h"
+#include "util/saturate.h"
 
-/* Spans that cross a border of --time count as far as they are inside: these are sums, not calls. */
+/* Spans that cross a border of --time count with the part inside, since these are sums, not calls. */
 struct read {
 	struct sched_report *sched;
 	const struct query *args;
 };
 
-/* The kernel's own count for a span, scaled to the part of the span in the selected time. */
+/* Scales the kernel's own count for a span to the part of the span in the selected time. */
 static u64 counted_inside(const struct query *args, u64 counted, u64 start, u64 end)
 {
 	u64 inside = query__inside(args, start, end);
 
-	return inside == end - start ? counted : (u64)((double)counted * (double)inside / (double)(end - start));
+	return inside == end - start ? counted :
+				       saturate__u64((double)counted * (double)inside / (double)(end - start));
 }
 
 static void on_run(struct read *r, struct sched_thread *t, const struct sched_span *s)
 {
 	t->run_ns += query__inside(r->args, s->start, s->end);
 	t->charged_ns += counted_inside(r->args, s->counted, s->start, s->end);
-	/* still running when the trace ended: it has not been switched out */
+	/* The thread ran when the trace ended and was not switched out. */
 	if (s->open)
 		return;
 	t->switches++;
@@ -145,7 +147,7 @@ static void fill(struct sched_report *s, const struct query *args, struct table 
 	table__sort(table, "run_ns");
 }
 
-void sched_report__add_findings(const struct sched_report *s, const struct query *args, struct report_output *out)
+static void add_findings(const struct sched_report *s, const struct query *args, struct report_output *out)
 {
 	const struct sched_key *k;
 	const struct sched_thread *t, *worst = NULL;
@@ -164,16 +166,15 @@ void sched_report__add_findings(const struct sched_report *s, const struct query
 	if (!worst)
 		return;
 	if (!run)
-		report_output__finding(out, "%u thread%s did not run on a CPU.", s->threads.n,
-				       s->threads.n == 1 ? "" : "s");
+		report_output__finding(out, "%u thread%s did not run on a CPU.", s->threads.n, text__s(s->threads.n));
 	else
 		report_output__finding(out, "%u thread%s ran for %s in all: %.1f CPUs busy on average.", s->threads.n,
-				       s->threads.n == 1 ? "" : "s", text__ns(buf, sizeof(buf), run),
+				       text__s(s->threads.n), text__ns(buf, sizeof(buf), run),
 				       duration ? (double)run / (double)duration : 0);
 	REPORT_FIGURES(out, FIGURE("threads", V_U64(s->threads.n)), FIGURE("run_ns", V_U64(run)));
 	if (worst->runnable_ns) {
 		k = map__key(&s->threads, at);
-		/* as in report offcpu: percent of the time in which the thread existed */
+		/* As in report offcpu, the percentage is of the time in which the thread existed. */
 		own = worst->run_ns + worst->runnable_ns + worst->sleep_ns + worst->blocked_ns + worst->other_ns;
 		report_output__finding(out, "%s waited longest for a CPU: %s, %.0f%% of %s.",
 				       names__label(args->names, who, sizeof(who), k->pid, k->tid),
@@ -195,7 +196,7 @@ static int run(const struct query *args, struct report_output *out)
 	fill(&s, args, t);
 	if (!s.threads.n)
 		report__nothing(args, out, "No scheduling was recorded", "sched");
-	sched_report__add_findings(&s, args, out);
+	add_findings(&s, args, out);
 	if (s.pool.approximate)
 		report_output__note(out, "Medians and p99 of threads beyond %u wake-ups are within 0.4%%.",
 				    STATS_EXACT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where threads spent their time on and off the CPUs: for report sched and for the summary. */
+/* Sums threads' time on and off the CPUs, for report sched and the summary. */
 #ifndef SONDE_REPORT_SCHED_H
 #define SONDE_REPORT_SCHED_H
 
@@ -18,7 +18,7 @@ struct sched_thread {
 	u64 run_ns; /* on a CPU */
 	u64 runnable_ns; /* waited for one */
 	u64 sleep_ns, blocked_ns, other_ns; /* waited for something else */
-	u64 charged_ns, waited_ns; /* run and runnable as the kernel counts them: less what a hypervisor stole */
+	u64 charged_ns, waited_ns; /* run and runnable by the kernel's count, without time stolen by a hypervisor */
 	u64 switches, preempted;
 	struct stats latency; /* ns from each wake-up to running */
 	struct sched_key waker; /* the thread that woke it most often */
@@ -31,10 +31,8 @@ struct sched_report {
 	struct stats_pool pool;
 };
 
-/* 0 or negative errno; sched_report__free in any case. */
+/* Returns 0 or negative errno; call sched_report__free in any case. */
 int sched_report__read(struct sched_report *s, const struct query *args);
 void sched_report__free(struct sched_report *s);
-/* Adds findings on how busy the CPUs were and which thread waited longest for one; none without threads. */
-void sched_report__add_findings(const struct sched_report *s, const struct query *args, struct report_output *out);
 
 #endif

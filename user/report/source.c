@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A trace may name any path, so a source file is opened only if it is a regular file of at most a certain size,
- * which is checked before, and if the user who runs sonde may read it: commands that read a trace have given up
- * root.
+ * Reads source lines. A trace may name any path, so a file is opened only if it is regular and not too large, and if
+ * the user who runs sonde may read it: commands that read a trace have given up root.
  */
 #include "report/source.h"
 

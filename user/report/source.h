@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Lines of the source files that a trace names, if this machine has them. */
+/* Reads lines of the source files that a trace names, if this machine has them. */
 #ifndef SONDE_REPORT_SOURCE_H
 #define SONDE_REPORT_SOURCE_H
 
@@ -14,8 +14,8 @@ struct sources {
 void sources__init(struct sources *s);
 void sources__free(struct sources *s);
 /*
- * Copies line `line` (from 1) without its indentation and line end, at most a few hundred bytes, into buf; NULL:
- * not readable. made: when the trace was made, CLOCK_REALTIME ns.
+ * Copies line `line` (from 1), trimmed and cut to a few hundred bytes, into buf; returns NULL if it cannot be read.
+ * made: when the trace was made, CLOCK_REALTIME ns.
  */
 const char *sources__line(struct sources *s, const char *path, u32 line, u64 made, char *buf, size_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The heaviest stacks, by function: stacks that differ only in lines are one. */
+/* Report stacks: the stacks with most time, by function; stacks that differ only in lines are merged. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 
 #include "output/text.h"
 #include "report/sampled.h"
-
-#define FOLDED_MAX (64 << 10)
+#include "report/stack_text.h"
 
 struct path {
 	struct sampled_weight w;
@@ -26,68 +25,120 @@ static const struct column columns[] = {
 	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN },
 };
 
-/* Into text; returns its length. */
-static size_t folded(const struct sampled *s, u32 stack, char *text)
+/*
+ * Hashes the names of all functions from the outermost on; stacks with equal hashes are merged. The callers' hash is
+ * computed once for each frame, as a trace may have many long stacks with common frames.
+ */
+static int hash_names(const struct stacks *s, u32 stack, struct map *hashes, u32 *way, u64 *out)
 {
-	size_t len = stack ? stacks__folded(s->stacks, stack, text, FOLDED_MAX) : 0;
+	u64 hash = stack && !stacks__frame(s, stack);
+	u32 n = 0;
 
-	if (len >= FOLDED_MAX)
-		len = strlen(text);
-	if (!len)
-		len = (size_t)snprintf(text, FOLDED_MAX, "(no stack)");
-	return len;
-}
+	for (u32 id = stack; id && n < STACKS_DEEPEST; id = stacks__frame(s, id)->caller) {
+		const u64 *known = map__find(hashes, &id);
 
-static void fill(struct sampled *s, const struct map *paths, char *text, struct table *t)
-{
-	for (u32 i = 0; i < paths->n; i++) {
-		const struct path *p = map__value(paths, i);
-
-		folded(s, p->stack, text);
-		table__add(t, V_DBL(table__percent(p->w.cpu_ns, s->all.cpu_ns)), V_U64(p->w.cpu_ns),
-			   V_U64(p->w.samples), V_U64(p->w.off_ns), V_U64(p->w.waits), V_U64(p->depth), V_TEXT(text));
+		if (known || !stacks__frame(s, id)) {
+			hash = known ? *known : hash;
+			break;
+		}
+		way[n++] = id;
 	}
-	table__sort(t, s->all.cpu_ns ? "cpu_ns" : "off_cpu_ns");
+	while (n--) {
+		u64 both[2] = { hash, stack_frame__name_hash(stacks__frame(s, way[n])) }, *to;
+
+		hash = XXH3_64bits(both, sizeof(both));
+		to = map__get(hashes, &way[n]);
+		if (!to)
+			return -ENOMEM;
+		*to = hash;
+	}
+	*out = hash;
+	return 0;
 }
 
-static int merge(struct sampled *s, struct map *paths, char *text)
+static int merge(struct sampled *s, struct map *paths)
 {
-	for (u32 i = 0; i < s->by_stack.n; i++) {
-		u32 stack = *(const u32 *)map__key(&s->by_stack, i);
-		u64 hash = XXH3_64bits(text, folded(s, stack, text));
-		struct path *p = map__get(paths, &hash);
+	u32 *way = malloc(STACKS_DEEPEST * sizeof(*way));
+	struct map hashes;
+	int err = way ? 0 : -ENOMEM;
 
+	map__init(&hashes, sizeof(u32), sizeof(u64));
+	for (u32 i = 0; !err && i < s->by_stack.n; i++) {
+		u32 stack = *(const u32 *)map__key(&s->by_stack, i);
+		struct path *p = NULL;
+		u64 hash;
+
+		err = hash_names(s->stacks, stack, &hashes, way, &hash);
+		if (!err)
+			p = map__get(paths, &hash);
 		if (!p)
-			return -ENOMEM;
+			err = -ENOMEM;
+		if (err)
+			break;
 		p->stack = stack;
 		p->depth = stacks__depth(s->stacks, stack);
 		sampled__add(&p->w, map__value(&s->by_stack, i));
 	}
+	map__free(&hashes);
+	free(way);
+	return err;
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct path *x = *(const struct path *const *)a, *y = *(const struct path *const *)b;
+	int order = (x->w.cpu_ns < y->w.cpu_ns) - (x->w.cpu_ns > y->w.cpu_ns);
+
+	if (!order)
+		order = (x->w.off_ns < y->w.off_ns) - (x->w.off_ns > y->w.off_ns);
+	return order ? order : (x > y) - (x < y); /* equal ones keep their order */
+}
+
+/* Adds the stacks with most time first, since later texts may be cut. */
+static int fill(struct sampled *s, const struct map *paths, struct table *t, struct report_output *out)
+{
+	const struct path **list = malloc((paths->n + 1) * sizeof(*list));
+	struct stack_texts texts = {};
+
+	if (!list)
+		return -ENOMEM;
+	for (u32 i = 0; i < paths->n; i++)
+		list[i] = map__value(paths, i);
+	qsort(list, paths->n, sizeof(*list), by_weight);
+	for (u32 i = 0; i < paths->n; i++) {
+		const struct path *p = list[i];
+		char *text = stack_texts__add(&texts, s->stacks, p->stack);
+
+		table__add(t, V_DBL(table__percent(p->w.cpu_ns, s->all.cpu_ns)), V_U64(p->w.cpu_ns),
+			   V_U64(p->w.samples), V_U64(p->w.off_ns), V_U64(p->w.waits), V_U64(p->depth),
+			   V_TEXT(text && *text ? text : "(no stack)"));
+		free(text);
+	}
+	free(list);
+	table__sort(t, s->all.cpu_ns ? "cpu_ns" : "off_cpu_ns");
+	stack_texts__say(&texts, out);
 	return 0;
 }
 
 static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "stacks", "The heaviest stacks, outermost function first", columns);
-	char *text = malloc(FOLDED_MAX), buf[TEXT_NUMBER];
+	char buf[TEXT_NUMBER];
 	struct map paths;
 	struct sampled s;
 	int err = sampled__read(&s, args);
 
 	t->limit = 20;
 	map__init(&paths, sizeof(u64), sizeof(struct path));
-	if (!text)
-		err = -ENOMEM;
 	if (!err)
-		err = merge(&s, &paths, text);
+		err = merge(&s, &paths);
 	if (!err && sampled__say(&s, args, out)) {
-		fill(&s, &paths, text, t);
+		err = fill(&s, &paths, t, out);
 		report_output__finding(out, "%u different stacks in %llu samples, %s of CPU time.", paths.n,
 				       s.all.samples, text__ns(buf, sizeof(buf), s.all.cpu_ns));
 	}
 	map__free(&paths);
 	sampled__free(&s);
-	free(text);
 	return err;
 }
 

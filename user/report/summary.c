@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What ran and where its time went, on one page: the default report. */
+/* Report summary, the default: what ran and where its time went, on one page. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "findings/findings.h"
 #include "model/facts.h"
 #include "output/text.h"
 #include "report/causes.h"
@@ -16,6 +17,7 @@
 #include "report/sched.h"
 #include "report/unexplained.h"
 #include "util/array.h"
+#include "util/saturate.h"
 
 #define RUNTIMES_LEN 160
 
@@ -30,17 +32,22 @@ struct process {
 struct summary {
 	const struct query *args;
 	struct map processes; /* struct process_key -> struct process */
+	/* Caches recent pids: events of a process follow each other, and there may be millions. */
+	struct {
+		u32 pid;
+		struct process *process;
+	} recent[64];
 	struct cuda_api cuda;
 	struct nccl_api nccl;
 	struct gil_report gil;
 	struct sched_report sched;
 	struct gpu_report gpu;
-	struct activity *activity;
+	struct findings *findings;
 	struct causes *causes;
-	struct map kinds; /* u16 id of each kind of event that there is -> nothing */
+	struct map kinds; /* keys: u16 id of each kind that occurs */
 };
 
-/* The column Container is there only if a process runs in one. */
+/* Column Container is shown only if a process runs in one. */
 #define PROCESS_COLUMNS(show_container)                                                                             \
 	{                                                                                                           \
 		{ "pid", "PID", VALUE_U64, SHOW_PLAIN }, { "name", "Process", VALUE_TEXT, SHOW_PLAIN },             \
@@ -66,7 +73,7 @@ static const struct column thread_columns[] = {
 	{ "runnable_ns", "Runnable", VALUE_U64, SHOW_NS }, { "switches", "Switches", VALUE_U64, SHOW_COUNT },
 };
 
-/* Process ids are reused: events and times of different processes with one pid are distinguished by time. */
+/* Pids are reused: processes with one pid are distinguished by time. */
 struct process_key {
 	const struct task *task; /* NULL: not known to names */
 	u64 pid;
@@ -79,7 +86,19 @@ static struct process *process_at(struct summary *s, u32 pid, u64 time)
 	return map__get(&s->processes, &key);
 }
 
-/* The last process with this pid: sums over the whole time are attributed to it. */
+/* Returns the process of a row's pid. The reader separates processes that shared a pid, so the first row decides. */
+static struct process *process_of_row(struct summary *s, const struct view *v, const struct common_fields *f, u32 pid)
+{
+	u32 slot = pid % ARRAY_LEN(s->recent);
+
+	if (s->recent[slot].pid != pid || !s->recent[slot].process) {
+		s->recent[slot].pid = pid;
+		s->recent[slot].process = process_at(s, pid, (u64)view__s64(v, f->time));
+	}
+	return s->recent[slot].process;
+}
+
+/* Returns the last process with this pid, to which sums over the whole time are attributed. */
 static struct process *process_of(struct summary *s, u32 pid)
 {
 	struct process_key key = { .task = names__task(s->args->names, pid, pid), .pid = pid };
@@ -92,7 +111,7 @@ static const struct process_key *key_of(const struct summary *s, u32 i)
 	return map__key(&s->processes, i);
 }
 
-/* CPython, CUDA, NCCL: by the start of the file's name. */
+/* Is it a file of CPython, CUDA or NCCL, by the start of its name? */
 static bool is_runtime(const char *file)
 {
 	return !strncmp(file, "libcudart", 9) || !strncmp(file, "libcuda.so", 10) || !strncmp(file, "libnccl", 7) ||
@@ -115,6 +134,8 @@ static int on_rows(const struct rows *rows, void *arg)
 	struct common_fields f = common_fields__of(v.event);
 	const struct schema_field *path = strcmp(v.event->name, "proc_map") ? NULL :
 									      schema_event__field(v.event, "path");
+	/* These two kinds are recorded by other families than their own. */
+	bool describes = !strcmp(v.event->name, "syscall_file") || !strcmp(v.event->name, "syscall_peer");
 	u32 family = EVENT_FAMILY(v.event->id);
 	struct summary *s = arg;
 	struct process *p;
@@ -124,20 +145,21 @@ static int on_rows(const struct rows *rows, void *arg)
 		return -ENOMEM;
 	for (; v.i < rows__count(rows); v.i++) {
 		pid = (u32)view__s64(&v, f.pid);
-		p = pid ? process_at(s, pid, (u64)view__s64(&v, f.time)) : NULL;
+		p = pid ? process_of_row(s, &v, &f, pid) : NULL;
 		if (pid && !p)
 			return -ENOMEM;
 		if (!p)
 			continue;
 		p->events++;
-		p->families |= family < 64 ? 1ull << family : 0;
+		if (!describes)
+			p->families |= FAMILY_BIT(family);
 		if (path)
 			process__add_runtime(p, names__string(s->args->names, (u32)view__s64(&v, path)));
 	}
 	return 0;
 }
 
-/* The kinds of family proc, or else those of all others that are not about the trace itself. */
+/* Reads the kinds of family proc, or those of all other families except metadata. */
 static int read_kinds(struct summary *s, const struct query *args, bool proc)
 {
 	const struct schema *schema = trace__schema(s->args->trace);
@@ -165,7 +187,7 @@ static int read_events(struct summary *s)
 	struct query all = *s->args;
 	int err;
 
-	/* what processes there are and what they map is recorded once, while probes are still being attached */
+	/* Existing processes and their mappings are recorded once, while probes are still being attached. */
 	if (s->args->facts && !s->args->facts->from)
 		all.from = 0;
 	err = read_kinds(s, &all, true);
@@ -243,33 +265,35 @@ static bool has_containers(const struct summary *s)
 	return false;
 }
 
-/* Returns how many processes were left out. If all would be, none is. */
+/* Returns how many processes were left out; if that would be all, none is. */
 static u32 fill_processes(struct summary *s, struct table *t)
 {
 	const struct query *args = s->args;
 	const struct process *p;
 	const struct task *task;
 	const char *command, *container, *pod;
+	char title[64];
 	char families[128];
-	u32 i, pid, dull = 0;
+	u32 i, pid, uninteresting = 0;
 
 	for (i = 0; i < s->processes.n; i++)
-		dull += !is_interesting(s, map__value(&s->processes, i));
-	if (dull == s->processes.n)
-		dull = 0;
+		uninteresting += !is_interesting(s, map__value(&s->processes, i));
+	if (uninteresting == s->processes.n)
+		uninteresting = 0;
 	for (i = 0; i < s->processes.n; i++) {
 		pid = (u32)key_of(s, i)->pid;
 		p = map__value(&s->processes, i);
-		if (dull && !is_interesting(s, p))
+		if (uninteresting && !is_interesting(s, p))
 			continue;
 		task = key_of(s, i)->task;
 		command = task ? names__string(args->names, task->command) : "";
 		names__container_of(args->names, task, &container, &pod);
 		family_list(trace__schema(args->trace), p->families, families, sizeof(families));
-		table__add(t, V_U64(pid), V_TEXT(task ? task__name(task) : NULL), V_U64(p->events),
-			   p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE, p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE,
-			   p->cuda_calls ? V_U64(p->cuda_ns) : V_NONE, p->gil_waits ? V_U64(p->gil_waits) : V_NONE,
-			   p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
+		table__add(t, V_U64(pid),
+			   V_TEXT(task ? names__title(args->names, title, sizeof(title), task->id, 0) : NULL),
+			   V_U64(p->events), p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE,
+			   p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE, p->cuda_calls ? V_U64(p->cuda_ns) : V_NONE,
+			   p->gil_waits ? V_U64(p->gil_waits) : V_NONE, p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
 			   task && task->start ? V_S64((s64)(task->start - args->start)) : V_NONE,
 			   task && task->end ? V_S64((s64)(task->end - args->start)) : V_NONE, V_TEXT(families),
 			   V_TEXT(*p->runtimes ? p->runtimes : NULL), V_TEXT(*container ? container : NULL),
@@ -278,19 +302,21 @@ static u32 fill_processes(struct summary *s, struct table *t)
 	table__sort(t, "events");
 	table__sort(t, "gil_wait_ns");
 	table__sort(t, "cuda_ns");
-	return dull;
+	return uninteresting;
 }
 
 static void fill_threads(struct summary *s, struct table *t)
 {
 	const struct sched_thread *thread;
 	const struct sched_key *k;
+	char title[64];
 	u32 i;
 
 	for (i = 0; i < s->sched.threads.n; i++) {
 		thread = map__value(&s->sched.threads, i);
 		k = map__key(&s->sched.threads, i);
-		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(s->args->names, k->pid, k->tid)),
+		table__add(t, V_U64(k->pid), V_U64(k->tid),
+			   V_TEXT(names__title(s->args->names, title, sizeof(title), k->pid, k->tid)),
 			   V_U64(thread->run_ns), V_U64(thread->runnable_ns), V_U64(thread->switches));
 	}
 	table__sort(t, "run_ns");
@@ -348,7 +374,7 @@ static int repeat_findings(const struct summary *s, const struct report *r, stru
 	return err;
 }
 
-/* The first findings of the reports that ask for it, if they have rows. */
+/* Adds the first findings of reports with .summary, if they have rows. */
 static int add_other_findings(const struct summary *s, struct report_output *out)
 {
 	struct repeated r = {};
@@ -360,7 +386,7 @@ static int add_other_findings(const struct summary *s, struct report_output *out
 	return err;
 }
 
-/* Which flags would have shown more */
+/* Adds a finding on options that would have shown more. */
 static int add_unexplained(const struct summary *s, struct report_output *out)
 {
 	struct explained *list = calloc(s->processes.n + 1, sizeof(*list));
@@ -370,7 +396,7 @@ static int add_unexplained(const struct summary *s, struct report_output *out)
 		return -ENOMEM;
 	for (u32 i = 0; i < s->processes.n; i++) {
 		const struct process *p = map__value(&s->processes, i);
-		u64 gil = (u64)p->gil_busy;
+		u64 gil = saturate__u64(p->gil_busy);
 
 		if (*p->runtimes)
 			list[n++] = (struct explained){ .pid = (u32)key_of(s, i)->pid,
@@ -387,20 +413,23 @@ static int add_interval(const struct activity_interval *i, void *arg)
 	return causes__add(arg, i);
 }
 
-/* Adds the causes of slowness as the first findings. */
+/* Adds the findings of findings/ first, and the table of causes, in one pass over the activity. */
 static int add_cause_findings(struct summary *s, struct report_output *out)
 {
-	int err = activity__new(&s->activity, s->args, 0);
+	struct findings_listener listener = { add_interval, NULL };
+	int err = causes__new(&s->causes, s->args);
 
+	listener.arg = s->causes;
 	if (!err)
-		err = causes__new(&s->causes, s->args);
-	if (!err)
-		err = activity__read(s->activity, add_interval, s->causes);
-	return err ? err : causes__report(s->causes, s->activity, s->args, out, 3);
+		err = findings__read(&s->findings, s->args, &listener);
+	if (err)
+		return err;
+	findings__add_to(s->findings, s->args, out);
+	return causes__report(s->causes, findings__activity(s->findings), s->args, out);
 }
 
 /* Adds the finding on how many processes were traced. It is the last one, as it does not explain slowness. */
-static void add_processes_finding(const struct summary *s, struct report_output *out, u32 shown, u32 dull)
+static void add_processes_finding(const struct summary *s, struct report_output *out, u32 shown, u32 uninteresting)
 {
 	const struct trace_facts *f = s->args->facts;
 	char duration[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
@@ -413,22 +442,37 @@ static void add_processes_finding(const struct summary *s, struct report_output 
 				       text__seconds(to, sizeof(to), f->stop, f->start, 3));
 	else if (!shown)
 		report_output__finding(out, "%s in which nothing was recorded.", duration);
-	else if (dull)
+	else if (uninteresting)
 		report_output__finding(out, "%s of %u process%s; %u other%s had nothing to trace.", duration, shown,
-				       shown == 1 ? "" : "es", dull, dull == 1 ? "" : "s");
+				       text__es(shown), uninteresting, text__s(uninteresting));
 	else
-		report_output__finding(out, "%s of %u process%s.", duration, shown, shown == 1 ? "" : "es");
+		report_output__finding(out, "%s of %u process%s.", duration, shown, text__es(shown));
 	REPORT_FIGURES(out, FIGURE("duration_ns", V_U64(query__duration(s->args))), FIGURE("processes", V_U64(shown)),
-		       FIGURE("others", V_U64(dull)));
+		       FIGURE("others", V_U64(uninteresting)));
+}
+
+/* Adds the findings of report gil, unless findings/ has one on the GIL already. */
+static void add_gil_findings(const struct summary *s, struct report_output *out)
+{
+	const struct finding *f;
+	bool matters;
+
+	for (u32 i = 0; (f = findings__ranked(s->findings, i)) != NULL; i++)
+		if (f->kind == FINDING_GIL)
+			return;
+	matters = gil_report__matters(&s->gil, query__duration(s->args));
+	if (matters)
+		gil_blame__add_findings(&s->gil, out);
+	gil_report__add_findings(&s->gil, out, query__duration(s->args), matters ? 3 : 0);
 }
 
 static int fill(struct summary *s, struct report_output *out)
 {
 	struct table *processes, *calls, *threads;
-	u32 dull;
+	u32 uninteresting;
 	int err;
 
-	/* where there is a GPU, its idle time comes first */
+	/* A GPU's idle time comes first. */
 	gpu_report__add_findings(&s->gpu, out, 2);
 	err = add_cause_findings(s, out);
 	if (err)
@@ -436,20 +480,16 @@ static int fill(struct summary *s, struct report_output *out)
 	processes = has_containers(s) ? REPORT_TABLE(out, "processes", "Processes", contained_columns) :
 					REPORT_TABLE(out, "processes", "Processes", process_columns);
 	processes->limit = 15;
-	dull = fill_processes(s, processes);
-	/* the cause gets a finding only if the waiting was long enough to matter */
-	if (gil_report__matters(&s->gil, query__duration(s->args)))
-		gil_blame__add_findings(&s->gil, out);
-	gil_report__add_findings(&s->gil, out, query__duration(s->args), 3);
+	uninteresting = fill_processes(s, processes);
+	add_gil_findings(s, out);
 	calls = cuda_api__table(&s->cuda, out, "cuda_calls");
 	calls->limit = 10;
 	cuda_api__add_findings(&s->cuda, out, calls);
 	nccl_api__add_findings(&s->nccl, out);
-	sched_report__add_findings(&s->sched, s->args, out);
 	err = add_other_findings(s, out);
 	if (!err)
 		err = add_unexplained(s, out);
-	add_processes_finding(s, out, processes->n_rows, dull);
+	add_processes_finding(s, out, processes->n_rows, uninteresting);
 	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
 	threads->limit = 10;
 	fill_threads(s, threads);
@@ -468,7 +508,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err)
 		err = fill(&s, out);
 	causes__free(s.causes);
-	activity__free(s.activity);
+	findings__free(s.findings);
 	cuda_api__free(&s.cuda);
 	nccl_api__free(&s.nccl);
 	gil_report__free(&s.gil);

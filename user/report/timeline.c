@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One line per thread: its main activity in each of sixty parts of the time; and one per GPU: how busy it was. */
+/* Report timeline: a line for each thread with its main activity in sixty parts of the time, and for each GPU. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,31 +8,24 @@
 #include "model/gpu_busy.h"
 #include "output/text.h"
 #include "report/report.h"
+#include "util/array.h"
 
 #define BINS 60
-/* What a part of the time can hold */
-enum {
-	MARK_RUN,
-	MARK_CPU,
-	MARK_GIL,
-	MARK_LOCK,
-	MARK_NCCL,
-	MARK_LIBRARY,
-	MARK_CALL,
-	MARK_DISK,
-	MARK_IDLE,
-	MARK_ASLEEP,
-	MARKS
+
+struct bin {
+	u64 ns[ACTIVITY_MARKS];
 };
 
+/* In a trace with many threads most live only briefly, so a line stores only the bins from `first` on. */
 struct line {
 	u64 run_ns, known_ns;
-	u64 ns[BINS][MARKS];
+	struct bin *bins; /* n, from `first` on */
+	u32 first, n;
 };
 
 struct timeline {
 	struct activity *activity;
-	u64 from, width; /* ns: where the first part begins, and how long each is */
+	u64 from, width; /* ns: start of the first part, length of each */
 	struct map lines; /* struct thread_key -> struct line */
 	struct thread_key last; /* intervals arrive thread by thread: the current thread's line */
 	struct line *line;
@@ -40,39 +33,31 @@ struct timeline {
 	struct map devices; /* u32 index in busy's devices -> u64[BINS], ns */
 };
 
-static const u8 mark_of[ACTIVITY_CAUSES] = {
-	[ACTIVITY_ON_CPU] = MARK_RUN,
-	[ACTIVITY_CPU] = MARK_CPU,
-	[ACTIVITY_QUOTA] = MARK_CPU,
-	[ACTIVITY_GIL] = MARK_GIL,
-	[ACTIVITY_LOCK] = MARK_LOCK,
-	[ACTIVITY_CONDITION] = MARK_IDLE,
-	[ACTIVITY_NCCL] = MARK_NCCL,
-	[ACTIVITY_CUDA] = MARK_LIBRARY,
-	[ACTIVITY_CUDA_SYNC] = MARK_LIBRARY,
-	[ACTIVITY_GC] = MARK_LIBRARY,
-	[ACTIVITY_LIBRARY] = MARK_LIBRARY,
-	[ACTIVITY_DISK] = MARK_DISK,
-	[ACTIVITY_FAULT] = MARK_DISK,
-	[ACTIVITY_RECLAIM] = MARK_DISK,
-	[ACTIVITY_CONNECT] = MARK_CALL,
-	[ACTIVITY_SLEEP] = MARK_CALL,
-	[ACTIVITY_EVENTS] = MARK_IDLE,
-	[ACTIVITY_FUTEX] = MARK_CALL,
-	[ACTIVITY_SEND] = MARK_CALL,
-	[ACTIVITY_RECEIVE] = MARK_CALL,
-	[ACTIVITY_SYNC] = MARK_CALL,
-	[ACTIVITY_TRANSFER] = MARK_CALL,
-	[ACTIVITY_SYSCALL] = MARK_CALL,
-	[ACTIVITY_ASLEEP] = MARK_ASLEEP,
-	[ACTIVITY_UNINTERRUPTIBLE] = MARK_DISK,
-	[ACTIVITY_STOPPED] = MARK_ASLEEP,
-};
+/* Intervals arrive in order of time, so the bin exists already or follows the last one. */
+static u64 *bin_of(struct line *l, u64 bin)
+{
+	static const struct bin empty;
+
+	if (!l->n)
+		l->first = (u32)bin;
+	bin = bin < l->first ? l->first : bin;
+	while (l->first + l->n <= bin)
+		if (!array__push(l->bins, l->n, empty))
+			return NULL;
+	return l->bins[bin - l->first].ns;
+}
+
+static const u64 *ns_of(const struct line *l, u32 bin)
+{
+	static const struct bin empty;
+
+	return bin >= l->first && bin < l->first + l->n ? l->bins[bin - l->first].ns : empty.ns;
+}
 
 static int on_interval(const struct activity_interval *i, void *arg)
 {
 	struct timeline *t = arg;
-	u32 mark = mark_of[i->cause];
+	u32 mark = activity_cause__mark(i->cause);
 	struct line *line = t->line;
 
 	if (i->state == ACTIVITY_UNKNOWN)
@@ -83,15 +68,18 @@ static int on_interval(const struct activity_interval *i, void *arg)
 		return -ENOMEM;
 	t->last = i->thread;
 	line->known_ns += i->to - i->from;
-	line->run_ns += mark == MARK_RUN ? i->to - i->from : 0;
+	line->run_ns += mark == ACTIVITY_MARK_RUN ? i->to - i->from : 0;
 	for (u64 from = i->from < t->from ? t->from : i->from; from < i->to;) {
 		u64 bin = (from - t->from) / t->width, end = t->from + (bin + 1) * t->width;
+		u64 *ns = bin < BINS ? bin_of(line, bin) : NULL;
 
 		if (bin >= BINS)
 			break;
+		if (!ns)
+			return -ENOMEM;
 		if (end > i->to)
 			end = i->to;
-		line->ns[bin][mark] += end - from;
+		ns[mark] += end - from;
 		from = end;
 	}
 	return 0;
@@ -116,7 +104,7 @@ static int on_busy(u32 device, u64 from, u64 to, void *arg)
 	return 0;
 }
 
-/* By the share of the part */
+/* Returns a bar for the share of a part. */
 static const char *bar(u64 ns, u64 width)
 {
 	static const char *const bars[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -131,13 +119,13 @@ static void trim(char *strip)
 		strip[len - 1] = '\0';
 }
 
-/* The character for the activity that fills most of a part; running is a bar. */
+/* Returns the character for the activity that fills most of a part; running is a bar. */
 static const char *cell(const u64 *ns, u64 width)
 {
 	static const char letters[][2] = { "", "w", "g", "l", "n", "c", "s", "d", "i", "." };
 	u32 best = 0, i;
 
-	for (i = 1; i < MARKS; i++)
+	for (i = 1; i < ACTIVITY_MARKS; i++)
 		if (ns[i] > ns[best])
 			best = i;
 	if (!ns[best])
@@ -147,7 +135,7 @@ static const char *cell(const u64 *ns, u64 width)
 	return bar(ns[0], width);
 }
 
-/* Blank before the first work and after the last; in between a dot where the GPU was idle. */
+/* Returns a blank before the first and after the last work, and a dot while the GPU was idle in between. */
 static const char *device_cell(const struct timeline *t, const struct gpu_device_sum *d, u32 bin, u64 ns)
 {
 	u64 from = t->from + bin * t->width;
@@ -162,9 +150,9 @@ static const struct column device_columns[] = {
 	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
 	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
 	{ "busy_percent", "Busy (%)", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "time_ns", "Time", VALUE_U64, SHOW_NEVER },
+	{ "wall_ns", "Time", VALUE_U64, SHOW_NEVER },
 	{ "busy_ns", "Busy", VALUE_U64, SHOW_NEVER },
-	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_PLAIN },
+	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_STRIP },
 };
 
 static const struct column device_bin_columns[] = {
@@ -176,7 +164,6 @@ static const struct column device_bin_columns[] = {
 
 static void fill_devices(const struct timeline *t, const struct query *args, struct table *table, struct table *bins)
 {
-	bins->machine_only = true;
 	for (u32 i = 0; i < t->busy.devices.n; i++) {
 		const struct gpu_device_key *k = gpu_busy__key(&t->busy, i);
 		const struct gpu_device_sum *d = gpu_busy__sum(&t->busy, i);
@@ -203,9 +190,9 @@ static const struct column columns[] = {
 	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
 	{ "run_percent", "On CPU (%)", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "known_ns", "Time", VALUE_U64, SHOW_NEVER },
+	{ "wall_ns", "Time", VALUE_U64, SHOW_NEVER },
 	{ "run_ns", "On CPU", VALUE_U64, SHOW_NEVER },
-	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_PLAIN },
+	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_STRIP },
 };
 
 static void fill(const struct timeline *t, const struct query *args, struct table *table)
@@ -216,7 +203,7 @@ static void fill(const struct timeline *t, const struct query *args, struct tabl
 		char strip[4 * BINS + 1] = "";
 
 		for (u32 bin = 0; bin < BINS; bin++)
-			strcat(strip, cell(line->ns[bin], t->width));
+			strcat(strip, cell(ns_of(line, bin), t->width));
 		trim(strip);
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
 			   V_DBL(table__percent(line->run_ns, line->known_ns)), V_U64(line->known_ns),
@@ -235,16 +222,15 @@ static const struct column bin_columns[] = {
 	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
 };
 
-/* For CSV and JSON: the times behind the characters. */
+/* Adds the times behind the characters, for CSV and JSON. */
 static void fill_bins(const struct timeline *t, const struct query *args, struct table *table)
 {
-	table->machine_only = true;
 	for (u32 i = 0; i < t->lines.n; i++) {
 		const struct thread_key *k = map__key(&t->lines, i);
 		const struct line *line = map__value(&t->lines, i);
 
 		for (u32 bin = 0; bin < BINS; bin++) {
-			const u64 *ns = line->ns[bin];
+			const u64 *ns = ns_of(line, bin);
 
 			table__add(table, V_U64(k->pid), V_U64(k->tid), report__moment(args, t->from + bin * t->width),
 				   V_U64(ns[0]), V_U64(ns[1]), V_U64(ns[2]), V_U64(ns[3]), V_U64(ns[4]), V_U64(ns[5]),
@@ -260,7 +246,7 @@ static int run_devices(struct timeline *t, const struct query *args, struct repo
 
 	if (!err && t->busy.devices.n) {
 		devices = REPORT_TABLE(out, "devices", "GPUs over time", device_columns);
-		bins = REPORT_TABLE(out, "device_parts", "Parts of the GPUs' time", device_bin_columns);
+		bins = REPORT_MACHINE_TABLE(out, "device_parts", "Parts of the GPUs' time", device_bin_columns);
 		fill_devices(t, args, devices, bins);
 		report_output__note(out, "Of a GPU: ▁ to █ busy, . idle.");
 	}
@@ -268,10 +254,17 @@ static int run_devices(struct timeline *t, const struct query *args, struct repo
 	return err;
 }
 
+static void free_lines(struct timeline *t)
+{
+	for (u32 i = 0; i < t->lines.n; i++)
+		free(((struct line *)map__value(&t->lines, i))->bins);
+	map__free(&t->lines);
+}
+
 static int run(const struct query *args, struct report_output *out)
 {
 	struct table *lines = REPORT_TABLE(out, "threads", "Threads over time", columns);
-	struct table *bins = REPORT_TABLE(out, "parts", "Parts of the time", bin_columns);
+	struct table *bins = REPORT_MACHINE_TABLE(out, "parts", "Parts of the time", bin_columns);
 	struct trace_window w = query__window(args);
 	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
 	char width[TEXT_NUMBER];
@@ -295,7 +288,7 @@ static int run(const struct query *args, struct report_output *out)
 			text__ns(width, sizeof(width), t.width));
 	if (!err)
 		err = run_devices(&t, args, out);
-	map__free(&t.lines);
+	free_lines(&t);
 	map__free(&t.devices);
 	activity__free(t.activity);
 	return err;

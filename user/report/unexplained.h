@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which record options would have explained more about processes with a runtime. */
+/* Finds options of `record` that would have explained more about processes with a runtime. */
 #ifndef SONDE_REPORT_UNEXPLAINED_H
 #define SONDE_REPORT_UNEXPLAINED_H
 
 #include "report/report.h"
 
-/* What is known of one such process */
+/* The explained time of one such process. */
 struct explained {
 	u32 pid;
 	u64 ns; /* the part explained by waits for the GIL or calls of libraries */
@@ -13,8 +13,8 @@ struct explained {
 };
 
 /*
- * Adds a finding on the process with the most unexplained time, if that is more than half of its time. Unexplained
- * is, without family sched, time in which nothing was recorded, and with it, running time without samples.
+ * Adds a finding on the process with the most unexplained time, if that is more than half of its time: without family
+ * sched, time without any record; with it, running time without samples.
  */
 void unexplained__add_findings(const struct query *args, const struct explained *processes, u32 n,
 			       struct report_output *out);

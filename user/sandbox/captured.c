@@ -17,7 +17,7 @@
 
 void captured__print(const char *what, long result)
 {
-	/* of libbpf's and the attacher's functions, which return the error */
+	/* libbpf's and the attacher's functions return the error */
 	fprintf(stderr, "captured: %s: %s\n", what,
 		result >= 0 ? "done" : strerror(result == -1 ? errno : (int)-result));
 }

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILDREN_MAX 64 /* at once */
-#define DYING_MAX    64 /* at once; further ones that a file system holds are left behind */
-#define DYING_MS     400 /* that its children have to end */
-#define ENDING_MS    500 /* that the server has for that */
+#define CHILDREN_MAX 64 /* children at once */
+#define DYING_MAX    64 /* killed children at once; more of them, stuck in a file system, are abandoned */
+#define DYING_MS     400 /* ms that the children have to end */
+#define ENDING_MS    500 /* ms that the server has to end */
 
 struct forkserver {
 	int sock;
@@ -24,10 +24,10 @@ struct forkserver {
 
 struct command {
 	u32 number; /* of the child */
-	u32 end; /* 1: it is to be killed; else it is to be forked, and its socket comes beside this */
+	u32 end; /* 1: kill the child; else fork it, and the message carries its socket */
 };
 
-/* The server's own side. */
+/* The state of the server process. */
 struct server {
 	int sock;
 	pid_t children[CHILDREN_MAX]; /* 0: none */
@@ -43,7 +43,7 @@ static void forget(pid_t *list, u32 n, pid_t pid)
 			list[i] = 0;
 }
 
-/* A number is free, and may be another process's, only once the child is forgotten here. */
+/* The kernel may reuse the pid of a child once it is waited for, so it is removed from the lists here. */
 static void reap(struct server *s)
 {
 	pid_t pid;
@@ -70,7 +70,7 @@ static void end_child(struct server *s, u32 number)
 	if (*pid <= 0)
 		return;
 	kill(*pid, SIGKILL);
-	/* it is waited for later: one that reads of a file system that does not answer can't end */
+	/* it is waited for later: a child that reads from a file system that does not answer can't end */
 	for (u32 i = 0; i < DYING_MAX; i++)
 		if (!s->dying[i]) {
 			s->dying[i] = *pid;
@@ -79,7 +79,7 @@ static void end_child(struct server *s, u32 number)
 	*pid = 0;
 }
 
-/* false: the other process has ended. */
+/* false: the process that sends requests has ended. */
 static bool serve_one(struct server *s)
 {
 	struct command c;
@@ -97,14 +97,14 @@ static bool serve_one(struct server *s)
 		if (!s->children[c.number])
 			sandbox__serve(sock, s->serve, s->arg);
 	}
-	/* without a child its socket has ended */
+	/* the closed socket shows the other process that there is no child */
 	close(sock);
 	return true;
 }
 
 static void __attribute__((noreturn)) run(struct server *s)
 {
-	/* it ends with its socket: what ends the other process is not its business */
+	/* the server ends when its socket is closed; signals to the whole group are not meant for it */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -115,7 +115,7 @@ static void __attribute__((noreturn)) run(struct server *s)
 	close_range(s->sock + 1, ~0u, 0);
 	while (serve_one(s))
 		;
-	/* the system's first process, which gets the children, may wait for none in a container */
+	/* the init of a container, which would inherit the children, may not wait for them */
 	for (u32 i = 0; i < CHILDREN_MAX; i++)
 		end_child(s, i);
 	reap(s);

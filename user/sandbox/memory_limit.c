@@ -7,16 +7,17 @@
 #include "util/sanitizer.h"
 #include "util/test_switch.h"
 
-/* The summary of a recording of 175 MB takes 11 times that: it joins all events. */
+/* The summary of a recording of 175 MB needs 11 times its size, because it joins all events. */
 #define BYTES_OF_FILE 64
-#define BYTES_MIN     (1ULL << 30) /* that any file may take, as far as the machine has it */
-#define BYTES_LEAST   (256ULL << 20) /* on a machine with less than that available, too: it may swap */
+#define BYTES_MIN     (1ULL << 30) /* minimum for any file, if the machine has that much */
+#define BYTES_LEAST   (256ULL << 20) /* minimum on any machine: it may swap */
 #define BYTES_TEST    (8ULL << 20)
 
 static u64 limit;
-static bool is_machines; /* it is what the machine has available */
+static u64 before = RLIM_INFINITY; /* of RLIMIT_DATA, where `limit` is set */
+static bool is_machines; /* the limit is what the machine has available */
 
-/* 0: not known */
+/* 0: unknown */
 static u64 available_bytes(void)
 {
 	FILE *f = fopen("/proc/meminfo", "re");
@@ -45,6 +46,7 @@ void memory_limit__set(u64 file_bytes)
 		limit = BYTES_TEST;
 		is_machines = false;
 	}
+	before = data.rlim_cur;
 	if (limit > data.rlim_cur)
 		limit = data.rlim_cur;
 	data.rlim_cur = limit;
@@ -60,4 +62,12 @@ u64 memory_limit__bytes(void)
 bool memory_limit__is_machines(void)
 {
 	return is_machines;
+}
+
+u64 memory_limit__inherited(void)
+{
+	struct rlimit data, addresses;
+	u64 bytes = limit || getrlimit(RLIMIT_DATA, &data) ? before : data.rlim_cur;
+
+	return !getrlimit(RLIMIT_AS, &addresses) && addresses.rlim_cur < bytes ? addresses.rlim_cur : bytes;
 }

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Bounds the memory of what reads trace files: a small hostile file may expand to any size. */
+/* Limits the memory of processes that read trace files: a small hostile file may expand to any size. */
 #ifndef SONDE_SANDBOX_MEMORY_LIMIT_H
 #define SONDE_SANDBOX_MEMORY_LIMIT_H
 
 #include "core/types.h"
 
 /*
- * Limits this process's private memory (RLIMIT_DATA) for files of so many bytes together. Far above what a recording
- * of that size takes; beyond it allocations fail. A sanitized build has none. Call it before files can't be opened.
+ * Limits this process's private memory (RLIMIT_DATA) for files of this total size. The limit is far above what a
+ * recording of that size needs; beyond it allocations fail. A sanitized build has no limit. Call it while files can
+ * still be opened.
  */
 void memory_limit__set(u64 file_bytes);
-/* The limit that was set, bytes; 0: none. */
+/* The limit that was set, in bytes; 0: none. */
 u64 memory_limit__bytes(void);
-/* Is it what the machine had available, and not what a file of that size takes at most? */
+/* Is the limit the memory that the machine had available, rather than the maximum for a file of that size? */
 bool memory_limit__is_machines(void);
+/* What sonde was started with (ulimit -d, -v), bytes; ~0: as much as there is. */
+u64 memory_limit__inherited(void);
 
 #endif

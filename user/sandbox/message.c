@@ -66,7 +66,7 @@ ssize_t message__receive(int sock, void *data, size_t size, int *fd)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.room,
-		/* room for one descriptor: that of CMSG_SPACE, which is padded, would take two */
+		/* room for one descriptor: with CMSG_SPACE, which includes padding, two would fit */
 		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	struct cmsghdr *c;
@@ -107,12 +107,12 @@ int message__await(int sock, struct message_wait *w)
 
 		if (left <= 0 && !first)
 			return -ETIMEDOUT;
-		/* also while one message comes after the other */
+		/* even if messages arrive without a pause */
 		if (w->idle && now - w->idled >= AWAIT_MS) {
 			w->idle(w->arg);
 			w->idled = message__now();
 		}
-		/* in parts: a signal may come right before the call */
+		/* in short intervals, because a signal may arrive just before poll() starts */
 		if (poll(&p, 1, left < 0 ? 0 : left < AWAIT_MS ? (int)left : AWAIT_MS) > 0)
 			return 0;
 	}

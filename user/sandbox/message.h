@@ -11,30 +11,30 @@
 #include <sys/types.h>
 
 /*
- * One message with at most one descriptor (-1: none). Receiving: the length,
- * 0 or negative errno at the end of the other side; more descriptors than one
- * are not taken, and of a message that is longer than there is room for nothing is (-EMSGSIZE).
+ * Sends or receives one message with at most one descriptor (-1: none). Receiving returns the length, 0 or negative
+ * errno if the other side was closed. Further descriptors are closed. A message that is longer than the buffer is
+ * dropped (-EMSGSIZE).
  */
 int message__send(int sock, const void *data, size_t len, int fd);
-/* To a process that may have been taken over, and may not read: -EAGAIN instead of a wait. */
+/* The same to a process that may be compromised and not read: returns -EAGAIN instead of blocking. */
 int message__send_now(int sock, const void *data, size_t len, int fd);
-/* Can a message, or the end of the other side, be received without a wait? */
+/* Can a message, or the end of the other side, be received without waiting? */
 bool message__pending(int sock);
 ssize_t message__receive(int sock, void *data, size_t size, int *fd);
 
 struct message_wait {
 	int limit_ms;
-	int stopping_ms; /* instead of that once *stop is set */
+	int stopping_ms; /* used instead of limit_ms once *stop is set */
 	const volatile sig_atomic_t *stop; /* may be NULL */
-	void (*idle)(void *arg); /* called every 50 ms meanwhile; may be NULL */
+	void (*idle)(void *arg); /* called every 50 ms while waiting; may be NULL */
 	void *arg;
-	/* ms, set by the first call, so that the limit is one for all messages of an answer; 0 before it */
+	/* ms, 0 before the first call, which sets them: the limit holds for all messages of an answer together */
 	u64 begun, idled;
 };
 
-/* Waits until a message can be received, or the other side has ended. 0 or -ETIMEDOUT. */
+/* Waits until a message can be received, or the other side has closed. Returns 0 or -ETIMEDOUT. */
 int message__await(int sock, struct message_wait *w);
-/* The time since then (ms of message__now) was not the other side's. */
+/* Excludes the time from `since` (ms of message__now) to now from the limit. */
 void message__exclude(struct message_wait *w, u64 since);
 u64 message__now(void);
 

@@ -13,7 +13,7 @@
 
 #include "util/sanitizer.h"
 
-/* linux/mount.h, which some C libraries' sys/mount.h repeats */
+/* linux/mount.h, whose definitions conflict with sys/mount.h in some C libraries */
 #define ATTR_RDONLY 1
 struct attributes {
 	unsigned long long set, clear, propagation, user_namespace;
@@ -29,12 +29,13 @@ static void note(char *lacks, size_t len, const char *what)
 }
 
 /*
- * An empty file system with /proc in it. hidepid=ptraceable shows a process to those alone who may trace it, subset=pid
- * has nothing but processes: both since Linux 5.8.
+ * Makes an empty file system with /proc in it. hidepid=ptraceable shows a process only to those who may trace it,
+ * subset=pid shows only processes; both exist since Linux 5.8.
  */
 static int make_root(void)
 {
-	static const char at[] = "/proc"; /* a folder that is there: what lies in it is hidden, in this namespace */
+	/* an existing folder as the mount point: its contents are hidden in this namespace */
+	static const char at[] = "/proc";
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("sonde", at, "tmpfs", FLAGS, "size=4k,nr_inodes=4,mode=0555") || chdir(at) || mkdir("proc", 0555) ||
@@ -44,7 +45,7 @@ static int make_root(void)
 	return 0;
 }
 
-/* The kernel lets no process leave a root that is the initial RAM disk's. */
+/* The kernel refuses pivot_root() if the root is that of the initial RAM disk. */
 static int enter_root(void)
 {
 	if (!syscall(SYS_pivot_root, ".", "."))

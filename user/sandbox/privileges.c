@@ -23,7 +23,7 @@
 #include "util/sudo.h"
 #include "util/test_switch.h"
 
-#define SYSTEM_MAX 999 /* the highest number of accounts that packages make */
+#define SYSTEM_MAX 999 /* the highest uid of system accounts */
 
 static void note(char *lacks, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void note(char *lacks, size_t len, const char *fmt, ...)
@@ -41,7 +41,10 @@ static void note(char *lacks, size_t len, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Those of the list that this process has; the three newest were split off CAP_SYS_ADMIN, which may stand in for them. */
+/*
+ * Keeps those capabilities of the list that this process has. The three newest were split off CAP_SYS_ADMIN, which
+ * may replace them.
+ */
 static int keep(const cap_value_t *list, int n, char *lacks, size_t len)
 {
 	cap_t had = cap_get_proc(), next = cap_init();
@@ -102,7 +105,7 @@ static bool has(cap_value_t c)
 	return value == CAP_SET;
 }
 
-/* A system's account of this name (not a person's, who may be called the same), or else the number. */
+/* Finds a system account with this name (not a person's account with the same name), else uses the number. */
 static void find_account(const char *name, unsigned int number, uid_t *uid, gid_t *gid)
 {
 	FILE *f = fopen("/etc/passwd", "re");
@@ -121,8 +124,8 @@ static void find_account(const char *name, unsigned int number, uid_t *uid, gid_
 }
 
 /*
- * Without a capability root would still own root's files: /etc/shadow, the kernel's
- * own under /proc/sys. A container may have a root that cannot become anybody else.
+ * Changes the user. Even without capabilities root owns files: /etc/shadow, the kernel's files in /proc/sys. In some
+ * containers root cannot become any other user.
  */
 static int become(uid_t uid, gid_t gid)
 {
@@ -137,8 +140,8 @@ static bool may_leave_root(void)
 }
 
 /*
- * No way back to a capability: not by a program that has some (bounding set, no_new_privs) nor by becoming root
- * (securebits). Changing the user then changes no capability, keep() does.
+ * Prevents regaining a capability, by programs with file capabilities (bounding set, no_new_privs) or by becoming
+ * root (securebits). From here on a change of the user changes no capability; keep() drops them.
  */
 static int lock_up(char *lacks, size_t len)
 {
@@ -155,8 +158,8 @@ static int lock_up(char *lacks, size_t len)
 }
 
 /*
- * This process has descriptors of files and maps that are not its user's: others of that user must not get at it.
- * Only the leak checker of a sanitized build has to look into its own parent.
+ * This process has descriptors of files and maps that do not belong to its user, so other processes of that user must
+ * not be able to trace it. Only in a sanitized build the leak checker has to trace its parent.
  */
 static void hide(void)
 {
@@ -170,27 +173,31 @@ static void note_root(char *lacks, size_t len)
 		     "it is still root's, and owns root's files: it was not given CAP_SETUID and CAP_SETGID");
 }
 
-static void filter_calls(enum syscalls_role role, char *lacks, size_t len)
+/* -ENOMEM, or 0: a kernel may have no filters, but a limit of memory set from outside must not keep them out. */
+static int filter_calls(enum syscalls_role role, char *lacks, size_t len)
 {
 	int err = syscalls__confine(role);
 
-	if (err)
+	if (err && err != -ENOMEM)
 		note(lacks, len, "its system calls are not filtered (%s)", strerror(-err));
+	return err == -ENOMEM ? err : 0;
 }
 
-void privileges__filter_injector(void)
+int privileges__filter_injector(void)
 {
 	static bool filtered;
 	char lacks[256] = "";
+	int err;
 
 	if (filtered)
-		return;
-	filtered = true;
-	filter_calls(SYSCALLS_INJECTOR, lacks, sizeof(lacks));
+		return 0;
+	err = filter_calls(SYSCALLS_INJECTOR, lacks, sizeof(lacks));
+	filtered = !err;
 	if (test_switch__is_set("captured")) {
 		captured__try_files();
 		captured__try_kernel();
 	}
+	return err;
 }
 
 int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len)
@@ -206,7 +213,7 @@ int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len
 		list[n++] = CAP_SYS_ADMIN;
 	find_account(ACCOUNT_ATTACHER, UID_ATTACHER, &uid, &gid);
 	err = lock_up(lacks, len);
-	/* only where the user can be changed without the capabilities going */
+	/* only if the user can be changed without losing the capabilities */
 	if (!err && may_leave_root() && (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NO_SETUID_FIXUP) &&
 	    become(uid, gid))
 		errno = 0;
@@ -215,7 +222,7 @@ int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len
 		err = keep(list, n, lacks, len);
 	hide();
 	if (!err)
-		filter_calls(perf_events ? SYSCALLS_PERF : SYSCALLS_ATTACHER, lacks, len);
+		err = filter_calls(perf_events ? SYSCALLS_PERF : SYSCALLS_ATTACHER, lacks, len);
 	return err;
 }
 
@@ -231,25 +238,25 @@ int privileges__observer(void)
 	if (!may_leave_root()) {
 		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 		if (!err)
-			filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
+			err = filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
 		return err;
 	}
 	find_account(ACCOUNT_ATTACHER, UID_ATTACHER, &uid, &gid);
 	err = lock_up(lacks, sizeof(lacks));
 	if (!err && (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NO_SETUID_FIXUP))
 		err = become(uid, gid);
-	/* as in privileges__reader: without the capabilities that it doesn't need, at least */
+	/* as in privileges__reader: at least drop the capabilities that are not needed */
 	if (!err || err == -EINVAL || err == -EPERM)
 		err = keep(list, ARRAY_LEN(list), NULL, 0);
 	hide();
 	if (!err)
-		filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
+		err = filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
 	if (test_switch__is_set("captured"))
 		captured__try_calls();
 	return err;
 }
 
-/* Leaves root for the worker's account, for good. */
+/* Changes from root to the worker's account, irreversibly. */
 static int become_worker(char *lacks, size_t len)
 {
 	uid_t uid;
@@ -271,12 +278,12 @@ int privileges__worker(char *lacks, size_t len)
 {
 	int err;
 
-	/* what the C library reads from files: the time zone */
+	/* let the C library read its files now: the time zone */
 	tzset();
 	namespaces__leave(lacks, len);
 	err = become_worker(lacks, len);
 	if (!err)
-		filter_calls(SYSCALLS_WORKER, lacks, len);
+		err = filter_calls(SYSCALLS_WORKER, lacks, len);
 	return err;
 }
 
@@ -285,7 +292,7 @@ int privileges__fetcher(char *lacks, size_t len)
 	int err = become_worker(lacks, len);
 
 	if (!err)
-		filter_calls(SYSCALLS_FETCHER, lacks, len);
+		err = filter_calls(SYSCALLS_FETCHER, lacks, len);
 	return err;
 }
 
@@ -296,7 +303,7 @@ int privileges__user(void)
 	char lacks[256] = "";
 	int err;
 
-	/* what the C library reads from files */
+	/* let the C library read its files now */
 	tzset();
 	if (!sudo__user(&uid, &gid))
 		find_account(ACCOUNT_WORKER, UID_WORKER, &uid, &gid);
@@ -316,12 +323,12 @@ int privileges__reader(bool sources)
 	char lacks[256] = "";
 	int err = privileges__user();
 
-	/* where no other user is known (user_namespaces(7)), or no groups may be given up */
+	/* the user namespace has no other user (user_namespaces(7)), or groups can't be dropped */
 	if (err == -EINVAL || err == -EPERM)
 		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : keep(NULL, 0, NULL, 0);
 	hide();
 	if (!err)
-		filter_calls(sources ? SYSCALLS_SOURCES : SYSCALLS_READER, lacks, sizeof(lacks));
+		err = filter_calls(sources ? SYSCALLS_SOURCES : SYSCALLS_READER, lacks, sizeof(lacks));
 	if (test_switch__is_set("captured"))
 		captured__try_calls();
 	return err;

@@ -1,61 +1,70 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What each of a recording's two processes gives up: docs/design.md, "Safety". */
+/* What each process of sonde gives up: docs/design.md, "Safety". */
 #ifndef SONDE_SANDBOX_PRIVILEGES_H
 #define SONDE_SANDBOX_PRIVILEGES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The accounts of scripts/sonde.sysusers; where they are missing, numbers that no account has. */
+/* The accounts of scripts/sonde.sysusers; if they do not exist, the numbers below are used, which no account has. */
 #define ACCOUNT_WORKER	 "sonde"
 #define ACCOUNT_ATTACHER "sonde-attacher"
-#define UID_WORKER	 1936682596 /* between systemd's ranges for containers and 2^31, which distributions leave unused */
-#define UID_ATTACHER	 1936682597
+/* between systemd's ranges for containers and 2^31, which distributions leave unused */
+#define UID_WORKER   1936682596
+#define UID_ATTACHER 1936682597
 
 /*
- * Leaves root for the attacher's account and keeps the capabilities that following processes and attaching needs;
- * with `signals` the one to send a signal to another user's process, with `perf_events` CAP_SYS_ADMIN, without which
- * the kernel gives no uprobe by a perf event (kernel/events/core.c, perf_uprobe_event_init). Then the filter of system
- * calls. What this system does not have of that is added to lacks. 0 or negative errno.
+ * Changes from root to the attacher's account and keeps the capabilities for following processes and attaching; with
+ * `signals` also the one to signal another user's process, with `perf_events` also CAP_SYS_ADMIN, which the kernel
+ * requires for a uprobe by a perf event (kernel/events/core.c, perf_uprobe_event_init). Then installs the filter of
+ * system calls. Measures that this system does not support are appended to lacks. Returns 0 or negative errno.
  */
 int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len);
-/* Of the attacher's those that opening what other processes map takes. 0 or negative errno. */
+/*
+ * Keeps, of the attacher's capabilities, those for opening files that other processes map. Returns 0 or negative
+ * errno.
+ */
 int privileges__opener(void);
 /*
- * For loading a library into a process: to trace it, to read its files and (CAP_SYS_ADMIN) its seccomp filter, and not to be
- * kept waiting. opens: the one to open another user's /proc/PID/mem for writing, too (CAP_DAC_OVERRIDE). 0 or negative errno.
+ * For the process that loads a library into another one: keeps the capabilities to trace it, to read its files and
+ * (CAP_SYS_ADMIN) its seccomp filter, and to run with real-time priority. opens: also the one to open another user's
+ * /proc/PID/mem for writing (CAP_DAC_OVERRIDE). Returns 0 or negative errno.
  */
 int privileges__injector(bool opens);
 /*
- * The filter of the process that does it, for good. A process that has one is not shown the filter of another
- * (kernel/seccomp.c, seccomp_get_filter): first the process that is loaded into must have been looked at.
+ * Installs the filter of that process, irreversibly. The kernel does not show seccomp filters to a process that has
+ * one itself (kernel/seccomp.c, seccomp_get_filter), so the target must have been examined before. Returns 0 or -ENOMEM.
  */
-void privileges__filter_injector(void);
+int privileges__filter_injector(void);
 /*
- * Keeps none: into namespaces of its own, where there is no file but /proc with this process in it and no network, to the
- * worker's account, behind a filter of system calls. What this system does not have of that is added to lacks. 0 or
- * negative errno.
+ * Keeps no capability: enters new namespaces, without files except for a /proc that shows only this process, and
+ * without a network; changes to the worker's account and installs a filter of system calls. Measures that this system
+ * does not support are appended to lacks. Returns 0 or negative errno.
  */
 int privileges__worker(char *lacks, size_t len);
 /*
- * Keeps none, to the worker's account, behind a filter that lets it use the network and files of that account: for what asks
- * debuginfod servers. lacks as above. 0 or negative errno.
+ * Keeps no capability: changes to the worker's account and installs a filter that allows the network and that
+ * account's files, for requests to debuginfod servers. lacks as above. Returns 0 or negative errno.
  */
 int privileges__fetcher(char *lacks, size_t len);
 /*
- * Leaves root for the attacher's account and keeps what looking into any process takes (CAP_SYS_ADMIN: its seccomp
- * filter), but not the rights to write files, behind a filter of system calls. Who is not root keeps what they have; a root
- * that can't become anybody else (in a user namespace) stays, with these capabilities alone. 0 or negative errno.
+ * Changes from root to the attacher's account and keeps the capabilities to read any process (CAP_SYS_ADMIN: its
+ * seccomp filter), but not those to write files; installs a filter of system calls. A user other than root keeps
+ * their rights; a root that can't become another user (in a user namespace) stays root with only these capabilities.
+ * Returns 0 or negative errno.
  */
 int privileges__observer(void);
-/* Leaves root for the user behind sudo, or else for the worker's account, for good: for what looks into users' folders. */
+/*
+ * Changes from root to the user behind sudo, or else to the worker's account, irreversibly: for code that reads
+ * users' folders.
+ */
 int privileges__user(void);
 /*
- * The same for what reads traces, behind a filter of system calls; with `sources` it opens files by their paths for
- * reading. A root that can't become anybody else (in a user namespace) stays, without capabilities.
+ * The same for code that reads traces, with a filter of system calls; with `sources` files can be opened by their
+ * paths for reading. A root that can't become another user (in a user namespace) stays root without capabilities.
  */
 int privileges__reader(bool sources);
-/* After EPERM or EACCES: why this process may not look into another, and what helps. Returns buf. */
+/* After EPERM or EACCES: why this process may not read another one, and what helps. Returns buf. */
 char *privileges__refusal(char *buf, size_t len);
 
 #endif

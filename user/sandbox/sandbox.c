@@ -21,14 +21,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SECONDS_MAX 10 /* of CPU; libtorch takes 0.1 */
-#define MEMORY_MAX  (1ULL << 30) /* the largest files with debug information take some hundred MiB */
+#define SECONDS_MAX 10 /* CPU time; libtorch needs 0.1 */
+#define MEMORY_MAX  (1ULL << 30) /* the largest files with debug information need some hundred MiB */
 #define ADDRESSES_MAX \
-	(8ULL << 30) /* of mappings, files among them: their page tables, which no limit counts, take 16 MiB then */
-#define FILES_MAX 160 /* record/examine_code.c keeps 64 with a debug file each */
+	(8ULL << 30) /* includes mapped files; limits the page tables, which no other limit counts, to 16 MiB */
+#define FILES_MAX 160 /* record/examine_code.c has up to 64 files open, each with a debug file */
 #define SOCKET_FD 0
 
-/* Unhandled, it would be a core dump and a line in the kernel log. */
+/* Exits quietly; without this handler there would be a core dump and a line in the kernel log. */
 static void crashed(int signal)
 {
 	_exit(1);
@@ -45,8 +45,9 @@ static void limit(int what, u64 max)
 }
 
 /*
- * Reading, memory (sysinfo: qsort asks how much there is), messages and the end; any other system call fails. MEMORY_MAX counts
- * private memory alone, without stacks and huge pages: no other is to be had.
+ * Allows reading, memory (sysinfo: qsort asks for the memory size), messages and exit; any other system call fails.
+ * MEMORY_MAX counts only private memory, without stacks and huge pages, so the filter refuses other kinds of
+ * mappings.
  */
 static int filter(void)
 {
@@ -71,7 +72,7 @@ static int filter(void)
 	const struct sock_filter end[] = {
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		/* the half with the flags: both machines are little-endian */
+		/* the half that contains the flags: both machines are little-endian */
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, MAP_TYPE | MAP_GROWSDOWN | MAP_HUGETLB),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAP_PRIVATE, 1, 0),
@@ -89,7 +90,7 @@ static int filter(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) ? -errno : 0;
 }
 
-/* Keeps the socket alone, and no privilege. false: something could not be given up. */
+/* Keeps only the socket, and no privilege. false: something could not be given up. */
 static bool confine(int sock)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -104,7 +105,7 @@ static bool confine(int sock)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (u32 i = 0; i < ARRAY_LEN(signals); i++)
 		signal(signals[i], crashed);
-	/* for the process that reads the answers */
+	/* these signals are meant for the process that reads the answers */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	limit(RLIMIT_CPU, SECONDS_MAX);
@@ -113,12 +114,15 @@ static bool confine(int sock)
 	limit(RLIMIT_CORE, 0);
 	if (syscall(SYS_capset, &head, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return false;
-	if (SANITIZED) /* which needs more memory and system calls than that */
+	if (SANITIZED) /* a sanitized program needs more memory and system calls */
 		return true;
 	limit(RLIMIT_DATA, MEMORY_MAX);
 	limit(RLIMIT_AS, ADDRESSES_MAX);
 	err = filter();
-	/* a kernel without filters, which is reported at the start: it has no rights and no other descriptors all the same */
+	/*
+	 * -EINVAL: a kernel without filters, which is reported at the start; the process has no privileges and no
+	 * other descriptors in any case
+	 */
 	return !err || err == -EINVAL;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A child process that reads a foreign file: ELF tables, code, DWARF.
+ * A child process that reads an untrusted file: ELF tables, code, DWARF.
  *
- * What it parses may take it over. So it keeps no privilege, no descriptor but its socket and the files that come by it, and
- * no system call but those that read these files, use its own memory and answer; time of the CPU and memory are limited.
- * It can only lie about the files that it was given, and its answers are checked like any foreign bytes.
+ * The input may compromise it. So it has no privilege, no descriptors except for its socket and the files that are
+ * passed to it, and no system calls except for those that read these files, use its own memory and answer; its CPU
+ * time and memory are limited. It can only give wrong answers about the files that it was given, and its answers are
+ * checked like any untrusted input.
  */
 #ifndef SONDE_SANDBOX_SANDBOX_H
 #define SONDE_SANDBOX_SANDBOX_H
@@ -15,15 +16,18 @@
 
 struct forkserver;
 
-/* How long an answer may take: libtorch_cuda takes 1 s or so on a busy machine. */
+/* The time limit of an answer; libtorch_cuda takes about 1 s on a busy machine. */
 #define SANDBOX_WAIT_MS 8000
 
-/* What the child does: it answers the messages (sandbox/message.h) that come by the socket, and returns at its end. */
+/*
+ * The child's main function: it answers the messages (sandbox/message.h) on the socket, and returns when that is
+ * closed.
+ */
 typedef void sandbox_serve(int sock, void *arg);
 
 struct sandbox {
 	int sock; /* -1: there is no child */
-	pid_t pid; /* of this process's own child, 0: a fork server's */
+	pid_t pid; /* of a child of this process; 0: the fork server's */
 	struct forkserver *server;
 	u32 number; /* of the child at the server */
 };
@@ -35,25 +39,28 @@ struct sandbox {
 	}
 
 /*
- * Forks a child of this process, which must wait for its children itself and say which have ended (the child is killed by
- * number). 0 or negative errno.
+ * Forks a child of this process. The process must wait for its children itself and report those that ended, because
+ * the child is killed by its pid. Returns 0 or negative errno.
  */
 int sandbox__fork(struct sandbox *s, sandbox_serve *serve, void *arg);
 /* Kills the child and closes the socket. */
 void sandbox__end(struct sandbox *s);
-/* A child of this process has been waited for, and its number is free. */
+/* A child of this process has been waited for, and its pid may be reused. */
 void sandbox__ended(struct sandbox *s, pid_t pid);
 
 /*
- * A process that forks such children for another one, which asks without waiting. It reads nothing foreign, and is started
- * before that one does: so a child's memory holds nothing of other files and processes, and a fork takes the same
- * time however much that one comes to hold.
+ * A process that forks such children on request of another one, which does not block for it. It reads no untrusted
+ * input, and is started before the other process does: so a child's memory contains nothing of other files and
+ * processes, and the time of a fork does not grow with the memory of the other process.
  */
-/* Forks it; its children run serve(sock, arg). NULL: it can't be. Of its caller's memory `forget` unmaps what children must not read. */
+/*
+ * Forks the server; its children run serve(sock, arg). NULL: failed. `forget` unmaps the parts of the caller's memory
+ * that children must not read.
+ */
 struct forkserver *forkserver__start(sandbox_serve *serve, void *arg, void (*forget)(void *arg));
-/* A child of it. 0 or negative errno; if the server has ended, the child's socket has too. */
+/* Requests a child. Returns 0 or negative errno; if the server has ended, the child's socket is closed, too. */
 int forkserver__fork(struct forkserver *f, struct sandbox *out);
-/* Ends it and its children. NULL-safe. */
+/* Ends the server and its children. NULL-safe. */
 void forkserver__free(struct forkserver *f);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "sandbox/sandbox.h"
 
-/* In the child: gives everything up and serves. */
+/* Runs in the child: gives up all rights and serves. */
 void sandbox__serve(int sock, sandbox_serve *serve, void *arg) __attribute__((noreturn));
 /* Kills a child of the server. */
 void forkserver__end(struct forkserver *f, u32 number);

@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROCESSES_MAX 256 /* at once: the attacher, 16 openers, two servers and their children */
+#define PROCESSES_MAX 256 /* processes at once: the attacher, 16 openers, two servers and their children */
 
 struct usage {
-	u64 ended_ns; /* of processes that were waited for */
+	u64 ended_ns; /* of processes that have ended */
 	s32 pids[PROCESSES_MAX]; /* 0: free */
 };
 
@@ -34,7 +34,7 @@ void usage__forget(void)
 	shared = NULL;
 }
 
-/* Of a process and its threads; 0: there is none by this number. */
+/* CPU time of a process with its threads; 0: there is no such process. */
 static u64 clock_of(pid_t pid)
 {
 	struct timespec t;
@@ -45,7 +45,7 @@ static u64 clock_of(pid_t pid)
 	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
 }
 
-/* Forks by several processes may meet. */
+/* Several processes may fork at the same time. */
 static void replace(s32 from, s32 to)
 {
 	for (u32 i = 0; i < PROCESSES_MAX; i++) {
@@ -66,7 +66,7 @@ pid_t usage__fork(void)
 	return pid;
 }
 
-/* The next child to be waited for, while its clock can still be read. 0: none has ended. */
+/* Waits for the next child, and reads its CPU clock while that is possible. 0: no child has ended. */
 static pid_t ended(pid_t pid, int options)
 {
 	siginfo_t info = {};
@@ -89,7 +89,7 @@ pid_t usage__wait(pid_t pid, int *status, int options)
 	ns = clock_of(child);
 	child = waitpid(child, status, options);
 	if (child > 0) {
-		/* its clock is gone: until this is added a sum lacks it */
+		/* its clock can't be read any more: until the addition below a sum lacks its time */
 		__atomic_fetch_add(&shared->ended_ns, ns, __ATOMIC_RELAXED);
 		replace(child, 0);
 	}

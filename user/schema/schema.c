@@ -75,7 +75,7 @@ void schema__free(struct schema *s)
 
 void *schema__more(void *array, u32 n, size_t size)
 {
-	/* Schemas are small and made once: growing by one is good enough. */
+	/* Schemas are small and built once: growing by one element is good enough. */
 	u8 *more = reallocarray(array, (size_t)n + 1, size);
 
 	if (more)
@@ -143,7 +143,7 @@ const char *schema_field__value_name(const struct schema_field *f, s64 value)
 	return NULL;
 }
 
-/* struct event, struct span and struct call, in the order of their fields */
+/* The fields of struct event, struct span and struct call, in order. */
 static const struct {
 	const char *name;
 	u32 offset, size;
@@ -157,7 +157,7 @@ static const struct {
 
 #define EVENT_FIELDS 7
 
-/* How many of them the event begins with. */
+/* How many of these fields the event begins with. */
 static u32 begins_with(const struct schema_event *e)
 {
 	u32 i;
@@ -200,7 +200,7 @@ static int check_field(const struct schema_event *e, u32 i, char *err, size_t er
 	return 0;
 }
 
-/* An enum is if one of its values is negative. */
+/* An enum is signed if one of its values is negative. */
 static bool is_signed(const struct schema_field *f)
 {
 	for (u32 i = 0; f->type == FIELD_ENUM && i < f->values->n; i++)
@@ -289,7 +289,7 @@ int schema__finish(struct schema *s, char *err, size_t err_len)
 
 bool schema_field__is_task(const struct schema_field *f)
 {
-	/* older traces name no unit of these two */
+	/* older traces have no unit for pid and tid */
 	return f->type == FIELD_UNSIGNED && f->size == 4 &&
 	       (!strcmp(f->unit, "task") || !strcmp(f->name, "pid") || !strcmp(f->name, "tid"));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What kinds of event there are, their fields, families and options: read from
- * the BPF object's BTF when recording, from a trace's first frame when reading.
+ * The kinds of events, their fields, families and options: from the BPF object's BTF when recording, from a trace's
+ * first frame when reading.
  */
 #ifndef SONDE_SCHEMA_SCHEMA_H
 #define SONDE_SCHEMA_SCHEMA_H
@@ -14,7 +14,7 @@ enum field_type {
 	FIELD_UNSIGNED,
 	FIELD_SIGNED,
 	FIELD_FLOAT, /* IEEE 754, 4 or 8 bytes */
-	FIELD_ENUM, /* a number with names, see ->values */
+	FIELD_ENUM, /* a number whose values have names, see ->values */
 	FIELD_TEXT, /* char[size], NUL-padded */
 	FIELD_TAIL, /* the rest of the record, text without a NUL; last field, size 0 */
 };
@@ -48,7 +48,7 @@ struct schema_event {
 	u16 id;
 	u32 size; /* of the record without its tail */
 	bool is_span; /* has a start */
-	bool is_call; /* and a ret */
+	bool is_call; /* has a start and a ret */
 	struct schema_field *fields;
 	u32 n;
 };
@@ -58,19 +58,20 @@ struct schema_family {
 	char *doc;
 	u8 id;
 	bool by_default;
+	bool lean; /* of the default families, those of `-t lean`; not in a trace's schema */
 };
 
 struct schema_option { /* --FAMILY=OPTION, or --FAMILY-OPTION NUMBER */
 	char *family;
 	char *name;
 	char *doc;
-	char *number; /* what the number is, "" for a switch; not kept in traces: NULL */
+	char *number; /* unit of the number, "" for a switch; NULL if read from a trace, which does not store it */
 };
 
 struct schema {
-	struct schema_family *families; /* by id */
+	struct schema_family *families; /* sorted by id */
 	u32 n_families;
-	struct schema_event *events; /* by id */
+	struct schema_event *events; /* sorted by id */
 	u32 n_events;
 	struct schema_enum *enums;
 	u32 n_enums;
@@ -78,9 +79,9 @@ struct schema {
 	u32 n_options;
 };
 
-/* Negative errno and a message in err (of size err_len) when the tags make no sense or an id is used twice. */
+/* Returns negative errno and a message in err (of size err_len) if the tags are invalid or an id is used twice. */
 int schema__from_btf(struct schema **out, const struct btf *btf, char *err, size_t err_len);
-/* The JSON that stands in a trace's first frame under "schema" (docs/format.md); malloc'ed, NULL: no memory. */
+/* The JSON of "schema" in a trace's first frame (docs/format.md); malloc'ed, NULL: no memory. */
 struct cJSON *schema__to_json(const struct schema *s);
 /* From untrusted JSON: every size, offset and type is checked. */
 int schema__from_json(struct schema **out, const struct cJSON *json, char *err, size_t err_len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A schema out of the BPF object's BTF: structs, and the tags that bpf/core/event.h puts on them. */
+/* Builds a schema from the BPF object's BTF: structs, and the tags that bpf/core/event.h puts on them. */
 #include <bpf/btf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 struct builder {
 	struct schema *s;
 	const struct btf *btf;
-	const struct btf_type **tags; /* decl tags, all */
+	const struct btf_type **tags; /* all declaration tags */
 	u32 n_tags;
 	u32 enum_ids[ENUMS_MAX]; /* BTF type of each enum in s */
 	char *err;
@@ -33,7 +33,7 @@ static const char *name_of(const struct builder *b, const struct btf_type *t)
 	return btf__name_by_offset(b->btf, t->name_off);
 }
 
-/* What follows prefix in a tag of a type (component -1) or of one of its members; NULL if there is none. */
+/* The text after prefix in a tag of a type (component -1) or of one of its members; NULL if there is none. */
 static const char *find_tag(const struct builder *b, u32 type, int component, const char *prefix)
 {
 	size_t len = strlen(prefix);
@@ -56,7 +56,7 @@ static char *copy_tag(const struct builder *b, u32 type, int component, const ch
 	return strdup(text ? text : "");
 }
 
-/* Type behind typedefs and qualifiers; its id in *id. */
+/* The type behind typedefs and qualifiers; *id gets its id. */
 static const struct btf_type *resolve(const struct builder *b, u32 *id)
 {
 	const struct btf_type *t = btf__type_by_id(b->btf, *id);
@@ -113,7 +113,7 @@ static bool same_enum(const struct schema_enum *a, const struct schema_enum *b)
 	return true;
 }
 
-/* The enum in s->enums, added if it is new; one without a name gets `unnamed`. */
+/* The enum in s->enums, added if it is new; an anonymous one gets the name `unnamed`. */
 static int add_enum(struct builder *b, u32 id, const struct btf_type *t, const char *unnamed,
 		    const struct schema_enum **out)
 {
@@ -128,7 +128,7 @@ static int add_enum(struct builder *b, u32 id, const struct btf_type *t, const c
 			goto found;
 	if (s->n_enums == ENUMS_MAX)
 		return FAIL(b, -E2BIG, "more than %u enums in the events", ENUMS_MAX);
-	/* room for all of them from the start: fields point in here */
+	/* allocated for all enums at the start, because fields point into the array */
 	b->enum_ids[s->n_enums++] = id;
 	e->name = strdup(name);
 	err = e->name ? enum_values(b, t, e) : no_memory(b);
@@ -136,7 +136,7 @@ static int add_enum(struct builder *b, u32 id, const struct btf_type *t, const c
 		return err;
 	for (i = 0; i + 1 < s->n_enums && strcmp(s->enums[i].name, name); i++)
 		;
-	if (i + 1 < s->n_enums) { /* another object's copy */
+	if (i + 1 < s->n_enums) { /* the copy of another object file */
 		if (!same_enum(&s->enums[i], e))
 			return FAIL(b, -EINVAL, "two enums %s with different values", name);
 		schema_enum__clear(e);
@@ -154,7 +154,7 @@ static bool is_char(const struct builder *b, u32 id)
 	return t && btf_is_int(t) && t->size == 1 && !strcmp(name_of(b, t), "char");
 }
 
-/* Type and size of a field; 0 or -EINVAL */
+/* Type and size of a field; returns 0 or -EINVAL. */
 static int field_type(struct builder *b, const struct schema_event *e, struct schema_field *f, u32 id)
 {
 	const struct btf_type *t = resolve(b, &id);
@@ -197,13 +197,13 @@ static int add_field(struct builder *b, struct schema_event *e, u32 owner, u32 m
 	if (!f->name || !f->doc || !f->unit)
 		return no_memory(b);
 	err = field_type(b, e, f, m->type);
-	/* the struct may end in padding that the tail lies in */
+	/* the tail may begin in the padding at the end of the struct */
 	if (!err && f->type == FIELD_TAIL)
 		e->size = offset;
 	return err;
 }
 
-/* Nesting in an event is by value, so it ends; the limit is against BTF that was made up. */
+/* Structs nest by value, so the recursion ends; the limit guards against forged BTF. */
 static int add_fields(struct builder *b, struct schema_event *e, u32 owner, u32 base, int depth)
 {
 	const struct btf_type *t = btf__type_by_id(b->btf, owner);
@@ -277,7 +277,7 @@ static int add_event(struct builder *b, u32 type, const char *tag)
 	for (i = 0; i < s->n_events && !err; i++) {
 		if (s->events[i].id != e.id || !same_event(&s->events[i], &e))
 			continue;
-		schema_event__clear(&e); /* another object's copy */
+		schema_event__clear(&e); /* the copy of another object file */
 		return 0;
 	}
 	if (!err && !MORE(s->events, s->n_events))
@@ -302,7 +302,7 @@ static int add_family(struct builder *b, u32 type, const char *tag)
 	if (!t || !btf_is_struct(t) || strncmp(name, "family_", 7) || !name[7])
 		return FAIL(b, -EINVAL, "the tag family:%s is on no struct family_NAME", tag);
 	name += 7;
-	err = parse_id(b, "family", name, tag, 0xff, &id);
+	err = parse_id(b, "family", name, tag, FAMILY_MAX - 1, &id);
 	if (err)
 		return err;
 	for (i = 0; i < s->n_families; i++)
@@ -313,7 +313,8 @@ static int add_family(struct builder *b, u32 type, const char *tag)
 		return no_memory(b);
 	f = &s->families[s->n_families++];
 	f->id = id;
-	f->by_default = when && !strcmp(when, "1");
+	f->lean = when && !strcmp(when, "1");
+	f->by_default = f->lean || (when && !strcmp(when, "2"));
 	f->name = strdup(name);
 	f->doc = strdup(doc ? doc : "");
 	return f->name && f->doc ? 0 : no_memory(b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A schema to and from the JSON of a trace's first frame (docs/format.md, "Schema"). */
+/* Converts a schema to and from the JSON of a trace's first frame (docs/format.md, "Schema"). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const char *const type_names[] = {
 	[FIELD_ENUM] = "enum",	       [FIELD_TEXT] = "text",	  [FIELD_TAIL] = "tail",
 };
 
-#define ITEMS_MAX 4096 /* of families, options, enums, events: names are compared pairwise */
+#define ITEMS_MAX 4096 /* families, options, enums, events: names are compared pairwise */
 #define N_TYPES	  ARRAY_LEN(type_names)
 
 static bool add_optional(struct cJSON *to, const char *name, const char *text)
@@ -134,16 +134,18 @@ struct parser {
 	struct schema *s;
 	char *err;
 	size_t err_len;
+	bool no_memory; /* and not that the schema is wrong */
 };
 
 #define FAIL(p, code, ...) schema__fail((p)->err, (p)->err_len, code, __VA_ARGS__)
 
-/* A copy of a text member; NULL (and *ok false) if it is missing and must not be. */
-static char *copy_text(const struct cJSON *o, const char *name, bool must, bool *ok)
+/* A copy of a text member; NULL if it is missing or there is no memory, and then *ok is set to false if `must`. */
+static char *copy_text(struct parser *p, const struct cJSON *o, const char *name, bool must, bool *ok)
 {
 	const char *text = json__text(o, name);
 	char *copy = text || !must ? strdup(text ? text : "") : NULL;
 
+	p->no_memory |= !copy && (text || !must);
 	if (!copy || (must && !*copy))
 		*ok = false;
 	return copy;
@@ -163,18 +165,19 @@ static int parse_enum(struct parser *p, struct schema_enum *e, const struct cJSO
 	bool ok = true;
 	u32 n = count_of(o, "values", &v);
 
-	e->name = copy_text(o, "name", true, &ok);
+	e->name = copy_text(p, o, "name", true, &ok);
 	e->values = calloc(n ? n : 1, sizeof(*e->values));
+	p->no_memory |= !e->values;
 	for (; v && e->values; v = v->next, e->n++) {
-		e->values[e->n].name = copy_text(v, "name", true, &ok);
+		e->values[e->n].name = copy_text(p, v, "name", true, &ok);
 		e->values[e->n].value = json__s64(v, "value", &ok);
 	}
 	return ok && e->values ? 0 : FAIL(p, -EBADMSG, "the schema has an enum without name or values");
 }
 
 /*
- * Types of later versions: what has a number's size is shown as a number, the
- * rest as text (docs/format.md promises that their columns fit that).
+ * Unknown types of later versions: one with the size of a number is shown as a number, others as text (docs/format.md
+ * guarantees that their columns have such a format).
  */
 static enum field_type parse_type(const char *text, u32 size)
 {
@@ -194,9 +197,9 @@ static int parse_field(struct parser *p, const struct schema_event *e, struct sc
 	bool ok = true;
 	u32 i;
 
-	f->name = copy_text(o, "name", true, &ok);
-	f->doc = copy_text(o, "doc", false, &ok);
-	f->unit = copy_text(o, "unit", false, &ok);
+	f->name = copy_text(p, o, "name", true, &ok);
+	f->doc = copy_text(p, o, "doc", false, &ok);
+	f->unit = copy_text(p, o, "unit", false, &ok);
 	f->size = json__u64(o, "size", SCHEMA_EVENT_MAX, &ok);
 	f->offset = json__u64(o, "offset", SCHEMA_EVENT_MAX, &ok);
 	if (!ok)
@@ -218,8 +221,8 @@ static int parse_event(struct parser *p, struct schema_event *e, const struct cJ
 	u32 n = count_of(o, "fields", &field);
 	int err = 0;
 
-	e->name = copy_text(o, "name", true, &ok);
-	e->doc = copy_text(o, "doc", false, &ok);
+	e->name = copy_text(p, o, "name", true, &ok);
+	e->doc = copy_text(p, o, "doc", false, &ok);
 	e->id = json__u64(o, "id", 0xffff, &ok);
 	e->size = json__u64(o, "size", SCHEMA_EVENT_MAX, &ok);
 	if (!ok || n > SCHEMA_FIELDS_MAX)
@@ -236,8 +239,8 @@ static int parse_family(struct parser *p, struct schema_family *f, const struct 
 {
 	bool ok = true;
 
-	f->name = copy_text(o, "name", true, &ok);
-	f->doc = copy_text(o, "doc", false, &ok);
+	f->name = copy_text(p, o, "name", true, &ok);
+	f->doc = copy_text(p, o, "doc", false, &ok);
 	f->id = json__u64(o, "id", 0xff, &ok);
 	f->by_default = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "default"));
 	return ok ? 0 : FAIL(p, -EBADMSG, "the schema has a family without name or id");
@@ -247,9 +250,9 @@ static int parse_option(struct parser *p, struct schema_option *to, const struct
 {
 	bool ok = true;
 
-	to->family = copy_text(o, "family", true, &ok);
-	to->name = copy_text(o, "word", true, &ok);
-	to->doc = copy_text(o, "doc", false, &ok);
+	to->family = copy_text(p, o, "family", true, &ok);
+	to->name = copy_text(p, o, "word", true, &ok);
+	to->doc = copy_text(p, o, "doc", false, &ok);
 	return ok ? 0 : FAIL(p, -EBADMSG, "the schema has an option without family or word");
 }
 
@@ -272,7 +275,7 @@ static int parse_option(struct parser *p, struct schema_option *to, const struct
 
 int schema__from_json(struct schema **out, const struct cJSON *json, char *err, size_t err_len)
 {
-	struct parser p = { calloc(1, sizeof(struct schema)), err, err_len };
+	struct parser p = { calloc(1, sizeof(struct schema)), err, err_len, false };
 	int res;
 
 	*out = NULL;
@@ -285,6 +288,8 @@ int schema__from_json(struct schema **out, const struct cJSON *json, char *err, 
 		res = PARSE(&p, json, enums, parse_enum);
 	if (!res)
 		res = PARSE(&p, json, events, parse_event);
+	if (p.no_memory)
+		res = FAIL(&p, -ENOMEM, "no memory for the schema");
 	if (!res)
 		res = schema__finish(p.s, err, err_len);
 	if (res)

@@ -14,7 +14,7 @@
 struct decoder {
 	const struct arch *arch;
 	csh handle;
-	cs_insn *insn; /* decoded last */
+	cs_insn *insn; /* the instruction decoded last */
 };
 
 struct decoder *decoder__new(u16 machine)
@@ -83,7 +83,10 @@ const char *decoder__text(struct decoder *d, char *buf, size_t len)
 	bool x86 = d->arch->cs_arch == CS_ARCH_X86;
 
 	memcpy(bytes, d->insn->bytes, left < sizeof(bytes) ? left : sizeof(bytes));
-	/* AT&T, as the rest of the field writes it; operands would come in its order too, so not for classify() */
+	/*
+	 * AT&T syntax, which is usual in this field. Operands would come in its order, too, so classify() does not
+	 * use this.
+	 */
 	if (x86)
 		cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 	if (cs_disasm_iter(d->handle, &code, &left, &at, d->insn))

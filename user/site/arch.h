@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What placing a probe has to know of one machine instruction. A machine is a
- * file, arch_MACHINE.c; which one decodes is the ELF file's own affair, so an
- * arm64 file can be looked at on x86-64.
+ * The properties of one machine instruction that placing a probe needs. Each machine is a file, arch_MACHINE.c. The
+ * ELF file decides which one decodes, so the functions of an arm64 file can be listed on x86-64.
  */
 #ifndef SONDE_SITE_ARCH_H
 #define SONDE_SITE_ARCH_H
@@ -12,22 +11,22 @@
 #include "core/types.h"
 
 enum insn_kind {
-	INSN_PLAIN, /* goes on to the next */
-	INSN_COND, /* jumps to target or goes on */
-	INSN_JUMP, /* to target */
+	INSN_PLAIN, /* continues at the next instruction */
+	INSN_COND, /* jumps to target or continues */
+	INSN_JUMP, /* jumps to target */
 	INSN_JUMP_INDIRECT,
-	INSN_CALL, /* of target, and goes on */
-	INSN_CALL_INDIRECT, /* target: the word that holds the address, 0 if that is not known */
+	INSN_CALL, /* calls target, then continues */
+	INSN_CALL_INDIRECT, /* target: address of the pointer to the function; 0: unknown */
 	INSN_RET,
-	INSN_STOP, /* traps: nothing comes after it */
+	INSN_STOP, /* traps: execution does not continue */
 };
 
-/* What becomes of the stack pointer or the frame pointer. */
+/* The effect of an instruction on the stack pointer or the frame pointer. */
 enum reg_effect {
 	REG_SAME,
 	REG_ADD, /* += by */
-	REG_FROM_SP, /* = stack pointer as it was + by */
-	REG_FROM_BP, /* = frame pointer as it was + by */
+	REG_FROM_SP, /* = old stack pointer + by */
+	REG_FROM_BP, /* = old frame pointer + by */
 	REG_LOST,
 };
 
@@ -40,9 +39,9 @@ struct insn {
 	u64 addr;
 	u8 len;
 	u8 kind; /* enum insn_kind */
-	bool emulated; /* the kernel does its work: a trap, and no single step */
-	bool refused; /* the kernel takes no probe there, or it would break the program */
-	u64 target; /* of what jumps or calls; 0: none or not known */
+	bool emulated; /* the kernel emulates it: one trap, without a single step */
+	bool refused; /* the kernel accepts no probe there, or a probe would break the program */
+	u64 target; /* of a jump or call; 0: none or unknown */
 	struct reg_change sp, bp;
 };
 
@@ -53,39 +52,45 @@ struct arch {
 	u16 machine; /* EM_... */
 	cs_arch cs_arch;
 	cs_mode cs_mode;
-	u8 ret_slot; /* bytes that a call puts on the stack for its return */
-	/* Fills out from what capstone made of the bytes. */
+	u8 ret_slot; /* bytes that a call pushes on the stack for its return */
+	/* Fills out from the instruction that capstone decoded. */
 	void (*classify)(const cs_insn *cs, struct insn *out);
 	/*
-	 * May a probe be moved from before this instruction to behind it? It keeps the registers that arguments
-	 * come in, the stack pointer and memory as they are.
+	 * May a probe be moved from before this instruction to after it? True if the instruction changes neither the
+	 * argument registers nor the stack pointer nor memory.
 	 */
 	bool (*keeps_arguments)(csh handle, const cs_insn *cs);
-	/* Where the targets of an indirect jump stand, see struct jump_table. back[0] is the jump, back[n - 1] the oldest. */
+	/*
+	 * Finds the table of an indirect jump, see struct jump_table. back[0] is the jump, back[n - 1] the oldest
+	 * instruction.
+	 */
 	bool (*jump_table)(const cs_insn *const *back, u32 n, struct jump_table *out);
 };
 
-/* Targets are base + entry; entry is of size bytes, signed if it has 4 of them or fewer. */
+/* The targets are base + entry; an entry has `size` bytes, and is signed if that is 4 or less. */
 struct jump_table {
 	u64 addr;
-	u64 base; /* 0: entries are addresses */
+	u64 base; /* 0: the entries are addresses */
 	u8 entry_size;
-	u32 n; /* 0: not known */
+	u32 n; /* number of entries; 0: unknown */
 };
 
 extern const struct arch arch_x86_64, arch_arm64;
 
-/* NULL: no memory, or a machine that is not known. */
+/* NULL: no memory, or an unsupported machine. */
 struct decoder *decoder__new(u16 machine);
 void decoder__free(struct decoder *d);
 const struct arch *decoder__arch(const struct decoder *d);
-/* The instruction at the start of code, which stands at addr. false: it can't be decoded. */
+/* Decodes the instruction at the start of code, whose address is addr. false: it can't be decoded. */
 bool decoder__insn(struct decoder *d, const u8 *code, u64 len, u64 addr, struct insn *out);
-/* Of the instruction decoded last. */
+/* As arch.keeps_arguments, for the instruction decoded last. */
 bool decoder__keeps_arguments(struct decoder *d);
-/* Its text, for people; lives until the next is decoded. */
+/* The text of that instruction; valid until the next one is decoded. */
 const char *decoder__text(struct decoder *d, char *buf, size_t len);
-/* The targets of an indirect jump by the instructions that lead to it (see struct arch). false: not a pattern that is known. */
+/*
+ * The table of an indirect jump, from the instructions that lead to it (see struct arch). false: the pattern is
+ * unknown.
+ */
 bool decoder__jump_table(struct decoder *d, const u8 *const *code, const u64 *addrs, u32 n, struct jump_table *out);
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * arm64. What the kernel simulates: arch/arm64/kernel/probes/decode-insn.c,
- * arm_probe_decode_insn(), Linux 6.1 to 6.18: b, bl, b.cond, cbz, tbz, br, blr,
- * ret, adr, adrp and loads of a literal. A nop only since 6.13, so it does not
- * count. What it refuses is what neither that function nor
- * aarch64_insn_is_steppable() takes: system calls, exclusives, branches that
- * check a signature, hints other than nop, bti and pointer signing.
+ * arm64. The kernel simulates (arch/arm64/kernel/probes/decode-insn.c, arm_probe_decode_insn(), Linux 6.1 to 6.18):
+ * b, bl, b.cond, cbz, tbz, br, blr, ret, adr, adrp and loads of a literal. A nop is simulated only since 6.13 and
+ * therefore not counted. The kernel refuses instructions that neither that function nor aarch64_insn_is_steppable()
+ * accepts: system calls, exclusives, branches with pointer authentication, and hints other than nop, bti and pointer
+ * signing.
  */
 #include <elf.h>
 
@@ -25,7 +24,7 @@ static u64 relative(const cs_insn *cs, u32 field, u32 bits)
 	return cs->address + (value << 2);
 }
 
-/* xpaclri, pointer signing by x16 and x17, by zero and by sp; bti and nop */
+/* xpaclri, pointer signing with x16 and x17, zero or sp; bti and nop */
 static bool steppable_hint(u32 w)
 {
 	u32 hint = w >> 5 & 0x7f;
@@ -39,14 +38,14 @@ static void classify_register_branch(u32 w, struct insn *out)
 	u32 op = w >> 21 & 7;
 
 	out->kind = op == 0 ? INSN_JUMP_INDIRECT : op == 1 ? INSN_CALL_INDIRECT : op == 2 ? INSN_RET : INSN_STOP;
-	/* without a signature to check */
+	/* branches without pointer authentication */
 	out->emulated = (w & 0xff9ffc1f) == 0xd61f0000 && op <= 2;
 	out->refused = !out->emulated;
 }
 
 static void classify_system(u32 w, struct insn *out)
 {
-	if ((w & 0xff000000) == 0xd4000000) { /* svc, hvc, smc; brk, hlt and the debugger's */
+	if ((w & 0xff000000) == 0xd4000000) { /* svc, hvc, smc; brk, hlt and debug exceptions */
 		out->kind = (w & 0xffe0001c) == 0xd4000000 ? INSN_PLAIN : INSN_STOP;
 		out->refused = true;
 	} else if ((w & 0xfffff01f) == 0xd503201f) {
@@ -98,7 +97,7 @@ static s32 scaled(u32 w, u32 at, u32 bits, u32 scale)
 	return (s32)(value >> (bits - 1) ? value - (1u << bits) : value) * (s32)scale;
 }
 
-/* Pushes and pops: what writes the stack pointer back by an immediate. 0: none. */
+/* The change of the stack pointer by pushes and pops with an immediate write-back; 0: none. */
 static s32 write_back(u32 w)
 {
 	u32 pair = w & 0xffc003e0, single = w & 0xffe00fe0;
@@ -112,7 +111,7 @@ static s32 write_back(u32 w)
 	return 0;
 }
 
-/* add and sub of an immediate, among the stack pointer (31) and the frame pointer (29) */
+/* add and sub of an immediate between the stack pointer (31) and the frame pointer (29). */
 static bool arithmetic(u32 w, struct insn *out)
 {
 	u32 rd = w & 31, rn = w >> 5 & 31;
@@ -161,7 +160,7 @@ static void classify(const cs_insn *cs, struct insn *out)
 	track(cs, w, out);
 }
 
-/* x0 to x7, x8 (where a result goes), the return address, the stack pointer */
+/* x0 to x7, x8 (address of a result), the return address, the stack pointer. */
 static bool is_argument(u16 reg)
 {
 	return (reg >= ARM64_REG_X0 && reg <= ARM64_REG_X8) || (reg >= ARM64_REG_W0 && reg <= ARM64_REG_W8) ||
@@ -175,7 +174,7 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 	u8 n_read, n_write, i;
 	cs_regs read, write;
 
-	/* nop and bti; paciasp signs the return address, which a return probe must have as it came */
+	/* nop and bti; paciasp signs the return address, which a return probe must see unsigned */
 	if ((w & 0xfffff01f) == 0xd503201f)
 		return !(w >> 5 & 0x7f) || (w >> 5 & 0x79) == 0x20;
 	if (a->writeback || cs_regs_access(handle, cs, read, &n_read, write, &n_write))
@@ -212,7 +211,7 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 	}
 }
 
-/* Compilers make several forms, with entries of one, two and four bytes; none is known here yet. */
+/* Compilers emit several forms, with entries of one, two and four bytes; none is supported yet. */
 static bool jump_table(const cs_insn *const *back, u32 n, struct jump_table *out)
 {
 	return false;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * x86-64. What the kernel emulates: arch/x86/kernel/uprobes.c,
- * branch_setup_xol_ops() and push_setup_xol_ops(), Linux 6.1 to 6.18:
- * push of a register, one-byte nop, call and jmp to an address in the
- * instruction, jcc. Nops with prefixes are refused by some 6.1 and longer ones
- * are emulated since 6.17 alone, so neither counts. What carries a segment
- * (other than fs and gs) or lock prefix is refused by uprobe_init_insn().
+ * x86-64. The kernel emulates (arch/x86/kernel/uprobes.c, branch_setup_xol_ops() and push_setup_xol_ops(), Linux 6.1
+ * to 6.18): push of a register, one-byte nop, call and jmp to an immediate address, jcc. Nops with prefixes are
+ * refused by some 6.1 kernels and longer ones are emulated only since 6.17, so neither is counted. uprobe_init_insn()
+ * refuses instructions with a lock prefix or a segment prefix other than fs and gs.
  */
 #include <elf.h>
 #include <string.h>
@@ -13,7 +11,7 @@
 #include "site/arch.h"
 #include "util/array.h"
 
-/* What a program reads at an entry: arguments and the stack pointer. */
+/* What a program reads at an entry: the arguments and the stack pointer. */
 static bool is_argument(u16 reg)
 {
 	switch (reg) {
@@ -57,8 +55,8 @@ struct shape { /* prefixes and opcode */
 	const u8 *op;
 	u32 left; /* bytes from the opcode on */
 	u8 rex;
-	bool operand_size; /* 66 */
-	bool refused; /* a prefix that uprobes don't take */
+	bool operand_size; /* prefix 66 */
+	bool refused; /* has a prefix that uprobes refuse */
 	bool prefixed;
 };
 
@@ -176,12 +174,12 @@ static void classify_flow(const cs_insn *cs, const struct shape *s, struct insn 
 		out->kind = INSN_COND;
 		out->emulated = plain;
 	}
-	/* a branch with an operand size prefix is refused */
+	/* the kernel refuses a branch with an operand size prefix */
 	out->refused |= s->operand_size;
 	out->target = immediate(cs);
 }
 
-/* A value made of the stack or frame pointer: `lea d(%rsp)`, `mov %rbp`. */
+/* A value computed from the stack or frame pointer: `lea d(%rsp)`, `mov %rbp`. */
 static struct reg_change made_from(const cs_insn *cs)
 {
 	const cs_x86_op *from = &cs->detail->x86.operands[1];
@@ -263,7 +261,7 @@ static void classify(const cs_insn *cs, struct insn *out)
 
 	out->refused = s.refused;
 	classify_flow(cs, &s, out);
-	/* push of a register, with no prefix but the one for r8 to r15 */
+	/* push of a register, with no prefix except the one for r8 to r15 */
 	if (s.op[0] >= 0x50 && s.op[0] <= 0x57 && !s.prefixed)
 		out->emulated = cs->size == 1 || (cs->size == 2 && s.rex == 0x41);
 	track(cs, &s, out);
@@ -275,10 +273,10 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 	u8 n_read, n_write, i;
 	cs_regs read, write;
 
-	/* endbr64 has a sense where the kernel lets the program land, which it has done */
+	/* endbr64 only marks a valid branch target, and execution has passed it when the probe runs */
 	if (cs->id == X86_INS_ENDBR64 || cs->id == X86_INS_NOP)
 		return true;
-	/* what the kernel or another privilege level has a part in */
+	/* these involve the kernel or another privilege level */
 	if (cs->id == X86_INS_SYSCALL || cs->id == X86_INS_INT || cs->id == X86_INS_CPUID)
 		return false;
 	if (cs_regs_access(handle, cs, read, &n_read, write, &n_write))
@@ -289,7 +287,7 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 	for (i = 0; i < x->op_count; i++)
 		if (x->operands[i].type == X86_OP_MEM && x->operands[i].access & CS_AC_WRITE)
 			return false;
-	/* only what is plain from its operands: no string instruction, no x87, nothing exotic */
+	/* only instructions whose effects their operands show: no string instructions, no x87 */
 	switch (cs->id) {
 	case X86_INS_TEST:
 	case X86_INS_CMP:
@@ -316,7 +314,7 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 	}
 }
 
-/* The 64-bit register that a smaller one is part of. */
+/* The 64-bit register that contains a smaller one. */
 static u16 whole(u16 reg)
 {
 #define LEGACY(l)                         \
@@ -346,7 +344,7 @@ static u16 whole(u16 reg)
 	return reg;
 }
 
-/* The youngest that writes the register, from `at` towards older ones; n: none. */
+/* The newest instruction that writes the register, searched from `at` towards older ones; n: none. */
 static u32 find_write(const cs_insn *const *back, u32 n, u32 at, u16 reg)
 {
 	for (; at < n; at++) {
@@ -370,7 +368,7 @@ static const cs_x86_op *operand(const cs_insn *cs, x86_op_type type)
 	return NULL;
 }
 
-/* How many entries: `cmp $last,index; ja elsewhere` before the jump. */
+/* The number of table entries: `cmp $last,index; ja elsewhere` before the jump. */
 static u32 bound(const cs_insn *const *back, u32 n, u32 at, u16 index)
 {
 	for (; at + 1 < n; at++) {
@@ -400,7 +398,7 @@ static bool jump_table(const cs_insn *const *back, u32 n, struct jump_table *out
 
 	if (!op)
 		return false;
-	/* jmp *table(,%index,8), in code that has fixed addresses */
+	/* jmp *table(,%index,8), in code with fixed addresses */
 	if (op->type == X86_OP_MEM && op->mem.base == X86_REG_INVALID && op->mem.index != X86_REG_INVALID &&
 	    op->mem.scale == 8 && op->mem.disp > 0) {
 		out->addr = op->mem.disp;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A function's probe sites: see docs/placement.md for the rules and what they
- * rest on.
+ * Finds the probe sites of a function; docs/placement.md has the rules and the reasons for them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 
 #include "site/place_private.h"
 
-/* How far a probe at the entry is moved, at most: beyond, a moved probe would measure the time of something else. */
+/* The most by which a probe at the entry is moved: further on it would measure the time of something else. */
 #define MOVE_INSNS 12
 #define MOVE_BYTES 64
 
@@ -38,7 +37,7 @@ void placer__free(struct placer *p)
 	free(p);
 }
 
-/* Names cost a look at every symbol: only for what needs them. */
+/* Reads the names of functions, which means to visit every symbol, so it is done only when needed. */
 static int need_callees(struct placer *p)
 {
 	if (!p->callees)
@@ -66,7 +65,7 @@ const char *placer__text(struct placer *p, u64 addr, char *buf, size_t len)
 	return decoder__text(p->decoder, buf, len);
 }
 
-/* Does anything in the function jump to (from, to]? */
+/* Does an instruction of the function jump to (from, to]? */
 static bool jumped_into(const struct graph *g, u64 from, u64 to)
 {
 	u32 i, k;
@@ -87,8 +86,8 @@ static bool jumped_into(const struct graph *g, u64 from, u64 to)
 }
 
 /*
- * The first emulated instruction of the straight line from the entry on, as long
- * as what a program reads there is as it was. 0: there is none, with the reason.
+ * The first emulated instruction on the straight line from the entry, as long as the registers and memory that a
+ * program reads are unchanged. 0: there is none, for the reason in *why.
  */
 static u64 candidate(struct placer *p, u64 addr, u64 size, bool *push, const char **why)
 {
@@ -136,7 +135,7 @@ static bool is_first_after_endbr(struct placer *p, u64 addr, u64 at)
 	return at == addr + 4 && code && len == 4 && !memcmp(code, "\xf3\x0f\x1e\xfa", 4);
 }
 
-/* g is the function's, as far as it is known; NULL: not looked at yet. */
+/* g is the control flow graph of the function, as far as it is known; NULL: it was not built. */
 static void place_entry(struct placer *p, u64 addr, u64 size, const struct graph *g, struct place_site *out,
 			const char **why)
 {
@@ -160,7 +159,10 @@ static void place_entry(struct placer *p, u64 addr, u64 size, const struct graph
 			own.why = "there is no memory";
 		g = &own;
 	}
-	/* a jump to the first push would push twice: no compiler makes one, whatever else is not understood */
+	/*
+	 * a jump to the first push would push twice: no compiler emits one, so this site is good even if the rest of
+	 * the function is not understood
+	 */
 	if (g->why && !(push && is_first_after_endbr(p, addr, at))) {
 		*why = g->why;
 	} else if (jumped_into(g, addr, at)) {
@@ -193,12 +195,15 @@ static struct place_site site_of(const struct node *n, u8 kind)
 		s.by_frame_pointer = true;
 		above = n->frame.bp;
 	}
-	/* else it is a return or a jump to another function: the stack pointer is as it was at the entry */
+	/* otherwise it is a return or a jump to another function: the stack pointer is the same as at the entry */
 	s.above = (u32)above;
 	return s;
 }
 
-/* Probes of one place would both run: the entry's is taken already. A site below the entry's frame makes no sense. */
+/*
+ * Two probes at one address would both run, and the entry may be probed already. A site below the frame of the entry
+ * is invalid.
+ */
 static bool usable(const struct place_site *s)
 {
 	return !(s->above & 7) && s->above < (1u << 18);
@@ -250,7 +255,7 @@ static int place_unwinds(struct placer *p, struct graph *g, struct placement *ou
 		.sink = NODE_UNWIND,
 		.after = out->sites[0].addr,
 		.calls = !p->shadow_stack,
-		/* the call that goes on unwinding is the natural place; jumps lie before what is cleaned up */
+		/* the call that continues the unwinding is the natural site; jumps come before the cleanup code */
 		.foreign_after = p->shadow_stack,
 	};
 	bool sinks = true;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where in a function to probe its beginning and its ends: docs/placement.md.
- * Works on the file alone; the file is untrusted, and a function that is not
- * understood is refused with the reason.
+ * Finds the sites at which to probe the entry and the ends of a function: docs/placement.md. Uses only the file,
+ * which is untrusted; a function that is not understood is refused with the reason.
  */
 #ifndef SONDE_SITE_PLACE_H
 #define SONDE_SITE_PLACE_H
@@ -11,20 +10,23 @@
 
 enum place_kind {
 	PLACE_ENTRY,
-	PLACE_EXIT, /* every way out that returns passes exactly one of these, once */
+	PLACE_EXIT, /* every path that returns passes exactly one of these, once */
 	PLACE_UNWIND, /* an exception leaves the function here */
 };
 
 enum place_cost {
-	PLACE_EMULATED, /* a trap */
-	PLACE_STEPPED, /* and a single step, more than ten times that in a virtual machine */
+	PLACE_EMULATED, /* one trap */
+	PLACE_STEPPED, /* a trap and a single step; in a virtual machine more than ten times as slow */
 };
 
 struct place_site {
 	u64 addr;
 	u8 kind; /* enum place_kind */
 	u8 cost; /* enum place_cost */
-	/* The stack pointer at the function's entry was this register's value here + above: the frame pointer, else the stack pointer. */
+	/*
+	 * The stack pointer at the function's entry equals the value of this register here + above: the frame pointer
+	 * if true, else the stack pointer.
+	 */
 	bool by_frame_pointer;
 	u32 above; /* bytes, a multiple of 8 */
 };
@@ -37,33 +39,37 @@ struct place_part {
 };
 
 struct placement {
-	struct place_site sites[PLACE_SITES_MAX]; /* the entry, exits, then unwinding */
+	struct place_site sites[PLACE_SITES_MAX]; /* the entry, the exits, then the unwinding sites */
 	u32 n;
-	struct place_part parts[PLACE_PARTS_MAX]; /* the function's code, as far as it was looked at */
+	struct place_part parts[PLACE_PARTS_MAX]; /* the function's code, as far as it was examined */
 	u32 n_parts;
-	bool exits; /* every way out that returns is in it */
-	const char *entry_why; /* the entry is expensive, NULL: it is not */
-	const char *exits_why; /* exits is false or some are expensive, NULL: neither */
-	const char *unwind_why; /* an exception may leave unseen, NULL: it can't, or not by code of this function */
+	bool exits; /* sites has all exits that return */
+	const char *entry_why; /* why the entry is expensive; NULL: it is not */
+	const char *exits_why; /* why exits is false or some exits are expensive; NULL: neither */
+	/* why an exception may leave unobserved; NULL: it can't, or not through code of this function */
+	const char *unwind_why;
 };
 
 struct placer;
 
-/* Takes elf's machine. shadow_stack: see place__shadow_stack. Lives no longer than elf. NULL: no memory. */
+/* For the machine of elf, and valid as long as elf. shadow_stack: see place__shadow_stack. NULL: no memory. */
 struct placer *placer__new(struct elf *elf, bool shadow_stack);
 void placer__free(struct placer *p);
-/* The entry alone: never fails, it is the function's first instruction in the worst case. size 0: not known. */
+/* Only the entry. Never fails: in the worst case the site is the function's first instruction. size 0: unknown. */
 void placer__entry(struct placer *p, u64 addr, u64 size, struct place_site *out, const char **why);
-/* All of them (docs/placement.md). 0 or -ENOMEM. */
+/* All sites (docs/placement.md). Returns 0 or -ENOMEM. */
 int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out);
-/* Is the instruction at addr one that the kernel emulates? */
+/* Does the kernel emulate the instruction at addr? */
 bool placer__emulated(struct placer *p, u64 addr);
-/* The instruction at addr as text, "?" if there is none. */
+/* The text of the instruction at addr, "?" if there is none. */
 const char *placer__text(struct placer *p, u64 addr, char *buf, size_t len);
 
-/* Is the object marked as fit for shadow stacks (CET)? */
+/* Is the object marked as compatible with shadow stacks (CET)? */
 bool place__marked_shadow_stack(struct elf *elf);
-/* May a process that maps it run with a shadow stack here? The kernel's emulated call would break its return. */
+/*
+ * May a process that maps the object run with a shadow stack here? The return from an emulated call would fault
+ * there.
+ */
 bool place__shadow_stack(struct elf *elf);
 
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What is known of the functions that a function calls, by name: through its
- * own symbols, and through the relocations that name imports and the PLT stubs
- * that jump through them.
+ * Facts about the functions that a function calls, by name: from the file's own symbols, and from the relocations
+ * that name imports and the PLT stubs that jump through them.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -26,13 +25,13 @@ struct list {
 struct callees {
 	struct elf *elf;
 	struct list code, slots, cold;
-	u64 *starts; /* of functions, sorted; made when it is asked for */
+	u64 *starts; /* start addresses of functions, sorted; read when needed */
 	u32 n_starts;
 	bool failed;
 };
 
 static const struct {
-	const char *name; /* with a trailing '*': begins like this */
+	const char *name; /* with a trailing '*': a prefix */
 	enum callee callee;
 } names[] = {
 	{ "free", CALLEE_HARMLESS },
@@ -68,7 +67,7 @@ static const struct {
 	{ "_ZN3c106detail23torchInternalAssertFail*", CALLEE_UNWINDS },
 };
 
-/* c10::intrusive_ptr<T, ...>::reset_() and reset_not_null_() of any T: drop one reference */
+/* c10::intrusive_ptr<T, ...>::reset_() and reset_not_null_() of any T: they drop one reference */
 static bool drops_reference(const char *name)
 {
 	return !strncmp(name, "_ZN3c1013intrusive_ptrI", 23) &&
@@ -99,7 +98,7 @@ enum callee callee__by_name(const char *name)
 
 		if (want[0] != name[0])
 			continue;
-		/* a compiler's copy of a function has a suffix: .isra.0, .part.0 */
+		/* the compiler's clones of a function have a suffix: .isra.0, .part.0 */
 		if (!strncmp(name, want, len) && (want[len] || !name[len] || name[len] == '.'))
 			return names[i].callee;
 	}
@@ -127,7 +126,7 @@ static void sort(struct list *list)
 		qsort(list->v, list->n, sizeof(*list->v), by_address);
 }
 
-/* The last entry that begins at or before addr. */
+/* The last entry that starts at or before addr. */
 static const struct known *find(const struct list *list, u64 addr)
 {
 	u32 lo = 0, hi = list->n;
@@ -158,7 +157,7 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 	return c->failed;
 }
 
-/* Words that the loader fills with the address of an import. */
+/* Finds the pointers that the loader fills with the addresses of imports. */
 static void find_slots(struct callees *c)
 {
 	struct elf_symbols all;
@@ -187,7 +186,7 @@ static void find_slots(struct callees *c)
 	}
 }
 
-/* x86-64: `jmp *slot(%rip)`, behind endbr64 and a bnd prefix or not. */
+/* x86-64: `jmp *slot(%rip)`, with or without endbr64 and a bnd prefix. */
 static void stubs_x86(struct callees *c, const u8 *data, const struct elf_section *sec)
 {
 	static const u8 endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -210,7 +209,7 @@ static void stubs_x86(struct callees *c, const u8 *data, const struct elf_sectio
 	}
 }
 
-/* arm64: `adrp x16, page; ldr x17, [x16, #low]`, behind bti c or not. */
+/* arm64: `adrp x16, page; ldr x17, [x16, #low]`, with or without bti c. */
 static void stubs_arm64(struct callees *c, const u8 *data, const struct elf_section *sec)
 {
 	u64 pos;

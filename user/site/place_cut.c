@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which instructions to probe so that every way out passes exactly one of them,
- * exactly once: a minimum cut of the control-flow graph.
+ * Chooses the instructions to probe so that every way out of the function passes exactly one of them, exactly once: a
+ * minimum cut of the control-flow graph.
  *
- * Each instruction has a side in front of it and one behind it. The cut divides
- * all these into a part before the probes and a part after them. What goes
- * on to the next instruction lies in one part, and what lies after must never
- * lead back before, or a probe would be hit twice: so an edge of the graph binds
- * its two ends together whichever way it points, and so does an instruction that
- * can't carry a probe. What is left to be cut are the instructions that can, as
- * arcs between the sets of places that are bound together. That graph is small.
+ * Each instruction has a point before it and a point after it. The cut divides all points into those before the
+ * probes and those after them. Two points that are connected without passing an instruction that can carry a probe
+ * must be in the same part, and no path may lead from the second part back to the first, or a probe would be hit
+ * twice. So the points connected by an edge of the graph form one set, whatever the direction of the edge, and so do
+ * the two points of an instruction that can't carry a probe. The instructions that can are the arcs between these
+ * sets, and the cut chooses among them. That graph is small.
  *
- * Before: the entry, landing pads and what is behind each call that may run
- * foreign code. After: the ways out. Of all minimum cuts the one nearest to the
- * ways out is taken, since it measures the time best.
+ * In the first part are the entry, the landing pads and the points after calls that may run foreign code; in the
+ * second part are the ways out. Of all minimum cuts the one nearest to the ways out is taken, since it measures the
+ * time best.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,12 +21,12 @@
 #include "site/place_private.h"
 
 #define CHEAP	   2
-#define CHEAP_CALL 3 /* rather a jump */
+#define CHEAP_CALL 3 /* so that a jump is preferred */
 #define DEAR	   400
 
 struct arc {
 	u32 node;
-	u32 from, to; /* sets */
+	u32 from, to; /* numbers of sets */
 	u32 capacity;
 	s32 flow;
 };
@@ -35,13 +34,14 @@ struct arc {
 struct cut {
 	const struct graph *g;
 	const struct cut_request *r;
-	u32 *parent; /* of sets: 2 * node in front of it, + 1 behind it, then source and sink */
+	/* of sets (union-find): 2 * node is the point before it, + 1 the point after it; then source and sink */
+	u32 *parent;
 	u32 source, sink;
 	struct arc *arcs;
 	u32 n_arcs;
-	u32 *first; /* by set: into by_set */
-	u32 *by_set; /* arcs that begin or end there */
-	u32 *queue, *came; /* by which arc a set was reached, NONE */
+	u32 *first; /* by set: index into by_set */
+	u32 *by_set; /* the arcs that begin or end at a set */
+	u32 *queue, *came; /* the arc by which the search reached a set, or NONE */
 };
 
 static u32 find(struct cut *c, u32 x)
@@ -58,7 +58,7 @@ static void bind(struct cut *c, u32 a, u32 b)
 	c->parent[find(c, a)] = find(c, b);
 }
 
-/* What a probe on the instruction would cost, 0: it can't have one. */
+/* The cost of a probe on the instruction; 0: it can't have one. */
 static u32 capacity_of(const struct cut *c, const struct node *n)
 {
 	bool call = n->insn.kind == INSN_CALL || n->insn.kind == INSN_CALL_INDIRECT;
@@ -111,7 +111,7 @@ static void bind_all(struct cut *c, bool *sinks)
 	bind(c, c->source, 0);
 }
 
-/* An instruction that can carry a probe, and whose two sides are in different sets, is an arc between these sets. */
+/* Adds an arc for each instruction that can carry a probe and whose two points are in different sets. */
 static void collect_arcs(struct cut *c)
 {
 	const struct graph *g = c->g;
@@ -149,15 +149,15 @@ static int index_arcs(struct cut *c)
 }
 
 /*
- * How much more can flow through an arc. Backwards there is no limit: where the head of an arc is in the part before,
- * its tail has to be there, too, or the way from the head to the tail would lead back over the cut.
+ * The residual capacity of an arc. It is unlimited backwards: if the head of an arc is in the first part, its tail
+ * has to be there, too, or the path from the head to the tail would cross the cut backwards.
  */
 static u32 room(const struct arc *a, bool forwards)
 {
 	return forwards ? a->capacity - a->flow : 0x7fffffff;
 }
 
-/* A way from source to sink with room: true, and in came[]. */
+/* Searches a path from source to sink with residual capacity; the path is in came[]. */
 static bool search(struct cut *c)
 {
 	u32 sets = 2 * c->g->n + 2, source = find(c, c->source), sink = find(c, c->sink);
@@ -205,7 +205,7 @@ static u32 push_flow(struct cut *c)
 	return least;
 }
 
-/* The part after: what can still reach the sink. Its border is the cut. */
+/* The second part is what can still reach the sink. The arcs into it are the cut. */
 static int border(struct cut *c, u32 *nodes, u32 max)
 {
 	u32 sets = 2 * c->g->n + 2, head = 0, tail = 0, i, k;
@@ -222,7 +222,7 @@ static int border(struct cut *c, u32 *nodes, u32 max)
 			const struct arc *a = &c->arcs[c->by_set[k]];
 			u32 from = a->to == at ? a->from : a->to;
 
-			/* from `from` to `at` */
+			/* the arc leads from `from` to `at` */
 			if (c->came[from] != NONE || !room(a, a->to == at))
 				continue;
 			c->came[from] = 0;

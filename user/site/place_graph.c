@@ -1,52 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A function's control flow, read from its code. Instructions are found from
- * the entry and the landing pads on, never by reading ahead, and each carries
- * what is known of the stack pointer: that distinguishes a jump to a part of the same
- * function, which still has its frame, from one to another function. Whatever
- * does not fit (two instructions that overlap, a jump whose targets are not
- * known) makes the function one that is not understood.
+ * The control-flow graph of a function, read from its code. Instructions are found by following the control flow from
+ * the entry and the landing pads, never by decoding in sequence. For each instruction the graph has what is known of
+ * the stack pointer, which distinguishes a jump to a part of the same function, which still has its frame, from a
+ * jump to another function. If anything does not fit (two instructions that overlap, a jump with unknown targets),
+ * the function counts as not understood.
  *
- * Nothing here is recursive, and everything has a limit: the code is anybody's.
+ * Nothing here is recursive, and everything has a limit, because the code is untrusted.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "site/place_private.h"
+#include "site/place_graph.h"
 #include "util/array.h"
 
-#define CODE_MAX   (1 << 20) /* bytes of a function */
-#define NODES_MAX  200000
-#define TABLE_MAX  4096 /* targets of one jump */
-#define EXTRA_MAX  100000 /* of all */
-#define BACK_MAX   48 /* instructions that a jump table is looked for in */
-#define CALLS_MAX  20000 /* call sites of one function */
-#define MAP_INSIDE 0xffffffffu
+#define CODE_MAX  (1 << 20) /* bytes of a function */
+#define NODES_MAX 200000
+#define TABLE_MAX 4096 /* targets of one jump */
+#define EXTRA_MAX 100000 /* targets of all tables */
+#define BACK_MAX  48 /* instructions that are searched for a jump table */
 
-struct call_site {
-	u64 start, size, pad;
-};
-
-struct builder {
-	struct placer *p;
-	struct graph *g;
-	u64 entry;
-	u32 *work; /* nodes to look at: a stack */
-	u32 n_work;
-	struct call_site *calls;
-	u32 n_calls;
-	u32 parts_seen; /* whose call sites have been read */
-	int error;
-};
-
-static void refuse(struct builder *b, const char *why)
+void builder__refuse(struct builder *b, const char *why)
 {
 	if (!b->g->why)
 		b->g->why = why;
 }
 
-static struct part *part_of(struct graph *g, u64 addr)
+struct part *graph__part(struct graph *g, u64 addr)
 {
 	for (u32 i = 0; i < g->n_parts; i++)
 		if (addr >= g->parts[i].addr && addr - g->parts[i].addr < g->parts[i].size)
@@ -56,25 +37,25 @@ static struct part *part_of(struct graph *g, u64 addr)
 
 u32 graph__at(const struct graph *g, u64 addr)
 {
-	const struct part *part = part_of((struct graph *)g, addr);
+	const struct part *part = graph__part((struct graph *)g, addr);
 	u32 at = part ? part->map[addr - part->addr] : 0;
 
 	return at && at != MAP_INSIDE ? at - 1 : NONE;
 }
 
-static struct part *add_part(struct builder *b, u64 addr, u64 size)
+struct part *builder__add_part(struct builder *b, u64 addr, u64 size)
 {
 	struct graph *g = b->g;
 	struct part *part = &g->parts[g->n_parts];
 	u64 len = size;
 
 	if (g->n_parts == PARTS_MAX || !size || size > CODE_MAX) {
-		refuse(b, size > CODE_MAX ? WHY_TOO_LARGE : WHY_PARTS);
+		builder__refuse(b, size > CODE_MAX ? WHY_TOO_LARGE : WHY_PARTS);
 		return NULL;
 	}
 	part->code = elf__bytes(b->p->elf, addr, &len);
 	if (!part->code || len != size) {
-		refuse(b, WHY_NO_CODE);
+		builder__refuse(b, WHY_NO_CODE);
 		return NULL;
 	}
 	part->map = calloc(size, sizeof(*part->map));
@@ -93,7 +74,7 @@ static u32 new_node(struct builder *b)
 	struct graph *g = b->g;
 
 	if (g->n == NODES_MAX) {
-		refuse(b, WHY_TOO_LARGE);
+		builder__refuse(b, WHY_TOO_LARGE);
 		return NONE;
 	}
 	if (!array__room(g->nodes, g->n)) {
@@ -113,26 +94,25 @@ static void push_work(struct builder *b, u32 node)
 	}
 }
 
-/* The node of an address in a part, decoded if it is new. NONE: refused. */
-static u32 visit(struct builder *b, struct part *part, u64 addr, u32 before, struct frame frame)
+u32 builder__visit(struct builder *b, struct part *part, u64 addr, u32 before, struct frame frame)
 {
 	u64 at = addr - part->addr, i;
 	struct insn insn;
 	u32 node;
 
 	if (part->map[at] == MAP_INSIDE) {
-		refuse(b, WHY_OVERLAP);
+		builder__refuse(b, WHY_OVERLAP);
 		return NONE;
 	}
 	if (part->map[at])
 		return part->map[at] - 1;
 	if (!decoder__insn(b->p->decoder, part->code + at, part->size - at, addr, &insn)) {
-		refuse(b, WHY_UNKNOWN_INSN);
+		builder__refuse(b, WHY_UNKNOWN_INSN);
 		return NONE;
 	}
 	for (i = 1; i < insn.len; i++) {
 		if (part->map[at + i]) {
-			refuse(b, WHY_OVERLAP);
+			builder__refuse(b, WHY_OVERLAP);
 			return NONE;
 		}
 		part->map[at + i] = MAP_INSIDE;
@@ -184,7 +164,7 @@ static struct frame frame_after(const struct node *n)
 	return f;
 }
 
-/* A way out of the function that shares its instruction with a way on. */
+/* Adds a way out of the function that shares its instruction with a path that continues. */
 static u32 add_way_out(struct builder *b, u64 addr)
 {
 	u32 node = new_node(b);
@@ -197,30 +177,33 @@ static u32 add_way_out(struct builder *b, u64 addr)
 	return node;
 }
 
-/* The part of this function that a jump with a frame goes to, or that its own .cold is. NULL: another function. */
+/*
+ * The part of this function to which a jump with a frame leads, or the function's own .cold part. NULL: another
+ * function.
+ */
 static struct part *part_to(struct builder *b, u64 addr, const struct frame *f)
 {
-	struct part *part = part_of(b->g, addr);
+	struct part *part = graph__part(b->g, addr);
 	u64 start, size;
 
 	if (part)
 		return part;
 	if (callees__cold(b->p->callees, addr, &start, &size))
-		return add_part(b, start, size);
+		return builder__add_part(b, start, size);
 	if (f->sp_known && !f->sp)
 		return NULL;
 	if (!f->sp_known) {
-		refuse(b, WHY_LEAVES_STACK);
+		builder__refuse(b, WHY_LEAVES_STACK);
 		return NULL;
 	}
 	if (elf__function_at(b->p->elf, addr, &start, &size)) {
-		refuse(b, WHY_LEAVES_CODE);
+		builder__refuse(b, WHY_LEAVES_CODE);
 		return NULL;
 	}
-	return add_part(b, start, size);
+	return builder__add_part(b, start, size);
 }
 
-/* Where a direct jump goes: a node of the function, or a way out (jumps only have role NODE_EXIT then). */
+/* The target of a direct jump: a node of the function, or a way out (only then the jump has role NODE_EXIT). */
 static void follow_jump(struct builder *b, u32 node, const struct frame *f)
 {
 	struct node *n = &b->g->nodes[node];
@@ -233,7 +216,7 @@ static void follow_jump(struct builder *b, u32 node, const struct frame *f)
 	if (b->g->why || b->error)
 		return;
 	if (part && !self) {
-		to = visit(b, part, target, node, *f);
+		to = builder__visit(b, part, target, node, *f);
 		b->g->nodes[node].target = to;
 	} else if (cond) {
 		to = add_way_out(b, target);
@@ -248,7 +231,7 @@ static bool add_extra(struct builder *b, u32 to)
 	struct graph *g = b->g;
 
 	if (g->n_extra == EXTRA_MAX) {
-		refuse(b, WHY_JUMP_TABLES);
+		builder__refuse(b, WHY_JUMP_TABLES);
 		return false;
 	}
 	if (!array__push(g->extra, g->n_extra, to)) {
@@ -268,7 +251,7 @@ static u32 find_table(struct builder *b, u32 node, struct jump_table *table)
 	for (u32 at = node; at != NONE && n < BACK_MAX; at = b->g->nodes[at].before) {
 		const struct node *i = &b->g->nodes[at];
 
-		part = part_of(b->g, i->insn.addr);
+		part = graph__part(b->g, i->insn.addr);
 		if (!part || part->size - (i->insn.addr - part->addr) < i->insn.len)
 			break;
 		addrs[n] = i->insn.addr;
@@ -287,7 +270,7 @@ static u64 table_entry(const struct jump_table *t, const u8 *p)
 	return t->base + value;
 }
 
-/* true: the targets are known */
+/* true: the targets are known. */
 static bool follow_table(struct builder *b, u32 node, const struct frame *f)
 {
 	struct jump_table t;
@@ -306,16 +289,16 @@ static bool follow_table(struct builder *b, u32 node, const struct frame *f)
 		u64 target = table_entry(&t, data + (u64)i * t.entry_size);
 		u64 start, size;
 
-		part = part_of(b->g, target);
+		part = graph__part(b->g, target);
 		if (!part && callees__cold(b->p->callees, target, &start, &size) &&
 		    elf__function_at(b->p->elf, b->entry, &start, &size) && t.n)
-			part = add_part(b, start, size);
+			part = builder__add_part(b, start, size);
 		if (!part) {
-			if (t.n) /* it must be ours: the bound is known */
+			if (t.n) /* a jump with a known bound stays in this function */
 				return false;
 			break;
 		}
-		to = visit(b, part, target, node, *f);
+		to = builder__visit(b, part, target, node, *f);
 		if (to == NONE || !add_extra(b, to))
 			return false;
 	}
@@ -329,29 +312,29 @@ static void follow_indirect(struct builder *b, u32 node, const struct frame *f)
 	if (follow_table(b, node, f) || b->error)
 		return;
 	if (f->sp_known && !f->sp)
-		b->g->nodes[node].role = NODE_EXIT; /* to another function, through a pointer */
+		b->g->nodes[node].role = NODE_EXIT; /* a jump to another function, through a pointer */
 	else
-		refuse(b, WHY_INDIRECT);
+		builder__refuse(b, WHY_INDIRECT);
 }
 
 static void follow_next(struct builder *b, u32 node)
 {
 	struct node *n = &b->g->nodes[node];
 	u64 addr = n->insn.addr + n->insn.len;
-	struct part *part = part_of(b->g, n->insn.addr);
+	struct part *part = graph__part(b->g, n->insn.addr);
 	u32 to;
 
 	if (addr - part->addr >= part->size) {
-		/* a call that never returns, of a function that we don't know by name */
+		/* a call of a function that does not return, and whose name is unknown */
 		if (n->insn.kind == INSN_CALL || n->insn.kind == INSN_CALL_INDIRECT)
 			return;
-		part = part_of(b->g, addr);
+		part = graph__part(b->g, addr);
 		if (!part) {
-			refuse(b, WHY_PAST_END);
+			builder__refuse(b, WHY_PAST_END);
 			return;
 		}
 	}
-	to = visit(b, part, addr, node, frame_after(n));
+	to = builder__visit(b, part, addr, node, frame_after(n));
 	b->g->nodes[node].next = to;
 }
 
@@ -410,127 +393,13 @@ static void follow(struct builder *b, u32 node)
 	}
 }
 
-static void discover(struct builder *b)
+void builder__discover(struct builder *b)
 {
 	while (b->n_work && !b->g->why && !b->error)
 		follow(b, b->work[--b->n_work]);
 }
 
-static void on_call_site(u64 start, u64 size, u64 pad, void *arg)
-{
-	struct builder *b = arg;
-
-	if (!pad || b->error || b->n_calls == CALLS_MAX)
-		return;
-	if (!array__push(b->calls, b->n_calls, (struct call_site){ start, size, pad })) {
-		b->error = -ENOMEM;
-		return;
-	}
-}
-
-/*
- * The frame that a landing pad finds is the one of its calls, without what was
- * pushed for them alone: the smallest.
- */
-static struct frame frame_of_calls(struct graph *g, const struct call_site *c)
-{
-	struct frame f = {};
-	struct part *part = part_of(g, c->start);
-	u64 i;
-
-	for (i = 0; part && i < c->size && c->start - part->addr + i < part->size; i++) {
-		u32 at = part->map[c->start - part->addr + i];
-		const struct node *n;
-
-		if (!at || at == MAP_INSIDE)
-			continue;
-		n = &g->nodes[at - 1];
-		if (n->insn.kind != INSN_CALL && n->insn.kind != INSN_CALL_INDIRECT)
-			continue;
-		if (n->frame.sp_known && (!f.sp_known || n->frame.sp < f.sp)) {
-			f.sp_known = true;
-			f.sp = n->frame.sp;
-		}
-		if (n->frame.bp_known) {
-			f.bp_known = true;
-			f.bp = n->frame.bp;
-		}
-	}
-	return f;
-}
-
-static bool holds_call(struct graph *g, const struct call_site *c)
-{
-	struct part *part = part_of(g, c->start);
-
-	for (u64 i = 0; part && i < c->size && c->start - part->addr + i < part->size; i++) {
-		u32 at = part->map[c->start - part->addr + i];
-
-		if (at && at != MAP_INSIDE &&
-		    (g->nodes[at - 1].insn.kind == INSN_CALL || g->nodes[at - 1].insn.kind == INSN_CALL_INDIRECT))
-			return true;
-	}
-	return false;
-}
-
-static void add_pad(struct builder *b, const struct call_site *c)
-{
-	struct frame f = frame_of_calls(b->g, c);
-	struct part *part = part_of(b->g, c->pad);
-	u64 start, size;
-	u32 node;
-
-	if (!part && (callees__cold(b->p->callees, c->pad, &start, &size) ||
-		      !elf__function_at(b->p->elf, c->pad, &start, &size)))
-		part = add_part(b, start, size);
-	if (!part) {
-		refuse(b, WHY_PAD);
-		return;
-	}
-	node = visit(b, part, c->pad, NONE, f);
-	if (node == NONE)
-		return;
-	b->g->nodes[node].pad = true;
-	b->g->pads = true;
-	discover(b);
-}
-
-/* Code that exceptions reach, which may call and so reach more of it. */
-static void find_pads(struct builder *b)
-{
-	bool has, more = true;
-	u32 i;
-
-	while (more && !b->g->why && !b->error) {
-		more = false;
-		for (; b->parts_seen < b->g->n_parts && !b->error; b->parts_seen++)
-			if (elf__each_call_site(b->p->elf, b->g->parts[b->parts_seen].addr, on_call_site, b, &has))
-				refuse(b, WHY_TABLES);
-		for (i = 0; i < b->n_calls && !b->g->why && !b->error; i++) {
-			struct call_site c = b->calls[i];
-			u32 at = graph__at(b->g, c.pad);
-
-			if (at != NONE && b->g->nodes[at].pad)
-				continue;
-			if (!holds_call(b->g, &c))
-				continue;
-			add_pad(b, &c);
-			more = true;
-		}
-	}
-	/* a call that throws and is caught here is no way out */
-	for (i = 0; i < b->n_calls && !b->g->why && !b->error; i++) {
-		struct part *part = part_of(b->g, b->calls[i].start);
-		u64 at, from = part ? b->calls[i].start - part->addr : 0;
-
-		for (at = from; part && at < part->size && at - from < b->calls[i].size; at++)
-			if (part->map[at] && part->map[at] != MAP_INSIDE &&
-			    b->g->nodes[part->map[at] - 1].role == NODE_UNWIND)
-				b->g->nodes[part->map[at] - 1].role = NODE_FOREIGN;
-	}
-}
-
-/* Takes from `to` what is not the same on all ways to it. true: something was. */
+/* Removes from `to` what is not the same on all paths to it. Returns true if something was removed. */
 static bool merge(struct node *to, const struct frame *f)
 {
 	bool was_sp = to->frame.sp_known, was_bp = to->frame.bp_known;
@@ -540,7 +409,7 @@ static bool merge(struct node *to, const struct frame *f)
 	return was_sp != to->frame.sp_known || was_bp != to->frame.bp_known;
 }
 
-/* Each node's frame was the one on the first way to it: now for all of them. */
+/* Each node has the frame of the first path to it: merges those of all paths. */
 static void settle_frames(struct builder *b)
 {
 	struct graph *g = b->g;
@@ -549,7 +418,7 @@ static void settle_frames(struct builder *b)
 	b->n_work = 0;
 	for (i = 0; i < g->n; i++)
 		push_work(b, i);
-	/* a node can change twice, so this ends */
+	/* a node can change only twice, so this loop ends */
 	while (b->n_work && !b->error) {
 		u32 at = b->work[--b->n_work];
 		struct frame f;
@@ -576,12 +445,12 @@ int graph__build(struct placer *p, struct graph *g, u64 addr, u64 size)
 
 	memset(g, 0, sizeof(*g));
 	if (!size && (elf__function_at(p->elf, addr, &start, &size) || start != addr))
-		refuse(&b, WHY_NO_SIZE);
-	part = g->why ? NULL : add_part(&b, addr, size);
+		builder__refuse(&b, WHY_NO_SIZE);
+	part = g->why ? NULL : builder__add_part(&b, addr, size);
 	if (part) {
-		visit(&b, part, addr, NONE, f);
-		discover(&b);
-		find_pads(&b);
+		builder__visit(&b, part, addr, NONE, f);
+		builder__discover(&b);
+		builder__find_pads(&b);
 		settle_frames(&b);
 	}
 	free(b.work);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by the files that implement place.h. */
+/* Internal to the files that implement place.h. */
 #ifndef SONDE_SITE_PLACE_PRIVATE_H
 #define SONDE_SITE_PLACE_PRIVATE_H
 
@@ -8,10 +8,10 @@
 
 /* What is known of a function that is called. */
 enum callee {
-	CALLEE_UNKNOWN, /* may run anybody's code */
-	CALLEE_HARMLESS, /* comes back and calls nothing of the user's */
+	CALLEE_UNKNOWN, /* may run any code */
+	CALLEE_HARMLESS, /* returns and calls no code of the user */
 	CALLEE_DIES, /* ends the process */
-	CALLEE_UNWINDS, /* never comes back: an exception begins or goes on */
+	CALLEE_UNWINDS, /* never returns: an exception begins or continues */
 };
 
 struct callees;
@@ -20,15 +20,15 @@ struct callees;
 struct callees *callees__new(struct elf *elf);
 void callees__free(struct callees *c);
 enum callee callees__at(const struct callees *c, u64 addr);
-/* Of the function whose address the loader puts into the word at slot. */
+/* For the function whose address the loader stores at slot. */
 enum callee callees__slot(const struct callees *c, u64 slot);
-/* The part that a compiler moved away from its function (NAME.cold) around addr. */
+/* The part of a function that the compiler split off (NAME.cold) around addr. */
 bool callees__cold(const struct callees *c, u64 addr, u64 *start, u64 *size);
-/* Does a function's symbol lie in (from, to]? */
+/* Is the address of a function's symbol in (from, to]? */
 bool callees__symbol_between(struct callees *c, u64 from, u64 to);
 enum callee callee__by_name(const char *name);
 
-/* Why a function has no probe, or an expensive one, where a probe was requested. */
+/* Reasons why a function has no probe, or an expensive one. */
 #define WHY_STEPPED	     "its first instructions are single-stepped"
 #define WHY_STEPPED_JUMP     "its first instructions are single-stepped, up to one that jumps or calls"
 #define WHY_STEPPED_STACK    "its first instructions are single-stepped, up to one that moves the stack pointer"
@@ -60,13 +60,13 @@ enum callee callee__by_name(const char *name);
 
 enum node_role {
 	NODE_PLAIN,
-	NODE_FOREIGN, /* a call that may run anybody's code */
-	NODE_EXIT, /* the function is left by it: a return or a jump to another */
-	NODE_UNWIND, /* left by an exception */
-	NODE_DEAD, /* nothing comes after it */
+	NODE_FOREIGN, /* a call that may run any code */
+	NODE_EXIT, /* leaves the function: a return or a jump to another function */
+	NODE_UNWIND, /* leaves the function by an exception */
+	NODE_DEAD, /* execution ends here */
 };
 
-struct frame { /* what is known of stack and frame pointer */
+struct frame { /* what is known of the stack and frame pointers */
 	bool sp_known, bp_known;
 	s32 sp, bp; /* bytes below the stack pointer at the entry */
 };
@@ -74,21 +74,21 @@ struct frame { /* what is known of stack and frame pointer */
 struct node {
 	struct insn insn;
 	u8 role; /* enum node_role */
-	bool not_code; /* stands for a way out, is no instruction */
-	bool pad; /* exceptions come in here */
+	bool not_code; /* represents a way out, not an instruction */
+	bool pad; /* a landing pad */
 	struct frame frame;
-	u32 next, target; /* nodes */
-	u32 extra, n_extra; /* further targets, in graph.extra */
-	u32 before; /* from where it was found first, NONE */
+	u32 next, target; /* numbers of nodes */
+	u32 extra, n_extra; /* more targets, in graph.extra */
+	u32 before; /* the node from which it was first reached, or NONE */
 };
 
 struct part {
 	u64 addr, size;
 	const u8 *code;
-	u32 *map; /* by byte: node + 1, MAP_INSIDE */
+	u32 *map; /* by byte: node + 1, or MAP_INSIDE */
 };
 
-/* A function's control flow. */
+/* A function's control-flow graph. */
 struct graph {
 	struct node *nodes;
 	u32 n;
@@ -97,7 +97,7 @@ struct graph {
 	struct part parts[PARTS_MAX];
 	u32 n_parts;
 	bool pads; /* has landing pads */
-	const char *why; /* it is not understood */
+	const char *why; /* why the function is not understood; NULL: it is */
 };
 
 struct placer {
@@ -107,24 +107,24 @@ struct placer {
 	bool shadow_stack;
 };
 
-/* 0 with g->why NULL or not, or -ENOMEM; free it in any case. */
+/* Returns 0, also if g->why is set, or -ENOMEM; free g in any case. */
 int graph__build(struct placer *p, struct graph *g, u64 addr, u64 size);
 void graph__free(struct graph *g);
-/* The node of an address, NONE. */
+/* The node of an address, or NONE. */
 u32 graph__at(const struct graph *g, u64 addr);
 
 struct cut_request {
 	enum node_role sink; /* NODE_EXIT or NODE_UNWIND */
-	u64 after; /* no site in [entry, after] */
+	u64 after; /* sites in [entry, after] are excluded */
 	bool calls; /* may a site be a call? */
-	bool stepped; /* may it be expensive? */
-	bool foreign_after; /* may foreign code run after it? */
+	bool stepped; /* may a site be expensive? */
+	bool foreign_after; /* may foreign code run after the site? */
 };
 
 /*
- * The fewest sites that every way from the entry (or a landing pad) to a sink
- * passes exactly one of, once. Returns how many, 0 if there are none, -1 if
- * they would be more than max, -ENOMEM. *sinks: there is a way to a sink at all.
+ * The fewest sites such that every path from the entry (or a landing pad) to a sink passes exactly one of them, once.
+ * Returns their number, 0 if there are none, -1 if there would be more than max, -ENOMEM. *sinks: a sink can be
+ * reached.
  */
 int cut__find(const struct graph *g, const struct cut_request *r, u32 *nodes, u32 max, bool *sinks);
 

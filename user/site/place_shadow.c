@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Shadow stacks (Intel CET, AMD): a second stack that holds return addresses
- * alone. A call that the kernel emulates pushes to the first alone, and the
- * function's return is then a fault.
+ * Shadow stacks (Intel CET, AMD): a second stack that contains only return addresses. A call that the kernel emulates
+ * pushes its return address only to the first stack, and the function's return then faults.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "site/place.h"
 
-/* GNU property: what a linker found in all its inputs */
+/* GNU property: set by the linker if all inputs have it. */
 #define PROPERTY_NOTE	   5
 #define PROPERTY_X86_AND   0xc0000002
 #define PROPERTY_X86_SHSTK 2
@@ -28,7 +27,7 @@ static bool cpu_has_shadow_stack(void)
 	return has;
 }
 
-/* Properties: type, size, data, padded to eight bytes. */
+/* Parses properties: type, size, data, padded to eight bytes. */
 static bool property_shstk(const u8 *p, u64 size)
 {
 	u32 head[2], bits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Nothing that is not in the file itself counts here: no debug file, no symbol that a server sent. The file may be
- * hostile, but then its tables speak of its own code alone, which its owner could have written in any way.
+ * Checks sites only against the file itself, without debug files or symbols from a server. The file may be hostile,
+ * but its tables then describe only its own code, which its owner could have written in any way.
  */
 #include "site/verify_site.h"
 
@@ -13,7 +13,7 @@
 #include "site/arch.h"
 #include "util/array.h"
 
-/* Decoded from one start at most, in bytes: CPython's largest function has 100 KiB. */
+/* Bytes decoded from one start at most: CPython's largest function has 100 KiB. */
 #define DECODE_MAX   (1u << 20)
 #define STRAIGHT_MAX 64 /* bytes between a function's entry and its probe, as in place.c */
 
@@ -21,11 +21,11 @@ struct site_checker {
 	struct elf *elf;
 	csh handle;
 	cs_insn *insn;
-	struct decoder *decoder; /* made when it is needed */
-	u64 *starts; /* of functions by symbols, sorted; read when they are needed */
+	struct decoder *decoder; /* created when needed */
+	u64 *starts; /* function starts from symbols, sorted; read when needed */
 	u32 n_starts;
 	bool starts_read;
-	/* where the last linear decoding is */
+	/* range of the last linear decoding */
 	u64 from, at;
 };
 
@@ -83,7 +83,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The nearest function at or before addr by the file's own symbols. */
+/* The nearest function start at or before addr, from the file's own symbols. */
 static bool symbol_before(struct site_checker *c, u64 addr, u64 *start)
 {
 	u32 lo = 0, hi;
@@ -109,7 +109,7 @@ static bool symbol_before(struct site_checker *c, u64 addr, u64 *start)
 	return addr - *start <= DECODE_MAX;
 }
 
-/* Does a linear decoding from start come to addr? Goes on from where the last one was, if it is the same. */
+/* Does linear decoding from start reach addr? Continues the last decoding if it had the same start. */
 static bool reaches(struct site_checker *c, u64 start, u64 addr)
 {
 	const u8 *code;
@@ -127,7 +127,7 @@ static bool reaches(struct site_checker *c, u64 start, u64 addr)
 		return true;
 	if (elf__machine(c->elf) == EM_AARCH64)
 		return !((addr - start) & 3);
-	/* the last instruction before addr may be longer */
+	/* the last instruction before addr may extend beyond it */
 	len = addr - c->at + 16;
 	code = elf__bytes(c->elf, c->at, &len);
 	if (!code)
@@ -136,12 +136,12 @@ static bool reaches(struct site_checker *c, u64 start, u64 addr)
 	at = c->at;
 	while (at < addr && cs_disasm_iter(c->handle, &code, &left, &at, c->insn))
 		;
-	/* where it got stuck it begins anew */
+	/* after an error, the next decoding begins again at start */
 	c->at = at <= addr ? at : start;
 	return at == addr;
 }
 
-/* The file's code at this offset. */
+/* The address of the code at this file offset. */
 static bool address_of(struct elf *elf, u64 offset, u64 *addr)
 {
 	u64 segment, size, first;
@@ -155,7 +155,7 @@ static bool address_of(struct elf *elf, u64 offset, u64 *addr)
 	return false;
 }
 
-/* Nothing from start to addr jumps or moves the stack pointer. */
+/* True if no instruction from start to addr jumps or changes the stack pointer. */
 static bool is_straight(struct site_checker *c, u64 start, u64 addr)
 {
 	u64 len = addr - start + 16;
@@ -176,7 +176,10 @@ static bool is_straight(struct site_checker *c, u64 start, u64 addr)
 	return true;
 }
 
-/* By the unwind table, which says where the return address is, else from a function's entry on. */
+/*
+ * Is the return address on top of the stack at addr? From the unwind table, else by decoding from the function's
+ * entry.
+ */
 static bool return_on_top(struct site_checker *c, u64 start, u64 addr)
 {
 	struct elf_unwind u;

@@ -14,7 +14,7 @@ struct bytes {
 	size_t n, room;
 };
 
-/* Room for `more` bytes behind the n there are. */
+/* Makes room for `more` bytes after the first n. 0 or -ENOMEM. */
 static inline int bytes__reserve(struct bytes *b, size_t more)
 {
 	size_t room = b->room ? b->room : 256;

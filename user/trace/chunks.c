@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The table of a trace's chunks, from the index at its end. */
+/* Reads the table of a trace's chunks from the index at its end. */
 #include <errno.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -32,7 +32,7 @@ void chunk_table__free(struct chunk_table *table)
 	memset(table, 0, sizeof(*table));
 }
 
-/* Room for one element more. */
+/* Makes room for one more element. 0 or -ENOMEM. */
 #define GROW(array, n, room)                                                    \
 	({                                                                      \
 		size_t want_ = (room) ? (room) << 1 : 64;                       \
@@ -180,7 +180,7 @@ static int parse_index(struct chunk_table *table, const struct trace *t, const s
 	return !err && at != end ? -EBADMSG : err;
 }
 
-/* The offsets of all index frames, from the last one, which ends the file, back to the first. */
+/* Collects the offsets of all index frames, from the last one, which ends the file, back to the first. */
 static int index_chain(struct bytes *offsets, struct bytes *b, const struct trace *t)
 {
 	u64 offset, before;
@@ -201,7 +201,7 @@ static int index_chain(struct bytes *offsets, struct bytes *b, const struct trac
 	offset = t->size - size;
 	err = index_frame__read(b, t, offset, size);
 	if (!err && !(get32(b->at + FRAME_HEADER + INDEX_FLAGS) & INDEX_FINAL))
-		err = -ENOENT; /* killed just after an index in between */
+		err = -ENOENT; /* the recording was killed just after an intermediate index */
 	while (!err) {
 		err = bytes__add(offsets, &offset, sizeof(offset));
 		before = get64(b->at + FRAME_HEADER + INDEX_BEFORE);

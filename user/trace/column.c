@@ -6,10 +6,11 @@
 #include "trace/column.h"
 #include "trace/format.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "planes are taken from numbers in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "planes are copied from numbers in memory, lowest byte first");
 
-#define DICT_BITS  9 /* slots: twice the values, so that a search is short */
-#define DICT_RETRY 16 /* chunks that a column without use for a dictionary goes without */
+#define DICT_BITS  9 /* twice as many slots as values, for short searches */
+#define DICT_RETRY 16 /* chunks in which no dictionary is tried after one was useless */
 
 struct column_dict {
 	u32 n;
@@ -25,7 +26,7 @@ void column__init(struct column *c, u32 size, enum column_transform first)
 	c->transform = c->first;
 }
 
-/* What the bytes of planes that are not stored come from. */
+/* Returns the value that the bytes of planes which are not stored have. */
 static u64 column__fill(const struct column *c)
 {
 	return c->transform == COLUMN_PLAIN || c->transform == COLUMN_BEFORE ? c->base : 0;
@@ -63,7 +64,7 @@ static int column__grow(struct column *c, u32 rows)
 	return 0;
 }
 
-/* Stores from now on the planes of `fresh`, whose bytes were all alike so far. */
+/* Begins to store the planes in `fresh`, whose bytes have been equal so far. */
 static int column__open_planes(struct column *c, u8 fresh)
 {
 	u64 fill = column__fill(c);
@@ -103,7 +104,7 @@ static inline __attribute__((always_inline)) int store(struct column *c, const u
 	if (err)
 		return err;
 	for (p = 0; p < c->size; p++) {
-		/* a byte load is cheaper than a shift by a variable; the host is little-endian as the file is */
+		/* a byte load is cheaper than a variable shift; the host is little-endian, as the file is */
 		const u8 *from = (const u8 *)values + p;
 		u8 *to = c->planes[p] + c->rows;
 
@@ -118,7 +119,7 @@ static inline __attribute__((always_inline)) int store(struct column *c, const u
 
 static int column__store(struct column *c, const u64 *values, u32 n)
 {
-	/* A number of rows that the compiler knows makes it use vectors. */
+	/* With a constant number of rows the compiler uses vectors. */
 	return n == COLUMN_BLOCK ? store(c, values, COLUMN_BLOCK) : store(c, values, n);
 }
 
@@ -135,7 +136,7 @@ static int column__store_same(struct column *c, u64 value, u32 n)
 	return 0;
 }
 
-/* The value's index, COLUMN_DICT_MAX if there is no more room. */
+/* Returns the value's index; COLUMN_DICT_MAX: there is no more room. */
 static u32 dict__index(struct column_dict *d, u64 value)
 {
 	u32 slot = value * 0x9e3779b97f4a7c15ULL >> (64 - DICT_BITS);
@@ -152,7 +153,7 @@ static u32 dict__index(struct column_dict *d, u64 value)
 	return d->n - 1;
 }
 
-/* Too many values for a dictionary: what there is becomes plain. */
+/* Converts the rows to COLUMN_PLAIN, because there are too many values for a dictionary. */
 static int column__to_plain(struct column *c)
 {
 	u8 *indexes = c->planes[0];
@@ -286,7 +287,7 @@ void column__write_head(const struct column *c, u8 *to)
 		put_number(to + (1 + i) * c->size, c->size, c->dict->values[i]);
 }
 
-/* Is a dictionary of any use: do its values differ in more than one byte? */
+/* Returns whether a dictionary is useful: its values differ in more than one byte. */
 static bool dict__saves(const struct column_dict *d)
 {
 	u64 bits = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The numbers of docs/format.md, for the writer and the reader alone. */
+/* The numbers in docs/format.md; only for the writer and the reader. */
 #ifndef SONDE_TRACE_FORMAT_H
 #define SONDE_TRACE_FORMAT_H
 
@@ -11,11 +11,11 @@
 #define FORMAT_MAJOR 1
 #define FORMAT_MINOR 0
 
-/* One of zstd's sixteen magics of frames that it skips. */
+/* One of the sixteen magics of frames that zstd skips. */
 #define FRAME_MAGIC  0x184d2a5aU
 #define FRAME_HEADER 8 /* magic and size precede the payload */
 
-/* The file's first frame, offsets in the payload. */
+/* The file's first frame: offsets in the payload */
 #define FILE_MAGIC	"SONDE" /* with its NUL */
 #define FILE_MAGIC_SIZE 6
 #define FILE_MAJOR	6 /* u16 */
@@ -38,7 +38,7 @@
 /* and its entries, one a kind */
 #define KIND_ID		0 /* u16, then u16 zero */
 #define KIND_ROWS	4 /* u32 */
-#define KIND_CONTENT	8 /* u32, of the frame when decompressed */
+#define KIND_CONTENT	8 /* u32, bytes of the decompressed frame */
 #define KIND_COMPRESSED 12 /* u32 */
 #define KIND_RAW	16 /* u32, of the same events as rows; then u32 zero */
 #define KIND_FIRST	24 /* u64 */
@@ -50,7 +50,7 @@
 #define INDEX_TAG     0x58444e49U /* "INDX" */
 #define INDEX_CHUNKS  4 /* u32 */
 #define INDEX_FLAGS   8 /* u32, then u32 zero */
-#define INDEX_BEFORE  16 /* u64, offset of the index frame before this, 0 if none */
+#define INDEX_BEFORE  16 /* u64, offset of the previous index frame; 0: none */
 #define INDEX_ENTRIES 24
 #define INDEX_FINAL   1U
 #define INDEX_CHUNK   40 /* u64 offset, first, last; u32 size of the whole chunk, kinds; u64 number */
@@ -58,15 +58,15 @@
 /* and its end: u64 hash of the payload so far, u32 size of the whole frame, u32 magic */
 #define INDEX_FOOTER	16
 #define INDEX_END_MAGIC 0x53584453U /* "SDXS" */
-/* So many chunks fill an index frame: what the writer remembers is bounded. */
+/* Chunks in an index frame; this bounds the writer's memory. */
 #define INDEX_MAX 1024
 
 #define CHUNK_ROWS_MAX	65536
-#define CHUNK_RAW_MAX	(16U << 20) /* of all kinds together; one record more may be over it */
-#define CONTENT_MAX	(128U << 20) /* a frame when decompressed */
+#define CHUNK_RAW_MAX	(16U << 20) /* of all kinds together; the last record may exceed it */
+#define CONTENT_MAX	(128U << 20) /* of a decompressed frame */
 #define CHUNK_KINDS_MAX 4096
 #define TEXT_MAX	65535 /* bytes of a record's text */
-/* Of a kind in a chunk, rows times size: the limit above, and the record that passed it. */
+/* Rows times size of a kind in a chunk: the limit above and the record that exceeded it */
 #define ROWS_BYTES_MAX	(CHUNK_RAW_MAX + (128U << 10))
 #define INDEX_FRAME_MAX (128U << 20)
 

@@ -7,9 +7,9 @@
 
 struct cJSON;
 
-/* The JSON's text, malloc'ed; NULL: no memory. */
+/* Returns the JSON as allocated text; NULL: no memory. */
 char *head__print(const struct schema *schema, const struct trace_head *head);
-/* The texts of head point into json. What is missing is "" or 0. */
+/* The texts in head point into json. Missing members are "" or 0. */
 void head__parse(struct trace_head *head, const struct cJSON *json);
 
 #endif

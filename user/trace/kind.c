@@ -2,11 +2,11 @@
 #include "trace/format.h"
 #include "trace/kind.h"
 
-#define STAGE_BYTES 16384 /* of the first-level cache */
-/* Two words that are compared at once; the compiler has instructions for it on every machine. */
+#define STAGE_BYTES 16384 /* a part of the first-level cache */
+/* Two u64 that are compared at once, with vector instructions if the machine has them. */
 typedef u64 lane __attribute__((vector_size(16)));
 
-#define FLUSH_ROWS 1024 /* from here on a plane's own Huffman table is worth its bytes */
+#define FLUSH_ROWS 1024 /* rows from which a Huffman table for each plane saves bytes */
 
 static enum column_transform first_transform(const struct schema_event *e, const struct schema_field *f)
 {
@@ -102,7 +102,7 @@ int kind__append(struct kind *k, const void *record, u32 size)
 		}                                              \
 	} while (0)
 
-/* Records are in the host's byte order, which is the trace's on every machine that sonde runs on. */
+/* Records are in the host's byte order, which is that of traces on every machine that sonde supports. */
 static void gather(const struct kind *k, u32 offset, u32 size, u64 *to)
 {
 	const u8 *from = k->stage + offset;
@@ -123,7 +123,7 @@ static void gather(const struct kind *k, u32 offset, u32 size, u64 *to)
 	}
 }
 
-/* Most fields of most blocks hold one value; that is seen here for all fields at once. */
+/* Determines for all fields at once which differ between rows, because most hold one value in most blocks. */
 static void find_varied(struct kind *k)
 {
 	u32 lanes = k->row_size / sizeof(lane), i, j;
@@ -160,7 +160,7 @@ static int gather_text(struct kind *k, const struct schema_field *f, u64 *length
 	return 0;
 }
 
-/* Are these moments not long before the records' own? Then the distance takes fewer bytes. */
+/* Returns whether the moments are shortly before the records' own: then the distance takes fewer bytes. */
 static bool near_time(const u64 *values, const u64 *time, u32 n)
 {
 	u32 i;
@@ -171,7 +171,7 @@ static bool near_time(const u64 *values, const u64 *time, u32 n)
 	return true;
 }
 
-/* In traces from before unit `moment` a duration has the same unit: near_time distinguishes them. */
+/* In older traces, moments and durations both have unit `ns`; near_time distinguishes them. */
 static bool is_moment(const struct schema_field *f)
 {
 	return !strcmp(f->unit, "moment") || !strcmp(f->unit, "ns");
@@ -256,7 +256,7 @@ static int compress_part(ZSTD_CCtx *zstd, struct bytes *out, const void *from, s
 		to = (ZSTD_outBuffer){ out->at, out->room, out->n };
 		left = ZSTD_compressStream2(zstd, &to, &in, end);
 		if (ZSTD_isError(left))
-			return -ENOMEM; /* nothing else can go wrong with a context of ours */
+			return -ENOMEM; /* with valid parameters there is no other error */
 		out->n = to.pos;
 	} while (in.pos < in.size || (end != ZSTD_e_continue && left));
 	return 0;
@@ -281,7 +281,7 @@ static int write_heads(struct kind *k)
 
 int kind__compress(struct kind *k, ZSTD_CCtx *zstd, struct bytes *out)
 {
-	/* Planes have little to do with each other: a block of its own gives each its own Huffman table. */
+	/* Planes are unrelated, so each gets its own block and with it its own Huffman table. */
 	ZSTD_EndDirective each = k->rows >= FLUSH_ROWS ? ZSTD_e_flush : ZSTD_e_continue;
 	size_t size = kind__content_size(k);
 	u32 i, p;

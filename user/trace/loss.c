@@ -12,7 +12,7 @@ bool loss__is_outside(u16 family, s64 reason, u64 first, u64 last, u64 live, u64
 		return true;
 	if (last >= live || reason == LOSS_UNPROBED)
 		return false;
-	/* stacks' frames and processes are recorded once, and later events refer to them */
+	/* frames of stacks and processes are recorded once, and later events refer to them */
 	if (family == FAMILY_CORE || family == FAMILY_PROC)
 		return false;
 	return reason == LOSS_RING_FULL || reason == LOSS_DEPTH || reason == LOSS_RECURSION || reason == LOSS_RETURN;

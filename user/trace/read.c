@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Going through a trace's chunks: for readers, and to check every byte. */
+/* Reads a trace's chunks: the selected rows for readers, or all to verify the file. */
 #include <errno.h>
 
 #include "schema/schema_build.h"
@@ -28,8 +28,8 @@ static bool overlaps(const struct trace_filter *f, u64 first, u64 last)
 	return last >= f->from && (!f->to || first < f->to);
 }
 
-/* Does the table say that the chunk has anything that is wanted? */
-static bool touch(const struct trace *t, const struct trace_filter *f, const struct chunk *c)
+/* Returns whether the chunk may have selected rows, by the table. */
+static bool may_have_rows(const struct trace *t, const struct trace_filter *f, const struct chunk *c)
 {
 	u32 i;
 
@@ -48,7 +48,7 @@ struct reading {
 	int stopped; /* what cb returned */
 };
 
-/* -EBADMSG if anything in the chunk was damaged; the rest of it is still read. */
+/* -EBADMSG: something in the chunk was damaged; the rest of it is still read. */
 static int read_chunk(struct trace *t, struct rows *r, const struct chunk *c, struct reading *g)
 {
 	struct chunk_header h;
@@ -92,7 +92,7 @@ int trace__read(struct trace *t, const struct trace_filter *filter, int (*cb)(co
 	int err = 0;
 
 	for (i = 0; i < t->table.n && !err && !g.stopped; i++) {
-		if (!touch(t, g.filter, &t->table.chunks[i]))
+		if (!may_have_rows(t, g.filter, &t->table.chunks[i]))
 			continue;
 		err = read_chunk(t, &r, &t->table.chunks[i], &g);
 		if (err == -EBADMSG) {
@@ -116,7 +116,7 @@ struct checking {
 			schema__fail((c)->err, (c)->err_len, -EBADMSG, __VA_ARGS__); \
 	} while (0)
 
-/* Do the rows say what the entry says about them? */
+/* Returns whether the rows are as the entry describes them. */
 static bool entry_fits(const struct rows *r, const u8 *entry)
 {
 	const struct schema_event *e = r->event;
@@ -186,7 +186,7 @@ static bool same_chunk(const struct chunk_table *x, const struct chunk *a, const
 	return true;
 }
 
-/* Every chunk, as found by going through the file, is in the index and nothing else is. */
+/* Checks that the index has exactly the chunks that a scan of the file found. */
 static void check_index(struct checking *c, const struct trace *t, const struct chunk_table *scanned)
 {
 	const struct chunk_table *index = &t->table;

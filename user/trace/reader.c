@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include <zstd_errors.h>
 
 #include "core/meta.h"
 #include "schema/schema_build.h"
@@ -15,9 +16,9 @@
 #include "util/array.h"
 #include "util/file.h"
 
-#define STRINGS_MAX	(1ULL << 30) /* bytes of interned texts of any file; below 4 GiB, as text_entry has 32 bits */
-#define STRINGS_MIN	(64ULL << 20) /* bytes that a file of any size may have */
-#define STRINGS_OF_FILE 256 /* bytes beyond that for each byte of the file, far above what a recording compresses to */
+#define STRINGS_MAX	(1ULL << 30) /* most bytes of interned texts; below 4 GiB, as text_entry has 32 bits */
+#define STRINGS_MIN	(64ULL << 20) /* bytes of texts that a file of any size may have */
+#define STRINGS_OF_FILE 256 /* more bytes of texts per byte of the file, far above a recording's compression ratio */
 #define TEXTS_MAX	(1U << 26)
 
 struct opening {
@@ -35,13 +36,13 @@ static int read_failed(struct opening *o, int err)
 	return FAIL(o, err, "cannot read: %s", strerror(-err));
 }
 
-/* A descriptor or negative errno: nothing but a regular file is opened. */
+/* Returns a descriptor or negative errno; opens regular files only. */
 int trace__open_file(const char *path, char *err, size_t err_len)
 {
 	int fd = file__open_regular(path);
 
 	if (fd == -EINVAL)
-		return schema__fail(err, err_len, -ENOMSG, "not a sonde trace: no regular file");
+		return schema__fail(err, err_len, -ENOMSG, "not a sonde trace: not a regular file");
 	return fd < 0 ? schema__fail(err, err_len, fd, "cannot open: %s", strerror(-fd)) : fd;
 }
 
@@ -91,6 +92,30 @@ static int read_head_frame(struct opening *o, u8 *first, struct bytes *frame)
 	return err ? read_failed(o, err) : 0;
 }
 
+static bool json_failed;
+
+static void *json_malloc(size_t size)
+{
+	void *p = malloc(size);
+
+	json_failed |= !p;
+	return p;
+}
+
+/* cJSON does not report whether the text is invalid or there was no memory. */
+static int parse_head(struct opening *o, const char *text, size_t size)
+{
+	cJSON_Hooks hooks = { json_malloc, free };
+
+	json_failed = false;
+	cJSON_InitHooks(&hooks);
+	o->t->json = cJSON_ParseWithLength(text, size);
+	cJSON_InitHooks(NULL);
+	if (o->t->json)
+		return 0;
+	return json_failed ? read_failed(o, -ENOMEM) : FAIL(o, -EBADMSG, "the file's head is not JSON");
+}
+
 static int read_head(struct opening *o)
 {
 	u8 first[FRAME_HEADER + FILE_PAYLOAD] = {};
@@ -104,15 +129,16 @@ static int read_head(struct opening *o)
 		err = read_failed(o, -ENOMEM);
 	if (!err) {
 		size = ZSTD_decompress(text.at, raw, frame.at, frame.n);
-		if (ZSTD_isError(size) || size != raw)
+		if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation)
+			err = read_failed(o, -ENOMEM);
+		else if (ZSTD_isError(size) || size != raw)
 			err = read_failed(o, -EBADMSG);
 	}
-	if (!err) {
-		t->json = cJSON_ParseWithLength((const char *)text.at, raw);
-		err = t->json ? schema__from_json(&t->schema, cJSON_GetObjectItemCaseSensitive(t->json, "schema"),
-						  o->err, o->err_len) :
-				FAIL(o, -EBADMSG, "the file's head is no JSON");
-	}
+	if (!err)
+		err = parse_head(o, (const char *)text.at, raw);
+	if (!err)
+		err = schema__from_json(&t->schema, cJSON_GetObjectItemCaseSensitive(t->json, "schema"), o->err,
+					o->err_len);
 	if (!err)
 		head__parse(&t->head, t->json);
 	bytes__free(&frame);
@@ -120,7 +146,7 @@ static int read_head(struct opening *o)
 	return err && err != -ENOMEM && err != -ENOMSG && err != -EPROTO && err != -EIO ? -EBADMSG : err;
 }
 
-/* A trace is locked while it is recorded into. */
+/* A recording holds a lock on its trace. */
 static bool is_locked(int fd)
 {
 	if (flock(fd, LOCK_SH | LOCK_NB))
@@ -189,10 +215,10 @@ static u64 texts_bytes_max(const struct trace *t)
 	return t->size < STRINGS_MAX / STRINGS_OF_FILE ? STRINGS_MIN + STRINGS_OF_FILE * t->size : STRINGS_MAX;
 }
 
-/* The slot of the id, or the free one where it belongs. There is a free one. */
+/* Returns the slot of the id, or the free one for it. There must be a free slot. */
 static u32 *text_slot(const struct trace *t, u32 id)
 {
-	/* the file chooses its ids */
+	/* a seeded hash, because an untrusted file chooses its ids */
 	u32 mask = t->n_text_slots - 1, i = (u32)map__hash_bytes(&id, sizeof(id)) & mask;
 
 	while (t->text_slots[i] && t->texts[t->text_slots[i] - 1].id != id)
@@ -200,7 +226,7 @@ static u32 *text_slot(const struct trace *t, u32 id)
 	return &t->text_slots[i];
 }
 
-/* Room for one more text. */
+/* Makes room for one more text. */
 static int grow_texts(struct trace *t)
 {
 	u32 n_slots = t->n_text_slots ? t->n_text_slots * 2 : 512, *slots;
@@ -222,7 +248,7 @@ static int grow_texts(struct trace *t)
 	return 0;
 }
 
-/* Of several texts of one id, which no recording writes, the first is kept. */
+/* Adds texts. Recordings write one text per id; of several the first counts. */
 static int add_texts(const struct rows *rows, void *arg)
 {
 	const struct schema_field *id = schema_event__field(rows__event(rows), "string");
@@ -262,7 +288,7 @@ static int load_texts(struct opening *o)
 			    texts_bytes_max(o->t) >> 20, TEXTS_MAX);
 	if (err)
 		return FAIL(o, err, "cannot read the file's names: %s", strerror(-err));
-	o->t->damaged = 0; /* counted again by the reader */
+	o->t->damaged = 0; /* the reader counts damaged chunks anew */
 	return 0;
 }
 
@@ -336,6 +362,14 @@ const struct kind_summary *trace__kinds(const struct trace *t, u32 *n)
 {
 	*n = t->n_kinds;
 	return t->kinds;
+}
+
+bool trace__has(const struct trace *t, const char *kind)
+{
+	for (u32 i = 0; i < t->n_kinds; i++)
+		if (!strcmp(t->kinds[i].event->name, kind))
+			return true;
+	return false;
 }
 
 const char *trace__string(const struct trace *t, u32 id)

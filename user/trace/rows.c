@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One kind's rows out of one chunk: loading, filtering, reading. */
+/* Loads, filters and reads the rows of one kind in one chunk. */
 #include <errno.h>
 #include <xxhash.h>
 
 #include "trace/format.h"
 #include "trace/kind.h"
 #include "trace/reader_priv.h"
+#include "util/saturate.h"
 
 void rows__release(struct rows *r)
 {
@@ -66,13 +67,13 @@ static int decompress(struct rows *r, const struct trace *t, const u8 *entry, u6
 	return ZSTD_isError(size) || size != content ? -EBADMSG : 0;
 }
 
-/* The offsets of a text column's rows in its bytes, which begin at *at. */
+/* Computes the offsets of a text column's rows in its bytes, which begin at *at. */
 static int lay_out_text(struct column_data *c, const struct schema_field *f, u32 rows, const u8 **at, const u8 *end)
 {
 	u32 max = f->type == FIELD_TEXT ? f->size : TEXT_MAX, i;
 	u64 sum = 0, length;
 
-	/* the lengths are decoded into the place of the offsets, which are one more */
+	/* lengths are decoded into the array of the offsets, which has one element more */
 	if (c->view.transform == COLUMN_BEFORE || c->view.transform == COLUMN_DELTA)
 		return -EBADMSG;
 	column_view__decode(&c->view, c->values, NULL, rows);
@@ -145,7 +146,7 @@ static void decode(const struct rows *r, u32 index)
 	u32 i;
 
 	if (time == NULL && c->view.transform == COLUMN_BEFORE) {
-		/* every row has the same time, so there is no array of it */
+		/* all rows have the same time, so there is no array of times */
 		constant = r->columns[0].constant;
 		c->view.transform = COLUMN_PLAIN;
 		column_view__decode(&c->view, c->values, NULL, r->all);
@@ -220,13 +221,8 @@ static u64 raw_value(const struct rows *r, u32 index, u32 row)
 	return values ? values[row] : r->columns[index].constant;
 }
 
-/* The field's index, or -1: files of later versions may lack what is common today. */
-static int index_of(const struct schema_event *e, const char *name)
-{
-	const struct schema_field *f = schema_event__field(e, name);
-
-	return f ? (int)f->index : -1;
-}
+/* Of the fields that each event and each span begins with, which the schema has checked */
+enum { FIELD_PID = 1, FIELD_TID = 2, FIELD_START = 7 };
 
 static bool in_time(const struct rows *r, const struct trace *t, const struct trace_filter *f, int start, u32 row)
 {
@@ -243,8 +239,7 @@ int rows__select(struct rows *r, const struct trace *t, const struct trace_filte
 {
 	bool by_time = get64(entry + KIND_FIRST) < f->from || (f->to && get64(entry + KIND_LAST) >= f->to) ||
 		       (t->n_windows > 1 && (f->from || f->to));
-	int start = r->event->is_span ? index_of(r->event, "start") : -1;
-	int pid = index_of(r->event, "pid"), tid = index_of(r->event, "tid");
+	int start = r->event->is_span ? FIELD_START : -1;
 	u32 i, n = 0;
 	int err;
 
@@ -255,8 +250,8 @@ int rows__select(struct rows *r, const struct trace *t, const struct trace_filte
 		return err;
 	r->selected = (u32 *)r->selection.at;
 	for (i = 0; i < r->all; i++) {
-		if ((f->pids.n && !trace_ids__have(&f->pids, (u32)raw_value(r, pid, i))) ||
-		    (f->tids.n && !trace_ids__have(&f->tids, (u32)raw_value(r, tid, i))) ||
+		if ((f->pids.n && !trace_ids__have(&f->pids, (u32)raw_value(r, FIELD_PID, i))) ||
+		    (f->tids.n && !trace_ids__have(&f->tids, (u32)raw_value(r, FIELD_TID, i))) ||
 		    (by_time && !in_time(r, t, f, start, i)))
 			continue;
 		r->selected[n++] = i;
@@ -280,6 +275,13 @@ static u64 value_at(const struct rows *r, const struct schema_field *f, u32 i)
 	return raw_value(r, f->index, r->selected ? r->selected[i] : i);
 }
 
+struct row_numbers rows__numbers(const struct rows *r, const struct schema_field *f)
+{
+	const u64 *list = rows__values(r, f->index);
+
+	return (struct row_numbers){ list, r->columns[f->index].constant, r->selected };
+}
+
 static double float_of(u64 bits, u32 size)
 {
 	u32 low = bits;
@@ -297,16 +299,11 @@ static double float_of(u64 bits, u32 size)
 s64 rows__s64(const struct rows *r, const struct schema_field *f, u32 i)
 {
 	u64 v;
-	double d;
 
 	if (!f || field__is_text(f))
 		return 0;
 	v = value_at(r, f, i);
-	if (f->type != FIELD_FLOAT)
-		return v;
-	d = float_of(v, f->size);
-	/* what no integer holds, NaN among it, is 0 */
-	return d >= -0x1p63 && d < 0x1p63 ? (s64)d : 0;
+	return f->type == FIELD_FLOAT ? saturate__s64(float_of(v, f->size)) : (s64)v;
 }
 
 double rows__double(const struct rows *r, const struct schema_field *f, u32 i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Builds the table of chunks where a killed recording left no index: from frame to frame, reading headers only.
+ * Builds the table of chunks if a killed recording left no index: goes from frame to frame and reads headers only.
  * Invalid data is skipped up to the next valid header.
  */
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define CHUNK_HEADER_MAX (FRAME_HEADER + CHUNK_ENTRIES + CHUNK_KINDS_MAX * KIND_ENTRY + 8)
 #define WINDOW		 65536
-#define TRIES_MAX	 10000 /* invalid headers examined: a file full of them must not take hours */
+#define TRIES_MAX	 10000 /* invalid headers that are examined: a file full of them must not take hours */
 #define SKIPPABLE	 0x184d2a50U /* the sixteen magics of frames that zstd skips */
 
 struct scan {
@@ -23,7 +23,7 @@ struct scan {
 
 enum found { WHOLE, CUT_OFF, WRONG };
 
-/* Takes the frame at s->at into the table and moves on. Negative errno, or what there was. */
+/* Adds the chunk at s->at to the table and moves past it. Returns enum found or negative errno. */
 static int take_chunk(struct scan *s, u32 size, u64 left)
 {
 	struct chunk_header h;
@@ -46,8 +46,8 @@ static int take_chunk(struct scan *s, u32 size, u64 left)
 	return chunk_table__add(s->table, &h);
 }
 
-/* Could a frame of this tag have this size? Distinguishes a torn frame from a damaged one. */
-static bool likely(u32 tag, u64 size)
+/* Returns whether a frame with this tag may have this size, to distinguish a torn frame from a damaged one. */
+static bool is_likely_size(u32 tag, u64 size)
 {
 	if (tag == CHUNK_TAG)
 		return size <= CHUNK_HEADER_MAX && size >= FRAME_HEADER + CHUNK_ENTRIES + 8 &&
@@ -75,19 +75,19 @@ static int take_frame(struct scan *s)
 	if (magic == FRAME_MAGIC && tag == CHUNK_TAG && size <= left)
 		return take_chunk(s, size, left);
 	if (magic == FRAME_MAGIC && size > left)
-		return likely(tag, size) ? CUT_OFF : WRONG;
+		return is_likely_size(tag, size) ? CUT_OFF : WRONG;
 	if (magic == FRAME_MAGIC && tag == INDEX_TAG) {
 		err = size > INDEX_FRAME_MAX ? -EBADMSG : index_frame__read(&s->frame, s->t, s->at, size);
 		if (err)
 			return err == -EBADMSG ? WRONG : err;
 	} else if (s->t->minor <= FORMAT_MINOR || size > left) {
-		return WRONG; /* only later versions have frames that are not known here */
+		return WRONG; /* only later versions have other frames */
 	}
 	s->at += size;
 	return WHOLE;
 }
 
-/* Is there a whole frame at s->at + i? Moves there if so. */
+/* Moves past the frame at `offset` if it is whole. Returns enum found or negative errno. */
 static int try_at(struct scan *s, u64 offset)
 {
 	struct scan try = *s;
@@ -101,7 +101,7 @@ static int try_at(struct scan *s, u64 offset)
 	return res;
 }
 
-/* Moves behind the next whole frame; CUT_OFF if there is none. */
+/* Moves past the next whole frame; CUT_OFF: there is none. */
 static int resynchronize(struct scan *s)
 {
 	u8 *window = malloc(WINDOW + 16);
@@ -143,7 +143,7 @@ int chunk_table__scan(struct chunk_table *table, const struct trace *t)
 			continue;
 		cut_off = res == CUT_OFF;
 		res = resynchronize(&s);
-		/* what something whole follows was not cut off: its size is wrong */
+		/* a frame that seemed cut off but has a whole frame after it had a wrong size */
 		table->faults += !cut_off || res == WHOLE;
 	}
 	if (res == CUT_OFF)

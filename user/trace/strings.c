@@ -3,7 +3,7 @@
 
 #include "trace/strings.h"
 
-/* The slot of the text, or the free one where it belongs. n_slots is not 0. */
+/* Returns the slot of the text, or the free one for it. n_slots must not be 0. */
 static u32 *table__slot(const struct string_table *t, const char *text, size_t len, u64 hash)
 {
 	u32 i = hash & (t->n_slots - 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The writer's table of interned texts: text -> id, ids from 1 in the order of first use. Of two generations the young one takes
- * new texts; when it is full the old one is freed and the young one takes its place. A text of the old one that is met again
- * is copied and keeps its id. One that was forgotten gets another id and is written again, which costs bytes in the file
- * and bounds the memory whatever a target does.
+ * The writer's table of interned texts: text -> id, from 1 in order of first use. New texts enter the young one of two
+ * generations; when it is full, the old one is freed and replaced by it. A text of the old generation that is used is
+ * copied to the young one and retains its id. An evicted text gets a new id and is written again, which costs bytes in
+ * the file but bounds memory regardless of what targets do.
  */
 #ifndef SONDE_TRACE_STRINGS_H
 #define SONDE_TRACE_STRINGS_H
@@ -15,7 +15,7 @@
 
 struct string_entry {
 	u64 hash;
-	u32 at; /* in text */
+	u32 at; /* offset in text */
 	u32 len;
 	u32 id;
 };
@@ -24,21 +24,21 @@ struct string_table {
 	struct bytes text;
 	struct string_entry *entries;
 	u32 n, room;
-	u32 *slots; /* entry + 1, 0: empty */
+	u32 *slots; /* index in entries + 1; 0: empty */
 	u32 n_slots; /* a power of two */
 };
 
 struct strings {
 	struct string_table young, old;
-	u32 max; /* texts in one generation, 0: STRINGS_MAX */
-	u32 last; /* id */
-	u32 moved; /* texts of the old table that are in the young one too */
+	u32 max; /* texts in one generation; 0: STRINGS_MAX */
+	u32 last; /* the last id that was given */
+	u32 moved; /* texts that are in both tables */
 	u64 evicted;
 };
 
-/* The text's id, 0 when there is no memory; *fresh if it is new and its record is to be written. len > 0. */
+/* Returns the text's id; 0: no memory. *fresh: the id is new, so its record must be written. len > 0. */
 u32 strings__intern(struct strings *s, const char *text, size_t len, bool *fresh);
-/* Empties the table: each text gets another id when it is met again. */
+/* Empties the table, so that each text gets a new id when it is next used. */
 void strings__forget(struct strings *s);
 void strings__free(struct strings *s);
 u32 strings__entries(const struct strings *s);

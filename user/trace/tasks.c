@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Processes and threads whose pid or tid was reused: replaces the numbers by ids as rows are read. */
+/* Replaces reused pids and tids by ids as rows are read. */
 #include <errno.h>
 
 #include "core/event.h"
@@ -12,7 +12,7 @@ void trace__set_tasks(struct trace *t, const struct trace_task *tasks, u32 n)
 	t->n_tasks = n;
 }
 
-/* The first task of the number, or NULL. */
+/* Returns the first task with the number, or NULL. */
 static const struct trace_task *find(const struct trace *t, u32 number)
 {
 	u32 at = SEARCH(t->n_tasks, i, t->tasks[i].number < number);
@@ -20,12 +20,12 @@ static const struct trace_task *find(const struct trace *t, u32 number)
 	return at < t->n_tasks && t->tasks[at].number == number ? &t->tasks[at] : NULL;
 }
 
-/* The last of its number that had begun; a number may have been used very often. */
+/* Returns the last task of the number that had started at `time`, by bisection: some numbers are reused very often. */
 static u32 id_at(const struct trace *t, const struct trace_task *first, u64 time)
 {
 	u32 low = (u32)(first - t->tasks), high = t->n_tasks;
 
-	/* the first has begun whenever that was */
+	/* the first task counts as started at any time */
 	while (low + 1 < high) {
 		u32 middle = low + (high - low) / 2;
 
@@ -37,7 +37,7 @@ static u32 id_at(const struct trace *t, const struct trace_task *first, u64 time
 	return t->tasks[low].id;
 }
 
-/* Where an event's times are: NULL columns read as 0. */
+/* Indices of an event's time fields; columns of index -1 read as 0. */
 struct moments {
 	int start, flags;
 };
@@ -50,8 +50,8 @@ static u64 value(const struct rows *r, int index, u32 row)
 }
 
 /*
- * When a row's own thread certainly had its number: it may have ended, and its number be another's, by the end of its
- * last span. What a field says of others is known at the end.
+ * Returns a moment at which the task certainly had its number. A row's own thread may have ended, and its number been
+ * reused, before the end of its last span is recorded. Other tasks in a row are known at its end.
  */
 static u64 moment_of(const struct rows *r, const struct moments *m, bool own, u32 row)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The time that a trace's figures are of: spans are cut at its edges as they are read. */
+/* The windows of time that a trace's figures are of: spans are cut at their edges as they are read. */
 #include <errno.h>
 
 #include "core/event.h"
@@ -20,7 +20,7 @@ bool windows__leave_out(const struct trace *t, u64 begin, u64 end)
 	return false;
 }
 
-/* Extends [start, time] to the windows that it touches; outside of all it stays as it is. */
+/* Cuts [start, time] to the windows that it overlaps; outside of all windows it is unchanged. */
 static void cut(const struct trace *t, u64 *start, u64 *time, u64 *flags)
 {
 	const struct trace_window *first = NULL, *last = NULL;
@@ -50,7 +50,7 @@ int rows__cut(struct rows *r, const struct trace *t, const u8 *entry)
 	if (t->n_windows == 1 && get64(entry + KIND_FIRST) >= t->windows[0].from &&
 	    get64(entry + KIND_LAST) <= t->windows[0].to)
 		return 0;
-	/* columns that are stored as a distance from the time need it as it was */
+	/* decode columns that are relative to the time before the time is cut */
 	for (u32 i = 0; i < r->event->n; i++)
 		if (!r->columns[i].is_constant && r->columns[i].view.transform == COLUMN_BEFORE)
 			rows__values(r, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Writes a .sonde file (docs/format.md) in bounded memory; nothing waits in it longer than a second. */
+/* Writes a .sonde file (docs/format.md) in bounded memory; no record waits in it longer than a second. */
 #ifndef SONDE_TRACE_WRITER_H
 #define SONDE_TRACE_WRITER_H
 
@@ -23,35 +23,34 @@ struct trace_head {
 };
 
 /*
- * fd stays the caller's and must be empty and seekable or a pipe; -1: nothing is written, and records are only
- * counted, for who looks at them as they come. 0 or negative errno.
+ * fd remains the caller's and must be empty and seekable, or a pipe. -1: nothing is written, records are only counted,
+ * for commands that read them as they come. 0 or negative errno.
  */
 int trace_writer__create(struct trace_writer **out, int fd, const struct schema *schema, const struct trace_head *head);
 /*
- * Takes one record as it came from the ring: its struct event names the kind.
- * -EINVAL: unknown kind or a size that does not fit it (counted, not written).
- * Any other error is a failed write (ENOSPC, ...): the file keeps every whole
- * chunk that was written before; later calls return the same error at once.
+ * Adds a record of the ring, whose struct event names the kind. -EINVAL: an unknown kind or a size that does not fit it
+ * (counted, not written). Any other error is a failed write (ENOSPC, ...): the file retains every whole chunk written
+ * before, and later calls return the same error at once.
  */
 int trace_writer__append(struct trace_writer *w, const void *record, u32 size);
-/* The id of a text, writing its meta_string record if it is new. 0: the empty string (also for NULL). */
+/* Returns the id of a text and writes its meta_string record if it is new. 0: the empty string (also for NULL). */
 u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len);
-/* The table of texts: how many are kept at most, 0: as many as usual. Forgetting all costs bytes in the file alone. */
+/* The table of texts: the most that are stored, 0: the default. Forgetting all costs only bytes in the file. */
 struct strings;
 void trace_writer__bound_texts(struct trace_writer *w, u32 max);
 void trace_writer__forget_texts(struct trace_writer *w);
 const struct strings *trace_writer__texts(const struct trace_writer *w);
-/* Bytes of the buffers of records that are not written yet. */
+/* Returns the bytes of buffers for records that are not written yet. */
 u64 trace_writer__buffers(const struct trace_writer *w);
-/* fn sees a record of each text that is interned, also of one that is known: so it can forget texts as the writer does. */
+/* Calls fn with the record of each interned text, known or new, so that fn can evict texts as the writer does. */
 void trace_writer__listen(struct trace_writer *w, void (*fn)(const void *record, u32 size, void *arg), void *arg);
-/* Writes out what has waited for half a second or more by `now` (CLOCK_MONOTONIC ns); call it every 100 ms. */
+/* Writes records that have waited for half a second at `now` (CLOCK_MONOTONIC ns). Call it every 100 ms. */
 int trace_writer__tick(struct trace_writer *w, u64 now);
-/* Writes out everything that waits. */
+/* Writes all waiting records. */
 int trace_writer__flush(struct trace_writer *w);
 /* Flushes and writes the index. */
 int trace_writer__finish(struct trace_writer *w);
-/* The records of a family that could not be written, after the end; 0: none. first and last: when they were made. */
+/* Returns the number of a family's refused records, after the end; first and last are their times. */
 u64 trace_writer__refused(const struct trace_writer *w, u32 family, u64 *first, u64 *last);
 u64 trace_writer__bytes(const struct trace_writer *w);
 u64 trace_writer__events(const struct trace_writer *w);

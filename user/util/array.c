@@ -16,7 +16,7 @@ size_t array__capacity(size_t n)
 
 void *array__extend(void *array, size_t n, size_t size)
 {
-	/* Only 0 and the powers of two from 4 on are full. */
+	/* only arrays of 0 or a power of two (4 or more) elements are full */
 	if (n % FIRST_ROOM || (n & (n - 1)))
 		return array;
 	return reallocarray(array, n ? 2 * n : FIRST_ROOM, size);

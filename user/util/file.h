@@ -10,11 +10,11 @@
 int file__open_regular(const char *path);
 
 /*
- * An O_PATH descriptor of what a path names below a root that belongs to another
- * process: no symbolic link leads out of that root. Negative errno on failure.
+ * Returns an O_PATH descriptor for a path below another process's root, which no symbolic link leads out of, or
+ * negative errno.
  */
 int file__find_in_root(const char *root, const char *path);
-/* Opens what an O_PATH descriptor names for reading, if it is a regular file; closes the descriptor. */
-int file__reopen_regular(int place);
+/* Opens the file of an O_PATH descriptor for reading if it is a regular file; closes the descriptor. */
+int file__reopen_regular(int at);
 
 #endif

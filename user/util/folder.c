@@ -14,11 +14,11 @@
 
 #include "util/sudo.h"
 
-#define LINKS_MAX 40 /* as the kernel has it */
+#define LINKS_MAX 40 /* the kernel's limit */
 
 struct walk {
-	int at; /* the folder that was reached */
-	char rest[2 * PATH_MAX]; /* what is to be walked from there */
+	int at; /* the current folder */
+	char rest[2 * PATH_MAX]; /* the path that remains */
 	int links;
 };
 
@@ -30,13 +30,13 @@ static bool is_trusted(uid_t owner)
 	return !owner || owner == geteuid() || owner == getuid() || (sudo__user(&uid, &gid) && owner == uid);
 }
 
-/* Takes the first name off the rest. false: there is none left. */
+/* Removes the first name from the rest; false: there is none. */
 static bool next_name(struct walk *w, char *name)
 {
 	size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
 
 	if (n > NAME_MAX)
-		n = NAME_MAX + 1; /* refused by the kernel */
+		n = NAME_MAX + 1; /* the kernel refuses it */
 	memcpy(name, w->rest + skip, n);
 	name[n] = '\0';
 	memmove(w->rest, w->rest + skip + n, strlen(w->rest + skip + n) + 1);
@@ -52,7 +52,7 @@ static int move_to(struct walk *w, int fd)
 	return 0;
 }
 
-/* What the kernel's own links in /proc lead to can't be said in text. */
+/* Returns whether fd is in /proc, whose links can't be followed by their text. */
 static bool on_proc(int fd)
 {
 	struct statfs fs;
@@ -79,7 +79,7 @@ static int follow(struct walk *w, int link, const char *name)
 	return *rest == '/' ? move_to(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
 }
 
-/* Into one more folder, or to where a link leads. */
+/* Enters a folder, or follows a link. */
 static int step(struct walk *w, const char *name, char *err, size_t len)
 {
 	int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), ret;

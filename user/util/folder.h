@@ -5,10 +5,9 @@
 #include <stddef.h>
 
 /*
- * Opens the folder that a file is to be created in (O_PATH). Symbolic links on the
- * way to it are followed only if they belong to root or to the user who runs sonde,
- * also by sudo: another user could let them lead anywhere. The descriptor or a
- * negative errno; -EPERM: such a link, with a message in err.
+ * Opens the folder in which a file will be created (O_PATH). Symbolic links on its path are followed only if they
+ * belong to root or to the user who runs sonde, also by sudo: another user could let them lead anywhere. Returns the
+ * descriptor or negative errno; -EPERM: such a link, with a message in err.
  */
 int folder__open(const char *path, char *err, size_t len);
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ".../lib/python3.11/json/encoder.py", ".../lib64/python3.13t/..", ".../lib/python311.zip/.." */
+/* Matches ".../lib/python3.11/json/encoder.py", ".../lib64/python3.13t/..", ".../lib/python311.zip/..". */
 const char *python_library__part(const char *file)
 {
 	for (const char *at = file; (at = strstr(at, "/python3")) != NULL; at++) {

@@ -3,8 +3,8 @@
 #define SONDE_UTIL_PYTHON_LIBRARY_H
 
 /*
- * Where in Python's standard library a file is: "/lib/python3.11/json/encoder.py", a part of file. NULL: it is none of it.
- * What pip or a distribution has put under it is not the standard library.
+ * Returns the part of `file` in Python's standard library, "/lib/python3.11/json/encoder.py"; NULL: it is not in it, as
+ * are packages that pip or a distribution installed below it.
  */
 const char *python_library__part(const char *file);
 

@@ -29,7 +29,7 @@ void recent__clear(struct recent *c)
 	recent__free(c);
 }
 
-/* Values stay where they are: entries are allocated one by one. */
+/* Values do not move, because a table's entries stay where they are when the table becomes the old one. */
 void recent__turn(struct recent *c)
 {
 	size_t key_size = c->young.key_size, value_size = c->young.value_size;

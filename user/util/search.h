@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * By halving: of `n` elements in order, how many come before what is searched. `before` is an expression of the index `i` that
- * is true of these, which are the first ones, and of no other. So it is the index of the first other element, n if there is none.
+ * Binary search: returns the number of elements, of n sorted ones, for whose index `i` the expression `before` is true.
+ * It must be true for a prefix only, so this is the index of the first other element, or n.
  */
 #define SEARCH(n, i, before)                                                    \
 	({                                                                      \

@@ -11,9 +11,10 @@ static const struct {
 	const char *prefix;
 	enum section_kind kind;
 } kinds[] = {
-	{ "span", SECTION_SPAN },     { "entry", SECTION_ENTRY },	{ "site", SECTION_SITE },
-	{ "placed", SECTION_PLACED }, { "tp_btf", SECTION_TRACEPOINT }, { "iter", SECTION_ITER },
-	{ "iter.s", SECTION_ITER },   { "clock", SECTION_CLOCK },	{ "called", SECTION_CALLED },
+	{ "span", SECTION_SPAN },	 { "entry", SECTION_ENTRY },	   { "site", SECTION_SITE },
+	{ "placed", SECTION_PLACED },	 { "tp_btf", SECTION_TRACEPOINT }, { "iter", SECTION_ITER },
+	{ "fexit", SECTION_TRACEPOINT }, { "iter.s", SECTION_ITER },	   { "clock", SECTION_CLOCK },
+	{ "called", SECTION_CALLED },
 };
 
 static int copy(char *to, size_t len, const char *from, size_t n)
@@ -97,7 +98,7 @@ bool section__matches_library(const struct section *s, const char *path)
 	size_t n = strlen(s->library);
 
 	base = base ? base + 1 : path;
-	/* a library that was handed over in a memfd of its name, as `sonde inject` does */
+	/* a library in a memfd of its name, as `sonde inject` passes it */
 	if (!strncmp(base, "memfd:", 6))
 		base += 6;
 	return n && !strncmp(base, s->library, n);

@@ -7,10 +7,10 @@
 
 void signals__withstand(const char *name)
 {
-	/* SIGKILL can't be ignored: `timeout -s KILL` sends it to the whole group, `killall -9 sonde` to all of that name */
+	/* SIGKILL can't be ignored: `timeout -s KILL` sends it to the process group, `killall -9 sonde` by name */
 	setsid();
 	prctl(PR_SET_NAME, name);
-	/* what started sonde may send these to processes that it finds in other ways */
+	/* sonde's parent may send these to processes that it finds in other ways */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

@@ -2,7 +2,7 @@
 #ifndef SONDE_UTIL_SIGNALS_H
 #define SONDE_UTIL_SIGNALS_H
 
-/* In a child that is in the kernel about probes, which is to end by itself: in a session of its own, by a name of its own. */
+/* For a child that inserts or removes probes and must not be killed meanwhile: moves it to its own session and name. */
 void signals__withstand(const char *name);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Any number is a user's, also beyond 65534, as directory services have them; the last one means "none". */
+/* Any number may be a user, as directory services use numbers above 65534; only the last one means "none". */
 static bool parse(const char *variable, unsigned int *id)
 {
 	const char *text = getenv(variable);

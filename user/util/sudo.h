@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The user and group behind sudo, from SUDO_UID and SUDO_GID, which count for root alone. false: none, or root. */
+/* Gets the user and group that called sudo, by SUDO_UID and SUDO_GID if sonde is root. false: none, or root. */
 bool sudo__user(uid_t *uid, gid_t *gid);
 
 #endif

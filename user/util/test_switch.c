@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Copies the next item of SONDE_TEST at *list to buf; false: no more. */
-static bool next_word(const char **list, char *buf, size_t len)
+static bool next_item(const char **list, char *buf, size_t len)
 {
 	const char *start = *list, *end;
 
@@ -19,13 +19,13 @@ static bool next_word(const char **list, char *buf, size_t len)
 	return true;
 }
 
-bool test_switch__is_set(const char *word)
+bool test_switch__is_set(const char *item)
 {
 	const char *list = getenv("SONDE_TEST");
 	char one[128];
 
-	while (next_word(&list, one, sizeof(one)))
-		if (!strcmp(one, word))
+	while (next_item(&list, one, sizeof(one)))
+		if (!strcmp(one, item))
 			return true;
 	return false;
 }
@@ -36,7 +36,7 @@ bool test_switch__matches(const char *prefix, const char *name)
 	size_t len = strlen(prefix);
 	char one[128];
 
-	while (next_word(&list, one, sizeof(one)))
+	while (next_item(&list, one, sizeof(one)))
 		if (!strncmp(one, prefix, len) && one[len] == ':' && !fnmatch(one + len + 1, name, 0))
 			return true;
 	return false;
@@ -48,7 +48,7 @@ bool test_switch__text(const char *prefix, char *buf, size_t size)
 	size_t len = strlen(prefix);
 	char one[128];
 
-	while (next_word(&list, one, sizeof(one)))
+	while (next_item(&list, one, sizeof(one)))
 		if (!strncmp(one, prefix, len) && one[len] == ':') {
 			snprintf(buf, size, "%s", one + len + 1);
 			return true;

@@ -20,7 +20,7 @@ void timing__step(const char *what)
 	u64 now = timing__now();
 
 	if (test_switch__is_set("timing")) {
-		/* the first step began with the process */
+		/* the first step began with the process: its CPU time is printed */
 		struct timespec cpu;
 
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The clock, and where the time of a start goes: with SONDE_TEST=timing each step is a line on stderr, for
+ * The clock, and the time that the steps of a start take: with SONDE_TEST=timing each is a line on stderr, for
  * tests/bench/bench_start.py.
  */
 #ifndef SONDE_UTIL_TIMING_H
@@ -10,7 +10,7 @@
 
 /* CLOCK_MONOTONIC, ns */
 u64 timing__now(void);
-/* The step that ends here took the time since the last call. */
+/* Ends a step, which took the time since the last call. */
 void timing__step(const char *what);
 
 #endif

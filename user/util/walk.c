@@ -11,11 +11,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as the kernel has it */
+#define LINKS_MAX 40 /* the kernel's limit */
 #define DEPTH_MAX 128
 
 struct walk {
-	int fds[DEPTH_MAX]; /* from the root to what was reached: ".." leaves it where it was entered */
+	int fds[DEPTH_MAX]; /* from the root to the current inode; ".." returns to the previous one */
 	int n;
 	char rest[2 * PATH_MAX];
 	int links;
@@ -29,7 +29,7 @@ static void leave_to(struct walk *w, int n)
 		close(w->fds[--w->n]);
 }
 
-/* Takes the descriptor. */
+/* Enters an inode; takes over the descriptor. */
 static int enter(struct walk *w, int fd)
 {
 	int err = w->visit ? w->visit(fd, w->arg) : 0;
@@ -43,7 +43,7 @@ static int enter(struct walk *w, int fd)
 	return err;
 }
 
-/* Takes the first name off the rest; "" at its end. 0 or -ENAMETOOLONG. */
+/* Removes the first name from the rest; "": there is none. 0 or -ENAMETOOLONG. */
 static int next_name(struct walk *w, char name[NAME_MAX + 1])
 {
 	size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
@@ -56,7 +56,7 @@ static int next_name(struct walk *w, char name[NAME_MAX + 1])
 	return 0;
 }
 
-/* What was reached is a link: the walk goes on where it leads. */
+/* Continues at the target of the current inode, a link. */
 static int follow(struct walk *w)
 {
 	char target[PATH_MAX], rest[sizeof(w->rest)];
@@ -66,7 +66,7 @@ static int follow(struct walk *w)
 
 	if (n < 0 || fstatfs(link, &fs))
 		return -errno;
-	/* the kernel's own links lead out of any root */
+	/* links of /proc lead out of any root */
 	if (++w->links > LINKS_MAX || fs.f_type == PROC_SUPER_MAGIC)
 		return -ELOOP;
 	if (n == sizeof(target) ||
@@ -94,7 +94,7 @@ static int step(struct walk *w, const char *name)
 	err = enter(w, fd);
 	if (err)
 		return err;
-	/* the visitor may have seen to it that no server is asked: nor does this */
+	/* don't contact a file server, as the visitor may have checked that there is none */
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st))
 		return -errno;
 	return S_ISLNK(st.stx_mode) ? follow(w) : 0;

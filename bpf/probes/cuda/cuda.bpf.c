@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Launches, graphs, host functions and what makes the host wait. Signatures: cuda_runtime_api.h. */
+/* Kernel launches, graphs, host functions, and calls in which the host waits. Signatures: cuda_runtime_api.h. */
 #include "core/sonde.bpf.h"
 #include "cuda.h"
-#include "core/args.h"
+#include "cuda_calls.bpf.h"
 #include "cuda_stack.bpf.h"
 
 OPTION(cuda, all, "also the calls that a framework makes many times an operator and that say nothing");
@@ -34,9 +34,8 @@ static __always_inline void launch_shape(struct cuda_launch *e, const struct dim
 }
 
 /*
- * cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream): a dim3 by
- * value fills two registers. __cudaLaunchKernel, which nvcc's stubs call, jumps
- * to it and is not probed.
+ * cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream): a dim3 by value takes two registers. nvcc's
+ * stubs call __cudaLaunchKernel, which jumps to cudaLaunchKernel and needs no probe.
  */
 static __always_inline void launch_by_registers(struct pt_regs *ctx, struct cuda_launch *e)
 {
@@ -103,26 +102,7 @@ CUDA_CALL(cuda_graph_launch, "cudaGraphLaunch,cudaGraphLaunch_ptsz,cudaGraphUplo
 	e->stream = ARG2(ctx);
 }
 
-enum {
-	GRAPH_INSTANTIATE,
-	GRAPH_UPDATE,
-	GRAPH_EXEC_DESTROY,
-	GRAPH_DESTROY,
-	GRAPH_CREATE,
-};
-
-#define OUT_IS_GRAPH (1ULL << 63)
-
-static __always_inline void graph_return(struct cuda_graph *e)
-{
-	u64 out = SPAN_OUT(e);
-	u64 v = out ? args__out(&e->call, out & ~OUT_IS_GRAPH) : 0;
-
-	if (out & OUT_IS_GRAPH)
-		e->graph = v;
-	else if (out)
-		e->exec = v;
-}
+CUDA_GRAPH_RETURN(cuda_graph)
 
 /* cudaGraphInstantiate*(exec *, graph, ...), cudaGraphExecUpdate(exec, graph, ...), cudaGraphCreate(graph *, flags) */
 SPAN_EXIT(cuda_graph,
@@ -135,24 +115,10 @@ SPAN_EXIT(cuda_graph,
 	  "cudaGraphCreate,cudaGraphClone",
 	  cuda_graph, graph_return)
 {
-	u64 first = ARG1(ctx), second = ARG2(ctx);
-
-	barrier_var(first);
-	barrier_var(second);
-	SPAN_OUT(e) = group == GRAPH_INSTANTIATE ? first : group == GRAPH_CREATE ? first | OUT_IS_GRAPH : 0;
-	if (group == GRAPH_INSTANTIATE || group == GRAPH_UPDATE)
-		e->graph = second;
-	if (group == GRAPH_UPDATE || group == GRAPH_EXEC_DESTROY)
-		e->exec = first;
-	if (group == GRAPH_DESTROY)
-		e->graph = first;
+	CUDA_GRAPH(ctx, e, group);
 }
 
-static __always_inline void capture_return(struct cuda_capture *e)
-{
-	if (SPAN_OUT(e))
-		e->graph = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(capture_return, cuda_capture, graph)
 
 /*
  * cudaStreamBeginCapture(stream, mode), cudaStreamBeginRecaptureToGraph(stream, mode, graph, ...),
@@ -180,7 +146,7 @@ SPAN_EXIT(cuda_capture,
 	}
 }
 
-/* The scope is the group. */
+/* The number of the group is the value of `scope`. */
 CUDA_CALL(cuda_sync,
 	  "cudaDeviceSynchronize,cudaThreadSynchronize;"
 	  "cudaStreamSynchronize,cudaStreamSynchronize_ptsz;"
@@ -213,11 +179,7 @@ SPAN(cuda_event_record,
 		e->api_flags = ARG3(ctx);
 }
 
-static __always_inline void elapsed_return(struct cuda_event_elapsed *e)
-{
-	if (!e->call.ret)
-		bpf_probe_read_user(&e->elapsed_ms, sizeof(e->elapsed_ms), (const void *)SPAN_OUT(e));
-}
+CUDA_ELAPSED_RETURN(cuda_event_elapsed)
 
 /* cudaEventElapsedTime(float *ms, start, end) */
 SPAN_EXIT(cuda_event_elapsed, "libcudart.so:cudaEventElapsedTime,cudaEventElapsedTime_v2", cuda_event_elapsed,
@@ -228,11 +190,7 @@ SPAN_EXIT(cuda_event_elapsed, "libcudart.so:cudaEventElapsedTime,cudaEventElapse
 	e->to_event = ARG3(ctx);
 }
 
-static __always_inline void stream_return(struct cuda_stream *e)
-{
-	if (SPAN_OUT(e))
-		e->stream = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(stream_return, cuda_stream, stream)
 
 /* cudaStreamCreate(stream *), ...WithFlags(stream *, flags), ...WithPriority(stream *, flags, priority) */
 SPAN_EXIT(cuda_stream,
@@ -254,11 +212,7 @@ SPAN_EXIT(cuda_stream,
 		e->priority = a.a3;
 }
 
-static __always_inline void event_return(struct cuda_event *e)
-{
-	if (SPAN_OUT(e))
-		e->event_handle = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(event_return, cuda_event, event_handle)
 
 /* cudaEventCreate(event *), cudaEventCreateWithFlags(event *, flags) */
 SPAN_EXIT_IF(all, cuda_event,
@@ -278,9 +232,9 @@ SPAN_EXIT_IF(all, cuda_event,
 }
 
 /*
- * The rest, by globs that must not match what another program names (the call
- * would be recorded twice) nor cudaGetErrorName and the like, which return no
- * cudaError_t. tests/probes/cuda/test_names.py checks both.
+ * All other functions, by globs. The globs must not match a function that another program names, because the call
+ * would be recorded twice, nor cudaGetErrorName and the like, which do not return a cudaError_t.
+ * tests/probes/cuda/test_names.py checks both.
  */
 SPAN_IF(all, cuda_call,
 	"libcudart.so:"

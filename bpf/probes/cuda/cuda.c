@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How a CUDA runtime that is linked into a program is recognized after its symbols were stripped. */
+/* Recognizes a CUDA runtime that is linked statically into a program whose symbols were stripped. */
 #include "record/family.h"
 
 #include <stdio.h>
 
 /*
- * Device code (.nv_fatbin), no shared runtime, and the runtime's own texts. Only
- * programs with device code are looked into: of others the texts of every
- * stripped file on the machine would have to be read.
+ * True if the file has device code (.nv_fatbin) and the runtime's own texts, but does not use the shared runtime.
+ * Only files with device code are searched for the texts, because searching every stripped file of the machine would
+ * take too long.
  */
 static bool hides_library(struct elf *elf, char *why, size_t len)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of the CUDA runtime library. Sources: cuda_runtime_api.h and
- * driver_types.h of CUDA 11.8 to 13.5.
+ * Events of the CUDA runtime library. Sources: cuda_runtime_api.h and driver_types.h of CUDA 11.8 to 13.5.
  *
- * Which function was called is the event's probe; a function that takes a
- * thread's default stream (_ptsz, _ptds) is one of its own.
+ * The event's probe says which function was called. The variants of a function for a thread's default stream (_ptsz,
+ * _ptds) are separate functions.
  */
 #ifndef SONDE_CUDA_H
 #define SONDE_CUDA_H
@@ -63,7 +62,7 @@ enum cuda_memory {
 	CUDA_MEMORY_MANAGED = 2,
 	CUDA_MEMORY_POOL = 3,
 	CUDA_MEMORY_ARRAY = 4,
-	CUDA_MEMORY_PHYSICAL = 5, /* of the driver alone: cuMemCreate */
+	CUDA_MEMORY_PHYSICAL = 5, /* only of the driver: cuMemCreate */
 };
 
 struct cuda_alloc {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Copies and sets. Where an argument lies follows from the SysV ABI: six
- * registers, then the stack; a struct of more than 16 bytes passed by value is
- * on the stack and takes no register.
+ * Copies and sets. The position of an argument follows from the SysV ABI: six registers, then the stack; a struct of
+ * more than 16 bytes that is passed by value is on the stack and takes no register.
  */
 #include "core/sonde.bpf.h"
 #include "cuda.h"
@@ -80,7 +79,7 @@ static __always_inline void copy_plain(struct pt_regs *ctx, struct cuda_copy *e,
 	e->stream = group == COPY ? 0 : a.a5;
 }
 
-/* Copies with an array at either end, or in two dimensions: some arguments are on the stack. */
+/* Copies with an array as source or destination, or in two dimensions: some arguments are on the stack. */
 static __always_inline void copy_shaped(struct pt_regs *ctx, struct cuda_copy *e, u32 group)
 {
 	struct args a = args__read(ctx);
@@ -204,7 +203,8 @@ SPAN(cuda_copy_peer,
 
 /*
  * cudaMemcpyBatchAsync(dsts, srcs, sizes, count, ...), cudaMemcpy3DBatchAsync(numOps, ops, ...),
- * cudaMemcpy3DWithAttributesAsync(op, flags, stream). The stream's place differs between CUDA 12 and 13.
+ * cudaMemcpy3DWithAttributesAsync(op, flags, stream). The position of the stream argument differs between CUDA 12 and
+ * 13.
  */
 SPAN(cuda_copy_batch,
      "libcudart.so:"

@@ -2,7 +2,7 @@
 /* Allocation, freeing, pools, pinning and prefetching. */
 #include "core/sonde.bpf.h"
 #include "cuda.h"
-#include "core/args.h"
+#include "cuda_calls.bpf.h"
 #include "cuda_stack.bpf.h"
 
 struct channel_desc { /* cudaChannelFormatDesc, driver_types.h */
@@ -11,20 +11,16 @@ struct channel_desc { /* cudaChannelFormatDesc, driver_types.h */
 };
 
 enum {
-	ALLOC_PLAIN,
-	ALLOC_HOST,
-	ALLOC_HOST_FLAGS,
-	ALLOC_MANAGED,
-	ALLOC_ASYNC,
-	ALLOC_POOL,
-	ALLOC_PITCH,
-	ALLOC_3D,
+	ALLOC_3D = ALLOC_COMMON,
 	ALLOC_ARRAY,
 	ALLOC_3D_ARRAY,
 	ALLOC_MIPMAPPED,
 };
 
-/* An array's size is given in elements of the descriptor's size; a height or depth of 0 is a dimension less. */
+/*
+ * The size of an array is given in elements, whose size the descriptor has. A height or depth of 0 means that the
+ * array has fewer dimensions.
+ */
 static __always_inline u64 array_bytes(u64 desc, u64 width, u64 height, u64 depth)
 {
 	struct channel_desc d = {};
@@ -39,7 +35,7 @@ static __always_inline void alloc_return(struct cuda_alloc *e)
 	e->address = args__out(&e->call, SPAN_OUT(e));
 }
 
-/* All begin (address *, ...); a cudaExtent by value is on the stack. */
+/* All begin with (address *, ...); a cudaExtent that is passed by value is on the stack. */
 CUDA_CALL_EXIT(cuda_alloc,
 	       "cudaMalloc;"
 	       "cudaMallocHost;"
@@ -60,31 +56,7 @@ CUDA_CALL_EXIT(cuda_alloc,
 	SPAN_OUT(e) = a.a1;
 	e->bytes = a.a2;
 	switch (group) {
-	case ALLOC_PLAIN:
-		break;
-	case ALLOC_HOST:
-		e->memory = CUDA_MEMORY_HOST;
-		break;
-	case ALLOC_HOST_FLAGS:
-		e->memory = CUDA_MEMORY_HOST;
-		e->api_flags = a.a3;
-		break;
-	case ALLOC_MANAGED:
-		e->memory = CUDA_MEMORY_MANAGED;
-		e->api_flags = a.a3;
-		break;
-	case ALLOC_ASYNC:
-		e->memory = CUDA_MEMORY_POOL;
-		e->stream = a.a3;
-		break;
-	case ALLOC_POOL:
-		e->memory = CUDA_MEMORY_POOL;
-		e->pool = a.a3;
-		e->stream = a.a4;
-		break;
-	case ALLOC_PITCH: /* address *, pitch *, width, height */
-		e->bytes = a.a3 * a.a4;
-		break;
+		CUDA_ALLOC_CASES(e, a);
 	case ALLOC_ARRAY: /* array *, desc, width, height, flags */
 		e->memory = CUDA_MEMORY_ARRAY;
 		e->bytes = array_bytes(a.a2, a.a3, a.a4, 1);
@@ -124,36 +96,20 @@ CUDA_CALL(cuda_free,
 /* cudaHostRegister(address, size, flags), cudaHostUnregister(address) */
 SPAN(cuda_host_register, "libcudart.so:cudaHostRegister;cudaHostUnregister", cuda_host_register)
 {
-	e->address = ARG1(ctx);
-	if (group == 0) {
-		e->bytes = ARG2(ctx);
-		e->api_flags = ARG3(ctx);
-	}
+	CUDA_HOST_REGISTER(ctx, e, group);
 }
 
-static __always_inline void pool_return(struct cuda_pool *e)
-{
-	if (SPAN_OUT(e))
-		e->pool = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(pool_return, cuda_pool, pool)
 
 /* cudaMemPoolDestroy(pool), cudaMemPoolTrimTo(pool, bytes), cudaMemPoolCreate(pool *, props) */
 SPAN_EXIT(cuda_pool, "libcudart.so:cudaMemPoolDestroy;cudaMemPoolTrimTo;cudaMemPoolCreate", cuda_pool, pool_return)
 {
-	u64 first = ARG1(ctx), second = ARG2(ctx);
-
-	barrier_var(first);
-	barrier_var(second);
-	SPAN_OUT(e) = group == 2 ? first : 0;
-	if (group < 2)
-		e->pool = first;
-	if (group == 1)
-		e->bytes = second;
+	CUDA_POOL(ctx, e, group);
 }
 
 /*
- * cudaMemPrefetchAsync(address, count, ...): where to and on which stream
- * differs between CUDA 12 and 13. The batches begin (addresses, sizes, count): they have no bytes here.
+ * cudaMemPrefetchAsync(address, count, ...): the position of the destination and the stream differs between CUDA 12
+ * and 13. The batches begin with (addresses, sizes, count); their bytes are not recorded.
  */
 SPAN(cuda_prefetch,
      "libcudart.so:cudaMemPrefetchAsync,cudaMemPrefetchAsync_ptsz,cudaMemPrefetchAsync_v2,"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The calls that get a Python stack: those that give the device work, allocate or wait. */
+/* The macros for calls that record a Python stack: those that give the device work, allocate or wait. */
 #ifndef SONDE_CUDA_STACK_BPF_H
 #define SONDE_CUDA_STACK_BPF_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Launches, graphs, host functions and what makes the host wait. Signatures: cuda.h. */
+/* Kernel launches, graphs, host functions, and calls in which the host waits. Signatures: cuda.h. */
 #include "cudadrv.bpf.h"
 
 OPTION(cudadrv, all, "also the calls that a framework makes many times an operator and that say nothing");
@@ -29,7 +29,10 @@ static __always_inline void launch_shape(struct cudadrv_launch *e, const u32 *gr
 	e->block_z = block[2];
 }
 
-/* cuLaunchKernel(f, grid x, y, z, block x, y, z, sharedMemBytes, stream, ..): the last three but two are on the stack. */
+/*
+ * cuLaunchKernel(f, grid x, y, z, block x, y, z, sharedMemBytes, stream, ..): the arguments from the seventh on are
+ * on the stack.
+ */
 static __always_inline void launch_by_registers(const struct args *a, struct cudadrv_launch *e)
 {
 	u64 s[3] = {};
@@ -50,7 +53,7 @@ enum {
 	LAUNCH_KERNEL,
 	LAUNCH_EX,
 	LAUNCH_DEVICES,
-	LAUNCH_GRID, /* CUDA 3's: the block's shape was set before */
+	LAUNCH_GRID, /* of CUDA 3: an earlier call has set the shape of the block */
 	LAUNCH_GRID_ASYNC,
 	LAUNCH,
 };
@@ -110,26 +113,7 @@ DRIVER_STACK(cudadrv_graph_launch, "cuGraphLaunch,cuGraphLaunch_ptsz,cuGraphUplo
 	e->stream = ARG2(ctx);
 }
 
-enum {
-	GRAPH_INSTANTIATE,
-	GRAPH_UPDATE,
-	GRAPH_EXEC_DESTROY,
-	GRAPH_DESTROY,
-	GRAPH_CREATE,
-};
-
-#define OUT_IS_GRAPH (1ULL << 63)
-
-static __always_inline void graph_return(struct cudadrv_graph *e)
-{
-	u64 out = SPAN_OUT(e);
-	u64 v = out ? args__out(&e->call, out & ~OUT_IS_GRAPH) : 0;
-
-	if (out & OUT_IS_GRAPH)
-		e->graph = v;
-	else if (out)
-		e->exec = v;
-}
+CUDA_GRAPH_RETURN(cudadrv_graph)
 
 /* cuGraphInstantiate*(exec *, graph, ...), cuGraphExecUpdate(exec, graph, ...), cuGraphCreate(graph *, flags) */
 DRIVER_EXIT(cudadrv_graph,
@@ -141,32 +125,18 @@ DRIVER_EXIT(cudadrv_graph,
 	    "cuGraphCreate,cuGraphClone",
 	    cudadrv_graph, graph_return)
 {
-	u64 first = ARG1(ctx), second = ARG2(ctx);
-
-	barrier_var(first);
-	barrier_var(second);
-	SPAN_OUT(e) = group == GRAPH_INSTANTIATE ? first : group == GRAPH_CREATE ? first | OUT_IS_GRAPH : 0;
-	if (group == GRAPH_INSTANTIATE || group == GRAPH_UPDATE)
-		e->graph = second;
-	if (group == GRAPH_UPDATE || group == GRAPH_EXEC_DESTROY)
-		e->exec = first;
-	if (group == GRAPH_DESTROY)
-		e->graph = first;
+	CUDA_GRAPH(ctx, e, group);
 }
 
 enum {
-	CAPTURE_BEGIN_OLD, /* CUDA 10.0's has no mode */
+	CAPTURE_BEGIN_OLD, /* CUDA 10.0 has no mode */
 	CAPTURE_BEGIN,
 	CAPTURE_AGAIN,
 	CAPTURE_TO_GRAPH,
 	CAPTURE_END,
 };
 
-static __always_inline void capture_return(struct cudadrv_capture *e)
-{
-	if (SPAN_OUT(e))
-		e->graph = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(capture_return, cudadrv_capture, graph)
 
 /*
  * cuStreamBeginCapture_v2(stream, mode), cuStreamBeginRecaptureToGraph(stream, mode, graph, ...),
@@ -226,11 +196,7 @@ DRIVER(cudadrv_event_record,
 		e->api_flags = ARG3(ctx);
 }
 
-static __always_inline void elapsed_return(struct cudadrv_event_elapsed *e)
-{
-	if (!e->call.ret)
-		bpf_probe_read_user(&e->elapsed_ms, sizeof(e->elapsed_ms), (const void *)SPAN_OUT(e));
-}
+CUDA_ELAPSED_RETURN(cudadrv_event_elapsed)
 
 /* cuEventElapsedTime(float *ms, start, end) */
 DRIVER_EXIT(cudadrv_event_elapsed, "cuEventElapsedTime,cuEventElapsedTime_v2", cudadrv_event_elapsed, elapsed_return)
@@ -247,11 +213,7 @@ enum {
 	STREAM_CREATE_GREEN,
 };
 
-static __always_inline void stream_return(struct cudadrv_stream *e)
-{
-	if (SPAN_OUT(e))
-		e->stream = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(stream_return, cudadrv_stream, stream)
 
 /* cuStreamCreate(stream *, flags), ...WithPriority(stream *, flags, priority), cuGreenCtx...(stream *, context, flags, priority) */
 DRIVER_EXIT(cudadrv_stream,
@@ -274,11 +236,7 @@ DRIVER_EXIT(cudadrv_stream,
 		e->priority = a.a4;
 }
 
-static __always_inline void event_return(struct cudadrv_event *e)
-{
-	if (SPAN_OUT(e))
-		e->event_handle = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(event_return, cudadrv_event, event_handle)
 
 /* cuEventCreate(event *, flags) */
 DRIVER_EXIT_IF(all, cudadrv_event, "cuEventQuery,cuEventDestroy,cuEventDestroy_v2;cuEventCreate", cudadrv_event,
@@ -295,7 +253,10 @@ DRIVER_EXIT_IF(all, cudadrv_event, "cuEventQuery,cuEventDestroy,cuEventDestroy_v
 		e->event_handle = first;
 }
 
-/* What no other program names. libcuda's other functions, such as cudbgGetAPI, are not the API's. */
+/*
+ * All functions that no other program names. libcuda's functions with other names, such as cudbgGetAPI, are not part
+ * of the API.
+ */
 DRIVER_IF(all, cudadrv_call, "cu[A-Z]*", cudadrv_call)
 {
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The host's side: with which option the driver's calls have Python stacks. */
+/* Host code: names the option with which driver calls record Python stacks. */
 #include "record/family.h"
 
 FAMILY_HOST(cudadrv_host) = {

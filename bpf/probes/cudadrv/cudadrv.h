@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of the CUDA driver library, named as the runtime's (probes/cuda/cuda.h) and with its fields where they mean the
- * same. Sources: cuda.h of CUDA 11.8 to 13.5.
+ * Events of the CUDA driver library, named like those of the runtime (probes/cuda/cuda.h), with the same fields where
+ * the meaning is the same. Sources: cuda.h of CUDA 11.8 to 13.5.
  *
- * Which function was called is the event's probe; an older or newer version of a function (_v2), and one that takes a
- * thread's default stream (_ptsz, _ptds), is one of its own. A call that the runtime or the driver itself made
- * within one that is recorded is left out, but for cudadrv_function: see docs/cudadrv.md.
+ * The event's probe says which function was called. Other versions of a function (_v2) and the variants for a
+ * thread's default stream (_ptsz, _ptds) are separate functions. A call that the runtime or the driver makes within a
+ * recorded call is left out, except for cudadrv_function: see docs/cudadrv.md.
  */
 #ifndef SONDE_CUDADRV_H
 #define SONDE_CUDADRV_H
@@ -163,7 +163,7 @@ struct cudadrv_module {
 	u64 module UNIT(hex) DOC("CUmodule or CUlibrary loaded or unloaded; 0 if loading it failed");
 } EVENT(cudadrv_module, 0x0616, "device code loaded or unloaded");
 
-#define CUDADRV_NAME 1024 /* bytes of a kernel's name with its end */
+#define CUDADRV_NAME 1024 /* bytes of a kernel's name, with its NUL */
 
 struct cudadrv_function {
 	struct call call;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Copies and sets. The first versions of functions are there for programs of CUDA 3 on machines of 32 bits; of those
- * the ones with a struct, whose layout was another, are recorded as cudadrv_call.
+ * Copies and sets. The first versions of the functions exist for programs of CUDA 3 on 32-bit machines. Those of them
+ * that take a struct have a different layout and are recorded as cudadrv_call.
  */
 #include "cudadrv.bpf.h"
 
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 }; /* CUmemorytype */
 
-struct copy_place_2d { /* either half of CUDA_MEMCPY2D */
+struct copy_place_2d { /* the source or destination in CUDA_MEMCPY2D */
 	u64 x, y;
 	u64 type; /* an enum and padding */
 	u64 host, device, array, pitch;
@@ -18,7 +18,7 @@ struct copy_2d {
 	u64 width, height;
 };
 
-struct copy_place_3d { /* either half of CUDA_MEMCPY3D and, with a context, CUDA_MEMCPY3D_PEER */
+struct copy_place_3d { /* the source or destination in CUDA_MEMCPY3D and, with a context, in CUDA_MEMCPY3D_PEER */
 	u64 x, y, z, lod;
 	u64 type;
 	u64 host, device, array, context, pitch, height;
@@ -227,7 +227,10 @@ DRIVER(cudadrv_copy_batch,
 		e->bytes = args__sum(a.a3, a.a4);
 }
 
-/* Groups: element of 1, 2, 4 bytes; then in stream order; then in two dimensions; then both. */
+/*
+ * Groups: elements of 1, 2 and 4 bytes; the same in stream order; the same in two dimensions; in two dimensions and
+ * stream order.
+ */
 DRIVER_STACK(cudadrv_set,
 	     "cuMemsetD8,cuMemsetD8_v2,cuMemsetD8_v2_ptds;"
 	     "cuMemsetD16,cuMemsetD16_v2,cuMemsetD16_v2_ptds;"
@@ -249,7 +252,7 @@ DRIVER_STACK(cudadrv_set,
 
 	e->dst = a.a1;
 	e->element = 1 << group % 3;
-	/* the registers of shorter arguments have anything in their upper parts */
+	/* the upper parts of registers with shorter arguments are undefined */
 	e->value = e->element == 1 ? (u8)value : e->element == 2 ? (u16)value : (u32)value;
 	if (group < 6) { /* dst, value, elements, stream */
 		e->bytes = a.a3 * e->element;

@@ -19,19 +19,12 @@ struct memory_prop { /* the start of CUmemAllocationProp */
 };
 
 enum {
-	ALLOC_PLAIN,
-	ALLOC_HOST,
-	ALLOC_HOST_FLAGS,
-	ALLOC_MANAGED,
-	ALLOC_ASYNC,
-	ALLOC_POOL,
-	ALLOC_PITCH,
-	ALLOC_ARRAY,
+	ALLOC_ARRAY = ALLOC_COMMON,
 	ALLOC_3D_ARRAY,
 	ALLOC_PHYSICAL,
 };
 
-/* CUarray_format: bytes of a channel; 0: of those that are no plain numbers */
+/* Bytes per channel of a CUarray_format; 0 for formats whose channels are not plain numbers. */
 static __always_inline u64 format_bytes(u32 format)
 {
 	switch (format) {
@@ -51,7 +44,7 @@ static __always_inline u64 format_bytes(u32 format)
 	}
 }
 
-/* A height or depth of 0 is a dimension less. */
+/* A height or depth of 0 means that the array has fewer dimensions. */
 static __always_inline u64 array_bytes(u32 format, u32 channels, u64 width, u64 height, u64 depth)
 {
 	return format_bytes(format) * channels * width * (height ? height : 1) * (depth ? depth : 1);
@@ -88,7 +81,7 @@ static __always_inline void alloc_return(struct cudadrv_alloc *e)
 	e->address = args__out(&e->call, SPAN_OUT(e));
 }
 
-/* All begin (address *, ...) */
+/* All begin with (address *, ...). */
 DRIVER_STACK_EXIT(cudadrv_alloc,
 		  "cuMemAlloc_v2;"
 		  "cuMemAllocHost_v2;"
@@ -108,31 +101,7 @@ DRIVER_STACK_EXIT(cudadrv_alloc,
 	e->bytes = a.a2;
 	e->device = -1;
 	switch (group) {
-	case ALLOC_PLAIN:
-		break;
-	case ALLOC_HOST:
-		e->memory = CUDA_MEMORY_HOST;
-		break;
-	case ALLOC_HOST_FLAGS:
-		e->memory = CUDA_MEMORY_HOST;
-		e->api_flags = a.a3;
-		break;
-	case ALLOC_MANAGED:
-		e->memory = CUDA_MEMORY_MANAGED;
-		e->api_flags = a.a3;
-		break;
-	case ALLOC_ASYNC:
-		e->memory = CUDA_MEMORY_POOL;
-		e->stream = a.a3;
-		break;
-	case ALLOC_POOL:
-		e->memory = CUDA_MEMORY_POOL;
-		e->pool = a.a3;
-		e->stream = a.a4;
-		break;
-	case ALLOC_PITCH: /* address *, pitch *, width, height, element */
-		e->bytes = a.a3 * a.a4;
-		break;
+		CUDA_ALLOC_CASES(e, a);
 	case ALLOC_PHYSICAL: /* handle *, bytes, prop, flags */
 		alloc_physical(e, a.a3, a.a4);
 		break;
@@ -178,34 +147,21 @@ DRIVER(cudadrv_map, "cuMemMap;cuMemUnmap", cudadrv_map)
 /* cuMemHostRegister(address, bytes, flags), cuMemHostUnregister(address) */
 DRIVER(cudadrv_host_register, "cuMemHostRegister,cuMemHostRegister_v2;cuMemHostUnregister", cudadrv_host_register)
 {
-	e->address = ARG1(ctx);
-	if (group == 0) {
-		e->bytes = ARG2(ctx);
-		e->api_flags = ARG3(ctx);
-	}
+	CUDA_HOST_REGISTER(ctx, e, group);
 }
 
-static __always_inline void pool_return(struct cudadrv_pool *e)
-{
-	if (SPAN_OUT(e))
-		e->pool = args__out(&e->call, SPAN_OUT(e));
-}
+CUDA_HANDLE_RETURN(pool_return, cudadrv_pool, pool)
 
 /* cuMemPoolDestroy(pool), cuMemPoolTrimTo(pool, bytes), cuMemPoolCreate(pool *, props) */
 DRIVER_EXIT(cudadrv_pool, "cuMemPoolDestroy;cuMemPoolTrimTo;cuMemPoolCreate", cudadrv_pool, pool_return)
 {
-	u64 first = ARG1(ctx), second = ARG2(ctx);
-
-	barrier_var(first);
-	barrier_var(second);
-	SPAN_OUT(e) = group == 2 ? first : 0;
-	if (group < 2)
-		e->pool = first;
-	if (group == 1)
-		e->bytes = second;
+	CUDA_POOL(ctx, e, group);
 }
 
-/* cuMemPrefetchAsync(address, bytes, ...): where to and on which stream differs between the versions. */
+/*
+ * cuMemPrefetchAsync(address, bytes, ...): the position of the destination and the stream differs between the
+ * versions.
+ */
 DRIVER(cudadrv_prefetch, "cuMemPrefetchAsync,cuMemPrefetchAsync_ptsz,cuMemPrefetchAsync_v2,cuMemPrefetchAsync_v2_ptsz",
        cudadrv_prefetch)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Device code and the kernels in it, and contexts. */
+/* Loading of device code, lookups of the kernels in it, and contexts. */
 #include "cudadrv.bpf.h"
 
 static __always_inline void module_return(struct cudadrv_module *e)
@@ -79,7 +79,7 @@ DRIVER_EXIT(cudadrv_context,
 	}
 }
 
-/* A lookup with the name: too large to wait among the open calls, and few ever are. */
+/* A lookup with its name. This record is too large for the stack of open calls, and lookups are rare. */
 union cudadrv_lookup {
 	struct cudadrv_function function;
 	char room[sizeof(struct cudadrv_function) + CUDADRV_NAME];
@@ -95,9 +95,12 @@ enum {
 	LOOKUP_NAME, /* (name *, function) */
 };
 
-#define LOOKUP_SHIFT 62 /* of the kind, above the address of what is handed back */
+#define LOOKUP_SHIFT 62 /* above the address of the result: the kind of the lookup */
 
-/* Where the name is, kept behind the record that waits for the return: it is no number that a trace should show. */
+/*
+ * The address of the name, stored behind the record that waits for the return. It is not a field, because a trace
+ * should not show it.
+ */
 static __always_inline u64 *lookup_name(struct cudadrv_function *e)
 {
 	_Static_assert(sizeof(*e) + sizeof(u64) <= CALL_MAX, "record too large");
@@ -118,7 +121,7 @@ static __always_inline void lookup_entry(struct pt_regs *ctx, struct cudadrv_fun
 		e->function = a.a2;
 }
 
-/* With the results of the call. Not static: the verifier then checks it once. */
+/* Emits a lookup with the results of the call. A global function, so that the verifier checks it once. */
 __weak __noinline int cudadrv_send_lookup(struct cudadrv_function *e, u64 out, u64 name)
 {
 	union cudadrv_lookup *l;
@@ -151,7 +154,7 @@ __weak __noinline int cudadrv_send_lookup(struct cudadrv_function *e, u64 out, u
 	return 0;
 }
 
-/* Recorded within calls of the runtime too: who launches later has the handle alone, and this says what it is. */
+/* Recorded within calls of the runtime, too: later launches only have the handle, and this event gives its name. */
 SEC("span/libcuda.so:"
     "cuModuleGetFunction,cuLibraryGetKernel;"
     "cuKernelGetFunction;"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Block I/O. Who asks is known only where a bio is submitted: the request that
- * it becomes may be issued by any thread, and is completed in an interrupt. So a
- * bio of a thread that is wanted is noted when it is queued, the note is found
- * again through the request's bios when that is issued, and then goes with the
- * request to its completion. docs/disk.md has the reasons, and what is not seen.
+ * Block I/O. The requesting thread is known only where a bio is submitted: any thread may issue the request that the
+ * bio becomes part of, and an interrupt completes it. So the bio of a followed thread is noted when it is queued.
+ * When the request is issued, the note is found through the request's bios, and it is stored with the request until
+ * its completion. docs/disk.md has the reasons, and lists what is not recorded.
  */
 #include "disk.bpf.h"
 
@@ -15,10 +14,10 @@ struct disk_path_map disk_paths SEC(".maps");
 
 #define MAX_BIOS 65536
 #define MAX_IOS	 16384
-/* Bios of a request that are looked at: more than devices take as segments. */
+/* Bios of a request that are visited; more than the segments that devices accept. */
 #define WALK 1024
 
-/* include/linux/blk_types.h; the same numbers from 6.1 to 6.18 */
+/* include/linux/blk_types.h; the numbers are the same from 6.1 to 6.18. */
 #define REQ_OP_MASK	    0xff
 #define REQ_OP_READ	    0
 #define REQ_OP_WRITE	    1
@@ -30,7 +29,7 @@ struct disk_path_map disk_paths SEC(".maps");
 #define REQ_OP_DRV_IN	    34
 #define REQ_OP_DRV_OUT	    35
 
-/* A bio, from its submission to its request's issue or its own end. Key: its address. */
+/* A bio, from its submission until its request is issued or it ends without one. Key: its address. */
 struct asked {
 	u64 start, sector, bytes;
 	struct file_key file;
@@ -50,7 +49,7 @@ struct {
 /* A request, from its issue to its completion. Key: its address. */
 struct flight {
 	struct disk_io io;
-	u64 given_back; /* by the device, which has to get it again */
+	u64 given_back; /* time at which the device returned it to be issued again */
 };
 
 struct {
@@ -90,7 +89,7 @@ static __always_inline u32 op_of(u32 opf)
 	}
 }
 
-/* Bit 0 marks a tail page: include/linux/page-flags.h */
+/* Bit 0 marks a tail page: include/linux/page-flags.h. */
 static __always_inline struct page *page__head(struct page *page)
 {
 	struct page___info *newer = (void *)page;
@@ -102,16 +101,16 @@ static __always_inline struct page *page__head(struct page *page)
 		head = BPF_CORE_READ(page, compound_head);
 	if (!(head & 1))
 		return page;
-	/* the memory map lies below the last 4 GiB of addresses, where masks begin */
+	/* the memory map lies below the last 4 GiB of addresses, so such a value is a mask */
 	if (head >> 32 == 0xffffffff)
 		return (struct page *)((u64)page & head);
 	return (struct page *)(head - 1);
 }
 
 /*
- * The file whose page the bio's first one is. A page on its way through the
- * cache is locked (to be read) or marked as written back. Neither is a buffer of
- * O_DIRECT, which may be a page of some other file that the process has mapped.
+ * The file that owns the first page of the bio. A page of the page cache is locked while it is read, and marked as
+ * under writeback while it is written. Other pages are buffers of O_DIRECT I/O, which may be pages of some other file
+ * that the process has mapped.
  */
 static __always_inline struct inode *bio__inode(struct bio *bio)
 {
@@ -130,7 +129,7 @@ static __always_inline struct inode *bio__inode(struct bio *bio)
 	else
 		busy = 1ULL << bpf_core_enum_value(enum pageflags, PG_writeback);
 	mapping = (u64)BPF_CORE_READ(page, mapping);
-	/* the low bits say that it is no file's: PAGE_MAPPING_FLAGS */
+	/* the low bits are set if the page is not of a file: PAGE_MAPPING_FLAGS */
 	if (!(flags & busy) || !mapping || mapping & 3)
 		return NULL;
 	return BPF_CORE_READ((struct address_space *)mapping, host);
@@ -158,7 +157,7 @@ static __always_inline void note(struct bio *bio)
 	struct asked a = {};
 
 	if (!task__followed(task, option_disk_all)) {
-		/* a note that was left at this address is not about this bio */
+		/* an old note at this address belongs to an earlier bio */
 		bpf_map_delete_elem(&disk_bios, &key);
 		return;
 	}
@@ -183,7 +182,7 @@ int BPF_PROG(disk_bio_queued, struct bio *bio)
 	return 0;
 }
 
-/* What is cut off the front is a bio of its own, and goes on at once; the rest keeps its note. */
+/* The front part that is split off is a bio of its own and is issued at once; the rest keeps its note. */
 SEC("tp_btf/block_split")
 int BPF_PROG(disk_bio_split, struct bio *bio)
 {
@@ -242,8 +241,8 @@ static long take_note(u32 i, struct walk *w)
 }
 
 /*
- * A request that has ended although its completion was not seen: the kernel did
- * not run the program there. Its memory serves another one now, or it is idle.
+ * Emits a request whose completion was not seen, because the kernel skipped the program there. Its memory is unused
+ * or belongs to another request by now.
  */
 static __always_inline void unseen(struct disk_io *io)
 {
@@ -262,11 +261,11 @@ int BPF_PROG(disk_issued, struct request *rq)
 	u32 op = rq->cmd_flags & REQ_OP_MASK;
 	struct flight f = {}, *again;
 	struct disk_io *io = &f.io;
-	/* read at once: see iter__write() */
+	/* read once: see iter__write() */
 	struct walk w = { .io = io, .bio = rq->bio };
 	struct gendisk *disk = rq->q->disk;
 
-	/* commands that a driver or a program sends by itself, and flushes that serve many */
+	/* commands that a driver or a program sends by itself, and flushes that serve many bios */
 	if (!w.bio || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
 		return 0;
 	again = bpf_map_lookup_elem(&disk_requests, &key);
@@ -307,8 +306,8 @@ int BPF_PROG(disk_requeued, struct request *rq)
 }
 
 /*
- * An empty bio that flushes the device's cache is served by a request that the kernel makes for several of them and that
- * names no task. The bio's own request is never issued; it is recorded when it completes.
+ * An empty bio that flushes the device's cache is served by a request that the kernel makes for several such bios and
+ * that has no task. The bio's own request is never issued; it is recorded when it completes.
  */
 static __always_inline void flushed(struct request *rq, u8 error)
 {
@@ -337,7 +336,7 @@ int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 	struct flight *f = bpf_map_lookup_elem(&disk_requests, &key);
 	struct disk_io *io;
 
-	/* what is written has a length */
+	/* a request that writes data has a length */
 	if (f && !rq->__data_len) {
 		unseen(&f->io);
 		bpf_map_delete_elem(&disk_requests, &key);
@@ -351,7 +350,7 @@ int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 	io = &f->io;
 	if (error)
 		io->status = error;
-	/* a device may complete a part of a request; the tracepoint comes before the part is taken off */
+	/* a device may complete a part of a request; the tracepoint runs before that part is subtracted */
 	if (bytes < rq->__data_len)
 		return 0;
 	io->span.event.time = bpf_ktime_get_ns();
@@ -360,7 +359,7 @@ int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 	return 0;
 }
 
-/* A bio of a device without requests (dm, md, zram): what becomes of it is recorded at the device that has requests. */
+/* A bio of a device without requests (dm, md, zram). Its I/O is recorded at the device below, which has requests. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(disk_bio_completed, struct request_queue *q, struct bio *bio)
 {
@@ -370,7 +369,9 @@ int BPF_PROG(disk_bio_completed, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-/* The kernel reuses the memory of requests: has it been given to another one meanwhile? */
+/*
+ * Has the request ended, and does its memory belong to another request now? The kernel reuses the memory of requests.
+ */
 static __always_inline bool has_ended(struct request *rq, const struct flight *f)
 {
 	u64 sector = BPF_CORE_READ(rq, __sector);
@@ -408,7 +409,7 @@ static long open_bio(void *map, const u64 *key, struct asked *a, void *arg)
 	return 0;
 }
 
-/* Still on the way when tracing stops. */
+/* Writes the requests that are in flight when tracing stops. */
 SEC("iter/task")
 int disk_open(struct bpf_iter__task *ctx)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the disk family's objects share: whom to follow, which file a page or a system call means, its name. */
+/*
+ * What the disk family's objects share: whether a thread is followed, and the file that a page or system call refers
+ * to, with its name.
+ */
 #ifndef SONDE_DISK_BPF_H
 #define SONDE_DISK_BPF_H
 
 #include "core/path.bpf.h"
 #include "disk.h"
-
-/* include/linux/sched.h, arch/x86/include/asm/thread_info.h */
-#define TS_COMPAT 0x0002
 
 #define MAX_FILES 65536
 
@@ -34,7 +34,7 @@ extern struct disk_named_map disk_named SEC(".maps");
 extern struct disk_path_map disk_paths SEC(".maps");
 extern const volatile bool option_disk_all;
 
-/* A file, or a block device's own inode, which has a device number. */
+/* The key of a file; for a block device's own inode it has the device number. */
 static __always_inline u32 inode__key(struct inode *inode, struct file_key *key, u32 from)
 {
 	u32 rdev = BPF_CORE_READ(inode, i_rdev);
@@ -48,9 +48,8 @@ static __always_inline u32 inode__key(struct inode *inode, struct file_key *key,
 }
 
 /*
- * The file that is open under the descriptor that the current system call was
- * given, if it is one that reads or writes through a descriptor, as x86-64
- * numbers them. Faults and interrupts leave -1 for the call's number.
+ * The file behind the descriptor that is the first argument of the current system call, if that call reads or writes
+ * through a descriptor (numbers of x86-64). In faults and interrupts the call number is -1.
  */
 static __always_inline struct inode *call__inode(struct task_struct *task)
 {
@@ -58,7 +57,7 @@ static __always_inline struct inode *call__inode(struct task_struct *task)
 	struct file *file = NULL, **files;
 	u32 fd;
 
-	if (!regs || task->flags & PF_KTHREAD || task->thread_info.status & TS_COMPAT)
+	if (!regs || task->flags & PF_KTHREAD || task__in_32bit_call(task))
 		return NULL;
 	switch (regs->orig_ax) {
 	case 0: /* read */
@@ -94,7 +93,7 @@ static __always_inline struct inode *call__inode(struct task_struct *task)
 static __always_inline bool call__writes(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 call = regs && !(task->thread_info.status & TS_COMPAT) ? regs->orig_ax : -1ULL;
+	u64 call = regs && !task__in_32bit_call(task) ? regs->orig_ax : -1ULL;
 
 	return call == 1 || call == 18 || call == 20 || call == 296 || call == 328;
 }
@@ -110,7 +109,7 @@ static __always_inline struct dentry *inode__dentry(struct inode *inode)
 	return (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias);
 }
 
-/* Notes a component and goes on to its parent. */
+/* Notes a component and returns its parent. */
 static __always_inline struct dentry *dentry__note(struct path_room *r, struct dentry *d)
 {
 	struct dentry *parent = BPF_CORE_READ(d, d_parent);
@@ -121,8 +120,9 @@ static __always_inline struct dentry *dentry__note(struct path_room *r, struct d
 }
 
 /*
- * Writes the file's name, once: leaf to root is noted first, then the components root to leaf. Not static, and the inode a
- * number: so the verifier checks it once a program and not once for each state in which it is called.
+ * Emits the file's name, once per file: components are noted from leaf to root and written from root to leaf. A
+ * global function with the inode as a number, so that the verifier checks it once per program and not for each state
+ * in which it is called.
  */
 __weak __noinline int disk__emit_file(u64 inode, u64 dev, u64 ino)
 {

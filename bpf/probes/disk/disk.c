@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The disk family's host side: threads that exist already when tracing begins or
- * when their process becomes a runtime, and the kernel's event of major page
- * faults, which is a perf event a CPU.
+ * Host code of the disk family: introduces threads that exist when tracing begins or when their process becomes a
+ * runtime, and attaches to the kernel's software event of major page faults, a perf event per CPU.
  */
 #include <errno.h>
 #include <string.h>

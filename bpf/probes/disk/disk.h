@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of disks and memory: block I/O, major page faults, what enters the page
- * cache, waits for memory. Sources: include/linux/blk_types.h, blk-mq.h and
- * include/trace/events/{block,filemap,vmscan,compaction}.h, Linux 6.1 to 6.18.
+ * Events of disks and memory: block I/O, major page faults, pages that enter the page cache, waits for memory.
+ * Sources: include/linux/blk_types.h, blk-mq.h and include/trace/events/{block,filemap,vmscan,compaction}.h, Linux
+ * 6.1 to 6.18.
  */
 #ifndef SONDE_DISK_H
 #define SONDE_DISK_H
@@ -15,37 +15,37 @@ enum disk_op {
 	DISK_READ = 0,
 	DISK_WRITE = 1,
 	DISK_FLUSH = 2, /* of the device's cache */
-	DISK_DISCARD = 3, /* also secure erase */
+	DISK_DISCARD = 3, /* includes secure erase */
 	DISK_WRITE_ZEROES = 4,
-	DISK_OTHER = 5, /* zones */
+	DISK_OTHER = 5, /* zone commands */
 };
 
 enum disk_asker {
 	DISK_BY_PROCESS = 0,
-	DISK_BY_WRITEBACK = 1, /* a thread of the kernel writes pages that were changed earlier */
-	DISK_BY_KERNEL = 2, /* a thread of the kernel for itself: journal, loop device, encryption */
+	DISK_BY_WRITEBACK = 1, /* a kernel thread writes pages that were changed earlier */
+	DISK_BY_KERNEL = 2, /* a kernel thread for itself: journal, loop device, encryption */
 };
 
-/* How dev and ino are known; never guessed. */
+/* How dev and ino were found. They are never guessed. */
 enum disk_file_from {
-	DISK_FILE_NONE = 0, /* not known */
-	DISK_FILE_PAGE_CACHE = 1, /* the pages of the I/O are this file's */
-	DISK_FILE_CALL = 2, /* the system call that asked was given this file */
-	DISK_FILE_METADATA = 3, /* the file system's own blocks: ino is the block device's */
-	DISK_FILE_MAPPING = 4, /* the address that faulted maps it */
+	DISK_FILE_NONE = 0, /* unknown */
+	DISK_FILE_PAGE_CACHE = 1, /* the pages of the I/O belong to this file */
+	DISK_FILE_CALL = 2, /* the system call that requested the I/O has this file as its argument */
+	DISK_FILE_METADATA = 3, /* the file system's own blocks; ino is that of the block device */
+	DISK_FILE_MAPPING = 4, /* the address that faulted is in a mapping of this file */
 };
 
 enum disk_traits {
-	DISK_SYNC = 1, /* a thread waits */
-	DISK_META = 2, /* marked as metadata by the file system */
-	DISK_FUA = 4, /* past the device's cache */
-	DISK_PREFLUSH = 8, /* after a flush of the device's cache */
-	DISK_READAHEAD = 16, /* read before it was asked for */
+	DISK_SYNC = 1, /* a thread waits for it */
+	DISK_META = 2, /* the file system marked it as metadata */
+	DISK_FUA = 4, /* bypasses the device's cache (forced unit access) */
+	DISK_PREFLUSH = 8, /* preceded by a flush of the device's cache */
+	DISK_READAHEAD = 16, /* readahead */
 };
 
 struct disk_io {
 	struct span span;
-	/* start to issued it was queued, issued to time it was the device's */
+	/* Queued from start to issued, at the device from issued to time. */
 	u64 issued UNIT(moment)
 		DOC("when the device got it last, 0: never, or not as a request of its own (an empty flush)");
 	u64 sector DOC("first one, of 512 bytes, counted from the start of the whole disk");
@@ -86,7 +86,7 @@ struct disk_cache {
 enum disk_stall_kind {
 	DISK_RECLAIM = 0, /* the machine is short of memory */
 	DISK_RECLAIM_CGROUP = 1, /* the thread's cgroup is at its limit */
-	DISK_COMPACTION = 2, /* pages are moved so that a large one fits */
+	DISK_COMPACTION = 2, /* pages are moved to make room for a large one */
 };
 
 struct disk_stall {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Memory that has to come from a disk, or has to be made: major page faults,
- * what enters the page cache, reclaim and compaction by the thread itself.
+ * Memory that has to be read from a disk or freed first: major page faults, pages that enter the page cache, reclaim
+ * and compaction by the thread itself.
  *
- * That a fault was a major one is known at its end, where the kernel counts it
- * and its software event PAGE_FAULTS_MAJ fires, in the thread and with the
- * address: disk.c attaches disk_faulted there. When it began is noted at the
- * tracepoint of every fault, for threads that are followed.
+ * Whether a fault is major is known only at its end, where the kernel counts it and its software event
+ * PAGE_FAULTS_MAJ fires, in the faulting thread and with the address: disk.c attaches disk_faulted there. The start
+ * of the fault is noted at the tracepoint of every fault, for threads that are followed.
  */
 #include "disk.bpf.h"
 
@@ -15,14 +14,17 @@
 #define MAX_CACHE   16384
 #define STALL_KINDS 3
 
-/* Per thread */
+/* A thread that is followed. */
 struct followed {
 	u64 since;
-	u64 major, minor, read, written; /* the kernel's counters then */
-	/* a fault that the kernel takes itself, in a copy to or from the thread's memory, may lie inside of another */
+	u64 major, minor, read, written; /* the kernel's counters at that time */
+	/*
+	 * two of each, as a fault inside the kernel (a copy to or from the thread's memory) may be nested in another
+	 * fault
+	 */
 	u64 user_fault, user_address;
 	u64 kernel_fault, kernel_address;
-	u64 stall[STALL_KINDS]; /* since when; 0: none */
+	u64 stall[STALL_KINDS]; /* start times; 0: not in such a wait */
 };
 
 struct {
@@ -56,13 +58,13 @@ static __always_inline struct followed *follow(struct task_struct *task)
 	return f;
 }
 
-/* CONFIG_TASK_IO_ACCOUNTING */
+/* True with CONFIG_TASK_IO_ACCOUNTING. */
 static __always_inline bool has_accounting(void)
 {
 	return bpf_core_field_exists(((struct task_struct *)0)->ioac.read_bytes);
 }
 
-/* Threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+/* Introduces threads that exist already: run when tracing begins, and when a process becomes a runtime. */
 SEC("?iter/task")
 int disk_begin(struct bpf_iter__task *ctx)
 {
@@ -116,8 +118,8 @@ int BPF_PROG(disk_exited, struct task_struct *task)
 	struct followed *f = followed(task);
 	struct disk_task e = {};
 
-	/* when a whole process ends, it leaves the set before the last of its threads comes here */
-	if (!f || !f->since || (!task__followed(task, option_disk_all) && task->signal->live.counter))
+	/* when a whole process ends, it leaves the set before its last thread gets here */
+	if (!f || !f->since || (!task__followed(task, option_disk_all) && task__live_threads(task)))
 		return 0;
 	fill_task(&e, task, f);
 	emit(&e, sizeof(e));
@@ -157,7 +159,7 @@ static long find_file(struct task_struct *task, struct vm_area_struct *vma, stru
 
 	if (!file)
 		return 0;
-	/* read so, it is a number for the verifier */
+	/* read like this, the verifier treats it as a number */
 	inode = BPF_CORE_READ(file, f_inode);
 	e->file_from = inode__key(inode, &key, DISK_FILE_MAPPING);
 	e->dev = key.dev;
@@ -187,7 +189,10 @@ int disk_faulted(struct bpf_perf_event_data *ctx)
 		e.span.start = e.span.event.time;
 		e.span.event.flags |= EVENT_NO_DURATION;
 	}
-	/* its mappings are locked for reading already; where a thread waits to change them the file stays unknown */
+	/*
+	 * bpf_find_vma() fails if a thread waits to change the mappings, which are locked for reading here; the file
+	 * stays unknown then
+	 */
 	bpf_find_vma(task, e.address, find_file, &e, 0);
 	emit(&e, sizeof(e));
 	return 0;
@@ -208,7 +213,10 @@ static __always_inline u64 folio__bytes(struct folio *folio)
 	return (pages ?: 1) * PAGE_SIZE;
 }
 
-/* Writes the sum, begun at `start`, and begins another: what is added meanwhile is in either of the two. */
+/*
+ * Emits the sum that was begun at `start`, and begins a new one. Pages that are added at the same moment count in
+ * either of the two.
+ */
 static __always_inline void cache__write(struct disk_cache *c, const struct cache_key *key, u64 start)
 {
 	struct disk_cache e = { .span.event.time = c->span.event.time, .span.start = start };
@@ -218,7 +226,7 @@ static __always_inline void cache__write(struct disk_cache *c, const struct cach
 	e.written = __sync_lock_test_and_set(&c->written, 0);
 	if (!e.adds && !e.missed && !e.written)
 		return;
-	/* a thread may have read the clock before `start` and added after it */
+	/* a thread may have read the clock before `start` and have added after it */
 	if (e.span.event.time < start)
 		e.span.event.time = start;
 	e.span.event.id = ID_disk_cache;
@@ -230,14 +238,14 @@ static __always_inline void cache__write(struct disk_cache *c, const struct cach
 	emit(&e, sizeof(e));
 }
 
-/* The sum that page's process and file have; a new one if the last was begun more than a second ago. */
+/* The current sum of the page's process and file; a new one if the last was begun more than a second ago. */
 static __always_inline struct disk_cache *cache__of(struct cache_key *key, u64 now)
 {
 	struct disk_cache *c = bpf_map_lookup_elem(&disk_caches, key), fresh = {};
 	u64 start = c ? c->span.start : 0;
 
 	if (c) {
-		/* of threads that come at the same time one writes the sum */
+		/* if several threads get here at the same time, one of them emits the sum */
 		if (now > start && now - start >= SECOND_NS &&
 		    __sync_val_compare_and_swap(&c->span.start, start, now) == start)
 			cache__write(c, key, start);
@@ -272,7 +280,7 @@ int BPF_PROG(disk_cached, struct folio *folio)
 	if (!c)
 		return 0;
 	c->span.event.time = now;
-	/* threads of a process share the sum */
+	/* the threads of a process share the sum */
 	__sync_fetch_and_add(&c->adds, 1);
 	__sync_fetch_and_add(call__writes(task) ? &c->written : &c->missed, folio__bytes(folio));
 	disk__emit_file((u64)inode, key.file.dev, key.file.ino);
@@ -350,7 +358,10 @@ static long open_cache(void *map, const struct cache_key *key, struct disk_cache
 
 #define RESTS_NS (5 * SECOND_NS)
 
-/* A sum is written when its file is read again later than a second after it was begun: one that rests may never be. */
+/*
+ * A sum is emitted when its file is read again more than a second after it was begun. This emits sums whose files are
+ * not read again.
+ */
 static long write_rested(void *map, const struct cache_key *key, struct disk_cache *c, u64 *now)
 {
 	u64 start = c->span.start;
@@ -362,9 +373,9 @@ static long write_rested(void *map, const struct cache_key *key, struct disk_cac
 			cache__write(c, key, start);
 		return 0;
 	}
-	/* it has rested for as long once more */
+	/* the sum has been unused for another second */
 	bpf_map_delete_elem(&disk_caches, key);
-	/* a thread may have added between the two */
+	/* a thread may have added between the two calls */
 	cache__write(c, key, start);
 	return 0;
 }
@@ -395,7 +406,7 @@ static __always_inline void open_stall(struct seq_file *seq, struct task_struct 
 	iter__write(seq, &e, sizeof(e));
 }
 
-/* What was summed up and not yet written, and what each thread did. */
+/* Emits the remaining sums, and the counters of each thread. */
 SEC("iter/task")
 int disk_tasks(struct bpf_iter__task *ctx)
 {

@@ -1,51 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Waits for the GIL, and who ended them. docs/gil.md is the essay; in short:
+ * Waits for the GIL, and which thread ended them. docs/gil.md explains this at length; in short:
  *
- * Both ends of a wait hold gil->mutex, so what they read of the GIL is stable:
- * `switch_number` counts holders, and `last_holder` is the thread state of the
- * newest. Each GIL's last few holders are stored by that number (struct periods).
- * A thread that finds the GIL free at the end of its wait takes it before it
- * unlocks the mutex, so it is the holder of the next number. When another thread then
- * reads the thread state of that number, thread and thread state are known to
- * belong together. sched_waking adds the time of a drop, and the drops of
- * threads that never had to wait.
+ * Both ends of a wait run with gil->mutex held, so the members of the GIL that they read are stable: `switch_number`
+ * counts holders, and `last_holder` is the thread state of the newest. The last few holders of each GIL are stored by
+ * that number (struct gil_periods). A thread that finds the GIL free at the end of its wait takes it before it
+ * unlocks the mutex, so it is the holder of the next number. When another thread then reads the thread state of that
+ * number, it is known which thread the thread state belongs to. sched_waking adds the time of a drop, and the drops
+ * of threads that never had to wait.
  */
+#include "core/futex.bpf.h"
 #include "core/python.bpf.h"
 #include "gil_holders.bpf.h"
 
 OPTION(gil, full, "probes also where the GIL is taken and dropped: hold times, exact blame; 2 us for each drop");
 
-#define SYS_FUTEX     202
-#define FUTEX_OP      127
-#define FUTEX_WAKE    1
-#define FUTEX_WAKE_OP 5
-#define ETIMEDOUT     110
+#define SYS_FUTEX 202
+#define ETIMEDOUT 110
 
 /* sizes in glibc and musl on x86-64 */
 #define COND_SIZE  48
 #define MUTEX_SIZE 40
 
-/* The wait that a thread is in, or was last. */
+/* The current or last wait of a thread. */
 struct gil_open {
 	struct gil_wait wait;
 	u64 mutex;
-	u64 switches; /* at the call */
-	u64 hold_gil, hold_start; /* what it holds since, with --gil=full; 0: not known */
-	u64 switch_gil, switch_start; /* the forced switch that it waits for, likewise */
+	u64 switches; /* switch_number at the start of the wait */
+	u64 hold_gil, hold_start; /* with --gil=full: the GIL that the thread holds, and since when; 0: unknown */
+	u64 switch_gil, switch_start; /* with --gil=full: the forced switch that the thread waits for, and since when */
 	u32 number;
-	u32 slice; /* in which the wait began */
+	u32 slice; /* number of the slice in which the wait began */
 	u32 stack; /* of the attempt that the wait belongs to */
 	bool open;
-	bool legible; /* the GIL's state could be read at the call */
-	bool again; /* the last wait was in vain: the next one belongs to the same attempt */
+	bool legible; /* the GIL's state could be read at the start of the wait */
+	bool again; /* the last wait timed out: the next one belongs to the same attempt */
 };
 
 struct {
 	TASK_STORAGE(struct gil_open);
 } gil_waits SEC(".maps");
 
-/* Processes whose runtime could not be probed, so that their GIL is found in libc's condition variables. Filled by gil.c. */
+/*
+ * Processes whose runtime could not be probed, so that their GIL is recognized in libc's condition variables. gil.c
+ * fills this.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -55,9 +54,9 @@ struct {
 } gil_ranges SEC(".maps");
 
 /*
- * Finds the last drop before the end of a wait that a signal ended. If the GIL is free, its last holder dropped it. If it
- * is held, the drop was that of the holder before, or an earlier drop of the present holder; only a recorded drop decides
- * between the two.
+ * Finds the last drop before the end of a wait that a signal ended. If the GIL is free, its last holder dropped it.
+ * If it is held, the drop was that of the previous holder, or an earlier drop of the present holder; only a recorded
+ * drop decides between the two.
  */
 static __always_inline void attribute(struct gil_wait *w, struct gil_periods *p, u64 process, const struct gil_state *s,
 				      u64 at_call)
@@ -70,7 +69,10 @@ static __always_inline void attribute(struct gil_wait *w, struct gil_periods *p,
 		w->drop_time = p->drop_time;
 		return;
 	}
-	/* no other thread has held it since the call, and no drop was recorded: a spurious wake-up of the condition */
+	/*
+	 * no other thread has held the GIL since the wait began, and no drop was recorded: a spurious wake-up of the
+	 * condition
+	 */
 	if (s->locked && s->switches == at_call)
 		return;
 	w->dropper = holder_of(p, process, last);
@@ -89,7 +91,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 		loss__count(EVENT_FAMILY(ID_gil_wait), LOSS_STORAGE, now);
 		return;
 	}
-	/* one of an earlier slice has been written at that slice's end */
+	/* a wait of an earlier slice was written at the end of that slice */
 	if (o->open && o->slice == slice) {
 		/* left by cancellation or longjmp */
 		o->wait.span.event.time = now;
@@ -103,7 +105,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 	o->wait.number = ++o->number;
 	o->mutex = mutex;
 	o->legible = s != NULL;
-	/* the thread has not moved since the attempt began */
+	/* the thread's stack has not changed since the attempt began */
 	if (!o->again || o->slice != slice || !o->stack)
 		o->stack = python__stack_waiting(cond - sizeof(struct gil_state), STACK_FRAMES);
 	o->wait.stack = o->stack;
@@ -123,7 +125,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 	o->wait.span.start = bpf_ktime_get_ns();
 }
 
-/* At the end of a wait the thread holds gil->mutex. */
+/* Runs at the end of a wait, where the thread holds gil->mutex. */
 static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call, u32 slice)
 {
 	struct gil_key key = { .addr = w->gil, .process = process_of(bpf_get_current_task_btf()) };
@@ -138,7 +140,7 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 		return;
 	w->locked = s.locked;
 	w->last_holder = s.last_holder;
-	/* what it is still at after a whole switch interval */
+	/* the code that the holder still runs after a whole switch interval */
 	if (w->result == GIL_WAIT_TIMEOUT && s.locked)
 		w->holder_stack = python__stack_of(s.last_holder, STACK_FRAMES_SHORT);
 	if (!p)
@@ -146,7 +148,7 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	w->holder = note_holder_for(p, key.process, &s, tid);
 	if (w->result == GIL_WAIT_SIGNAL)
 		attribute(w, p, key.process, &s, at_call);
-	/* taking it again from itself is no switch */
+	/* if a thread takes the GIL again that it held last, Python does not count a switch */
 	if (!s.locked && w->holder != tid) {
 		next = period(p, s.switches + 1);
 		next->switches = s.switches + 1;
@@ -155,7 +157,7 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	}
 }
 
-/* false: not a wait that is recorded */
+/* Returns false if this is not the end of a recorded wait. */
 static __always_inline bool wait_ends(u32 ret)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -178,8 +180,8 @@ static __always_inline bool wait_ends(u32 ret)
 }
 
 /*
- * The jump on the result of take_gil's timed wait. Programs are attached in the order in which they are defined here. An
- * end that has no beginning is harmless.
+ * The jump on the result of take_gil's timed wait. Programs are attached in the order in which they are defined here,
+ * ends before starts: an end without a start is harmless.
  */
 SITE(gil_wait_jump, "end of the wait in take_gil")
 {
@@ -219,7 +221,7 @@ SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
 	return 0;
 }
 
-/* The fallback: every process's calls come here, so what is no GIL has to leave fast. */
+/* The fallback. The calls of every process come here, so a wait for anything but a GIL has to be recognized quickly. */
 SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), mutex = ARG2(ctx), sp = ctx->sp, caller;
@@ -233,7 +235,10 @@ SITE(gil_libc_enter, "pthread_cond_timedwait in libc")
 		goto skip;
 	if (bpf_probe_read_user(&caller, sizeof(caller), (const void *)sp))
 		goto skip;
-	/* another library may wrap the function: then the caller says nothing, but the main GIL's place does */
+	/*
+	 * another library may wrap the function: the caller's address is of no use then, but the address of the main
+	 * GIL is
+	 */
 	if (caller - r->text >= r->text_size && cond - r->data >= r->data_size)
 		goto skip;
 	if (!read_state(cond, &s) || !s.locked)
@@ -246,23 +251,24 @@ skip:
 	return 0;
 }
 
-/* The futex that the current thread is waking others on, 0 if it is doing anything else. */
+/* The futex on which the current thread is waking others; 0 if it is not in such a call. */
 static __always_inline u64 futex_being_woken(struct task_struct *me)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
 	u32 op;
 
-	/* a timer that expires meanwhile wakes threads too: then `me` is an unrelated task that it interrupted */
+	/* a timer that expires wakes threads, too: `me` is then an unrelated task that the timer interrupted */
 	if (regs->orig_ax != SYS_FUTEX)
 		return 0;
-	op = regs->si & FUTEX_OP;
+	op = regs->si & FUTEX_COMMAND;
 	return op == FUTEX_WAKE || op == FUTEX_WAKE_OP ? regs->di : 0;
 }
 
 /*
- * Which holder's period did the current thread end by the drop that it is in? A drop signals while it holds the mutex: then
- * the GIL is free and this thread was its last holder. After the unlock another thread may hold the GIL already, and the
- * unlock may be that of a thread that has just taken the GIL and holds it now. False: no drop, or it is not known.
+ * Which holder's period did the current thread end by the drop that it is in? A drop signals while it holds the
+ * mutex: then the GIL is free and this thread was its last holder. After the unlock another thread may hold the GIL
+ * already, and the unlock may be that of a thread that has just taken the GIL and holds it now. False: this is no
+ * drop, or it is not known.
  */
 static __always_inline bool dropped_period(struct gil_periods *p, u64 process, u32 tid, const struct gil_state *s,
 					   bool by_mutex, u64 *switches, u64 *state)
@@ -301,7 +307,7 @@ static __always_inline void drop_seen(struct gil_open *o, struct task_struct *me
 	if (!p || p->full || !read_state(key.addr, &s) ||
 	    !dropped_period(p, key.process, tid, &s, by_mutex, &switches, &state))
 		return;
-	/* the signal, then the unlock, wake the same waiter: one drop */
+	/* the signal and the unlock after it woke the same waiter: they are one drop */
 	if (by_mutex && p->dropper == tid && p->waiter == waiter && p->number == o->number &&
 	    p->drop_switches == switches)
 		return;
@@ -336,7 +342,7 @@ int BPF_PROG(gil_waking, struct task_struct *task)
 		return 0;
 	if (futex - o->wait.gil >= COND_SIZE && futex - o->mutex >= MUTEX_SIZE)
 		return 0;
-	/* a waiter that wakes another one passes on a signal, or lets go of the mutex to wait */
+	/* a waiter that wakes another one passes on a signal, or releases the mutex to wait */
 	mine = bpf_task_storage_get(&gil_waits, me, 0, 0);
 	if (mine && mine->open)
 		return 0;
@@ -361,7 +367,7 @@ int BPF_PROG(gil_thread_exit, struct task_struct *task)
 		bpf_map_delete_elem(&gil_own_states, &tid);
 	}
 
-	if (!task->signal->live.counter)
+	if (!task__live_threads(task))
 		bpf_map_delete_elem(&gil_ranges, &tgid);
 	if (!o)
 		return 0;
@@ -380,7 +386,7 @@ int BPF_PROG(gil_thread_exit, struct task_struct *task)
 	return 0;
 }
 
-/* A child is its parent's copy: its runtime lies where the parent's does. */
+/* A child is a copy of its parent, so its runtime has the same address. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(gil_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -396,9 +402,9 @@ int BPF_PROG(gil_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /*
- * The holder of a GIL may never have had to wait for it, and then nothing above
- * knows its thread. But a thread state holds its thread's pthread_self(), which is
- * the thread's FS base: gil.c writes whom it seeks into gil_sought and runs this.
+ * The holder of a GIL may never have had to wait for it, and then the programs above do not know its thread. But a
+ * thread state contains its thread's pthread_self(), which equals the thread's FS base: gil.c writes the thread
+ * states that it searches for into gil_sought and runs this iterator.
  */
 #define STATE_WORDS 64
 #define CHUNK_WORDS 16
@@ -443,7 +449,7 @@ int gil_find_holders(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* At the end, and at the end of a slice: the next one forgets what is open here. */
+/* Writes open waits at the end of the recording and at the end of a slice; the next slice ignores them. */
 SEC("iter/task")
 int gil_open_waits(struct bpf_iter__task *ctx)
 {
@@ -462,9 +468,9 @@ int gil_open_waits(struct bpf_iter__task *ctx)
 	full__still_open(o, task, ctx->meta->seq, now);
 	if (!o->open || o->slice != slice_now())
 		return 0;
-	/* the slice's number changes, but not at the end of all */
+	/* pausing changes the number of the slice; the end of the recording does not */
 	o->open = false;
-	/* it began between the clock's reading and the pause: no time of it is the slice's */
+	/* it began between the reading of the clock and the pause: none of its time is in the slice */
 	if (o->wait.span.start >= now)
 		return 0;
 	wait = o->wait;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The host's side of the GIL: where the probes go, and sched_waking while a thread waits. */
+/* Host code of the GIL family: finds the probe sites, and attaches sched_waking while threads wait. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,42 +12,53 @@
 #include "record/family.h"
 
 #define WAKING	    "gil_waking"
-#define WAKING_IDLE 10000000000ULL /* ns without a wait after which sched_waking is left alone again */
+#define WAKING_IDLE 10000000000ULL /* ns without a wait after which sched_waking is detached again */
 
 #define HOLDERS	     "gil_find_holders"
-#define RANGE_MAX    (1ULL << 32) /* bytes of a runtime: far more than any has */
-#define SOUGHT_MAX   16 /* at once */
+#define RANGE_MAX    (1ULL << 32) /* bytes of a runtime; no real one is nearly as large */
+#define SOUGHT_MAX   16 /* searches at once */
 #define SOUGHT_EVERY 100000000ULL /* ns */
-#define SOUGHT_RARER 5 /* tries, each after twice as long as the one before; then every 3.2 s */
+#define SOUGHT_RARER 5 /* tries, each after twice the interval of the one before; after them one every 3.2 s */
 
-/* A thread state that holds a GIL and whose thread is not known. */
+/* A thread state that holds a GIL and whose thread is unknown. */
 struct sought {
 	u64 state;
 	u32 pid;
 	u32 tries;
-	u64 next; /* ns: not before */
+	u64 next; /* time of the next try, ns */
 };
 
-/* One session at a time records; what it knows of the GIL. */
-static struct {
-	bool waking; /* attached */
+/* What the session knows of the GIL. */
+struct gil {
+	bool waking; /* sched_waking is attached */
 	bool waking_failed;
 	u64 last_wait; /* ns */
-	bool libc_wanted; /* a runtime needs the fallback */
-	bool full_found; /* a runtime's takes and drops are probed */
-	bool needs_libc; /* what sites() was asked about last needs the fallback */
+	bool libc_probed; /* a runtime needs the fallback: waits of libc are probed */
+	bool full_found; /* in some runtime, takes and drops are probed */
 	struct sought sought[SOUGHT_MAX];
-	u32 n_sought; /* as many have been asked for, the last SOUGHT_MAX are kept */
+	u32 n_sought; /* all that were ever added; the last SOUGHT_MAX are stored */
 	bool seek;
 	u64 last_seek; /* ns */
 	struct gil_slices slices;
-} gil;
+};
 
-/* Why the runtime's own call is not probed; NULL: it can be. */
+/* What the worker stores for a CPython file. */
+struct gil_facts {
+	u32 needs_libc; /* 1: its waits can only be recognized in the C library */
+	u32 full; /* 1: its takes and drops are probed */
+	u64 runtime, runtime_size; /* _PyRuntime, as an address in the file; size 0: unknown */
+};
+
+static struct gil *gil_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_gil_wait));
+}
+
+/* The reason why the runtime's own call can't be probed; NULL: it can be. */
 static const char *why_not_in_runtime(struct elf *elf, struct gil_wait_place *places, u32 *n)
 {
 	*n = 0;
-	if (session__test_switch("gil-pattern"))
+	if (session__test_switch("no-gil-pattern"))
 		return "the pattern is hidden by a test";
 	if (gil_find__shadow_stack(elf))
 		return "it may run with a shadow stack";
@@ -59,14 +70,17 @@ static bool is_libc(struct elf *elf)
 {
 	struct elf_symbol sym;
 
-	/* musl has the first, but then it is also the loader and a Python in need of it has not been seen */
+	/*
+	 * musl has the first, but there libc is also the loader, and no Python with musl is known that needs the
+	 * fallback
+	 */
 	return !elf__find_symbol(elf, "pthread_cond_timedwait", &sym) && sym.dynamic &&
 	       !elf__find_symbol(elf, "__libc_start_main", &sym) && sym.dynamic;
 }
 
-static bool is_runtime(struct elf *elf, const char *path)
+static bool is_runtime(struct elf *elf, const char *path, bool hint)
 {
-	return gil_find__is_cpython(elf) || (gil.libc_wanted && is_libc(elf));
+	return gil_find__is_cpython(elf) || (hint && is_libc(elf));
 }
 
 static int libc_sites(struct elf *elf, struct site_list *out, char *why, size_t len)
@@ -119,8 +133,8 @@ static int runtime_sites(struct elf *elf, const struct gil_wait_place *places, u
 	return err;
 }
 
-/* --gil=full: where the GIL is taken and dropped. Without both there are no holds; waits are traced all the same. */
-static int full_sites(struct elf *elf, struct site_list *out, char *why, size_t len)
+/* --gil=full: the sites at which the GIL is taken and dropped. Without both there are no holds, but waits are recorded anyway. */
+static int full_sites(struct elf *elf, struct gil_facts *f, struct site_list *out, char *why, size_t len)
 {
 	struct gil_full_places *places = malloc(sizeof(*places));
 	u32 i;
@@ -138,7 +152,7 @@ static int full_sites(struct elf *elf, struct site_list *out, char *why, size_t 
 		snprintf(why, len,
 			 "%u places where the GIL may be taken or dropped were not recognized: some holds are missing",
 			 places->unknown);
-	gil.full_found = true;
+	f->full = 1;
 	err = add_sites(elf, places->takes, places->n_takes, "gil_take", out);
 	if (!err)
 		err = add_sites(elf, places->gives, places->n_gives, "gil_give", out);
@@ -151,7 +165,21 @@ static int full_sites(struct elf *elf, struct site_list *out, char *why, size_t 
 	return err;
 }
 
-static int sites(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why, size_t len)
+/* The waits can't be recognized in the runtime's own code, only in the C library. */
+static int leave_to_libc(struct elf *elf, struct gil_facts *f)
+{
+	struct elf_symbol sym;
+
+	f->needs_libc = 1;
+	if (!elf__find_symbol(elf, "_PyRuntime", &sym)) {
+		f->runtime = sym.addr;
+		f->runtime_size = sym.size;
+	}
+	return SITES_HINT;
+}
+
+static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
+		 size_t len)
 {
 	struct gil_wait_place places[GIL_SITES_MAX];
 	bool full = s && session__option(s, "gil", "full");
@@ -159,7 +187,6 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	u32 n;
 	int err;
 
-	gil.full_found = gil.needs_libc = false;
 	if (!gil_find__is_cpython(elf))
 		return libc_sites(elf, out, why, len);
 	if (gil_find__is_free_threaded(elf)) {
@@ -168,14 +195,12 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	}
 	reason = why_not_in_runtime(elf, places, &n);
 	if (reason) {
-		/* for the functions that are called next in this process; found() notes the same in a recording's worker */
-		gil.libc_wanted = gil.needs_libc = true;
 		if (full)
 			snprintf(why, len, "no hold times: %s", reason);
-		return 0;
+		return leave_to_libc(elf, own);
 	}
 	err = runtime_sites(elf, places, n, out);
-	return err || !full ? err : full_sites(elf, out, why, len);
+	return err || !full ? err : full_sites(elf, own, out, why, len);
 }
 
 static bool describe(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len)
@@ -214,7 +239,7 @@ STEERING(ranges) = {
 	.check = check_range,
 };
 
-/* A thread's state is on the process's heap; what is read of it is a number and whether it holds the GIL. */
+/* The thread state is on the process's heap; the program reads only a number from it, and whether it holds the GIL. */
 static bool check_state(const void *key, const void *value)
 {
 	u64 state;
@@ -230,48 +255,22 @@ STEERING(sought) = {
 	.check = check_state,
 };
 
-/* What is kept of a CPython. */
-struct gil_facts {
-	u32 needs_libc; /* 1: its waits are recognized in the C library alone */
-	u32 full; /* 1: its takes and drops are probed */
-	u64 runtime, runtime_size; /* _PyRuntime, as an address of the file's; size 0: not known */
-};
-
-static void learn(struct elf *elf, void *own)
-{
-	struct gil_facts *f = own;
-	struct elf_symbol sym;
-
-	f->full = gil.full_found;
-	f->needs_libc = gil.needs_libc;
-	if (f->needs_libc && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
-		f->runtime = sym.addr;
-		f->runtime_size = sym.size;
-	}
-}
-
 static void found(struct session *s, const void *own)
 {
 	const struct gil_facts *f = own;
 
-	gil.full_found |= f->full == 1;
-	if (!f->needs_libc)
-		return;
-	/* libc may have been looked at already, and for nothing */
-	if (!gil.libc_wanted)
-		session__look_again(s, "gil");
-	gil.libc_wanted = true;
+	gil_of(s)->full_found |= f->full == 1;
+	gil_of(s)->libc_probed |= f->needs_libc == 1;
 }
 
-/* For the fallback BPF has to know which of a process's waits are for a GIL. */
+/* For the fallback the programs have to know which waits of a process are for a GIL. */
 static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	struct gil_range range = { .text = m->start, .text_size = m->end - m->start };
 	const struct gil_facts *f = own;
 	u64 bias;
 
-	python__mapped(s, file, m);
-	if (!gil.libc_wanted || !f->needs_libc)
+	if (!gil_of(s)->libc_probed || !f->needs_libc)
 		return;
 	if (f->runtime_size && !mapping__bias(file, m, &bias)) {
 		range.data = f->runtime + bias;
@@ -280,30 +279,31 @@ static void mapped(struct session *s, struct file_facts *file, const void *own, 
 	session__set_process(s, "gil_ranges", m->pid, &range);
 }
 
-/* Notes that a wait ended without a name for who holds the GIL. */
-static void seek_holder(const struct gil_wait *w)
+/* Notes that a wait ended whose GIL has an unknown holder. */
+static void seek_holder(struct gil *g, const struct gil_wait *w)
 {
 	u32 pid = w->span.event.pid, i;
 	struct sought *k;
 
 	for (i = 0; i < SOUGHT_MAX; i++) {
-		k = &gil.sought[i];
+		k = &g->sought[i];
 		if (k->pid != pid || k->state != w->last_holder)
 			continue;
-		gil.seek = true;
+		g->seek = true;
 		return;
 	}
-	gil.sought[gil.n_sought++ % SOUGHT_MAX] = (struct sought){ .state = w->last_holder, .pid = pid };
-	gil.seek = true;
+	g->sought[g->n_sought++ % SOUGHT_MAX] = (struct sought){ .state = w->last_holder, .pid = pid };
+	g->seek = true;
 }
 
-/* Runs the iterator for those that are sought; one of each process at a time. */
+/* Runs the iterator for the thread states that are searched for, one of each process at a time. */
 static void find_holders(struct session *s, u64 now)
 {
+	struct gil *g = gil_of(s);
 	u32 i, n = 0;
 
 	for (i = 0; i < SOUGHT_MAX; i++) {
-		struct sought *k = &gil.sought[i];
+		struct sought *k = &g->sought[i];
 
 		if (!k->pid || now < k->next || session__map_set(s, "gil_sought", &k->pid, &k->state, BPF_NOEXIST))
 			continue;
@@ -314,58 +314,62 @@ static void find_holders(struct session *s, u64 now)
 	if (n)
 		session__run_iter(s, HOLDERS);
 	for (i = 0; i < SOUGHT_MAX && n; i++)
-		if (gil.sought[i].pid)
-			session__map_set(s, "gil_sought", &gil.sought[i].pid, NULL, 0);
+		if (g->sought[i].pid)
+			session__map_set(s, "gil_sought", &g->sought[i].pid, NULL, 0);
 }
 
 static void watch(struct session *s, bool on)
 {
-	/* the drops that are probed say more */
-	if (on && !gil.waking && !gil.waking_failed && !(gil.full_found && !gil.libc_wanted)) {
-		gil.waking = !session__attach(s, WAKING);
-		gil.waking_failed = !gil.waking;
+	struct gil *g = gil_of(s);
+
+	/* drops that are probed are more exact than wake-ups */
+	if (on && !g->waking && !g->waking_failed && !(g->full_found && !g->libc_probed)) {
+		g->waking = !session__attach(s, WAKING);
+		g->waking_failed = !g->waking;
 	}
-	if (!on && gil.waking) {
+	if (!on && g->waking) {
 		session__detach(s, WAKING);
-		gil.waking = false;
+		g->waking = false;
 	}
 }
 
 static void event(struct session *s, const struct event *e, u32 size)
 {
 	const struct gil_wait *w = (const struct gil_wait *)e;
+	struct gil *g = gil_of(s);
 
-	gil_slices__count(&gil.slices, e);
+	gil_slices__count(&g->slices, e);
 	if (e->id != ID_gil_wait || size < sizeof(*w))
 		return;
 	if (w->last_holder && !w->holder)
-		seek_holder(w);
-	if (e->time > gil.last_wait)
-		gil.last_wait = e->time;
-	if (!gil.slices.paused)
+		seek_holder(g, w);
+	if (e->time > g->last_wait)
+		g->last_wait = e->time;
+	if (!g->slices.paused)
 		watch(s, true);
 }
 
 static void tick(struct session *s, u64 now)
 {
-	enum gil_slices_change change = gil_slices__tick(&gil.slices, s, now);
+	struct gil *g = gil_of(s);
+	enum gil_slices_change change = gil_slices__tick(&g->slices, s, now);
 
 	if (change)
 		watch(s, change == GIL_SLICES_RESUMED);
-	if (gil.seek && now >= gil.last_seek + SOUGHT_EVERY) {
-		gil.seek = false;
-		gil.last_seek = now;
+	if (g->seek && now >= g->last_seek + SOUGHT_EVERY) {
+		g->seek = false;
+		g->last_seek = now;
 		find_holders(s, now);
 	}
-	if (!gil.waking || gil.slices.slicing || now < gil.last_wait + WAKING_IDLE)
+	if (!g->waking || g->slices.slicing || now < g->last_wait + WAKING_IDLE)
 		return;
 	watch(s, false);
-	gil_slices__watched(&gil.slices, s, false);
+	gil_slices__watched(&g->slices, s, false);
 }
 
 static bool stopping(struct session *s)
 {
-	gil_slices__stop(&gil.slices, s);
+	gil_slices__stop(&gil_of(s)->slices, s);
 	return false;
 }
 
@@ -390,9 +394,8 @@ FAMILY_HOST(gil_host) = {
 	.is_runtime = is_runtime,
 	.sites = sites,
 	.describe = describe,
-	.learn = learn,
-	.hint = &gil.libc_wanted,
 	.found = found,
+	.state = sizeof(struct gil),
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,

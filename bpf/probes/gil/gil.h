@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of CPython's global interpreter lock. Source: struct _gil_runtime_state
- * in Include/internal/pycore_gil.h, take_gil() and drop_gil() in
- * Python/ceval_gil.h (3.8 to 3.11) and Python/ceval_gil.c (3.12 to 3.15). docs/gil.md
- * says how waits are found and attributed.
+ * Events of CPython's global interpreter lock. Sources: struct _gil_runtime_state in Include/internal/pycore_gil.h,
+ * take_gil() and drop_gil() in Python/ceval_gil.h (3.8 to 3.11) and Python/ceval_gil.c (3.12 to 3.15). docs/gil.md
+ * describes how waits are found and attributed.
  */
 #ifndef SONDE_GIL_H
 #define SONDE_GIL_H
@@ -14,7 +13,7 @@ FAMILY(gil, 0x04, FAMILY_DEFAULT, "waits for CPython's global interpreter lock")
 
 enum gil_wait_end {
 	GIL_WAIT_SIGNAL = 1, /* a thread dropped the GIL */
-	GIL_WAIT_TIMEOUT = 2, /* the switch interval was over */
+	GIL_WAIT_TIMEOUT = 2, /* the switch interval has passed */
 };
 
 struct gil_wait {
@@ -63,15 +62,15 @@ struct gil_slice {
 
 /* Shared by gil.c and the BPF programs; not an event. */
 struct gil_control {
-	u32 slice; /* number of the slice of time that is being measured: what began in an earlier one is forgotten */
-	u32 watched; /* the loader knows that there are waits */
-	u64 paused; /* ns: since when nothing is measured; 0: it is */
+	u32 slice; /* number of the current slice of time: waits and holds that began in an earlier one are ignored */
+	u32 watched; /* sched_waking is attached: the loader need not be woken at the first wait */
+	u64 paused; /* ns: when measuring was paused; 0: it is not paused */
 };
 
-/* Where a runtime lies in a process; not an event: gil.c passes it to the BPF programs. */
+/* The addresses of a runtime in a process. Not an event: gil.c passes it to the BPF programs. */
 struct gil_range {
 	u64 text, text_size; /* its code */
-	u64 data, data_size; /* _PyRuntime, which holds the main interpreter's GIL */
+	u64 data, data_size; /* _PyRuntime, which contains the main interpreter's GIL */
 };
 
 #endif

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Finding take_gil's wait without a symbol for it. CPython's source has
+ * Finds take_gil's wait without a symbol for it. CPython's source has
  *
  *	int r = pthread_cond_timedwait(&gil->cond, &gil->mutex, ...);
  *	if (r == ETIMEDOUT)
  *
- * once, in take_gil, and a compiler makes `call; cmp $110,%eax; jcc` of it, with
- * at most a few moves between: an import, a constant and an order that all
- * survive stripping. Builds that use
- * semaphores for locks (all on Linux) have no second such call; the BPF side
- * checks the arguments' layout in any case.
+ * once, in take_gil. A compiler turns it into `call; cmp $110,%eax; jcc`, with at most a few moves in between. The
+ * import, the constant and the order all survive stripping. Builds that use semaphores for locks (all on Linux) have
+ * no other such call; the BPF program checks the layout of the arguments in any case.
  */
 #include <capstone/capstone.h>
 #include <errno.h>
@@ -26,7 +24,7 @@ static int exported(const struct elf_symbol *sym, void *arg)
 {
 	u32 *have = arg;
 
-	/* .dynsym comes first; what only .symtab has is not an interface */
+	/* .dynsym comes first; a symbol that only .symtab has is not part of the interface */
 	if (!sym->dynamic)
 		return 1;
 	if (!strcmp(sym->name, "PyEval_RestoreThread"))
@@ -75,7 +73,7 @@ void gil_find__name(struct elf *elf, const char *path, char *name, size_t len)
 	u64 size = 8, hex = 0;
 	char version[32];
 
-	/* PY_VERSION_HEX, Include/patchlevel.h: a byte each, the last is the kind of release and its number */
+	/* PY_VERSION_HEX, Include/patchlevel.h: a byte each; the last byte is the release level and its number */
 	if (!elf__find_symbol(elf, "Py_Version", &sym) && sym.size == 8)
 		bytes = elf__bytes(elf, sym.addr, &size);
 	if (bytes && size == 8)
@@ -132,14 +130,14 @@ static bool is_eax(u16 reg)
 	return reg == X86_REG_EAX || reg == X86_REG_RAX || reg == X86_REG_AX || reg == X86_REG_AL || reg == X86_REG_AH;
 }
 
-/* Where the call's result is, and whether it has been compared. */
+/* The location of the call's result, and whether it has been compared. */
 struct result {
-	s64 value; /* with this */
-	u16 copy; /* a register that has it besides eax */
+	s64 value; /* the value that it is compared with */
+	u16 copy; /* a register other than eax that also contains the result */
 	bool compared;
 };
 
-/* cmp $value,%eax; for 0 also test %eax,%eax; the result may be in its copy */
+/* Is this `cmp $value,%eax`, or for 0 `test %eax,%eax`, on the result or its copy? */
 static bool compares(const cs_insn *insn, const struct result *r)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -153,7 +151,7 @@ static bool compares(const cs_insn *insn, const struct result *r)
 	return op[1].type == X86_OP_IMM && op[1].imm == r->value;
 }
 
-/* Follows the result through one instruction that is no jump; false: it is lost. */
+/* Tracks the result through one instruction that is not a jump; false: the result is overwritten. */
 static bool follow(csh handle, const cs_insn *insn, struct result *r)
 {
 	const cs_x86 *x = &insn->detail->x86;
@@ -192,7 +190,7 @@ u64 gil_find__jump(const u8 *code, u64 left, u64 addr, s64 value)
 	for (i = 0; insn && i < DISTANCE_MAX; i++) {
 		if (!cs_disasm_iter(handle, &code, &size, &at, insn))
 			break;
-		/* je or jne: which one depends on how the compiler lays out the loop */
+		/* je or jne, depending on how the compiler lays out the loop */
 		if (r.compared && (insn->id == X86_INS_JE || insn->id == X86_INS_JNE)) {
 			jump = insn->address;
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where in a binary the GIL is waited for; host code, see docs/gil.md. */
+/* Host code that finds the waits for the GIL in a binary, see docs/gil.md. */
 #ifndef SONDE_GIL_FIND_H
 #define SONDE_GIL_FIND_H
 
@@ -7,7 +7,7 @@
 
 #define GIL_SITES_MAX 16
 
-/* One timed wait of take_gil: addresses of the call, and of the jump on its result. */
+/* One timed wait of take_gil: the addresses of the call, and of the jump on its result. */
 struct gil_wait_place {
 	u64 call;
 	u64 jump;
@@ -15,38 +15,47 @@ struct gil_wait_place {
 
 /* Does the object export CPython's interface (3.7 and later)? */
 bool gil_find__is_cpython(struct elf *elf);
-/* A build that has no GIL unless it is asked for (3.13t and later). */
+/* Is it a build without a GIL by default (3.13t and later)? */
 bool gil_find__is_free_threaded(struct elf *elf);
-/* "CPython 3.11.2": by its Py_Version (3.11 and later), else as its file name has it. */
+/* "CPython 3.11.2": from Py_Version (3.11 and later), else from the file name. */
 void gil_find__name(struct elf *elf, const char *path, char *name, size_t len);
-/* Is the object marked as fit for shadow stacks (CET)? */
+/* Is the object marked as compatible with shadow stacks (CET)? */
 bool gil_find__marked_shstk(struct elf *elf);
-/* May a process that maps it run with a shadow stack (CET)? An emulated call would break its return. */
+/*
+ * May a process that maps the object run with a shadow stack (CET)? The return from an emulated call would fail
+ * there.
+ */
 bool gil_find__shadow_stack(struct elf *elf);
-/* The waits in take_gil and its copies. Returns how many, max at most. */
+/* The waits in take_gil and its copies. Returns their number, at most max. */
 u32 gil_find__waits(struct elf *elf, struct gil_wait_place *out, u32 max);
 
 #define GIL_FULL_MAX 32
 
-/* Where the GIL is taken and dropped (drop_gil is inlined many times), and drop_gil's wait for a switch. */
+/*
+ * The sites at which the GIL is taken and dropped (drop_gil is inlined many times), and drop_gil's wait for a switch.
+ */
 struct gil_full_places {
 	u64 takes[GIL_FULL_MAX], gives[GIL_FULL_MAX]; /* calls of pthread_cond_signal */
 	u32 n_takes, n_gives;
 	struct gil_wait_place switches[GIL_FULL_MAX]; /* calls of pthread_cond_wait */
 	u32 n_switches;
-	u32 unknown; /* calls of the two functions that are none of these, as far as is known, or too many */
+	/* calls of the two functions that were not recognized as one of these, or that exceed the arrays */
+	u32 unknown;
 };
 
 void gil_find__full(struct elf *elf, struct gil_full_places *out);
 
-/* The default version of pthread_cond_timedwait in libc: its entry, where the return address is on top of the stack, and its exits. */
+/*
+ * The default version of pthread_cond_timedwait in libc: its entry, where the return address is on top of the stack,
+ * and its exits.
+ */
 struct gil_libc_place {
 	u64 enter;
 	u64 leave[GIL_SITES_MAX];
 	u32 n;
 };
 
-/* 0, or -ENOENT with the reason in *why. */
+/* Returns 0, or -ENOENT with the reason in *why. */
 int gil_find__libc(struct elf *elf, struct gil_libc_place *out, const char **why);
 
 #endif

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Where CPython takes and drops the GIL, for --gil=full. Its source has
+ * Finds where CPython takes and drops the GIL, for --gil=full. Its source has
  *
  *	take_gil:	gil->locked = 1; ... ++gil->switch_number; ... pthread_cond_signal(&gil->switch_cond)
  *	drop_gil:	gil->locked = 0; ... pthread_cond_signal(&gil->cond); ...
  *			pthread_cond_wait(&gil->switch_cond, &gil->switch_mutex)
  *
- * and on Linux no other call of pthread_cond_signal. So the argument of each such call
- * is compared with what was stored shortly before it, by the offsets of struct
- * _gil_runtime_state (3.7 to 3.15): a zero 16 bytes before the argument is `locked`
- * before `cond`: a drop. A one 104 bytes, or an increment 96 bytes before it, is `locked` or
- * `switch_number` before `switch_cond`: a taking. The function is decoded from its
- * start; what matches neither is counted, not guessed.
+ * and on Linux no other call of pthread_cond_signal. So the argument of each such call is compared with the stores
+ * shortly before it, by the offsets of struct _gil_runtime_state (3.7 to 3.15). A store of 0 at 16 bytes before the
+ * argument is `locked` before `cond`: a drop. A store of 1 at 104 bytes, or an increment at 96 bytes before it, is
+ * `locked` or `switch_number` before `switch_cond`: the GIL is taken. The function is decoded from its start. A call
+ * that matches neither is counted, not guessed.
  */
 #include <capstone/capstone.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 #include "gil_find_private.h"
 #include "util/array.h"
 
-/* Instructions before a call that are looked at: the compiler puts a dozen between the store and the call at most. */
+/* Instructions before a call that are considered; compilers put at most a dozen between the store and the call. */
 #define WINDOW 32
 
 #define LOCKED_TO_COND	 16
@@ -30,13 +29,13 @@
 enum fact_kind {
 	FACT_NONE,
 	FACT_ADDRESS, /* to = base + disp */
-	FACT_STORE, /* value to base + disp */
-	FACT_INCREMENT, /* of what is at base + disp */
-	FACT_SPILL, /* from to the stack at disp */
-	FACT_FILL, /* to from the stack at disp */
+	FACT_STORE, /* stores value at base + disp */
+	FACT_INCREMENT, /* increments the memory at base + disp */
+	FACT_SPILL, /* stores `from` on the stack at disp */
+	FACT_FILL, /* loads `to` from the stack at disp */
 };
 
-/* What an instruction does that matters here. Registers are numbered from 1; 0: none, the address is a number. */
+/* The relevant effect of an instruction. Registers are numbered from 1; 0: none, the address is absolute. */
 struct fact {
 	enum fact_kind kind;
 	u8 to, from, base; /* registers */
@@ -46,8 +45,8 @@ struct fact {
 };
 
 struct history {
-	struct fact facts[WINDOW]; /* a ring */
-	u32 n; /* ever */
+	struct fact facts[WINDOW]; /* ring buffer */
+	u32 n; /* number of facts ever added */
 };
 
 static const struct {
@@ -76,7 +75,7 @@ static const struct {
 #define RSP	  5
 #define RDI	  8
 
-/* 0: none of the general ones, or a part of one */
+/* 0: not a general-purpose register, or a part of one */
 static u8 number_of(u16 reg)
 {
 	u8 i;
@@ -87,7 +86,7 @@ static u8 number_of(u16 reg)
 	return 0;
 }
 
-/* Which registers it writes; all if that is not known. A call keeps those that the callee saves. */
+/* The registers that an instruction writes; all if that is not known. A call preserves those that the callee saves. */
 static u32 written(csh handle, const cs_insn *insn)
 {
 	static const u8 lost[] = { 1, 2, 3, 7, 8, 9, 10, 11, 12 };
@@ -107,7 +106,7 @@ static u32 written(csh handle, const cs_insn *insn)
 	return mask & ~1u;
 }
 
-/* An address that a memory operand makes of one register at most; false: of more. */
+/* The address of a memory operand with at most one register; false: it has more. */
 static bool address_of(const cs_insn *insn, const x86_op_mem *m, struct fact *f)
 {
 	if (m->index != X86_REG_INVALID || m->segment != X86_REG_INVALID)
@@ -186,14 +185,14 @@ static u32 oldest(const struct history *h)
 	return h->n > WINDOW ? h->n - WINDOW : 0;
 }
 
-/* A register's value at some place, plus a number. */
+/* The value of a register before a certain fact, plus a number. */
 struct address {
-	u8 reg; /* 0: the number alone */
+	u8 reg; /* 0: only the number */
 	u32 at; /* before this fact */
 	s64 disp;
 };
 
-/* The last fact before `at` that writes the register, `at` if there is none. */
+/* The last fact before `at` that writes the register; `at` if there is none. */
 static u32 last_write(const struct history *h, u8 reg, u32 at)
 {
 	u32 i;
@@ -204,7 +203,7 @@ static u32 last_write(const struct history *h, u8 reg, u32 at)
 	return at;
 }
 
-/* The fact that put on the stack what fact `at` takes from there, `at` if it is not seen. */
+/* The fact that stored on the stack what fact `at` loads from there; `at` if it is not in the window. */
 static u32 spill_of(const struct history *h, u32 at)
 {
 	u32 i;
@@ -215,13 +214,13 @@ static u32 spill_of(const struct history *h, u32 at)
 	return at;
 }
 
-/* Goes back to what the address was made from, as far as the window reaches. */
+/* Traces the address back to the values that it was computed from, as far as the window reaches. */
 static void resolve(const struct history *h, struct address *a)
 {
 	const struct fact *f;
 	u32 i, spill;
 
-	/* each step goes back: there are no more of them than facts */
+	/* each step goes back by at least one fact, so the loop ends */
 	while (a->reg) {
 		i = last_write(h, a->reg, a->at);
 		f = fact(h, i);
@@ -238,7 +237,7 @@ static void resolve(const struct history *h, struct address *a)
 	}
 }
 
-/* Does fact i speak of the address that is `below` bytes before the argument? */
+/* Does fact i refer to the address that is `below` bytes before the argument? */
 static bool stands_below(const struct history *h, u32 i, const struct address *argument, s64 below)
 {
 	struct address a = { fact(h, i)->base, i, fact(h, i)->disp };
@@ -247,7 +246,7 @@ static bool stands_below(const struct history *h, u32 i, const struct address *a
 	resolve(h, &a);
 	if (a.reg != argument->reg || argument->disp - a.disp != below)
 		return false;
-	/* the register must be the same one all the time */
+	/* the register must not have been written in between */
 	from = a.at < argument->at ? a.at : argument->at;
 	to = a.at < argument->at ? argument->at : a.at;
 	for (k = from; a.reg && k < to; k++)
@@ -258,7 +257,7 @@ static bool stands_below(const struct history *h, u32 i, const struct address *a
 
 enum call_kind { CALL_UNKNOWN, CALL_TAKE, CALL_GIVE };
 
-/* Which signal the call is that follows the newest fact. */
+/* The kind of signal call that follows the newest fact. */
 static enum call_kind kind_of(const struct history *h)
 {
 	struct address argument = { RDI, h->n, 0 };
@@ -278,7 +277,10 @@ static enum call_kind kind_of(const struct history *h)
 	return CALL_UNKNOWN;
 }
 
-/* Decodes the function around addr up to there. false: no instruction begins at addr, or it is not known where the function does. */
+/*
+ * Decodes the function that contains addr, up to addr. false: no instruction begins at addr, or the start of the
+ * function is unknown.
+ */
 static bool decode_to(struct elf *elf, u64 addr, struct history *h)
 {
 	u64 start, size, len;
@@ -313,7 +315,7 @@ static void add_signal(struct elf *elf, u64 addr, struct gil_full_places *out)
 	enum call_kind kind;
 
 	if (!decode_to(elf, addr, &h)) {
-		/* the bytes of a call inside another instruction are no call */
+		/* the bytes of a call inside of another instruction are not a call */
 		out->unknown += gil_find__is_instruction(elf, addr);
 		return;
 	}

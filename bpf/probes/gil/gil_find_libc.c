@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Where libc's pthread_cond_timedwait begins and ends, for runtimes whose own
- * call of it can't be probed. A return probe is out of the question there: a
- * cancelled thread unwinds through this function. So its exits are found by
- * decoding it, and a function with an exit that is not understood is refused.
+ * Finds the entry and the exits of libc's pthread_cond_timedwait, for runtimes whose own call of it can't be probed.
+ * A return probe can't be used: a cancelled thread unwinds through this function. So its exits are found by decoding
+ * it, and a function with an exit that is not understood is refused.
  */
 #include <capstone/capstone.h>
 #include <errno.h>
@@ -24,7 +23,7 @@ static bool has_group(const cs_insn *insn, u8 group)
 	return false;
 }
 
-/* Looks at one instruction of the function [start, end). 0, or -ENOENT with the reason. */
+/* Examines one instruction of the function [start, end). Returns 0, or -ENOENT with the reason. */
 static int visit(const cs_insn *insn, u64 start, u64 end, struct gil_libc_place *out, const char **why)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -66,7 +65,10 @@ static int decode(csh handle, const u8 *code, u64 size, u64 start, struct gil_li
 			err = -ENOENT;
 			break;
 		}
-		/* endbr64 is single-stepped, what follows may be emulated; the return address is on top at both */
+		/*
+		 * endbr64 is single-stepped, the next instruction may be emulated; the return address is on top of
+		 * the stack at both
+		 */
 		if (insn->address == start && insn->id == X86_INS_ENDBR64)
 			out->enter = at;
 		err = visit(insn, start, start + size, out, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files that find the GIL's probe sites in a binary share. */
+/* What the files share that find the GIL's probe sites in a binary. */
 #ifndef SONDE_GIL_FIND_PRIVATE_H
 #define SONDE_GIL_FIND_PRIVATE_H
 
@@ -7,7 +7,7 @@
 
 #define TARGETS_MAX 16
 
-/* What a call of a function can go to: code addresses, and words that hold its address. */
+/* The possible targets of a call of a function: code addresses, and addresses of pointers to it. */
 struct targets {
 	u64 code[TARGETS_MAX];
 	u32 n_code;
@@ -15,16 +15,16 @@ struct targets {
 	u32 n_slots;
 };
 
-/* false: the object has no call of it. */
+/* Returns false if the object has no call of it. */
 bool targets__of(struct targets *t, struct elf *elf, const char *name);
-/* Is there a call of one of the targets at p? Its length, 0 if not. */
+/* The length of the call of one of the targets at p; 0: there is no such call. */
 u32 targets__call_at(const struct targets *t, const u8 *p, u64 left, u64 addr);
 /*
- * The jump on whether the result of a call that returns to addr is `value`; 0: there
- * is none. The result is still in eax there.
+ * The jump that tests whether the result of a call that returns to addr is `value`; 0: there is none. The result is
+ * still in eax there.
  */
 u64 gil_find__jump(const u8 *code, u64 left, u64 addr, s64 value);
-/* Does an instruction begin at addr? Decodes its function from the start; true if there is no unwind table to say where that is. */
+/* Does an instruction begin at addr? Decodes the function from its start; true if no unwind table has the start. */
 bool gil_find__is_instruction(struct elf *elf, u64 addr);
 
 #endif

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * --gil=full: each time that a thread takes or drops the GIL, and the wait of drop_gil for a switch that was requested. A
- * part of gil.bpf.c, whose thread storage it uses.
+ * --gil=full: each time that a thread takes or drops the GIL, and the wait of drop_gil for a switch that was
+ * requested. A part of gil.bpf.c, whose thread storage it uses.
  *
- * The three probe sites are call instructions, which the kernel emulates: take_gil signals switch_cond once it has the GIL,
- * drop_gil signals cond once the GIL is free, and then may wait on switch_cond. At the first two the thread holds
- * gil->mutex, so that what is read there is exact. The address of the condition that is signalled gives that of the GIL.
+ * The three probe sites are call instructions, which the kernel emulates: take_gil signals switch_cond once it has
+ * the GIL, drop_gil signals cond once the GIL is free, and then may wait on switch_cond. At the first two the thread
+ * holds gil->mutex, so that the values read there are exact. The address of the signalled condition leads to that of
+ * the GIL.
  */
 #ifndef SONDE_GIL_FULL_BPF_H
 #define SONDE_GIL_FULL_BPF_H
 
-/* from cond: pthread_cond_t cond, pthread_mutex_t mutex, pthread_cond_t switch_cond, pthread_mutex_t switch_mutex */
+/*
+ * offset from cond: pthread_cond_t cond, pthread_mutex_t mutex, pthread_cond_t switch_cond, pthread_mutex_t
+ * switch_mutex
+ */
 #define SWITCH_COND (COND_SIZE + MUTEX_SIZE)
 
 static __always_inline struct gil_open *full__thread(u64 cookie, u64 *process)
@@ -31,7 +35,7 @@ static __always_inline struct gil_open *full__thread(u64 cookie, u64 *process)
 	return o;
 }
 
-/* The thread is the holder of the newest period. */
+/* Notes that the thread is the holder of the newest period. */
 static __always_inline void full__note(struct gil_periods *p, u64 process, const struct gil_state *s, u32 tid)
 {
 	struct gil_period *now = period(p, s->switches);
@@ -68,14 +72,14 @@ static __always_inline void full__held(struct gil_hold *e, struct gil_open *o, u
 	e->gil = gil;
 	e->span.start = start;
 	o->hold_start = 0;
-	/* taken before its probes were there */
+	/* the GIL was taken before the probes were attached */
 	if (!start) {
 		e->span.start = e->span.event.time;
 		e->span.event.flags |= EVENT_NO_DURATION;
 	}
 }
 
-/* drop_gil's: the argument is &gil->cond. */
+/* drop_gil's `call pthread_cond_signal`: the argument is &gil->cond. */
 SITE_IF(full, gil_give, "the GIL is dropped")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), now;
@@ -93,7 +97,10 @@ SITE_IF(full, gil_give, "the GIL is dropped")
 		e.waiters = waiters_of(p, slice_now());
 	if (e.waiters)
 		e.stack = python__stack_of(s.last_holder, STACK_FRAMES);
-	/* no thread gets the GIL before this one unlocks the mutex: the walk is a part of the hold */
+	/*
+	 * no thread gets the GIL before this one unlocks the mutex, so the time of the stack walk is a part of the
+	 * hold
+	 */
 	now = bpf_ktime_get_ns();
 	event__init(&e.span.event, ID_gil_hold, cookie, now);
 	full__held(&e, o, cond, o->hold_gil == cond ? o->hold_start : 0);
@@ -132,7 +139,7 @@ SITE_IF(full, gil_switch_jump, "end of the wait in drop_gil")
 	return 0;
 }
 
-/* drop_gil's `call pthread_cond_wait`: &gil->switch_cond, &gil->switch_mutex. */
+/* drop_gil's `call pthread_cond_wait`: the arguments are &gil->switch_cond and &gil->switch_mutex. */
 SITE_IF(full, gil_switch_call, "pthread_cond_wait in drop_gil")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx), cond = ARG1(ctx), mutex = ARG2(ctx), process;
@@ -146,7 +153,7 @@ SITE_IF(full, gil_switch_call, "pthread_cond_wait in drop_gil")
 	return 0;
 }
 
-/* A thread that ends with the GIL is its process's last, or was killed: the hold is over all the same. */
+/* A thread that ends with the GIL is the last of its process, or was killed: the hold ends with it. */
 static __always_inline void full__thread_ends(struct gil_open *o, struct task_struct *me)
 {
 	struct gil_switch w = {};
@@ -168,7 +175,7 @@ static __always_inline void full__thread_ends(struct gil_open *o, struct task_st
 	}
 }
 
-/* From the iterator: what goes on when tracing stops. */
+/* Called by the iterator: writes holds and waits that are open when tracing stops. */
 static __always_inline void full__still_open(struct gil_open *o, struct task_struct *task, struct seq_file *seq,
 					     u64 now)
 {
@@ -183,7 +190,7 @@ static __always_inline void full__still_open(struct gil_open *o, struct task_str
 	e.span.event.flags = w.span.event.flags = EVENT_OPEN;
 	e.span.event.id = ID_gil_hold;
 	w.span.event.id = ID_gil_switch;
-	/* what began after `now` has no time that counts, and is forgotten likewise */
+	/* what began after `now` is outside of the recording, and is dropped */
 	if (o->hold_start && o->hold_start < now) {
 		full__held(&e, o, o->hold_gil, o->hold_start);
 		iter__write(seq, &e, sizeof(e));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Who holds and held each GIL: what gil.bpf.c's programs have seen of it, kept in maps. Included once. */
+/* The present and past holders of each GIL, as gil.bpf.c's programs observed them, in maps. Included once. */
 #ifndef SONDE_GIL_HOLDERS_BPF_H
 #define SONDE_GIL_HOLDERS_BPF_H
 
@@ -18,12 +18,11 @@ struct gil_state {
 };
 
 /*
- * An address in a process. Python programs run each other by exec, and without
- * ASLR the next one has its GIL and thread states where the last one had them: so
- * a process is its tgid and its address space.
+ * An address in a process. Python programs start each other by exec, and without ASLR the new program has its GIL and
+ * thread states at the same addresses. So a process is identified by its tgid and its address space.
  */
 struct gil_key {
-	u64 addr; /* of a condition, or of a thread state */
+	u64 addr; /* address of a condition, or of a thread state */
 	u64 process;
 };
 
@@ -35,17 +34,17 @@ struct gil_period {
 };
 
 struct gil_periods {
-	struct gil_period list[PERIODS]; /* by switches modulo PERIODS */
-	/* the last drop that was seen */
+	struct gil_period list[PERIODS]; /* indexed by switches modulo PERIODS */
+	/* the last recorded drop */
 	u64 drop_time;
 	u64 drop_switches;
 	u32 dropper;
 	u32 waiter;
 	u32 number;
-	/* threads in a wait now; counted anew in each slice, as the ends of waits may be missed between two */
+	/* threads that wait now; reset in each slice, because ends of waits may be missed between slices */
 	u32 waiters;
 	u32 slice;
-	u32 full; /* its drops are probed: wake-ups add nothing to them */
+	u32 full; /* its drops are probed, so wake-ups are not used to find them */
 };
 
 struct {
@@ -56,8 +55,8 @@ struct {
 } gil_gils SEC(".maps");
 
 /*
- * Thread state to tid, and tid to thread state, by which a thread's end empties both; but a wait may name a thread that has ended
- * just before.
+ * Thread state to tid, and tid to thread state, so that both entries can be deleted when a thread ends. LRU, because
+ * a wait may still name a thread that has just ended.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -73,7 +72,7 @@ struct {
 	__type(value, u32);
 } gil_states SEC(".maps");
 
-/* Between gil.c and the programs */
+/* Shared by gil.c and the programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -102,7 +101,7 @@ static __always_inline bool paused(void)
 	return c && c->paused;
 }
 
-/* The first wait in a while has been recorded: the loader is to attach sched_waking now, not at its next tick. */
+/* Wakes the loader after the first wait in a while, so that it attaches sched_waking now and not at its next tick. */
 static __always_inline void wake_loader(void)
 {
 	struct gil_control *c = control();
@@ -122,7 +121,7 @@ static __always_inline u64 process_of(struct task_struct *task)
 	return (u32)task->tgid | mm >> 6 << 32;
 }
 
-/* Reads the members before a condition that may be a GIL's. Is it one? */
+/* Reads the members before a condition that may be a GIL's. Returns whether it is one. */
 static __always_inline bool read_state(u64 cond, struct gil_state *s)
 {
 	if (bpf_probe_read_user(s, sizeof(*s), (const void *)(cond - sizeof(*s))))
@@ -141,7 +140,10 @@ static __always_inline struct gil_periods *periods_of(struct gil_key *key)
 	return bpf_map_lookup_elem(&gil_gils, key);
 }
 
-/* All of these with gil->mutex held, but for a thread that ends in a wait. Returns how many wait now. */
+/*
+ * All of these functions run with gil->mutex held, except for a thread that ends during a wait. Returns the number of
+ * threads that wait now.
+ */
 static __always_inline u32 waiter_comes(struct gil_periods *p, u32 slice)
 {
 	if (p->slice != slice) {
@@ -182,7 +184,7 @@ static __always_inline void learn(u64 process, u64 state, u32 tid)
 
 	if (known && *known == tid)
 		return;
-	/* a thread that calls in from C may have a new state each time */
+	/* a thread that calls into Python from C may have a new thread state each time */
 	old = bpf_map_lookup_elem(&gil_own_states, &tid);
 	if (old)
 		bpf_map_delete_elem(&gil_states, old);
@@ -191,7 +193,7 @@ static __always_inline void learn(u64 process, u64 state, u32 tid)
 		loss__count(EVENT_FAMILY(ID_gil_wait), LOSS_MAP_FULL, bpf_ktime_get_ns());
 }
 
-/* Notes who holds the GIL now, or held it last; the thread if it is known by then. */
+/* Notes the present or last holder of the GIL; returns its thread if that is known. */
 static __always_inline u32 note_holder(struct gil_periods *p, u64 process, const struct gil_state *s)
 {
 	struct gil_period *now = period(p, s->switches);
@@ -210,9 +212,9 @@ static __always_inline u32 note_holder(struct gil_periods *p, u64 process, const
 }
 
 /*
- * The same for a thread that waits for this GIL and therefore is not its holder. If it seems to be, then it was expected to
- * take the GIL, which it had found free, but that did not count as a switch because it had been the last holder already.
- * Then another thread took it next.
+ * The same for a thread that waits for this GIL and therefore is not its holder. If it is recorded as the holder, it
+ * was expected to take the GIL, which it had found free, but that did not count as a switch because it had been the
+ * last holder already. Another thread took the GIL next.
  */
 static __always_inline u32 note_holder_for(struct gil_periods *p, u64 process, const struct gil_state *s, u32 waiter)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Measuring in slices of time. A probe costs 2 us or so with its trap, which a thread that
- * waits for the GIL 100,000 times a second feels, and which changes the rhythm of the
- * others. So beyond a number of waits a second the probes are taken off, and put on again for a
- * slice now and then. What was measured and what was not is in the trace
- * (gil_slice). docs/gil.md has the measurements.
+ * Measuring in slices of time. A probe costs about 2 us with its trap. A thread that waits for the GIL 100,000 times
+ * a second is slowed by that, and the timing of the others changes. So above a number of waits per second the probes
+ * are detached, and attached again for a slice now and then. The trace says which times were measured (gil_slice).
+ * docs/gil.md has the measurements.
  */
 #include <bpf/bpf.h>
 
@@ -12,12 +11,15 @@
 #include "attach/steering.h"
 #include "gil_slices.h"
 
-/* Beyond so many records a second, and back below a quarter. A hold costs less than a wait, and with --gil=full is asked for. */
+/*
+ * Records per second above which slices begin; they end below a quarter of this. A hold costs less than a wait, and
+ * is recorded only with --gil=full.
+ */
 #define WAITS_MAX 5000
 #define HOLDS_MAX 20000
 #define SECOND	  1000000000ULL
 
-/* It decides when the programs record, not what. */
+/* This map controls when the programs record, not what. */
 STEERING(controls) = {
 	.map = "gil_controls",
 	.key_size = sizeof(u32),
@@ -44,7 +46,7 @@ void gil_slices__count(struct gil_slices *g, const struct event *e)
 	g->holds += e->id == ID_gil_hold;
 }
 
-/* Records a second since the last time, as a share of what is too many. */
+/* Records per second since the last call, as a share of the maximum. */
 static double load(struct gil_slices *g, u64 now)
 {
 	double seconds = (double)(now - g->counted) / SECOND, waits = g->waits - g->waits_before,
@@ -53,10 +55,10 @@ static double load(struct gil_slices *g, u64 now)
 	g->counted = now;
 	g->waits_before = g->waits;
 	g->holds_before = g->holds;
-	if (session__test_switch("gil-whole"))
+	if (session__test_switch("no-gil-slices"))
 		return 0;
-	/* a busy machine makes no thousands of waits for a test */
-	if (session__test_switch("gil-slices"))
+	/* for a test: a busy machine does not reach thousands of waits */
+	if (session__test_switch("early-gil-slices"))
 		seconds /= 100;
 	return seconds > 0 ? (waits / WAITS_MAX + holds / HOLDS_MAX) / seconds : 0;
 }
@@ -75,11 +77,11 @@ static void record(struct gil_slices *g, struct session *s, u64 end)
 static void pause_all(struct gil_slices *g, struct session *s, u64 now)
 {
 	g->paused = session__now(s);
-	/* first in the programs, at once for all; what is open then is cut there */
+	/* the programs first, which stop all at once; they write what is open */
 	set_control(s, g, g->paused);
 	if (g->slicing)
 		record(g, s, g->paused);
-	if (!session__test_switch("gil-switch"))
+	if (!session__test_switch("attached-gil-slices"))
 		session__pause(s, "gil");
 	session__run_iter(s, "gil_open_waits");
 	g->slicing = true;
@@ -88,7 +90,7 @@ static void pause_all(struct gil_slices *g, struct session *s, u64 now)
 
 static void resume(struct gil_slices *g, struct session *s, u64 now)
 {
-	if (!session__test_switch("gil-switch"))
+	if (!session__test_switch("attached-gil-slices"))
 		session__resume(s, "gil");
 	g->number++;
 	g->waits_at_start = g->waits;
@@ -96,7 +98,7 @@ static void resume(struct gil_slices *g, struct session *s, u64 now)
 	g->pause = g->began - g->paused;
 	g->paused = 0;
 	set_control(s, g, 0);
-	/* what is drained from here on is counted for it */
+	/* records drained from here on count for the slice */
 	load(g, now);
 	g->next = now + GIL_SLICE;
 }
@@ -113,7 +115,7 @@ enum gil_slices_change gil_slices__tick(struct gil_slices *g, struct session *s,
 	}
 	share = load(g, now);
 	if (g->slicing && share < 0.25) {
-		/* calm again: this slice is the last, and what follows it is whole */
+		/* the load is low again: this is the last slice, and from here on everything is measured */
 		record(g, s, session__now(s));
 		g->slicing = false;
 	} else if (share > 1 || g->slicing) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Copies out what the shim hands over (core/shim.h). It is a target's memory: every
- * length is checked, times that can't be are not believed, and process and thread are
- * the kernel's own.
+ * Copies the records that the shim hands over (core/shim.h). They are in the target's memory and therefore untrusted:
+ * every length is checked, impossible times are rejected, and pid and tid are those that the kernel knows.
  */
 #include "core/sonde.bpf.h"
 #include "gpu.h"
 
 OPTION(gpu, nodes, "each node of a graph, not the graph as a whole");
 
-/* Room for the longest record, of the shim's one thread. */
+/* A buffer for the longest record; only one thread of a shim uses it. */
 struct gpu_room {
 	u8 record[RECORD_MAX] __attribute__((aligned(8)));
 };
@@ -18,7 +17,7 @@ struct {
 	TASK_STORAGE(struct gpu_room);
 } gpu_rooms SEC(".maps");
 
-/* A kind's event: what comes in front of the body, the body as it is known here, and whether a text follows. */
+/* The layout of a kind's event: what precedes the body, the known size of the body, and whether a text follows. */
 struct gpu_form {
 	u16 head, body;
 	bool text;
@@ -39,18 +38,18 @@ static const struct gpu_form forms[32] = {
 	[SHIM_STATE] = { FORM_TEXT(shim_state) },
 };
 
-#define BODY_MAX 255 /* of any of them but a text */
+#define BODY_MAX 255 /* bytes of any body without its text */
 #define TEXT_MAX 4000
-#define FUTURE	 10000000ULL /* ns that a device's clock may be ahead by */
+#define FUTURE	 10000000ULL /* ns by which a device's clock may be ahead */
 
 struct gpu_batch {
-	u64 at; /* the next record, in the target */
-	u64 left; /* bytes */
+	u64 at; /* address of the next record in the target */
+	u64 left; /* bytes left */
 	u64 cookie;
-	u64 now, born; /* CLOCK_MONOTONIC: no event is outside */
-	s64 shift; /* of the target's CLOCK_MONOTONIC in a time namespace */
+	u64 now, born; /* CLOCK_MONOTONIC: events outside of these times are rejected */
+	s64 shift; /* offset of CLOCK_MONOTONIC in the target's time namespace */
 	u32 taken;
-	u32 odd; /* records that were not believed */
+	u32 odd; /* records that were rejected */
 };
 
 static __always_inline s64 clock_shift(struct task_struct *task)
@@ -63,14 +62,14 @@ static __always_inline s64 clock_shift(struct task_struct *task)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* A time of the target's; 0: it can't be. */
+/* Converts a time of the target; 0: the time is impossible. */
 static __always_inline u64 moment(const struct gpu_batch *b, u64 time)
 {
 	time -= b->shift;
 	return time >= b->born && time <= b->now + FUTURE ? time : 0;
 }
 
-/* The event's header. false: its times make no sense. */
+/* Fills the event's header. Returns false if the times are inconsistent. */
 static __always_inline bool fill_head(const struct gpu_batch *b, const struct shim_record *r, struct span *s, bool span)
 {
 	u64 end = r->end ? moment(b, r->end) : b->now, start = r->start ? moment(b, r->start) : end;
@@ -94,7 +93,10 @@ static __always_inline bool send(const struct gpu_batch *b, const struct shim_re
 	long len = 0;
 	u8 *record;
 
-	/* a kind beyond those known here would be one of them by its low bits, or an event that the schema lacks */
+	/*
+	 * by its low bits a kind beyond the known ones would look like one of them, or like an event that the schema
+	 * lacks
+	 */
 	if (r->kind >= SHIM_KINDS)
 		return false;
 	form = forms[r->kind & 31];
@@ -105,7 +107,7 @@ static __always_inline bool send(const struct gpu_batch *b, const struct shim_re
 	__builtin_memset(__builtin_assume_aligned(record, 8), 0, 512);
 	if (!fill_head(b, r, (struct span *)record, form.head == sizeof(struct span)))
 		return false;
-	/* an older shim knows less of it, a newer one more */
+	/* an older shim has a shorter body, a newer one a longer */
 	body = r->size - sizeof(*r);
 	if (body > form.body)
 		body = form.body;
@@ -148,7 +150,7 @@ static __always_inline void count_lost(u32 reason, u64 now, u32 n)
 
 	if (!n)
 		return;
-	/* for the times */
+	/* sets the times of the first and last loss */
 	loss__count(EVENT_FAMILY(ID_gpu_kernel), reason, now);
 	if (l && n > 1)
 		__sync_fetch_and_add(&l->count, n - 1);
@@ -165,7 +167,7 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 		.at = at + sizeof(head),
 		.cookie = cookie,
 		.now = bpf_ktime_get_ns(),
-		.born = task->group_leader->start_time,
+		.born = task__process_start(task),
 		.shift = clock_shift(task),
 	};
 
@@ -185,7 +187,7 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 	return 0;
 }
 
-/* Its probes are there for what the kernel does with them: it raises the shim's semaphores. Nothing runs through them. */
+/* These probes exist only because the kernel raises the shim's semaphores for them. Their program never runs. */
 SITE(gpu_control, "cupti control")
 {
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The host's side of the shim: raises the semaphores of what it is to trace in each selected process, lowers them before
- * tracing stops, and waits for the records that the shim still has.
+ * Host code of the shim's events: raises the semaphores of the requested groups of records in each selected process,
+ * lowers them before tracing stops, and waits for the records that the shim still has.
  */
 #include "gpu.h"
 
@@ -13,11 +13,12 @@
 
 #include "attach/library.h"
 #include "record/family.h"
+#include "record/file_facts.h"
 #include "util/array.h"
 #include "util/lock.h"
 
 #define LIBRARY "libsonde-cupti.so"
-/* Numbers by which the links of one process are known, and of all: no object of the trace has such ones (LINK_OBJECT). */
+/* Numbers of the links of one process, and of all. No object of the trace has such a number (LINK_OBJECT). */
 #define CONTROL_OBJECT(number) (0x10000u | (number))
 #define CONTROL_FIRST	       0x8000
 #define CONTROL_LAST	       0xffff
@@ -27,77 +28,84 @@
 /* A process with the shim. */
 struct target {
 	u32 pid;
-	u64 dev, ino; /* of the shim that it is linked for: after an exec that may be another file */
-	u32 links; /* the number of its links, 0: it has none */
-	bool active; /* it has CUPTI, and something is to come when it lets go */
-	bool gone; /* it has ended; what it sent may not have been handled yet */
-	u64 gone_drained; /* session__drained() when that was seen */
+	u64 dev, ino; /* of the shim that the links belong to; after an exec the process may map another file */
+	u32 links; /* the number of its links; 0: it has none */
+	bool active; /* it uses CUPTI, and will send more records when it stops */
+	bool gone; /* it has ended; records that it sent may still be unread */
+	u64 gone_drained; /* session__drained() when its end was noticed */
 };
 
-/* One session at a time records. */
-static struct {
+struct gpu {
 	struct target *list;
 	u32 n;
-	u32 last_links; /* the last number given */
-	u64 next_look; /* which of them are gone; ns */
-	bool dropped; /* the control links */
+	u32 last_links; /* the number assigned last */
+	u64 next_look; /* ns: time of the next check which processes have ended */
+	bool dropped; /* the control links were closed */
 	bool warned_text, warned_link;
-	int slot; /* of those that each shim has for tracers */
-	int slot_fd; /* holds the lock by which other tracers know that it is taken */
-} gpu = { .slot_fd = -1 };
+	int slot; /* the number of the slot that this tracer uses in each shim */
+	int slot_fd; /* holds the lock that reserves the slot */
+};
 
-static bool is_runtime(struct elf *elf, const char *path)
+static struct gpu *gpu_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_gpu_shim));
+}
+
+static bool is_runtime(struct elf *elf, const char *path, bool hint)
 {
 	return library__is(elf, LIBRARY, "sonde_cupti_control_kernels");
 }
 
-static struct target *find(u32 pid)
+static struct target *find(const struct gpu *g, u32 pid)
 {
-	for (u32 i = 0; i < gpu.n; i++)
-		if (gpu.list[i].pid == pid)
-			return &gpu.list[i];
+	for (u32 i = 0; i < g->n; i++)
+		if (g->list[i].pid == pid)
+			return &g->list[i];
 	return NULL;
 }
 
-static struct target *add(u32 pid)
+static struct target *add(struct gpu *g, u32 pid)
 {
-	if (!array__room(gpu.list, gpu.n))
+	if (!array__room(g->list, g->n))
 		return NULL;
-	gpu.list[gpu.n] = (struct target){ .pid = pid };
-	return &gpu.list[gpu.n++];
+	g->list[g->n] = (struct target){ .pid = pid };
+	return &g->list[g->n++];
 }
 
 /*
- * At one probe site of a shim the kernel counts several tracers as one, so each tracer of this machine takes a slot of its
- * own, by a lock that only root can take, while this process still is root. With eight tracers at work, or with tracers in
- * containers that have a /run of their own, two may share a slot: the second then lacks the names reported before.
+ * The kernel counts several tracers at one probe site of a shim as one, so each tracer of this machine reserves a
+ * slot of its own, by a lock that only root can take, while this process is still root. With more than eight tracers,
+ * or with tracers in containers that have a /run of their own, two may share a slot: the second then lacks the names
+ * reported before.
  */
 static void prepare(struct session *s)
 {
+	struct gpu *g = gpu_of(s);
 	u32 first = (u32)getpid() % SHIM_SLOTS;
 
-	gpu.slot = (int)first;
-	gpu.slot_fd = lock__open();
-	for (u32 i = 0; gpu.slot_fd >= 0 && i < SHIM_SLOTS; i++)
-		if (lock__take(gpu.slot_fd, LOCK_SLOTS + (first + i) % SHIM_SLOTS)) {
-			gpu.slot = (int)((first + i) % SHIM_SLOTS);
+	g->slot = (int)first;
+	g->slot_fd = lock__open();
+	for (u32 i = 0; g->slot_fd >= 0 && i < SHIM_SLOTS; i++)
+		if (lock__take(g->slot_fd, LOCK_SLOTS + (first + i) % SHIM_SLOTS)) {
+			g->slot = (int)((first + i) % SHIM_SLOTS);
 			return;
 		}
-	if (gpu.slot_fd >= 0)
+	if (g->slot_fd >= 0)
 		session__warn(s,
 			      "family gpu: %u tracers are at work already: kernels' names may be missing in this trace",
 			      SHIM_SLOTS);
 }
 
-/* Where a shim has its places and semaphores, as offsets in the file; slots 0: an older one lacks the group. */
+/* Offsets of a shim's probe sites and semaphores in its file; 0 slots: an older shim lacks the group. */
 struct gpu_facts {
 	struct {
 		u64 place, semaphore;
 		u64 slots;
 	} groups[SHIM_GROUP_COUNT];
 };
+_Static_assert(sizeof(struct gpu_facts) <= FAMILY_FACTS_MAX, "facts of a file");
 
-/* All slots of a symbol's object lie one after the other in the file. */
+/* All slots of a symbol are contiguous in the file. */
 static bool has_slots(struct elf *elf, const struct elf_symbol *sym, u64 bytes, u64 *offset)
 {
 	u64 end;
@@ -106,7 +114,9 @@ static bool has_slots(struct elf *elf, const struct elf_symbol *sym, u64 bytes, 
 	       end - *offset == bytes - 1;
 }
 
-static void learn(struct elf *elf, void *own)
+/* Only fills the facts: the shim's sites are probed in each process apart. */
+static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
+		 size_t len)
 {
 	static const char *const names[] = {
 #define NAME(up, low) #low,
@@ -132,61 +142,63 @@ static void learn(struct elf *elf, void *own)
 		    has_slots(elf, &semaphore, slots * SHIM_SEMAPHORE_BYTES, &f->groups[i].semaphore))
 			f->groups[i].slots = slots;
 	}
+	return 0;
 }
 
-/* The groups that are asked for. */
+/* The requested groups. */
 static u32 find_controls(struct session *s, const struct gpu_facts *f, u64 *offsets, u64 *counters)
 {
 	u32 skip = session__option(s, "gpu", "nodes") ? SHIM_GRAPHS : SHIM_NODES, n = 0;
 
-	/* kernels last: a shim that waits for the probes, within cuInit, waits for those */
+	/* kernels last: a shim that waits in cuInit for the probes waits for this group */
 	for (u32 i = SHIM_GROUP_COUNT; i-- > 0;) {
 		u64 slot;
 
 		if (i == skip || !f->groups[i].slots)
 			continue;
-		slot = (u32)gpu.slot % f->groups[i].slots;
+		slot = (u32)gpu_of(s)->slot % f->groups[i].slots;
 		offsets[n] = f->groups[i].place + slot * SHIM_CONTROL_BYTES;
 		counters[n++] = f->groups[i].semaphore + slot * SHIM_SEMAPHORE_BYTES;
 	}
 	return n;
 }
 
-static bool has_links(u32 number)
+static bool has_links(const struct gpu *g, u32 number)
 {
-	for (u32 i = 0; i < gpu.n; i++)
-		if (gpu.list[i].links == number)
+	for (u32 i = 0; i < g->n; i++)
+		if (g->list[i].links == number)
 			return true;
 	return false;
 }
 
-/* A number that no process's links have. */
-static u32 next_links(void)
+/* A number that the links of no process have. */
+static u32 next_links(struct gpu *g)
 {
-	u32 n = gpu.last_links;
+	u32 n = g->last_links;
 
 	for (u32 tries = CONTROL_FIRST; tries <= CONTROL_LAST; tries++) {
 		n = n >= CONTROL_FIRST && n < CONTROL_LAST ? n + 1 : CONTROL_FIRST;
-		if (!has_links(n))
+		if (!has_links(g, n))
 			break;
 	}
-	return gpu.last_links = n;
+	return g->last_links = n;
 }
 
-/* A process whose mapping of it is seen more often (the shim splits it) is asked once; a link outlives an exec. */
+/* The shim splits its mapping, and each part is reported: the process is handled once. A link outlives an exec. */
 static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	u64 offsets[SHIM_GROUP_COUNT], counters[SHIM_GROUP_COUNT];
-	struct target *t = find(m->pid);
-	u32 n, links = t && t->links ? t->links : next_links();
+	struct gpu *g = gpu_of(s);
+	struct target *t = find(g, m->pid);
+	u32 n, links = t && t->links ? t->links : next_links(g);
 	int err;
 
-	if (gpu.dropped || (t && t->dev == m->dev && t->ino == m->ino))
+	if (g->dropped || (t && t->dev == m->dev && t->ino == m->ino))
 		return;
 	n = find_controls(s, own, offsets, counters);
 	err = n ? session__link_process(s, "gpu_control", m, offsets, counters, n, CONTROL_OBJECT(links)) : -ENOENT;
 	if (!err) {
-		t = t ? t : add(m->pid);
+		t = t ? t : add(g, m->pid);
 		if (t) {
 			t->dev = m->dev;
 			t->ino = m->ino;
@@ -194,22 +206,22 @@ static void mapped(struct session *s, struct file_facts *file, const void *own, 
 		}
 		return;
 	}
-	if (err == -ESRCH || gpu.warned_link)
+	if (err == -ESRCH || g->warned_link)
 		return;
-	gpu.warned_link = true;
+	g->warned_link = true;
 	session__warn(s, "process %u: family gpu: its shim can't be switched on: %s", m->pid,
 		      n ? strerror(-err) : "it lacks the places for that");
 }
 
-/* A target's words: nothing that moves a terminal's cursor. */
+/* Prints a text of the target, without characters that control a terminal. */
 static void warn_text(struct session *s, u32 pid, const char *text, u32 len)
 {
 	char clean[256];
 	u32 i;
 
-	if (gpu.warned_text)
+	if (gpu_of(s)->warned_text)
 		return;
-	gpu.warned_text = true;
+	gpu_of(s)->warned_text = true;
 	for (i = 0; i < len && i < sizeof(clean) - 1 && text[i]; i++)
 		clean[i] = text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i];
 	clean[i] = '\0';
@@ -218,23 +230,24 @@ static void warn_text(struct session *s, u32 pid, const char *text, u32 len)
 
 static void event(struct session *s, const struct event *e, u32 size)
 {
-	const struct gpu_shim *g = (const struct gpu_shim *)e;
+	const struct gpu_shim *r = (const struct gpu_shim *)e;
+	struct gpu *g = gpu_of(s);
 	struct target *t;
 
-	if (e->id != ID_gpu_shim || size < sizeof(*g))
+	if (e->id != ID_gpu_shim || size < sizeof(*r))
 		return;
-	t = find(e->pid);
+	t = find(g, e->pid);
 	if (!t)
-		t = add(e->pid);
-	/* another tracer's leaving is nothing to this one, and its own is the end */
-	if (t && (g->shim.state != GPU_SHIM_LEFT || gpu.dropped))
-		t->active = g->shim.state == GPU_SHIM_STARTED || g->shim.state == GPU_SHIM_IMPAIRED;
-	/* why there is nothing, or not all */
-	if (size > sizeof(*g) && g->text[0] && g->shim.state != GPU_SHIM_WAITING)
-		warn_text(s, e->pid, g->text, size - sizeof(*g));
+		t = add(g, e->pid);
+	/* GPU_SHIM_LEFT of another tracer does not concern this one; its own means the end */
+	if (t && (r->shim.state != GPU_SHIM_LEFT || g->dropped))
+		t->active = r->shim.state == GPU_SHIM_STARTED || r->shim.state == GPU_SHIM_IMPAIRED;
+	/* the text says why there are no records, or not all */
+	if (size > sizeof(*r) && r->text[0] && r->shim.state != GPU_SHIM_WAITING)
+		warn_text(s, e->pid, r->text, size - sizeof(*r));
 }
 
-/* Also while it is a zombie. */
+/* True also for a zombie. */
 static bool is_gone(struct session *s, u32 pid)
 {
 	static struct process_image image; /* large */
@@ -244,7 +257,7 @@ static bool is_gone(struct session *s, u32 pid)
 	return err != -ETIMEDOUT && (err || !image.exe[0]);
 }
 
-/* Killed, or it called _exit: the records that CUPTI still had are lost, and their number is not known. */
+/* The process was killed or called _exit: the records that CUPTI still had are lost, and their number is unknown. */
 static void ended(struct session *s, const struct target *t)
 {
 	struct gpu_dropped d = {
@@ -258,8 +271,10 @@ static void ended(struct session *s, const struct target *t)
 
 static void find_the_gone(struct session *s)
 {
-	for (u32 i = 0; i < gpu.n; i++) {
-		struct target *t = &gpu.list[i];
+	struct gpu *g = gpu_of(s);
+
+	for (u32 i = 0; i < g->n; i++) {
+		struct target *t = &g->list[i];
 
 		if (!t->gone && is_gone(s, t->pid)) {
 			t->gone = true;
@@ -269,57 +284,72 @@ static void find_the_gone(struct session *s)
 }
 
 /*
- * Its last records, with GPU_SHIM_STOPPED among them, may have come while is_gone() waited for the answer: only what is
- * still active after these were handled has ended without them.
+ * The last records of a process, with GPU_SHIM_STOPPED, may have arrived while is_gone() waited for its answer. So
+ * only a process that is still active after those were handled has ended without them.
  */
 static void forget_the_gone(struct session *s)
 {
+	struct gpu *g = gpu_of(s);
 	u32 keep = 0;
 
-	for (u32 i = 0; i < gpu.n; i++) {
-		struct target *t = &gpu.list[i];
+	for (u32 i = 0; i < g->n; i++) {
+		struct target *t = &g->list[i];
 
 		if (t->gone && session__drained(s) > t->gone_drained) {
 			ended(s, t);
-			/* the kernel keeps a link of a process that has ended */
-			if (t->links && !gpu.dropped)
+			/* the kernel does not close a link when its process ends */
+			if (t->links && !g->dropped)
 				session__unlink_process(s, CONTROL_OBJECT(t->links));
 		} else {
-			gpu.list[keep++] = *t;
+			g->list[keep++] = *t;
 		}
 	}
-	gpu.n = keep;
+	g->n = keep;
 }
 
 static void tick(struct session *s, u64 now)
 {
+	struct gpu *g = gpu_of(s);
+
 	forget_the_gone(s);
-	if (now < gpu.next_look)
+	if (now < g->next_look)
 		return;
-	gpu.next_look = now + LOOK_EVERY;
+	g->next_look = now + LOOK_EVERY;
 	find_the_gone(s);
 }
 
-/* The control links go first: the shims let go of CUPTI, flush, and say that this was all. */
+/* Closes the control links first: the shims then release CUPTI, flush, and report that they are done. */
 static bool stopping(struct session *s)
 {
+	struct gpu *g = gpu_of(s);
 	bool more = false;
 
-	if (!gpu.dropped && gpu.n)
+	if (!g->dropped && g->n)
 		session__unlink_process(s, CONTROL_OBJECT(0));
-	gpu.dropped = true;
+	g->dropped = true;
 	tick(s, session__now(s));
-	for (u32 i = 0; i < gpu.n; i++)
-		more |= gpu.list[i].active;
+	for (u32 i = 0; i < g->n; i++)
+		more |= g->list[i].active;
 	return more;
 }
 
 static void sizes(const struct session *s, table_size_fn *fn, void *arg)
 {
+	const struct gpu *g = gpu_of(s);
+
 	fn(&(struct table_size){ .name = "processes with the shim",
-				 .entries = gpu.n,
-				 .bytes = array__bytes(gpu.list, gpu.n) },
+				 .entries = g->n,
+				 .bytes = array__bytes(g->list, g->n) },
 	   arg);
+}
+
+static void end(struct session *s)
+{
+	struct gpu *g = gpu_of(s);
+
+	free(g->list);
+	if (g->slot_fd > 0)
+		close(g->slot_fd);
 }
 
 static const struct family_part parts[] = {
@@ -333,7 +363,9 @@ FAMILY_HOST(gpu_host) = {
 	.parts = parts,
 	.prepare = prepare,
 	.is_runtime = is_runtime,
-	.learn = learn,
+	.sites = sites,
+	.state = sizeof(struct gpu),
+	.end = end,
 	.mapped = mapped,
 	.event = event,
 	.tick = tick,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What GPUs did, as the shim in the target learns it from CUPTI (docs/gpu.md).
- * Times are the device's, brought to CLOCK_MONOTONIC; event gpu_clock has the error.
+ * Work of GPUs as the shim in the target reads it from CUPTI (docs/gpu.md). Times are the device's, converted to
+ * CLOCK_MONOTONIC; event gpu_clock has the error.
  */
 #ifndef SONDE_GPU_H
 #define SONDE_GPU_H

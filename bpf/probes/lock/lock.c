@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The lock family's host side: threads that exist already, and names for call
- * sites. A site is named when its first wait is drained, some 100 ms after it: a
- * process that has ended by then leaves its sites without a name.
+ * Host code of the lock family: introduces threads that exist already, and names call sites. A site is named when its
+ * first wait is drained, about 100 ms after it: the sites of a process that has ended by then have no names.
  */
 #include "lock.h"
 #include "record/family.h"
@@ -12,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SITES_MAX 16384 /* that are known to be named, in a generation; one that was forgotten is named again */
+#define SITES_MAX 16384 /* sites known to be named, in one generation; an evicted one is named again */
 
 #define SITES_FEW 32 /* for tests */
 
@@ -22,9 +21,9 @@ struct site_key {
 	u32 unused;
 };
 
-/* Where an address of a process lies. */
+/* The file and mapping of an address in a process. */
 struct place {
-	u64 start, end, offset; /* the mapping, and where it begins in the file */
+	u64 start, end, offset; /* the mapping, and its offset in the file */
 	char path[512];
 };
 
@@ -64,7 +63,7 @@ static bool find_place(struct session *s, u32 pid, u64 address, struct place *p)
 	return found && *p->path == '/';
 }
 
-/* The function at a file offset, as "name+0x12", "" if the file does not say. */
+/* The function at a file offset, as "name+0x12"; "" if the file does not have it. */
 static void name_place(struct session *s, u32 pid, const struct place *p, u64 offset, char *out, size_t len)
 {
 	struct mapping m = { .pid = pid, .start = p->start, .end = p->end };
@@ -98,7 +97,7 @@ static void name_site(struct session *s, const struct event *e, u64 address)
 	if (!known || !find_place(s, e->pid, address, &p))
 		return;
 	*known = true;
-	/* the call is in front of where it returns to, and may be its function's last instruction */
+	/* the call is before its return address, and may be the last instruction of its function */
 	r.offset = address - p.start + p.offset;
 	name_place(s, e->pid, &p, r.offset - 1, symbol, sizeof(symbol));
 	r.module = session__intern(s, session__path(s, p.path));

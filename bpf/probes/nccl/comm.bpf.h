@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which communicators have been described. A communicator is a pointer to a
- * struct ncclComm: once a call has been seen with it, its rank, size and device
- * are read from there, at the offsets that nccl.c found in the library's DWARF.
+ * Which communicators have been described. A communicator is a pointer to a struct ncclComm. After the first call
+ * with it, its rank, size and device are read from there, at the offsets that nccl.c finds in the library's DWARF.
  */
 #ifndef SONDE_NCCL_COMM_BPF_H
 #define SONDE_NCCL_COMM_BPF_H
@@ -10,7 +9,7 @@
 #include "core/sonde.bpf.h"
 #include "nccl.h"
 
-/* tgid to index of nccl_layouts. Filled by nccl.c. */
+/* Key: tgid; value: index in nccl_layouts. nccl.c fills this. */
 struct nccl_processes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_PROCESSES);
@@ -19,7 +18,7 @@ struct nccl_processes_map {
 	__type(value, u32);
 };
 
-/* Zeros: not known, or not yet. Filled by nccl.c. */
+/* Zeros: unknown, or not known yet. nccl.c fills this. */
 struct nccl_layouts_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, NCCL_LAYOUTS);
@@ -27,13 +26,13 @@ struct nccl_layouts_map {
 	__type(value, struct nccl_layout);
 };
 
-/* A process is its tgid and its address space: programs run each other by exec. */
+/* A process is identified by its tgid and its address space, because programs start each other by exec. */
 struct nccl_comm_key {
 	u64 comm;
 	u64 process;
 };
 
-/* Communicators that have been described whole. Those pushed out would be described again. */
+/* Communicators that have been described completely. One that is evicted would be described again. */
 struct nccl_comms_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -60,7 +59,10 @@ static __always_inline bool comm__read(u64 at, void *out, u32 size)
 	return !bpf_probe_read_user(out, size, (const void *)at);
 }
 
-/* Fills e from the communicator itself. False: no layout, no communicator, or not made to its end yet. */
+/*
+ * Fills e from the communicator's memory. Returns false if there is no layout, no communicator, or one that is not
+ * complete yet.
+ */
 static __always_inline bool comm__from_memory(struct nccl_communicator *e)
 {
 	u32 tgid = e->event.pid, *index = bpf_map_lookup_elem(&nccl_processes, &tgid);
@@ -82,9 +84,9 @@ static __always_inline bool comm__from_memory(struct nccl_communicator *e)
 }
 
 /*
- * Says what is known of a communicator, unless that has been said. rank and size
- * are what the call was given that made it, of size 0 if this is no such call: then
- * only the memory knows. Not static: the verifier then checks it once and not once for each call and state.
+ * Emits what is known of a communicator, once. rank and size are the arguments of the call that created it. size is 0
+ * for other calls: then only the communicator's memory is used. A global function, so that the verifier checks it
+ * once and not for each call and state.
  */
 __weak __noinline int nccl__describe(u64 comm, s32 rank, s32 size, s32 device)
 {
@@ -99,7 +101,10 @@ __weak __noinline int nccl__describe(u64 comm, s32 rank, s32 size, s32 device)
 	if (!comm__from_memory(&e) || (size && (e.rank != rank || e.size != size))) {
 		if (!size)
 			return 0;
-		/* made in a group or without blocking: another thread fills it in, and it is described at its first use */
+		/*
+		 * created in a group or without blocking: another thread fills it in, and it is described at its
+		 * first use
+		 */
 		e.hash = 0;
 		e.rank = rank;
 		e.size = size;
@@ -112,7 +117,7 @@ __weak __noinline int nccl__describe(u64 comm, s32 rank, s32 size, s32 device)
 	return 0;
 }
 
-/* A communicator is used: describes it if that was not done yet. */
+/* At a use of a communicator: describes it unless that has been done. */
 static __always_inline void comm__used(u64 comm)
 {
 	nccl__describe(comm, 0, 0, -1);

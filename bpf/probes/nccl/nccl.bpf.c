@@ -7,7 +7,7 @@ struct nccl_processes_map nccl_processes SEC(".maps");
 struct nccl_layouts_map nccl_layouts SEC(".maps");
 struct nccl_comms_map nccl_comms SEC(".maps");
 
-/* Bytes of an element by ncclDataType_t, a nibble each; 0 where there is no such type. */
+/* Bytes of an element by ncclDataType_t, a nibble each; 0: there is no such type. */
 #define TYPE_SIZES 0x112842884411ULL
 #define TYPES	   12
 
@@ -25,12 +25,15 @@ enum {
 };
 
 /*
- * All begin (send, recv, count, type), but ncclBcast (buffer, count, type, root, comm, stream). Then:
+ * All begin with (send, recv, count, type), except for ncclBcast(buffer, count, type, root, comm, stream). Then
+ * follow:
+ *
  *	ALL_REDUCE	op, comm, stream
  *	REDUCE		op, root, comm, stream
  *	BROADCAST	root, comm, stream
  *	ALL_GATHER	comm, stream
- * and what ends in Config has one more, the last.
+ *
+ * Functions whose name ends in Config have one more argument, the last.
  */
 SPAN(nccl_collective,
      "libnccl.so:"
@@ -169,14 +172,16 @@ SPAN_EXIT(nccl_memory,
 	comm__used(e->comm);
 }
 
-/* The rest that returns an ncclResult_t: a name in another program comes before this glob. */
+/*
+ * All other functions that return an ncclResult_t: functions that another program names are not matched by this glob.
+ */
 SPAN(nccl_call, "libnccl.so:nccl*", nccl_call)
 {
 }
 
 static __always_inline void other_return(struct nccl_other *e)
 {
-	/* a pointer, a struct, a number or nothing */
+	/* these return a pointer, a struct, a number or nothing */
 	e->call.ret = 0;
 }
 

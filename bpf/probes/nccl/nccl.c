@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The host's side of NCCL: where each mapped libnccl's struct ncclComm has what the programs read of it. */
+/*
+ * Host code of NCCL: finds in each mapped libnccl the offsets of the members of struct ncclComm that the programs
+ * read.
+ */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
@@ -23,7 +26,7 @@ enum {
 	MEMBERS,
 };
 
-/* Names in struct ncclComm, comm.h of NCCL 2.21 to 2.32. */
+/* Names of members in struct ncclComm, comm.h of NCCL 2.21 to 2.32. */
 static const struct dwarf_member members[MEMBERS] = {
 	[START_MAGIC] = { "startMagic", 8, 0 },
 	[END_MAGIC] = { "endMagic", 8, 0 },
@@ -37,23 +40,28 @@ struct library {
 	struct dwarf_job job;
 	u64 asked; /* ns: when the job began */
 	struct nccl_library event;
-	u32 generation; /* of the inode's number */
-	u32 uid; /* whose process mapped it first */
+	u32 generation; /* of the inode number */
+	u32 uid; /* user of the process that mapped it first */
 };
 
-/* One session at a time records. An index here is one in nccl_layouts. */
-static struct {
+/* Indexes are the same as in nccl_layouts. */
+struct libraries {
 	struct library list[NCCL_LAYOUTS];
 	u32 n;
-} libraries;
+};
 
-/* For files that processes of one user were the first to map, root's aside. */
+static struct libraries *libraries_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_nccl_library));
+}
+
+/* The most layouts for files that processes of one user, other than root, were the first to map. */
 #define USER_LAYOUTS (NCCL_LAYOUTS / 4)
 
-/* A job that takes longer is given up. */
+/* A job that takes longer than this is stopped. */
 #define JOB_NS 15000000000ULL
 
-/* Bytes into a communicator, which has some 100 KiB. */
+/* Largest offset in a communicator, whose size is about 100 KiB. */
 #define COMM_MAX (16U << 20)
 
 static bool check_layout(const void *key, const void *value)
@@ -90,15 +98,15 @@ STEERING(processes) = {
 	.check = check_process,
 };
 
-static bool is_runtime(struct elf *elf, const char *path)
+static bool is_runtime(struct elf *elf, const char *path, bool hint)
 {
 	return library__is(elf, "libnccl.so", "ncclAllReduce");
 }
 
-/* The layout is known, or will never be. */
+/* Called when the layout is known, or can't be found. */
 static void answered(struct session *s, struct library *l, int err, const struct dwarf_member *m)
 {
-	u32 index = l - libraries.list;
+	u32 index = l - libraries_of(s)->list;
 
 	l->event.event.time = session__now(s);
 	l->event.took += l->event.event.time;
@@ -125,7 +133,7 @@ static void poll_job(struct session *s, struct library *l, int timeout_ms)
 
 	memcpy(m, members, sizeof(m));
 	err = dwarf_job__poll(&l->job, timeout_ms, m, MEMBERS);
-	/* a child that uses no CPU meets none of its limits */
+	/* a child that hangs without using CPU time exceeds none of its resource limits */
 	if (err == -EAGAIN && session__now(s) > l->asked + JOB_NS) {
 		dwarf_job__give_up(&l->job);
 		err = -ETIMEDOUT;
@@ -155,53 +163,54 @@ static void add_library(struct session *s, struct library *l, const struct mappi
 		poll_job(s, l, PATIENCE);
 }
 
-/* Root's files may take all that are left, those of another user a part: any user can map many. */
-static bool has_room(u32 uid)
+/* Root's files may use all free entries, those of another user a part: any user can map many files. */
+static bool has_room(const struct libraries *known, u32 uid)
 {
 	u32 own = 0;
 
-	for (u32 i = 0; i < libraries.n; i++)
-		own += libraries.list[i].uid == uid;
-	return libraries.n < NCCL_LAYOUTS && (!uid || own < USER_LAYOUTS);
+	for (u32 i = 0; i < known->n; i++)
+		own += known->list[i].uid == uid;
+	return known->n < NCCL_LAYOUTS && (!uid || own < USER_LAYOUTS);
 }
 
 /*
- * A child process reads its DWARF; this one goes on if that takes longer than it does
- * with NCCL's own builds. Until then communicators are not described; each is at its
- * next use.
+ * A child process reads the library's DWARF. If that takes longer than it does for NCCL's own builds, this process
+ * continues without the answer. Until it arrives no communicator is described; each is described at its next use.
  */
 static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
+	struct libraries *known = libraries_of(s);
 	struct library *l;
 	char why[128];
 	u32 i;
 
-	for (i = 0; i < libraries.n; i++) {
-		l = &libraries.list[i];
+	for (i = 0; i < known->n; i++) {
+		l = &known->list[i];
 		if (l->event.dev == m->dev && l->event.ino == m->ino && l->generation == m->generation)
 			break;
 	}
-	if (i == libraries.n && !has_room(m->uid)) {
+	if (i == known->n && !has_room(known, m->uid)) {
 		snprintf(why, sizeof(why),
 			 "sonde describes communicators of %d files of NCCL at most, and of %d for one user",
 			 NCCL_LAYOUTS, USER_LAYOUTS);
 		session__gave_up(s, m->path, why);
 		return;
 	}
-	if (i == libraries.n) {
-		libraries.n++;
-		add_library(s, &libraries.list[i], m);
+	if (i == known->n) {
+		known->n++;
+		add_library(s, &known->list[i], m);
 	}
 	session__set_process(s, "nccl_processes", m->pid, &i);
 }
 
 static void tick(struct session *s, u64 now)
 {
+	struct libraries *known = libraries_of(s);
 	u32 i;
 
-	for (i = 0; i < libraries.n; i++)
-		if (libraries.list[i].job.running)
-			poll_job(s, &libraries.list[i], 0);
+	for (i = 0; i < known->n; i++)
+		if (known->list[i].job.running)
+			poll_job(s, &known->list[i], 0);
 }
 
 static const struct family_part parts[] = {
@@ -214,6 +223,7 @@ FAMILY_HOST(nccl_host) = {
 	.name = "nccl",
 	.parts = parts,
 	.is_runtime = is_runtime,
+	.state = sizeof(struct libraries),
 	.mapped = mapped,
 	.tick = tick,
 };

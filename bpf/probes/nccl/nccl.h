@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of NVIDIA's NCCL. Source: nccl.h of NCCL 2.21.5, 2.27.7 and 2.32.3.
- * docs/nccl.md says what counts as bytes and where a communicator's rank comes from.
+ * Events of NVIDIA's NCCL. Source: nccl.h of NCCL 2.21.5, 2.27.7 and 2.32.3. docs/nccl.md defines the bytes of a
+ * call, and the source of a communicator's rank.
  *
- * Which function was called is the event's probe. pnccl* are other names of the
- * same functions: a call by either is one call, under the name without the p.
+ * The event's probe says which function was called. pnccl* are other names of the same functions: a call by either
+ * name is recorded under the name without the p.
  */
 #ifndef SONDE_NCCL_H
 #define SONDE_NCCL_H
@@ -29,7 +29,7 @@ enum nccl_datatype {
 	NCCL_FLOAT8E5M2 = 11,
 };
 
-/* ncclRedOp_t; from NCCL_OP_USER on, what ncclRedOpCreatePreMulSum made (event nccl_reduction) */
+/* ncclRedOp_t; from NCCL_OP_USER on, operations created by ncclRedOpCreatePreMulSum (event nccl_reduction) */
 enum nccl_op {
 	NCCL_OP_SUM = 0,
 	NCCL_OP_PROD = 1,
@@ -121,11 +121,11 @@ struct nccl_other {
 } EVENT(nccl_other, 0x0508, "a call that returns no ncclResult_t; its ret is always 0");
 
 enum nccl_source {
-	NCCL_FROM_CALL = 1, /* what the call that made it was given; device and hash are not known */
-	NCCL_FROM_MEMORY = 2, /* the communicator itself */
+	NCCL_FROM_CALL = 1, /* the arguments of the call that created it; device and hash are unknown */
+	NCCL_FROM_MEMORY = 2, /* the communicator's memory */
 };
 
-/* After a call that made it, and when it is first used: see source. */
+/* Emitted after the call that created a communicator, and at its first use: see source. */
 struct nccl_communicator {
 	struct event event;
 	u64 comm UNIT(hex) DOC("communicator: names it in its process, until it is destroyed");
@@ -136,7 +136,7 @@ struct nccl_communicator {
 	enum nccl_source source;
 } EVENT(nccl_communicator, 0x0509, "rank, size and device of a communicator");
 
-/* Where struct ncclComm keeps what it says of itself: byte offsets. */
+/* Byte offsets of members in struct ncclComm. */
 struct nccl_layout {
 	u64 start_magic;
 	u64 end_magic;
@@ -156,9 +156,9 @@ struct nccl_library {
 	u32 why UNIT(string) DOC("why the layout of its communicators is not known; empty: it is");
 } EVENT(nccl_library, 0x050a, "a mapped libnccl, and where its struct ncclComm has what sonde reads of it");
 
-#define NCCL_MAGIC 0x0280028002800280ULL /* comm.h: first and last in a live struct ncclComm */
+#define NCCL_MAGIC 0x0280028002800280ULL /* comm.h: the first and last member of a valid struct ncclComm */
 
-/* For the maps between nccl.c and the programs. */
+/* The size of the maps that nccl.c and the programs share. */
 #define NCCL_LAYOUTS 64
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Communicators: made, asked, destroyed; and their reductions. Signatures: nccl.h. */
+/* Communicators: created, queried, destroyed; and their reductions. Signatures: nccl.h. */
 #include "core/args.h"
 #include "comm.bpf.h"
 
@@ -14,8 +14,8 @@ enum {
 	END,
 };
 
-#define ALL_MAX 64 /* devices of one process */
-/* the group, for the return, beside an address */
+#define ALL_MAX 64 /* devices of one process, at most */
+/* For the return: the group, in one number with an address. */
 #define OUT_GROUP_SHIFT 56
 #define OUT_ADDRESS	((1ULL << OUT_GROUP_SHIFT) - 1)
 
@@ -32,7 +32,7 @@ static __always_inline void comm__made(u64 comm, s32 rank, s32 size, s32 device)
 	nccl__describe(comm, rank, size, device);
 }
 
-/* What a call wrote where its pointer argument says; 7, ncclInProgress, is no failure. */
+/* The handle that a call has stored through its pointer argument; result 7, ncclInProgress, is not a failure. */
 static __always_inline u64 out_handle(const struct call *call, u64 where)
 {
 	u64 v = 0;
@@ -42,7 +42,7 @@ static __always_inline u64 out_handle(const struct call *call, u64 where)
 	return v;
 }
 
-/* ncclCommInitAll makes rank i on device devices[i], or i. */
+/* ncclCommInitAll creates rank i on device devices[i], or on device i if devices is NULL. */
 static __noinline int all_made(u64 comms, u64 devices, u32 n)
 {
 	u32 i;
@@ -86,7 +86,8 @@ static __always_inline u64 read_id(u64 where)
 }
 
 /*
- * An ncclUniqueId by value is on the stack and takes no register:
+ * An ncclUniqueId that is passed by value is on the stack and takes no register:
+ *
  *	ncclCommInitRank(comm *, size, id, rank), ncclCommInitRankConfig(.., config)
  *	ncclCommInitAll(comms *, size, devices)
  *	ncclCommInitRankScalable(comm *, size, rank, ids, id *, config)
@@ -151,7 +152,7 @@ static __always_inline void query_return(struct nccl_query *e)
 		bpf_probe_read_user(&e->value, sizeof(e->value), (const void *)SPAN_OUT(e));
 }
 
-/* All: (comm, int *) */
+/* All take (comm, int *). */
 SPAN_EXIT(nccl_query, "libnccl.so:ncclCommGetAsyncError,ncclCommCount,ncclCommCuDevice,ncclCommUserRank", nccl_query,
 	  query_return)
 {
@@ -183,12 +184,12 @@ int BPF_PROG(nccl_process_exit, struct task_struct *task)
 {
 	u32 tgid = task->tgid;
 
-	if (!task->signal->live.counter)
+	if (!task__live_threads(task))
 		bpf_map_delete_elem(&nccl_processes, &tgid);
 	return 0;
 }
 
-/* A child is its parent's copy: its library and its communicators lie where the parent's do. */
+/* A child is a copy of its parent: its library and communicators have the same addresses. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(nccl_process_fork, struct task_struct *parent, struct task_struct *child)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * TCP connections by their changes of state. The owner is known only where a thread that uses the socket makes the change:
- * connect() makes SYN_SENT, close() and shutdown() make FIN_WAIT1 and LAST_ACK. Packets make all others, in the context of
- * an unrelated, interrupted task. An accepted connection gets its owner at the first use of it that a tracepoint shows.
- * docs/disk.md says what is left out.
+ * TCP connections, from their changes of state. The owner is known only where a thread that uses the socket makes the
+ * change: connect() makes SYN_SENT, close() and shutdown() make FIN_WAIT1 and LAST_ACK. Packets make all other
+ * changes, in the context of an unrelated, interrupted task. An accepted connection gets its owner at its first use
+ * that a tracepoint shows. docs/disk.md lists what is left out.
  */
 #include "core/sonde.bpf.h"
 #include "net.h"
@@ -27,15 +27,15 @@ OPTION(net, all, "every process, not only those with a runtime");
 #define ICSK_TIME_LOSS_PROBE 5
 #define TCP_CA_RECOVERY	     3
 
-/* Key: the socket's address. With an owner it is one that is recorded, also after that process has ended. */
+/* Key: the socket's address. A connection with an owner is recorded, even after its process has ended. */
 struct connection {
-	u64 begun; /* connect() or the first packet */
+	u64 begun; /* time of connect() or of the first packet */
 	u64 established; /* 0: not yet */
 	u32 pid, tid; /* 0: no thread has used it yet */
 	u32 side;
-	u32 before; /* it was there before tracing began */
+	u32 before; /* it existed before tracing began */
 	u32 probes; /* tail-loss probes so far */
-	u32 written; /* as open when the recording stops: its end is not written too */
+	u32 written; /* it was written as open when the recording stopped: its end must not be written, too */
 };
 
 struct {
@@ -55,7 +55,7 @@ static __always_inline void fill_ends(struct net_ends *e, const struct sock *sk)
 {
 	u64 both[2];
 
-	/* the socket's own number is gone already when it closes */
+	/* the socket has lost its own port number when it closes */
 	e->local_port = __builtin_bswap16(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
 	e->peer_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET) {
@@ -86,7 +86,7 @@ static __always_inline void note(u64 key, const struct connection *c, u64 now)
 		loss__count(EVENT_FAMILY(ID_net_connect), LOSS_MAP_FULL, now);
 }
 
-/* In the thread that asks. */
+/* Runs in the thread that calls connect(). */
 static __always_inline void connecting(const struct sock *sk, u64 now)
 {
 	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
@@ -108,7 +108,7 @@ static __always_inline void connected(const struct sock *sk, struct connection *
 	struct net_connect e = {};
 
 	c->established = now;
-	/* written as open: its end is not needed any more either */
+	/* it was written as open: its end is not needed */
 	if (c->written)
 		return;
 	fill_event(&e.span.event, c, ID_net_connect, now);
@@ -118,7 +118,7 @@ static __always_inline void connected(const struct sock *sk, struct connection *
 	emit(&e, sizeof(e));
 }
 
-/* It has no owner yet: current is an unrelated task that the packet interrupted. */
+/* An incoming connection has no owner yet: current is an unrelated task that the packet interrupted. */
 static __always_inline void came_in(const struct sock *sk, u64 now)
 {
 	struct connection c = { .begun = now, .established = now, .side = NET_ACCEPTED };
@@ -126,7 +126,7 @@ static __always_inline void came_in(const struct sock *sk, u64 now)
 	note((u64)sk, &c, now);
 }
 
-/* The current thread uses the socket, and is the first to do so. */
+/* The current thread uses the socket, and is the first thread to do so. */
 static __always_inline void used(const struct sock *sk, struct connection *c, u64 now)
 {
 	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
@@ -158,7 +158,7 @@ static __always_inline void write_close(const struct sock *sk, const struct conn
 	fill_ends(&e.ends, sk);
 	e.sent = BPF_CORE_READ(tp, bytes_sent) - BPF_CORE_READ(tp, bytes_retrans);
 	e.received = BPF_CORE_READ(tp, bytes_received);
-	/* the end mark counts as a byte */
+	/* the FIN counts as a byte */
 	if (e.received &&
 	    BPF_CORE_READ(sk, __sk_common.skc_flags) & (1UL << bpf_core_enum_value(enum sock_flags, SOCK_DONE)))
 		e.received--;
@@ -170,13 +170,13 @@ static __always_inline void write_close(const struct sock *sk, const struct conn
 	emit(&e, sizeof(e));
 }
 
-/* One record ends a connection: that of its end or that of net_open, which run beside each other. */
+/* Claims the one record of a connection: that of its end or that of net_open, which may run at the same time. */
 static __always_inline bool take_record(struct connection *c)
 {
 	return !__sync_lock_test_and_set(&c->written, 1);
 }
 
-/* A connection that no thread used is recorded only where every process is. */
+/* A connection that no thread has used is recorded only if all processes are recorded. */
 static __always_inline bool is_recorded(const struct connection *c)
 {
 	return c->pid || (!filter_on && option_net_all);
@@ -193,7 +193,10 @@ static __always_inline void closed(const struct sock *sk, struct connection *c, 
 	bpf_map_delete_elem(&net_connections, &key);
 }
 
-/* Use, close() or shutdown() of one that was there before tracing began: its counters are those of its whole life. */
+/*
+ * At a use, close() or shutdown() of a connection that existed before tracing began: its counters cover its whole
+ * life.
+ */
 static __always_inline void was_there(const struct sock *sk, u64 now)
 {
 	u64 pid_tgid = bpf_get_current_pid_tgid();
@@ -247,7 +250,7 @@ static __always_inline int first_use(struct sock *sk)
 	return 0;
 }
 
-/* From 6.5 on */
+/* Exists from 6.5 on. */
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(net_sent, struct sock *sk)
 {
@@ -261,10 +264,11 @@ int BPF_PROG(net_received, struct sock *sk)
 }
 
 /*
- * A tail-loss probe sends the last segment again after some two round trips without an answer, lost or not: over the
- * loopback device a receiver that delays its acknowledgement is enough. tcp_send_loss_probe() runs from the timer whose
- * kind is pending until it has sent, and only before the connection takes anything for lost; a timeout clears the kind
- * first, and a fast retransmission is made in recovery. Without the fields all count as sent again.
+ * A tail-loss probe sends the last segment again after about two round trips without an answer, whether it was lost
+ * or not: on the loopback device a receiver that delays its acknowledgement causes one. tcp_send_loss_probe() runs
+ * from the timer whose kind is pending until it has sent, and only before the connection assumes a loss; a timeout
+ * clears the kind first, and a fast retransmission is made in recovery. If the kernel lacks these fields, probes
+ * count as retransmissions.
  */
 static __always_inline bool is_loss_probe(const struct sock *sk)
 {
@@ -286,7 +290,7 @@ int BPF_PROG(net_retransmitted, const struct sock *sk, const struct sk_buff *skb
 	if (!c)
 		return 0;
 	e.loss_probe = is_loss_probe(sk);
-	/* the socket is locked */
+	/* no race: the socket is locked */
 	c->probes += e.loss_probe;
 	if (!is_recorded(c))
 		return 0;
@@ -319,8 +323,9 @@ static long open_connection(void *map, const u64 *key, struct connection *c, voi
 }
 
 /*
- * What is open when the recording stops. It runs while the probes are still there: a connection that ends unobserved
- * leaves its entry, and the kernel soon uses the socket's memory for another connection, whose ends and bytes would be read.
+ * Writes the connections that are open when the recording stops. It runs while the probes are still attached: a
+ * connection whose end is not observed leaves its entry behind, and the kernel soon uses the socket's memory for
+ * another connection, whose addresses and bytes would be read.
  */
 SEC("?iter/task")
 int net_open(struct bpf_iter__task *ctx)

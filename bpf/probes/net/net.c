@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The net family's host side: the same processes are followed as by family sched. */
+/* Host code of the net family: the same processes are followed as by family sched. */
 #include "record/family.h"
 
 static const struct family_part parts[] = {
@@ -11,7 +11,10 @@ static const struct family_part parts[] = {
 	FAMILY_PARTS_END,
 };
 
-/* Before the probes go: bpf/probes/net/net.bpf.c says why. Asked again it writes what was opened since. */
+/*
+ * Runs before the probes are detached, for the reason that bpf/probes/net/net.bpf.c gives. A second run writes the
+ * connections that were opened meanwhile.
+ */
 static bool stopping(struct session *s)
 {
 	session__run_iter(s, "net_open");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of TCP connections, from the kernel's stable tracepoints. Sources:
- * include/trace/events/{sock,tcp}.h, include/net/tcp_states.h, Linux 6.1 to 6.18.
+ * Events of TCP connections, from the kernel's stable tracepoints. Sources: include/trace/events/{sock,tcp}.h,
+ * include/net/tcp_states.h, Linux 6.1 to 6.18.
  */
 #ifndef SONDE_NET_H
 #define SONDE_NET_H
@@ -11,12 +11,15 @@
 FAMILY(net, 0x09, FAMILY_ASKED, "TCP connections: connect, accept, bytes, retransmits");
 
 enum net_side {
-	NET_UNKNOWN = 0, /* was there before tracing began */
+	NET_UNKNOWN = 0, /* existed before tracing began */
 	NET_CONNECTED = 1, /* this side called connect() */
 	NET_ACCEPTED = 2,
 };
 
-/* Addresses are as IPv6 writes them, an IPv4 one as ::ffff:a.b.c.d: the first 8 bytes as a number, and the last 8. */
+/*
+ * Addresses have the form of IPv6, an IPv4 address as ::ffff:a.b.c.d: the first 8 bytes as one number, and the last 8
+ * as another.
+ */
 struct net_ends {
 	u64 local_high UNIT(hex) DOC("own address, first half");
 	u64 local_low UNIT(hex) DOC("own address, second half");

@@ -3,7 +3,7 @@
 #include "core/sonde.bpf.h"
 #include "proc.h"
 
-/* The number that a task has in its own, innermost pid namespace. */
+/* The pid of a task in its own, innermost pid namespace. */
 static __always_inline u32 ns_number(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -26,7 +26,10 @@ static __always_inline void event__of(struct event *e, struct task_struct *task,
 	e->id = id;
 }
 
-/* Threads that are there already: run by proc.c when tracing begins, and of a process that a filter selects later. */
+/*
+ * Writes threads that exist already: proc.c runs it when tracing begins, and for a process that a filter selects
+ * later.
+ */
 SEC("?iter/task")
 int proc_snapshot(struct bpf_iter__task *ctx)
 {
@@ -103,7 +106,7 @@ int BPF_PROG(proc_execed, struct task_struct *task, pid_t old_pid, struct linux_
 	return 0;
 }
 
-/* Runs before core_exit, which takes the process out of the set. */
+/* Runs before core_exit, which removes the process from the set. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(proc_exited, struct task_struct *task)
 {
@@ -113,11 +116,11 @@ int BPF_PROG(proc_exited, struct task_struct *task)
 	if (!late && !process__is_selected(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_exit);
-	/* include/uapi: as wait() reports it */
+	/* split as wait() does: include/uapi */
 	e.code = (task->exit_code >> 8) & 0xff;
 	e.signal = task->exit_code & 0x7f;
 	e.core = !!(task->exit_code & 0x80);
-	e.group_dead = !late && !task->signal->live.counter;
+	e.group_dead = !late && !task__live_threads(task);
 	emit(&e, sizeof(e));
 	return 0;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The proc family's host side: what is there when tracing begins, and what a
- * process runs, which is text of any length in its own memory. Everything read
- * from /proc/PID is the target's to choose.
+ * Host code of the proc family: the processes that exist when tracing begins, and the command line of each process,
+ * which is text of any length in its own memory. A target controls everything that is read from its /proc/PID.
  */
 #include "proc.h"
 #include "process/container.h"
@@ -31,7 +30,7 @@ static void emit_image(struct session *s, u32 pid, u64 time)
 	session__emit(s, &r, sizeof(r));
 }
 
-/* The records of the snapshot come here, too. */
+/* The records of the snapshot are handled here, too. */
 static void on_event(struct session *s, const struct event *e, u32 size)
 {
 	if (e->id == ID_proc_exec || (e->id == ID_proc_task && e->pid == e->tid))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Events of processes and threads: who they are, when they begin and end. Sources: include/linux/sched.h, kernel/exit.c. */
+/* Events of processes and threads: their identity, start and end. Sources: include/linux/sched.h, kernel/exit.c. */
 #ifndef SONDE_PROC_H
 #define SONDE_PROC_H
 
@@ -7,7 +7,7 @@
 
 FAMILY(proc, 0x01, FAMILY_DEFAULT, "processes and threads: names, programs, beginnings and ends");
 
-/* Names are chosen by the threads themselves: any bytes but NUL. */
+/* Threads choose their own names, of any bytes except NUL. */
 
 struct proc_task {
 	struct event event;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * All probes here are plain ones on places that python.c finds, and each runs for something that takes long: a
- * collection, the loading of a module, the making of a thread. What is open waits in task storage of its own: imports
- * nest deeper than calls do, and only threads that import pay for the room.
+ * All probes here are plain uprobes at sites that python.c finds. Each of them runs for something that takes long: a
+ * collection, the loading of a module, the creation of a thread. Open events wait in a task storage of their own:
+ * imports nest deeper than calls do, and only threads that import need that memory.
  */
 #include "python_imports.bpf.h"
 
-/* start 0: there is none */
+/* start 0: no collection is open */
 struct python_state {
 	struct python_gc gc;
 	struct python_thread_run thread;
-	u64 starting; /* when this thread called what starts one; 0: it is not in that call */
-	u32 stack; /* there */
+	/* time at which this thread called the function that starts a thread; 0: it is not in that call */
+	u64 starting;
+	u32 stack; /* at that call */
 	u32 pad;
 };
 
@@ -34,12 +35,12 @@ static __always_inline void gc_begin(u64 cookie, s32 generation)
 	struct python_state *st;
 	u32 stack;
 
-	if (!wanted(cookie))
+	if (!is_selected(cookie))
 		return;
 	st = own_state();
 	if (!st)
 		return;
-	/* before the clock is read: what the walk takes is no part of the pause */
+	/* before the clock is read: the time of the stack walk is not part of the pause */
 	stack = python__stack_here(STACK_FRAMES);
 	st->gc.generation = generation;
 	st->gc.collected = st->gc.uncollectable = -1;
@@ -53,10 +54,10 @@ static __always_inline void gc_end(u64 cookie, s64 collected, s64 uncollectable)
 	struct python_state *st;
 	struct python_gc e;
 
-	if (!wanted(cookie))
+	if (!is_selected(cookie))
 		return;
 	st = bpf_task_storage_get(&python_states, bpf_get_current_task_btf(), 0, 0);
-	/* it began before tracing did */
+	/* the collection began before tracing did */
 	if (!st || !st->gc.span.start)
 		return;
 	e = st->gc;
@@ -89,13 +90,13 @@ SITE(python_gc_done, "gc-done")
 	return 0;
 }
 
-/* "start" and "stop" as numbers, of which the first four characters are enough */
+/* "start" and "stop" as numbers; the first four characters are enough */
 #define WORD_START 0x72617473
 #define WORD_STOP  0x706f7473
 
 /*
- * invoke_gc_callback(state, phase, generation, collected, uncollectable), before and after each collection. Of the first
- * argument compilers make something else, or leave it out: then the others are one register earlier.
+ * invoke_gc_callback(state, phase, generation, collected, uncollectable), before and after each collection. Compilers
+ * may replace or drop the first argument: then the others are one register earlier.
  */
 SITE(python_gc_callback, "gc-callback")
 {
@@ -132,7 +133,7 @@ SITE(python_import_start, "import-start")
 	return 0;
 }
 
-/* The call of the audit hooks ("import", ..., the module's name, ...) with which a search begins. */
+/* The call of the audit hooks ("import", ..., the module's name, ...), with which the import of a module begins. */
 SITE(python_import_audit, "import-audit")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx), third = ARG3(ctx), fourth = ARG4(ctx);
@@ -143,7 +144,7 @@ SITE(python_import_audit, "import-audit")
 	return 0;
 }
 
-/* Where it ends, in the same frame: by either way. */
+/* The end of the import, in the same frame, for both kinds of start. */
 SITE(python_import_done, "import-done")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx), now = bpf_ktime_get_ns(), sp = ctx->sp;
@@ -151,7 +152,7 @@ SITE(python_import_done, "import-done")
 	struct open_import *o;
 	struct imports *in;
 
-	if (!wanted(cookie))
+	if (!is_selected(cookie))
 		return 0;
 	in = bpf_task_storage_get(&python_imports, task, 0, 0);
 	if (!in)
@@ -166,13 +167,13 @@ SITE(python_import_done, "import-done")
 	return 0;
 }
 
-/* PyThread_start_new_thread and PyThread_start_joinable_thread: the thread is made inside. */
+/* PyThread_start_new_thread and PyThread_start_joinable_thread create the thread. */
 SITE(python_thread_start, "thread-start")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	struct python_state *st;
 
-	if (!wanted(cookie))
+	if (!is_selected(cookie))
 		return 0;
 	st = own_state();
 	if (!st)
@@ -182,7 +183,7 @@ SITE(python_thread_start, "thread-start")
 	return 0;
 }
 
-/* A thread that a library makes later, within one of these, must not pass for Python's. */
+/* A thread that a library creates later than this, within one of these calls, does not count as Python's. */
 #define START_MAX_NS 1000000000ULL
 
 SEC("tp_btf/sched_process_fork")
@@ -212,7 +213,7 @@ int BPF_PROG(python_forked, struct task_struct *parent, struct task_struct *chil
 	return 0;
 }
 
-/* A thread is gone, or its program: what is open stays so. */
+/* A thread or its program has ended: what is open stays open. */
 static __always_inline void leave(struct task_struct *task, bool ended)
 {
 	struct python_state *st = bpf_task_storage_get(&python_states, task, 0, 0);
@@ -250,7 +251,7 @@ int BPF_PROG(python_execed, struct task_struct *task, pid_t old_pid, struct linu
 	return 0;
 }
 
-/* What is open when tracing stops. */
+/* Writes what is open when tracing stops. */
 SEC("iter/task")
 int python_open(struct bpf_iter__task *ctx)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The host's side of CPython's events: where the probes go. */
+/* Host code of CPython's events: finds the probe sites. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define CLONES_MAX 4
 
-static bool is_runtime(struct elf *elf, const char *path)
+static bool is_runtime(struct elf *elf, const char *path, bool hint)
 {
 	static const char *const names[] = { "PyEval_RestoreThread", "_PyRuntime" };
 	struct elf_symbol found[2];
@@ -27,12 +27,12 @@ static bool free_threaded(struct elf *elf)
 	return !elf__find_symbol(elf, "_Py_MergeZeroLocalRefcount", &sym);
 }
 
-/* What is traced of an object, and what not. */
+/* What is traced of an object, and what is not. */
 struct found {
 	struct elf *elf;
 	struct placer *placer;
 	struct site_list *out;
-	u32 gc_start, gc_done, import_start, import_done; /* USDT probes, of which compilers make copies */
+	u32 gc_start, gc_done, import_start, import_done; /* USDT probes; compilers may duplicate one */
 	bool only_count;
 	int error;
 };
@@ -43,7 +43,7 @@ static void add(struct found *f, const struct site *site)
 		f->error = site_list__add_site(f->out, site);
 }
 
-/* At the cheapest place behind an address where a function begins. */
+/* Adds the cheapest probe site behind an address at which a function begins. */
 static void add_entry(struct found *f, u64 addr, u64 size, const char *program)
 {
 	struct site site = { .program = program };
@@ -95,7 +95,7 @@ static void add_imports(struct found *f, const char **why)
 	struct import_place place;
 	struct site site = { .program = "python_import_audit" };
 
-	/* where a str has its characters is known up to here, and read off nothing in the file */
+	/* up to this version the offset of a str's characters is known; nothing in the file has it */
 	*why = "how this version stores names is not known";
 	if (version > 0x030d || free_threaded(f->elf))
 		return;
@@ -133,7 +133,8 @@ static void add_threads(struct found *f)
 			add_entry(f, found[i].addr, found[i].size, "python_thread_start");
 }
 
-static int sites(struct session *s, struct elf *elf, const char *path, struct site_list *out, char *why, size_t len)
+static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
+		 size_t len)
 {
 	struct found f = { .elf = elf, .out = out, .only_count = session__test_switch("no-usdt") };
 	bool usdt_gc, usdt_import, gc = true;
@@ -158,11 +159,6 @@ static int sites(struct session *s, struct elf *elf, const char *path, struct si
 	return f.error;
 }
 
-static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
-{
-	python__mapped(s, file, m);
-}
-
 static const struct family_part parts[] = {
 	FAMILY_PART("python_gc_*", "garbage collections"),
 	FAMILY_PART("python_import_*", "imports"),
@@ -178,7 +174,6 @@ FAMILY_HOST(python_host) = {
 	.name = "python",
 	.parts = parts,
 	.python = true,
-	.mapped = mapped,
 	.is_runtime = is_runtime,
 	.sites = sites,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of CPython itself: garbage collections, imports, threads. Sources: Modules/gcmodule.c (Python/gc.c from 3.13),
- * Python/import.c, Python/thread.c and Include/pydtrace.d of 3.8 to 3.15. docs/python-events.md says where each is probed.
+ * Events of CPython itself: garbage collections, imports, threads. Sources: Modules/gcmodule.c (Python/gc.c from
+ * 3.13), Python/import.c, Python/thread.c and Include/pydtrace.d of 3.8 to 3.15. docs/python-events.md lists the
+ * probe sites.
  */
 #ifndef SONDE_PROBES_PYTHON_H
 #define SONDE_PROBES_PYTHON_H
@@ -22,7 +23,7 @@ struct python_gc {
 
 struct python_import {
 	struct span span;
-	u32 stack UNIT(stack) DOC("Python code that wanted it");
+	u32 stack UNIT(stack) DOC("Python code that imported it");
 	u32 depth DOC("imports of this thread that it happened in");
 	char module[PYTHON_MODULE] DOC("its full name, cut after 119 bytes; what is not ASCII may be shown as ?");
 } EVENT(python_import, 0x0b02, "an import of a module that was not in sys.modules: found, loaded and run, or failed");
@@ -34,15 +35,15 @@ struct python_thread_run {
 } EVENT(python_thread_run, 0x0b03, "a thread that Python started, from its creation to its end");
 
 /*
- * Site cookies, above the probe's number. Of a USDT probe: where its first argument is (struct usdt_arg).
- * Of the others: how a str is laid out.
+ * Cookies of sites, above the probe's number. For a USDT probe: the location of its first argument (struct usdt_arg).
+ * For the others: the layout of a str.
  */
 #define PYTHON_ARG_DISPLACEMENT 16 /* 16 bits, signed */
 #define PYTHON_ARG_REGISTER	32 /* 4 bits */
 #define PYTHON_ARG_MEMORY	(1ULL << 36)
 #define PYTHON_ARG_WIDE		(1ULL << 37) /* 8 bytes, else 4 */
 #define PYTHON_ARG_KNOWN	(1ULL << 38)
-#define PYTHON_STR_AT		40 /* 8 bits: offset of an ASCII str's characters */
-#define PYTHON_NAME_FOURTH	(1ULL << 48) /* the module is the call's fourth argument, else the third */
+#define PYTHON_STR_AT		40 /* 8 bits: offset of the characters of an ASCII str */
+#define PYTHON_NAME_FOURTH	(1ULL << 48) /* the module is the fourth argument of the call, else the third */
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What python.bpf.c's programs share: who is traced, where USDT probes have their arguments. Included once. */
+/*
+ * What python.bpf.c's programs share: the check for selected processes, and the arguments of USDT probes. Included
+ * once.
+ */
 #ifndef SONDE_PYTHON_ARGS_BPF_H
 #define SONDE_PYTHON_ARGS_BPF_H
 
@@ -8,7 +11,7 @@
 
 #define FAMILY_PYTHON EVENT_FAMILY(ID_python_gc)
 
-static __always_inline bool wanted(u64 cookie)
+static __always_inline bool is_selected(u64 cookie)
 {
 	struct hit_count *h = probe__hit(cookie);
 
@@ -26,8 +29,8 @@ static __always_inline void span__init(struct span *s, u16 id, u64 cookie)
 }
 
 /*
- * By the number that instructions give it. Each case is kept apart from the others, or clang makes one load at an offset
- * that varies of them, which the verifier refuses.
+ * The register with the number that instructions use. The barrier keeps the cases separate: clang would make one load
+ * at a variable offset of them, which the verifier refuses.
  */
 #define REGISTER(number, name)  \
 	case number:            \
@@ -60,7 +63,7 @@ static __noinline u64 register_of(struct pt_regs *ctx, u32 reg)
 	return v;
 }
 
-/* The first argument of a USDT probe. false: not known where it is, or not readable. */
+/* The first argument of a USDT probe. Returns false if its location is unknown or can't be read. */
 static __always_inline bool usdt_argument(struct pt_regs *ctx, u64 cookie, s64 *out)
 {
 	u64 v;

@@ -7,9 +7,10 @@
  *	...
  *	mod = PyObject_CallMethodObjArgs(importlib, "_find_and_load", abs_name, import_func, NULL);
  *
- * with the last call twice where the compiler parts the way with -X importtime from the one without. It is called from
- * PyImport_ImportModuleLevelObject alone and ends up in it. That function is exported and calls the audit hooks nowhere
- * else. So the only such call is the beginning, and from there the ways through the code lead to importlib.
+ * The last call exists twice where the compiler separates the path with -X importtime from the one without. The
+ * function is called only from PyImport_ImportModuleLevelObject and is inlined there. That function is exported and
+ * calls the audit hooks nowhere else. So the only such call is the start of an import, and the paths from there lead
+ * to importlib.
  */
 #include <capstone/capstone.h>
 #include <errno.h>
@@ -19,11 +20,11 @@
 
 #define FUNCTION_MAX 65536
 #define TARGETS_MAX  8
-#define STEPS_MAX    400 /* instructions looked at from the audit hooks on */
+#define STEPS_MAX    400 /* instructions decoded after the call of the audit hooks */
 #define WAYS_MAX     32
 #define STRAIGHT_MAX 12
 
-/* Addresses that a call of one of some functions may go to. */
+/* Possible targets of calls of certain functions. */
 struct callees {
 	u64 list[TARGETS_MAX * 2];
 	u32 n;
@@ -59,7 +60,7 @@ static bool goes_to(const struct callees *c, u64 target)
 	return false;
 }
 
-/* Decodes the instruction at addr; false: none, or outside. */
+/* Decodes the instruction at addr; false: there is none, or it is outside of the function. */
 static bool decode(struct function *f, u64 addr)
 {
 	const u8 *code = f->code + (addr - f->start);
@@ -74,7 +75,7 @@ static bool is_call(const cs_insn *insn)
 	return insn->id == X86_INS_CALL;
 }
 
-/* The target of a direct call or jump, 0: it is none. */
+/* The target of a direct call or jump; 0: it is neither. */
 static u64 target_of(const cs_insn *insn)
 {
 	const cs_x86 *x = &insn->detail->x86;
@@ -82,7 +83,7 @@ static u64 target_of(const cs_insn *insn)
 	return x->op_count == 1 && x->operands[0].type == X86_OP_IMM ? (u64)x->operands[0].imm : 0;
 }
 
-/* The only call of the audit hooks. */
+/* Finds the only call of the audit hooks. */
 static int find_audit(struct function *f, struct import_place *out)
 {
 	u64 addr = f->start, target;
@@ -100,7 +101,10 @@ static int find_audit(struct function *f, struct import_place *out)
 	return n == 1 ? 0 : -ENOENT;
 }
 
-/* The first emulated instruction from addr on, in a straight line: what follows a call passes it. 0: there is none near. */
+/*
+ * The first instruction from addr on, in a straight line, that the kernel can emulate: execution after a call passes
+ * it. 0: there is none nearby.
+ */
 static u64 next_emulated(struct function *f, u64 addr)
 {
 	for (u32 i = 0; i < STRAIGHT_MAX && decode(f, addr); i++) {
@@ -114,10 +118,10 @@ static u64 next_emulated(struct function *f, u64 addr)
 }
 
 struct walk {
-	u64 ways[WAYS_MAX]; /* beginnings of straight lines, looked at or to be */
+	u64 ways[WAYS_MAX]; /* starts of straight-line paths, followed or still to be */
 	u32 n, next;
 	u32 steps;
-	bool lost; /* not all of them could be looked at */
+	bool lost; /* not all of them could be followed */
 };
 
 static void add_way(struct walk *w, u64 addr)
@@ -144,7 +148,7 @@ static int add_done(struct function *f, u64 after, struct import_place *out)
 	return 0;
 }
 
-/* One straight line, up to importlib, a jump away or a return. */
+/* Follows one straight-line path up to the call of importlib, a jump away or a return. */
 static int follow_way(struct function *f, struct walk *w, u64 addr, struct import_place *out)
 {
 	u64 target;
@@ -160,7 +164,7 @@ static int follow_way(struct function *f, struct walk *w, u64 addr, struct impor
 		if (cs_insn_group(f->handle, f->insn, CS_GRP_JUMP)) {
 			if (!target)
 				return -ENOENT;
-			/* the way of an error: outside the function (.cold), or a negative answer of the hooks */
+			/* skip the error path: out of the function (.cold), or a negative result of the hooks */
 			if (target >= f->start && target < f->start + f->size && f->insn->id != X86_INS_JS)
 				add_way(w, target);
 			if (f->insn->id == X86_INS_JMP)
@@ -240,7 +244,7 @@ static int on_clone(const struct elf_symbol *sym, void *arg)
 
 	if (c->n == c->max || !sym->function || strncmp(sym->name, c->name, len))
 		return 0;
-	/* not .cold, which is jumped to, nor .part, which is a rest */
+	/* neither .cold, which is jumped to, nor .part, which is only a part of the function */
 	if (sym->name[len] && strncmp(sym->name + len, ".isra.", 6) && strncmp(sym->name + len, ".constprop.", 11))
 		return 0;
 	for (u32 i = 0; i < c->n; i++)

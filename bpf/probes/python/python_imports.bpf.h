@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Imports that are going on in each thread. Included once. */
+/* The imports that are open in each thread. Included once. */
 #ifndef SONDE_PYTHON_IMPORTS_BPF_H
 #define SONDE_PYTHON_IMPORTS_BPF_H
 
@@ -7,7 +7,7 @@
 
 #define IMPORT_DEPTH 64
 
-/* Two places of one function are no further apart in their stack pointers; two calls of it are. */
+/* Stack pointers at two sites of one call of a function differ by at most this; those of two calls differ by more. */
 #define SAME_FRAME 64
 
 struct open_import {
@@ -15,11 +15,11 @@ struct open_import {
 	struct python_import record;
 };
 
-/* In two storages, as one of them has no room for all: the first IMPORT_HALF, and those that happen within them. */
+/* Imports are in two storages, as one has no room for all: the first IMPORT_HALF, and those nested deeper. */
 #define IMPORT_HALF (IMPORT_DEPTH / 2)
 
 struct imports {
-	u32 depth; /* of all */
+	u32 depth; /* of both storages */
 	u32 pad;
 	struct open_import list[IMPORT_HALF];
 };
@@ -32,12 +32,12 @@ struct {
 	TASK_STORAGE(struct imports);
 } python_imports SEC(".maps");
 
-/* Made when it is needed first, which is rare. */
+/* Created at its first use, which is rare. */
 struct {
 	TASK_STORAGE(struct deep_imports);
 } python_deep_imports SEC(".maps");
 
-/* The import at a depth; NULL: deeper than is recorded, or there is no memory. */
+/* The import at a depth; NULL: it is deeper than the limit, or there is no memory. */
 static __always_inline struct open_import *import_at(struct imports *in, struct task_struct *task, u32 depth,
 						     u64 create)
 {
@@ -52,12 +52,15 @@ static __always_inline struct open_import *import_at(struct imports *in, struct 
 	deep = bpf_task_storage_get(&python_deep_imports, task, 0, create);
 	if (!deep)
 		return NULL;
-	/* or clang adds to the pointer before it is compared, which the verifier refuses */
+	/* else clang adds to the pointer before the comparison, which the verifier refuses */
 	barrier_var(depth);
 	return &deep->list[depth & (IMPORT_HALF - 1)];
 }
 
-/* Ends the topmost import without its end having been seen, if it lies below sp. 1: there is none. Not static, as span__drop_top. */
+/*
+ * Ends the topmost import without its end having been seen, if it lies below sp. Returns 1 if there is none. A global
+ * function for the same reason as span__drop_top.
+ */
 __weak __noinline int imports__drop_top(struct imports *in, u64 sp, u16 flag)
 {
 	struct open_import *o;
@@ -78,7 +81,7 @@ __weak __noinline int imports__drop_top(struct imports *in, u64 sp, u16 flag)
 	return 0;
 }
 
-/* Sends imports of the current thread that were left without passing their end. */
+/* Emits imports of the current thread that were left without passing their end. */
 static __always_inline void imports__drop(struct imports *in, u64 sp, u16 flag)
 {
 	for (u32 i = 0; i < IMPORT_DEPTH; i++)
@@ -86,7 +89,7 @@ static __always_inline void imports__drop(struct imports *in, u64 sp, u16 flag)
 			break;
 }
 
-/* The record of an import that begins; its name is still to be filled. NULL: not wanted. */
+/* The record of an import that begins; the caller fills its name. NULL: the process is not selected. */
 static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -95,14 +98,14 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 	u64 sp = ctx->sp;
 	u32 depth;
 
-	if (!wanted(cookie))
+	if (!is_selected(cookie))
 		return NULL;
 	in = bpf_task_storage_get(&python_imports, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!in) {
 		loss__count(FAMILY_PYTHON, LOSS_STORAGE, bpf_ktime_get_ns());
 		return NULL;
 	}
-	/* an audit hook that raises, a cancelled thread, a greenlet: what is open below this frame has been left */
+	/* an audit hook that raises, a cancelled thread, a greenlet: open imports below this frame have been left */
 	imports__drop(in, sp + SAME_FRAME, EVENT_RETURN_NOT_SEEN);
 	depth = in->depth;
 	if (depth >= IMPORT_DEPTH) {
@@ -126,15 +129,15 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 /* The head of a PyUnicodeObject up to its state, the same from 3.3 to 3.15 with a GIL. */
 struct str_head {
 	u64 refcount, type;
-	s64 length; /* characters */
+	s64 length; /* in characters */
 	s64 hash;
 	u32 state; /* interned: 2 bits, kind: 3, compact, ascii */
 };
 
 struct wide_text {
-	char *to; /* PYTHON_MODULE bytes */
+	char *to; /* buffer of PYTHON_MODULE bytes */
 	u64 from;
-	u32 width; /* bytes a character */
+	u32 width; /* bytes per character */
 	u32 failed;
 };
 
@@ -152,8 +155,8 @@ static long read_character(u32 i, struct wide_text *t)
 }
 
 /*
- * Copies a str as ASCII, with a ? for each character that is not. Its width is loaded from the stack there, and not chosen in
- * a loop: newer compilers spill the choice to the stack, where the verifier loses its bounds.
+ * Copies a str as ASCII, with a ? for each other character. The width is loaded from the stack there and not computed
+ * in the loop: newer compilers would spill the computed value to the stack, where the verifier loses its bounds.
  */
 static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
 {
@@ -164,13 +167,13 @@ static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
 	if (bpf_probe_read_user(&h, sizeof(h), (const void *)str) || h.length <= 0)
 		return false;
 	kind = h.state >> 2 & 7;
-	/* only what is stored with its head, as names of modules are */
+	/* only compact strings, which names of modules are */
 	if (!(h.state & 32) || (kind != 1 && kind != 2 && kind != 4))
 		return false;
 	length = h.length < PYTHON_MODULE ? h.length : PYTHON_MODULE - 1;
 	if (h.state & 64)
 		return !bpf_probe_read_user(to, length, (const void *)(str + at));
-	/* Not ASCII alone. Its head has a length and a copy as UTF-8 more, and before 3.12 another length. */
+	/* Not ASCII. The head then also has a length and a copy as UTF-8, and before 3.12 another length. */
 	wide.from = str + at + (at == 48 ? 24 : 16);
 	wide.width = kind;
 	bpf_loop(length, read_character, &wide, 0);

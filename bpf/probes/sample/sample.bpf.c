@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The clock is a perf event a CPU, whose program runs in the timer's interrupt.
+ * The clock is one perf event per CPU, whose program runs in the timer's interrupt.
  *
- * When a thread is switched in, its off-CPU interval is known, and whether it is long enough to be recorded. Mostly the thread
- * waited in a system call; then its stack is taken when that returns, so that none is walked for the many short waits, and
- * user memory is read without a lock of the scheduler. Where the thread left the CPU from its own code, preempted or by
- * a page fault, the stack has to be taken at the switch.
+ * When a thread is switched in, the length of its off-CPU interval is known, and so whether it must be recorded. The
+ * stack is read after that, in the thread's own context and without a lock of the scheduler: as the switch ends
+ * (sample_resumed), as schedule() returns (sample_scheduled), or where neither can be probed as the system call returns
+ * (sample_back). In that last case the stack of a thread that left the CPU from its own code, preempted or by a page
+ * fault, has to be read at the switch.
  */
 #define PYTHON_WALK_TASKS
 #include "core/arrival.bpf.h"
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
 #include "core/python_gil.bpf.h"
-#include "sample.h"
+#include "sample_busy.bpf.h"
+#include "sample_thread.bpf.h"
+#include "sample_wait.bpf.h"
 
 OPTION(sample, all, "every process, not only those with a runtime");
 OPTION_NUMBER(sample, hz, "samples a second", "CPU samples a second and CPU; the same as -F");
@@ -24,12 +27,12 @@ OPTION_NUMBER(sample, off, "ns", "off-CPU intervals of at least this length; the
 #define TASK_TRACED	     0x0008
 #define TASK_NOLOAD	     0x0400
 #define TASK_FROZEN	     0x8000
-#define TS_COMPAT	     2
 #define SECOND		     1000000000ULL
 
 struct sample_cpu_ticks {
 	u64 last; /* ns */
 	u64 ticks, missed;
+	u64 last_short; /* when a wait below the threshold last got a stack on this CPU */
 };
 
 /* sample.c reads it. */
@@ -40,7 +43,7 @@ struct {
 	__type(value, struct sample_cpu_ticks);
 } sample_ticks SEC(".maps");
 
-/* Too large for the stack. One a program: the clock's interrupts the other. */
+/* Too large for the stack. One for each program, because the clock's program interrupts the other. */
 enum { SCRATCH_CLOCK, SCRATCH_OFF, SCRATCH_OPEN, SCRATCHES };
 
 struct {
@@ -50,37 +53,20 @@ struct {
 	__type(value, struct raw_sample);
 } sample_scratch SEC(".maps");
 
-struct sample_thread {
-	u64 since; /* off the CPU since then, 0: it is on one, or not known */
-	u64 start, end; /* of an off-CPU interval whose stack is still to be taken; end 0: none */
-	u32 state;
-	u8 iowait;
-	u8 before; /* since is when tracing began */
-	u8 start_before;
-	u8 reason;
-	u8 kept; /* its stack is in sample_kept */
-};
+struct sample_threads_map sample_threads SEC(".maps");
 
-struct {
-	TASK_STORAGE(struct sample_thread);
-} sample_threads SEC(".maps");
-
-/* What a thread had on its stack when it left the CPU from its own code. */
+/*
+ * A record of the thread's own: with sample_back the stack that it had when it left the CPU from its own code, else the
+ * record that is being filled. A program at the return of schedule() can be preempted, so a record of the CPU would not do.
+ */
 struct {
 	TASK_STORAGE(struct raw_sample);
 } sample_kept SEC(".maps");
-
-static __always_inline bool wanted(struct task_struct *task)
-{
-	return task->pid && !(task->flags & PF_KTHREAD) && task__followed(task, option_sample_all);
-}
 
 static __always_inline struct raw_sample *scratch(u32 which)
 {
 	return bpf_map_lookup_elem(&sample_scratch, &which);
 }
-
-#define GIL_SIZE 256 /* struct _gil_runtime_state and more: conditions and mutexes */
 
 /* If the thread waits for a futex of the GIL it is in take_gil, or in the forced switch of drop_gil. */
 static __always_inline void look_at_gil(struct raw_sample *raw, struct task_struct *task)
@@ -92,22 +78,21 @@ static __always_inline void look_at_gil(struct raw_sample *raw, struct task_stru
 	raw->gil_wait = gil && raw->nr == SYS_futex && raw->futex - gil < GIL_SIZE;
 }
 
-/* What both kinds have. */
-static __always_inline void fill(struct raw_sample *raw, struct task_struct *task, u64 now)
+/* Fills the fields that both kinds of records have. */
+static __always_inline void fill(struct raw_sample *raw, struct task_struct *task, u64 now, u16 flags)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 	event__init(&raw->event, RAW_SAMPLE, 0, now);
-	raw->start = 0;
+	raw->event.flags = flags;
 	raw->parent = BPF_CORE_READ(task, real_parent, tgid);
 	raw->nr = (s32)regs->orig_ax;
 	raw->futex = regs->di;
 	raw->gil = GIL_HELD_UNKNOWN;
 	raw->gil_wait = 0;
-	raw->reason = SAMPLE_OTHER;
 	raw->python = 0;
-	if (task->thread_info.status & TS_COMPAT) {
-		/* 32-bit code has other stacks and other numbers */
+	if (task__in_32bit_call(task)) {
+		/* 32-bit code has other stacks and other call numbers */
 		raw->nr = -1;
 		raw->native.ip = 0;
 		raw->native.links = 0;
@@ -144,12 +129,16 @@ int sample_tick(struct bpf_perf_event_data *ctx)
 	struct raw_sample *raw;
 
 	count_tick(now);
-	if (!wanted(task))
+	if (!user_task__followed(task, option_sample_all)) {
+		count_busy(task, now);
 		return 0;
+	}
 	raw = scratch(SCRATCH_CLOCK);
 	if (!raw)
 		return 0;
-	fill(raw, task, now);
+	fill(raw, task, now, 0);
+	raw->start = 0;
+	raw->reason = SAMPLE_OTHER;
 	/* the kernel's addresses are the upper half */
 	raw->kernel = ctx->regs.ip >> 63;
 	emit(raw, NATIVE_SIZE(*raw, native));
@@ -174,7 +163,7 @@ static __always_inline u8 reason_of(u32 state, bool iowait)
 	return SAMPLE_OTHER;
 }
 
-/* A record without a stack: it never will be taken. */
+/* Emits a record without a stack, which can't be read any more. */
 static __always_inline void bare(struct raw_sample *raw, struct task_struct *task, u64 start, u64 end, u8 reason)
 {
 	raw->event.time = end;
@@ -188,6 +177,10 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->parent = 0;
 	raw->nr = -1;
 	raw->futex = 0;
+	raw->lock = 0;
+	raw->timeout = 0;
+	raw->file = 0;
+	raw->realtime = 0;
 	raw->gil = 0;
 	raw->gil_wait = 0;
 	raw->kernel = 0;
@@ -197,29 +190,70 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->native.window = 0;
 }
 
+/* A global function, because it needs as much of the stack as walking does. */
+__weak __noinline int sample_describe(struct raw_sample *raw, struct file_cache *cache, bool returns)
+{
+	if (raw && cache)
+		describe_wait(raw, bpf_get_current_task_btf(), NULL, cache, returns);
+	return 0;
+}
+
 /*
- * Sends the off-CPU interval of a system call that is over. The call still lasts, or is about to
- * return: the stack is what it was at the switch. Not static: the verifier then checks it once.
+ * Stacks are taken as a system call returns (sample_back), and of a thread that leaves the CPU from its own code at the switch;
+ * else as the thread gets the CPU, by sample_resumed or sample_scheduled.
+ */
+const volatile bool sample_at_return = false;
+
+/*
+ * Emits the off-CPU interval of a system call that has not returned yet, or is about to: the stack is the same as at
+ * the switch. A global function, so that the verifier checks it once.
  */
 __weak __noinline int sample_send(struct sample_thread *t)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct raw_sample *raw = scratch(SCRATCH_OFF);
+	struct raw_sample *raw;
 
+	raw = sample_at_return ? scratch(SCRATCH_OFF) : bpf_task_storage_get(&sample_kept, task, 0, 0);
 	if (!raw || !t)
 		return 0;
-	fill(raw, task, t->end);
+	/* from here on the thread may be preempted, and have another interval */
 	raw->start = t->start;
+	raw->event.time = t->end;
+	raw->event.flags = t->start_before ? EVENT_STARTED_BEFORE : 0;
 	raw->reason = t->reason;
-	raw->kernel = 1;
-	if (t->start_before)
-		raw->event.flags = EVENT_STARTED_BEFORE;
 	t->end = 0;
+	raw->nr = -1;
+	if (!task__in_32bit_call(task))
+		raw->nr = (s32)((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
+	sample_describe(raw, &t->file, t->returns);
+	fill(raw, task, raw->event.time, raw->event.flags);
+	raw->kernel = 1;
 	emit(raw, NATIVE_SIZE(*raw, native));
 	return 0;
 }
 
-/* Keeps the stack of a thread that leaves from its own code: it has no call to return from, where this could be done. */
+/* The same of a thread that has gone on since then. */
+static __noinline int send_bare(struct sample_thread *t)
+{
+	struct raw_sample *raw = scratch(SCRATCH_OFF);
+	u32 size;
+
+	if (!raw || !t)
+		return 0;
+	bare(raw, bpf_get_current_task_btf(), t->start, t->end, t->reason);
+	raw->nr = t->nr;
+	if (t->start_before)
+		raw->event.flags = EVENT_STARTED_BEFORE;
+	t->end = 0;
+	size = NATIVE_SIZE(*raw, native);
+	/* too large for the program to copy it itself */
+	barrier_var(size);
+	emit(raw, size);
+	return 0;
+}
+
+/* Stores the stack of a thread that leaves the CPU from its own code: there is no return from a call at which it
+ * could be read. */
 __weak __noinline int sample_keep(struct sample_thread *t)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -227,19 +261,51 @@ __weak __noinline int sample_keep(struct sample_thread *t)
 
 	if (!raw || !t)
 		return 0;
-	fill(raw, task, t->since);
+	fill(raw, task, t->since, 0);
 	raw->start = t->since;
 	raw->reason = reason_of(t->state, t->iowait);
 	raw->nr = -1;
+	raw->lock = 0;
+	raw->timeout = 0;
+	raw->file = raw->realtime = 0;
 	t->kept = 1;
 	return 0;
+}
+
+/*
+ * A thread whose waits are all short, as those for a fast disk or a near server are, would have no stack of them. So
+ * whenever its short waits sum up to SHORT_SUM, the last of them gets one: a wait is chosen with a probability that is
+ * proportional to its length. At most one in SHORT_GAP on each CPU.
+ */
+#define SHORT_SUM (SECOND / 200)
+#define SHORT_GAP (SECOND / 100)
+
+static __always_inline bool gets_stack(struct sample_thread *t, u64 now)
+{
+	struct sample_cpu_ticks *cpu;
+	u64 ns = now - t->since;
+	u32 key = 0;
+
+	if (ns >= option_sample_off)
+		return true;
+	if (!t->state)
+		return false;
+	t->short_ns += ns;
+	if (t->short_ns < SHORT_SUM)
+		return false;
+	t->short_ns = 0;
+	cpu = bpf_map_lookup_elem(&sample_ticks, &key);
+	if (!cpu || now - cpu->last_short < SHORT_GAP)
+		return false;
+	cpu->last_short = now;
+	return true;
 }
 
 static __always_inline void arrives(struct sample_thread *t, struct task_struct *task, u64 now)
 {
 	struct raw_sample *raw;
 
-	if (t->since && now - t->since >= option_sample_off) {
+	if (t->since && gets_stack(t, now)) {
 		raw = t->kept ? bpf_task_storage_get(&sample_kept, task, 0, 0) : NULL;
 		if (raw) {
 			raw->event.time = now;
@@ -254,7 +320,7 @@ static __always_inline void arrives(struct sample_thread *t, struct task_struct 
 	t->since = 0;
 }
 
-/* It runs, and nothing was seen of its coming back. */
+/* The thread runs, but its switch to the CPU was not seen. */
 static __noinline int missed_arrival(struct sample_thread *t, struct task_struct *task, u64 now)
 {
 	if (t && task)
@@ -268,15 +334,18 @@ static __always_inline void leaves(struct sample_thread *t, struct task_struct *
 
 	if (t->since)
 		missed_arrival(t, task, now);
-	/* a call that waits several times */
-	if (t->end)
+	if (t->end && sample_at_return)
+		/* a call that waits several times */
 		sample_send(t);
-	t->since = wanted(task) ? now : 0;
+	else if (t->end)
+		send_bare(t);
+	t->since = user_task__followed(task, option_sample_all) ? now : 0;
 	t->state = state;
+	t->nr = task__in_32bit_call(task) ? -1 : (s32)regs->orig_ax;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	t->before = 0;
 	t->kept = 0;
-	if (t->since && (s32)regs->orig_ax < 0)
+	if (sample_at_return && t->since && (s32)regs->orig_ax < 0)
 		sample_keep(t);
 }
 
@@ -300,9 +369,7 @@ int BPF_PROG(sample_switch, bool preempt, struct task_struct *prev, struct task_
 	return 0;
 }
 
-/* The thread is back, in its own context; its user stack is what it was when it left. */
-SEC("tp_btf/sys_exit")
-int BPF_PROG(sample_back, struct pt_regs *regs, long ret)
+static __always_inline int resumed(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct sample_thread *t = thread_of(task);
@@ -313,6 +380,48 @@ int BPF_PROG(sample_back, struct pt_regs *regs, long ret)
 		missed_arrival(t, task, bpf_ktime_get_ns());
 	if (t->end)
 		sample_send(t);
+	return 0;
+}
+
+/*
+ * The end of a switch, in the context of the thread that runs from here on: its user stack is what it was when it left, and
+ * the run queue's lock has been released. From Linux 6.15 on (kernel/sched/core.c, include/trace/events/sched.h).
+ */
+SEC("tp_btf/sched_exit_tp")
+int sample_resumed(void *ctx)
+{
+	return resumed();
+}
+
+/*
+ * Where there is no such tracepoint: the return of schedule(), by which a thread leaves the CPU except where the kernel preempts
+ * itself. A wait that began before tracing did is not seen here.
+ */
+SEC("fexit/schedule")
+int sample_scheduled(void *ctx)
+{
+	return resumed();
+}
+
+/*
+ * Where programs can't be attached to that either, a thread that waited in a system call is seen as that returns. It costs each
+ * system call of the machine some 55 ns.
+ */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sample_back, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sample_thread *t = thread_of(task);
+
+	if (!t)
+		return 0;
+	if (t->since)
+		missed_arrival(t, task, bpf_ktime_get_ns());
+	if (t->end) {
+		t->returns = 1;
+		sample_send(t);
+		t->returns = 0;
+	}
 	return 0;
 }
 
@@ -334,7 +443,7 @@ static __always_inline struct sample_thread *new_thread(struct task_struct *task
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sample_forked, struct task_struct *parent, struct task_struct *child)
 {
-	if (wanted(parent))
+	if (user_task__followed(parent, option_sample_all))
 		new_thread(child);
 	return 0;
 }
@@ -352,9 +461,10 @@ int sample_begin(struct bpf_iter__task *ctx)
 	if (t)
 		return 0;
 	t = new_thread(task);
-	/* of a process that is out of the set again, a switch while it is in begins the first interval */
-	if (!t || task->on_cpu || !task->__state || !wanted(task))
+	/* for a process that has left the set, a switch after its return begins the first interval */
+	if (!t || task->on_cpu || !task->__state || !user_task__followed(task, option_sample_all))
 		return 0;
+	t->nr = task__in_32bit_call(task) ? -1 : (s32)((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
 	t->state = task->__state;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	t->before = 1;
@@ -362,7 +472,8 @@ int sample_begin(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Threads that are off the CPU when tracing stops, blocked in something. Their stacks do not change and are read from here. */
+/* Writes threads that are off the CPU when tracing stops, blocked in something. Their stacks do not change and are
+ * read from here. */
 SEC("iter.s/task")
 int sample_open(struct bpf_iter__task *ctx)
 {
@@ -379,14 +490,17 @@ int sample_open(struct bpf_iter__task *ctx)
 	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
 	raw = scratch(SCRATCH_OPEN);
 	now = bpf_ktime_get_ns();
-	if (!t || !raw || task->on_cpu || !t->since || now - t->since < option_sample_off || !wanted(task))
+	if (!t || !raw || task->on_cpu || !t->since || now - t->since < option_sample_off ||
+	    !user_task__followed(task, option_sample_all))
 		return 0;
 	bare(raw, task, t->since, now, reason_of(t->state, t->iowait));
 	raw->event.flags = EVENT_OPEN | (t->before ? EVENT_STARTED_BEFORE : 0);
 	raw->event.cpu = task->thread_info.cpu;
-	if (!(task->thread_info.status & TS_COMPAT)) {
+	if (!task__in_32bit_call(task)) {
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 		raw->nr = (s32)regs->orig_ax;
+		raw->futex = regs->di;
+		describe_wait(raw, task, task, &t->file, false);
 		native__take(&raw->native, task, task);
 		raw->python = python__stack_of_task(task, 0, STACK_FRAMES);
 	}

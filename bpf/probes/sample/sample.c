@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The host's side of sampling: starts the clock, and makes events of what the
- * programs send, whose native frames only the loader can unwind and name.
+ * Host code of sampling: starts the clock, and turns what the programs send into events, because only the loader can
+ * unwind and name native frames.
  */
 #include "sample.h"
 
@@ -11,16 +11,19 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "kernel/features.h"
 #include "record/family.h"
 #include "record/native.h"
+#include "util/array.h"
 
 #define DEFAULT_HZ 99
 #define SECOND	   1000000000ULL
 
 /* As in sample.bpf.c. */
 struct sample_cpu_ticks {
-	u64 last, ticks, missed;
+	u64 last, ticks, missed, last_short;
 };
 
 struct sample_state {
@@ -37,14 +40,36 @@ static u32 asked_hz(struct session *s)
 {
 	u64 hz = session__number(s, "sample", "hz");
 
-	/* -t sample alone */
+	/* only -t sample was given */
 	if (!hz && !session__number(s, "sample", "off"))
 		return DEFAULT_HZ;
 	return hz > SECOND ? 0 : hz;
 }
 
-static bool wants_program(struct session *s, const char *program)
+/* The program that takes the stacks of threads that were off the CPU: the cheapest one that the kernel allows. */
+static const char *stack_taker(void)
 {
+	if (features__tracepoint("sched_exit_tp") && !session__test_switch("no-sched-exit"))
+		return "sample_resumed";
+	if (features__function("schedule") && !session__test_switch("no-fexit"))
+		return "sample_scheduled";
+	return "sample_back";
+}
+
+static int configure(struct session *s)
+{
+	bool at_return = !strcmp(stack_taker(), "sample_back");
+
+	return session__set_variable(s, "sample_at_return", &at_return, sizeof(at_return));
+}
+
+static bool needs_program(struct session *s, const char *program)
+{
+	static const char *const takers[] = { "sample_resumed", "sample_scheduled", "sample_back" };
+
+	for (u32 i = 0; i < ARRAY_LEN(takers); i++)
+		if (!strcmp(program, takers[i]) && strcmp(program, stack_taker()))
+			return false;
 	return strcmp(program, "sample_tick") ? session__number(s, "sample", "off") != 0 : asked_hz(s) != 0;
 }
 
@@ -56,11 +81,6 @@ static void begin(struct session *s)
 	state_of(s)->period = hz ? SECOND / hz : 0;
 	if (hz)
 		session__attach_clock(s, "sample_tick", hz);
-}
-
-static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
-{
-	python__mapped(s, file, m);
 }
 
 static enum sample_reason reason_of_call(const struct raw_sample *raw)
@@ -101,6 +121,19 @@ static enum sample_reason reason_of_call(const struct raw_sample *raw)
 	return SAMPLE_OTHER;
 }
 
+/* A moment of CLOCK_REALTIME becomes the time from the start of the wait. */
+static s64 timeout_of(const struct session *s, const struct raw_sample *raw)
+{
+	struct timespec now;
+	s64 offset;
+
+	if (!raw->realtime)
+		return raw->timeout;
+	clock_gettime(CLOCK_REALTIME, &now);
+	offset = now.tv_sec * (s64)SECOND + now.tv_nsec - (s64)session__now(s);
+	return raw->timeout - offset > (s64)raw->start ? raw->timeout - offset - (s64)raw->start : 0;
+}
+
 static void emit_off(struct session *s, const struct raw_sample *raw, u32 stack)
 {
 	struct sample_off e = {
@@ -109,9 +142,13 @@ static void emit_off(struct session *s, const struct raw_sample *raw, u32 stack)
 		.reason = raw->reason,
 		.in_call = raw->nr >= 0,
 		.nr = raw->nr >= 0 ? raw->nr : 0,
+		.file = raw->file,
+		.futex = raw->nr == SYS_futex && !raw->gil_wait ? raw->futex : 0,
+		.timeout = timeout_of(s, raw),
 	};
 
 	e.span.event.id = ID_sample_off;
+	e.lock = e.futex ? raw->lock : 0;
 	if (raw->reason == SAMPLE_OTHER && raw->nr >= 0)
 		e.reason = reason_of_call(raw);
 	/* it faulted: there is no call that could wait */
@@ -134,30 +171,68 @@ static void emit_cpu(struct session *s, const struct raw_sample *raw, u32 stack)
 	session__emit(s, &e, sizeof(e));
 }
 
-static void on_event(struct session *s, const struct event *e, u32 size)
+static u32 stack_of(struct session *s, struct native_thread *thread)
 {
-	const struct raw_sample *raw = (const struct raw_sample *)e;
-	struct native *native;
-	u32 stack;
+	struct native *native = session__native(s);
+	u32 stack = native ? native__stack(native, thread) : thread->python;
 
-	if (e->id != RAW_SAMPLE || size < offsetof(struct raw_sample, native.stack))
-		return;
-	stack = raw->python;
-	native = session__native(s);
-	if (native)
-		stack = native__stack(native, &(struct native_thread){
-						      .raw = &raw->native,
-						      .size = size - offsetof(struct raw_sample, native),
-						      .pid = e->pid,
-						      .parent = raw->parent,
-						      .time = e->time,
-						      .python = raw->python,
-					      });
 	state_of(s)->unstacked += !stack;
+	return stack;
+}
+
+static void on_wake(struct session *s, const struct raw_wake *raw, u32 size)
+{
+	struct sample_wake e = {
+		.event = raw->event,
+		.since = raw->since,
+		.futex = raw->futex,
+		.lock = raw->lock,
+		.stack = raw->python,
+		.woken_pid = raw->woken_pid,
+		.woken_tid = raw->woken_tid,
+		.how = raw->how,
+		.bounded = raw->bounded,
+		.value = raw->value,
+	};
+
+	if (raw->native.ip)
+		e.stack = stack_of(s, &(struct native_thread){
+					      .raw = &raw->native,
+					      .size = size - offsetof(struct raw_wake, native),
+					      .pid = raw->event.pid,
+					      .parent = raw->parent,
+					      .time = raw->event.time,
+					      .python = raw->python,
+				      });
+	e.event.id = ID_sample_wake;
+	session__emit(s, &e, sizeof(e));
+}
+
+static void on_sample(struct session *s, const struct raw_sample *raw, u32 size)
+{
+	u32 stack = stack_of(s, &(struct native_thread){
+					.raw = &raw->native,
+					.size = size - offsetof(struct raw_sample, native),
+					.pid = raw->event.pid,
+					.parent = raw->parent,
+					.time = raw->event.time,
+					.python = raw->python,
+				});
+
 	if (raw->start)
 		emit_off(s, raw, stack);
 	else
 		emit_cpu(s, raw, stack);
+}
+
+static void on_event(struct session *s, const struct event *e, u32 size)
+{
+	if (e->id == RAW_SAMPLE && size >= offsetof(struct raw_sample, native.stack))
+		on_sample(s, (const struct raw_sample *)e, size);
+	else if (e->id == RAW_WAKE && size >= offsetof(struct raw_wake, native.stack))
+		on_wake(s, (const struct raw_wake *)e, size);
+	else if (e->id == RAW_BUSY)
+		session__follow(s, e->pid);
 }
 
 static void write_clock(struct session *s, u64 now)
@@ -189,7 +264,11 @@ static void on_tick(struct session *s, u64 now)
 static const struct family_part parts[] = {
 	FAMILY_PART("sample_tick", "CPU samples"),
 	FAMILY_PART("sample_switch", "stacks of threads off the CPU"),
-	FAMILY_PART("sample_back", "which call a thread waited in"),
+	FAMILY_PART("sample_back", "stacks of threads off the CPU"),
+	/* where the kernel lacks one of these, another one does the same */
+	{ .programs = "sample_scheduled", .lacks = "stacks of threads off the CPU", .is_optional = true },
+	{ .programs = "sample_resumed", .lacks = "stacks of threads off the CPU", .is_optional = true },
+	FAMILY_PART("sample_waking", "which code ended long waits"),
 	FAMILY_PART("sample_forked", "threads that begin meanwhile"),
 	FAMILY_PART("sample_begin", "stacks of threads off the CPU"),
 	FAMILY_PART("sample_open", "threads still off the CPU when the recording stopped"),
@@ -200,14 +279,14 @@ FAMILY_HOST(sample_host) = {
 	.name = "sample",
 	.parts = parts,
 	.is_runtime = runtime__is_one,
-	.wants_program = wants_program,
+	.needs_program = needs_program,
+	.configure = configure,
 	.native = true,
 	.python = true,
 	.state = sizeof(struct sample_state),
 	.begin = begin,
 	.follows = "sample_begin",
 	.follows_with = "off",
-	.mapped = on_mapped,
 	.event = on_event,
 	.tick = on_tick,
 	.tick_ns = SECOND,

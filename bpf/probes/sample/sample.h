@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Events of sampling: where threads spend CPU time, and where they were while they had none. docs/sampling.md is the essay. */
+/* Events of sampling: the code in which threads spend CPU time, and in which they are off the CPU. docs/sampling.md
+ * explains it. */
 #ifndef SONDE_SAMPLE_H
 #define SONDE_SAMPLE_H
 
 #include "core/event.h"
+#include "core/file.h"
 #include "core/native.h"
 #include "core/stack.h"
 #include "syscall_nr.h"
 
-FAMILY(sample, 0x0c, FAMILY_ASKED, "where CPU time goes (-F), and where threads wait (--off-cpu)");
+FAMILY(sample, 0x0c, FAMILY_USUAL, "where CPU time goes (-F), and where threads wait (--off-cpu)");
 
 enum sample_gil {
 	SAMPLE_GIL_UNKNOWN = 0, /* no Python, a thread without a thread state, or not readable */
@@ -26,10 +28,10 @@ struct sample_cpu {
 
 enum sample_reason {
 	SAMPLE_OTHER = 0,
-	SAMPLE_PREEMPTED = 1, /* it wanted to run */
+	SAMPLE_PREEMPTED = 1, /* it was runnable */
 	SAMPLE_GIL = 2, /* the wait in take_gil */
 	SAMPLE_LOCK = 3, /* a futex: a lock, a condition, a thread's end */
-	SAMPLE_SLEEP = 4, /* it asked to sleep */
+	SAMPLE_SLEEP = 4, /* a sleep that the thread requested */
 	SAMPLE_POLL = 5, /* select, poll, epoll */
 	SAMPLE_DISK = 6, /* uninterruptible, for input or output */
 	SAMPLE_BLOCKED = 7, /* uninterruptible, for something else in the kernel */
@@ -46,7 +48,14 @@ struct sample_off {
 	enum sample_reason reason;
 	enum syscall_nr nr DOC("the system call it was in, if in_call");
 	u8 in_call DOC("1: it was in a system call");
-} EVENT(sample_off, 0x0c02, "a thread was off the CPU for longer than --off-cpu's threshold");
+	u32 file DOC(
+		"event syscall_file of the call's descriptor, of poll's and select's if they wait for one alone; 0: has none");
+	u64 futex UNIT(hex) DOC("address that the call waits at, 0: it is no futex, or one of the GIL's");
+	s64 timeout UNIT(ns)
+		DOC("the call was to wait this long at most; -1: without a limit; 0: not known, or has none");
+	u64 lock UNIT(hex) DOC("what is at that address, as in sample_wake");
+} EVENT(sample_off, 0x0c02,
+	"a thread was off the CPU for longer than --off-cpu's threshold; of its shorter waits, one in 5 ms of them");
 
 struct sample_clock {
 	struct event event;
@@ -57,21 +66,68 @@ struct sample_clock {
 	u64 unstacked DOC("samples so far whose stack could not be read");
 } EVENT(sample_clock, 0x0c03, "how sampling went");
 
-#define RAW_SAMPLE RAW_OF(0x0c)
+enum sample_wake_how {
+	SAMPLE_WAKE_FUTEX = 1, /* the waker called futex() on the address that the woken thread waited on */
+	SAMPLE_WAKE_EXIT = 2, /* the waker ended, as pthread_join() waits for */
+};
 
-/* What the programs send to the loader (sample.c), which makes the events above of it. Not in the trace. */
+struct sample_wake {
+	struct event event;
+	u64 since UNIT(moment) DOC("when the woken thread left the CPU");
+	u64 futex UNIT(hex) DOC("address that the woken thread waited on");
+	u64 lock UNIT(hex) DOC(
+		"the lock: that address, or where it is a place on the waiter's stack the address before it (PyMutex)");
+	u32 stack UNIT(stack) DOC("of the waker; 0: not known");
+	u32 woken_pid UNIT(task) DOC("process of the thread whose wait ended");
+	u32 woken_tid UNIT(task) DOC("that thread");
+	enum sample_wake_how how;
+	u8 bounded DOC("1: its stack was not taken, because the thread has ended many waits lately");
+	u32 value UNIT(hex)
+		DOC("what the word at the address was to hold for the wait to begin; locks of many libraries: 2");
+} EVENT(sample_wake, 0x0c04, "a thread ended another thread's long wait for a futex");
+
+/* The frames of CPython's parking lot between a waiter's semaphore and its stack pointer are smaller. */
+#define PARKING_SPAN 1024
+
+#define RAW_SAMPLE RAW_OF(0x0c)
+#define RAW_WAKE   RAW_SECOND_OF(0x0c)
+#define RAW_BUSY   RAW_THIRD_OF(0x0c)
+
+/* Sent by the programs to the loader (sample.c), which makes the events above of it. Not in the trace. */
 struct raw_sample {
 	struct event event;
-	u64 start; /* 0: of the clock */
+	u64 start; /* 0: a sample of the clock */
 	u64 futex; /* first argument of the system call */
+	u64 lock; /* as in sample_off, of a futex */
+	s64 timeout; /* as in sample_off */
+	u32 file;
+	u32 realtime; /* 1: the timeout is a moment of CLOCK_REALTIME */
 	u32 python; /* the Python stack, 0: none */
 	u32 parent; /* process that forked this one: a short-lived child has its mappings */
-	s32 nr; /* system call, -1: in none */
+	s32 nr; /* number of the system call; -1: in none */
 	u8 gil; /* enum sample_gil */
 	u8 gil_wait; /* 1: the call waits for something of the GIL */
 	u8 kernel;
-	u8 reason; /* by its state alone: SAMPLE_OTHER if the call says why */
+	u8 reason; /* from the thread's state; SAMPLE_OTHER if the call decides */
 	struct native_stack native;
+};
+
+/* A process that is not followed uses much CPU time. */
+struct raw_busy {
+	struct event event;
+};
+
+/* The raw record of a sample_wake. */
+struct raw_wake {
+	struct event event;
+	u64 since, futex, lock;
+	u32 woken_pid, woken_tid;
+	u32 value;
+	u32 python; /* the Python stack, 0: none */
+	u32 parent; /* as in raw_sample */
+	u8 how;
+	u8 bounded;
+	struct native_stack native; /* ip 0: not taken */
 };
 
 #endif

@@ -27,7 +27,7 @@ OPTION(sched, all, "every process, not only those with a runtime");
 #define TASK_RTLOCK_WAIT     0x1000
 #define TASK_FROZEN	     0x8000
 
-/* include/linux/preempt.h; where interrupts are counted differs between kernels, see struct sched_kernel */
+/* include/linux/preempt.h; where interrupts are counted differs between kernels, see sched_interrupts */
 #define SOFTIRQ_SERVED 0x000100
 
 enum cpu_state {
@@ -38,7 +38,7 @@ enum cpu_state {
 };
 
 struct interval {
-	u64 since; /* 0: not known, the interval makes no record */
+	u64 since; /* 0: unknown, the interval makes no record */
 	u64 run_delay; /* the kernel's counters when it last left a CPU */
 	u64 exec;
 	u64 waking; /* only where the kernel's counter can't be read */
@@ -57,17 +57,9 @@ struct {
 u64 sched_stopped = 0;
 
 /* What the host finds in the kernel's BTF: sched.c. */
-struct sched_kernel {
-	s64 preempt_count; /* the per-CPU preempt count's address minus that of the CPU's run queue; 0: not known */
-	u32 interrupts; /* the bits of the count that are not 0 in an interrupt or an NMI */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct sched_kernel);
-} sched_kernel SEC(".maps");
+const volatile s64 sched_preempt_count =
+	0; /* the per-CPU preempt count's address minus that of the CPU's run queue; 0: not known */
+const volatile u32 sched_interrupts = 0; /* the bits of the count that are not 0 in an interrupt or an NMI */
 
 static __always_inline struct interval *interval_of(struct task_struct *task)
 {
@@ -90,10 +82,9 @@ static __always_inline void note_counters(struct interval *st, struct task_struc
 }
 
 /*
- * The interval of the thread, NULL if it is not followed. Storage is made where a thread
- * is made and by sched_begin, never here: a switch of foreign threads then asks
- * nothing, and kernels before 6.4 allocate it in a way that may wake a thread,
- * which must not be under the run queue's lock.
+ * The interval of a thread; NULL: it is not followed. Storage is created with a thread and by sched_begin, never
+ * here: so a switch of threads that are not followed costs no lookup, and kernels before 6.4 may wake a thread when
+ * they allocate storage, which must not happen with the run queue's lock held.
  */
 static __always_inline struct interval *follow(struct task_struct *task)
 {
@@ -142,7 +133,7 @@ static __always_inline void fill(struct span *span, struct task_struct *task, co
 	span->start = st->since;
 }
 
-/* What the kernel has counted, or is about to count, as waiting for a CPU in this interval. */
+/* The time in this interval that the kernel has counted, or is about to count, as waiting for a CPU. */
 static __always_inline u64 waited(struct interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	u64 queued, delay;
@@ -152,7 +143,7 @@ static __always_inline u64 waited(struct interval *st, struct task_struct *task,
 			return now - st->since;
 		return st->waking > st->since ? now - st->waking : 0;
 	}
-	/* the counter holds what it waited on CPUs that it was moved away from */
+	/* the counter has the time that it waited on CPUs that it was moved away from */
 	delay = task->sched_info.run_delay - st->run_delay;
 	queued = task->sched_info.last_queued;
 	if (queued && clock > queued)
@@ -165,6 +156,7 @@ static __always_inline void fill_run(struct sched_run *run, struct task_struct *
 {
 	fill(&run->span, task, st, ID_sched_run, now);
 	run->charged = task->se.sum_exec_runtime - st->exec;
+	run->allowed = task->nr_cpus_allowed;
 }
 
 static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct interval *st, u64 clock,
@@ -175,7 +167,7 @@ static __always_inline void fill_off(struct sched_off *off, struct task_struct *
 	off->waited = waited(st, task, clock, now);
 	off->wake = st->since;
 	if (st->state == SCHED_RUNNABLE)
-		/* it may still hold the waker of a sleep that it never began */
+		/* it may still have the waker of a sleep that it never began */
 		return;
 	off->waker = st->waker;
 	off->waker_pid = st->waker_pid;
@@ -184,7 +176,7 @@ static __always_inline void fill_off(struct sched_off *off, struct task_struct *
 		off->wake = now - off->waited;
 }
 
-/* Off ends, on begins. */
+/* Ends the off-CPU interval and begins one on the CPU. */
 static __always_inline void arrive(struct interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	struct sched_off off = {};
@@ -201,12 +193,13 @@ static __always_inline void arrive(struct interval *st, struct task_struct *task
 	st->waker_tid = 0;
 }
 
-/* On ends, off begins. */
+/* Ends the interval on the CPU and begins one off it. */
 static __always_inline void leave(struct interval *st, struct task_struct *task, u16 state, u32 next_tid, u64 now)
 {
 	struct sched_run run = {};
 
-	/* read back, it is one unknown number for the verifier, which would follow each state that there is */
+	/* read back from memory it is one unknown number for the verifier, which would otherwise follow each possible
+	 * state */
 	st->state = state;
 	state = *(volatile u16 *)&st->state;
 	if (st->since) {
@@ -218,8 +211,8 @@ static __always_inline void leave(struct interval *st, struct task_struct *task,
 	st->since = now;
 	note_counters(st, task);
 	/*
-	 * An exiting thread's process may have left the set already. Others left it
-	 * by exec or by a filter, and are followed no longer.
+	 * An exiting thread's process may have left the set already. Other threads left the set by exec or by a
+	 * filter, and are no longer followed.
 	 */
 	if (state == SCHED_DEAD) {
 		st->cpu_state = CPU_STATE_NONE;
@@ -231,7 +224,7 @@ static __always_inline void leave(struct interval *st, struct task_struct *task,
 		emit(&run, sizeof(run));
 }
 
-/* With these two spans still tile where the kernel did not run the program. */
+/* Keeps the intervals contiguous if the kernel did not run the program at the switch to the CPU. */
 static __noinline int missed_arrival(struct interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	if (!st || !task)
@@ -263,7 +256,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	if (BOTH_NULL(out, in))
 		return 0;
 	now = bpf_ktime_get_ns();
-	/* what ends here off a CPU ends on this run queue */
+	/* an interval off the CPU that ends here ends on this run queue */
 	if (in || out->cpu_state == CPU_STATE_OFF)
 		clock = run_queue_clock(prev);
 	if (out) {
@@ -290,27 +283,25 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
  * where the kernel lists its variables in kallsyms. Its distance from the CPU's
  * run queue, which is per-CPU too and which every task points to, works everywhere.
  */
-static __always_inline bool preempt_count(const struct sched_kernel *kernel, u32 *count)
+static __always_inline bool preempt_count(u32 *count)
 {
 	struct cfs_rq *cfs = bpf_get_current_task_btf()->se.cfs_rq;
 	u64 rq = 0;
 
-	if (!kernel->preempt_count || bpf_core_read(&rq, sizeof(rq), &cfs->rq))
+	if (!sched_preempt_count || bpf_core_read(&rq, sizeof(rq), &cfs->rq))
 		return false;
-	return !bpf_probe_read_kernel(count, sizeof(*count), (const void *)(rq + kernel->preempt_count));
+	return !bpf_probe_read_kernel(count, sizeof(*count), (const void *)(rq + sched_preempt_count));
 }
 
 static __always_inline void note_waker(struct interval *st)
 {
-	const struct sched_kernel *kernel;
 	u64 pid_tgid = 0;
-	u32 count = 0, key = 0;
+	u32 count = 0;
 
-	kernel = bpf_map_lookup_elem(&sched_kernel, &key);
-	if (!kernel || !preempt_count(kernel, &count)) {
+	if (!preempt_count(&count)) {
 		/* the current thread may be one that was interrupted */
 		st->waker = WAKER_NONE;
-	} else if (count & kernel->interrupts) {
+	} else if (count & sched_interrupts) {
 		st->waker = WAKER_IRQ;
 	} else if (count & SOFTIRQ_SERVED) {
 		st->waker = WAKER_SOFTIRQ;
@@ -380,10 +371,10 @@ int sched_begin(struct bpf_iter__task *ctx)
 	if (!task || !task->pid || !task__introduced(task, option_sched_all) || task->flags & PF_EXITING)
 		return 0;
 	st = new_interval(task);
-	/* of a process that is out of the set again, a switch while it is in begins the first interval */
+	/* for a process that has left the set, a switch after its return begins the first interval */
 	if (!st || st->cpu_state != CPU_STATE_NONE || !task__followed(task, option_sched_all))
 		return 0;
-	/* whether it is on a CPU may change meanwhile; its first switch shows it */
+	/* the thread may be switched meanwhile; its first switch shows where it was */
 	st->since = bpf_ktime_get_ns();
 	st->state = state_of(task->__state);
 	note_counters(st, task);

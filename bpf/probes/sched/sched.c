@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The scheduler family's host side: threads that exist already when tracing
- * begins or when their process becomes a runtime, and what BPF code can't find
- * out by itself about this kernel.
+ * Host code of the scheduler family: introduces threads that exist when tracing begins or when their process becomes
+ * a runtime, and finds facts about this kernel that BPF code can't find by itself.
  */
+#include "kernel/kernel_btf.h"
 #include "record/family.h"
 
-#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <linux/btf.h>
 #include <string.h>
 
-/* As in sched.bpf.c. */
+/* sched_preempt_count and sched_interrupts of sched.bpf.c */
 struct sched_kernel {
 	s64 preempt_count;
 	u32 interrupts;
@@ -30,7 +29,7 @@ struct percpu {
 	const struct btf_type *section;
 };
 
-/* Where a variable lies in the per-CPU section; *type is what it is. Negative if it is not there. */
+/* The offset of a variable in the per-CPU section; *type is its type. Negative if there is none. */
 static s64 percpu__offset(const struct percpu *p, const char *name, u32 *type)
 {
 	const struct btf_var_secinfo *v = btf_var_secinfos(p->section);
@@ -73,7 +72,7 @@ static s64 member_offset(const struct btf *btf, u32 type, const char *name)
 	return -1;
 }
 
-/* From the run queue to the preempt count of the same CPU; 0 if this kernel's BTF does not say. */
+/* The distance from the run queue to the preempt count of the same CPU; 0 if this kernel's BTF does not have it. */
 static s64 preempt_count_distance(const struct percpu *p)
 {
 	s64 rq, count, member;
@@ -106,18 +105,16 @@ static void describe(const struct btf *btf, struct sched_kernel *kernel)
 	kernel->interrupts = counts_disabling ? INTERRUPTS_ABOVE_DISABLING : INTERRUPTS_AND_NMIS;
 }
 
-static void describe_kernel(struct session *s)
+static int describe_kernel(struct session *s)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	int fd = session__map_fd(s, "sched_kernel");
+	const struct btf *btf = kernel_btf__types();
 	struct sched_kernel kernel = {};
-	u32 key = 0;
+	int ret;
 
-	if (btf && fd >= 0) {
+	if (btf)
 		describe(btf, &kernel);
-		bpf_map_update_elem(fd, &key, &kernel, BPF_ANY);
-	}
-	btf__free(btf);
+	ret = session__set_variable(s, "sched_preempt_count", &kernel.preempt_count, sizeof(kernel.preempt_count));
+	return ret ? ret : session__set_variable(s, "sched_interrupts", &kernel.interrupts, sizeof(kernel.interrupts));
 }
 
 #define SECOND_NS 1000000000ULL
@@ -142,7 +139,7 @@ FAMILY_HOST(sched) = {
 	.name = "sched",
 	.parts = parts,
 	.is_runtime = runtime__is_one,
-	.prepare = describe_kernel,
+	.configure = describe_kernel,
 	.follows = "sched_begin",
 	.tick = on_tick,
 	.tick_ns = SECOND_NS,

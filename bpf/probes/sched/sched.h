@@ -5,12 +5,12 @@
 
 #include "core/event.h"
 
-FAMILY(sched, 0x02, FAMILY_ASKED, "when threads run, why they do not, and who wakes them");
+FAMILY(sched, 0x02, FAMILY_USUAL, "when threads run, why they do not, and who wakes them");
 
 /* Why a thread is off the CPU. */
 enum sched_state {
-	SCHED_RUNNABLE = 0, /* preempted or yielded: it wants to run */
-	SCHED_SLEEP = 1, /* waits, a signal would end it */
+	SCHED_RUNNABLE = 0, /* preempted or yielded */
+	SCHED_SLEEP = 1, /* waits, and a signal would end the wait */
 	SCHED_BLOCKED = 2, /* waits, uninterruptible: disk, page faults, locks of the kernel */
 	SCHED_STOPPED = 3, /* job control */
 	SCHED_TRACED = 4, /* stopped by a debugger */
@@ -19,7 +19,7 @@ enum sched_state {
 	SCHED_IDLE = 7, /* kernel thread without work */
 	SCHED_FROZEN = 8, /* by the cgroup freezer or for suspend */
 	SCHED_NEW = 9, /* just created, has not run yet */
-	SCHED_OTHER = 10, /* or its leaving was not seen */
+	SCHED_OTHER = 10, /* another state, or its leaving was not seen */
 };
 
 enum sched_waker {
@@ -34,11 +34,12 @@ struct sched_run {
 	enum sched_state state DOC("why it stopped running");
 	u32 next_tid UNIT(task) DOC("thread that took the CPU, 0: none (idle)");
 	u64 charged UNIT(ns) DOC("CPU time that the kernel counts for it: less what a hypervisor stole");
+	u64 allowed DOC("CPUs that it may run on, by its affinity and its cpuset");
 } EVENT(sched_run, 0x0201, "a thread was on a CPU");
 
 struct sched_off {
 	struct span span;
-	/* from here to time it waited for a CPU */
+	/* From here to time it waited for a CPU. */
 	u64 wake UNIT(moment) DOC("when it became runnable, start if it always was, 0 if not yet");
 	u64 waited UNIT(ns) DOC("for a CPU, as the kernel counts it");
 	u32 waker_pid UNIT(task) DOC("process that woke it, 0: none or an interrupt");

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CPU quotas of cgroups. What cpu.stat says of a cgroup (nr_periods, nr_throttled,
- * throttled_time) is read where the kernel keeps it, from the followed processes'
- * own task groups: that needs no mount, no path and no version of cgroups, and
- * works for a container's too. v1 and v2 share these counters.
+ * CPU quotas of cgroups. The figures of cpu.stat (nr_periods, nr_throttled, throttled_time) are read from the
+ * kernel's own data, the task groups of followed processes: that needs no mount, path or version of cgroups, and
+ * works for a container's cgroups, too. v1 and v2 share these counters.
  *
- * They are read once a second, when a process is made and when it ends. Each level
- * that has a quota is looked at, as any of them may hold the process back.
+ * They are read once a second, when a process is created and when it ends. Each level with a quota is read, as any of
+ * them may throttle the process.
  */
 #include "core/path.bpf.h"
 #include "sched.h"
@@ -37,18 +36,13 @@ struct {
 	__type(value, struct throttle_seen);
 } sched_throttles SEC(".maps");
 
-/* An iterator may be preempted by a thread that forks: a room each. */
+/* Two buffers, as an iterator may be preempted by a thread that forks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 2);
 	__type(key, u32);
 	__type(value, struct path_room);
 } sched_throttle_room SEC(".maps");
-
-static __always_inline bool wanted(struct task_struct *task)
-{
-	return !(task->flags & PF_KTHREAD) && task__followed(task, option_sched_all);
-}
 
 static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)
 {
@@ -77,7 +71,7 @@ static __always_inline u32 write_path(struct path_room *r, struct kernfs_node *n
 	return 1;
 }
 
-/* Fills the record of the room but for its path. */
+/* Fills the record in the buffer except for its path. */
 static __always_inline void fill(struct sched_throttle *e, u32 pid, struct task_group *group,
 				 const struct throttle_seen *last, const struct throttle_seen *now)
 {
@@ -92,9 +86,9 @@ static __always_inline void fill(struct sched_throttle *e, u32 pid, struct task_
 }
 
 /*
- * Reads the counters of a cgroup (a struct task_group) for a process. Returns the bytes of the record that is to be sent from
- * the room, 0: none. Not static, and the cgroup a number: so the verifier checks it once, and not once for each level of
- * cgroups and each state in which it is called.
+ * Reads the counters of a cgroup (a struct task_group) for a process. Returns the bytes of the record to be emitted
+ * from the buffer; 0: none. A global function with the cgroup as a number, so that the verifier checks it once, and
+ * not for each level of cgroups and each state in which it is called.
  */
 __weak __noinline u32 sched__read(u64 address, u32 pid, bool first, u32 room)
 {
@@ -125,7 +119,7 @@ __weak __noinline u32 sched__read(u64 address, u32 pid, bool first, u32 room)
 	return len;
 }
 
-/* Sends the record of the room: seq NULL: into the ring. */
+/* Emits the record in the buffer. seq NULL: into the ring. */
 static __always_inline void send(u32 room, u32 len, struct seq_file *seq)
 {
 	struct path_room *r = bpf_map_lookup_elem(&sched_throttle_room, &room);
@@ -145,7 +139,7 @@ __weak __noinline int sched__emit(u32 room, u32 len)
 	return 0;
 }
 
-/* first: what was not read before is read from here on */
+/* first: only cgroups that were not read before */
 static __always_inline void read_all(struct task_struct *task, bool first, struct seq_file *seq)
 {
 	/* an iterator may be preempted by a thread that forks */
@@ -171,16 +165,16 @@ int sched_throttled(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && wanted(task))
+	if (task && user_task__followed(task, option_sched_all))
 		read_all(task, true, ctx->meta->seq);
 	return 0;
 }
 
-/* The first reading of a new process; one that is moved to a cgroup later has it at the next second. */
+/* The first reading of a new process; a process that is moved to a cgroup later is read at the next second. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_throttle_forked, struct task_struct *parent, struct task_struct *child)
 {
-	if (child->pid == child->tgid && wanted(parent))
+	if (child->pid == child->tgid && user_task__followed(parent, option_sched_all))
 		read_all(child, true, NULL);
 	return 0;
 }
@@ -188,8 +182,8 @@ int BPF_PROG(sched_throttle_forked, struct task_struct *parent, struct task_stru
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_throttle_exit, struct task_struct *task)
 {
-	/* a process leaves the set with its last thread, which may be before this one comes here */
-	if (task->pid == task->tgid && (wanted(task) || !task->signal->live.counter))
+	/* a process leaves the set with its last thread, possibly before this thread gets here */
+	if (task->pid == task->tgid && (user_task__followed(task, option_sched_all) || !task__live_threads(task)))
 		read_all(task, false, NULL);
 	return 0;
 }

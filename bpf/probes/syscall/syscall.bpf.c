@@ -1,42 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A call is one record, written at its return; until then it is in the task storage of its thread. A thread is followed if it
- * has such storage, which is made when a thread is created and by syscall_begin, never at a call, so that the calls of
- * other threads cost one load. docs/syscall.md has the special cases and the costs.
+ * A call is one record, written at its return; until then it is in the task storage of its thread. A thread is
+ * followed if it has such storage, which is created with the thread or by syscall_begin, never at a call, so that the
+ * calls of other threads cost one load. docs/syscall.md has the special cases and the costs.
  */
-#include "syscall_file.bpf.h"
+#include "core/file.bpf.h"
+#include "syscall.h"
+#include "core/syscall_traits.bpf.h"
 
 OPTION(syscall, all, "every process, not only those with a runtime");
 OPTION_NUMBER(syscall, threshold, "ns", "calls that are shorter are counted, and have no event of their own");
-
-/* scripts/syscalls.sh */
-#define ARGS(traits) ((traits)&7)
-#define HAS_FD	     8 /* the first argument, looked up at the entry */
-#define HAS_FDX	     16 /* the first, at the return */
-#define HAS_FD5	     32 /* the fifth, at the entry */
-#define NEW_FD	     64 /* the return value */
-#define HAS_PATH     128 /* the first argument */
-#define HAS_PATH1    256 /* the second */
-#define HAS_BYTES    512 /* the return value */
-
-#define TABLE 512
-
-static const u16 traits_native[TABLE] = { SYSCALL_TRAITS };
-static const u16 traits_32[TABLE] = { SYSCALL_TRAITS_32 };
 
 #define PATH_ROOM 192
 
 /* A thread that is followed, in task storage. */
 struct syscall_thread {
 	bool on;
-	bool open; /* in the call below */
-	bool unseen; /* was there before, and may have been in a call */
+	bool open; /* it is in the call below */
+	bool unseen; /* it existed before it was followed, and may have been in a call */
 	u16 traits;
 	u32 path_len;
 	u32 selected; /* see thread__followed() */
-	u64 switches; /* voluntary ones at the entry */
-	u64 since; /* followed from then on */
-	struct file_cache file; /* used last */
+	u64 switches; /* number of voluntary switches at the entry */
+	u64 since; /* when the thread was first followed */
+	struct file_cache file; /* the file used last */
 	/* a struct syscall with its tail */
 	u8 record[sizeof(struct syscall) + PATH_ROOM] __attribute__((aligned(8)));
 };
@@ -52,11 +39,11 @@ struct short_key {
 
 struct short_calls {
 	u64 count, total, errors;
-	u32 idle; /* times the loader has asked, and there were none */
+	u32 idle; /* successive reads by the loader that found no new calls */
 	u32 pad;
 };
 
-/* Calls below the threshold since the loader last asked. */
+/* Sums of calls below the threshold since the loader last read them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -86,27 +73,6 @@ static __always_inline struct syscall *call_of(struct syscall_thread *t)
 	return (struct syscall *)t->record;
 }
 
-/* arch/x86/include/asm/thread_info.h: a 32-bit call is being made */
-#define TS_COMPAT 2
-#define X32_BIT	  0x40000000
-
-static __always_inline u32 encode(struct task_struct *task, u32 id)
-{
-	if (task->thread_info.status & TS_COMPAT)
-		return SYSCALL_32 | (id & (SYSCALL_32 - 1));
-	return id & X32_BIT ? SYSCALL_X32 | (id & (SYSCALL_X32 - 1)) : id;
-}
-
-static __always_inline u16 traits_of(u32 nr)
-{
-	bool compat = nr & SYSCALL_32;
-
-	nr &= SYSCALL_X32 - 1;
-	if (nr >= TABLE)
-		return 6;
-	return compat ? traits_32[nr & (TABLE - 1)] : traits_native[nr & (TABLE - 1)];
-}
-
 static __always_inline void read_args(struct syscall *c, u16 traits, struct pt_regs *regs)
 {
 	u32 n = ARGS(traits);
@@ -128,7 +94,7 @@ static __always_inline void read_args(struct syscall *c, u16 traits, struct pt_r
 	c->arg5 = n > 5 ? regs->r9 : 0;
 }
 
-/* The caller's text may not be in memory yet: then the return, after the kernel has read it, tries again. */
+/* The caller's text may not be in memory yet: the program at the return tries again, after the kernel has read it. */
 static __always_inline void read_path(struct syscall_thread *t)
 {
 	struct syscall *c = call_of(t);
@@ -161,8 +127,8 @@ static __always_inline void open_call(struct syscall_thread *t, struct task_stru
 }
 
 /*
- * The kernel makes a system call of a probed function's return (6.11) or entry (6.18). The program did not make it: it is
- * what probes cost, which is counted as such. At its exit orig_ax is -1.
+ * The kernel makes a system call out of the return (6.11) or the entry (6.18) of a probed function. The program did
+ * not make it: it is part of the cost of probes and is counted as such. At its exit orig_ax is -1.
  */
 static __always_inline bool is_of_probe(u32 nr)
 {
@@ -173,7 +139,7 @@ static __always_inline bool is_of_probe(u32 nr)
 #endif
 }
 
-/* Sends the call, which has ended or never will, in its final state. */
+/* Emits the call in its final state: it has returned, or never will. */
 static __noinline int send(struct syscall_thread *t)
 {
 	u32 len;
@@ -235,7 +201,7 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 	c = call_of(t);
 	e = &c->call.span.event;
 	if (t->open && !(e->flags & EVENT_STARTED_BEFORE)) {
-		/* the kernel skipped a program of ours */
+		/* the kernel skipped the program at the return */
 		e->time = bpf_ktime_get_ns();
 		e->flags |= EVENT_RETURN_NOT_SEEN;
 		loss__count(EVENT_FAMILY(ID_syscall), LOSS_RETURN, e->time);
@@ -254,7 +220,7 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
-/* A child begins by returning from the call that made it. */
+/* A child begins by returning from the call that created it. */
 static __always_inline bool makes_children(u32 nr)
 {
 	switch (nr) {
@@ -274,8 +240,8 @@ static __always_inline bool makes_children(u32 nr)
 }
 
 /*
- * A return whose entry was not seen. The call began before the thread was
- * followed, or it never began: seccomp and debuggers refuse calls before the tracepoint of the entry.
+ * A return whose entry was not seen. The call began before the thread was followed; or its entry never ran, because
+ * seccomp and debuggers refuse calls before the tracepoint of the entry.
  */
 static __always_inline bool adopt(struct syscall_thread *t, struct task_struct *task, struct pt_regs *regs, long ret,
 				  u64 now)
@@ -344,7 +310,7 @@ int BPF_PROG(syscall_forked, struct task_struct *parent, struct task_struct *chi
 	return 0;
 }
 
-/* What it leaves open will never return: exit above all. */
+/* The calls that a thread leaves open will never return; the most common one is exit. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(syscall_thread_exit, struct task_struct *task)
 {
@@ -375,7 +341,7 @@ int BPF_PROG(syscall_execed, struct task_struct *task)
 	return 0;
 }
 
-/* Threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+/* Introduces threads that exist already: run when tracing begins, and when a process becomes a runtime. */
 SEC("?iter/task")
 int syscall_begin(struct bpf_iter__task *ctx)
 {
@@ -393,7 +359,7 @@ int syscall_begin(struct bpf_iter__task *ctx)
 		return 0;
 	t->since = bpf_ktime_get_ns();
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	/* who sleeps in a call may never return from it; who runs may be anywhere */
+	/* a thread that sleeps in a call may never return from it; a running thread may be anywhere */
 	if (regs && task->__state && (s32)regs->orig_ax >= 0) {
 		open_call(t, task, regs, encode(task, regs->orig_ax), t->since);
 		call_of(t)->call.span.event.flags = EVENT_STARTED_BEFORE;
@@ -416,12 +382,12 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	struct syscall_short r = {};
 	u64 count = s->count;
 
-	/* the process may have ended, and nothing else takes its sums out */
+	/* the process may have ended, and nothing else deletes its sums */
 	if (!count) {
 		if (++s->idle < IDLE_MAX)
 			return 0;
 		bpf_map_delete_elem(&syscall_shorts, key);
-		/* a thread may have counted between the two */
+		/* a thread may have counted between the two operations */
 		count = *(volatile u64 *)&s->count;
 		if (!count)
 			return 0;
@@ -433,7 +399,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	r.event.id = ID_syscall_short;
 	r.since = syscall_asked;
 	r.nr = key->nr;
-	/* what is counted meanwhile stays for the next time */
+	/* calls that are counted meanwhile remain for the next read */
 	r.count = count;
 	r.total = s->total;
 	r.errors = s->errors;
@@ -444,7 +410,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	return 0;
 }
 
-/* Once a second, and at the end. */
+/* Runs once a second, and at the end. */
 SEC("iter/task")
 int syscall_short_calls(struct bpf_iter__task *ctx)
 {

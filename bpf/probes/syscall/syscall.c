@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The syscall family's host side: threads that exist already, and the calls that were only counted. */
+/*
+ * Host code of the syscall family: introduces threads that exist already, and reads the calls that were only counted.
+ */
 #include "syscall.h"
 
 #include "record/family.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What /proc says of a process's threads: their names, what they do, since when they sleep. */
-#include "python/look.h"
+#include "python/snapshot.h"
 
 #include "util/array.h"
 
@@ -101,7 +101,7 @@ static void clocks__done(struct clocks *c)
 }
 
 /* "TID (COMM) S ...", the CPU as the 39th; the name may hold anything, but no newline: the kernel escapes it */
-static bool parse_stat(const char *text, struct look_task *t, int *cpu)
+static bool parse_stat(const char *text, struct snapshot_task *t, int *cpu)
 {
 	const char *from = strchr(text, '('), *p = strrchr(text, ')');
 
@@ -137,7 +137,7 @@ static u32 innermost_tid(int dir, const char *name)
 }
 
 /* Three small files a thread, four in a container: to open them is what this costs. */
-static void read_task(struct look_task *t, int tasks, bool container, struct clocks *clocks)
+static void read_task(struct snapshot_task *t, int tasks, bool container, struct clocks *clocks)
 {
 	char text[1024], path[32];
 	u64 seen, now;
@@ -166,7 +166,7 @@ static void read_task(struct look_task *t, int tasks, bool container, struct clo
 		t->asleep_ns = now > seen ? (s64)(now - seen) : 0;
 }
 
-int look__read_tasks(struct look *l)
+int snapshot__read_tasks(struct snapshot *l)
 {
 	struct clocks *clocks = calloc(1, sizeof(*clocks));
 	char path[64];
@@ -188,7 +188,7 @@ int look__read_tasks(struct look *l)
 	snprintf(path, sizeof(path), "%u/status", l->pid);
 	container = innermost_tid(dirfd(dir), path) != 0;
 	while (!err && l->n_tasks < TASKS_MAX && (d = readdir(dir))) {
-		struct look_task *task;
+		struct snapshot_task *task;
 
 		if (!isdigit((unsigned char)d->d_name[0]))
 			continue;
@@ -197,7 +197,7 @@ int look__read_tasks(struct look *l)
 			break;
 		}
 		task = &l->tasks[l->n_tasks];
-		*task = (struct look_task){ .tid = (u32)atoi(d->d_name) };
+		*task = (struct snapshot_task){ .tid = (u32)atoi(d->d_name) };
 		read_task(task, dirfd(dir), container, clocks);
 		l->n_tasks += task->state != 0;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The frames of one thread of a process that runs, and the code that they are in. */
-#include "python/look.h"
+#include "python/snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,16 +42,16 @@ static u64 word_in(const u8 *bytes, u32 offset)
 }
 
 /* A frame that has not come to its first traceable instruction is none yet for Python either. */
-static bool incomplete(const struct look *l, u64 code, s64 offset, u32 owner)
+static bool incomplete(const struct snapshot *l, u64 code, s64 offset, u32 owner)
 {
 	s32 first;
 
 	if (!l->layout.code_traceable || owner == OWNED_BY_GENERATOR)
 		return false;
-	return look__read(l, code + l->layout.code_traceable, &first, sizeof(first)) && offset < first * 2LL;
+	return snapshot__read(l, code + l->layout.code_traceable, &first, sizeof(first)) && offset < first * 2LL;
 }
 
-static s64 offset_of(const struct look *l, const u8 *frame, u64 code)
+static s64 offset_of(const struct snapshot *l, const u8 *frame, u64 code)
 {
 	s32 lasti;
 
@@ -69,16 +69,16 @@ static int add_frame(struct walk *w, const struct raw_frame *f)
 }
 
 /* From 3.11 on a thread's frames are contiguous: read a page at a time, so that a walk takes less time. */
-static bool read_frame(const struct look *l, struct walk *w, u64 at, u8 *frame)
+static bool read_frame(const struct snapshot *l, struct walk *w, u64 at, u8 *frame)
 {
 	u64 page = at & ~(u64)(PAGE - 1);
 	u32 size = l->layout.frame_size;
 
 	if (at + size > page + PAGE)
-		return look__read(l, at, frame, size);
+		return snapshot__read(l, at, frame, size);
 	if (w->page != page) {
 		w->page = 1;
-		if (!look__read(l, page, w->bytes, PAGE))
+		if (!snapshot__read(l, page, w->bytes, PAGE))
 			return false;
 		w->page = page;
 	}
@@ -87,10 +87,10 @@ static bool read_frame(const struct look *l, struct walk *w, u64 at, u8 *frame)
 }
 
 /* 0; -EAGAIN: what was read makes no sense, the thread runs; -ENOMEM */
-static int walk_frames(const struct look *l, u64 state, struct walk *w)
+static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 {
 	const struct python_layout *p = &l->layout;
-	u64 at = look__word(l, state + p->state_frame), type;
+	u64 at = snapshot__word(l, state + p->state_frame), type;
 	u8 frame[256];
 	u32 owner, i;
 
@@ -98,7 +98,7 @@ static int walk_frames(const struct look *l, u64 state, struct walk *w)
 	w->page = 1;
 	w->cut = false;
 	if (p->by_cframe)
-		at = at ? look__word(l, at + p->cframe_frame) : 0;
+		at = at ? snapshot__word(l, at + p->cframe_frame) : 0;
 	for (i = 0; at && i < FRAMES_MAX; i++) {
 		struct raw_frame f = { .frame = at };
 
@@ -112,7 +112,7 @@ static int walk_frames(const struct look *l, u64 state, struct walk *w)
 		f.code = word_in(frame, p->frame_code) & ~7ULL;
 		/* a frame that was met before need not be read again */
 		if (!map__find(&l->codes, &f.code) &&
-		    (!look__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
+		    (!snapshot__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
 			return -EAGAIN;
 		f.offset = offset_of(l, frame, f.code);
 		if (!w->n && incomplete(l, f.code, f.offset, owner))
@@ -137,7 +137,7 @@ static bool same(const struct walk *a, const struct walk *b)
 }
 
 /* A str of the process as UTF-8, malloc'ed; NULL: it is none, or no memory. */
-static char *read_text(const struct look *l, u64 str)
+static char *read_text(const struct snapshot *l, u64 str)
 {
 	const struct python_layout *p = &l->layout;
 	u64 head[5], length, at;
@@ -145,7 +145,7 @@ static char *read_text(const struct look *l, u64 str)
 	char *text;
 	u8 *chars;
 
-	if (!str || !look__read(l, str, head, sizeof(head)))
+	if (!str || !snapshot__read(l, str, head, sizeof(head)))
 		return NULL;
 	state = (u32)head[4] >> p->str_kind_shift;
 	kind = state & 7;
@@ -155,34 +155,34 @@ static char *read_text(const struct look *l, u64 str)
 	length = head[2] < TEXT_MAX / kind ? head[2] : TEXT_MAX / kind;
 	at = str + (state & 16 ? p->str_ascii : p->str_compact);
 	chars = malloc(length * kind + 1);
-	text = chars && look__read(l, at, chars, length * kind) ? python__utf8(chars, length * kind, kind) : NULL;
+	text = chars && snapshot__read(l, at, chars, length * kind) ? python__utf8(chars, length * kind, kind) : NULL;
 	free(chars);
 	return text;
 }
 
-static void read_lines(const struct look *l, struct look_code *c, u64 bytes)
+static void read_lines(const struct snapshot *l, struct snapshot_code *c, u64 bytes)
 {
 	u64 size;
 
-	if (!bytes || !look__read(l, bytes + 16, &size, sizeof(size)) || !size || size > LINES_MAX)
+	if (!bytes || !snapshot__read(l, bytes + 16, &size, sizeof(size)) || !size || size > LINES_MAX)
 		return;
 	c->lines = malloc(size);
-	if (c->lines && look__read(l, bytes + l->layout.bytes_data, c->lines, size))
+	if (c->lines && snapshot__read(l, bytes + l->layout.bytes_data, c->lines, size))
 		c->lines_size = (u32)size;
 }
 
 /* Reads a code object once: it does not change, and its memory is hardly reused during one dump. */
-static struct look_code *code_at(struct look *l, u64 code)
+static struct snapshot_code *code_at(struct snapshot *l, u64 code)
 {
 	const struct python_layout *p = &l->layout;
-	struct look_code *c = map__find(&l->codes, &code);
+	struct snapshot_code *c = map__find(&l->codes, &code);
 	u8 head[256];
 
 	if (c)
 		return c;
 	c = map__get(&l->codes, &code);
 	if (!c || p->code_name > 248 || p->code_file > 248 || p->code_lines > 248 || p->code_line > 248 ||
-	    !look__read(l, code, head, sizeof(head)))
+	    !snapshot__read(l, code, head, sizeof(head)))
 		return c;
 	c->name = read_text(l, word_in(head, p->code_name));
 	c->file = read_text(l, word_in(head, p->code_file));
@@ -191,18 +191,18 @@ static struct look_code *code_at(struct look *l, u64 code)
 	return c;
 }
 
-static int keep_frames(struct look *l, struct look_thread *t, const struct walk *w)
+static int keep_frames(struct snapshot *l, struct snapshot_thread *t, const struct walk *w)
 {
 	t->frames = calloc(w->n + 1, sizeof(*t->frames));
 	if (!t->frames)
 		return -ENOMEM;
 	t->cut = w->cut;
 	for (u32 i = 0; i < w->n; i++) {
-		const struct look_code *c = code_at(l, w->list[i].code);
+		const struct snapshot_code *c = code_at(l, w->list[i].code);
 
 		if (!c)
 			return -ENOMEM;
-		t->frames[t->n_frames++] = (struct look_frame){
+		t->frames[t->n_frames++] = (struct snapshot_frame){
 			.name = c->name ? c->name : "?",
 			.file = c->file ? c->file : "?",
 			.line = python__line(l->layout.version, c->lines, c->lines_size, c->first_line,
@@ -212,7 +212,7 @@ static int keep_frames(struct look *l, struct look_thread *t, const struct walk 
 	return 0;
 }
 
-int look__stack(struct look *l, struct look_thread *t)
+int snapshot__stack(struct snapshot *l, struct snapshot_thread *t)
 {
 	struct walk walks[2] = {}, *first = &walks[0], *second = &walks[1], *swap;
 	int err = walk_frames(l, t->state, first), again;
@@ -235,10 +235,10 @@ int look__stack(struct look *l, struct look_thread *t)
 	return err == -ENOMEM ? err : 0;
 }
 
-void look__free_codes(struct look *l)
+void snapshot__free_codes(struct snapshot *l)
 {
 	for (u32 i = 0; i < l->codes.n; i++) {
-		struct look_code *c = map__value(&l->codes, i);
+		struct snapshot_code *c = map__value(&l->codes, i);
 
 		free(c->name);
 		free(c->file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "python/look.h"
+#include "python/snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,23 +32,23 @@ struct gil_head {
 };
 #define GIL_WAITED_ON 88
 
-bool look__read(const struct look *l, u64 address, void *to, size_t size)
+bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size)
 {
 	if (address >> 47)
 		return false;
 	return pread(l->mem, to, size, (off_t)address) == (ssize_t)size;
 }
 
-u64 look__word(const struct look *l, u64 address)
+u64 snapshot__word(const struct snapshot *l, u64 address)
 {
 	u64 word;
 
-	return look__read(l, address, &word, sizeof(word)) ? word : 0;
+	return snapshot__read(l, address, &word, sizeof(word)) ? word : 0;
 }
 
 static void on_mapping(const struct mapping *m, void *arg)
 {
-	struct look *l = arg;
+	struct snapshot *l = arg;
 	const char *file = strrchr(m->path, '/') + 1;
 	bool likely = strstr(file, "python") || !strcmp(m->path, l->exe);
 	const char *remote;
@@ -56,7 +56,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 	int fd;
 
 	/* at most so many files that hardly are an interpreter: it may be linked into any */
-	if (l->n_files == LOOK_FILES || (!likely && l->n_files >= LOOK_FILES - 8))
+	if (l->n_files == SNAPSHOT_FILES_MAX || (!likely && l->n_files >= SNAPSHOT_FILES_MAX - 8))
 		return;
 	fd = mapped__open(m, MAPPED_ANY, l->remote_files, &remote);
 	if (remote)
@@ -94,14 +94,14 @@ static int refused(u32 pid, int err, char *text, size_t len)
 	return err;
 }
 
-int look__open(struct look *l, u32 pid, char *err, size_t len)
+int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len)
 {
 	char path[64];
 	ssize_t n;
 	int ret;
 
-	*l = (struct look){ .pid = pid, .mem = -1, .remote_files = l->remote_files };
-	map__init(&l->codes, sizeof(u64), sizeof(struct look_code));
+	*l = (struct snapshot){ .pid = pid, .mem = -1, .remote_files = l->remote_files };
+	map__init(&l->codes, sizeof(u64), sizeof(struct snapshot_code));
 	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
 	l->mem = open(path, O_RDONLY | O_CLOEXEC);
 	if (l->mem < 0)
@@ -114,7 +114,7 @@ int look__open(struct look *l, u32 pid, char *err, size_t len)
 }
 
 /* What the process adds to the file's addresses. */
-static bool bias_of(struct elf *elf, const struct look *l, u32 file, u64 *bias)
+static bool bias_of(struct elf *elf, const struct snapshot *l, u32 file, u64 *bias)
 {
 	u64 addr, size, offset;
 
@@ -128,7 +128,7 @@ static bool bias_of(struct elf *elf, const struct look *l, u32 file, u64 *bias)
 	return false;
 }
 
-int look__identify(struct look *l, char *err, size_t len)
+int snapshot__identify(struct snapshot *l, char *err, size_t len)
 {
 	struct python_runtime runtime;
 	char why[160] = "";
@@ -165,71 +165,71 @@ int look__identify(struct look *l, char *err, size_t len)
 
 static int compare_tids(const void *a, const void *b)
 {
-	u32 x = ((const struct look_task *)a)->own_tid, y = ((const struct look_task *)b)->own_tid;
+	u32 x = ((const struct snapshot_task *)a)->own_tid, y = ((const struct snapshot_task *)b)->own_tid;
 
 	return (x > y) - (x < y);
 }
 
 /* By the number that the thread has for itself: what the process's memory holds. */
-static const struct look_task *task_of(const struct look *l, u32 tid)
+static const struct snapshot_task *task_of(const struct snapshot *l, u32 tid)
 {
-	struct look_task key = { .own_tid = tid };
+	struct snapshot_task key = { .own_tid = tid };
 
 	return bsearch(&key, l->tasks, l->n_tasks, sizeof(key), compare_tids);
 }
 
 /* Which thread has this state: from 3.11 on it says so itself, before libc does. */
-static const struct look_task *owner_of(const struct look *l, u64 state)
+static const struct snapshot_task *owner_of(const struct snapshot *l, u64 state)
 {
 	u64 ids[2] = {};
 	u32 tid = 0;
-	const struct look_task *t = NULL;
+	const struct snapshot_task *t = NULL;
 
-	if (!look__read(l, state + l->layout.state_thread_id, ids, sizeof(ids)))
+	if (!snapshot__read(l, state + l->layout.state_thread_id, ids, sizeof(ids)))
 		return NULL;
 	if (l->layout.version >= 0x030b && ids[1] <= 0x7fffffff)
 		t = task_of(l, (u32)ids[1]);
-	if (!t && ids[0] && look__read(l, ids[0] + PTHREAD_TID, &tid, sizeof(tid)))
+	if (!t && ids[0] && snapshot__read(l, ids[0] + PTHREAD_TID, &tid, sizeof(tid)))
 		t = task_of(l, tid);
 	return t;
 }
 
 /* Where the GIL is that an interpreter uses; before 3.12 there is one for all. */
-static u64 gil_of(const struct look *l, u64 interpreter)
+static u64 gil_of(const struct snapshot *l, u64 interpreter)
 {
 	if (l->layout.runtime_gil)
 		return l->runtime + l->layout.runtime_gil;
-	return l->layout.interp_gil ? look__word(l, interpreter + l->layout.interp_gil) : 0;
+	return l->layout.interp_gil ? snapshot__word(l, interpreter + l->layout.interp_gil) : 0;
 }
 
-static void read_gil(const struct look *l, struct look_interpreter *in)
+static void read_gil(const struct snapshot *l, struct snapshot_interpreter *in)
 {
 	u64 at = gil_of(l, in->id);
 	struct gil_head head;
 
-	if (!at || !look__read(l, at, &head, sizeof(head)) || head.locked > 1 || !head.interval ||
+	if (!at || !snapshot__read(l, at, &head, sizeof(head)) || head.locked > 1 || !head.interval ||
 	    head.interval >> 40 || (head.last_holder & 7))
 		return;
 	in->gil = at;
 	in->holder = head.locked ? head.last_holder : 0;
 }
 
-static struct look_thread *add_thread(struct look *l)
+static struct snapshot_thread *add_thread(struct snapshot *l)
 {
 	if (!array__room(l->threads, l->n_threads))
 		return NULL;
-	l->threads[l->n_threads] = (struct look_thread){};
+	l->threads[l->n_threads] = (struct snapshot_thread){};
 	return &l->threads[l->n_threads++];
 }
 
 /* Reads the interpreter's current list of threads; a state without a known thread is skipped: it begins or ends. */
-static int read_states(struct look *l, u32 interpreter)
+static int read_states(struct snapshot *l, u32 interpreter)
 {
-	u64 state = look__word(l, l->interpreters[interpreter].id + l->layout.interp_threads);
+	u64 state = snapshot__word(l, l->interpreters[interpreter].id + l->layout.interp_threads);
 
 	for (u32 i = 0; state; i++) {
-		const struct look_task *task = owner_of(l, state);
-		struct look_thread *t;
+		const struct snapshot_task *task = owner_of(l, state);
+		struct snapshot_thread *t;
 
 		/* the list has become a circle under way */
 		if (i == THREADS_MAX || l->n_threads > 4 * l->n_tasks + 64)
@@ -242,22 +242,22 @@ static int read_states(struct look *l, u32 interpreter)
 			t->state = state;
 			t->interpreter = interpreter;
 		}
-		state = look__word(l, state + l->layout.state_next);
+		state = snapshot__word(l, state + l->layout.state_next);
 	}
 	return 0;
 }
 
-static int read_interpreters(struct look *l)
+static int read_interpreters(struct snapshot *l)
 {
-	u64 at = look__word(l, l->runtime + l->layout.interpreters);
+	u64 at = snapshot__word(l, l->runtime + l->layout.interpreters);
 	int err = 0;
 
-	for (; at && !err && l->n_interpreters < INTERPRETERS_MAX; at = look__word(l, at + l->layout.interp_next)) {
+	for (; at && !err && l->n_interpreters < INTERPRETERS_MAX; at = snapshot__word(l, at + l->layout.interp_next)) {
 		if (!array__room(l->interpreters, l->n_interpreters))
 			return -ENOMEM;
-		l->interpreters[l->n_interpreters] = (struct look_interpreter){
+		l->interpreters[l->n_interpreters] = (struct snapshot_interpreter){
 			.id = at,
-			.number = look__word(l, at + l->layout.interp_id),
+			.number = snapshot__word(l, at + l->layout.interp_id),
 		};
 		read_gil(l, &l->interpreters[l->n_interpreters]);
 		err = read_states(l, l->n_interpreters++);
@@ -265,7 +265,7 @@ static int read_interpreters(struct look *l)
 	return err;
 }
 
-static void forget(struct look *l)
+static void forget(struct snapshot *l)
 {
 	for (u32 i = 0; i < l->n_threads; i++)
 		free(l->threads[i].frames);
@@ -276,7 +276,7 @@ static void forget(struct look *l)
 	l->n_threads = l->n_interpreters = 0;
 }
 
-static bool has_state(const struct look *l, u32 tid)
+static bool has_state(const struct snapshot *l, u32 tid)
 {
 	for (u32 i = 0; i < l->n_threads; i++)
 		if (l->threads[i].task.tid == tid && l->threads[i].state)
@@ -285,12 +285,12 @@ static bool has_state(const struct look *l, u32 tid)
 }
 
 /* Threads that have nothing to do with Python, or not yet. */
-static int add_others(struct look *l)
+static int add_others(struct snapshot *l)
 {
 	u32 n = l->n_threads;
 
 	for (u32 i = 0; i < l->n_tasks; i++) {
-		struct look_thread *t;
+		struct snapshot_thread *t;
 
 		if (has_state(l, l->tasks[i].tid))
 			continue;
@@ -303,9 +303,9 @@ static int add_others(struct look *l)
 	return 0;
 }
 
-static void find_gil(struct look *l, struct look_thread *t)
+static void find_gil(struct snapshot *l, struct snapshot_thread *t)
 {
-	const struct look_interpreter *in = &l->interpreters[t->interpreter];
+	const struct snapshot_interpreter *in = &l->interpreters[t->interpreter];
 	u64 waited_on = in->gil + sizeof(struct gil_head);
 
 	t->holds = in->holder && in->holder == t->state;
@@ -313,7 +313,7 @@ static void find_gil(struct look *l, struct look_thread *t)
 		   t->task.arg - waited_on < GIL_WAITED_ON;
 }
 
-int look__threads(struct look *l)
+int snapshot__threads(struct snapshot *l)
 {
 	int err = -EAGAIN;
 
@@ -323,22 +323,22 @@ int look__threads(struct look *l)
 		err = read_interpreters(l);
 	}
 	if (!err && !l->n_interpreters)
-		err = look__word(l, l->runtime) ? -EAGAIN : -ESRCH;
+		err = snapshot__word(l, l->runtime) ? -EAGAIN : -ESRCH;
 	for (u32 i = 0; i < l->n_threads && !err; i++) {
 		find_gil(l, &l->threads[i]);
-		err = look__stack(l, &l->threads[i]);
+		err = snapshot__stack(l, &l->threads[i]);
 	}
 	return err ? err : add_others(l);
 }
 
-void look__free(struct look *l)
+void snapshot__free(struct snapshot *l)
 {
 	forget(l);
-	look__free_codes(l);
+	snapshot__free_codes(l);
 	free(l->tasks);
 	for (u32 i = 0; i < l->n_files; i++)
 		close(l->files[i]);
 	if (l->mem >= 0)
 		close(l->mem);
-	*l = (struct look){ .mem = -1 };
+	*l = (struct snapshot){ .mem = -1 };
 }

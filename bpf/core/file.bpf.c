@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The tables of file.bpf.h, and who has the other ends of the pipes and connections that threads used. */
+#include "core/file.bpf.h"
+
+struct files_map files SEC(".maps");
+struct file_ends_map file_ends SEC(".maps");
+struct file_rooms_map file_rooms SEC(".maps");
+u32 file_last = 0;
+
+#define TCP_LISTEN  10 /* include/net/tcp_states.h */
+#define SOCK_STREAM 1 /* include/linux/net.h */
+
+/* What an end is recorded by if a thread waits for its process, and the process is not the one recorded last. */
+static __always_inline struct file_end *end_to_record(u64 end, u32 tgid)
+{
+	struct file_end *known = end ? bpf_map_lookup_elem(&file_ends, &end) : NULL;
+
+	return known && known->tgid != tgid && known->n < FILE_END_PROCESSES ? known : NULL;
+}
+
+/* Fills in where a socket listens. Returns its end, 0: it does not. A UDP socket without a peer gets what is sent there. */
+static __always_inline u64 describe_listener(struct syscall_peer *e, struct socket *socket, struct sock *sk, u16 family)
+{
+	e->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	e->type = BPF_CORE_READ(socket, type);
+	if (!e->local_port || (e->type == SOCK_STREAM && BPF_CORE_READ(sk, __sk_common.skc_state) != TCP_LISTEN))
+		return 0;
+	e->net = socket__net(sk);
+	if (family == AF_INET)
+		e->local0 = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+	else
+		socket__v6(sk, true, &e->local0);
+	return port__end(e->net, e->type, e->local_port);
+}
+
+/* Fills in what a socket is for the threads that wait for its process. */
+static __always_inline struct file_end *describe_peer(struct syscall_peer *e, struct file *file, u64 ino, u32 tgid)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sk = BPF_CORE_READ(socket, sk);
+	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
+
+	if (family == AF_UNIX) {
+		e->other_end = unix__end(ino);
+		return end_to_record(e->other_end, tgid);
+	}
+	if (family != AF_INET && family != AF_INET6)
+		return NULL;
+	if (BPF_CORE_READ(sk, __sk_common.skc_dport)) {
+		e->other_end = socket__end(sk, true);
+		return end_to_record(e->other_end, tgid);
+	}
+	return end_to_record(describe_listener(e, socket, sk, family), tgid);
+}
+
+/* Run once, when tracing stops, over all open files of the machine: some 0.1 us each. */
+SEC("iter/task_file")
+int core_file_peers(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
+	struct file *file = ctx->file;
+	struct syscall_peer e = {};
+	struct file_end *end;
+	struct inode *inode;
+	u32 tgid;
+	u16 mode;
+
+	if (!task || !file)
+		return 0;
+	tgid = task->tgid;
+	inode = file->f_inode;
+	mode = inode->i_mode & S_IFMT;
+	if (mode == S_IFIFO) {
+		e.other_end = pipe__end(inode->i_ino, inode->i_sb->s_dev, file->f_mode & FMODE_WRITE);
+		end = end_to_record(e.other_end, tgid);
+	} else {
+		end = mode == S_IFSOCK ? describe_peer(&e, file, inode->i_ino, tgid) : NULL;
+	}
+	if (!end)
+		return 0;
+	e.event.time = bpf_ktime_get_ns();
+	e.event.pid = e.event.tid = tgid;
+	e.event.id = ID_syscall_peer;
+	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), BPF_CORE_READ(task, group_leader, comm));
+	/* what has no room in the reader's buffer comes once more */
+	if (iter__write(seq, &e, sizeof(e)))
+		return 0;
+	end->tgid = tgid;
+	end->n++;
+	return 0;
+}

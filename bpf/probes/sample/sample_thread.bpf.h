@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The state of each thread that sampling follows. */
+#ifndef SONDE_SAMPLE_THREAD_BPF_H
+#define SONDE_SAMPLE_THREAD_BPF_H
+
+#include "core/file.bpf.h"
+#include "sample.h"
+
+struct sample_thread {
+	u64 since; /* start of the off-CPU interval; 0: on a CPU, or unknown */
+	u64 start, end; /* of an off-CPU interval whose stack has not been read yet; end 0: none */
+	s32 nr; /* the system call in which it left the CPU for the last time; -1: it was in none */
+	u32 state;
+	u8 iowait;
+	u8 before; /* since is the time when tracing began */
+	u8 start_before;
+	u8 reason;
+	u8 kept; /* its stack is in sample_kept */
+	u8 returns; /* its system call has been executed */
+	u32 wake_stacks; /* stacks that may still be read when this thread wakes others: sample_wake.bpf.c */
+	u64 wake_refill; /* time of the last increase of that number */
+	u64 short_ns; /* sum of its waits below the threshold since one of them got a stack */
+	struct file_cache file; /* the file it waited for last */
+};
+
+struct sample_threads_map {
+	TASK_STORAGE(struct sample_thread);
+};
+
+extern struct sample_threads_map sample_threads SEC(".maps");
+
+#endif

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The code that ends another thread's long wait for a futex: it releases the lock, signals the condition, or ends.
+ * sched_waking runs in the waker's context, so its stack is read right there. That delays the waiter, which has
+ * waited for at least WAKE_MIN (docs/sampling.md has the times).
+ *
+ * Waits for the GIL are left out, because family gil records them.
+ */
+#include "core/futex.bpf.h"
+#include "core/native.bpf.h"
+#include "core/python.bpf.h"
+#include "core/python_gil.bpf.h"
+#include "sample_lock.bpf.h"
+#include "sample_thread.bpf.h"
+
+#define WAKE_MIN 100000 /* ns that the woken thread was off the CPU */
+
+/* Limit of stacks of one waker: a number at once, and one more after each interval in ns. Each costs the loader about
+ * 10 us, and is read with interrupts off. */
+#define WAKE_STACKS 64
+#define WAKE_REFILL 5000000
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct raw_wake);
+} sample_wakes SEC(".maps");
+
+static __always_inline bool is_wait(u32 op)
+{
+	op &= FUTEX_COMMAND;
+	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2 ||
+	       op == FUTEX_WAIT_REQUEUE_PI;
+}
+
+static __always_inline bool is_wake(u32 op)
+{
+	op &= FUTEX_COMMAND;
+	return op == FUTEX_WAKE || op == FUTEX_WAKE_BITSET || op == FUTEX_WAKE_OP || op == FUTEX_UNLOCK_PI ||
+	       op == FUTEX_REQUEUE || op == FUTEX_CMP_REQUEUE || op == FUTEX_CMP_REQUEUE_PI;
+}
+
+/* The futex that the thread waits on, 0: none. */
+static __always_inline u64 futex_of(struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (task__in_32bit_call(task) || regs->orig_ax != SYS_futex || !is_wait(regs->si))
+		return 0;
+	return regs->di;
+}
+
+/* How the current thread ends waits for this futex; 0: it does not. A timer may have interrupted an unrelated thread.
+ */
+static __always_inline u8 how_of(struct task_struct *me, u64 futex)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
+
+	if (me->flags & PF_EXITING)
+		return SAMPLE_WAKE_EXIT;
+	if (task__in_32bit_call(me) || regs->orig_ax != SYS_futex || !is_wake(regs->si))
+		return 0;
+	return regs->di == futex || regs->r8 == futex ? SAMPLE_WAKE_FUTEX : 0;
+}
+
+/* Is the futex one of the GIL of a thread of the current process, as far as its thread state is known? */
+static __always_inline bool is_gil(struct task_struct *task, u64 futex)
+{
+	u64 gil = 0;
+
+	python__gil_held(task, &gil);
+	return gil && futex - gil < GIL_SIZE;
+}
+
+/* May a stack of this thread be read? */
+static __always_inline bool takes_stack(struct sample_thread *t, u64 now)
+{
+	u64 more = (now - t->wake_refill) / WAKE_REFILL;
+
+	if (more) {
+		t->wake_stacks = t->wake_stacks + more < WAKE_STACKS ? t->wake_stacks + more : WAKE_STACKS;
+		t->wake_refill = now;
+	}
+	if (!t->wake_stacks)
+		return false;
+	t->wake_stacks--;
+	return true;
+}
+
+/*
+ * The current thread's Python stack; 0 also where its thread state is not known yet: the search for it, in memory that
+ * the process may have changed at will, would take too long with interrupts off.
+ */
+static __always_inline u32 python_of(struct task_struct *me)
+{
+	return python__stack_of(python__known_state(me), STACK_FRAMES_SHORT);
+}
+
+/*
+ * Completes the record of the current CPU and sends it. The Python stack was taken by the caller: this function's frame and
+ * the walk's together are more than a program of 6.1 may have.
+ */
+__weak __noinline int sample_send_wake(struct sample_thread *t)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct raw_wake *raw;
+	u32 zero = 0;
+
+	raw = bpf_map_lookup_elem(&sample_wakes, &zero);
+	if (!raw || !t)
+		return 0;
+	if (raw->how == SAMPLE_WAKE_FUTEX && !raw->bounded)
+		native__take(&raw->native, me, NULL);
+	emit(raw, NATIVE_SIZE(*raw, native));
+	return 0;
+}
+
+static __always_inline void fill(struct raw_wake *raw, struct task_struct *me, struct task_struct *woken, u64 now)
+{
+	event__init(&raw->event, RAW_WAKE, 0, now);
+	raw->woken_pid = woken->tgid;
+	raw->woken_tid = woken->pid;
+	raw->value = ((struct pt_regs *)bpf_task_pt_regs(woken))->dx;
+	raw->python = 0;
+	raw->parent = BPF_CORE_READ(me, real_parent, tgid);
+	raw->bounded = 0;
+	raw->native.ip = 0;
+	raw->native.links = 0;
+	raw->native.window = 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sample_waking, struct task_struct *woken)
+{
+	struct sample_thread *t = task__stored(&sample_threads, woken), *mine;
+	struct task_struct *me = bpf_get_current_task_btf();
+	u64 now, futex;
+	struct raw_wake *raw;
+	u32 zero = 0;
+	u8 how;
+
+	if (!t || !t->since || me->tgid != woken->tgid)
+		return 0;
+	futex = futex_of(woken);
+	how = futex ? how_of(me, futex) : 0;
+	if (!how)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (now < t->since + WAKE_MIN)
+		return 0;
+	mine = task__stored(&sample_threads, me);
+	raw = bpf_map_lookup_elem(&sample_wakes, &zero);
+	if (!mine || !raw || is_gil(me, futex) || is_gil(woken, futex))
+		return 0;
+	fill(raw, me, woken, now);
+	raw->since = t->since;
+	raw->futex = futex;
+	raw->lock = lock_of(woken, NULL, futex);
+	raw->how = how;
+	if (how == SAMPLE_WAKE_FUTEX) {
+		raw->bounded = !takes_stack(mine, now);
+		if (!raw->bounded)
+			raw->python = python_of(me);
+	}
+	sample_send_wake(mine);
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A pager for long output: if standard output is a terminal, what a command prints there first goes to a child process,
+ * which starts the pager as soon as the output is longer than the screen, and else prints it. SONDE_PAGER or PAGER
+ * name it; else it is `less -FRX`.
+ */
+#ifndef SONDE_CMD_PAGER_H
+#define SONDE_CMD_PAGER_H
+
+#include "output/table.h"
+
+/* A long option of the commands that page, and what getopt_long returns for it */
+#define PAGER_OPTION                                        \
+	{                                                   \
+		"no-pager", no_argument, NULL, OPT_NO_PAGER \
+	}
+#define OPT_NO_PAGER 0x9a6e
+
+/* --no-pager */
+void pager__disable(void);
+/*
+ * Sets the colours and the width of the options (OUTPUT_TABLE), which are those of the terminal, and forks the child. To be
+ * called before the process gives up its rights, from where an exit leads to exit(): this waits until the pager is left.
+ */
+void pager__start(struct output_options *options);
+/* From here on an interrupt is the pager's, and does not end this process. */
+void pager__printing(void);
+
+#endif

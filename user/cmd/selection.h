@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The part of a trace that a command line selects, with the facts and names that reports need. */
+#ifndef SONDE_CMD_SELECTION_H
+#define SONDE_CMD_SELECTION_H
+
+#include "cmd/pids.h"
+#include "model/query.h"
+
+struct selection_request {
+	const char *command; /* for messages */
+	const char *label; /* the trace as printed */
+	const char *path; /* NULL: several were merged */
+	const char *time; /* NULL: all of it */
+	const struct pid_list *pids;
+	u32 tid; /* 0: all */
+	bool only_traced; /* time before all was attached, or after detaching began, is never selected */
+	bool may_lack; /* some of the processes may be another trace's */
+};
+
+struct selection {
+	struct trace_facts facts;
+	struct query query;
+	u32 *pids, *tids; /* what the query's lists are in */
+};
+
+/*
+ * request and t must outlive it; it must not be moved. EXIT_DONE, or another exit status: it has printed what is wrong.
+ * selection__free in any case.
+ */
+int selection__load(struct selection *s, struct trace *t, const struct selection_request *request);
+void selection__free(struct selection *s);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A line on the terminal that shows what a command does. Nothing is printed if stderr is no terminal. */
+#ifndef SONDE_CMD_STATUS_LINE_H
+#define SONDE_CMD_STATUS_LINE_H
+
+/* Prints no status lines from here on (--quiet). */
+void status_line__disable(void);
+/* Replaces the line, cut at the terminal's width; "" removes it. */
+void status_line__set(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* `sonde why`: records some processes for a few seconds, prints why one waits and the summary; the trace is removed. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/pager.h"
+#include "cmd/pids.h"
+#include "cmd/status_line.h"
+#include "cmd/subcommand.h"
+#include "output/table.h"
+
+#define SECONDS "5"
+
+static const char help[] =
+	"Usage: sonde why [-d SECONDS] [--format table|csv|json] [--no-pager] PID..\n"
+	"\n"
+	"Records these processes and their descendants for five seconds, with the default set of `sonde\n"
+	"record`, and prints what they did with their time: the summary of `sonde report`, and before it, for one\n"
+	"process, the report `why`: what it waited for, to the end of the chain of waits. The trace is a file that\n"
+	"no other user can read, and is removed. Needs root.\n"
+	"\n"
+	"  -d, --duration SEC    record for this many seconds, fractions allowed\n"
+	"      --format FORMAT   table, csv or json\n"
+	"      --no-pager        no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
+	"  -h, --help            this text\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but something could not be attached.\n"
+	"\n"
+	"Examples:\n"
+	"  sudo sonde why 4711                    what process 4711 waits for, and what it computes\n"
+	"  sudo sonde why $(pgrep -f gunicorn)    the same of several processes\n"
+	"  sudo sonde why -d 20 4711              over twenty seconds\n";
+
+struct why_args {
+	const char *seconds, *format;
+	struct pid_list pids;
+	bool done; /* --help was printed */
+};
+
+static bool parse(struct why_args *a, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "duration", required_argument, NULL, 'd' },
+		{ "format", required_argument, NULL, 'F' },
+		PAGER_OPTION,
+		{ "help", no_argument, NULL, 'h' },
+		{},
+	};
+	struct output_options format = {};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "d:h", options, NULL)) != -1) {
+		if (c == 'd')
+			a->seconds = optarg;
+		else if (c == 'F' && cmd__parse_format("why", optarg, &format))
+			a->format = optarg;
+		else if (c == OPT_NO_PAGER)
+			pager__disable();
+		else if (c == 'h')
+			a->done = true;
+		else
+			return false;
+	}
+	if (a->done) {
+		fputs(help, stdout);
+		return true;
+	}
+	if (optind == argc) {
+		cmd__usage("why", "which process? `sonde why PID`");
+		return false;
+	}
+	for (; optind < argc; optind++)
+		if (!pid_list__add(&a->pids, "why", "PID", argv[optind]))
+			return false;
+	return true;
+}
+
+static int record(const struct why_args *a, char *path)
+{
+	static char list[PIDS_MAX * 12];
+	char *argv[] = { (char *)"sonde",
+			 (char *)"record",
+			 (char *)"--quiet",
+			 (char *)"-d",
+			 (char *)a->seconds,
+			 (char *)"-p",
+			 list,
+			 (char *)"-o",
+			 path,
+			 NULL };
+	size_t used = 0;
+
+	for (u32 i = 0; i < a->pids.n; i++)
+		used += snprintf(list + used, sizeof(list) - used, "%s%u", i ? "," : "", a->pids.list[i]);
+	status_line__set("recording %s s of %u process%s; Ctrl-C stops", a->seconds, a->pids.n,
+			 a->pids.n == 1 ? "" : "es");
+	return subcommand__run(argv);
+}
+
+/* What people read of one process begins with its chain of causes; programs get one object, the summary. */
+static int report(const struct why_args *a, char *path)
+{
+	char pid[16];
+	char *chain[] = { (char *)"sonde", (char *)"report", path, (char *)"why", pid, (char *)"--no-pager", NULL };
+	char *argv[] = { (char *)"sonde",
+			 (char *)"report",
+			 path,
+			 (char *)"--format",
+			 (char *)(a->format ? a->format : "table"),
+			 NULL };
+	int status = EXIT_DONE;
+
+	snprintf(pid, sizeof(pid), "%u", a->pids.list[0]);
+	if (a->pids.n == 1 && !strcmp(argv[4], "table")) {
+		status = subcommand__run(chain);
+		putchar('\n');
+		fflush(stdout);
+	}
+	return status ? status : subcommand__run(argv);
+}
+
+static int cmd_why(int argc, char **argv)
+{
+	static struct why_args a = { .seconds = SECONDS };
+	const char *tmp = getenv("TMPDIR");
+	char folder[256], path[300];
+	int status, shown;
+
+	if (!parse(&a, argc, argv))
+		return EXIT_USAGE;
+	if (a.done)
+		return EXIT_DONE;
+	snprintf(folder, sizeof(folder), "%s/sonde-why-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+	if (!mkdtemp(folder)) {
+		cmd__error("%s: cannot make a folder for the trace: %s; set TMPDIR to another folder", folder,
+			   strerror(errno));
+		return EXIT_FAILED;
+	}
+	snprintf(path, sizeof(path), "%s/trace.sonde", folder);
+	status = record(&a, path);
+	status_line__set("%s", "");
+	if (status == EXIT_DONE || status == EXIT_PARTLY) {
+		shown = report(&a, path);
+		status = shown ? shown : status;
+	}
+	if ((unlink(path) && errno != ENOENT) || rmdir(folder))
+		cmd__error("%s can't be removed: %s", folder, strerror(errno));
+	return status;
+}
+
+COMMAND(why_command) = {
+	.name = "why",
+	.doc = "record some processes for five seconds and print what they did with their time",
+	.order = 15,
+	.run = cmd_why,
+};

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The time of all threads of one side by cause, and its findings, from one pass over the activity. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/diff_functions.h"
+#include "diff/role.h"
+#include "util/path.h"
+
+struct cell_time {
+	float slices[NOISE_SLICES];
+};
+
+struct threads {
+	struct diff *d;
+	u32 side;
+	struct map cells; /* const struct profile_cell * -> struct cell_time */
+	struct map roles; /* struct thread_key -> struct diff_role */
+	const struct profile_cell *last;
+	struct cell_time *last_time;
+};
+
+static struct cell_time *time_of(struct threads *t, const struct profile_cell *cell)
+{
+	if (cell == t->last)
+		return t->last_time;
+	t->last = cell;
+	t->last_time = t->cells.n < DIFF_CELLS_MAX ? map__get(&t->cells, &cell) : map__find(&t->cells, &cell);
+	return t->last_time;
+}
+
+static int on_interval(const struct activity_interval *i, void *arg)
+{
+	struct threads *t = arg;
+	const struct profile *p = findings__input(t->d->findings[t->side])->profile;
+	const struct profile_cell *cell = profile__find(p, i);
+	struct cell_time *time;
+
+	if (!cell || (p->has_sched && i->state == ACTIVITY_UNKNOWN))
+		return 0;
+	time = time_of(t, cell);
+	if (!time && t->cells.n < DIFF_CELLS_MAX)
+		return -ENOMEM;
+	if (time)
+		diff__add_time(t->d, t->side, time->slices, i->from, i->to);
+	else
+		t->d->left_out_ns += i->to - i->from;
+	return 0;
+}
+
+const struct diff_role *diff_role__of(struct diff *d, u32 side, struct map *roles, struct thread_key thread)
+{
+	struct diff_role *role = map__get(roles, &thread);
+	char text[ROLE_LEN];
+	int err = 0;
+
+	if (!role)
+		return NULL;
+	if (role->process)
+		return role;
+	role->process = diff__text(d, role__process(d->q[side]->names, thread.pid, text, sizeof(text)), &err);
+	role->thread = diff__text(d, role__thread(d->q[side]->names, thread.pid, thread.tid, text, sizeof(text)), &err);
+	return err ? NULL : role;
+}
+
+/* Findings of these kinds are of a process and not of one function. */
+static bool is_of_process(enum finding_kind kind)
+{
+	return kind == FINDING_GIL || kind == FINDING_COMPUTE || kind == FINDING_CPU;
+}
+
+/* The kind of a finding's cells: which of the three a wait for a CPU is follows from all of them. */
+static enum finding_kind kind_of_cells(enum finding_kind kind)
+{
+	return kind == FINDING_QUOTA || kind == FINDING_AFFINITY ? FINDING_CPU : kind;
+}
+
+static int add_slices(struct diff *d, u32 side, const struct diff_key *key, const float *slices)
+{
+	int err = 0;
+	struct diff_measure *m = diff__measure(d, key, side, &err);
+
+	for (u32 i = 0; m && i < NOISE_SLICES; i++)
+		m->ns.slices[i] += slices[i];
+	return err;
+}
+
+static int add_to_process(struct diff *d, u32 side, u32 process, const float *slices, bool is_running)
+{
+	struct diff_process *p = map__get(&d->processes, &process);
+
+	for (u32 i = 0; p && i < NOISE_SLICES; i++) {
+		p->ns[side] += slices[i];
+		p->run_ns[side] += is_running ? slices[i] : 0;
+	}
+	return p ? 0 : -ENOMEM;
+}
+
+static int add_cell(struct threads *t, struct function_sums *functions, const struct profile_key *key,
+		    const struct profile_cell *cell, const struct cell_time *time)
+{
+	struct diff *d = t->d;
+	const struct stacks *stacks = findings__input(d->findings[t->side])->stacks;
+	const struct diff_role *role = diff_role__of(d, t->side, &t->roles, key->thread);
+	struct diff_key cause = { .section = DIFF_CAUSES, .kind = cell->kind }, finding = { .section = DIFF_FINDINGS };
+	char name[STACK_LABEL];
+	int err;
+
+	if (!role)
+		return -ENOMEM;
+	cause.process = finding.process = role->process;
+	cause.thread = role->thread;
+	err = add_to_process(d, t->side, role->process, time->slices, cell->kind == FINDING_COMPUTE);
+	if (!err)
+		err = add_slices(d, t->side, &cause, time->slices);
+	finding.kind = kind_of_cells(cell->kind);
+	if (!err && cell->code && !is_of_process(finding.kind))
+		finding.name = diff__text(d, stacks__function(stacks, cell->code, name, sizeof(name)), &err);
+	if (!err)
+		err = add_slices(d, t->side, &finding, time->slices);
+	if (!err && cell->kind == FINDING_COMPUTE)
+		err = function_sums__add_run(functions, role, time->slices);
+	return err;
+}
+
+/* As stacks__function() has it */
+static u32 name_of(struct diff *d, const struct finding *f, int *err)
+{
+	char text[STACK_LABEL];
+
+	if (!*f->code.function || is_of_process(kind_of_cells(f->kind)))
+		return 0;
+	snprintf(text, sizeof(text), *f->code.file ? "%s (%s)" : "%s", f->code.function, path__file_name(f->code.file));
+	return diff__text(d, text, err);
+}
+
+/* A finding that is no sum of cells, such as garbage collections: its time is known, and how often. */
+static void spread(struct diff_measure *m, const struct finding *f)
+{
+	for (u32 i = 0; i < NOISE_SLICES; i++)
+		m->ns.slices[i] = (float)((double)f->lost_ns / NOISE_SLICES);
+	m->ns.counting = (double)f->lost_ns * (double)f->lost_ns / (double)(f->times ? f->times : 1);
+}
+
+static int add_findings(struct threads *t)
+{
+	struct diff *d = t->d;
+	const struct finding *f;
+	int err = 0;
+
+	for (u32 i = 0; !err && (f = findings__ranked(d->findings[t->side], i)) != NULL; i++) {
+		struct diff_key key = { .section = DIFF_FINDINGS, .kind = kind_of_cells(f->kind) };
+		struct thread_key thread = { f->pid, f->pid };
+		const struct diff_role *role = diff_role__of(d, t->side, &t->roles, thread);
+		struct diff_measure *m;
+
+		if (!role)
+			return -ENOMEM;
+		key.process = role->process;
+		key.name = name_of(d, f, &err);
+		m = err ? NULL : diff__measure(d, &key, t->side, &err);
+		if (!m || m->rank)
+			continue;
+		m->rank = i + 1;
+		if (noise_sum__total(&m->ns) <= 0)
+			spread(m, f);
+	}
+	return err;
+}
+
+static int add_cells(struct threads *t, struct function_sums *functions)
+{
+	const struct profile *p = findings__input(t->d->findings[t->side])->profile;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < p->cells.n; i++) {
+		const struct profile_cell *cell = profile__cell(p, i);
+		const struct cell_time *time = map__find(&t->cells, &cell);
+
+		if (time && cell->kind != FINDING_NONE)
+			err = add_cell(t, functions, profile__key(p, i), cell, time);
+	}
+	return err;
+}
+
+int diff_threads__read(struct diff *d, u32 side)
+{
+	struct threads t = { .d = d, .side = side };
+	struct findings_listener listener = { on_interval, &t };
+	struct function_sums functions;
+	int err;
+
+	map__init(&t.cells, sizeof(const struct profile_cell *), sizeof(struct cell_time));
+	map__init(&t.roles, sizeof(struct thread_key), sizeof(struct diff_role));
+	function_sums__init(&functions, d, side, &t.roles);
+	err = findings__read(&d->findings[side], d->q[side], &listener);
+	if (!err)
+		err = add_cells(&t, &functions);
+	if (!err)
+		err = add_findings(&t);
+	if (!err)
+		err = function_sums__finish(&functions, findings__input(d->findings[side])->stacks);
+	function_sums__free(&functions);
+	map__free(&t.cells);
+	map__free(&t.roles);
+	return err;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The time line of a page: what each thread did over time, and when each GPU was busy, as runs of cells. A run is the
+ * time in which a thread was in one call or wait, or a cell in which it was in several, with the share of each kind. A
+ * thread's cells become longer until all runs are at most so many, so the page's size has a bound that does not depend
+ * on the trace's.
+ */
+#ifndef SONDE_EXPORT_HTML_TIMELINE_H
+#define SONDE_EXPORT_HTML_TIMELINE_H
+
+#include <stdio.h>
+
+#include "model/activity.h"
+#include "util/map.h"
+
+/* A number in place of a call's: several of them */
+#define TIMELINE_MIXED (~0u)
+/* Likewise, of a GPU */
+#define TIMELINE_GPU_BUSY (~1u)
+#define TIMELINE_GPU_IDLE (~2u)
+/* Processes that come first at most */
+#define TIMELINE_FIRST_MAX 32
+
+struct timeline_run {
+	u32 cell, n; /* of the line's cells */
+	u32 reason; /* of struct activity_interval, or TIMELINE_MIXED */
+	float shares[ACTIVITY_MARKS]; /* of the time of each cell, 1 at most in all */
+};
+
+/* A line is a thread's or a GPU's. Ids of threads may have any of 32 bits, so that none of them can mark a GPU. */
+struct timeline_key {
+	u32 pid, tid; /* tid: of a GPU its number */
+	u32 is_gpu; /* 0 or 1 */
+};
+
+struct timeline_line {
+	u64 width; /* of a cell, ns */
+	struct timeline_run *runs; /* in order of time; they don't overlap */
+	u32 n;
+	u64 busy_ns, known_ns; /* neither idle nor asleep; of known state */
+};
+
+struct html_timeline {
+	u64 from, to; /* ns */
+	struct map lines; /* struct timeline_key -> struct timeline_line */
+	struct timeline_key last; /* intervals arrive thread by thread: the line that it has */
+	struct timeline_line *line;
+	u32 runs; /* of all lines */
+	u32 line_max; /* runs of a line at most */
+	struct activity *activity;
+	u32 first[TIMELINE_FIRST_MAX]; /* pids: the processes that come before all others, as findings name them */
+	u32 n_first;
+};
+
+/* Runs of all lines at most, and threads that are written; tests make them small. */
+extern u32 timeline_runs_max, timeline_threads_max;
+
+/* Reads q's time. 0 or negative errno; free it in any case. */
+int html_timeline__read(struct html_timeline *t, const struct query *q);
+void html_timeline__free(struct html_timeline *t);
+/* For html_timeline__read, and for tests. from < to, ns */
+void html_timeline__init(struct html_timeline *t, u64 from, u64 to);
+int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum activity_mark mark,
+		       u32 reason);
+/*
+ * Writes it as a JSON object: from, to (ns of the trace), names of calls with their kinds, and threads by process, those
+ * that were busy longest first; a GPU is a thread with number -1 of the process that used it. Of a thread's runs each
+ * has three numbers: cells since the end of the last one, cells, and the number of its name, from 1, or below 0 its
+ * shares in sevenths, three bits for each enum activity_mark. 0 or -ENOMEM.
+ */
+int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out);
+
+#endif

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The time line as the page's script reads it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "export/html_timeline.h"
+#include "output/html.h"
+
+/* A line with the rank and the sum of its process, by which threads are ordered */
+struct entry {
+	const struct timeline_key *key;
+	const struct timeline_line *line;
+	u32 rank;
+	u64 process_ns;
+};
+
+static int compare(u64 a, u64 b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_busy(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = compare(x->rank, y->rank);
+
+	if (!order)
+		order = compare(y->line->busy_ns, x->line->busy_ns);
+	return order ? order : compare(x->key->tid, y->key->tid);
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = compare(x->rank, y->rank);
+
+	if (!order)
+		order = compare(y->process_ns, x->process_ns);
+	if (!order)
+		order = compare(x->key->pid, y->key->pid);
+	/* its GPUs first */
+	if (!order)
+		order = compare(y->key->is_gpu, x->key->is_gpu);
+	return order ? order : by_busy(a, b);
+}
+
+static u32 rank_of(const struct html_timeline *t, const struct query *q, u32 pid)
+{
+	u32 i = 0;
+
+	while (i < t->n_first && t->first[i] != names__number(q->names, pid))
+		i++;
+	return i;
+}
+
+static void add_sums(struct entry *list, u32 n)
+{
+	struct map sums; /* u32 pid -> u64 ns */
+
+	map__init(&sums, sizeof(u32), sizeof(u64));
+	for (u32 i = 0; i < n; i++) {
+		u64 *sum = map__get(&sums, &list[i].key->pid);
+
+		if (sum)
+			*sum += list[i].line->busy_ns;
+	}
+	for (u32 i = 0; i < n; i++) {
+		const u64 *sum = map__find(&sums, &list[i].key->pid);
+
+		list[i].process_ns = sum ? *sum : 0;
+	}
+	map__free(&sums);
+}
+
+/* The busiest threads, process by process. *n: how many; NULL: no memory. */
+static struct entry *order(const struct html_timeline *t, const struct query *q, u32 *n)
+{
+	struct entry *list = calloc(t->lines.n + 1, sizeof(*list));
+
+	*n = 0;
+	if (!list)
+		return NULL;
+	for (u32 i = 0; i < t->lines.n; i++) {
+		const struct timeline_key *key = map__key(&t->lines, i);
+
+		list[i] = (struct entry){ key, map__value(&t->lines, i), rank_of(t, q, key->pid), 0 };
+	}
+	qsort(list, t->lines.n, sizeof(*list), by_busy);
+	*n = t->lines.n < timeline_threads_max ? t->lines.n : timeline_threads_max;
+	add_sums(list, *n);
+	qsort(list, *n, sizeof(*list), by_process);
+	return list;
+}
+
+/* Numbers of calls in the page, from 1 in order of their first use */
+struct numbers {
+	struct map by_reason; /* u32 -> u32 number */
+	FILE *out;
+};
+
+static u32 number_of(struct numbers *n, u32 reason)
+{
+	u32 *known = map__get(&n->by_reason, &reason);
+
+	if (known && !*known)
+		*known = n->by_reason.n;
+	return known ? *known : 0;
+}
+
+/* The share of a run's only kind in a cell; -1: the run has several, or is not beside the cell. */
+static float share_of(const struct timeline_run *run, const struct timeline_run *cell)
+{
+	if (run->reason == TIMELINE_MIXED || (run->cell + run->n != cell->cell && cell->cell + 1 != run->cell))
+		return -1;
+	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
+		if (run->shares[i] > 0)
+			return cell->shares[i];
+	return -1;
+}
+
+/*
+ * Where one call or wait follows another within a cell, the cell is the one's that has more of it: its length is what
+ * times are rounded to. NULL: the cell has something else, too.
+ */
+static const struct timeline_run *neighbour_of(const struct timeline_line *l, u32 i)
+{
+	const struct timeline_run *cell = &l->runs[i], *best = NULL;
+	float sum = 0, found = 0, most = 0;
+
+	if (cell->n != 1)
+		return NULL;
+	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
+		sum += cell->shares[k];
+	for (u32 k = i ? i - 1 : i + 1; k <= i + 1 && k < l->n; k += 2) {
+		float share = share_of(&l->runs[k], cell);
+
+		found += share > 0 ? share : 0;
+		if (share > most) {
+			most = share;
+			best = &l->runs[k];
+		}
+	}
+	return found > sum - 0.02f ? best : NULL;
+}
+
+static s64 value_of(struct numbers *n, const struct timeline_line *l, u32 i)
+{
+	const struct timeline_run *run = neighbour_of(l, i);
+	s64 shares = 0;
+	float sum = 0;
+
+	run = run ? run : &l->runs[i];
+	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
+		sum += run->shares[k];
+	/* a call's name is worth more than the rest of the cell, in which the thread's state is not known */
+	if (run->reason != TIMELINE_MIXED && sum > 0.5f)
+		return number_of(n, run->reason);
+	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
+		shares |= (s64)(run->shares[k] * 7 + 0.5f > 7 ? 7 : run->shares[k] * 7 + 0.5f) << 3 * k;
+	return -shares;
+}
+
+/* Runs that look the same are one, and those that show nothing none. */
+static void write_runs(struct numbers *n, const struct timeline_line *l)
+{
+	u32 until = 0, first = 0, end = 0;
+	const char *comma = "";
+	s64 value = 0, next;
+
+	putc('[', n->out);
+	for (u32 i = 0; i <= l->n; i++) {
+		next = i < l->n ? value_of(n, l, i) : 0;
+		if (next && next == value && l->runs[i].cell == end) {
+			end += l->runs[i].n;
+			continue;
+		}
+		if (value) {
+			fprintf(n->out, "%s%u,%u,%lld", comma, first - until, end - first, value);
+			comma = ",";
+			until = end;
+		}
+		value = next;
+		if (next) {
+			first = l->runs[i].cell;
+			end = first + l->runs[i].n;
+		}
+	}
+	putc(']', n->out);
+}
+
+static void write_thread(struct numbers *n, const struct entry *e, const struct query *q)
+{
+	const char *thread = names__comm(q->names, e->key->pid, e->key->tid);
+	const char *process = names__comm(q->names, e->key->pid, 0);
+	u32 tid = e->key->tid;
+	char gpu[32];
+
+	snprintf(gpu, sizeof(gpu), "GPU %u", tid);
+	fprintf(n->out, "[%u,%lld,", names__number(q->names, e->key->pid),
+		e->key->is_gpu ? -1 : (s64)names__number(q->names, tid));
+	html__put_json(n->out, process ? process : "");
+	putc(',', n->out);
+	html__put_json(n->out, e->key->is_gpu ? gpu : thread ? thread : "");
+	fprintf(n->out, ",%llu,%llu,%llu,", e->line->busy_ns, e->line->known_ns, e->line->width);
+	write_runs(n, e->line);
+	putc(']', n->out);
+}
+
+static void write_name(const struct html_timeline *t, u32 reason, FILE *out)
+{
+	const char *name = NULL;
+	int mark = 0;
+
+	if (reason == TIMELINE_GPU_BUSY) {
+		name = "busy: a kernel, copy or set ran";
+	} else if (reason == TIMELINE_GPU_IDLE) {
+		name = "idle: no kernel, copy or set ran";
+		mark = ACTIVITY_MARK_IDLE;
+	} else if (t->activity) {
+		name = activity__name(t->activity, reason);
+		mark = (int)activity_cause__mark(activity__cause(t->activity, reason));
+	}
+	putc('[', out);
+	html__put_json(out, name ? name : "");
+	fprintf(out, ",%d]", mark);
+}
+
+static void write_names(const struct html_timeline *t, const struct numbers *n)
+{
+	fputs("],\"names\":[", n->out);
+	for (u32 i = 0; i < n->by_reason.n; i++) {
+		if (i)
+			putc(',', n->out);
+		write_name(t, *(const u32 *)map__key(&n->by_reason, i), n->out);
+	}
+}
+
+int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out)
+{
+	struct numbers numbers = { .out = out };
+	u32 n;
+	struct entry *list = order(t, q, &n);
+
+	if (!list)
+		return -ENOMEM;
+	map__init(&numbers.by_reason, sizeof(u32), sizeof(u32));
+	fprintf(out, "{\"from\":%lld,\"to\":%lld,\"left_out\":%u,\"threads\":[", (s64)(t->from - q->start),
+		(s64)(t->to - q->start), t->lines.n - n);
+	for (u32 i = 0; i < n; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		write_thread(&numbers, &list[i], q);
+	}
+	write_names(t, &numbers);
+	fputs("]}", out);
+	map__free(&numbers.by_reason);
+	free(list);
+	return 0;
+}

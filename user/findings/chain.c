@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "findings/chain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "findings/chain_private.h"
+#include "findings/classify.h"
+#include "model/lock_kind.h"
+#include "util/array.h"
+
+const char *chain_end__key(enum chain_end end)
+{
+	static const char *const keys[] = {
+		[CHAIN_GOES_ON] = "goes-on", [CHAIN_CAUSE] = "cause",
+		[CHAIN_IDLE] = "idle",	     [CHAIN_CPU] = "cpu",
+		[CHAIN_UNKNOWN] = "unknown", [CHAIN_OUTSIDE] = "outside",
+		[CHAIN_CYCLE] = "cycle",     [CHAIN_DEEP] = "deep",
+		[CHAIN_NO_TIME] = "no-time", [CHAIN_UNRECORDED] = "unrecorded",
+	};
+
+	return keys[end];
+}
+
+/* Says whether another thread ends such waits: what it did meanwhile explains them. */
+static bool is_followed(enum finding_kind kind)
+{
+	switch (kind) {
+	case FINDING_GIL:
+	case FINDING_LOCK:
+	case FINDING_PEER:
+	case FINDING_CHILD:
+	case FINDING_RESULT:
+	case FINDING_QUEUE:
+	case FINDING_SEMAPHORE:
+	case FINDING_CONDITION:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_for_cpu(enum finding_kind kind)
+{
+	return kind == FINDING_CPU || kind == FINDING_QUOTA || kind == FINDING_AFFINITY;
+}
+
+/* Returns the largest part. At the first level the parts are weighted, as idle time costs little there. */
+static enum finding_kind largest(const struct chain_level *l, bool is_first)
+{
+	enum finding_kind best = FINDING_NONE;
+	double most = 0;
+
+	for (enum finding_kind k = FINDING_NONE + 1; k < FINDING_KINDS; k++) {
+		double weight = (double)l->parts[k].ns * (is_first ? finding_kind__weight(k) : 1);
+
+		if (weight <= most)
+			continue;
+		most = weight;
+		best = k;
+	}
+	return best;
+}
+
+/* Finds the function in which most of the part was spent, and returns its code; 0: not known. */
+static u32 find_place(struct chain_reading *r)
+{
+	struct chain_level *l = r->level;
+	const struct chain_place *best = NULL;
+	u32 code = 0;
+
+	for (u32 i = 0; i < r->places.n; i++) {
+		const struct chain_place_key *key = map__key(&r->places, i);
+		const struct chain_place *p = map__value(&r->places, i);
+
+		if (key->kind != (u32)l->kind || (best && p->ns <= best->ns))
+			continue;
+		best = p;
+		code = key->code;
+	}
+	if (!best)
+		return 0;
+	l->code_ns = best->ns;
+	l->code_times = best->times;
+	if (best->stack)
+		finding_code__fill(&l->code, r->in->stacks, best->stack);
+	if (best->reason && best->reason < ACTIVITY_CAUSE_BASE)
+		snprintf(l->call, sizeof(l->call), "%s", activity__name(r->in->activity, best->reason));
+	if (best->object && l->kind != FINDING_LOCK && l->kind != FINDING_GIL) {
+		const struct osrt_file *f = osrt_files__find(r->in->files, best->thread.pid, (u32)best->object);
+
+		r->peer = f ? osrt_files__other_end(r->in->files, best->thread.pid, f) : 0;
+		if (f)
+			snprintf(l->object, sizeof(l->object), "%s", osrt_files__name(r->in->files, f->number));
+	}
+	return code;
+}
+
+/* The chain goes on only if known threads are responsible for at least a BY_PART-th of the waits. */
+#define BY_PART 5
+
+/* Pieces are summed by the process that is responsible and the code that it ran. */
+struct by_key {
+	u32 pid, code;
+};
+
+struct by_sum {
+	u64 ns, longest;
+	struct thread_key thread;
+	u32 stack;
+	bool is_several;
+};
+
+static struct by_key by_key_of(const struct chain_reading *r, const struct chain_piece *p)
+{
+	const struct stack_frame *f = stacks__frame(r->in->stacks, lock_kind__code(r->in->stacks, p->by_stack));
+
+	return (struct by_key){ p->by.pid, f ? f->code : 0 };
+}
+
+static bool is_of_place(const struct chain_reading *r, const struct chain_piece *p, u32 code)
+{
+	return p->kind == r->level->kind && p->code == code && p->by.tid;
+}
+
+static int sum_up(const struct chain_reading *r, u32 code, struct map *sums)
+{
+	for (u32 i = 0; i < r->n_pieces; i++) {
+		const struct chain_piece *p = &r->pieces[i];
+		struct by_key key = by_key_of(r, p);
+		struct by_sum *s = is_of_place(r, p, code) ? map__get(sums, &key) : NULL;
+
+		if (!is_of_place(r, p, code))
+			continue;
+		if (!s)
+			return -ENOMEM;
+		s->is_several = s->is_several || (s->ns && s->thread.tid != p->by.tid);
+		s->ns += p->to - p->from;
+		s->thread = p->by;
+		if (p->to - p->from < s->longest)
+			continue;
+		s->longest = p->to - p->from;
+		s->stack = p->by_stack;
+	}
+	return 0;
+}
+
+/* Collects the times for which the threads of `by` are responsible: the next level explains them. */
+static int next_times(const struct chain_reading *r, u32 code, struct by_key by, struct chain_times *next)
+{
+	for (u32 i = 0; i < r->n_pieces; i++) {
+		const struct chain_piece *p = &r->pieces[i];
+		struct by_key key = by_key_of(r, p);
+
+		if (!is_of_place(r, p, code) || key.pid != by.pid || key.code != by.code)
+			continue;
+		if (!array__push(next->list, next->n, (struct chain_time){ p->by, p->from, p->to }))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Finds the threads that made others wait in this code. next: receives the times for which they did. */
+static int find_by(struct chain_reading *r, u32 code, struct chain_times *next)
+{
+	struct chain_level *l = r->level;
+	const struct by_sum *best = NULL;
+	struct by_key key = { 0, 0 };
+	struct map sums;
+	int err;
+
+	map__init(&sums, sizeof(struct by_key), sizeof(struct by_sum));
+	err = sum_up(r, code, &sums);
+	for (u32 i = 0; !err && i < sums.n; i++) {
+		const struct by_sum *s = map__value(&sums, i);
+
+		if (best && s->ns <= best->ns)
+			continue;
+		best = s;
+		key = *(const struct by_key *)map__key(&sums, i);
+	}
+	if (best) {
+		l->by = best->is_several ? (struct thread_key){ best->thread.pid, 0 } : best->thread;
+		l->by_ns = best->ns;
+		if (best->stack)
+			finding_code__fill(&l->by_code, r->in->stacks, best->stack);
+		err = next_times(r, code, key, next);
+	}
+	map__free(&sums);
+	return err;
+}
+
+/* The thread of a process that is idle for the smallest part of its time; the main thread if the trace has none. */
+static struct thread_key busiest(const struct profile *p, u32 pid)
+{
+	struct thread_key best = { pid, pid };
+	bool found = false;
+	u64 most = 0;
+
+	for (u32 i = 0; i < p->threads.n; i++) {
+		const struct thread_key *key = map__key(&p->threads, i);
+		const struct profile_thread *t = map__value(&p->threads, i);
+
+		if (key->pid != pid || (found && t->wall - t->idle <= most))
+			continue;
+		found = true;
+		best = *key;
+		most = t->wall - t->idle;
+	}
+	return best;
+}
+
+/*
+ * The wait for a connection of this machine is ended by the kernel's network code in the context of any thread: then it
+ * is the process at the other end that made it wait.
+ */
+static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next)
+{
+	struct chain_level *l = r->level;
+
+	if (l->kind != FINDING_PEER || !r->peer || BY_PART * l->by_ns >= l->code_ns)
+		return 0;
+	l->by = busiest(r->in->profile, r->peer);
+	l->by_ns = l->code_ns;
+	l->by_code = (struct finding_code){ 0 };
+	next->n = 0;
+	for (u32 i = 0; i < r->n_pieces; i++) {
+		const struct chain_piece *p = &r->pieces[i];
+
+		if (p->kind != (u8)l->kind || p->code != code)
+			continue;
+		if (!array__push(next->list, next->n, (struct chain_time){ l->by, p->from, p->to }))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/*
+ * Says whether the chain comes back to threads that it has been at. Several threads of a process (tid 0) may be others
+ * each time: they count only if they waited for the same kind of thing, and for another process meanwhile. Within one
+ * process each may wait for the next one, and the last one has the cause.
+ */
+static bool has_been(const struct chain *c, const struct chain_level *l)
+{
+	for (u32 i = 0; i < c->n; i++) {
+		const struct chain_level *o = &c->levels[i];
+
+		if (o->thread.tid != l->by.tid || o->thread.pid != l->by.pid)
+			continue;
+		if (l->by.tid || (o->kind == l->kind && l->thread.pid != l->by.pid))
+			return true;
+	}
+	return false;
+}
+
+static enum chain_end end_of(const struct chain *c, const struct chain_level *l)
+{
+	bool is_remote = l->kind == FINDING_PEER && (!strncmp(l->object, "tcp ", 4) || !strncmp(l->object, "udp ", 4));
+
+	if (l->kind == FINDING_NONE)
+		return CHAIN_NO_TIME;
+	if (l->kind == FINDING_IDLE || l->kind == FINDING_ASLEEP)
+		return CHAIN_IDLE;
+	if (is_for_cpu(l->kind))
+		return CHAIN_CPU;
+	if (!is_followed(l->kind))
+		return CHAIN_CAUSE;
+	if (!l->by.pid || BY_PART * l->by_ns < l->code_ns)
+		return is_remote ? CHAIN_OUTSIDE : CHAIN_UNKNOWN;
+	if (has_been(c, l))
+		return CHAIN_CYCLE;
+	return c->n == CHAIN_LEVELS_MAX ? CHAIN_DEEP : CHAIN_GOES_ON;
+}
+
+/* Sets the thread of all times: tid 0 if there are several threads, pid 0 if there are several processes. */
+static void name_threads(struct chain_level *l, const struct chain_times *times)
+{
+	struct thread_key last = { 0, 0 };
+
+	if (times->n)
+		l->thread = times->list[0].thread;
+	for (u32 i = 0; i < times->n; i++) {
+		struct thread_key t = times->list[i].thread;
+
+		l->threads += t.tid != last.tid || t.pid != last.pid;
+		l->thread.tid = l->thread.tid == t.tid ? t.tid : 0;
+		l->thread.pid = l->thread.pid == t.pid ? t.pid : 0;
+		last = t;
+	}
+}
+
+static int read_level(struct chain *c, const struct findings *f, struct chain_times *times, struct chain_times *next)
+{
+	bool is_first = !c->n;
+	struct chain_level *l = &c->levels[c->n++];
+	struct chain_reading r = { .chain = c, .findings = f, .in = findings__input(f), .level = l };
+	int err;
+	u32 code;
+
+	map__init(&r.places, sizeof(struct chain_place_key), sizeof(struct chain_place));
+	if (is_first && c->subject.kind == SUBJECT_FUNCTION)
+		r.function = &c->subject;
+	err = chain_reading__read(&r, times);
+	name_threads(l, times);
+	if (!err)
+		err = chain_reading__sample(&r, times);
+	l->kind = largest(l, is_first);
+	code = find_place(&r);
+	if (!err && is_for_cpu(l->kind))
+		err = chain_reading__find_cpu_users(&r);
+	else if (!err && is_followed(l->kind))
+		err = find_by(&r, code, next);
+	if (!err)
+		err = find_peer(&r, code, next);
+	l->end = end_of(c, l);
+	chain_reading__free(&r);
+	return err;
+}
+
+static int first_times(const struct chain *c, const struct findings *f, struct chain_times *times)
+{
+	struct trace_window all;
+
+	activity__windows(findings__activity(f), &all);
+	for (u32 i = 0; i < c->subject.n; i++)
+		if (!array__push(times->list, times->n, (struct chain_time){ c->subject.threads[i], all.from, all.to }))
+			return -ENOMEM;
+	return 0;
+}
+
+int chain__read(struct chain *c, const struct findings *f, const char *text)
+{
+	struct chain_times times = { 0 }, next;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	err = subject__find(&c->subject, f, text);
+	if (!err && c->subject.kind != SUBJECT_NONE)
+		err = first_times(c, f, &times);
+	while (!err && times.n && c->n < CHAIN_LEVELS_MAX) {
+		next = (struct chain_times){ 0 };
+		err = read_level(c, f, &times, &next);
+		free(times.list);
+		times = next;
+		if (c->levels[c->n - 1].end != CHAIN_GOES_ON)
+			break;
+	}
+	free(times.list);
+	/* a thread without scheduler events explains nothing */
+	if (c->n > 1 && !c->levels[c->n - 1].ns) {
+		c->n--;
+		c->levels[c->n - 1].end = CHAIN_UNRECORDED;
+	}
+	return err;
+}
+
+void chain__free(struct chain *c)
+{
+	subject__free(&c->subject);
+}

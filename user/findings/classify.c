@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Classifies a wait by its call and by the library functions between the user's code and the call: `work_queue.get` of
+ * a pool's thread waits for something to do, `recv` below `requests.get` for a peer. Without such functions the
+ * thread's behaviour decides: one that hardly does anything else is idle.
+ */
+#include "findings/classify.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "model/lock_kind.h"
+#include "util/array.h"
+
+/* Functions of libraries, by the end of the file's path and the last part of the name; NULL: the file's functions. */
+static const struct rule {
+	const char *file, *function; /* function: names separated by spaces */
+	enum finding_kind kind; /* FINDING_NONE: does not classify the wait */
+	/* Calls the user's code for each task (RUNS), request (SERVES) or callback of an event loop (LOOPS). */
+	enum { CALLED, RUNS, SERVES, LOOPS } role;
+} rules[] = {
+	{ "/threading.py", "wait wait_for", FINDING_CONDITION, CALLED },
+	{ "/threading.py", "acquire", FINDING_SEMAPHORE, CALLED },
+	{ "/threading.py", "join _wait_for_tstate_lock _shutdown", FINDING_RESULT, CALLED },
+	{ "/queue.py", "get", FINDING_IDLE, CALLED },
+	{ "/queue.py", "put join", FINDING_QUEUE, CALLED },
+	{ "/concurrent/futures/thread.py", "_worker run", FINDING_IDLE, RUNS },
+	{ "/concurrent/futures/thread.py", "shutdown", FINDING_RESULT, CALLED },
+	{ "/concurrent/futures/process.py", "run wait_result_broken_or_wakeup _process_worker", FINDING_IDLE, RUNS },
+	{ "/concurrent/futures/process.py", "shutdown", FINDING_RESULT, CALLED },
+	{ "/concurrent/futures/_base.py", "result exception wait as_completed result_iterator", FINDING_RESULT,
+	  CALLED },
+	{ "/multiprocessing/pool.py", "worker _handle_workers _handle_tasks _handle_results", FINDING_IDLE, RUNS },
+	{ "/multiprocessing/pool.py", "get wait map starmap apply next", FINDING_RESULT, CALLED },
+	{ "/multiprocessing/pool.py", "join", FINDING_CHILD, CALLED },
+	{ "/multiprocessing/queues.py", "get _feed", FINDING_IDLE, CALLED },
+	{ "/multiprocessing/queues.py", "put", FINDING_QUEUE, CALLED },
+	{ "/multiprocessing/process.py", "join", FINDING_CHILD, CALLED },
+	{ "/multiprocessing/popen_fork.py", "poll wait", FINDING_CHILD, CALLED },
+	{ "/multiprocessing/connection.py", "accept", FINDING_IDLE, CALLED },
+	{ "/subprocess.py", NULL, FINDING_CHILD, CALLED },
+	{ "/selectors.py", "select", FINDING_IDLE, CALLED },
+	{ "/select.py", "select poll", FINDING_IDLE, CALLED },
+	{ "/socket.py", "accept", FINDING_IDLE, CALLED },
+	{ "/socketserver.py", "serve_forever handle_request", FINDING_IDLE, SERVES },
+	{ "/socketserver.py", "process_request process_request_thread finish_request", FINDING_NONE, SERVES },
+	{ "/http/server.py", "handle_one_request handle", FINDING_IDLE, SERVES },
+	{ "/asyncio/base_events.py", "_run_once run_forever run_until_complete", FINDING_IDLE, LOOPS },
+	{ "/asyncio/events.py", "_run", FINDING_NONE, LOOPS },
+	{ "/torch/utils/data/_utils/worker.py", "_worker_loop", FINDING_IDLE, RUNS },
+	{ "/torch/utils/data/dataloader.py", "_try_get_data _get_data _next_data", FINDING_QUEUE, CALLED },
+	{ "/gunicorn/arbiter.py", NULL, FINDING_IDLE, CALLED },
+	{ "/gunicorn/http/unreader.py", NULL, FINDING_IDLE, CALLED },
+	{ "/gunicorn/workers/", NULL, FINDING_IDLE, SERVES },
+	{ "/billiard/", NULL, FINDING_IDLE, SERVES },
+	{ "/kombu/", NULL, FINDING_IDLE, SERVES },
+	{ "/celery/", NULL, FINDING_IDLE, SERVES },
+	{ "/uvicorn/", NULL, FINDING_IDLE, SERVES },
+	{ "/waitress/", NULL, FINDING_IDLE, SERVES },
+	{ "/werkzeug/serving.py", NULL, FINDING_IDLE, SERVES },
+	{ "/anyio/_backends/", "run", FINDING_IDLE, SERVES },
+	{ "/starlette/", NULL, FINDING_NONE, SERVES },
+	{ "/flask/app.py", NULL, FINDING_NONE, SERVES },
+	{ "/django/core/handlers/", NULL, FINDING_NONE, SERVES },
+	{ "/logging/handlers.py", "_monitor", FINDING_IDLE, CALLED },
+	{ "/tqdm/_monitor.py", NULL, FINDING_IDLE, CALLED },
+};
+
+/* Matches "get" in "Queue.get" and in "get", as older Pythons have no qualified names. */
+static bool is_function(const char *list, const char *name)
+{
+	const char *last = strrchr(name, '.');
+	size_t len;
+
+	last = last ? last + 1 : name;
+	len = strlen(last);
+	for (const char *at = list; (at = strstr(at, last)) != NULL && len; at += len)
+		if ((at == list || at[-1] == ' ') && (!at[len] || at[len] == ' '))
+			return true;
+	return false;
+}
+
+static bool is_in(const char *file, const char *part)
+{
+	size_t len = strlen(part), all = strlen(file);
+
+	if (part[len - 1] == '/')
+		return strstr(file, part) != NULL;
+	return (all >= len && !strcmp(file + all - len, part)) || !strcmp(file, part + 1);
+}
+
+static const struct rule *rule_of(const struct stack_frame *f)
+{
+	for (size_t i = 0; f->kind == FRAME_PYTHON && i < ARRAY_LEN(rules); i++)
+		if (is_in(f->file, rules[i].file) && (!rules[i].function || is_function(rules[i].function, f->name)))
+			return &rules[i];
+	return NULL;
+}
+
+bool stack_frame__is_package(const struct stack_frame *f)
+{
+	return strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/");
+}
+
+static bool is_interpreter(const struct stack_frame *f)
+{
+	const char *name = strrchr(f->file, '/');
+
+	name = name ? name + 1 : f->file;
+	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
+}
+
+struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
+{
+	struct stack_parts parts = { 0 };
+	const struct stack_frame *f;
+	const struct rule *rule;
+
+	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
+		if (f->kind == FRAME_NATIVE && !parts.native)
+			parts.native = at;
+		/* finally the outermost one above the innermost Python frame */
+		if (f->kind == FRAME_NATIVE && !parts.python && !is_interpreter(f))
+			parts.called = at;
+		if (f->kind != FRAME_PYTHON)
+			continue;
+		if (!parts.python)
+			parts.python = at;
+		rule = rule_of(f);
+		if (!parts.user && rule && rule->kind)
+			parts.rule = rule->kind;
+		parts.serves = parts.serves || (parts.user && rule && rule->role != CALLED);
+		parts.in_request = parts.in_request || (parts.user && rule && rule->role >= SERVES);
+		parts.loop = parts.loop || (parts.user && rule && rule->role == LOOPS);
+		if (!parts.user && stack_frame__is_users(f) && !stack_frame__is_package(f))
+			parts.user = at;
+	}
+	return parts;
+}
+
+static enum finding_kind kind_of_cause(enum activity_cause cause, bool uninterruptible)
+{
+	static const enum finding_kind kinds[ACTIVITY_CAUSES] = {
+		[ACTIVITY_ON_CPU] = FINDING_COMPUTE,  [ACTIVITY_CPU] = FINDING_CPU,
+		[ACTIVITY_QUOTA] = FINDING_QUOTA,     [ACTIVITY_GIL] = FINDING_GIL,
+		[ACTIVITY_LOCK] = FINDING_LOCK,	      [ACTIVITY_CONDITION] = FINDING_CONDITION,
+		[ACTIVITY_CUDA] = FINDING_LIBRARY,    [ACTIVITY_CUDA_SYNC] = FINDING_LIBRARY,
+		[ACTIVITY_NCCL] = FINDING_LIBRARY,    [ACTIVITY_GC] = FINDING_GC,
+		[ACTIVITY_LIBRARY] = FINDING_LIBRARY, [ACTIVITY_DISK] = FINDING_DISK,
+		[ACTIVITY_FAULT] = FINDING_DISK,      [ACTIVITY_RECLAIM] = FINDING_MEMORY,
+		[ACTIVITY_CONNECT] = FINDING_PEER,    [ACTIVITY_SLEEP] = FINDING_SLEEP,
+		[ACTIVITY_EVENTS] = FINDING_IDLE,     [ACTIVITY_FUTEX] = FINDING_CONDITION,
+		[ACTIVITY_SEND] = FINDING_PEER,	      [ACTIVITY_RECEIVE] = FINDING_PEER,
+		[ACTIVITY_SYNC] = FINDING_DISK,	      [ACTIVITY_TRANSFER] = FINDING_PEER,
+		[ACTIVITY_SYSCALL] = FINDING_CALL,    [ACTIVITY_ASLEEP] = FINDING_ASLEEP,
+		[ACTIVITY_STOPPED] = FINDING_ASLEEP,  [ACTIVITY_UNINTERRUPTIBLE] = FINDING_BLOCKED,
+	};
+
+	return cause == ACTIVITY_TRANSFER && uninterruptible ? FINDING_DISK : kinds[cause];
+}
+
+static bool is_call(const struct finding_input *in, u32 reason, const char *list)
+{
+	const char *name = activity__name(in->activity, reason);
+
+	return name && is_function(list, name);
+}
+
+/* Classifies a futex without a rule by the functions that wait for it. */
+static enum finding_kind kind_of_futex(const struct finding_input *in, u32 stack, const struct stack_parts *parts)
+{
+	switch (lock_kind__of_stack(in->stacks, stack)) {
+	case LOCK_KIND_MUTEX:
+		return FINDING_LOCK;
+	case LOCK_KIND_QUEUE:
+		return FINDING_IDLE;
+	case LOCK_KIND_RESULT:
+	case LOCK_KIND_JOIN:
+		return FINDING_RESULT;
+	case LOCK_KIND_SEMAPHORE:
+		return parts->python ? FINDING_SEMAPHORE : FINDING_CONDITION;
+	case LOCK_KIND_UNKNOWN:
+		return parts->python ? FINDING_LOCK : FINDING_CONDITION;
+	default:
+		return FINDING_CONDITION;
+	}
+}
+
+/* Classifies a wait by its cause, its call and the library functions in its stack. */
+static enum finding_kind kind_of_wait(const struct finding_input *in, const struct profile_key *key,
+				      enum activity_cause cause, const struct stack_parts *parts)
+{
+	enum finding_kind kind = kind_of_cause(cause, key->uninterruptible);
+
+	switch (cause) {
+	case ACTIVITY_FUTEX:
+	case ACTIVITY_CONDITION:
+	case ACTIVITY_LOCK:
+		/* within a request, the wait is for a queue, such as a pool of connections */
+		if (parts->rule == FINDING_IDLE && parts->in_request)
+			return FINDING_QUEUE;
+		if (parts->rule)
+			return parts->rule;
+		return cause == ACTIVITY_LOCK || !key->stack ? kind : kind_of_futex(in, key->stack, parts);
+	case ACTIVITY_EVENTS:
+		if (is_call(in, key->reason, "wait4 waitid"))
+			return FINDING_CHILD;
+		if (parts->rule || !parts->user || is_call(in, key->reason, "accept accept4"))
+			return parts->rule ? parts->rule : kind;
+		/* a client library waits for its peer, `select` in the user's own code mostly for something to do */
+		if (is_call(in, key->reason, "poll ppoll"))
+			return FINDING_PEER;
+		return parts->python != parts->user &&
+				       is_call(in, key->reason, "select pselect6 epoll_wait epoll_pwait") ?
+			       FINDING_PEER :
+			       kind;
+	case ACTIVITY_RECEIVE:
+	case ACTIVITY_TRANSFER:
+	case ACTIVITY_SLEEP:
+	case ACTIVITY_ASLEEP:
+		return parts->rule ? parts->rule : kind;
+	default:
+		return kind;
+	}
+}
+
+/* Returns whether a wait without Python code may be idleness. */
+static bool may_be_idle(enum finding_kind kind)
+{
+	return kind == FINDING_CONDITION || kind == FINDING_PEER;
+}
+
+/* Returns whether the thread hardly does anything but wait, and no user code says for what. */
+static bool is_idle_by_behaviour(const struct profile_key *key, const struct profile_thread *t, enum finding_kind kind,
+				 const struct stack_parts *parts)
+{
+	bool is_main = key->thread.pid == key->thread.tid;
+
+	/* a background thread that now and then does something */
+	if (kind == FINDING_SLEEP && !is_main && parts->python && !parts->serves && t->run < t->wall / 20)
+		return true;
+	if (!may_be_idle(kind) || (is_main && kind != FINDING_CONDITION))
+		return false;
+	if (parts->user)
+		return false;
+	return t->run + t->runnable < t->wall / 20;
+}
+
+/*
+ * A thread that had to wait for a CPU after a wait: would it have run on without that wait? Then the delay is a part of
+ * what the wait costs. After a sleep, or a wait for something to do, it is a wait for a CPU like any other, and the times
+ * of waits for the GIL are those of its holders alone.
+ */
+static bool is_delay_of(enum finding_kind kind)
+{
+	switch (kind) {
+	case FINDING_LOCK:
+	case FINDING_DISK:
+	case FINDING_MEMORY:
+	case FINDING_PEER:
+	case FINDING_CHILD:
+	case FINDING_RESULT:
+	case FINDING_QUEUE:
+	case FINDING_SEMAPHORE:
+	case FINDING_LIBRARY:
+	case FINDING_CALL:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void classify_runnable(const struct finding_input *in, const struct profile_key *key, struct profile_cell *cell,
+			      const struct profile_thread *t, const struct stack_parts *parts)
+{
+	enum finding_kind kind;
+
+	cell->kind = cell->cause == ACTIVITY_QUOTA ? FINDING_QUOTA : FINDING_CPU;
+	if (key->reason >= ACTIVITY_CAUSE_BASE || !t)
+		return;
+	kind = kind_of_wait(in, key, activity__cause(in->activity, key->reason), parts);
+	cell->is_delay = is_delay_of(kind) && !is_idle_by_behaviour(key, t, kind, parts);
+	if (cell->is_delay)
+		cell->kind = kind;
+}
+
+static int classify(const struct finding_input *in, u32 i)
+{
+	const struct profile_key *key = profile__key(in->profile, i);
+	struct profile_cell *cell = profile__cell(in->profile, i);
+	struct profile_thread *t = map__find(&in->profile->threads, &key->thread);
+	struct stack_parts parts = stack_parts__of(in->stacks, key->stack);
+	bool waits = key->state == ACTIVITY_BLOCKED ||
+		     (key->state == ACTIVITY_UNKNOWN && key->reason < ACTIVITY_CAUSE_BASE);
+
+	cell->code = parts.user ? parts.user : parts.python;
+	if (key->state == ACTIVITY_RUNNING)
+		cell->kind = FINDING_COMPUTE;
+	else if (key->state == ACTIVITY_RUNNABLE)
+		classify_runnable(in, key, cell, t, &parts);
+	else if (waits)
+		cell->kind = kind_of_wait(in, key, cell->cause, &parts);
+	else
+		cell->kind = FINDING_NONE;
+	if (!t)
+		return 0;
+	t->has_python = t->has_python || parts.python;
+	if (waits && is_idle_by_behaviour(key, t, cell->kind, &parts))
+		cell->kind = FINDING_IDLE;
+	if (waits && cell->kind == FINDING_IDLE)
+		t->idle += cell->ns;
+	return 0;
+}
+
+/* The most frequent kind and code of a thread's waits with a stack */
+struct usual {
+	u64 times, all;
+	u32 kind, code;
+};
+
+static bool is_short(const struct profile_key *key, const struct profile_cell *cell)
+{
+	return key->state == ACTIVITY_BLOCKED && !key->stack &&
+	       (cell->kind == FINDING_ASLEEP || cell->kind == FINDING_BLOCKED);
+}
+
+/* Counts waits and not ns, because short waits are many. */
+static int count_usual(const struct finding_input *in, struct map *threads)
+{
+	for (u32 i = 0; i < in->profile->cells.n; i++) {
+		const struct profile_key *key = profile__key(in->profile, i);
+		const struct profile_cell *cell = profile__cell(in->profile, i);
+		struct usual *u;
+
+		if (key->state != ACTIVITY_BLOCKED || !key->stack)
+			continue;
+		u = map__get(threads, &key->thread);
+		if (!u)
+			return -ENOMEM;
+		u->all += cell->times;
+		if (cell->times > u->times) {
+			u->times = cell->times;
+			u->kind = cell->kind;
+			u->code = cell->code;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Waits that are too short for a stack get the kind and code of most of the thread's waits with one, if these are more
+ * than half.
+ */
+static int attribute_short_waits(const struct finding_input *in)
+{
+	struct map threads;
+	int err;
+
+	map__init(&threads, sizeof(struct thread_key), sizeof(struct usual));
+	err = count_usual(in, &threads);
+	for (u32 i = 0; !err && i < in->profile->cells.n; i++) {
+		const struct profile_key *key = profile__key(in->profile, i);
+		struct profile_cell *cell = profile__cell(in->profile, i);
+		const struct usual *u = is_short(key, cell) ? map__find(&threads, &key->thread) : NULL;
+
+		if (!u || 2 * u->times <= u->all || (cell->kind == FINDING_BLOCKED && u->kind != FINDING_DISK))
+			continue;
+		cell->kind = u->kind;
+		cell->code = u->code;
+	}
+	map__free(&threads);
+	return err;
+}
+
+int classify__cells(const struct finding_input *in)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < in->profile->cells.n; i++)
+		err = classify(in, i);
+	return err ? err : attribute_short_waits(in);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Sets the kind of finding of each cell of the wait profile, and the code that identifies it. */
+#ifndef SONDE_FINDINGS_CLASSIFY_H
+#define SONDE_FINDINGS_CLASSIFY_H
+
+#include "findings/finding.h"
+
+/* Sets kind and code of all cells, and the idle time of each thread. */
+int classify__cells(const struct finding_input *in);
+
+/* The parts of a stack: ids of frames, 0: there is none. */
+struct stack_parts {
+	u32 user; /* innermost frame of the user's code: Python outside of the standard library and of packages */
+	u32 python; /* innermost Python frame */
+	u32 native; /* innermost native frame of a user-space file */
+	u32 called; /* native frame outside of the interpreter that the innermost Python frame called */
+	enum finding_kind rule; /* by the library functions between the user's code and the wait; else FINDING_NONE */
+	bool serves; /* the user's code was called by an event loop, a server or a pool */
+	bool in_request; /* the user's code was called by an event loop or a server */
+	bool loop; /* the user's code was called by an event loop */
+};
+/* Is it the code of an installed package? */
+bool stack_frame__is_package(const struct stack_frame *f);
+struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a process computed, by its samples */
+#ifndef SONDE_FINDINGS_COMPUTE_H
+#define SONDE_FINDINGS_COMPUTE_H
+
+#include "findings/finding.h"
+
+struct computed {
+	u64 samples, ns; /* of the function */
+	u64 all_ns; /* of the process */
+	u64 native_ns, kernel_ns; /* parts of ns: in native functions outside of the interpreter, in the kernel */
+	u32 stack; /* a stack of the line with most samples */
+	char native[128]; /* the native function outside of the interpreter with most samples; "": none */
+};
+
+/* code: number of a function (struct stack_frame.code); 0: that with most samples. c->samples 0: there are none. */
+void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u32 code);
+/* Fills the code, the figures and the report of a finding about time on a CPU. */
+void computed__complete(const struct finding_input *in, struct finding *f);
+
+#endif

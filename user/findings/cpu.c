@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Time for which threads ran or were runnable: throttled by a quota, crowded on one CPU, or others had the CPUs. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/compute.h"
+#include "findings/group.h"
+#include "findings/import.h"
+#include "model/sched_span.h"
+#include "output/table.h"
+#include "output/text.h"
+
+/* Of one process: where it ran */
+struct on_cpus {
+	u64 run_ns, most_ns;
+	u32 most; /* the CPU with most_ns */
+	u32 spans;
+	u64 allowed_ns; /* of run_ns: it is known how many CPUs it might use */
+	u64 restricted_ns; /* of these: not all of the machine's */
+	u32 allowed; /* the largest number of CPUs in that time */
+};
+
+struct cpu_key {
+	u32 pid, cpu;
+};
+
+struct spent {
+	u64 ns, n;
+};
+
+struct taker_key {
+	u32 pid; /* that was preempted */
+	u32 tid; /* by this thread */
+};
+
+struct quota {
+	char cgroup[192];
+	u64 quota, period, throttled, throttled_periods, periods;
+};
+
+struct cpus {
+	const struct finding_input *in;
+	u32 online; /* CPUs of the machine, 0: not known */
+	struct map run; /* struct cpu_key -> struct spent: how a process ran on a CPU */
+	struct map processes; /* u32 pid -> struct on_cpus */
+	struct map waited; /* struct cpu_key -> struct spent: how it waited for one */
+	struct map takers; /* struct taker_key -> u64: how often the thread took the CPU from it */
+	struct map quotas; /* u32 pid -> struct quota */
+};
+
+/* Notes how many CPUs the thread may use, and which thread took the CPU from it. */
+static int add_limits(struct cpus *c, const struct sched_span *s, u64 ns)
+{
+	struct on_cpus *p = map__get(&c->processes, &s->pid);
+	u64 *n;
+
+	if (!p)
+		return -ENOMEM;
+	p->allowed_ns += s->allowed ? ns : 0;
+	if (s->allowed && s->allowed < c->online) {
+		p->restricted_ns += ns;
+		p->allowed = s->allowed > p->allowed ? s->allowed : p->allowed;
+	}
+	if (s->state != SCHED_RUNNABLE || !s->next_tid)
+		return 0;
+	n = map__get(&c->takers, &(struct taker_key){ s->pid, s->next_tid });
+	if (!n)
+		return -ENOMEM;
+	++*n;
+	return 0;
+}
+
+static int on_span(const struct sched_span *s, void *arg)
+{
+	struct cpus *c = arg;
+	struct cpu_key key = { s->pid, s->cpu };
+	u64 from = s->on_cpu ? s->start : s->wake;
+	u64 ns = query__inside(c->in->q, from, s->end);
+	struct spent *sum;
+
+	if (!ns)
+		return 0;
+	sum = map__get(s->on_cpu ? &c->run : &c->waited, &key);
+	if (!sum)
+		return -ENOMEM;
+	sum->ns += ns;
+	sum->n++;
+	return s->on_cpu ? add_limits(c, s, ns) : 0;
+}
+
+static int sum_up(struct cpus *c)
+{
+	for (u32 i = 0; i < c->run.n; i++) {
+		const struct cpu_key *key = map__key(&c->run, i);
+		const struct spent *sum = map__value(&c->run, i);
+		u64 ns = sum->ns;
+		struct on_cpus *p = map__get(&c->processes, &key->pid);
+
+		if (!p)
+			return -ENOMEM;
+		p->run_ns += ns;
+		p->spans += sum->n;
+		if (ns <= p->most_ns)
+			continue;
+		p->most_ns = ns;
+		p->most = key->cpu;
+	}
+	return 0;
+}
+
+static int on_throttles(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	const struct schema_field *path = schema_event__field(v.event, "cgroup");
+	struct cpus *c = arg;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		u32 pid = (u32)view__get(&v, "pid"), len;
+		struct quota *q = map__get(&c->quotas, &pid);
+		const char *text = view__text(&v, path, &len);
+
+		if (!q)
+			return -ENOMEM;
+		/* of several cgroup levels the one that throttled longest counts */
+		if (*q->cgroup && (strlen(q->cgroup) != len || memcmp(q->cgroup, text, len))) {
+			if ((u64)view__get(&v, "throttled") <= q->throttled)
+				continue;
+			q->throttled = q->throttled_periods = q->periods = 0;
+		}
+		snprintf(q->cgroup, sizeof(q->cgroup), "%.*s", (int)len, text);
+		q->quota = (u64)view__get(&v, "quota");
+		q->period = (u64)view__get(&v, "period");
+		q->throttled += (u64)view__get(&v, "throttled");
+		q->periods += (u64)view__get(&v, "periods");
+		q->throttled_periods += (u64)view__get(&v, "throttled_periods");
+	}
+	return 0;
+}
+
+/* Returns the quota that throttled the process in at least a tenth of the periods; NULL: none. */
+static const struct quota *quota_of(const struct cpus *c, const struct group *g)
+{
+	const struct quota *q = map__find(&c->quotas, &g->pid);
+
+	return q && q->throttled_periods && 10 * q->throttled_periods >= q->periods ? q : NULL;
+}
+
+/* If it did in most periods, it delayed each of the runnable threads. */
+static bool explains(const struct quota *q, u64 waited)
+{
+	return 2 * q->throttled_periods >= q->periods || 2 * q->throttled >= waited;
+}
+
+static void describe_quota(struct finding *f, const struct quota *q)
+{
+	char quota[TEXT_NUMBER], period[TEXT_NUMBER], held[TEXT_NUMBER];
+
+	snprintf(f->object, sizeof(f->object), "cgroup %s", q->cgroup);
+	snprintf(f->detail, sizeof(f->detail),
+		 "its quota lets it use %s in each %s, and was throttled in %llu of %llu periods, for %s",
+		 text__ns(quota, sizeof(quota), q->quota), text__ns(period, sizeof(period), q->period),
+		 q->throttled_periods, q->periods, text__ns(held, sizeof(held), q->throttled));
+}
+
+/*
+ * Returns the process that used the CPUs for which this one waited for longest, weighted by where it waited. percent:
+ * of the time of these CPUs.
+ */
+static u32 main_user(const struct cpus *c, const struct group *g, double *percent)
+{
+	double best = 0, all = 0, window = (double)query__duration(c->in->q);
+	struct map by;
+	u32 found = 0;
+
+	/* includes threads that the group omits */
+	for (u32 i = 0; i < c->waited.n; i++)
+		if (((const struct cpu_key *)map__key(&c->waited, i))->pid == g->pid)
+			all += (double)((const struct spent *)map__value(&c->waited, i))->ns;
+	map__init(&by, sizeof(u32), sizeof(double));
+	for (u32 i = 0; i < c->run.n; i++) {
+		const struct cpu_key *key = map__key(&c->run, i);
+		struct cpu_key own = { g->pid, key->cpu };
+		const struct spent *waited = map__find(&c->waited, &own);
+		double ns = (double)((const struct spent *)map__value(&c->run, i))->ns, *sum;
+
+		if (!waited)
+			continue;
+		sum = map__get(&by, &key->pid);
+		if (!sum)
+			continue;
+		*sum += ns * (double)waited->ns;
+	}
+	for (u32 i = 0; i < by.n; i++) {
+		double ns = *(const double *)map__value(&by, i);
+
+		if (ns <= best)
+			continue;
+		best = ns;
+		found = *(const u32 *)map__key(&by, i);
+	}
+	map__free(&by);
+	*percent = window && all ? 100 * best / all / window : 0;
+	return found;
+}
+
+/* Fewer preemptions show nothing. */
+#define PREEMPTED_MIN 10
+
+/* The other process that took the CPU from this one most often. percent: of these times */
+static u32 preempter(const struct cpus *c, u32 pid, double *percent)
+{
+	u64 all = 0, most = 0;
+	u32 found = 0;
+	struct map by;
+
+	map__init(&by, sizeof(u32), sizeof(u64));
+	for (u32 i = 0; i < c->takers.n; i++) {
+		const struct taker_key *key = map__key(&c->takers, i);
+		u32 taker = key->pid == pid ? names__process_of(c->in->q->names, key->tid) : 0;
+		u64 n = *(const u64 *)map__value(&c->takers, i), *sum;
+
+		all += key->pid == pid ? n : 0;
+		sum = taker && taker != pid ? map__get(&by, &taker) : NULL;
+		if (!sum)
+			continue;
+		*sum += n;
+		if (*sum <= most)
+			continue;
+		most = *sum;
+		found = taker;
+	}
+	map__free(&by);
+	*percent = table__percent(most, all);
+	return all >= PREEMPTED_MIN ? found : 0;
+}
+
+/* So often a thread that may run anywhere, and hardly sleeps, would have been moved. */
+#define SPANS_ON_ONE 200
+
+/* Might it use one CPU alone, all the time? Else it may have been allowed a few of them. */
+static bool is_restricted(const struct cpus *c, const struct on_cpus *p, struct finding *f)
+{
+	if (p->restricted_ns < p->allowed_ns - p->allowed_ns / 20)
+		return false;
+	if (p->allowed != 1) {
+		snprintf(f->object, sizeof(f->object), "its affinity or cpuset allows %u of %u CPUs", p->allowed,
+			 c->online);
+		return false;
+	}
+	f->confidence = FINDING_MEASURED;
+	snprintf(f->object, sizeof(f->object), "CPU %u, to which it is pinned", p->most);
+	return true;
+}
+
+/*
+ * Did it run on one CPU, while it waited for that one and the machine has others? A trace without the number of CPUs that
+ * it might use shows only that it did; one thread may stay where it is by itself, so that is a guess.
+ */
+static bool is_crowded(const struct cpus *c, const struct group *g, u64 waited, struct finding *f)
+{
+	const struct on_cpus *p = map__find(&c->processes, &g->pid);
+
+	if (!p || c->online < 2 || 3 * waited < g->wall_ns)
+		return false;
+	if (p->allowed_ns)
+		return is_restricted(c, p, f);
+	if (g->threads < 2 &&
+	    (p->most_ns != p->run_ns || p->spans < SPANS_ON_ONE || p->run_ns + waited < g->wall_ns - g->wall_ns / 20))
+		return false;
+	if (p->most_ns < p->run_ns - p->run_ns / 50)
+		return false;
+	f->confidence = g->threads < 2 ? FINDING_GUESSED : FINDING_ATTRIBUTED;
+	snprintf(f->object, sizeof(f->object), "CPU %u", p->most);
+	return true;
+}
+
+/* Who had the CPUs meanwhile */
+static void add_taker(const struct cpus *c, const struct group *g, struct finding *f)
+{
+	double percent, times;
+	u32 pid = main_user(c, g, &percent), other = preempter(c, g->pid, &times);
+	char text[96];
+
+	if (pid && percent >= 25 && pid != g->pid) {
+		f->by.pid = pid;
+		f->by.cpus_percent = percent;
+	} else if (other && times >= 30) {
+		f->by.pid = other;
+		f->by.percent = times;
+	} else if (pid && percent >= 25) {
+		snprintf(text, sizeof(text), "its own threads used these CPUs for %.0f%% of the time", percent);
+		finding__add_detail(f, text);
+	}
+}
+
+/* What the threads of a group had of the CPUs */
+struct demand {
+	u64 run, waited; /* ns */
+	u64 throttled; /* of waited: at times for which the kernel reported it throttled */
+};
+
+static struct demand demand_of(const struct finding_input *in, const struct group *g)
+{
+	struct demand d = { 0 };
+
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+
+		if (cell->kind == FINDING_COMPUTE)
+			d.run += cell->ns;
+		else
+			d.waited += cell->ns;
+		d.throttled += cell->kind == FINDING_QUOTA ? cell->ns : 0;
+	}
+	return d;
+}
+
+/* It waited for a CPU: why, and who had it. */
+static void describe_wait(const struct cpus *c, const struct group *g, const struct demand *d, struct finding *f)
+{
+	const struct quota *q = quota_of(c, g);
+
+	f->kind = d->run >= d->waited ? FINDING_COMPUTE : FINDING_CPU;
+	f->confidence = FINDING_ATTRIBUTED;
+	if (f->kind == FINDING_CPU)
+		snprintf(f->report, sizeof(f->report), "sched");
+	if (q) {
+		describe_quota(f, q);
+		if (explains(q, d->waited) || 2 * d->throttled > d->waited)
+			f->kind = FINDING_QUOTA;
+	} else if (is_crowded(c, g, d->waited, f)) {
+		f->kind = FINDING_AFFINITY;
+		snprintf(f->advice, sizeof(f->advice), "`taskset -pc %u` shows which CPUs it may use.",
+			 names__number(c->in->q->names, g->pid));
+	} else if (d->throttled > d->waited / 2) {
+		f->kind = FINDING_QUOTA;
+	}
+	if (f->kind != FINDING_QUOTA)
+		add_taker(c, g, f);
+}
+
+/* A wait for a CPU counts for less than what a thread does with it: it is a matter of what else the machine does. */
+static void weigh(const struct demand *d, struct finding *f)
+{
+	double waited = (double)d->waited * finding_kind__weight(f->kind == FINDING_COMPUTE ? FINDING_CPU : f->kind);
+
+	f->weight = waited + (double)d->run * finding_kind__weight(FINDING_COMPUTE);
+}
+
+/* Does the trace lack the events that state imports? Then samples show them: what is mostly that is no computation. */
+static int add_imports(const struct cpus *c, struct finding *f)
+{
+	struct imported imported;
+	int err;
+
+	if (f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
+		return 0;
+	err = imported__of(&imported, c->in, f->pid);
+	if (err || trace__has(c->in->q->trace, "python_import") || 2 * imported.sampled_ns < imported.all_ns ||
+	    !imported.sampled_ns)
+		return err;
+	imported__complete(c->in, &imported, f);
+	f->lost_ns = (u64)((double)f->lost_ns * (double)imported.sampled_ns / (double)imported.all_ns);
+	f->ran_ns = 0;
+	return 0;
+}
+
+/* One finding for what a process computed, and for its waits for the CPUs to do so. */
+static int add_demand(const struct cpus *c, const struct group *g, struct findings *out)
+{
+	struct demand d = demand_of(c->in, g);
+	bool ran = 20 * d.run >= g->wall_ns, waited = 20 * d.waited >= g->wall_ns;
+	struct finding *f = group__add_finding(c->in, g, FINDING_COMPUTE, out);
+
+	if (!f)
+		return 0;
+	/* a stack of it is that of the wait before it became runnable */
+	f->code = (struct finding_code){ 0 };
+	computed__complete(c->in, f);
+	if (ran && !waited)
+		d.waited = 0;
+	if (waited && !ran)
+		d.run = 0;
+	if (!d.run)
+		*f->detail = '\0';
+	if (d.waited)
+		describe_wait(c, g, &d, f);
+	f->ran_ns = d.waited ? d.run : 0;
+	f->lost_ns = f->kind == FINDING_QUOTA || f->kind == FINDING_AFFINITY ? d.waited : d.run + d.waited;
+	weigh(&d, f);
+	return add_imports(c, f);
+}
+
+static int read(struct cpus *c)
+{
+	struct query all = *c->in->q;
+	int err;
+
+	/* processes that are not selected use the CPUs, too */
+	all.tids.n = all.pids.n = 0;
+	err = sched_spans__read(&all, SPAN_WHY | SPAN_LEFT | SPAN_CPU | SPAN_NEXT, on_span, c);
+	if (!err)
+		err = query__read_kind(&all, "sched_throttle", on_throttles, c);
+	return err ? err : sum_up(c);
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	const u32 kinds = FINDING_BIT(FINDING_COMPUTE) | FINDING_BIT(FINDING_CPU) | FINDING_BIT(FINDING_QUOTA);
+	const struct trace_facts *facts = in->q->facts;
+	struct cpus c = { .in = in, .online = facts && facts->head ? facts->head->cpus : 0 };
+	struct groups groups = { 0 };
+	int err;
+
+	map__init(&c.run, sizeof(struct cpu_key), sizeof(struct spent));
+	map__init(&c.waited, sizeof(struct cpu_key), sizeof(struct spent));
+	map__init(&c.takers, sizeof(struct taker_key), sizeof(u64));
+	map__init(&c.processes, sizeof(u32), sizeof(struct on_cpus));
+	map__init(&c.quotas, sizeof(u32), sizeof(struct quota));
+	err = read(&c);
+	if (!err)
+		err = groups__make(&groups, in, kinds, GROUPS_PROCESS);
+	for (u32 i = 0; !err && i < groups.n; i++)
+		err = add_demand(&c, &groups.list[i], out);
+	groups__free(&groups);
+	map__free(&c.run);
+	map__free(&c.waited);
+	map__free(&c.takers);
+	map__free(&c.processes);
+	map__free(&c.quotas);
+	return err;
+}
+
+FINDINGS(cpu) = { .name = "cpu", .find = find };

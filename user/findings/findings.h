@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Runs this folder's modules over a trace, merges and ranks their findings. */
+#ifndef SONDE_FINDINGS_FINDINGS_H
+#define SONDE_FINDINGS_FINDINGS_H
+
+#include "findings/finding.h"
+#include "output/table.h"
+
+/* Called with each interval of the pass over the activity */
+struct findings_listener {
+	int (*interval)(const struct activity_interval *i, void *arg);
+	void *arg;
+};
+
+/* 0 or negative errno; findings__free in any case. listener may be NULL. */
+int findings__read(struct findings **out, const struct query *q, const struct findings_listener *listener);
+void findings__free(struct findings *f);
+/* Returns the i-th finding by rank; NULL: there are fewer. */
+const struct finding *findings__ranked(const struct findings *f, u32 i);
+/* Returns the activity that was read, for names of calls and to load parts of it again. */
+struct activity *findings__activity(const struct findings *f);
+/* Returns what the modules got. The wait profile is classified once findings__read has returned. */
+const struct finding_input *findings__input(const struct findings *f);
+
+/* Returns the ns of waits for locks without holders, because there were too many waits. */
+u64 findings__left_out(const struct findings *f);
+
+/* The most findings that are printed, of those that matter */
+#define FINDINGS_MAX 7
+
+/* A finding of little weight, compared to the first one or to the time as a whole, does not matter. The first one does. */
+bool findings__matters(const struct findings *findings, const struct finding *f, const struct query *q);
+
+/* findings_output.c: adds them as findings of the report, and as a table to CSV and JSON. */
+void findings__add_to(const struct findings *f, const struct query *q, struct report_output *out);
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Adds findings as sentences to the text, and with all fields to CSV and JSON. */
+#include <stdio.h>
+
+#include "findings/findings.h"
+#include "model/lock_text.h"
+
+static const char *const confidences[] = {
+	[FINDING_MEASURED] = "measured",
+	[FINDING_ATTRIBUTED] = "attributed",
+	[FINDING_GUESSED] = "guessed",
+};
+
+static struct value text_of(const char *text)
+{
+	return V_TEXT(*text ? text : NULL);
+}
+
+static struct value number_of(u64 n)
+{
+	return n ? V_U64(n) : V_NONE;
+}
+
+/* A key with dots is a member of an object in the finding. */
+static void add_fields(const struct finding *f, const struct query *q, const char *evidence, struct report_output *out)
+{
+	const struct finding_counterpart *by = &f->by;
+	char title[64], by_title[64];
+
+	REPORT_FIELDS(out, FIELD("kind", V_TEXT(finding_kind__key(f->kind))), FIELD("pid", V_U64(f->pid)),
+		      FIELD("tid", number_of(f->tid)),
+		      FIELD("process", V_TEXT(names__title(q->names, title, sizeof(title), f->pid, 0))),
+		      FIELD("processes", V_U64(f->processes)), FIELD("threads", V_U64(f->threads)),
+		      FIELD("lost_ns", V_U64(f->lost_ns)), FIELD("wall_ns", V_U64(f->wall_ns)),
+		      FIELD("share_percent", V_DBL(table__percent(f->lost_ns, f->wall_ns))),
+		      FIELD("times", number_of(f->times)), FIELD("call", text_of(f->call)),
+		      FIELD("call_ns", number_of(f->call_ns)), FIELD("call_times", number_of(f->call_times)),
+		      FIELD("code.function", text_of(f->code.function)), FIELD("code.file", text_of(f->code.file)),
+		      FIELD("code.line", number_of(f->code.line)), FIELD("native", text_of(f->code.native)),
+		      FIELD("object", text_of(f->object)), FIELD("counterpart.pid", number_of(by->pid)),
+		      FIELD("counterpart.tid", number_of(by->tid)),
+		      FIELD("counterpart.process",
+			    V_TEXT(by->pid ? names__title(q->names, by_title, sizeof(by_title), by->pid, 0) : NULL)),
+		      FIELD("counterpart.function", text_of(by->code.function)),
+		      FIELD("counterpart.file", text_of(by->code.file)),
+		      FIELD("counterpart.line", number_of(by->code.line)),
+		      FIELD("counterpart.native", text_of(by->code.native)),
+		      FIELD("counterpart.activity", text_of(by->activity)),
+		      FIELD("counterpart.share_percent", by->percent ? V_DBL(by->percent) : V_NONE),
+		      FIELD("evidence", V_TEXT(evidence)), FIELD("confidence", V_TEXT(confidences[f->confidence])),
+		      FIELD("advice", text_of(f->advice)));
+}
+
+static const struct column columns[] = {
+	{ "kind", "Kind", VALUE_TEXT, SHOW_PLAIN },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
+	{ "lost_ns", "Lost", VALUE_U64, SHOW_NS },
+	{ "share_percent", "of its time (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "function", "Function", VALUE_TEXT, SHOW_PLAIN },
+	{ "code_file", "File", VALUE_TEXT, SHOW_PLAIN },
+	{ "line", "Line", VALUE_U64, SHOW_PLAIN },
+	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
+	{ "call", "Call", VALUE_TEXT, SHOW_PLAIN },
+	{ "object", "Object", VALUE_TEXT, SHOW_PLAIN },
+	{ "by_pid", "By PID", VALUE_U64, SHOW_PLAIN },
+	{ "by_function", "By", VALUE_TEXT, SHOW_PLAIN },
+	{ "by_file", "By file", VALUE_TEXT, SHOW_PLAIN },
+	{ "by_line", "By line", VALUE_U64, SHOW_PLAIN },
+	{ "evidence", "Shown by", VALUE_TEXT, SHOW_PLAIN },
+	{ "confidence", "Confidence", VALUE_TEXT, SHOW_PLAIN },
+	{ "text", "Text", VALUE_TEXT, SHOW_PLAIN },
+};
+
+static void add_row(const struct finding *f, const char *evidence, struct table *t)
+{
+	const struct finding_counterpart *by = &f->by;
+
+	table__add(t, V_TEXT(finding_kind__key(f->kind)), V_U64(f->pid), V_U64(f->threads), V_U64(f->lost_ns),
+		   V_DBL(table__percent(f->lost_ns, f->wall_ns)), text_of(f->code.function), text_of(f->code.file),
+		   number_of(f->code.line), text_of(f->code.native), text_of(f->call), text_of(f->object),
+		   number_of(by->pid), text_of(by->code.function), text_of(by->code.file), number_of(by->code.line),
+		   V_TEXT(evidence), V_TEXT(confidences[f->confidence]), V_TEXT(f->text));
+}
+
+bool findings__matters(const struct findings *findings, const struct finding *f, const struct query *q)
+{
+	const struct finding *first = findings__ranked(findings, 0);
+
+	return f == first || (f->weight >= first->weight / 30 && f->weight >= (double)query__duration(q) / 50);
+}
+
+void findings__add_to(const struct findings *findings, const struct query *q, struct report_output *out)
+{
+	struct table *t = REPORT_TABLE(out, "findings", "Findings", columns);
+	const struct finding *f;
+	char evidence[FINDING_EVIDENCE], left_out[128];
+	u32 printed = 0;
+
+	t->machine_only = true;
+	for (u32 i = 0; (f = findings__ranked(findings, i)) != NULL; i++) {
+		finding__evidence(f, q, evidence, sizeof(evidence));
+		add_row(f, evidence, t);
+		if (printed == FINDINGS_MAX || !findings__matters(findings, f, q))
+			continue;
+		report_output__finding(out, printed < 3 ? "%s Next: `%s`." : "%s", f->text, evidence);
+		add_fields(f, q, evidence, out);
+		printed++;
+	}
+	if (findings__left_out(findings))
+		report_output__note(out, "%s",
+				    lock_text__left_out(findings__left_out(findings), left_out, sizeof(left_out)));
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "findings/group.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "findings/classify.h"
+#include "output/text.h"
+#include "util/array.h"
+
+/* A cell with its sort keys */
+struct member {
+	u32 pid, code, tid, cell;
+};
+
+static u32 code_of(const struct finding_input *in, u32 frame)
+{
+	const struct stack_frame *f = stacks__frame(in->stacks, frame);
+
+	return f ? f->code : 0;
+}
+
+static int by_group(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->code != y->code)
+		return x->code < y->code ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static int by_ns(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return x->ns > y->ns ? -1 : x->ns < y->ns;
+}
+
+_Static_assert(FINDING_KINDS <= 32, "a bit for each kind");
+
+static struct member *members(const struct finding_input *in, u32 kinds, enum grouping by, u32 *n)
+{
+	const struct profile *p = in->profile;
+	struct member *list = calloc((size_t)p->cells.n + 1, sizeof(*list));
+
+	*n = 0;
+	for (u32 i = 0; list && i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+		const struct profile_cell *cell = profile__cell(p, i);
+		u32 frame = by == GROUPS_HOLDER ? stacks__top_user(in->stacks, key->by_stack) :
+			    by == GROUPS_CODE	? cell->code :
+						  0;
+
+		if (kinds & FINDING_BIT(cell->kind))
+			list[(*n)++] = (struct member){ key->thread.pid, code_of(in, frame), key->thread.tid, i };
+	}
+	if (list)
+		qsort(list, *n, sizeof(*list), by_group);
+	return list;
+}
+
+/* A thread that lost less than a twentieth of its time would make the share of the others look small. */
+#define THREAD_SHARE 20
+
+/* Adds the members [from, to), which are one thread's, if they took enough of its time. */
+static void add_thread(struct groups *all, struct group *g, const struct finding_input *in, const struct member *list,
+		       u32 from, u32 to)
+{
+	struct thread_key thread = { list[from].pid, list[from].tid };
+	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
+	u64 ns = 0;
+
+	for (u32 i = from; i < to; i++)
+		ns += profile__cell(in->profile, list[i].cell)->ns;
+	if (!t || ns < t->wall / THREAD_SHARE)
+		return;
+	g->ns += ns;
+	g->wall_ns += t->wall;
+	g->threads++;
+	for (u32 i = from; i < to; i++) {
+		const struct profile_cell *cell = profile__cell(in->profile, list[i].cell);
+
+		if (cell->is_delay)
+			g->delay_ns += cell->ns;
+		else
+			g->times += cell->times;
+		all->cells[all->n_cells++] = list[i].cell;
+		g->n++;
+	}
+}
+
+int groups__make(struct groups *g, const struct finding_input *in, u32 kinds, enum grouping by)
+{
+	struct member *list;
+	u32 n, end;
+
+	memset(g, 0, sizeof(*g));
+	list = members(in, kinds, by, &n);
+	g->cells = list ? calloc((size_t)n + 1, sizeof(*g->cells)) : NULL;
+	g->list = g->cells ? calloc((size_t)n + 1, sizeof(*g->list)) : NULL;
+	for (u32 i = 0; g->list && i < n; i = end) {
+		const struct member *m = &list[i];
+
+		for (end = i;
+		     end < n && list[end].pid == m->pid && list[end].code == m->code && list[end].tid == m->tid;)
+			end++;
+		if (!i || m[-1].pid != m->pid || m[-1].code != m->code)
+			g->list[g->n++] = (struct group){ m->pid, m->code, .cells = &g->cells[g->n_cells] };
+		add_thread(g, &g->list[g->n - 1], in, list, i, end);
+	}
+	free(list);
+	if (!g->list)
+		return -ENOMEM;
+	qsort(g->list, g->n, sizeof(*g->list), by_ns);
+	return 0;
+}
+
+void groups__free(struct groups *g)
+{
+	free(g->list);
+	free(g->cells);
+}
+
+static u64 field_of(const struct profile_key *key, enum group_field field)
+{
+	switch (field) {
+	case GROUP_STACK:
+		return key->stack;
+	case GROUP_REASON:
+		return key->reason;
+	case GROUP_OBJECT:
+		return key->object;
+	case GROUP_BY:
+		return (u64)key->by.pid << 32 | key->by.tid;
+	case GROUP_BY_STACK:
+		return key->by_stack;
+	}
+	return 0;
+}
+
+struct group_most group__most(const struct finding_input *in, const struct group *g, enum group_field field)
+{
+	struct group_most most = { 0 }, *sum;
+	struct map sums;
+
+	map__init(&sums, sizeof(u64), sizeof(struct group_most));
+	for (u32 i = 0; i < g->n; i++) {
+		u64 value = field_of(profile__key(in->profile, g->cells[i]), field);
+		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+
+		sum = value ? map__get(&sums, &value) : NULL;
+		if (!sum)
+			continue;
+		sum->value = value;
+		sum->ns += cell->ns;
+		sum->times += cell->is_delay ? 0 : cell->times;
+		if (sum->ns >= most.ns)
+			most = *sum;
+	}
+	map__free(&sums);
+	return most;
+}
+
+/* A group below one of these shares, of its threads' time or of the time as a whole, explains nothing. */
+#define SHARE_MIN 20 /* a twentieth */
+#define TIME_MIN  50 /* a fiftieth */
+
+/* Weight of waits that last for a large part of the recording: they are for something to do. */
+#define BACKGROUND	0.02
+#define BACKGROUND_PART 4
+
+static bool is_background(const struct finding_input *in, const struct group *g, enum finding_kind kind)
+{
+	switch (kind) {
+	case FINDING_PEER:
+	case FINDING_SLEEP:
+	case FINDING_CHILD:
+	case FINDING_RESULT:
+	case FINDING_CONDITION:
+	case FINDING_CALL:
+		return g->ns / (g->times ? g->times : 1) > query__duration(in->q) / BACKGROUND_PART;
+	default:
+		return false;
+	}
+}
+
+/* A delay after a wait would be shorter on a machine that does less: this part of it does not count. */
+#define DELAY_PART 3
+
+/* 300 threads that wait for something to do cost no more than one. */
+void group__weigh(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	bool is_long = is_background(in, g, f->kind);
+	u64 duration = query__duration(in->q), ns = g->ns - g->delay_ns / DELAY_PART;
+
+	f->is_background = is_long || f->kind == FINDING_ASLEEP || f->kind == FINDING_IDLE;
+	if (f->is_background && ns > duration)
+		ns = duration;
+	f->weight = (double)ns * finding_kind__weight(f->kind) * (is_long ? BACKGROUND : 1);
+}
+
+#define KNOWN_WEIGHT 0.9
+
+void finding__waits_for_known(struct finding *f)
+{
+	double weight = KNOWN_WEIGHT * (double)f->lost_ns;
+
+	if (!f->is_background && weight > f->weight)
+		f->weight = weight;
+}
+
+void finding__add_detail(struct finding *f, const char *text)
+{
+	size_t len = strlen(f->detail);
+
+	snprintf(f->detail + len, sizeof(f->detail) - len, "%s%s", len ? "; " : "", text);
+}
+
+/* Waits that an event loop's callback or coroutine was in: the loop could run nothing else meanwhile. */
+static void add_loop(const struct finding_input *in, const struct group *g, u32 stack, struct finding *f)
+{
+	u64 times = 0, longest = 0;
+	char text[128], ns[TEXT_NUMBER];
+
+	if (!stack_parts__of(in->stacks, stack).loop || f->kind == FINDING_IDLE)
+		return;
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+
+		times += cell->is_delay ? 0 : cell->hold_times;
+		longest = !cell->is_delay && cell->longest > longest ? cell->longest : longest;
+	}
+	f->is_background = false;
+	f->weight = (double)f->lost_ns;
+	if (!times)
+		return;
+	snprintf(text, sizeof(text), "it held up the event loop %llu time%s for 50 ms or longer, at longest for %s",
+		 times, text__s(times), text__ns(ns, sizeof(ns), longest));
+	finding__add_detail(f, text);
+}
+
+struct finding *group__add_finding(const struct finding_input *in, const struct group *g, enum finding_kind kind,
+				   struct findings *out)
+{
+	struct group_most reason = group__most(in, g, GROUP_REASON), stack = group__most(in, g, GROUP_STACK);
+	struct finding *f;
+
+	if (g->ns < g->wall_ns / SHARE_MIN || g->ns < query__duration(in->q) / TIME_MIN)
+		return NULL;
+	f = findings__add(out, kind);
+	if (!f)
+		return NULL;
+	f->pid = g->pid;
+	f->tid = g->threads == 1 && g->n ? profile__key(in->profile, g->cells[0])->thread.tid : 0;
+	f->processes = 1;
+	f->threads = g->threads;
+	f->lost_ns = g->ns;
+	f->wall_ns = g->wall_ns;
+	f->times = g->times;
+	f->delay_ns = g->delay_ns;
+	group__weigh(in, g, f);
+	if (reason.value && reason.value < ACTIVITY_CAUSE_BASE) {
+		snprintf(f->call, sizeof(f->call), "%s", activity__name(in->activity, (u32)reason.value));
+		f->call_ns = reason.ns;
+		f->call_times = reason.times;
+	}
+	finding_code__fill(&f->code, in->stacks, (u32)stack.value);
+	add_loop(in, g, (u32)stack.value, f);
+	return f;
+}
+
+int groups__each_finding(const struct finding_input *in, enum finding_kind kind, struct findings *out,
+			 int (*fn)(const struct finding_input *in, const struct group *g, struct finding *f, void *arg),
+			 void *arg)
+{
+	struct map pids; /* processes that have a finding */
+	int err = 0;
+
+	map__init(&pids, sizeof(u32), sizeof(u8));
+	for (enum grouping by = GROUPS_CODE; !err && by <= GROUPS_PROCESS; by += GROUPS_PROCESS - GROUPS_CODE) {
+		struct groups groups;
+
+		err = groups__make(&groups, in, FINDING_BIT(kind), by);
+		for (u32 i = 0; !err && i < groups.n; i++) {
+			struct group *g = &groups.list[i];
+			struct finding *f = NULL;
+
+			if (by == GROUPS_CODE || !map__find(&pids, &g->pid))
+				f = group__add_finding(in, g, kind, out);
+			if (f && by == GROUPS_CODE && !map__get(&pids, &g->pid))
+				err = -ENOMEM;
+			if (f && fn && !err)
+				err = fn(in, g, f, arg);
+		}
+		groups__free(&groups);
+	}
+	map__free(&pids);
+	return err;
+}

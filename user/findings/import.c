@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Imports of modules: their share of the time, the module that took longest and the code that asked for it. Events of
+ * each import state it; without them it follows from samples and waits below importlib.
+ */
+#include "findings/import.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/classify.h"
+#include "findings/span_sums.h"
+#include "output/text.h"
+#include "util/map.h"
+
+static bool is_import(const struct stack_frame *f)
+{
+	return !strcmp(f->name, "_find_and_load") && !strncmp(f->file, "<frozen importlib", 17);
+}
+
+/* The body of the module that the outermost import of a stack runs, and whether that module called the user's functions */
+struct import_stack {
+	bool is_import;
+	u32 module; /* frame, 0: it was not running yet */
+};
+
+static struct import_stack import_stack__of(const struct stacks *stacks, u32 stack)
+{
+	struct import_stack s = { 0 };
+	const struct stack_frame *f;
+	bool calls_user = false;
+	u32 module = 0;
+
+	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
+		if (f->kind != FRAME_PYTHON)
+			continue;
+		if (is_import(f)) {
+			/* a program that an import starts is no import */
+			s = (struct import_stack){ !calls_user, module };
+		} else if (!strcmp(f->name, "<module>")) {
+			module = at;
+		} else {
+			calls_user = calls_user || (stack_frame__is_users(f) && !stack_frame__is_package(f));
+		}
+	}
+	return s;
+}
+
+/* "numpy" of ".../site-packages/numpy/core/__init__.py" */
+static void module_name(const char *file, char *buf, size_t size)
+{
+	static const char *const folders[] = { "/site-packages/", "/dist-packages/" };
+	const char *name = strrchr(file, '/'), *end;
+
+	name = name ? name + 1 : file;
+	if (!strncmp(name, "__init__.", 9) && name - file > 1)
+		for (name--; name > file && name[-1] != '/';)
+			name--;
+	for (size_t i = 0; i < 2; i++) {
+		const char *folder = strstr(file, folders[i]);
+
+		name = folder ? folder + strlen(folders[i]) : name;
+	}
+	end = name + strcspn(name, "/");
+	if (end - name > 3 && !strncmp(end - 3, ".py", 3))
+		end -= 3;
+	snprintf(buf, size, "%.*s", (int)(end - name), name);
+}
+
+struct module_key {
+	char name[64];
+};
+
+/* What one process spent in imports */
+struct import_sums {
+	struct map modules; /* struct module_key -> u64: ns */
+	struct map lines; /* u32 frame of the user's code -> struct line_sum */
+};
+
+struct line_sum {
+	u64 ns;
+	u32 stack;
+};
+
+static int add(struct import_sums *s, const struct finding_input *in, u32 stack, const struct import_stack *import,
+	       u64 ns)
+{
+	const struct stack_frame *module = stacks__frame(in->stacks, import->module);
+	u32 user = stack_parts__of(in->stacks, stack).user;
+	struct line_sum *line = map__get(&s->lines, &user);
+	struct module_key key = { 0 };
+	u64 *sum;
+
+	if (!line)
+		return -ENOMEM;
+	line->ns += ns;
+	line->stack = stack;
+	if (!module)
+		return 0;
+	module_name(module->file, key.name, sizeof(key.name));
+	sum = map__get(&s->modules, &key);
+	if (!sum)
+		return -ENOMEM;
+	*sum += ns;
+	return 0;
+}
+
+static int add_samples(struct import_sums *s, const struct finding_input *in, u32 pid, struct imported *imported)
+{
+	const struct profile *p = in->profile;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < p->samples.n; i++) {
+		const struct profile_sample_key *key = map__key(&p->samples, i);
+		const struct profile_sample *sample = map__value(&p->samples, i);
+		struct import_stack import;
+
+		if (key->thread.pid != pid)
+			continue;
+		imported->all_ns += sample->ns;
+		import = import_stack__of(in->stacks, key->stack);
+		if (!import.is_import)
+			continue;
+		imported->sampled_ns += sample->ns;
+		err = add(s, in, key->stack, &import, sample->ns);
+	}
+	return err;
+}
+
+static void find_most(const struct import_sums *s, struct imported *imported)
+{
+	u64 most = 0;
+
+	for (u32 i = 0; i < s->modules.n; i++) {
+		u64 ns = *(const u64 *)map__value(&s->modules, i);
+
+		if (ns <= most)
+			continue;
+		most = ns;
+		snprintf(imported->module, sizeof(imported->module), "%s",
+			 ((const struct module_key *)map__key(&s->modules, i))->name);
+	}
+	imported->module_ns = most;
+	most = 0;
+	for (u32 i = 0; i < s->lines.n; i++) {
+		const struct line_sum *line = map__value(&s->lines, i);
+
+		if (line->ns <= most)
+			continue;
+		most = line->ns;
+		imported->stack = line->stack;
+	}
+}
+
+int imported__of(struct imported *imported, const struct finding_input *in, u32 pid)
+{
+	struct import_sums s;
+	int err;
+
+	memset(imported, 0, sizeof(*imported));
+	map__init(&s.modules, sizeof(struct module_key), sizeof(u64));
+	map__init(&s.lines, sizeof(u32), sizeof(struct line_sum));
+	err = add_samples(&s, in, pid, imported);
+	if (!err)
+		find_most(&s, imported);
+	map__free(&s.modules);
+	map__free(&s.lines);
+	return err;
+}
+
+void imported__complete(const struct finding_input *in, const struct imported *imported, struct finding *f)
+{
+	snprintf(f->report, sizeof(f->report), "lines");
+	f->kind = FINDING_IMPORT;
+	f->confidence = FINDING_ATTRIBUTED;
+	finding_code__fill(&f->code, in->stacks, imported->stack);
+	*f->detail = *f->call = *f->object = '\0';
+	if (imported->module_ns)
+		snprintf(f->object, sizeof(f->object), "most of it `%s`", imported->module);
+}
+
+static int complete(const struct finding_input *in, const struct span_sum *s, struct finding *f)
+{
+	char longest[TEXT_NUMBER];
+
+	(void)in;
+	snprintf(f->report, sizeof(f->report), "imports");
+	snprintf(f->object, sizeof(f->object), "%s", s->name);
+	snprintf(f->detail, sizeof(f->detail), "`import %s` took %s", s->name,
+		 text__ns(longest, sizeof(longest), s->longest));
+	return 0;
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	return span_sums__find(in, "python_import", FINDING_IMPORT, complete, NULL, out);
+}
+
+FINDINGS(import) = { .name = "import", .find = find };

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Waits for locks, conditions, queues and other threads: which code held or ended them, and what it did meanwhile. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "findings/waited_for.h"
+#include "model/lock_text.h"
+#include "output/table.h"
+#include "util/array.h"
+#include "util/search.h"
+
+/* Rows of lock_blame, sorted by the process and code that waited */
+struct row_order {
+	const struct lock_blame *locks;
+	u32 *order;
+	u32 n;
+};
+
+static int compare(u32 pid, u32 code, const struct lock_row_key *key)
+{
+	if (pid != key->pid)
+		return pid < key->pid ? -1 : 1;
+	return code < key->waiter_code ? -1 : code > key->waiter_code;
+}
+
+static int by_waiter(const void *a, const void *b, void *arg)
+{
+	u32 i = *(const u32 *)a, k = *(const u32 *)b;
+	const struct lock_row_key *x = lock_blame__key(arg, i);
+	int order = compare(x->pid, x->waiter_code, lock_blame__key(arg, k));
+
+	/* rows of one code stay in lock_blame's order, most time first */
+	return order ? order : i < k ? -1 : i > k;
+}
+
+static int order_rows(struct row_order *o, const struct lock_blame *locks)
+{
+	u32 n = lock_blame__rows(locks);
+
+	*o = (struct row_order){ locks, calloc((size_t)n + 1, sizeof(*o->order)), n };
+	if (!o->order)
+		return -ENOMEM;
+	for (u32 i = 0; i < n; i++)
+		o->order[i] = i;
+	if (n)
+		qsort_r(o->order, n, sizeof(*o->order), by_waiter, (void *)locks);
+	return 0;
+}
+
+/* The range of a group's rows; of all code if the group has none. */
+static void rows_of(const struct row_order *o, const struct group *g, u32 *from, u32 *to)
+{
+	u32 last = g->code ? g->code : ~0u;
+
+	*from = SEARCH(o->n, i, compare(g->pid, g->code, lock_blame__key(o->locks, o->order[i])) > 0);
+	*to = SEARCH(o->n, i, compare(g->pid, last, lock_blame__key(o->locks, o->order[i])) >= 0);
+}
+
+/* The most important of a group's rows */
+struct blamed {
+	u32 row; /* the row with most time */
+	u64 ns, all_ns; /* time of this row, and of all rows of the group */
+};
+
+static struct blamed blamed_of(const struct row_order *o, const struct group *g, bool is_mutex)
+{
+	struct blamed b = { 0 };
+	u32 from, to;
+
+	rows_of(o, g, &from, &to);
+	for (u32 i = from; i < to; i++) {
+		const struct lock_row_key *key = lock_blame__key(o->locks, o->order[i]);
+		const struct lock_row *row = lock_blame__row(o->locks, o->order[i]);
+
+		if ((key->kind == LOCK_KIND_MUTEX) != is_mutex)
+			continue;
+		b.all_ns += row->ns;
+		/* of two rows with the same time the first in lock_blame's order */
+		if (!key->is_known || row->ns < b.ns || !row->ns || (row->ns == b.ns && o->order[i] > b.row))
+			continue;
+		b.ns = row->ns;
+		b.row = o->order[i];
+	}
+	return b;
+}
+
+/* Returns whether `report locks` shows anything of the process. */
+static bool has_rows(const struct finding_input *in, const struct row_order *o, const struct group *g)
+{
+	u32 from, to;
+
+	rows_of(o, &(struct group){ .pid = g->pid }, &from, &to);
+	return from < to || query__has_family(in->q, "lock");
+}
+
+struct longest {
+	const struct finding_input *in;
+	struct finding *f;
+	u64 row_ns;
+	u64 cpu_ns; /* the longest act, if that is a wait for a CPU */
+};
+
+/*
+ * Adds what the holder mostly did, if this took a third of the time. A wait for a CPU comes after something that took nearly
+ * as long, as it depends on the other load of the machine.
+ */
+static int on_activity(const struct lock_activity_key *key, const struct lock_activity *act, void *arg)
+{
+	struct longest *l = arg;
+	struct finding_code code = { 0 };
+	char did[96];
+
+	if (3 * act->ns < (l->cpu_ns ? l->cpu_ns : l->row_ns))
+		return 1;
+	lock_text__activity(l->in->activity, key, did, sizeof(did));
+	if (act->frame)
+		finding_code__fill(&code, l->in->stacks, act->frame);
+	finding_code__write(&code, " in ", did, l->f->by.activity, sizeof(l->f->by.activity));
+	if (act->cause != ACTIVITY_CPU || l->cpu_ns)
+		return 1;
+	l->cpu_ns = act->ns;
+	return 0;
+}
+
+/* Adds the thread that held the lock, and the end of the chain, which caused the wait. */
+static void add_holder(const struct finding_input *in, const struct blamed *b, struct finding *f)
+{
+	const struct lock_row_key *key = lock_blame__key(in->locks, b->row);
+	const struct lock_row *row = lock_blame__row(in->locks, b->row);
+	struct longest longest = { in, f, row->ns, 0 };
+	struct finding_code last = { 0 };
+
+	f->by.pid = row->held_by.pid;
+	f->by.tid = row->held_by.tid;
+	f->by.percent = table__percent(b->ns, b->all_ns);
+	finding_code__fill(&f->by.code, in->stacks, row->holder);
+	lock_blame__activities(in->locks, b->row, on_activity, &longest);
+	if (key->is_cycle)
+		snprintf(f->detail, sizeof(f->detail), "its holder waited for the waiter in turn: a deadlock");
+	if (key->is_cycle || row->last == row->holder || !row->last)
+		return;
+	finding_code__fill(&last, in->stacks, row->last);
+	finding_code__write(&last, " held by ", "the holder waited for another lock", f->detail, sizeof(f->detail));
+}
+
+/*
+ * Returns the kind of most waits of a group, whose stacks show waits for a lock: if other threads release the lock than
+ * those that get it, it is the signal of a queue or condition.
+ */
+static enum finding_kind kind_by_use(const struct row_order *o, const struct group *g)
+{
+	static const enum finding_kind kinds[LOCK_KINDS] = {
+		[LOCK_KIND_CONDITION] = FINDING_CONDITION, [LOCK_KIND_EVENT] = FINDING_CONDITION,
+		[LOCK_KIND_QUEUE] = FINDING_IDLE,	   [LOCK_KIND_SEMAPHORE] = FINDING_SEMAPHORE,
+		[LOCK_KIND_BARRIER] = FINDING_CONDITION,   [LOCK_KIND_RESULT] = FINDING_RESULT,
+		[LOCK_KIND_JOIN] = FINDING_RESULT,
+	};
+	u32 most = LOCK_KIND_MUTEX, from, to;
+	u64 ns[LOCK_KINDS] = { 0 };
+
+	rows_of(o, g, &from, &to);
+	for (u32 i = from; i < to; i++)
+		ns[lock_blame__key(o->locks, o->order[i])->kind] += lock_blame__row(o->locks, o->order[i])->ns;
+	for (u32 k = 0; k < LOCK_KINDS; k++)
+		if (kinds[k] && ns[k] > ns[most])
+			most = k;
+	return kinds[most] ? kinds[most] : FINDING_LOCK;
+}
+
+/* Is it a wait for what other threads or processes do? */
+static bool passes_on(enum finding_kind kind)
+{
+	return kind == FINDING_RESULT || kind == FINDING_QUEUE;
+}
+
+static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
+{
+	const struct row_order *rows = arg;
+	struct group_most by = group__most(in, g, GROUP_BY), lock = group__most(in, g, GROUP_OBJECT);
+	u32 pid = (u32)(by.value >> 32);
+	struct blamed b;
+
+	snprintf(f->report, sizeof(f->report), "locks");
+	f->confidence = FINDING_ATTRIBUTED;
+	if (f->kind == FINDING_LOCK) {
+		f->kind = kind_by_use(rows, g);
+		group__weigh(in, g, f);
+	}
+	/* a lock has a holder, a condition only a thread that ends the wait */
+	b = blamed_of(rows, g, f->kind == FINDING_LOCK);
+	if (!has_rows(in, rows, g))
+		snprintf(f->report, sizeof(f->report), "offcpu");
+	/* the address is only useful without code */
+	if (f->kind == FINDING_LOCK && !*f->code.function && lock.value)
+		snprintf(f->object, sizeof(f->object), "0x%llx", lock.value);
+	if (passes_on(f->kind) && waited_for__follow(in, g, f))
+		finding__waits_for_known(f);
+	else if (b.ns)
+		add_holder(in, &b, f);
+	else if (pid && 4 * by.ns >= f->lost_ns) {
+		/* the thread that ended a wait released the lock, so it held it at that moment */
+		f->by.pid = pid;
+		f->by.tid = (u32)by.value;
+		f->by.percent = table__percent(by.ns, f->lost_ns);
+	}
+	return 0;
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	static const enum finding_kind kinds[] = { FINDING_LOCK, FINDING_SEMAPHORE, FINDING_CONDITION, FINDING_RESULT,
+						   FINDING_QUEUE };
+	struct row_order rows;
+	int err = order_rows(&rows, in->locks);
+
+	for (size_t i = 0; !err && i < ARRAY_LEN(kinds); i++)
+		err = groups__each_finding(in, kinds[i], out, complete, &rows);
+	free(rows.order);
+	return err;
+}
+
+FINDINGS(lock) = { .name = "lock", .find = find };

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Waits for other processes and machines: for which file, pipe or socket, and which process ended the waits. */
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/waited_for.h"
+#include "findings/compute.h"
+#include "output/table.h"
+
+/* What a wait counts for that ends when another thread of the process has slept. */
+#define PAUSE_WEIGHT 0.1
+
+/* Waits as short as a server nearby answers: many of them cost more by what each takes besides than by the waiting. */
+#define ROUND_TRIPS   100
+#define ROUND_TRIP_NS 3000000u
+
+/* CPU time of the group's threads */
+static u64 run_of(const struct finding_input *in, const struct group *g)
+{
+	u64 ns = 0;
+
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_key *key = profile__key(in->profile, g->cells[i]);
+		const struct profile_thread *t = map__find(&in->profile->threads, &key->thread);
+
+		/* cells are in order of their threads */
+		if (t && (!i || key->thread.tid != profile__key(in->profile, g->cells[i - 1])->thread.tid))
+			ns += t->run;
+	}
+	return ns;
+}
+
+/* A function that asks for one thing after the other: what its round trips cost with the CPU time that they take. */
+static void add_round_trips(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct computed c;
+	char text[160];
+	double run;
+
+	if (g->times < ROUND_TRIPS || g->ns / g->times > ROUND_TRIP_NS || !g->code || !strncmp(f->object, "pipe", 4))
+		return;
+	computed__of(&c, in, f->pid, g->code);
+	run = c.all_ns ? (double)run_of(in, g) * (double)c.ns / (double)c.all_ns : 0;
+	snprintf(text, sizeof(text), "many small round trips: with the CPU time of this function %.0f%%",
+		 table__percent(f->lost_ns + (u64)run, f->wall_ns));
+	finding__add_detail(f, text);
+	f->weight += run;
+}
+
+static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
+{
+	struct group_most file = group__most(in, g, GROUP_OBJECT), by = group__most(in, g, GROUP_BY);
+	const struct osrt_file *known = file.value ? osrt_files__find(in->files, f->pid, (u32)file.value) : NULL;
+	u32 pid = (u32)(by.value >> 32);
+
+	(void)arg;
+	snprintf(f->report, sizeof(f->report), "osrt");
+	if (known)
+		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
+	add_round_trips(in, g, f);
+	/* the process that ended the waits wrote what was waited for, or read what made room */
+	if (waited_for__follow(in, g, f)) {
+		/* a thread that is sent something now and then waits for something to do */
+		if (f->by.is_pause)
+			f->weight *= PAUSE_WEIGHT;
+		if (f->by.pid != f->pid || f->by.tid != f->tid)
+			return 0;
+	}
+	memset(&f->by, 0, sizeof(f->by));
+	if (!pid || pid == f->pid || 2 * by.ns < f->lost_ns)
+		return 0;
+	f->confidence = FINDING_ATTRIBUTED;
+	f->by.pid = pid;
+	f->by.tid = (u32)by.value;
+	f->by.percent = table__percent(by.ns, f->lost_ns);
+	return 0;
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	return groups__each_finding(in, FINDING_PEER, out, complete, NULL);
+}
+
+FINDINGS(peer) = { .name = "peer", .find = find };

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wait profile: what all threads did, summed in one pass over the activity. A cell is one thread in one state,
+ * call, stack and so on; modules read cells, or groups of them (findings/group.h).
+ */
+#ifndef SONDE_FINDINGS_PROFILE_H
+#define SONDE_FINDINGS_PROFILE_H
+
+#include "model/activity.h"
+#include "model/stacks.h"
+#include "util/map.h"
+
+/* Beyond this number, time is added to cells without object, stack and counterpart. */
+#define PROFILE_CELLS_MAX 400000u
+
+struct profile_key {
+	struct thread_key thread;
+	u32 reason; /* of activity__name; of a delay the call that it had blocked in */
+	u32 stack;
+	u64 object;
+	struct thread_key by;
+	u32 by_stack;
+	u8 state; /* enum activity_state */
+	u8 uninterruptible;
+	u8 is_free; /* the GIL had no holder */
+	u8 unused;
+};
+
+struct profile_cell {
+	u64 ns, times, longest;
+	u64 hold_times; /* of those, waits that would hold up an event loop */
+	u64 short_times; /* of those, waits shorter than what always gets a stack */
+	enum activity_cause cause;
+	u32 kind; /* enum finding_kind, by findings/classify.c */
+	u32 code; /* id of the frame that identifies it: the innermost of the user's code, else of Python; 0: none */
+	bool is_delay; /* the thread was runnable after a wait of this kind, by findings/classify.c */
+};
+
+/* A callback that takes longer holds up its event loop, ns. */
+#define PROFILE_HOLD_UP 50000000u
+
+struct profile_thread {
+	u64 wall, run, runnable, blocked, unknown; /* ns */
+	u64 idle; /* idle part of blocked, ns, by findings/classify.c */
+	bool has_python; /* one of its stacks has Python frames */
+};
+
+struct profile_sample_key {
+	struct thread_key thread;
+	u32 stack;
+	u32 unused;
+};
+
+struct profile_sample {
+	u64 ns, gil_ns, kernel_ns, samples;
+};
+
+struct profile {
+	const struct query *q;
+	struct map cells; /* struct profile_key -> struct profile_cell */
+	struct map threads; /* struct thread_key -> struct profile_thread */
+	struct thread_key last_thread; /* of the last interval; they arrive thread by thread */
+	struct profile_thread *last; /* NULL: none yet */
+	struct map samples; /* struct profile_sample_key -> struct profile_sample */
+	u64 sampled_ns; /* of all samples */
+	u64 threshold; /* waits from here on have a stack, ns; 0: none has */
+	bool has_sched, has_off_stacks;
+	struct {
+		struct profile_key key;
+		struct profile_cell *cell;
+	} recent[16];
+};
+
+/* 0 or -ENOMEM; profile__free in any case. */
+int profile__new(struct profile **out, const struct query *q);
+void profile__free(struct profile *p);
+/* Adds an interval. 0 or -ENOMEM. */
+int profile__add(struct profile *p, const struct activity_interval *i);
+/* Returns the cell that an interval was added to; NULL: it was added to none. */
+const struct profile_cell *profile__find(const struct profile *p, const struct activity_interval *i);
+/* Call once after the last interval: reads samples. 0 or negative errno. */
+int profile__finish(struct profile *p);
+
+static inline const struct profile_key *profile__key(const struct profile *p, u32 i)
+{
+	return map__key(&p->cells, i);
+}
+
+static inline struct profile_cell *profile__cell(const struct profile *p, u32 i)
+{
+	return map__value(&p->cells, i);
+}
+
+#endif

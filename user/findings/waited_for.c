@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "findings/waited_for.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/classify.h"
+#include "findings/compute.h"
+#include "findings/import.h"
+#include "output/table.h"
+
+#define HOPS_MAX 4
+
+/* What one thread did, and which other thread ended most of its waits */
+struct link {
+	struct thread_key thread;
+	u64 wall, ran; /* ns; ran: or was runnable */
+	u64 ended_ns; /* of its waits: ended by `ended_by` */
+	struct thread_key ended_by;
+	enum finding_kind kind; /* of its longest wait that is not for another thread */
+	u64 kind_ns;
+	u32 stack; /* of that wait */
+};
+
+/*
+ * What the thread did, where the wait alone says it: its verb. Empty for other waits, because the thread that ended them
+ * did more.
+ */
+static const char *activity_of(enum finding_kind kind)
+{
+	static const char *const activities[FINDING_KINDS] = {
+		[FINDING_DISK] = "waited for the disk",	    [FINDING_SLEEP] = "slept because it asked to",
+		[FINDING_LOCK] = "waited for a lock",	    [FINDING_GIL] = "waited for the GIL",
+		[FINDING_CALL] = "waited in a system call", [FINDING_PEER] = "waited for another process or machine",
+		[FINDING_MEMORY] = "freed or moved memory", [FINDING_BLOCKED] = "waited uninterruptibly",
+		[FINDING_LIBRARY] = "waited in a library",
+	};
+
+	return activities[kind] ? activities[kind] : "";
+}
+
+static void add_waker(struct map *wakers, struct link *l, struct thread_key by, u64 ns)
+{
+	u64 *sum = by.tid && !thread_key__is_same(by, l->thread) ? map__get(wakers, &by) : NULL;
+
+	if (!sum)
+		return;
+	*sum += ns;
+	if (*sum < l->ended_ns)
+		return;
+	l->ended_ns = *sum;
+	l->ended_by = by;
+}
+
+struct kind_sum {
+	u64 ns, longest;
+	u32 stack; /* of the longest */
+};
+
+static void add_wait(struct map *kinds, struct link *l, const struct profile_key *key, const struct profile_cell *cell)
+{
+	struct kind_sum *sum = map__get(kinds, &cell->kind);
+
+	if (!sum)
+		return;
+	sum->ns += cell->ns;
+	if (cell->ns > sum->longest) {
+		sum->longest = cell->ns;
+		sum->stack = key->stack;
+	}
+	if (sum->ns < l->kind_ns)
+		return;
+	l->kind_ns = sum->ns;
+	l->kind = cell->kind;
+	l->stack = sum->stack;
+}
+
+static struct link link_of(const struct finding_input *in, struct thread_key thread)
+{
+	const struct profile *p = in->profile;
+	const struct profile_thread *t = map__find(&p->threads, &thread);
+	struct link l = { .thread = thread, .wall = t ? t->wall : 0, .ran = t ? t->run + t->runnable : 0 };
+	struct map wakers, kinds;
+
+	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));
+	map__init(&kinds, sizeof(u32), sizeof(struct kind_sum));
+	for (u32 i = 0; t && i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+		const struct profile_cell *cell = profile__cell(p, i);
+
+		if (!thread_key__is_same(key->thread, thread) || key->state != ACTIVITY_BLOCKED)
+			continue;
+		add_waker(&wakers, &l, key->by, cell->ns);
+		if (*activity_of(cell->kind))
+			add_wait(&kinds, &l, key, cell);
+	}
+	map__free(&wakers);
+	map__free(&kinds);
+	return l;
+}
+
+/* A thread does something by itself if that takes this part of its time; else it passes on what others do. */
+#define OWN_PART 4
+
+static bool does_something(const struct link *l)
+{
+	return OWN_PART * l->ran >= l->wall || (OWN_PART * l->kind_ns >= l->wall && l->kind != FINDING_PEER) ||
+	       (OWN_PART * l->kind_ns >= l->wall && 2 * l->ended_ns < l->kind_ns);
+}
+
+static void describe(const struct finding_input *in, const struct link *l, struct finding *f)
+{
+	struct finding_counterpart *by = &f->by;
+	struct imported imported;
+	struct computed c;
+
+	memset(by, 0, sizeof(*by));
+	by->pid = l->thread.pid;
+	by->tid = l->thread.tid;
+	by->is_end_of_chain = true;
+	if (l->ran >= l->kind_ns) {
+		computed__of(&c, in, l->thread.pid, 0);
+		if (c.samples)
+			finding_code__fill(&by->code, in->stacks, c.stack);
+		snprintf(by->activity, sizeof(by->activity), "computed");
+		if (imported__of(&imported, in, l->thread.pid) || 2 * imported.sampled_ns < imported.all_ns ||
+		    !imported.sampled_ns)
+			return;
+		finding_code__fill(&by->code, in->stacks, imported.stack);
+		snprintf(by->activity, sizeof(by->activity), "imported modules");
+		return;
+	}
+	by->is_pause = l->kind == FINDING_SLEEP && !stack_parts__of(in->stacks, l->stack).serves;
+	finding_code__fill(&by->code, in->stacks, l->stack);
+	snprintf(by->activity, sizeof(by->activity), "%s", activity_of(l->kind));
+}
+
+/* A part of the waits that is large enough to name who ended them */
+#define ENDED_PART 5
+
+bool waited_for__follow(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct group_most by = group__most(in, g, GROUP_BY);
+	struct thread_key next = { (u32)(by.value >> 32), (u32)by.value }, seen[HOPS_MAX + 1];
+	struct link l;
+
+	if (!next.pid || ENDED_PART * by.ns < g->ns - g->delay_ns)
+		return false;
+	for (u32 hop = 0; hop < HOPS_MAX; hop++) {
+		l = link_of(in, next);
+		if (!l.wall)
+			return false;
+		if (does_something(&l))
+			break;
+		seen[hop] = next;
+		next = l.ended_by;
+		if (!next.pid || ENDED_PART * l.ended_ns < l.wall - l.ran)
+			return false;
+		for (u32 k = 0; k <= hop; k++)
+			if (thread_key__is_same(seen[k], next))
+				return false;
+	}
+	if (!does_something(&l))
+		return false;
+	describe(in, &l, f);
+	f->confidence = FINDING_ATTRIBUTED;
+	return true;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Waits of which only the call and code are known: children, libraries, other calls, idleness, .. */
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/waited_for.h"
+#include "findings/compute.h"
+#include "util/array.h"
+
+static const struct plain {
+	enum finding_kind kind;
+	const char *report;
+} plain[] = {
+	{ FINDING_CHILD, "offcpu" }, { FINDING_LIBRARY, "cuda-api" }, { FINDING_CALL, "osrt" },
+	{ FINDING_BLOCKED, "disk" }, { FINDING_ASLEEP, "offcpu" },    { FINDING_MEMORY, "disk" },
+	{ FINDING_IDLE, "offcpu" },
+};
+
+/* For waits too short for a stack, adds the user's code for which the kernel worked, by its samples. */
+static void add_kernel_code(const struct finding_input *in, struct finding *f)
+{
+	struct computed c;
+
+	computed__of(&c, in, f->pid, 0);
+	if (*f->code.function || !c.samples || 2 * c.kernel_ns < c.ns)
+		return;
+	f->confidence = FINDING_ATTRIBUTED;
+	finding_code__fill(&f->code, in->stacks, c.stack);
+}
+
+static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
+{
+	const struct plain *p = arg;
+
+	snprintf(f->report, sizeof(f->report), "%s", p->report);
+	if (!strncmp(f->call, "nccl", 4))
+		snprintf(f->report, sizeof(f->report), "nccl-api");
+	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
+		finding__waits_for_known(f);
+	if (p->kind == FINDING_ASLEEP && !in->profile->has_off_stacks)
+		snprintf(f->advice, sizeof(f->advice), "%s",
+			 "`sonde record -t +syscall,lock` records in which call, `--off-cpu` in which code.");
+	if (p->kind != FINDING_BLOCKED)
+		return 0;
+	snprintf(f->advice, sizeof(f->advice), "%s", "`sonde record -t +disk,syscall` records the reason.");
+	add_kernel_code(in, f);
+	return 0;
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < ARRAY_LEN(plain); i++)
+		err = groups__each_finding(in, plain[i].kind, out, complete, (void *)&plain[i]);
+	return err;
+}
+
+FINDINGS(waits) = { .name = "waits", .find = find };

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* C++ names, demangled by libiberty. */
+#ifndef SONDE_MODEL_DEMANGLE_H
+#define SONDE_MODEL_DEMANGLE_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DEMANGLED_MAX (32 << 10)
+
+/* Too large for the stack: allocate it. */
+struct demangled {
+	char text[DEMANGLED_MAX];
+	size_t len;
+	jmp_buf too_long;
+};
+
+/* options: DMGL_... of libiberty. Returns false if the name is not mangled or too long. */
+bool demangle(struct demangled *d, const char *mangled, int options);
+/* Writes "srv::handle" for "_ZN3srv6handleEv", without parameters, and other names unchanged. Returns buf. */
+char *demangle__short(const char *name, char *buf, size_t size);
+
+#endif

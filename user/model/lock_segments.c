@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Cuts the waits for locks at the releases, and follows each segment to the thread at the end of its chain. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/lock_blame_private.h"
+#include "model/vote.h"
+#include "util/array.h"
+
+struct row_waiter {
+	u32 row, pid, tid;
+};
+
+struct user_key {
+	u32 lock;
+	struct thread_key thread;
+	u32 releases; /* 0: the thread waits; 1: it releases */
+};
+
+/* A wait that is being cut */
+struct cutting {
+	struct lock_blame *b;
+	const struct lock_waited *wait;
+	u32 number; /* the wait's index */
+	struct thread_key path[LOCK_CHAIN_MAX + 1]; /* the waiter and the holders that were followed */
+	u32 depth;
+	struct thread_key holder; /* the first holder of the chain */
+	u32 holder_stack;
+	bool is_cycle;
+	/* called instead of adding segments, with the first holders alone */
+	int (*fn)(struct thread_key holder, u32 stack, u64 from, u64 to, void *arg);
+	void *arg;
+};
+
+u32 lock_blame__code(struct lock_blame *b, u32 stack)
+{
+	u32 before = b->codes.n, *code = stack ? map__get(&b->codes, &stack) : NULL;
+
+	if (code && b->codes.n != before)
+		*code = lock_kind__code(b->stacks, stack);
+	return code ? *code : 0;
+}
+
+static void set_code(struct lock_blame *b, u32 frame, u32 *code, u32 *line)
+{
+	const struct stack_frame *f = stacks__frame(b->stacks, frame);
+
+	*code = f ? f->code : 0;
+	*line = f ? f->line : 0;
+}
+
+/* Returns the stack, or if it was not recorded, the most frequent one of this thread and lock. */
+static u32 stack_of(const struct lock_blame *b, u32 lock, struct thread_key thread, bool releases, u32 stack)
+{
+	struct user_key key = { lock, thread, releases };
+	const struct vote *v = stack ? NULL : map__find(&b->usual, &key);
+
+	return v ? v->id : stack;
+}
+
+/* Counts the wait in the row, once if it has several segments there. */
+static int count(struct cutting *c, struct lock_row *row)
+{
+	struct row_waiter key = { row->number, c->wait->thread.pid, c->wait->thread.tid };
+	u32 before = c->b->row_waiters.n, *last = map__get(&c->b->row_waiters, &key);
+
+	if (!last)
+		return -ENOMEM;
+	row->waiters += c->b->row_waiters.n - before;
+	if (*last != c->number + 1) {
+		row->waits++;
+		row->open += c->wait->open;
+	}
+	*last = c->number + 1;
+	return 0;
+}
+
+static struct lock_row *row_of(struct cutting *c, struct thread_key last, u32 last_stack)
+{
+	struct lock_blame *b = c->b;
+	const struct lock_key *lock = map__key(&b->waits.locks, c->wait->lock);
+	struct lock_row_key key = {
+		.address = c->wait->kind <= LOCK_KIND_MUTEX ? lock->address : 0,
+		.pid = c->wait->thread.pid,
+		.kind = c->wait->kind,
+		.is_known = last.tid != 0,
+		.is_cycle = c->is_cycle,
+	};
+	u32 waiter = lock_blame__code(b, stack_of(b, c->wait->lock, c->wait->thread, false, c->wait->stack));
+	u32 holder = lock_blame__code(b, c->holder_stack), end = lock_blame__code(b, last_stack);
+	u32 before = b->rows.n;
+	struct lock_row *row;
+
+	set_code(b, waiter, &key.waiter_code, &key.waiter_line);
+	set_code(b, holder, &key.holder_code, &key.holder_line);
+	set_code(b, end, &key.last_code, &key.last_line);
+	row = map__get(&b->rows, &key);
+	if (row && b->rows.n != before)
+		*row = (struct lock_row){ .waiter = waiter, .holder = holder, .last = end, .number = before };
+	return row;
+}
+
+static int add_segment(struct cutting *c, struct thread_key last, u32 last_stack, u64 from, u64 to)
+{
+	struct lock_blame *b = c->b;
+	struct lock_holder *h;
+	struct lock_row *row;
+
+	if (c->fn)
+		return from < to ? c->fn(last, last_stack, from, to, c->arg) : 0;
+	if (b->n_segments >= LOCK_SEGMENTS_MAX) {
+		b->left_out += to - from;
+		return 0;
+	}
+	b->n_segments++;
+	row = row_of(c, last, last_stack);
+	if (!row || count(c, row))
+		return -ENOMEM;
+	row->ns += to - from;
+	if (to - from > row->longest) {
+		row->longest = to - from;
+		row->waiting = c->wait->thread;
+		row->held_by = c->holder;
+		row->last_held_by = last;
+	}
+	/* the activity of a known thread that held a lock is needed */
+	if (c->wait->kind != LOCK_KIND_MUTEX || !last.tid || c->is_cycle || from >= to)
+		return 0;
+	h = map__get(&b->holders, &last);
+	return h && array__push(h->segments, h->n, (struct lock_segment){ from, to, row->number }) ? 0 : -ENOMEM;
+}
+
+static int cut_wait(struct cutting *c, const struct lock_waited *w, u64 from, u64 to);
+
+/* Attributes [from, to) to a holder, but the part in which the holder waited for a lock to the holder of that lock. */
+static int follow(struct cutting *c, struct thread_key holder, u32 stack, u64 from, u64 to)
+{
+	const struct lock_waits *l = &c->b->waits;
+	u32 i = lock_waits__of_thread(l, holder, from);
+	int err = 0;
+
+	if (c->fn)
+		return add_segment(c, holder, stack, from, to);
+	if (!c->depth) {
+		c->holder = holder;
+		c->holder_stack = stack;
+	}
+	for (u32 k = 0; k <= c->depth; k++)
+		if (thread_key__is_same(c->path[k], holder)) {
+			/* a wait that ended was not part of a deadlock */
+			c->is_cycle = c->wait->open;
+			err = add_segment(c, holder, stack, from, to);
+			c->is_cycle = false;
+			return err;
+		}
+	for (; !err && i < l->n_waits && thread_key__is_same(l->waits[i].thread, holder) && l->waits[i].from < to;
+	     i++) {
+		const struct lock_waited *w = &l->waits[i];
+		u64 begin = w->from > from ? w->from : from, end = w->to < to ? w->to : to;
+
+		if (w->kind != LOCK_KIND_MUTEX || c->depth + 1 >= LOCK_CHAIN_MAX || begin >= end)
+			continue;
+		if (from < begin)
+			err = add_segment(c, holder, stack, from, begin);
+		c->path[++c->depth] = holder;
+		if (!err)
+			err = cut_wait(c, w, begin, end);
+		c->depth--;
+		from = end;
+	}
+	return err || from >= to ? err : add_segment(c, holder, stack, from, to);
+}
+
+/* Returns the thread whose tid is in the lock: of another process if one of the lock's users has this tid. */
+static struct thread_key owner_of(const struct lock_waited *w, const struct lock_object *o)
+{
+	struct thread_key owner = { w->thread.pid, w->owner };
+
+	for (u32 i = 0; i < o->n_users && i < ARRAY_LEN(o->users); i++)
+		if (o->users[i].tid == w->owner)
+			owner = o->users[i];
+	return owner;
+}
+
+/* Attributes the time after the last recorded release before the end of the wait. */
+static int follow_rest(struct cutting *c, const struct lock_waited *w, u32 next, u64 from, u64 to)
+{
+	const struct lock_waits *l = &c->b->waits;
+	const struct lock_object *o = lock_waits__lock(l, w->lock);
+	const struct lock_release *r = next < o->first + o->n ? &l->releases[next] : NULL;
+	const struct lock_release *before = next > o->first ? &l->releases[next - 1] : NULL;
+	struct thread_key owner = owner_of(w, o);
+	u32 again;
+
+	/* while threads wait for the lock, it changes its holder only by recorded releases */
+	if (r && !thread_key__is_same(r->by, w->thread) && r->run == w->run)
+		return follow(c, r->by, stack_of(c->b, w->lock, r->by, true, r->stack), from, to);
+	if (before && before->time >= w->from && !thread_key__is_same(before->woken, w->thread)) {
+		/* the woken thread holds the lock unless it waits again */
+		owner = before->woken;
+		again = lock_waits__of_thread(l, owner, before->time);
+		if (again == l->n_waits || !thread_key__is_same(l->waits[again].thread, owner) ||
+		    l->waits[again].lock != w->lock)
+			return follow(c, owner, stack_of(c->b, w->lock, owner, true, 0), from, to);
+		owner.tid = 0;
+	}
+	/* if two threads use the lock, it is the other one */
+	if (!owner.tid && o->n_users == 2)
+		owner = o->users[thread_key__is_same(o->users[0], w->thread)];
+	if (owner.tid && !thread_key__is_same(owner, w->thread))
+		return follow(c, owner, stack_of(c->b, w->lock, owner, true, 0), from, to);
+	if (!c->depth) {
+		c->holder = (struct thread_key){ 0 };
+		c->holder_stack = 0;
+	}
+	return add_segment(c, (struct thread_key){ 0 }, 0, from, to);
+}
+
+/* Cuts [from, to) of the wait. */
+static int cut_wait(struct cutting *c, const struct lock_waited *w, u64 from, u64 to)
+{
+	const struct lock_waits *l = &c->b->waits;
+	const struct lock_object *o = lock_waits__lock(l, w->lock);
+	u32 i = lock_waits__release(l, w->lock, from);
+	int err = 0;
+
+	for (; !err && from < to && i < o->first + o->n && c->b->n_segments < LOCK_SEGMENTS_MAX; i++) {
+		const struct lock_release *r = &l->releases[i];
+		u64 until = r->time < to ? r->time : to;
+
+		/* follow_rest() decides whether a release after the wait's end counts */
+		if (r->time > w->to || thread_key__is_same(r->by, w->thread))
+			break;
+		err = follow(c, r->by, stack_of(c->b, w->lock, r->by, true, r->stack), from, until);
+		from = until;
+	}
+	return err || from >= to ? err : follow_rest(c, w, i, from, to);
+}
+
+static int cut(struct lock_blame *b, u32 number)
+{
+	const struct query *q = b->q;
+	const struct lock_waited *w = &b->waits.waits[number];
+	const struct lock_release *r = w->release == LOCK_NONE ? NULL : &b->waits.releases[w->release];
+	struct cutting c = { .b = b, .wait = w, .number = number, .path = { w->thread } };
+	u64 from = w->from > q->from ? w->from : q->from, to = q->to && w->to > q->to ? q->to : w->to;
+
+	if (from >= to || !trace_ids__have(&q->tids, w->thread.tid))
+		return 0;
+	if (b->n_segments >= LOCK_SEGMENTS_MAX) {
+		b->left_out += to - from;
+		return 0;
+	}
+	if (w->kind == LOCK_KIND_MUTEX)
+		return cut_wait(&c, w, from, to);
+	c.holder = r ? r->by : (struct thread_key){ 0 };
+	c.holder_stack = r ? r->stack : 0;
+	return add_segment(&c, c.holder, c.holder_stack, from, to);
+}
+
+static int note_usual(struct lock_blame *b, u32 lock, struct thread_key thread, bool releases, u32 stack)
+{
+	struct user_key key = { lock, thread, releases };
+	struct vote *v = stack ? map__get(&b->usual, &key) : NULL;
+
+	if (v)
+		vote(v, stack, 1);
+	return stack && !v ? -ENOMEM : 0;
+}
+
+int lock_segments__cut(struct lock_blame *b)
+{
+	const struct lock_waits *l = &b->waits;
+	int err = 0;
+
+	map__init(&b->row_waiters, sizeof(struct row_waiter), sizeof(u32));
+	map__init(&b->usual, sizeof(struct user_key), sizeof(struct vote));
+	for (u32 i = 0; !err && i < l->n_waits; i++)
+		err = note_usual(b, l->waits[i].lock, l->waits[i].thread, false, l->waits[i].stack);
+	for (u32 i = 0; !err && i < l->n_releases; i++)
+		err = note_usual(b, l->releases[i].lock, l->releases[i].by, true, l->releases[i].stack);
+	for (u32 i = 0; !err && i < l->n_waits; i++)
+		err = cut(b, i);
+	map__free(&b->row_waiters);
+	return err;
+}
+
+int lock_blame__holders(const struct lock_blame *b, struct thread_key waiter, u64 from, u64 to,
+			int (*fn)(struct thread_key holder, u32 stack, u64 from, u64 to, void *arg), void *arg)
+{
+	const struct lock_waits *l = &b->waits;
+	/* with fn, nothing is added to b */
+	struct cutting c = { .b = (struct lock_blame *)b, .path = { waiter }, .fn = fn, .arg = arg };
+	int err = 0;
+
+	for (u32 i = lock_waits__of_thread(l, waiter, from);
+	     !err && i < l->n_waits && thread_key__is_same(l->waits[i].thread, waiter) && l->waits[i].from < to; i++) {
+		const struct lock_waited *w = &l->waits[i];
+		u64 begin = w->from > from ? w->from : from, end = w->to < to ? w->to : to;
+
+		if (begin >= end)
+			continue;
+		if (from < begin)
+			err = fn((struct thread_key){ 0 }, 0, from, begin, arg);
+		if (!err)
+			err = cut_wait(&c, w, begin, end);
+		from = end;
+	}
+	return err || from >= to ? err : fn((struct thread_key){ 0 }, 0, from, to, arg);
+}

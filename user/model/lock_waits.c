@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/lock_waits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/event.h"
+#include "model/view.h"
+#include "util/array.h"
+#include "util/search.h"
+#include "probes/sample/sample.h"
+
+/* Identifies a wait by the moment at which its thread left the CPU, which sample_wake and sample_off both have. */
+struct off_key {
+	u64 since;
+	u32 pid, tid;
+};
+
+struct loading {
+	struct lock_waits *l;
+	struct map offs; /* struct off_key -> u32 number of the wait plus 1 */
+	u32 sampled; /* number of waits from sample_wake and sample_off, sorted by thread and time */
+	const struct schema_field *lock, *owner, *woken, *waker_pid, *waker_tid, *result, *futex, *reason, *stack;
+	const struct schema_field *since, *woken_pid, *woken_tid, *how, *value;
+	struct common_fields common;
+};
+
+static u64 get(const struct view *v, const struct schema_field *f)
+{
+	return (u64)view__s64(v, f);
+}
+
+/* Returns the lock's number; LOCK_NONE: no memory. */
+static u32 lock_number(struct lock_waits *l, u32 pid, u64 address)
+{
+	struct lock_key key = { address, pid, 0 };
+	u32 before = l->locks.n;
+	struct lock_object *o = map__get(&l->locks, &key);
+
+	if (!o)
+		return LOCK_NONE;
+	/* `first` is the number until the releases are sorted */
+	if (l->locks.n != before)
+		o->first = before;
+	return o->first;
+}
+
+/* Returns whether there is room for another wait; if not, counts its time. */
+static bool has_room(struct lock_waits *l, const struct lock_waited *w)
+{
+	if (l->n_waits < LOCK_WAITS_MAX)
+		return true;
+	if (trace_ids__have(&l->q->tids, w->thread.tid))
+		l->left_out += query__inside(l->q, w->from, w->to);
+	return false;
+}
+
+static struct loading fields_of(struct loading in, const struct schema_event *e)
+{
+	in.common = common_fields__of(e);
+	in.lock = schema_event__field(e, "lock");
+	in.owner = schema_event__field(e, "owner");
+	in.woken = schema_event__field(e, "woken");
+	in.waker_pid = schema_event__field(e, "waker_pid");
+	in.waker_tid = schema_event__field(e, "waker_tid");
+	in.result = schema_event__field(e, "result");
+	in.futex = schema_event__field(e, "futex");
+	in.reason = schema_event__field(e, "reason");
+	in.stack = schema_event__field(e, "stack");
+	in.since = schema_event__field(e, "since");
+	in.woken_pid = schema_event__field(e, "woken_pid");
+	in.woken_tid = schema_event__field(e, "woken_tid");
+	in.how = schema_event__field(e, "how");
+	in.value = schema_event__field(e, "value");
+	return in;
+}
+
+/* The futex value with which threads wait for the locks of glibc, musl, Rust and Go. */
+#define FUTEX_CONTENDED 2
+
+static int on_wake(struct loading *in, const struct view *v)
+{
+	struct lock_waits *l = in->l;
+	struct lock_waited w = { .thread = { (u32)get(v, in->woken_pid), (u32)get(v, in->woken_tid) },
+				 .from = get(v, in->since),
+				 .to = get(v, in->common.time),
+				 .release = l->n_releases };
+	struct lock_release r = { .time = w.to,
+				  .by = { (u32)get(v, in->common.pid), (u32)get(v, in->common.tid) },
+				  .stack = (u32)get(v, in->stack),
+				  .since = w.from,
+				  .woken = w.thread,
+				  .is_exit = get(v, in->how) == SAMPLE_WAKE_EXIT };
+	struct off_key key = { w.from, w.thread.pid, w.thread.tid };
+	u32 *known;
+
+	if (w.from >= w.to || !has_room(l, &w))
+		return 0;
+	w.lock = r.lock = lock_number(l, w.thread.pid, get(v, in->lock));
+	known = map__get(&in->offs, &key);
+	if (!known || w.lock == LOCK_NONE || !array__push(l->waits, l->n_waits, w) ||
+	    !array__push(l->releases, l->n_releases, r))
+		return -ENOMEM;
+	*known = l->n_waits;
+	((struct lock_object *)map__value(&l->locks, w.lock))->is_three_state = get(v, in->value) == FUTEX_CONTENDED;
+	return 0;
+}
+
+static int on_off(struct loading *in, const struct view *v)
+{
+	struct lock_waits *l = in->l;
+	struct lock_waited w = { .thread = { (u32)get(v, in->common.pid), (u32)get(v, in->common.tid) },
+				 .from = get(v, in->common.start),
+				 .to = get(v, in->common.time),
+				 .stack = (u32)get(v, in->stack),
+				 .release = LOCK_NONE,
+				 .open = get(v, in->common.flags) & EVENT_OPEN };
+	struct off_key key = { w.from, w.thread.pid, w.thread.tid };
+	const u32 *known = map__find(&in->offs, &key);
+
+	if (known) {
+		l->waits[*known - 1].stack = w.stack;
+		return 0;
+	}
+	if (get(v, in->reason) != SAMPLE_LOCK || !get(v, in->futex) || w.from >= w.to || !has_room(l, &w))
+		return 0;
+	w.lock = lock_number(l, w.thread.pid, get(v, in->lock ? in->lock : in->futex));
+	return w.lock == LOCK_NONE || !array__push(l->waits, l->n_waits, w) ? -ENOMEM : 0;
+}
+
+static bool is_before(const struct thread_key *a, u64 a_time, const struct thread_key *b, u64 b_time)
+{
+	if (a->pid != b->pid)
+		return a->pid < b->pid;
+	if (a->tid != b->tid)
+		return a->tid < b->tid;
+	return a_time < b_time;
+}
+
+/* Returns the index of the thread's first wait among the first n that ends after `time`. */
+static u32 first_wait(const struct lock_waits *l, u32 n, struct thread_key thread, u64 time)
+{
+	return SEARCH(n, i, is_before(&l->waits[i].thread, l->waits[i].to, &thread, time + 1));
+}
+
+static int add_recorded(struct loading *in, const struct view *v, struct lock_waited *w)
+{
+	struct lock_waits *l = in->l;
+	struct lock_release r = { .time = get(v, in->woken),
+				  .by = { (u32)get(v, in->waker_pid), (u32)get(v, in->waker_tid) },
+				  .since = w->from,
+				  .woken = w->thread };
+
+	if (!has_room(l, w))
+		return 0;
+	w->lock = r.lock = lock_number(l, w->thread.pid, get(v, in->lock));
+	if (r.by.tid && r.time > w->from) {
+		w->release = l->n_releases;
+		w->to = r.time;
+		if (!array__push(l->releases, l->n_releases, r))
+			return -ENOMEM;
+	}
+	return w->lock == LOCK_NONE || !array__push(l->waits, l->n_waits, *w) ? -ENOMEM : 0;
+}
+
+/* Adds the owner to the sampled wait at this time. A wait that was too short for sampling is added. */
+static int on_recorded(struct loading *in, const struct view *v)
+{
+	struct lock_waits *l = in->l;
+	struct lock_waited w = { .thread = { (u32)get(v, in->common.pid), (u32)get(v, in->common.tid) },
+				 .from = get(v, in->common.start),
+				 .to = get(v, in->common.time),
+				 .owner = (u32)get(v, in->owner),
+				 .release = LOCK_NONE,
+				 .open = get(v, in->common.flags) & EVENT_OPEN };
+	u32 i;
+
+	if (view__s64(v, in->result) == -EAGAIN || w.from >= w.to ||
+	    lock_futexes__is_gil(l->futexes, w.thread.pid, get(v, in->lock)))
+		return 0;
+	i = first_wait(l, in->sampled, w.thread, w.from);
+	if (i == in->sampled || l->waits[i].thread.pid != w.thread.pid || l->waits[i].thread.tid != w.thread.tid ||
+	    l->waits[i].from >= w.to)
+		return add_recorded(in, v, &w);
+	l->waits[i].owner = w.owner;
+	return 0;
+}
+
+static int each(const struct rows *rows, struct loading *in, int (*fn)(struct loading *in, const struct view *v))
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	int err = 0;
+
+	*in = fields_of(*in, v.event);
+	for (; !err && v.i < rows__count(rows); v.i++)
+		err = fn(in, &v);
+	return err;
+}
+
+static int on_wakes(const struct rows *rows, void *arg)
+{
+	return each(rows, arg, on_wake);
+}
+
+static int on_offs(const struct rows *rows, void *arg)
+{
+	return each(rows, arg, on_off);
+}
+
+static int on_lock_waits(const struct rows *rows, void *arg)
+{
+	return each(rows, arg, on_recorded);
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct lock_waited *x = a, *y = b;
+
+	return is_before(&x->thread, x->from, &y->thread, y->from) ?
+		       -1 :
+		       is_before(&y->thread, y->from, &x->thread, x->from);
+}
+
+static int by_lock(const void *a, const void *b, void *arg)
+{
+	const struct lock_waits *l = arg;
+	u32 i = *(const u32 *)a, k = *(const u32 *)b;
+	const struct lock_release *x = &l->releases[i], *y = &l->releases[k];
+
+	if (x->lock != y->lock)
+		return x->lock < y->lock ? -1 : 1;
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return i < k ? -1 : i > k;
+}
+
+/* Returns the numbers 0 to n - 1, sorted; NULL: no memory. */
+static u32 *ordered(struct lock_waits *l, u32 n, int (*compare)(const void *a, const void *b, void *arg))
+{
+	u32 *order = calloc((size_t)n + 1, sizeof(*order));
+
+	for (u32 i = 0; order && i < n; i++)
+		order[i] = i;
+	if (order && n)
+		qsort_r(order, n, sizeof(*order), compare, l);
+	return order;
+}
+
+/* Moves each release i to targets[i], in place. */
+static void move_releases(struct lock_release *releases, u32 *targets, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		while (targets[i] != i) {
+			u32 to = targets[i];
+			struct lock_release r = releases[to];
+
+			releases[to] = releases[i];
+			releases[i] = r;
+			targets[i] = targets[to];
+			targets[to] = to;
+		}
+}
+
+static int sort_releases(struct lock_waits *l)
+{
+	u32 *order = ordered(l, l->n_releases, by_lock);
+	u32 *targets = calloc((size_t)l->n_releases + 1, sizeof(*targets));
+
+	for (u32 i = 0; order && targets && i < l->n_releases; i++)
+		targets[order[i]] = i;
+	free(order);
+	if (!order || !targets) {
+		free(targets);
+		return -ENOMEM;
+	}
+	for (u32 i = 0; i < l->n_waits; i++)
+		if (l->waits[i].release != LOCK_NONE)
+			l->waits[i].release = targets[l->waits[i].release];
+	move_releases(l->releases, targets, l->n_releases);
+	free(targets);
+	for (u32 i = 0; i < l->locks.n; i++)
+		((struct lock_object *)map__value(&l->locks, i))->first = 0;
+	for (u32 i = 0; i < l->n_releases; i++) {
+		struct lock_object *o = map__value(&l->locks, l->releases[i].lock);
+
+		o->first = o->n++ ? o->first : i;
+	}
+	return 0;
+}
+
+static void note_user(struct lock_waits *l, u32 lock, struct thread_key user)
+{
+	struct lock_object *o = map__value(&l->locks, lock);
+
+	for (u32 i = 0; i < o->n_users && i < ARRAY_LEN(o->users); i++)
+		if (thread_key__is_same(o->users[i], user))
+			return;
+	if (o->n_users < ARRAY_LEN(o->users))
+		o->users[o->n_users] = user;
+	o->n_users += o->n_users <= ARRAY_LEN(o->users);
+}
+
+static void note_users(struct lock_waits *l)
+{
+	for (u32 i = 0; i < l->n_waits; i++)
+		note_user(l, l->waits[i].lock, l->waits[i].thread);
+	for (u32 i = 0; i < l->n_releases; i++)
+		note_user(l, l->releases[i].lock, l->releases[i].by);
+}
+
+/* Gaps between waits up to this long are those of a thread that waits repeatedly with a timeout. */
+#define RUN_GAP 5000000 /* ns */
+
+static int by_lock_and_time(const void *a, const void *b, void *arg)
+{
+	const struct lock_waits *l = arg;
+	const struct lock_waited *x = &l->waits[*(const u32 *)a], *y = &l->waits[*(const u32 *)b];
+
+	if (x->lock != y->lock)
+		return x->lock < y->lock ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static int number_runs(struct lock_waits *l)
+{
+	u32 *order = ordered(l, l->n_waits, by_lock_and_time), run = 0;
+	u64 until = 0;
+
+	if (!order)
+		return -ENOMEM;
+	for (u32 i = 0; i < l->n_waits; i++) {
+		struct lock_waited *w = &l->waits[order[i]];
+
+		if (!i || w->lock != l->waits[order[i - 1]].lock || w->from > until + RUN_GAP) {
+			run++;
+			until = 0;
+		}
+		until = w->to > until ? w->to : until;
+		w->run = run;
+		if (w->release != LOCK_NONE)
+			l->releases[w->release].run = run;
+	}
+	free(order);
+	return 0;
+}
+
+u32 lock_waits__of_thread(const struct lock_waits *l, struct thread_key thread, u64 time)
+{
+	return first_wait(l, l->n_waits, thread, time);
+}
+
+u32 lock_waits__release(const struct lock_waits *l, u32 lock, u64 time)
+{
+	const struct lock_object *o = lock_waits__lock(l, lock);
+	const struct lock_release *r = l->releases + o->first;
+
+	return o->first + SEARCH(o->n, i, r[i].time <= time);
+}
+
+/*
+ * Whether it is used as a lock: a thread that gets a lock releases it. So the next waiter is woken by the thread that
+ * was woken before, unless that thread waits again because a third one was faster. In contrast, a thread that takes an
+ * item of a queue wakes no other.
+ */
+static bool is_used_as_lock(const struct lock_waits *l, u32 lock, bool *is_known)
+{
+	const struct lock_object *o = lock_waits__lock(l, lock);
+	u32 passed_on = 0, not_passed_on = 0;
+
+	for (u32 i = o->first; i + 1 < o->first + o->n; i++) {
+		const struct lock_release *r = &l->releases[i], *next = r + 1;
+		u32 again;
+
+		if (next->since >= r->time)
+			continue;
+		if (thread_key__is_same(next->by, r->woken)) {
+			passed_on++;
+			continue;
+		}
+		again = lock_waits__of_thread(l, r->woken, r->time);
+		not_passed_on += again == l->n_waits || !thread_key__is_same(l->waits[again].thread, r->woken) ||
+				 l->waits[again].lock != lock || l->waits[again].from >= next->time;
+	}
+	*is_known = passed_on || not_passed_on;
+	return passed_on > not_passed_on;
+}
+
+static enum lock_kind most_frequent_kind(const u64 ns[LOCK_KINDS])
+{
+	enum lock_kind most = LOCK_KIND_UNKNOWN;
+
+	for (u32 k = LOCK_KIND_UNKNOWN + 1; k < LOCK_KINDS; k++)
+		if (ns[k] > (most ? ns[most] : 0))
+			most = k;
+	return most;
+}
+
+/* Names of functions determine the kind. Where Python code waits for a bare lock, the usage of the lock decides. */
+static void set_kind(struct lock_waits *l, u32 lock, enum lock_kind most, bool has_owner)
+{
+	struct lock_object *o = map__value(&l->locks, lock);
+	const struct lock_key *key = map__key(&l->locks, lock);
+	bool is_known, is_lock = is_used_as_lock(l, lock, &is_known);
+
+	o->kind = most;
+	if (most == LOCK_KIND_MUTEX && is_known && !is_lock)
+		o->kind = LOCK_KIND_CONDITION;
+	if (most != LOCK_KIND_UNKNOWN && most != LOCK_KIND_SEMAPHORE)
+		return;
+	if (has_owner || o->is_three_state || (is_known && is_lock) ||
+	    lock_futexes__has(l->futexes, key->pid, key->address))
+		o->kind = LOCK_KIND_MUTEX;
+}
+
+static int set_kinds(struct lock_waits *l)
+{
+	u64(*ns)[LOCK_KINDS] = calloc((size_t)l->locks.n + 1, sizeof(*ns));
+	bool *has_owner = calloc((size_t)l->locks.n + 1, sizeof(*has_owner));
+	struct lock_waited *w;
+
+	for (u32 i = 0; ns && has_owner && i < l->n_waits; i++) {
+		w = &l->waits[i];
+		w->kind = lock_kind__of_stack(l->stacks, w->stack);
+		ns[w->lock][w->kind] += w->to - w->from;
+		has_owner[w->lock] = has_owner[w->lock] || w->owner;
+		/* the memory may be another kind of lock at another time */
+		if (w->release != LOCK_NONE && l->releases[w->release].is_exit)
+			w->kind = LOCK_KIND_JOIN;
+	}
+	for (u32 i = 0; ns && has_owner && i < l->locks.n; i++)
+		set_kind(l, i, most_frequent_kind(ns[i]), has_owner[i]);
+	for (u32 i = 0; i < l->n_waits; i++) {
+		w = &l->waits[i];
+		if (w->kind <= LOCK_KIND_MUTEX || w->kind == LOCK_KIND_SEMAPHORE)
+			w->kind = lock_waits__lock(l, w->lock)->kind;
+	}
+	free(ns);
+	free(has_owner);
+	return ns && has_owner ? 0 : -ENOMEM;
+}
+
+/* Only waits that last longer than this can have relevant releases further from the selected time. */
+#define MARGIN 60000000000ull /* ns */
+
+int lock_waits__load(struct lock_waits *l, const struct query *q, const struct stacks *stacks,
+		     const struct lock_futexes *futexes)
+{
+	struct loading in = { .l = l };
+	/* the release may come after the selected time, and from a thread that is not selected */
+	struct query all = *q;
+	int err;
+
+	*l = (struct lock_waits){ .q = q, .stacks = stacks, .futexes = futexes };
+	map__init(&l->locks, sizeof(struct lock_key), sizeof(struct lock_object));
+	map__init(&in.offs, sizeof(struct off_key), sizeof(u32));
+	all.from = q->from > MARGIN ? q->from - MARGIN : 0;
+	all.to = q->to ? q->to + MARGIN : 0;
+	all.tids.n = 0;
+	err = query__read_kind(&all, "sample_wake", on_wakes, &in);
+	if (!err)
+		err = query__read_kind(&all, "sample_off", on_offs, &in);
+	map__free(&in.offs);
+	if (!err && l->n_waits)
+		qsort(l->waits, l->n_waits, sizeof(*l->waits), by_thread);
+	in.sampled = l->n_waits;
+	if (!err)
+		err = query__read_kind(&all, "lock_wait", on_lock_waits, &in);
+	if (!err && l->n_waits)
+		qsort(l->waits, l->n_waits, sizeof(*l->waits), by_thread);
+	if (!err)
+		err = sort_releases(l);
+	if (!err)
+		err = number_runs(l);
+	note_users(l);
+	return err ? err : set_kinds(l);
+}
+
+void lock_waits__free(struct lock_waits *l)
+{
+	map__free(&l->locks);
+	free(l->waits);
+	free(l->releases);
+}

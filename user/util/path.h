@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SONDE_UTIL_PATH_H
+#define SONDE_UTIL_PATH_H
+
+#include <string.h>
+
+/* Returns the name after the last '/' ("srv.py" for "/opt/app/srv.py"), or the path if there is none. */
+static inline const char *path__file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+#endif

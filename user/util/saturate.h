@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Floating-point numbers as integers. C leaves the conversion of a number that the integer type can't hold undefined,
+ * and traces can hold any number: such a number becomes the nearest integer of the type, NaN becomes 0.
+ */
+#ifndef SONDE_UTIL_SATURATE_H
+#define SONDE_UTIL_SATURATE_H
+
+#include "core/types.h"
+
+#include <limits.h>
+#include <math.h>
+
+static inline u64 saturate__u64(double d)
+{
+	return d >= 0x1p64 ? ULLONG_MAX : d > 0 ? (u64)d : 0;
+}
+
+static inline s64 saturate__s64(double d)
+{
+	if (isnan(d))
+		return 0;
+	return d >= 0x1p63 ? LLONG_MAX : d < -0x1p63 ? LLONG_MIN : (s64)d;
+}
+
+/* The nearest integer, for sums and means that are printed as one */
+static inline u64 saturate__round(double d)
+{
+	return saturate__u64(d + 0.5);
+}
+
+#endif
